@@ -1,0 +1,2 @@
+//! The `streamsan` command.
+fn main() {}
