@@ -1,0 +1,842 @@
+//! The ops: what the trace stores of a call.
+//!
+//! Owns the list of ops with their tags and fields, and the record around them. An op says what the program asked for,
+//! in CUDA's terms; what follows from it (order, accesses, races) is the business of `order` and of the analyzer.
+//!
+//! Two families share one numbering: *definitions* (tags below 32: stacks, modules, images, kernels, names), stored once
+//! and referenced by id, and *ops* proper. A definition always precedes the first op that refers to it.
+
+use crate::codec::{DecodeError, Decoder, Encoder, Field, List, Text};
+use crate::id::*;
+use crate::item;
+use crate::region::Region;
+
+macro_rules! flag_enum {
+    ($($(#[$doc:meta])* $name:ident : $int:ty { $($(#[$vdoc:meta])* $variant:ident = $value:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr($int)]
+        pub enum $name { $($(#[$vdoc])* $variant = $value,)* }
+
+        impl<'a> Field<'a> for $name {
+            #[inline]
+            fn put(&self, to: &mut Encoder<'_>) {
+                (*self as $int).put(to);
+            }
+            fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+                match <$int>::get(from)? {
+                    $($value => Ok(Self::$variant),)*
+                    other => Err(DecodeError::BadValue { field: stringify!($name), value: u64::from(other) }),
+                }
+            }
+        }
+    )*};
+}
+
+flag_enum! {
+    /// What a stream is; decides its part in the order of default streams.
+    StreamKind: u8 {
+        /// Made by the program, takes part in legacy default stream order.
+        Blocking = 0,
+        /// Made with `CU_STREAM_NON_BLOCKING` (or belongs to a green context): never waits for the legacy stream.
+        NonBlocking = 1,
+        /// The legacy default stream of a context.
+        Legacy = 2,
+        /// The default stream of one host thread in one context; a blocking stream.
+        PerThread = 3,
+    }
+
+    /// Where an allocation comes from; decides how it is freed and what copies from it wait for.
+    MemoryKind: u8 {
+        /// `cuMemAlloc`, `cuMemAllocPitch`.
+        Device = 0,
+        /// `cuMemAllocManaged`.
+        Managed = 1,
+        /// `cuMemAllocHost`, `cuMemHostAlloc`.
+        PinnedHost = 2,
+        /// `cuMemHostRegister`: the program's own pages, pinned.
+        RegisteredHost = 3,
+        /// `cuMemAllocAsync`, `cuMemAllocFromPoolAsync`: stream-ordered.
+        Pool = 4,
+        /// `cuMemMap`: virtual memory management.
+        Mapped = 5,
+        /// A `__device__` or `__constant__` variable, learnt when its address is asked for.
+        ModuleGlobal = 6,
+        /// Memory of another process or API: IPC handles, external memory, graphics.
+        Imported = 7,
+        /// Memory allocated by a node of a graph.
+        GraphNode = 8,
+        /// A block that an allocator of the program carved out of one of the above (PyTorch, NVTX annotations).
+        Block = 9,
+    }
+
+    /// Which sort of free a [`Op::Free`] is.
+    FreeKind: u8 {
+        /// `cuMemFree` on any address (pool memory included: then it does not wait).
+        Plain = 0,
+        /// `cuMemFreeHost`.
+        Host = 1,
+        /// `cuMemHostUnregister`.
+        Unregister = 2,
+        /// `cuMemFreeAsync`: in stream order.
+        Async = 3,
+        /// `cuMemUnmap`.
+        Unmap = 4,
+        /// The mapping of foreign memory was closed.
+        Imported = 5,
+        /// An allocator of the program took its block back.
+        Block = 6,
+    }
+
+    /// What a side of a copy is, as far as the name of the function says.
+    Space: u8 {
+        /// The function takes any address (`cuMemcpy`): look it up.
+        Unified = 0,
+        /// Host memory by the function's name or descriptor.
+        Host = 1,
+        /// Device memory by the function's name or descriptor.
+        Device = 2,
+        /// An opaque array.
+        Array = 3,
+    }
+
+    /// What a host synchronisation waits for.
+    SyncScope: u8 {
+        /// All work of one stream.
+        Stream = 0,
+        /// The latest record of one event.
+        Event = 1,
+        /// All streams of one context.
+        Context = 2,
+        /// All streams of all contexts of the process (a free that drains the device, a device reset).
+        Device = 3,
+        /// What the legacy default stream waits for: itself and the context's blocking streams.
+        Legacy = 4,
+    }
+
+    /// How an event is recorded or waited for.
+    EventMode: u8 {
+        /// Plain.
+        Plain = 0,
+        /// `CU_EVENT_RECORD_EXTERNAL` / `CU_EVENT_WAIT_EXTERNAL`.
+        External = 1,
+        /// Fired by a kernel's programmatic trigger (launch attribute 7): not completion.
+        Programmatic = 2,
+        /// Fired when the last block of a kernel has started (launch attribute 12): not completion.
+        LaunchCompletion = 3,
+    }
+
+    /// How a value in memory is compared by a wait.
+    WaitCompare: u8 {
+        /// `(i32)(*addr - value) >= 0`.
+        GreaterEqual = 0,
+        /// `*addr == value`.
+        Equal = 1,
+        /// `(*addr & value) != 0`.
+        And = 2,
+        /// `~(*addr | value) != 0`.
+        Nor = 3,
+    }
+
+    /// Where the bytes of a code image are.
+    ImageSource: u8 {
+        /// In the record itself.
+        Inline = 0,
+        /// In a file: `path`, from `offset`.
+        File = 1,
+    }
+
+    /// How the line table of a Python code object is encoded.
+    LineTable: u8 {
+        /// `co_lnotab` of Python 3.8 and 3.9.
+        Lnotab = 0,
+        /// `co_linetable` of Python 3.10.
+        V310 = 1,
+        /// `co_linetable` of Python 3.11 and later.
+        V311 = 2,
+    }
+
+    /// Why the shim says something about itself.
+    NoteKind: u8 {
+        /// A call was seen whose effect is not modelled.
+        NotModelled = 0,
+        /// A call could not be observed (a signal handler inside a hook, a full table, an unknown handle).
+        Unobserved = 1,
+        /// The shim switched itself off.
+        Disabled = 2,
+        /// Anything a user should know that is no fault.
+        Info = 3,
+    }
+}
+
+/// One parameter of a kernel in its parameter buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ParamSlot {
+    /// Byte offset in the parameter buffer.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+}
+item!(ParamSlot { offset: u32, size: u32 });
+
+/// A Python frame: a code object and how far it got.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PyFrame {
+    /// Which code object.
+    pub code: PyCodeId,
+    /// Byte offset of the last instruction in the code object.
+    pub offset: u32,
+}
+item!(PyFrame { code: PyCodeId, offset: u32 });
+
+/// A dependency of a graph node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Dependency {
+    /// Index of the node that comes first.
+    pub from: u32,
+    /// 0: after its completion; 1: after its programmatic trigger; 2: after its blocks have started.
+    pub port: u32,
+}
+item!(Dependency { from: u32, port: u32 });
+
+macro_rules! ops {
+    ($($(#[$doc:meta])* $tag:literal $name:ident { $($(#[$fdoc:meta])* $field:ident : $type:ty,)* })*) => {
+        /// One op. Variants are append-only; tags are never reused.
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        #[non_exhaustive]
+        pub enum Op<'a> {
+            $($(#[$doc])* $name { $($(#[$fdoc])* $field: $type,)* },)*
+        }
+
+        impl<'a> Op<'a> {
+            /// The number of this kind of op in the encoding.
+            pub fn tag(&self) -> u16 {
+                match self { $(Self::$name { .. } => $tag,)* }
+            }
+
+            /// The name of this kind of op, as `streamsan dump` prints it.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$name { .. } => stringify!($name),)* }
+            }
+
+            /// Appends the fields (not the tag).
+            pub fn encode(&self, to: &mut Encoder<'_>) {
+                match self {
+                    $(Self::$name { $($field,)* } => { $(Field::put($field, to);)* let _ = &to; })*
+                }
+            }
+
+            /// Reads the fields of the op with this tag.
+            pub fn decode(tag: u16, bytes: &'a [u8]) -> Result<Self, DecodeError> {
+                let mut from = Decoder::new(bytes);
+                let _ = &mut from;
+                match tag {
+                    $($tag => Ok(Self::$name { $($field: Field::get(&mut from)?,)* }),)*
+                    other => Err(DecodeError::UnknownTag(other)),
+                }
+            }
+        }
+    };
+}
+
+ops! {
+    // ---- definitions -----------------------------------------------------------------------------------------------
+    /// The process that writes: always the first record.
+    1 Process {
+        /// Process id.
+        pid: u32,
+        /// Process id of the parent.
+        parent: u32,
+        /// Path of the executable.
+        exe: Text<'a>,
+        /// Arguments, separated by NUL.
+        args: Text<'a>,
+        /// Working directory.
+        cwd: Text<'a>,
+        /// Version that `cuDriverGetVersion` answered.
+        driver: u32,
+    }
+    /// The name of an API function.
+    2 CallName {
+        /// Its id.
+        id: CallId,
+        /// Its exported name, or the name of the runtime function that the program called.
+        name: Text<'a>,
+    }
+    /// An object file mapped into the process. A later one takes over the addresses that it covers.
+    3 Module {
+        /// First address mapped.
+        start: u64,
+        /// One past the last address mapped.
+        end: u64,
+        /// What to subtract from an address to get the file's own virtual address.
+        bias: u64,
+        /// Path of the file.
+        path: Text<'a>,
+        /// GNU build id, empty when there is none.
+        build_id: &'a [u8],
+    }
+    /// A call stack, innermost frame first.
+    4 Stack {
+        /// Its id.
+        id: StackId,
+        /// Return addresses of native frames (the first is inside the caller of the CUDA function).
+        native: List<'a, u64>,
+        /// Python frames of the same thread.
+        python: List<'a, PyFrame>,
+    }
+    /// A Python code object.
+    5 PyCode {
+        /// Its id.
+        id: PyCodeId,
+        /// Path of the source file as Python knows it.
+        file: Text<'a>,
+        /// Qualified name of the function.
+        name: Text<'a>,
+        /// First line of the function.
+        first_line: u32,
+        /// Encoding of `lines`.
+        encoding: LineTable,
+        /// The line table.
+        lines: &'a [u8],
+    }
+    /// A code image that was loaded.
+    6 Image {
+        /// Its id.
+        id: ImageId,
+        /// Where the bytes are.
+        source: ImageSource,
+        /// File name when `source` is `File`.
+        path: Text<'a>,
+        /// Byte offset in that file.
+        offset: u64,
+        /// Size in bytes (0: up to the end of the file).
+        size: u64,
+        /// The bytes when `source` is `Inline`.
+        bytes: &'a [u8],
+    }
+    /// A kernel that was launched for the first time.
+    7 Kernel {
+        /// Its id.
+        id: KernelId,
+        /// Mangled name.
+        name: Text<'a>,
+        /// The image it comes from; [`ImageId::NONE`] when that is not known.
+        image: ImageId,
+        /// Parameter layout as the driver tells it; empty when it does not.
+        params: List<'a, ParamSlot>,
+        /// The handle, for `dump`.
+        handle: u64,
+    }
+    /// A host thread that made its first call.
+    8 Thread {
+        /// Its id.
+        id: ThreadId,
+        /// Kernel thread id.
+        tid: u32,
+        /// Name of the thread.
+        name: Text<'a>,
+    }
+    /// A device.
+    9 Device {
+        /// Ordinal.
+        ordinal: u32,
+        /// Compute capability, major * 10 + minor.
+        arch: u32,
+        /// Name as the driver tells it.
+        name: Text<'a>,
+    }
+    /// Something the user should know about the recording itself.
+    10 Note {
+        /// Sort of the note.
+        kind: NoteKind,
+        /// The function or the reason.
+        text: Text<'a>,
+        /// How often.
+        count: u64,
+    }
+
+    // ---- contexts, streams, events ---------------------------------------------------------------------------------
+    /// A context was made or first seen.
+    32 ContextCreate {
+        /// Its id.
+        context: ContextId,
+        /// Device ordinal.
+        device: u32,
+        /// The handle.
+        handle: u64,
+    }
+    /// A context goes away with all its streams and memory.
+    33 ContextDestroy {
+        /// Which.
+        context: ContextId,
+    }
+    /// A stream was made or first seen.
+    34 StreamCreate {
+        /// Its id.
+        stream: StreamId,
+        /// Its context.
+        context: ContextId,
+        /// Its kind.
+        kind: StreamKind,
+        /// Its priority (lower numbers first).
+        priority: i32,
+        /// The handle.
+        handle: u64,
+    }
+    /// A stream was destroyed. Its pending work goes on; this is no synchronisation.
+    35 StreamDestroy {
+        /// Which.
+        stream: StreamId,
+    }
+    /// An event was made or first seen.
+    36 EventCreate {
+        /// Its id.
+        event: EventId,
+        /// Its context.
+        context: ContextId,
+        /// Creation flags.
+        flags: u32,
+        /// The handle.
+        handle: u64,
+    }
+    /// An event was destroyed. Waits already made stay.
+    37 EventDestroy {
+        /// Which.
+        event: EventId,
+    }
+    /// An event captures the work of a stream.
+    38 EventRecord {
+        /// Which event.
+        event: EventId,
+        /// Which stream.
+        stream: StreamId,
+        /// How.
+        mode: EventMode,
+    }
+    /// A stream waits for the latest record of an event.
+    39 StreamWait {
+        /// The stream that waits.
+        stream: StreamId,
+        /// The event it waits for.
+        event: EventId,
+        /// How.
+        mode: EventMode,
+    }
+    /// Every stream of a context is recorded by one event (`cuCtxRecordEvent`).
+    40 ContextRecord {
+        /// Which event.
+        event: EventId,
+        /// Which context.
+        context: ContextId,
+    }
+    /// Every stream of a context waits for an event (`cuCtxWaitEvent`).
+    41 ContextWait {
+        /// Which context.
+        context: ContextId,
+        /// Which event.
+        event: EventId,
+    }
+    /// The host begins to wait: what was enqueued before this is what it waits for.
+    42 SyncBegin {
+        /// Pairs with the end.
+        sync: SyncId,
+        /// What is waited for.
+        scope: SyncScope,
+        /// The stream, when `scope` is `Stream` or `Legacy`.
+        stream: StreamId,
+        /// The event, when `scope` is `Event`.
+        event: EventId,
+        /// The context, when `scope` is `Context`.
+        context: ContextId,
+    }
+    /// The wait is over: the host is now ordered after what it waited for.
+    43 SyncEnd {
+        /// Pairs with the beginning.
+        sync: SyncId,
+    }
+    /// A query found a stream idle: the host is ordered after what was in the stream when the query began.
+    44 StreamIdle {
+        /// Which stream.
+        stream: StreamId,
+        /// Time of the stream when the query began.
+        upto: u64,
+    }
+    /// A query found an event complete: the host is ordered after the record that was current when the query began.
+    45 EventReached {
+        /// Which event.
+        event: EventId,
+        /// Number of the record (1 is the first) that was current when the query began; 0: never recorded.
+        record: u64,
+    }
+
+    // ---- memory ----------------------------------------------------------------------------------------------------
+    /// Memory was allocated, registered, mapped or first seen.
+    64 Alloc {
+        /// First address as kernels see it.
+        ptr: u64,
+        /// Bytes.
+        size: u64,
+        /// Sort of memory.
+        kind: MemoryKind,
+        /// Context.
+        context: ContextId,
+        /// The stream, for stream-ordered memory.
+        stream: StreamId,
+        /// The pool, for stream-ordered memory.
+        pool: PoolId,
+        /// Flags of the call.
+        flags: u32,
+    }
+    /// Memory goes away.
+    65 Free {
+        /// First address.
+        ptr: u64,
+        /// Sort of free.
+        kind: FreeKind,
+        /// The stream, when `kind` is `Async`.
+        stream: StreamId,
+    }
+    /// A second address of memory that is already known (the device pointer of host memory, a second mapping).
+    66 Alias {
+        /// First address of the alias.
+        ptr: u64,
+        /// First address that it stands for.
+        target: u64,
+        /// Bytes.
+        size: u64,
+    }
+    /// An opaque array was made.
+    67 ArrayCreate {
+        /// Its id.
+        array: ArrayId,
+        /// The handle.
+        handle: u64,
+        /// Bytes it holds, row-major.
+        size: u64,
+    }
+    /// An opaque array goes away.
+    68 ArrayDestroy {
+        /// Which.
+        array: ArrayId,
+    }
+    /// A texture or surface object was made over memory or an array.
+    69 ObjectCreate {
+        /// The 64-bit object handle that kernels get as a parameter.
+        object: u64,
+        /// What it shows.
+        region: Region,
+        /// Whether kernels may write through it (surface).
+        writable: bool,
+    }
+    /// A texture or surface object goes away.
+    70 ObjectDestroy {
+        /// The object handle.
+        object: u64,
+    }
+    /// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` was set: synchronous memory operations on this memory always synchronise.
+    71 SyncMemops {
+        /// First address.
+        ptr: u64,
+        /// On or off.
+        on: bool,
+    }
+
+    // ---- work ------------------------------------------------------------------------------------------------------
+    /// A copy.
+    96 Copy {
+        /// The stream.
+        stream: StreamId,
+        /// Where to.
+        dst: Region,
+        /// Where from.
+        src: Region,
+        /// What the function says of `dst`.
+        dst_space: Space,
+        /// What the function says of `src`.
+        src_space: Space,
+        /// Whether the function is one of the `Async` ones.
+        asynchronous: bool,
+        /// Copies with the same number inside one batch call are unordered among themselves; 0: no batch.
+        batch: u32,
+    }
+    /// A fill.
+    97 Set {
+        /// The stream.
+        stream: StreamId,
+        /// Where to.
+        dst: Region,
+        /// Whether the function is one of the `Async` ones.
+        asynchronous: bool,
+    }
+    /// A kernel launch.
+    98 Launch {
+        /// The stream.
+        stream: StreamId,
+        /// Which kernel.
+        kernel: KernelId,
+        /// Blocks.
+        grid: [u32; 3],
+        /// Threads a block.
+        block: [u32; 3],
+        /// Blocks a cluster; zeros when there are no clusters.
+        cluster: [u32; 3],
+        /// Dynamic shared memory, bytes.
+        shared: u32,
+        /// Launch attributes that matter, see [`launch_flags`].
+        flags: u32,
+        /// The parameter buffer.
+        params: &'a [u8],
+    }
+    /// A host function was put into a stream.
+    99 HostFunc {
+        /// The stream.
+        stream: StreamId,
+        /// Its id.
+        func: HostFuncId,
+        /// Address of the function.
+        address: u64,
+    }
+    /// A host function begins or ends on a thread of the driver.
+    100 HostFuncRun {
+        /// Which.
+        func: HostFuncId,
+        /// True at the end.
+        done: bool,
+    }
+    /// A stream writes a value to memory (release).
+    101 WriteValue {
+        /// The stream.
+        stream: StreamId,
+        /// Address.
+        address: u64,
+        /// The value.
+        value: u64,
+        /// 4 or 8.
+        width: u8,
+        /// Whether memory written before is visible first (no `NO_MEMORY_BARRIER`).
+        barrier: bool,
+    }
+    /// A stream waits for a value in memory (acquire).
+    102 WaitValue {
+        /// The stream.
+        stream: StreamId,
+        /// Address.
+        address: u64,
+        /// The value.
+        value: u64,
+        /// 4 or 8.
+        width: u8,
+        /// How they are compared.
+        compare: WaitCompare,
+    }
+    /// Managed memory is prefetched, discarded or attached in stream order: it orders, but changes no byte.
+    103 Prefetch {
+        /// The stream.
+        stream: StreamId,
+        /// What.
+        region: Region,
+        /// True when the contents are given up (discard counts as a write).
+        discard: bool,
+    }
+    /// An op in a stream whose effect is not modelled; the stream's time goes on.
+    104 Opaque {
+        /// The stream.
+        stream: StreamId,
+    }
+
+    // ---- graphs ----------------------------------------------------------------------------------------------------
+    /// A stream began to be captured.
+    128 CaptureBegin {
+        /// The stream.
+        stream: StreamId,
+        /// The graph, by its handle when known.
+        graph: GraphId,
+    }
+    /// A stream's capture ended.
+    129 CaptureEnd {
+        /// The stream.
+        stream: StreamId,
+        /// The graph.
+        graph: GraphId,
+    }
+    /// An executable graph was made or made anew (update): its nodes follow as [`Op::GraphNode`].
+    130 GraphExec {
+        /// Its id.
+        exec: GraphExecId,
+        /// How many nodes follow.
+        nodes: u32,
+        /// Flags of the instantiation.
+        flags: u32,
+        /// The handle.
+        handle: u64,
+    }
+    /// One node of an executable graph. Sent again with the same index when its parameters change.
+    131 GraphNode {
+        /// Whose node.
+        exec: GraphExecId,
+        /// Index in that graph.
+        index: u32,
+        /// Where the node was captured or added.
+        stack: StackId,
+        /// The call that made it.
+        call: CallId,
+        /// Enabled or disabled.
+        enabled: bool,
+        /// Nodes that come first.
+        dependencies: List<'a, Dependency>,
+        /// Tag of the op that the node does; 0 for none (empty nodes).
+        tag: u16,
+        /// The encoded op. Its stream is [`StreamId::NONE`].
+        body: &'a [u8],
+    }
+    /// An executable graph goes away.
+    132 GraphExecDestroy {
+        /// Which.
+        exec: GraphExecId,
+    }
+    /// An executable graph runs.
+    133 GraphLaunch {
+        /// The stream.
+        stream: StreamId,
+        /// Which.
+        exec: GraphExecId,
+    }
+}
+
+/// Bits of [`Op::Launch`]'s `flags`.
+pub mod launch_flags {
+    /// Cooperative launch.
+    pub const COOPERATIVE: u32 = 1;
+    /// Programmatic stream serialisation: may overlap its predecessor until it waits for it.
+    pub const PROGRAMMATIC_SERIALIZATION: u32 = 2;
+    /// Parameters came in one buffer (`extra`).
+    pub const EXTRA_BUFFER: u32 = 4;
+    /// The parameter layout was unknown, so `params` is empty.
+    pub const PARAMS_UNKNOWN: u32 = 8;
+}
+
+/// What every record carries besides its op.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Origin {
+    /// The API function.
+    pub call: CallId,
+    /// The host thread.
+    pub thread: ThreadId,
+    /// The call stack.
+    pub stack: StackId,
+    /// The place that `order` gave the op in the shim: for ops of a stream, the stream's epoch; otherwise the host's.
+    pub epoch: Epoch,
+}
+
+/// One record of a trace. Its position in the ring or file is the order in which ops were logged.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Record<'a> {
+    /// Who, where, when.
+    pub origin: Origin,
+    /// What.
+    pub op: Op<'a>,
+}
+
+/// Bytes of a record before its op's fields: tag, call, thread, stack, timeline, time.
+pub const RECORD_HEAD: usize = 2 + 2 + 4 + 4 + 4 + 8;
+
+impl<'a> Record<'a> {
+    /// Appends the record (without its length, which framing adds).
+    pub fn encode(&self, to: &mut Encoder<'_>) {
+        self.op.tag().put(to);
+        self.origin.call.put(to);
+        self.origin.thread.put(to);
+        self.origin.stack.put(to);
+        self.origin.epoch.timeline.put(to);
+        self.origin.epoch.time.put(to);
+        self.op.encode(to);
+    }
+
+    /// Reads one record from exactly its bytes.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut from = Decoder::new(bytes);
+        let tag = u16::get(&mut from)?;
+        let origin = Origin {
+            call: Field::get(&mut from)?,
+            thread: Field::get(&mut from)?,
+            stack: Field::get(&mut from)?,
+            epoch: Epoch { timeline: Field::get(&mut from)?, time: Field::get(&mut from)? },
+        };
+        Ok(Self { origin, op: Op::decode(tag, from.rest())? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(op: Op<'_>) {
+        let record = Record {
+            origin: Origin {
+                call: CallId(7),
+                thread: ThreadId(2),
+                stack: StackId(3),
+                epoch: Epoch { timeline: TimelineId(4), time: 5 },
+            },
+            op,
+        };
+        let mut buffer = [0; 512];
+        let mut to = Encoder::new(&mut buffer);
+        record.encode(&mut to);
+        let len = to.finish().expect("fits");
+        let back = Record::decode(&buffer[..len]).expect("decodes");
+        assert_eq!(back.origin, record.origin);
+        assert_eq!(format!("{:?}", back.op), format!("{:?}", record.op));
+        for cut in 0..len {
+            assert!(Record::decode(&buffer[..cut]).is_err(), "a record cut at {cut} of {len} must not decode");
+        }
+    }
+
+    #[test]
+    fn every_shape_of_field_survives() {
+        round_trip(Op::Launch {
+            stream: StreamId(1),
+            kernel: KernelId(2),
+            grid: [3, 4, 5],
+            block: [6, 7, 8],
+            cluster: [0; 3],
+            shared: 9,
+            flags: launch_flags::COOPERATIVE,
+            params: &[1, 2, 3],
+        });
+        round_trip(Op::Kernel {
+            id: KernelId(1),
+            name: "_Z3foov".into(),
+            image: ImageId(3),
+            params: List::new(&[ParamSlot { offset: 0, size: 8 }, ParamSlot { offset: 8, size: 4 }]),
+            handle: 77,
+        });
+        round_trip(Op::Stack {
+            id: StackId(1),
+            native: List::new(&[1, 2]),
+            python: List::new(&[PyFrame { code: PyCodeId(1), offset: 2 }]),
+        });
+        round_trip(Op::Copy {
+            stream: StreamId(1),
+            dst: Region::linear(1, 2),
+            src: Region::pitched(3, 4, 5, 6),
+            dst_space: Space::Device,
+            src_space: Space::Host,
+            asynchronous: true,
+            batch: 0,
+        });
+    }
+
+    #[test]
+    fn unknown_values_are_named() {
+        let mut bytes = vec![0; RECORD_HEAD];
+        bytes[..2].copy_from_slice(&9999_u16.to_le_bytes());
+        assert_eq!(Record::decode(&bytes), Err(DecodeError::UnknownTag(9999)));
+        let mut buffer = [0; 64];
+        let mut to = Encoder::new(&mut buffer);
+        Op::Free { ptr: 1, kind: FreeKind::Plain, stream: StreamId(0) }.encode(&mut to);
+        buffer[8] = 200;
+        assert_eq!(Op::decode(65, &buffer), Err(DecodeError::BadValue { field: "FreeKind", value: 200 }));
+    }
+}
