@@ -1,1 +1,4 @@
 //! Placeholder until its owner fills it.
+pub mod arch;
+pub mod sass;
+pub mod ptx;

@@ -1,0 +1,173 @@
+//! One decoded instruction and the questions an analysis asks of it. Operations are in `op`, operands in `operand`.
+//!
+//! Nothing here knows about control-flow graphs or values.
+
+use super::op::{Op, OtherKind};
+use super::operand::{Access, File, Mem, Pred, PredSrc, Run, Src, Value};
+use smallvec::SmallVec;
+
+/// Bytes of an instruction, on every supported architecture.
+pub const INST_BYTES: u32 = 16;
+
+/// A decoded instruction.
+///
+/// Operands are in the fixed places that [`Op`] documents for each operation. Unused places are empty (`src`, `mem`),
+/// PT (`pdst`) or the constant true (`psrc`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inst {
+    /// Byte offset from the start of the section.
+    pub pc: u32,
+    /// The low 12 bits of the word: operation and operand form, for messages.
+    pub opcode: u16,
+    /// The operation, with the modifiers that change its result.
+    pub op: Op,
+    /// It runs on the uniform datapath: destinations are UR and UP.
+    pub uniform: bool,
+    /// The guard: without it nothing is done. A guarded write keeps the old value where the guard is false.
+    pub guard: PredSrc,
+    /// Registers written. For `Op::Unknown` this is every register that could be hit.
+    pub dst: Option<Run>,
+    /// A second run: the other half of LDG.256 and TEX; uniform registers of `Op::Unknown`.
+    pub dst2: Option<Run>,
+    /// Predicates written (PT: none). See also [`Inst::pred_writes`] for R2P, which writes several.
+    pub pdst: [Pred; 2],
+    /// Source operands.
+    pub src: SmallVec<[Src; 3]>,
+    /// Predicate sources.
+    pub psrc: [PredSrc; 3],
+    /// Memory operands. LDGSTS has two: `[0]` is the shared destination, `[1]` the global source; bulk copies too.
+    pub mem: SmallVec<[Mem; 1]>,
+    /// Target of a direct branch, call, BSSY or collective, as a byte offset in the section (absolute forms: the raw
+    /// address, which a relocation fills in). For indirect ones: what is added to the register.
+    pub target: Option<i64>,
+}
+
+/// How control leaves an instruction. A condition (guard or predicate sources) applies to all but `Next`: where it is
+/// false, control falls through; see [`Inst::is_conditional`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// To the next instruction.
+    Next,
+    /// To the target.
+    Branch(i64),
+    /// To a computed address: the value of the operand plus a constant (`BRX`, `JMX`).
+    Indirect(Value, i64),
+    /// A call; `None` for the target when it is computed. Afterwards the next instruction runs.
+    Call(Option<i64>),
+    /// Back to the caller.
+    Return,
+    /// The thread ends.
+    Exit,
+    /// The thread is killed by an error (BPT trap is not: it may go on).
+    Trap,
+}
+
+impl Inst {
+    /// An instruction with no operands, as the decoder starts it.
+    pub(super) fn new(pc: u32, opcode: u16, op: Op) -> Inst {
+        Inst {
+            pc,
+            opcode,
+            op,
+            uniform: false,
+            guard: PredSrc::TRUE,
+            dst: None,
+            dst2: None,
+            pdst: [Pred::PT; 2],
+            src: SmallVec::new(),
+            psrc: [PredSrc::TRUE; 3],
+            mem: SmallVec::new(),
+            target: None,
+        }
+    }
+
+    /// The runs of registers that may be written (dropped results left out).
+    pub fn defs(&self) -> impl Iterator<Item = Run> {
+        [self.dst, self.dst2].into_iter().flatten().filter(|r| !r.is_dropped())
+    }
+
+    /// True when this register may be written. A CALL may write anything; see [`Inst::clobbers_all`].
+    #[must_use]
+    pub fn may_write(&self, file: File, number: u8) -> bool {
+        self.defs().any(|r| r.contains(file, number)) || self.clobbers_all()
+    }
+
+    /// True when every register and predicate may have another value afterwards (calls).
+    #[must_use]
+    pub fn clobbers_all(&self) -> bool {
+        matches!(self.op, Op::Call { .. })
+    }
+
+    /// Predicates that may be written: bit n of the first mask for Pn, of the second for UPn.
+    #[must_use]
+    pub fn pred_writes(&self) -> (u8, u8) {
+        if self.clobbers_all() {
+            return (0x7f, 0x7f);
+        }
+        let (mut p, mut up) = (0u8, 0u8);
+        match self.op {
+            Op::R2p { .. } => {
+                let mask = match self.src.get(1).map(|s| s.value) {
+                    Some(Value::Imm(v)) => v as u8 & 0x7f,
+                    _ => 0x7f,
+                };
+                if self.uniform { up |= mask } else { p |= mask }
+            }
+            Op::Unknown => (p, up) = (0x7f, 0x7f),
+            _ => {}
+        }
+        for d in self.pdst.iter().filter(|d| !d.is_true()) {
+            let bit = 1 << d.num;
+            if d.uniform { up |= bit } else { p |= bit }
+        }
+        (p, up)
+    }
+
+    /// True when the instruction may touch memory in a way that [`Inst::mem`] does not tell.
+    #[must_use]
+    pub fn unknown_memory(&self) -> bool {
+        matches!(self.op, Op::Unknown)
+    }
+
+    /// The accesses to global memory by address (space global or generic; hints left out).
+    pub fn global_accesses(&self) -> impl Iterator<Item = &Mem> {
+        self.mem.iter().filter(|m| m.reaches_global() && m.access != Access::Hint)
+    }
+
+    /// True when the guard or a predicate source may keep the instruction from doing anything.
+    #[must_use]
+    pub fn is_conditional(&self) -> bool {
+        !self.guard.always()
+            || match self.op {
+                Op::Bra { .. } => !self.psrc[0].always() || !self.psrc[1].always() || !self.src.is_empty(),
+                Op::Brx | Op::Jmp | Op::Jmx | Op::Call { .. } | Op::Ret { .. } | Op::Exit => !self.psrc[0].always(),
+                Op::Other(OtherKind::Kill) => !self.psrc[0].always(),
+                _ => false,
+            }
+    }
+
+    /// Where control goes. BSYNC, BREAK, YIELD, WARPSYNC and BSSY are `Next`: reconvergence adds no edge
+    /// (the block behind BSSY's target is reached by BSYNC falling through or by BRA).
+    #[must_use]
+    pub fn flow(&self) -> Flow {
+        match self.op {
+            // A collective runs a helper that comes back behind this instruction.
+            Op::Bra { .. } | Op::Jmp => Flow::Branch(self.target.unwrap_or(0)),
+            Op::Brx | Op::Jmx => {
+                let v = self.src.first().map_or(Value::Imm(0), |s| s.value);
+                Flow::Indirect(v, self.target.unwrap_or(0))
+            }
+            Op::Call { .. } => Flow::Call(if self.src.is_empty() { self.target } else { None }),
+            Op::Ret { .. } => Flow::Return,
+            Op::Exit => Flow::Exit,
+            Op::Other(OtherKind::Kill) => Flow::Trap,
+            _ => Flow::Next,
+        }
+    }
+
+    /// True for instructions whose operands are all decoded; false when only the effects (registers written) are known.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        !matches!(self.op, Op::Other(_) | Op::Unknown)
+    }
+}
