@@ -14,6 +14,7 @@ pub mod codec;
 pub mod id;
 pub mod op;
 pub mod region;
+pub mod ring;
 
 pub use codec::{DecodeError, Decoder, Encoder};
 pub use id::*;
