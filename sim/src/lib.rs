@@ -1,1 +1,5 @@
-//! Placeholder until its owner fills it.
+//! The simulated GPU: a `libcuda.so.1` that runs unmodified CUDA programs on the CPU.
+
+pub mod config;
+pub mod memory;
+pub mod sched;

@@ -1,0 +1,165 @@
+//! What the user may choose about the simulated GPU, read once from the environment.
+//!
+//! `STREAMSAN_SIM=key=value:key=value...`:
+//!
+//! | key | default | meaning |
+//! |---|---|---|
+//! | `arch` | `80` | compute capability of every device: `80` is 8.0, `90` is 9.0, `120` is 12.0 |
+//! | `devices` | `1` | how many devices there are, 0 to 8 |
+//! | `mem` | `8G` | memory of each device; `K`, `M` and `G` multiply by powers of 1024 |
+//! | `schedule` | `eager` | how ready work is picked, see below |
+//! | `seed` | `0` | chooses among the possible schedules; the same seed gives the same schedule for a program with one host thread |
+//! | `workers` | `8` | upper limit of threads that execute work at the same time (`eager` only; threads start when first needed) |
+//! | `hold` | `20` | milliseconds for which the schedules other than `eager` hold work back when no host thread waits for any |
+//!
+//! Schedules. None of them ever runs an operation before one that CUDA orders before it.
+//! - `eager`: work runs as soon as it may, on several threads: like a real device, not repeatable.
+//! - `random`: work is held until a host thread waits (or polls), then runs one operation at a time, picked by `seed`.
+//! - `late-first`: like `random`, but the operation enqueued last goes first, so that an order that only timing gave is
+//!   turned round: the schedule in which most missing synchronisation shows in the results.
+//! - `in-order`: one operation at a time in the order of enqueueing: the schedule in which no race shows.
+//!
+//! An unknown key or a bad value is named on stderr and makes `cuInit` fail: a mistyped option must not silently give
+//! another run than the one asked for.
+
+use std::sync::OnceLock;
+
+/// How the next operation is picked among those that may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// As soon as possible, several at a time.
+    Eager,
+    /// One at a time, picked by the seed, when somebody waits.
+    Random,
+    /// One at a time, the one enqueued last first, when somebody waits.
+    LateFirst,
+    /// One at a time in the order of enqueueing, when somebody waits.
+    InOrder,
+}
+
+/// The choices of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Compute capability times ten.
+    pub arch: u32,
+    /// Number of devices.
+    pub devices: u32,
+    /// Bytes of memory per device.
+    pub mem: u64,
+    /// How work is picked.
+    pub schedule: Schedule,
+    /// Chooses among schedules.
+    pub seed: u64,
+    /// Most threads that execute work at once.
+    pub workers: usize,
+    /// Milliseconds that work is held when nobody waits.
+    pub hold_ms: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { arch: 80, devices: 1, mem: 8 << 30, schedule: Schedule::Eager, seed: 0, workers: 8, hold_ms: 20 }
+    }
+}
+
+/// Why an option string was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// No option of this name.
+    #[error("unknown option `{0}` (options: arch, devices, mem, schedule, seed, workers, hold)")]
+    UnknownKey(String),
+    /// The value does not fit the option.
+    #[error("option `{0}` cannot be `{1}`")]
+    BadValue(String, String),
+}
+
+impl Config {
+    /// Reads an option string such as `arch=90:schedule=random:seed=7`.
+    pub fn parse(text: &str) -> Result<Config, ConfigError> {
+        let mut config = Config::default();
+        for item in text.split(':').filter(|item| !item.trim().is_empty()) {
+            let (key, value) = item.split_once('=').unwrap_or((item, ""));
+            let (key, value) = (key.trim(), value.trim());
+            let bad = || ConfigError::BadValue(key.to_owned(), value.to_owned());
+            let number = |low: u64, high: u64| {
+                value.parse::<u64>().ok().filter(|n| (low..=high).contains(n)).ok_or_else(bad)
+            };
+            match key {
+                "arch" => {
+                    let digits = value.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
+                    config.arch = digits.parse().ok().filter(|n| (50..=130).contains(n)).ok_or_else(bad)?;
+                }
+                "devices" => config.devices = number(0, 8)? as u32,
+                "mem" => config.mem = parse_size(value).filter(|n| *n >= 1 << 20).ok_or_else(bad)?,
+                "schedule" => {
+                    config.schedule = match value {
+                        "eager" => Schedule::Eager,
+                        "random" => Schedule::Random,
+                        "late-first" => Schedule::LateFirst,
+                        "in-order" => Schedule::InOrder,
+                        _ => return Err(bad()),
+                    }
+                }
+                "seed" => config.seed = number(0, u64::MAX)?,
+                "workers" => config.workers = number(1, 256)? as usize,
+                "hold" => config.hold_ms = number(0, 60_000)?,
+                _ => return Err(ConfigError::UnknownKey(key.to_owned())),
+            }
+        }
+        Ok(config)
+    }
+}
+
+fn parse_size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'K' | b'k' => (&text[..text.len() - 1], 10),
+        b'M' | b'm' => (&text[..text.len() - 1], 20),
+        b'G' | b'g' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// The process's configuration; the error is reported once on stderr.
+pub fn get() -> Result<&'static Config, &'static ConfigError> {
+    static CONFIG: OnceLock<Result<Config, ConfigError>> = OnceLock::new();
+    CONFIG
+        .get_or_init(|| {
+            let text = std::env::var("STREAMSAN_SIM").unwrap_or_default();
+            let parsed = Config::parse(&text);
+            if let Err(error) = &parsed {
+                eprintln!("streamsan-sim: STREAMSAN_SIM: {error}");
+            }
+            parsed
+        })
+        .as_ref()
+}
+
+/// The configuration, or the default one where the given one was refused (`cuInit` has failed then).
+pub fn get_or_default() -> Config {
+    get().cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_every_key() {
+        let config = Config::parse("arch=sm_90a:devices=2:mem=512M:schedule=late-first:seed=9:workers=3:hold=5").unwrap();
+        assert_eq!(config.arch, 90);
+        assert_eq!(config.devices, 2);
+        assert_eq!(config.mem, 512 << 20);
+        assert_eq!(config.schedule, Schedule::LateFirst);
+        assert_eq!((config.seed, config.workers, config.hold_ms), (9, 3, 5));
+        assert_eq!(Config::parse("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn names_what_is_wrong() {
+        assert_eq!(Config::parse("sched=x"), Err(ConfigError::UnknownKey("sched".into())));
+        for bad in ["arch=8", "arch=", "devices=9", "mem=1", "mem=G", "schedule=fast", "seed=-1", "workers=0"] {
+            assert!(matches!(Config::parse(bad), Err(ConfigError::BadValue(..))), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! The scheduler: operations, the order between them, and waiting for them. It does not know what an operation does.
+//!
+//! Every piece of device work is an operation with a list of operations that must finish before it: the one before it in
+//! its stream, those of the legacy stream's rule, and those of events it waits for. Nothing else orders: two operations
+//! without a path between them run in whatever order `policy` picks, and at the same time where workers are free.
+//! An operation that has finished is forgotten: an id that is no longer in the table means "done".
+
+pub mod policy;
+mod worker;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
+
+use crate::config::{self, Config, Schedule};
+
+/// One operation, unique in the process. Zero is "none", which counts as done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OpId(pub u64);
+
+/// One stream, unique in the process; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(pub u64);
+
+/// One context, unique in the process; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContextId(pub u64);
+
+/// How a stream takes part in the legacy stream's rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamKind {
+    /// The context's default stream: ordered with all blocking streams.
+    Legacy,
+    /// Ordered with the legacy stream.
+    Blocking,
+    /// Ordered with nothing.
+    NonBlocking,
+}
+
+/// Nanoseconds since the first use of the scheduler at which something finished; zero while it has not.
+pub type Stamp = Arc<AtomicU64>;
+
+/// What an operation does when its turn has come.
+pub enum Work {
+    /// Nothing but being a point in the order. The stamp gets the time.
+    Point(Option<Stamp>),
+    /// Device work, on a worker thread.
+    Run(Box<dyn FnOnce() + Send>),
+    /// Host code on a worker thread: may wait for other host threads, so the one-at-a-time schedules do not count it.
+    Host(Box<dyn FnOnce() + Send>),
+    /// Finishes as soon as the condition holds. Must be cheap: it is asked with the scheduler locked.
+    Until(Box<dyn FnMut() -> bool + Send>),
+}
+
+struct Op {
+    work: Option<Work>,
+    deps: Vec<OpId>,
+    missing: usize,
+    next: Vec<OpId>,
+    waits: Vec<Arc<Wait>>,
+    stamp: Option<Stamp>,
+}
+
+struct StreamState {
+    ctx: ContextId,
+    kind: StreamKind,
+    tail: OpId,
+    dead: bool,
+}
+
+struct Wait {
+    left: AtomicUsize,
+    cv: Condvar,
+}
+
+/// Everything that the scheduler knows; one lock.
+pub struct Core {
+    config: Config,
+    next: u64,
+    ops: HashMap<OpId, Op>,
+    ready: BTreeSet<(u64, OpId)>,
+    parked: Vec<OpId>,
+    streams: HashMap<StreamId, StreamState>,
+    legacy: HashMap<ContextId, StreamId>,
+    workers: usize,
+    idle: usize,
+    running: Vec<(OpId, Instant)>,
+    waits: usize,
+    tokens: usize,
+    held_since: Option<Instant>,
+    released: bool,
+}
+
+/// The process's scheduler.
+pub struct Scheduler {
+    core: Mutex<Core>,
+    wake: Condvar,
+}
+
+fn now() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1
+}
+
+/// The scheduler of this process.
+pub fn get() -> &'static Scheduler {
+    static SCHEDULER: OnceLock<Scheduler> = OnceLock::new();
+    SCHEDULER.get_or_init(|| Scheduler::new(config::get_or_default()))
+}
+
+impl Scheduler {
+    /// A scheduler of its own, which must live for ever because its threads do.
+    pub fn new(config: Config) -> Scheduler {
+        now();
+        let core = Core {
+            config,
+            next: 1,
+            ops: HashMap::new(),
+            ready: BTreeSet::new(),
+            parked: Vec::new(),
+            streams: HashMap::new(),
+            legacy: HashMap::new(),
+            workers: 0,
+            idle: 0,
+            running: Vec::new(),
+            waits: 0,
+            tokens: 0,
+            held_since: None,
+            released: false,
+        };
+        Scheduler { core: Mutex::new(core), wake: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Makes a stream known. A context has at most one legacy stream.
+    pub fn add_stream(&self, ctx: ContextId, kind: StreamKind) -> StreamId {
+        let mut core = self.lock();
+        let id = StreamId(core.next);
+        core.next += 1;
+        core.streams.insert(id, StreamState { ctx, kind, tail: OpId(0), dead: false });
+        if kind == StreamKind::Legacy {
+            core.legacy.insert(ctx, id);
+        }
+        id
+    }
+
+    /// Forgets a stream once its work is done; returns at once.
+    pub fn remove_stream(&self, id: StreamId) {
+        let mut core = self.lock();
+        if let Some(stream) = core.streams.get_mut(&id) {
+            stream.dead = true;
+        }
+        core.bury();
+    }
+
+    /// Puts work at the end of a stream, behind `after` as well.
+    pub fn submit(&'static self, stream: StreamId, work: Work, after: &[OpId]) -> OpId {
+        let mut core = self.lock();
+        let mut deps = core.stream_deps(stream);
+        deps.extend_from_slice(after);
+        let id = core.insert(work, deps);
+        if let Some(state) = core.streams.get_mut(&stream) {
+            state.tail = id;
+        }
+        self.settle(core);
+        id
+    }
+
+    /// Puts a whole partial order at the end of a stream: `parts[i]` runs after the stream's earlier work, `after`, and
+    /// those of `parts[..i]` that it names; what the stream does next runs after all of them.
+    pub fn submit_dag(&'static self, stream: StreamId, parts: Vec<(Work, Vec<usize>)>, after: &[OpId]) -> OpId {
+        let mut core = self.lock();
+        let mut deps = core.stream_deps(stream);
+        deps.extend_from_slice(after);
+        let begin = core.insert(Work::Point(None), deps);
+        let mut ids = Vec::with_capacity(parts.len());
+        for (work, parents) in parts {
+            let deps = if parents.is_empty() { vec![begin] } else { parents.iter().map(|&p| ids[p]).collect() };
+            ids.push(core.insert(work, deps));
+        }
+        ids.push(begin);
+        let end = core.insert(Work::Point(None), ids);
+        if let Some(state) = core.streams.get_mut(&stream) {
+            state.tail = end;
+        }
+        self.settle(core);
+        end
+    }
+
+    /// The last operation of a stream.
+    pub fn tail(&self, stream: StreamId) -> OpId {
+        self.lock().streams.get(&stream).map_or(OpId(0), |s| s.tail)
+    }
+
+    /// What an operation put into the stream now would have to wait for.
+    pub fn pending_before(&self, stream: StreamId) -> Vec<OpId> {
+        self.lock().stream_deps(stream)
+    }
+
+    /// The unfinished last operations of all streams of a context, destroyed ones included.
+    pub fn context_tails(&self, ctx: ContextId) -> Vec<OpId> {
+        let core = self.lock();
+        core.streams.values().filter(|s| s.ctx == ctx).map(|s| s.tail).filter(|t| core.ops.contains_key(t)).collect()
+    }
+
+    /// The unfinished last operations of all streams of the process.
+    pub fn all_tails(&self) -> Vec<OpId> {
+        let core = self.lock();
+        core.streams.values().map(|s| s.tail).filter(|t| core.ops.contains_key(t)).collect()
+    }
+
+    /// Whether an operation has finished.
+    pub fn is_done(&self, op: OpId) -> bool {
+        !self.lock().ops.contains_key(&op)
+    }
+
+    /// Whether all have finished. Where work is held until somebody waits, a "no" lets one operation run, or a program
+    /// that polls would never see an end.
+    pub fn poll(&self, ops: &[OpId]) -> bool {
+        let mut core = self.lock();
+        let done = ops.iter().all(|op| !core.ops.contains_key(op));
+        if !done && core.config.schedule != Schedule::Eager {
+            core.tokens += 1;
+            self.wake.notify_all();
+        }
+        done
+    }
+
+    /// Blocks the calling host thread until all have finished.
+    pub fn wait(&'static self, ops: &[OpId]) {
+        let mut core = self.lock();
+        let wait = Arc::new(Wait { left: AtomicUsize::new(0), cv: Condvar::new() });
+        let mut left = 0;
+        for id in ops.iter().collect::<HashSet<_>>() {
+            if let Some(op) = core.ops.get_mut(id) {
+                op.waits.push(wait.clone());
+                left += 1;
+            }
+        }
+        if left == 0 {
+            return;
+        }
+        wait.left.store(left, Ordering::Relaxed);
+        core.waits += 1;
+        self.wake.notify_all();
+        while wait.left.load(Ordering::Relaxed) != 0 {
+            core = wait.cv.wait(core).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    /// Whether `later` is ordered after `earlier` (done counts as ordered before everything).
+    pub fn is_ordered(&self, earlier: OpId, later: &[OpId]) -> bool {
+        let core = self.lock();
+        if !core.ops.contains_key(&earlier) {
+            return true;
+        }
+        let mut seen = HashSet::new();
+        let mut todo = later.to_vec();
+        while let Some(id) = todo.pop() {
+            if id == earlier {
+                return true;
+            }
+            // Ids grow with time: nothing older than `earlier` can come after it.
+            if id < earlier || !seen.insert(id) {
+                continue;
+            }
+            if let Some(op) = core.ops.get(&id) {
+                todo.extend_from_slice(&op.deps);
+            }
+        }
+        false
+    }
+
+    /// Finishes what can finish without a worker, then sees to it that workers are there for the rest.
+    fn settle(&'static self, mut core: MutexGuard<'_, Core>) {
+        core.poll_parked();
+        let wanted = core.ready.len().min(match core.config.schedule {
+            Schedule::Eager => core.config.workers,
+            _ => core.config.workers.min(2),
+        });
+        if wanted > 0 || !core.parked.is_empty() {
+            let wanted = wanted.max(1);
+            if core.idle > 0 {
+                self.wake.notify_all();
+            }
+            let busy = core.workers - core.idle;
+            let limit = if core.config.schedule == Schedule::Eager { core.config.workers } else { 16 };
+            let missing = (wanted + busy).min(limit).saturating_sub(core.workers);
+            for _ in 0..missing {
+                core.workers += 1;
+                drop(core);
+                let started = self.spawn_worker();
+                core = self.lock();
+                if !started {
+                    core.workers -= 1;
+                }
+            }
+        }
+    }
+}
+
+impl Core {
+    /// What the next operation of a stream comes after, by stream order and by the legacy stream's rule.
+    fn stream_deps(&self, stream: StreamId) -> Vec<OpId> {
+        let Some(state) = self.streams.get(&stream) else { return Vec::new() };
+        let mut deps = vec![state.tail];
+        match state.kind {
+            StreamKind::NonBlocking => {}
+            StreamKind::Blocking => {
+                if let Some(legacy) = self.legacy.get(&state.ctx).and_then(|id| self.streams.get(id)) {
+                    deps.push(legacy.tail);
+                }
+            }
+            StreamKind::Legacy => {
+                let blocking = |s: &&StreamState| s.ctx == state.ctx && s.kind == StreamKind::Blocking;
+                deps.extend(self.streams.values().filter(blocking).map(|s| s.tail));
+            }
+        }
+        deps.retain(|dep| self.ops.contains_key(dep));
+        deps
+    }
+
+    fn insert(&mut self, work: Work, mut deps: Vec<OpId>) -> OpId {
+        let id = OpId(self.next);
+        self.next += 1;
+        deps.sort_unstable();
+        deps.dedup();
+        deps.retain(|dep| self.ops.contains_key(dep));
+        for dep in &deps {
+            if let Some(op) = self.ops.get_mut(dep) {
+                op.next.push(id);
+            }
+        }
+        let stamp = if let Work::Point(stamp) = &work { stamp.clone() } else { None };
+        let missing = deps.len();
+        self.ops.insert(id, Op { work: Some(work), deps, missing, next: Vec::new(), waits: Vec::new(), stamp });
+        if missing == 0 {
+            self.start(id);
+        }
+        id
+    }
+
+    /// The operation's turn has come: finish it here if it is a point, queue it otherwise.
+    fn start(&mut self, id: OpId) {
+        let Some(op) = self.ops.get_mut(&id) else { return };
+        op.deps.clear();
+        match &op.work {
+            Some(Work::Point(_)) => self.finish(id),
+            Some(Work::Until(_)) => self.parked.push(id),
+            _ => {
+                self.ready.insert((policy::key(&self.config, id), id));
+            }
+        }
+    }
+
+    /// The operation is done: forget it, wake who waits, start what it held up.
+    fn finish(&mut self, id: OpId) {
+        let mut todo = vec![id];
+        while let Some(id) = todo.pop() {
+            let Some(op) = self.ops.remove(&id) else { continue };
+            if let Some(stamp) = op.stamp {
+                stamp.store(now(), Ordering::Release);
+            }
+            for wait in op.waits {
+                if wait.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    // Taken back here and not by the waiting thread: a held schedule must stop at exactly this point.
+                    self.waits -= 1;
+                    wait.cv.notify_all();
+                }
+            }
+            for next in op.next {
+                let Some(op) = self.ops.get_mut(&next) else { continue };
+                op.missing -= 1;
+                if op.missing > 0 {
+                    continue;
+                }
+                if matches!(op.work, Some(Work::Point(_))) {
+                    op.deps.clear();
+                    todo.push(next);
+                } else {
+                    self.start(next);
+                }
+            }
+        }
+        if self.ops.is_empty() {
+            self.bury();
+        }
+    }
+
+    /// Asks every parked condition once.
+    fn poll_parked(&mut self) {
+        let mut at = 0;
+        while at < self.parked.len() {
+            let id = self.parked[at];
+            let holds = match self.ops.get_mut(&id).map(|op| &mut op.work) {
+                Some(Some(Work::Until(condition))) => condition(),
+                _ => true,
+            };
+            if holds {
+                self.parked.swap_remove(at);
+                self.finish(id);
+                at = 0;
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn bury(&mut self) {
+        let ops = &self.ops;
+        self.streams.retain(|_, stream| !stream.dead || ops.contains_key(&stream.tail));
+    }
+}
+
+#[cfg(test)]
+mod tests;
