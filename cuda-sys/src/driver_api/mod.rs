@@ -1,0 +1,83 @@
+//! THE TABLE: every function of the driver API that CUDA 11.8 to 13.5 has, one row each.
+//!
+//! A row is
+//!
+//! ```text
+//! both   fn cuStreamSynchronize(stream: CUstream) [legacy cuStreamSynchronize, per_thread cuStreamSynchronize_ptsz];
+//! skip   fn cuDeviceGet [plain cuDeviceGet];
+//! ```
+//!
+//! - The first word says when the op is recorded, relative to the real call. `before`: frees and destroys (when they
+//!   return, another thread may already own the address or the handle). `after`: what needs the result or the success
+//!   of the call: allocations, creations, launches, records, waits, loads. `both`: whatever may hold the host up, hand
+//!   completion to the host, or call back into the host: what was enqueued before it began is covered, and takes effect
+//!   when it returns. `skip`: no effect on order or memory; such rows need no signature, they are forwarded by a jump.
+//! - The name of the row is that of the newest function with this signature and meaning. Versions that differ in either
+//!   are rows of their own (`cuMemAlloc` and `cuMemAlloc_v2`). The result is a [`CUresult`](crate::CUresult), always.
+//! - The brackets hold every symbol that has this row's signature and meaning, and what stream 0 means through it:
+//!   `legacy`, `per_thread`, or `plain` where a function has no such notion.
+//!
+//! To use the table, name a macro: `driver_api!(my_macro)` calls `my_macro! { rows }`, and `driver_api!(my_macro, x)`
+//! calls `my_macro! { x rows }`. The types must be in scope (`use cuda_sys::*`). A callback that turns each row into a
+//! function which calls `ops::<row name>` makes a row without that function fail to compile:
+//!
+//! ```
+//! #![recursion_limit = "256"]
+//! use cuda_sys::*;
+//! # macro_rules! ops { ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($aliases:tt)*];)*) => {
+//! #   #[allow(non_snake_case, unused_variables)] mod ops { use cuda_sys::*; $($(
+//! #     pub fn $name(per_thread: Option<bool>, $($arg: $ty),*) -> CUresult { CUresult::SUCCESS } )?)* } } }
+//! # driver_api!(ops);
+//! macro_rules! wrappers {
+//!     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+];)*) => {
+//!         $( wrappers! { @row $name $(($($arg: $ty),*))? [$($zero $symbol),+] } )*
+//!     };
+//!     (@row $name:ident [$($aliases:tt)*]) => {}; // skip: no signature
+//!     (@row $name:ident $args:tt [$($zero:ident $symbol:ident),+]) => {
+//!         $( wrappers! { @symbol $name $args $zero $symbol } )+
+//!     };
+//!     (@symbol $name:ident ($($arg:ident: $ty:ty),*) $zero:ident $symbol:ident) => {
+//!         pub unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
+//!             ops::$name(wrappers!(@zero $zero), $($arg),*)
+//!         }
+//!     };
+//!     (@zero plain) => { None };
+//!     (@zero legacy) => { Some(false) };
+//!     (@zero per_thread) => { Some(true) };
+//! }
+//! #[allow(non_snake_case)]
+//! mod exported {
+//!     use super::ops;
+//!     use cuda_sys::*;
+//!     driver_api!(wrappers);
+//! }
+//! fn main() {
+//!     let symbol: pfn::cuStreamSynchronize = exported::cuStreamSynchronize_ptsz;
+//!     assert_eq!(unsafe { symbol(CUstream::NULL) }, CUresult::SUCCESS);
+//! }
+//! ```
+//!
+//! A callback that wants only some rows forwards each row to a helper macro, as above. The macros of the files below are
+//! links of one chain; they are not meant to be called.
+
+mod arrays;
+mod code;
+mod contexts;
+mod copies;
+mod graphs;
+mod interop;
+mod launches;
+mod memory;
+mod neutral;
+mod sets;
+mod streams;
+mod virtual_memory;
+
+/// Calls the macro `$callback` with all rows of the driver API (after the extra tokens, if any): see
+/// [the module](crate::driver_api).
+#[macro_export]
+macro_rules! driver_api {
+    ($callback:ident $(, $($extra:tt)*)?) => {
+        $crate::__driver_api_streams! { {$callback {$($($extra)*)?}} {} }
+    };
+}
