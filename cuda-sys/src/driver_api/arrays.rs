@@ -6,33 +6,44 @@
 macro_rules! __driver_api_arrays {
     ({$($to:tt)*} {$($rows:tt)*}) => { $crate::__driver_api_launches! { {$($to)*} { $($rows)*
 
-    after  fn cuArrayCreate_v2(p_handle: *mut CUarray, p_allocate_array: *const CUDA_ARRAY_DESCRIPTOR)
+    after  fn cuArrayCreate(handle: *mut CUarray, allocate_array: *const CUDA_ARRAY_DESCRIPTOR_v1)
+        [plain cuArrayCreate];
+    after  fn cuArrayCreate_v2(handle: *mut CUarray, allocate_array: *const CUDA_ARRAY_DESCRIPTOR)
         [plain cuArrayCreate_v2];
-    after  fn cuArrayGetPlane(p_plane_array: *mut CUarray, array: CUarray, plane_idx: c_uint) [plain cuArrayGetPlane];
+    after  fn cuArrayGetPlane(plane_array: *mut CUarray, array: CUarray, plane_idx: c_uint) [plain cuArrayGetPlane];
     before fn cuArrayDestroy(array: CUarray) [plain cuArrayDestroy];
-    after  fn cuArray3DCreate_v2(p_handle: *mut CUarray, p_allocate_array: *const CUDA_ARRAY3D_DESCRIPTOR)
+    after  fn cuArray3DCreate(handle: *mut CUarray, allocate_array: *const CUDA_ARRAY3D_DESCRIPTOR_v1)
+        [plain cuArray3DCreate];
+    after  fn cuArray3DCreate_v2(handle: *mut CUarray, allocate_array: *const CUDA_ARRAY3D_DESCRIPTOR)
         [plain cuArray3DCreate_v2];
     after  fn cuMipmappedArrayCreate(
-        p_handle: *mut CUmipmappedArray, p_mipmapped_array_desc: *const CUDA_ARRAY3D_DESCRIPTOR,
-        num_mipmap_levels: c_uint
+        handle: *mut CUmipmappedArray, mipmapped_array_desc: *const CUDA_ARRAY3D_DESCRIPTOR, num_mipmap_levels: c_uint
     ) [plain cuMipmappedArrayCreate];
-    after  fn cuMipmappedArrayGetLevel(p_level_array: *mut CUarray, mipmapped_array: CUmipmappedArray, level: c_uint)
+    after  fn cuMipmappedArrayGetLevel(level_array: *mut CUarray, mipmapped_array: CUmipmappedArray, level: c_uint)
         [plain cuMipmappedArrayGetLevel];
     before fn cuMipmappedArrayDestroy(mipmapped_array: CUmipmappedArray) [plain cuMipmappedArrayDestroy];
     after  fn cuTexRefSetArray(tex_ref: CUtexref, array: CUarray, flags: c_uint) [plain cuTexRefSetArray];
     after  fn cuTexRefSetMipmappedArray(tex_ref: CUtexref, mipmapped_array: CUmipmappedArray, flags: c_uint)
         [plain cuTexRefSetMipmappedArray];
-    after  fn cuTexRefSetAddress_v2(byte_offset: *mut usize, tex_ref: CUtexref, dptr: CUdeviceptr, bytes: usize)
+    after  fn cuTexRefSetAddress(byte_offset: *mut c_uint, tex_ref: CUtexref, ptr: CUdeviceptr_v1, bytes: c_uint)
+        [plain cuTexRefSetAddress];
+    after  fn cuTexRefSetAddress_v2(byte_offset: *mut usize, tex_ref: CUtexref, ptr: CUdeviceptr, bytes: usize)
         [plain cuTexRefSetAddress_v2];
-    after  fn cuTexRefCreate(p_tex_ref: *mut CUtexref) [plain cuTexRefCreate];
+    after  fn cuTexRefSetAddress2D(
+        tex_ref: CUtexref, desc: *const CUDA_ARRAY_DESCRIPTOR_v1, ptr: CUdeviceptr_v1, pitch: c_uint
+    ) [plain cuTexRefSetAddress2D];
+    after  fn cuTexRefSetAddress2D_v3(
+        tex_ref: CUtexref, desc: *const CUDA_ARRAY_DESCRIPTOR, ptr: CUdeviceptr, pitch: usize
+    ) [plain cuTexRefSetAddress2D_v2, plain cuTexRefSetAddress2D_v3];
+    after  fn cuTexRefCreate(tex_ref: *mut CUtexref) [plain cuTexRefCreate];
     before fn cuTexRefDestroy(tex_ref: CUtexref) [plain cuTexRefDestroy];
     after  fn cuSurfRefSetArray(surf_ref: CUsurfref, array: CUarray, flags: c_uint) [plain cuSurfRefSetArray];
     after  fn cuTexObjectCreate(
-        p_tex_object: *mut CUtexObject, p_res_desc: *const CUDA_RESOURCE_DESC, p_tex_desc: *const CUDA_TEXTURE_DESC,
-        p_res_view_desc: *const CUDA_RESOURCE_VIEW_DESC
+        tex_object: *mut CUtexObject, res_desc: *const CUDA_RESOURCE_DESC, tex_desc: *const CUDA_TEXTURE_DESC,
+        res_view_desc: *const CUDA_RESOURCE_VIEW_DESC
     ) [plain cuTexObjectCreate];
     before fn cuTexObjectDestroy(tex_object: CUtexObject) [plain cuTexObjectDestroy];
-    after  fn cuSurfObjectCreate(p_surf_object: *mut CUsurfObject, p_res_desc: *const CUDA_RESOURCE_DESC)
+    after  fn cuSurfObjectCreate(surf_object: *mut CUsurfObject, res_desc: *const CUDA_RESOURCE_DESC)
         [plain cuSurfObjectCreate];
     before fn cuSurfObjectDestroy(surf_object: CUsurfObject) [plain cuSurfObjectDestroy];
     after  fn cuTensorMapEncodeTiled(
@@ -60,29 +71,17 @@ macro_rules! __driver_api_arrays {
         [plain cuTensorMapReplaceAddress];
     before fn cuGraphicsUnregisterResource(resource: CUgraphicsResource) [plain cuGraphicsUnregisterResource];
     after  fn cuGraphicsSubResourceGetMappedArray(
-        p_array: *mut CUarray, resource: CUgraphicsResource, array_index: c_uint, mip_level: c_uint
+        array: *mut CUarray, resource: CUgraphicsResource, array_index: c_uint, mip_level: c_uint
     ) [plain cuGraphicsSubResourceGetMappedArray];
     after  fn cuGraphicsResourceGetMappedMipmappedArray(
-        p_mipmapped_array: *mut CUmipmappedArray, resource: CUgraphicsResource
+        mipmapped_array: *mut CUmipmappedArray, resource: CUgraphicsResource
     ) [plain cuGraphicsResourceGetMappedMipmappedArray];
-    after  fn cuGraphicsResourceGetMappedPointer_v2(
-        p_dev_ptr: *mut CUdeviceptr, p_size: *mut usize, resource: CUgraphicsResource
-    ) [plain cuGraphicsResourceGetMappedPointer_v2];
-    after  fn cuTexRefSetAddress2D_v3(
-        tex_ref: CUtexref, desc: *const CUDA_ARRAY_DESCRIPTOR, dptr: CUdeviceptr, pitch: usize
-    ) [plain cuTexRefSetAddress2D_v2, plain cuTexRefSetAddress2D_v3];
-    after  fn cuArrayCreate(p_handle: *mut CUarray, p_allocate_array: *const CUDA_ARRAY_DESCRIPTOR_v1)
-        [plain cuArrayCreate];
-    after  fn cuArray3DCreate(p_handle: *mut CUarray, p_allocate_array: *const CUDA_ARRAY3D_DESCRIPTOR_v1)
-        [plain cuArray3DCreate];
-    after  fn cuTexRefSetAddress(byte_offset: *mut c_uint, tex_ref: CUtexref, dptr: CUdeviceptr_v1, bytes: c_uint)
-        [plain cuTexRefSetAddress];
-    after  fn cuTexRefSetAddress2D(
-        tex_ref: CUtexref, desc: *const CUDA_ARRAY_DESCRIPTOR_v1, dptr: CUdeviceptr_v1, pitch: c_uint
-    ) [plain cuTexRefSetAddress2D];
     after  fn cuGraphicsResourceGetMappedPointer(
-        p_dev_ptr: *mut CUdeviceptr_v1, p_size: *mut c_uint, resource: CUgraphicsResource
+        dev_ptr: *mut CUdeviceptr_v1, size: *mut c_uint, resource: CUgraphicsResource
     ) [plain cuGraphicsResourceGetMappedPointer];
+    after  fn cuGraphicsResourceGetMappedPointer_v2(
+        dev_ptr: *mut CUdeviceptr, size: *mut usize, resource: CUgraphicsResource
+    ) [plain cuGraphicsResourceGetMappedPointer_v2];
     after  fn cuGraphicsMapResources(count: c_uint, resources: *mut CUgraphicsResource, stream: CUstream)
         [legacy cuGraphicsMapResources, per_thread cuGraphicsMapResources_ptsz];
     before fn cuGraphicsUnmapResources(count: c_uint, resources: *mut CUgraphicsResource, stream: CUstream)

@@ -7,39 +7,39 @@ macro_rules! __driver_api_contexts {
     ({$($to:tt)*} {$($rows:tt)*}) => { $crate::__driver_api_neutral! { {$($to)*} { $($rows)*
 
     after  fn cuInit(flags: c_uint) [plain cuInit];
-    after  fn cuDevicePrimaryCtxRetain(pctx: *mut CUcontext, dev: CUdevice) [plain cuDevicePrimaryCtxRetain];
+    after  fn cuDevicePrimaryCtxRetain(ctx: *mut CUcontext, dev: CUdevice) [plain cuDevicePrimaryCtxRetain];
+    before fn cuDevicePrimaryCtxRelease_v2(dev: CUdevice)
+        [plain cuDevicePrimaryCtxRelease, plain cuDevicePrimaryCtxRelease_v2];
+    after  fn cuDevicePrimaryCtxSetFlags_v2(dev: CUdevice, flags: c_uint)
+        [plain cuDevicePrimaryCtxSetFlags, plain cuDevicePrimaryCtxSetFlags_v2];
+    before fn cuDevicePrimaryCtxReset_v2(dev: CUdevice)
+        [plain cuDevicePrimaryCtxReset, plain cuDevicePrimaryCtxReset_v2];
+    after  fn cuCtxCreate_v2(ctx: *mut CUcontext, flags: c_uint, dev: CUdevice)
+        [plain cuCtxCreate, plain cuCtxCreate_v2];
+    after  fn cuCtxCreate_v3(
+        ctx: *mut CUcontext, params_array: *mut CUexecAffinityParam, num_params: c_int, flags: c_uint, dev: CUdevice
+    ) [plain cuCtxCreate_v3];
     after  fn cuCtxCreate_v4(
-        pctx: *mut CUcontext, ctx_create_params: *mut CUctxCreateParams, flags: c_uint, dev: CUdevice
+        ctx: *mut CUcontext, ctx_create_params: *mut CUctxCreateParams, flags: c_uint, dev: CUdevice
     ) [plain cuCtxCreate_v4];
+    before fn cuCtxDestroy_v2(ctx: CUcontext) [plain cuCtxDestroy, plain cuCtxDestroy_v2];
+    after  fn cuCtxPushCurrent_v2(ctx: CUcontext) [plain cuCtxPushCurrent, plain cuCtxPushCurrent_v2];
+    after  fn cuCtxPopCurrent_v2(ctx: *mut CUcontext) [plain cuCtxPopCurrent, plain cuCtxPopCurrent_v2];
     after  fn cuCtxSetCurrent(ctx: CUcontext) [plain cuCtxSetCurrent];
     after  fn cuCtxSetFlags(flags: c_uint) [plain cuCtxSetFlags];
     both   fn cuCtxSetLimit(limit: CUlimit, value: usize) [plain cuCtxSetLimit];
-    after  fn cuCtxAttach(pctx: *mut CUcontext, flags: c_uint) [plain cuCtxAttach];
+    after  fn cuCtxAttach(ctx: *mut CUcontext, flags: c_uint) [plain cuCtxAttach];
     before fn cuCtxDetach(ctx: CUcontext) [plain cuCtxDetach];
+    after  fn cuGetProcAddress(symbol: *const c_char, entry_point: *mut *mut c_void, cuda_version: c_int, flags: u64)
+        [plain cuGetProcAddress];
     after  fn cuGetProcAddress_v2(
-        symbol: *const c_char, pfn: *mut *mut c_void, cuda_version: c_int, flags: u64,
+        symbol: *const c_char, entry_point: *mut *mut c_void, cuda_version: c_int, flags: u64,
         symbol_status: *mut CUdriverProcAddressQueryResult
     ) [plain cuGetProcAddress_v2];
     after  fn cuGreenCtxCreate(ctx: *mut CUgreenCtx, desc: CUdevResourceDesc, dev: CUdevice, flags: c_uint)
         [plain cuGreenCtxCreate];
     before fn cuGreenCtxDestroy(ctx: CUgreenCtx) [plain cuGreenCtxDestroy];
-    after  fn cuCtxFromGreenCtx(p_context: *mut CUcontext, ctx: CUgreenCtx) [plain cuCtxFromGreenCtx];
-    after  fn cuCtxCreate_v2(pctx: *mut CUcontext, flags: c_uint, dev: CUdevice)
-        [plain cuCtxCreate, plain cuCtxCreate_v2];
-    after  fn cuCtxCreate_v3(
-        pctx: *mut CUcontext, params_array: *mut CUexecAffinityParam, num_params: c_int, flags: c_uint, dev: CUdevice
-    ) [plain cuCtxCreate_v3];
-    before fn cuCtxDestroy_v2(ctx: CUcontext) [plain cuCtxDestroy, plain cuCtxDestroy_v2];
-    after  fn cuCtxPopCurrent_v2(pctx: *mut CUcontext) [plain cuCtxPopCurrent, plain cuCtxPopCurrent_v2];
-    after  fn cuCtxPushCurrent_v2(ctx: CUcontext) [plain cuCtxPushCurrent, plain cuCtxPushCurrent_v2];
-    before fn cuDevicePrimaryCtxRelease_v2(dev: CUdevice)
-        [plain cuDevicePrimaryCtxRelease, plain cuDevicePrimaryCtxRelease_v2];
-    before fn cuDevicePrimaryCtxReset_v2(dev: CUdevice)
-        [plain cuDevicePrimaryCtxReset, plain cuDevicePrimaryCtxReset_v2];
-    after  fn cuDevicePrimaryCtxSetFlags_v2(dev: CUdevice, flags: c_uint)
-        [plain cuDevicePrimaryCtxSetFlags, plain cuDevicePrimaryCtxSetFlags_v2];
-    after  fn cuGetProcAddress(symbol: *const c_char, pfn: *mut *mut c_void, cuda_version: c_int, flags: u64)
-        [plain cuGetProcAddress];
+    after  fn cuCtxFromGreenCtx(context: *mut CUcontext, ctx: CUgreenCtx) [plain cuCtxFromGreenCtx];
 
     } } };
 }

@@ -7,10 +7,16 @@ macro_rules! __driver_api_graphs {
     ({$($to:tt)*} {$($rows:tt)*}) => { $crate::__driver_api_memory! { {$($to)*} { $($rows)*
 
     after  fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint) [plain cuGraphCreate];
+    after  fn cuGraphAddKernelNode(
+        graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
+        node_params: *const CUDA_KERNEL_NODE_PARAMS_v1
+    ) [plain cuGraphAddKernelNode];
     after  fn cuGraphAddKernelNode_v2(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
         node_params: *const CUDA_KERNEL_NODE_PARAMS
     ) [plain cuGraphAddKernelNode_v2];
+    after  fn cuGraphKernelNodeSetParams(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v1)
+        [plain cuGraphKernelNodeSetParams];
     after  fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS)
         [plain cuGraphKernelNodeSetParams_v2];
     after  fn cuGraphAddMemcpyNode(
@@ -79,7 +85,7 @@ macro_rules! __driver_api_graphs {
     ) [plain cuGraphAddMemAllocNode];
     after  fn cuGraphAddMemFreeNode(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
-        dptr: CUdeviceptr
+        ptr: CUdeviceptr
     ) [plain cuGraphAddMemFreeNode];
     after  fn cuDeviceGraphMemTrim(device: CUdevice) [plain cuDeviceGraphMemTrim];
     after  fn cuDeviceSetGraphMemAttribute(device: CUdevice, attr: CUgraphMem_attribute, value: *mut c_void)
@@ -87,10 +93,16 @@ macro_rules! __driver_api_graphs {
     after  fn cuGraphClone(graph_clone: *mut CUgraph, original_graph: CUgraph) [plain cuGraphClone];
     after  fn cuGraphNodeFindInClone(node: *mut CUgraphNode, original_node: CUgraphNode, cloned_graph: CUgraph)
         [plain cuGraphNodeFindInClone];
+    after  fn cuGraphAddDependencies(
+        graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize
+    ) [plain cuGraphAddDependencies];
     after  fn cuGraphAddDependencies_v2(
         graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data: *const CUgraphEdgeData,
         num_dependencies: usize
     ) [plain cuGraphAddDependencies_v2];
+    after  fn cuGraphRemoveDependencies(
+        graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize
+    ) [plain cuGraphRemoveDependencies];
     after  fn cuGraphRemoveDependencies_v2(
         graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data: *const CUgraphEdgeData,
         num_dependencies: usize
@@ -98,6 +110,12 @@ macro_rules! __driver_api_graphs {
     before fn cuGraphDestroyNode(node: CUgraphNode) [plain cuGraphDestroyNode];
     after  fn cuGraphInstantiateWithFlags(graph_exec: *mut CUgraphExec, graph: CUgraph, flags: u64)
         [plain cuGraphInstantiateWithFlags];
+    after  fn cuGraphInstantiateWithParams(
+        graph_exec: *mut CUgraphExec, graph: CUgraph, instantiate_params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS
+    ) [legacy cuGraphInstantiateWithParams, per_thread cuGraphInstantiateWithParams_ptsz];
+    after  fn cuGraphExecKernelNodeSetParams(
+        graph_exec: CUgraphExec, node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v1
+    ) [plain cuGraphExecKernelNodeSetParams];
     after  fn cuGraphExecKernelNodeSetParams_v2(
         graph_exec: CUgraphExec, node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS
     ) [plain cuGraphExecKernelNodeSetParams_v2];
@@ -124,8 +142,16 @@ macro_rules! __driver_api_graphs {
     ) [plain cuGraphExecExternalSemaphoresWaitNodeSetParams];
     after  fn cuGraphNodeSetEnabled(graph_exec: CUgraphExec, node: CUgraphNode, is_enabled: c_uint)
         [plain cuGraphNodeSetEnabled];
+    after  fn cuGraphUpload(graph_exec: CUgraphExec, stream: CUstream)
+        [legacy cuGraphUpload, per_thread cuGraphUpload_ptsz];
+    after  fn cuGraphLaunch(graph_exec: CUgraphExec, stream: CUstream)
+        [legacy cuGraphLaunch, per_thread cuGraphLaunch_ptsz];
     before fn cuGraphExecDestroy(graph_exec: CUgraphExec) [plain cuGraphExecDestroy];
     before fn cuGraphDestroy(graph: CUgraph) [plain cuGraphDestroy];
+    after  fn cuGraphExecUpdate(
+        graph_exec: CUgraphExec, graph: CUgraph, error_node_out: *mut CUgraphNode,
+        update_result_out: *mut CUgraphExecUpdateResult
+    ) [plain cuGraphExecUpdate];
     after  fn cuGraphExecUpdate_v2(
         graph_exec: CUgraphExec, graph: CUgraph, result_info: *mut CUgraphExecUpdateResultInfo
     ) [plain cuGraphExecUpdate_v2];
@@ -143,6 +169,10 @@ macro_rules! __driver_api_graphs {
         [plain cuGraphRetainUserObject];
     before fn cuGraphReleaseUserObject(graph: CUgraph, object: CUuserObject, count: c_uint)
         [plain cuGraphReleaseUserObject];
+    after  fn cuGraphAddNode(
+        graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
+        node_params: *mut CUgraphNodeParams
+    ) [plain cuGraphAddNode];
     after  fn cuGraphAddNode_v3(
         graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
         dependency_data: *const CUgraphEdgeData, num_dependencies: usize, node_params: *mut CUgraphNodeParams
@@ -153,39 +183,9 @@ macro_rules! __driver_api_graphs {
     after  fn cuGraphExecNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params: *mut CUgraphNodeParams)
         [plain cuGraphExecNodeSetParams];
     after  fn cuGraphConditionalHandleCreate(
-        p_handle_out: *mut CUgraphConditionalHandle, graph: CUgraph, ctx: CUcontext, default_launch_value: c_uint,
+        handle_out: *mut CUgraphConditionalHandle, graph: CUgraph, ctx: CUcontext, default_launch_value: c_uint,
         flags: c_uint
     ) [plain cuGraphConditionalHandleCreate];
-    after  fn cuGraphAddKernelNode(
-        graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
-        node_params: *const CUDA_KERNEL_NODE_PARAMS_v1
-    ) [plain cuGraphAddKernelNode];
-    after  fn cuGraphKernelNodeSetParams(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v1)
-        [plain cuGraphKernelNodeSetParams];
-    after  fn cuGraphExecKernelNodeSetParams(
-        graph_exec: CUgraphExec, node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v1
-    ) [plain cuGraphExecKernelNodeSetParams];
-    after  fn cuGraphInstantiateWithParams(
-        graph_exec: *mut CUgraphExec, graph: CUgraph, instantiate_params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS
-    ) [legacy cuGraphInstantiateWithParams, per_thread cuGraphInstantiateWithParams_ptsz];
-    after  fn cuGraphExecUpdate(
-        graph_exec: CUgraphExec, graph: CUgraph, error_node_out: *mut CUgraphNode,
-        update_result_out: *mut CUgraphExecUpdateResult
-    ) [plain cuGraphExecUpdate];
-    after  fn cuGraphUpload(graph_exec: CUgraphExec, stream: CUstream)
-        [legacy cuGraphUpload, per_thread cuGraphUpload_ptsz];
-    after  fn cuGraphLaunch(graph_exec: CUgraphExec, stream: CUstream)
-        [legacy cuGraphLaunch, per_thread cuGraphLaunch_ptsz];
-    after  fn cuGraphAddDependencies(
-        graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize
-    ) [plain cuGraphAddDependencies];
-    after  fn cuGraphRemoveDependencies(
-        graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize
-    ) [plain cuGraphRemoveDependencies];
-    after  fn cuGraphAddNode(
-        graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize,
-        node_params: *mut CUgraphNodeParams
-    ) [plain cuGraphAddNode];
     after  fn cuGraphInstantiate_v2(
         graph_exec: *mut CUgraphExec, graph: CUgraph, error_node: *mut CUgraphNode, log_buffer: *mut c_char,
         buffer_size: usize

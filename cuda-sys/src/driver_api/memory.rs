@@ -7,18 +7,33 @@ macro_rules! __driver_api_memory {
     ({$($to:tt)*} {$($rows:tt)*}) => { $crate::__driver_api_virtual_memory! { {$($to)*} { $($rows)*
 
     after  fn cuDeviceSetMemPool(dev: CUdevice, pool: CUmemoryPool) [plain cuDeviceSetMemPool];
-    after  fn cuMemAlloc_v2(dptr: *mut CUdeviceptr, bytesize: usize) [plain cuMemAlloc_v2];
+    after  fn cuMemAlloc(ptr: *mut CUdeviceptr_v1, byte_size: c_uint) [plain cuMemAlloc];
+    after  fn cuMemAlloc_v2(ptr: *mut CUdeviceptr, byte_size: usize) [plain cuMemAlloc_v2];
+    after  fn cuMemAllocPitch(
+        ptr: *mut CUdeviceptr_v1, pitch: *mut c_uint, width_in_bytes: c_uint, height: c_uint,
+        element_size_bytes: c_uint
+    ) [plain cuMemAllocPitch];
     after  fn cuMemAllocPitch_v2(
-        dptr: *mut CUdeviceptr, p_pitch: *mut usize, width_in_bytes: usize, height: usize, element_size_bytes: c_uint
+        ptr: *mut CUdeviceptr, pitch: *mut usize, width_in_bytes: usize, height: usize, element_size_bytes: c_uint
     ) [plain cuMemAllocPitch_v2];
-    both   fn cuMemFree_v2(dptr: CUdeviceptr) [plain cuMemFree_v2];
-    after  fn cuMemAllocHost_v2(pp: *mut *mut c_void, bytesize: usize) [plain cuMemAllocHost_v2];
-    both   fn cuMemFreeHost(p: *mut c_void) [plain cuMemFreeHost];
-    after  fn cuMemHostAlloc(pp: *mut *mut c_void, bytesize: usize, flags: c_uint) [plain cuMemHostAlloc];
-    after  fn cuMemHostGetDevicePointer_v2(pdptr: *mut CUdeviceptr, p: *mut c_void, flags: c_uint)
+    both   fn cuMemFree(ptr: CUdeviceptr_v1) [plain cuMemFree];
+    both   fn cuMemFree_v2(ptr: CUdeviceptr) [plain cuMemFree_v2];
+    after  fn cuMemAllocHost(pointer_out: *mut *mut c_void, byte_size: c_uint) [plain cuMemAllocHost];
+    after  fn cuMemAllocHost_v2(pointer_out: *mut *mut c_void, byte_size: usize) [plain cuMemAllocHost_v2];
+    both   fn cuMemFreeHost(pointer: *mut c_void) [plain cuMemFreeHost];
+    after  fn cuMemHostAlloc(pointer_out: *mut *mut c_void, byte_size: usize, flags: c_uint) [plain cuMemHostAlloc];
+    after  fn cuMemHostGetDevicePointer(dptr: *mut CUdeviceptr_v1, pointer: *mut c_void, flags: c_uint)
+        [plain cuMemHostGetDevicePointer];
+    after  fn cuMemHostGetDevicePointer_v2(dptr: *mut CUdeviceptr, pointer: *mut c_void, flags: c_uint)
         [plain cuMemHostGetDevicePointer_v2];
-    after  fn cuMemAllocManaged(dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint) [plain cuMemAllocManaged];
-    both   fn cuMemHostUnregister(p: *mut c_void) [plain cuMemHostUnregister];
+    after  fn cuMemAllocManaged(ptr: *mut CUdeviceptr, byte_size: usize, flags: c_uint) [plain cuMemAllocManaged];
+    after  fn cuMemHostRegister_v2(pointer: *mut c_void, byte_size: usize, flags: c_uint)
+        [plain cuMemHostRegister, plain cuMemHostRegister_v2];
+    both   fn cuMemHostUnregister(pointer: *mut c_void) [plain cuMemHostUnregister];
+    before fn cuMemFreeAsync(ptr: CUdeviceptr, stream: CUstream)
+        [legacy cuMemFreeAsync, per_thread cuMemFreeAsync_ptsz];
+    after  fn cuMemAllocAsync(ptr: *mut CUdeviceptr, byte_size: usize, stream: CUstream)
+        [legacy cuMemAllocAsync, per_thread cuMemAllocAsync_ptsz];
     after  fn cuMemPoolTrimTo(pool: CUmemoryPool, min_bytes_to_keep: usize) [plain cuMemPoolTrimTo];
     after  fn cuMemPoolSetAttribute(pool: CUmemoryPool, attr: CUmemPool_attribute, value: *mut c_void)
         [plain cuMemPoolSetAttribute];
@@ -28,6 +43,8 @@ macro_rules! __driver_api_memory {
     before fn cuMemPoolDestroy(pool: CUmemoryPool) [plain cuMemPoolDestroy];
     after  fn cuMemSetMemPool(location: *mut CUmemLocation, kind: CUmemAllocationType, pool: CUmemoryPool)
         [plain cuMemSetMemPool];
+    after  fn cuMemAllocFromPoolAsync(ptr: *mut CUdeviceptr, byte_size: usize, pool: CUmemoryPool, stream: CUstream)
+        [legacy cuMemAllocFromPoolAsync, per_thread cuMemAllocFromPoolAsync_ptsz];
     after  fn cuMemPoolExportToShareableHandle(
         handle_out: *mut c_void, pool: CUmemoryPool, handle_type: CUmemAllocationHandleType, flags: u64
     ) [plain cuMemPoolExportToShareableHandle];
@@ -41,23 +58,6 @@ macro_rules! __driver_api_memory {
     ) [plain cuMemPoolImportPointer];
     after  fn cuPointerSetAttribute(value: *const c_void, attribute: CUpointer_attribute, ptr: CUdeviceptr)
         [plain cuPointerSetAttribute];
-    after  fn cuMemHostRegister_v2(p: *mut c_void, bytesize: usize, flags: c_uint)
-        [plain cuMemHostRegister, plain cuMemHostRegister_v2];
-    after  fn cuMemAlloc(dptr: *mut CUdeviceptr_v1, bytesize: c_uint) [plain cuMemAlloc];
-    after  fn cuMemAllocPitch(
-        dptr: *mut CUdeviceptr_v1, p_pitch: *mut c_uint, width_in_bytes: c_uint, height: c_uint,
-        element_size_bytes: c_uint
-    ) [plain cuMemAllocPitch];
-    both   fn cuMemFree(dptr: CUdeviceptr_v1) [plain cuMemFree];
-    after  fn cuMemAllocHost(pp: *mut *mut c_void, bytesize: c_uint) [plain cuMemAllocHost];
-    after  fn cuMemHostGetDevicePointer(pdptr: *mut CUdeviceptr_v1, p: *mut c_void, flags: c_uint)
-        [plain cuMemHostGetDevicePointer];
-    before fn cuMemFreeAsync(dptr: CUdeviceptr, stream: CUstream)
-        [legacy cuMemFreeAsync, per_thread cuMemFreeAsync_ptsz];
-    after  fn cuMemAllocAsync(dptr: *mut CUdeviceptr, bytesize: usize, stream: CUstream)
-        [legacy cuMemAllocAsync, per_thread cuMemAllocAsync_ptsz];
-    after  fn cuMemAllocFromPoolAsync(dptr: *mut CUdeviceptr, bytesize: usize, pool: CUmemoryPool, stream: CUstream)
-        [legacy cuMemAllocFromPoolAsync, per_thread cuMemAllocFromPoolAsync_ptsz];
 
     } } };
 }

@@ -6,10 +6,12 @@
 macro_rules! __driver_api_virtual_memory {
     ({$($to:tt)*} {$($rows:tt)*}) => { $crate::__driver_api_arrays! { {$($to)*} { $($rows)*
 
-    after  fn cuIpcGetMemHandle(p_handle: *mut CUipcMemHandle, dptr: CUdeviceptr) [plain cuIpcGetMemHandle];
-    before fn cuIpcCloseMemHandle(dptr: CUdeviceptr) [plain cuIpcCloseMemHandle];
+    after  fn cuIpcGetMemHandle(handle: *mut CUipcMemHandle, ptr: CUdeviceptr) [plain cuIpcGetMemHandle];
+    after  fn cuIpcOpenMemHandle_v2(dptr: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint)
+        [plain cuIpcOpenMemHandle, plain cuIpcOpenMemHandle_v2];
+    before fn cuIpcCloseMemHandle(ptr: CUdeviceptr) [plain cuIpcCloseMemHandle];
     after  fn cuMemGetHandleForAddressRange(
-        handle: *mut c_void, dptr: CUdeviceptr, size: usize, handle_type: CUmemRangeHandleType, flags: u64
+        handle: *mut c_void, ptr: CUdeviceptr, size: usize, handle_type: CUmemRangeHandleType, flags: u64
     ) [plain cuMemGetHandleForAddressRange];
     after  fn cuMemAddressReserve(ptr: *mut CUdeviceptr, size: usize, alignment: usize, addr: CUdeviceptr, flags: u64)
         [plain cuMemAddressReserve];
@@ -20,6 +22,8 @@ macro_rules! __driver_api_virtual_memory {
     before fn cuMemRelease(handle: CUmemGenericAllocationHandle) [plain cuMemRelease];
     after  fn cuMemMap(ptr: CUdeviceptr, size: usize, offset: usize, handle: CUmemGenericAllocationHandle, flags: u64)
         [plain cuMemMap];
+    after  fn cuMemMapArrayAsync(map_info_list: *mut CUarrayMapInfo, count: c_uint, stream: CUstream)
+        [legacy cuMemMapArrayAsync, per_thread cuMemMapArrayAsync_ptsz];
     both   fn cuMemUnmap(ptr: CUdeviceptr, size: usize) [plain cuMemUnmap];
     both   fn cuMemSetAccess(ptr: CUdeviceptr, size: usize, desc: *const CUmemAccessDesc, count: usize)
         [plain cuMemSetAccess];
@@ -86,10 +90,6 @@ macro_rules! __driver_api_virtual_memory {
         mipmap_desc: *const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC
     ) [plain cuExternalMemoryGetMappedMipmappedArray];
     before fn cuDestroyExternalMemory(ext_mem: CUexternalMemory) [plain cuDestroyExternalMemory];
-    after  fn cuIpcOpenMemHandle_v2(pdptr: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint)
-        [plain cuIpcOpenMemHandle, plain cuIpcOpenMemHandle_v2];
-    after  fn cuMemMapArrayAsync(map_info_list: *mut CUarrayMapInfo, count: c_uint, stream: CUstream)
-        [legacy cuMemMapArrayAsync, per_thread cuMemMapArrayAsync_ptsz];
 
     } } };
 }
