@@ -1,4 +1,6 @@
 //! Placeholder until its owner fills it.
 pub mod arch;
-pub mod sass;
+pub mod ir;
 pub mod ptx;
+pub mod ranges;
+pub mod sass;

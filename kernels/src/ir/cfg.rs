@@ -1,0 +1,273 @@
+//! Control-flow facts of a [`Function`]: predecessors, dominators, post-dominators, natural loops.
+//!
+//! It owns nothing about values.
+
+use super::{BlockId, Function, Term};
+use smallvec::SmallVec;
+
+/// A natural loop; several back edges to one header are one loop.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// The block all back edges lead to.
+    pub header: BlockId,
+    /// Sources of back edges.
+    pub latches: Vec<BlockId>,
+    /// Members, as a set by block number.
+    pub members: Vec<bool>,
+    /// Number of members (an outer loop has more than its inner ones).
+    pub size: usize,
+}
+
+/// Facts about the reachable blocks.
+#[derive(Clone, Debug)]
+pub struct Cfg {
+    /// Predecessors (each once).
+    pub preds: Vec<SmallVec<[BlockId; 2]>>,
+    /// Successors (each once).
+    pub succs: Vec<SmallVec<[BlockId; 2]>>,
+    /// Reverse post-order of reachable blocks.
+    pub rpo: Vec<BlockId>,
+    /// Position in `rpo`; `u32::MAX` when unreachable.
+    pub order: Vec<u32>,
+    /// Immediate dominator (entry: itself).
+    pub idom: Vec<BlockId>,
+    /// Immediate post-dominator; `None` when only the exit post-dominates.
+    pub ipdom: Vec<Option<BlockId>>,
+    /// Loops, in no particular order.
+    pub loops: Vec<Loop>,
+    /// Loop headed by a block.
+    pub loop_of_header: Vec<Option<u32>>,
+    /// A back edge whose target does not dominate its source exists.
+    pub irreducible: bool,
+}
+
+/// Targets of a terminator, each once.
+pub fn targets(t: &Term) -> SmallVec<[BlockId; 2]> {
+    let mut out = SmallVec::new();
+    let mut put = |b: BlockId| {
+        if !out.contains(&b) {
+            out.push(b);
+        }
+    };
+    match t {
+        Term::Jump(b) => put(*b),
+        Term::Branch { taken, fall, .. } => {
+            taken.iter().for_each(|b| put(*b));
+            fall.iter().for_each(|b| put(*b));
+        }
+        Term::Switch(v) => v.iter().for_each(|b| put(*b)),
+        Term::Exit => {}
+    }
+    out
+}
+
+/// Can a thread end at this terminator?
+fn may_exit(t: &Term) -> bool {
+    match t {
+        Term::Exit => true,
+        Term::Branch { taken, fall, .. } => taken.is_none() || fall.is_none(),
+        Term::Switch(v) => v.is_empty(),
+        Term::Jump(_) => false,
+    }
+}
+
+/// Post-order of a graph from `root`, without recursion.
+fn post_order(n: usize, root: usize, succ: impl Fn(usize) -> SmallVec<[BlockId; 2]>) -> Vec<BlockId> {
+    let mut seen = vec![false; n];
+    let mut post = Vec::new();
+    let mut stack = vec![(root, succ(root), 0usize)];
+    seen[root] = true;
+    while let Some((b, ss, i)) = stack.last_mut() {
+        if *i < ss.len() {
+            let s = ss[*i].0 as usize;
+            *i += 1;
+            if !seen[s] {
+                seen[s] = true;
+                let t = succ(s);
+                stack.push((s, t, 0));
+            }
+        } else {
+            post.push(BlockId(*b as u32));
+            stack.pop();
+        }
+    }
+    post
+}
+
+/// Immediate dominators by the iterative algorithm of Cooper, Harvey and Kennedy.
+fn dominators(n: usize, root: usize, rpo: &[BlockId], preds: impl Fn(usize) -> SmallVec<[BlockId; 2]>) -> Vec<u32> {
+    let mut order = vec![u32::MAX; n];
+    for (i, b) in rpo.iter().enumerate() {
+        order[b.0 as usize] = i as u32;
+    }
+    let mut idom = vec![u32::MAX; n];
+    idom[root] = root as u32;
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for b in &rpo[1..] {
+            let b = b.0 as usize;
+            let mut new = u32::MAX;
+            for p in preds(b) {
+                if idom[p.0 as usize] == u32::MAX {
+                    continue;
+                }
+                if new == u32::MAX {
+                    new = p.0;
+                    continue;
+                }
+                let (mut x, mut y) = (p.0, new);
+                while x != y {
+                    if order[x as usize] > order[y as usize] {
+                        x = idom[x as usize];
+                    } else {
+                        y = idom[y as usize];
+                    }
+                }
+                new = x;
+            }
+            if idom[b] != new {
+                idom[b] = new;
+                changed = true;
+            }
+        }
+    }
+    idom
+}
+
+impl Cfg {
+    /// Computes all facts.
+    pub fn new(f: &Function) -> Cfg {
+        let n = f.blocks.len();
+        let succs: Vec<_> = f.blocks.iter().map(|b| targets(&b.term)).collect();
+        let mut rpo = if n == 0 { Vec::new() } else { post_order(n, 0, |b| succs[b].clone()) };
+        rpo.reverse();
+        let mut order = vec![u32::MAX; n];
+        for (i, b) in rpo.iter().enumerate() {
+            order[b.0 as usize] = i as u32;
+        }
+        let mut preds: Vec<SmallVec<[BlockId; 2]>> = vec![SmallVec::new(); n];
+        for b in &rpo {
+            for s in &succs[b.0 as usize] {
+                preds[s.0 as usize].push(*b);
+            }
+        }
+        let idom: Vec<BlockId> = if n == 0 {
+            Vec::new()
+        } else {
+            dominators(n, 0, &rpo, |b| preds[b].clone()).into_iter().map(BlockId).collect()
+        };
+        let ipdom = Self::post_dominators(f, &succs, &preds, &order);
+        let mut cfg = Cfg {
+            preds,
+            succs,
+            rpo,
+            order,
+            idom,
+            ipdom,
+            loops: Vec::new(),
+            loop_of_header: vec![None; n],
+            irreducible: false,
+        };
+        cfg.find_loops(n);
+        cfg
+    }
+
+    fn post_dominators(
+        f: &Function,
+        succs: &[SmallVec<[BlockId; 2]>],
+        preds: &[SmallVec<[BlockId; 2]>],
+        order: &[u32],
+    ) -> Vec<Option<BlockId>> {
+        let n = succs.len();
+        // Node n is the virtual exit.
+        let exits: SmallVec<[BlockId; 2]> = (0..n)
+            .filter(|&b| order[b] != u32::MAX && may_exit(&f.blocks[b].term))
+            .map(|b| BlockId(b as u32))
+            .collect();
+        let back = |b: usize| if b == n { exits.clone() } else { preds[b].clone() };
+        let mut rpo = post_order(n + 1, n, back);
+        rpo.reverse();
+        let fwd = |b: usize| {
+            let mut v = succs[b].clone();
+            if exits.contains(&BlockId(b as u32)) {
+                v.push(BlockId(n as u32));
+            }
+            v
+        };
+        let idom = dominators(n + 1, n, &rpo, fwd);
+        (0..n).map(|b| (idom[b] != u32::MAX && idom[b] as usize != n).then_some(BlockId(idom[b]))).collect()
+    }
+
+    /// Does `a` dominate `b`?
+    pub fn dominates(&self, a: BlockId, mut b: BlockId) -> bool {
+        while self.order[b.0 as usize] > self.order[a.0 as usize] {
+            b = self.idom[b.0 as usize];
+        }
+        a == b
+    }
+
+    /// Does every path from `b` to the exit go through `a`?
+    pub fn post_dominates(&self, a: BlockId, b: BlockId) -> bool {
+        let mut x = Some(b);
+        let mut steps = 0;
+        while let Some(y) = x {
+            if y == a {
+                return true;
+            }
+            x = self.ipdom[y.0 as usize];
+            steps += 1;
+            if steps > self.preds.len() {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn find_loops(&mut self, n: usize) {
+        for b in self.rpo.clone() {
+            for s in self.succs[b.0 as usize].clone() {
+                if self.order[s.0 as usize] > self.order[b.0 as usize] {
+                    continue;
+                }
+                if !self.dominates(s, b) {
+                    self.irreducible = true;
+                    continue;
+                }
+                let l = match self.loop_of_header[s.0 as usize] {
+                    Some(l) => l as usize,
+                    None => {
+                        let mut members = vec![false; n];
+                        members[s.0 as usize] = true;
+                        self.loops.push(Loop { header: s, latches: Vec::new(), members, size: 1 });
+                        self.loop_of_header[s.0 as usize] = Some(self.loops.len() as u32 - 1);
+                        self.loops.len() - 1
+                    }
+                };
+                let mut work = vec![b];
+                let l = &mut self.loops[l];
+                l.latches.push(b);
+                while let Some(x) = work.pop() {
+                    if !l.members[x.0 as usize] {
+                        l.members[x.0 as usize] = true;
+                        l.size += 1;
+                        work.extend(self.preds[x.0 as usize].iter().copied());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The loop headed by `b`.
+    pub fn header_loop(&self, b: BlockId) -> Option<&Loop> {
+        self.loop_of_header[b.0 as usize].map(|l| &self.loops[l as usize])
+    }
+
+    /// Predecessors of `b` other than back edges of the loop it heads.
+    pub fn outer_preds(&self, b: BlockId) -> SmallVec<[BlockId; 2]> {
+        match self.header_loop(b) {
+            None => self.preds[b.0 as usize].clone(),
+            Some(l) => self.preds[b.0 as usize].iter().copied().filter(|p| !l.members[p.0 as usize]).collect(),
+        }
+    }
+}

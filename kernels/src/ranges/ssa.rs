@@ -1,0 +1,233 @@
+//! Lazy SSA: which definition of a variable reaches a point (read backwards from the use, after Braun et al.).
+//!
+//! It owns reaching definitions; `build` turns them into values.
+
+use crate::ir::cfg::Cfg;
+use crate::ir::{Function, Inst, Op, Operand, Prefix, Reason, Src, Var};
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+
+/// Position after the last instruction of a block.
+pub(super) const END: u32 = u32::MAX;
+
+/// A reaching definition.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Def {
+    /// Destination `part` of an instruction; `raw`: taken as executed, its guard is decided elsewhere.
+    Inst { b: u32, i: u32, part: u8, raw: bool },
+    /// Join of a variable at a block.
+    Phi { var: Var, b: u32 },
+    /// Operand that is no variable.
+    Leaf(Src),
+    /// No definition known: `var` as it is at this place (two different ones never look the same).
+    Undef { why: Reason, var: Var, b: u32, i: u32 },
+}
+
+impl Def {
+    pub(super) const ZERO: Def = Def::Leaf(Src::Imm(0));
+
+    pub(super) fn imm(self) -> Option<u64> {
+        match self {
+            Def::Leaf(Src::Imm(v)) => Some(v),
+            _ => None,
+        }
+    }
+    /// The constant as a 32-bit word.
+    pub(super) fn imm32(self) -> Option<u32> {
+        self.imm().map(|v| v as u32)
+    }
+    /// Same instruction, guard taken as decided.
+    pub(super) fn raw(self) -> Def {
+        match self {
+            Def::Inst { b, i, part, .. } => Def::Inst { b, i, part, raw: true },
+            d => d,
+        }
+    }
+    pub(super) fn same_inst(self, o: Def) -> bool {
+        matches!((self, o), (Def::Inst { b, i, .. }, Def::Inst { b: c, i: j, .. }) if b == c && i == j)
+    }
+    pub(super) fn part(self) -> u8 {
+        match self {
+            Def::Inst { part, .. } => part,
+            _ => 0,
+        }
+    }
+}
+
+/// Reaching definitions of one function.
+pub(super) struct Ssa<'a> {
+    pub(super) f: &'a Function,
+    pub(super) cfg: &'a Cfg,
+    /// Per block: variable -> (instruction, part), ascending.
+    defs: Vec<HashMap<Var, SmallVec<[(u32, u8); 2]>>>,
+    /// Per block: instructions that define everything.
+    clobbers: Vec<SmallVec<[u32; 1]>>,
+    /// Per loop: variables defined inside; `None` when everything may be.
+    loop_defs: Vec<Option<HashSet<Var>>>,
+    memo: HashMap<(Var, u32), Def>,
+    busy: HashSet<(Var, u32)>,
+}
+
+impl<'a> Ssa<'a> {
+    pub(super) fn new(f: &'a Function, cfg: &'a Cfg) -> Self {
+        let mut defs = Vec::with_capacity(f.blocks.len());
+        let mut clobbers = Vec::with_capacity(f.blocks.len());
+        for b in &f.blocks {
+            let mut m: HashMap<Var, SmallVec<[(u32, u8); 2]>> = HashMap::new();
+            let mut c = SmallVec::new();
+            for (i, inst) in b.insts.iter().enumerate() {
+                if inst.op == Op::ClobberAll {
+                    c.push(i as u32);
+                }
+                for (p, d) in inst.dsts.iter().enumerate() {
+                    if *d != Var::NONE {
+                        m.entry(*d).or_default().push((i as u32, p as u8));
+                    }
+                }
+            }
+            defs.push(m);
+            clobbers.push(c);
+        }
+        let loop_defs = cfg
+            .loops
+            .iter()
+            .map(|l| {
+                let mut set = HashSet::new();
+                for (b, inside) in l.members.iter().enumerate() {
+                    if *inside {
+                        if !clobbers[b].is_empty() {
+                            return None;
+                        }
+                        set.extend(defs[b].keys().copied());
+                    }
+                }
+                Some(set)
+            })
+            .collect();
+        Ssa { f, cfg, defs, clobbers, loop_defs, memo: HashMap::new(), busy: HashSet::new() }
+    }
+
+    /// The instruction of an `Inst` definition.
+    pub(super) fn inst(&self, d: Def) -> Option<&'a Inst> {
+        match d {
+            Def::Inst { b, i, .. } => Some(&self.f.blocks[b as usize].insts[i as usize]),
+            _ => None,
+        }
+    }
+
+    /// The guard that still decides whether the definition happens.
+    pub(super) fn guard(&self, d: Def) -> Option<Operand> {
+        match d {
+            Def::Inst { raw: false, .. } => self.inst(d)?.guard,
+            _ => None,
+        }
+    }
+
+    /// The definition of `var` that reaches instruction `i` of block `b`.
+    pub(super) fn read(&mut self, var: Var, b: u32, i: u32) -> Def {
+        let (mut b, mut i) = (b, i);
+        loop {
+            let found = self.defs[b as usize].get(&var).and_then(|v| v.iter().rev().find(|d| d.0 < i).copied());
+            let clob = self.clobbers[b as usize].iter().rev().find(|c| **c < i).copied();
+            match (found, clob) {
+                (Some(d), c) if c.is_none_or(|c| c <= d.0) => return Def::Inst { b, i: d.0, part: d.1, raw: false },
+                (_, Some(c)) => return Def::Undef { why: Reason::Call, var, b, i: c },
+                _ => {}
+            }
+            let preds = &self.cfg.preds[b as usize];
+            if b != 0 && preds.len() == 1 && self.cfg.loop_of_header[b as usize].is_none() {
+                b = preds[0].0;
+                i = END;
+                continue;
+            }
+            return self.read_in(var, b);
+        }
+    }
+
+    fn read_in(&mut self, var: Var, b: u32) -> Def {
+        if let Some(d) = self.memo.get(&(var, b)) {
+            return *d;
+        }
+        let cfg = self.cfg;
+        if cfg.preds[b as usize].is_empty() || (b == 0 && cfg.header_loop(crate::ir::BlockId(0)).is_none()) {
+            return Def::Undef { why: Reason::Undefined, var, b, i: 0 };
+        }
+        if b == 0 || self.busy.contains(&(var, b)) {
+            return Def::Undef { why: Reason::Irreducible, var, b, i: 0 };
+        }
+        let outer = cfg.outer_preds(crate::ir::BlockId(b));
+        let d = match cfg.loop_of_header[b as usize] {
+            Some(l) if self.loop_defs[l as usize].as_ref().is_none_or(|s| s.contains(&var)) => Def::Phi { var, b },
+            _ => {
+                self.busy.insert((var, b));
+                let mut one: Option<Def> = None;
+                let mut many = false;
+                for p in outer {
+                    let d = self.read(var, p.0, END);
+                    let d = self.strip(d);
+                    match one {
+                        None => one = Some(d),
+                        Some(o) if o != d => {
+                            many = true;
+                            break;
+                        }
+                        _ => {}
+                    }
+                }
+                self.busy.remove(&(var, b));
+                match one {
+                    Some(d) if !many => d,
+                    _ => Def::Phi { var, b },
+                }
+            }
+        };
+        self.memo.insert((var, b), d);
+        d
+    }
+
+    /// Follows moves.
+    pub(super) fn strip(&mut self, mut d: Def) -> Def {
+        for _ in 0..500 {
+            let Def::Inst { b, i, part, .. } = d else { return d };
+            let Some(inst) = self.inst(d) else { return d };
+            if inst.op != Op::Mov || self.guard(d).is_some() {
+                return d;
+            }
+            let Some(s) = inst.srcs.get(part as usize) else { return d };
+            if s.prefix != Prefix::None {
+                return d;
+            }
+            d = match s.src {
+                Src::Var(v) => {
+                    let dst = inst.dsts[part as usize];
+                    if self.f.class(v) != self.f.class(dst) {
+                        return d;
+                    }
+                    self.read(v, b, i)
+                }
+                Src::Pair(..) | Src::Zext(_) => return d,
+                s => Def::Leaf(s),
+            };
+        }
+        d
+    }
+
+    /// The definition an operand names, without its prefix, moves followed.
+    pub(super) fn source(&mut self, s: Src, b: u32, i: u32) -> Def {
+        match s {
+            Src::Var(v) => {
+                let d = self.read(v, b, i);
+                self.strip(d)
+            }
+            s => Def::Leaf(s),
+        }
+    }
+
+    /// What a variable held before a guarded instruction.
+    pub(super) fn old(&mut self, d: Def) -> Def {
+        let Def::Inst { b, i, part, .. } = d else { return d };
+        let var = self.f.blocks[b as usize].insts[i as usize].dsts[part as usize];
+        let o = self.read(var, b, i);
+        self.strip(o)
+    }
+}
