@@ -15,6 +15,7 @@ pub use operand::*;
 use crate::arch::Generation;
 
 mod decode;
+mod text;
 
 /// Decodes one instruction word at byte offset `pc` of its section. Never fails: what is not known becomes
 /// [`Op::Unknown`] with everything it could write.
