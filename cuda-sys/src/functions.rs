@@ -123,7 +123,7 @@ macro_rules! function_list {
 crate::driver_api!(function_list);
 
 /// `cuMemcpyHtoDAsync_v2_ptsz` -> `cuMemcpyHtoDAsync`.
-const fn family(symbol: &'static str) -> &'static str {
+pub(crate) const fn family(symbol: &'static str) -> &'static str {
     let bytes = symbol.as_bytes();
     let mut end = bytes.len();
     if end > 5 && bytes[end - 5] == b'_' && bytes[end - 4] == b'p' && bytes[end - 3] == b't' {

@@ -10,13 +10,22 @@ macro_rules! c_enum {
         pub struct $name(pub $rep);
         $(pub const $value: $name = $name($number);)*
 
+        impl $name {
+            /// The C name of the value (the first of those that share it), or `None` for one this list does not hold.
+            pub fn name(self) -> Option<&'static str> {
+                $(if self.0 == $number {
+                    return Some(stringify!($value));
+                })*
+                None
+            }
+        }
+
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                // Two enumerators may share a value: the first one names it.
-                $(if self.0 == $number {
-                    return f.write_str(stringify!($value));
-                })*
-                write!(f, "{}({})", stringify!($name), self.0)
+                match self.name() {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, "{}({})", stringify!($name), self.0),
+                }
             }
         }
     };
