@@ -1,0 +1,77 @@
+//! Code images as the driver is given them: fatbin (maybe compressed), cubin, PTX text; and where fatbins hide in host
+//! executables. Finds, unpacks and describes code; does not decode instructions (`sass`) or PTX (`ptx`).
+//!
+//! Layouts were read off files made by the toolkit (all architectures, all compression modes) and are tested on such files.
+//! Damaged input gives an [`ImageError`]; nothing panics, and nothing allocates more than [`MAX_UNPACKED`].
+
+pub mod cubin;
+mod error;
+mod fatbin;
+mod host;
+mod info;
+mod select;
+mod size;
+
+pub use cubin::Cubin;
+pub use error::ImageError;
+pub use fatbin::{Compression, Entry, EntryKind};
+pub use host::{HostImage, find_in_host};
+pub use select::runs_on;
+pub use size::{ImageSize, image_size};
+
+use crate::arch::Arch;
+use std::borrow::Cow;
+
+/// An unpacked entry may have at most this many bytes.
+pub const MAX_UNPACKED: u64 = 1 << 30;
+
+/// A code image of one of the three kinds. Borrowed: nothing is copied or unpacked before it is asked for.
+#[derive(Clone, Debug)]
+pub struct Image<'d> {
+    entries: Vec<Entry<'d>>,
+}
+
+/// One piece of code, unpacked.
+#[derive(Clone, Debug)]
+pub enum CodeRef<'d> {
+    /// A cubin: an ELF file with SASS for [`Entry::arch`].
+    Cubin(Cow<'d, [u8]>),
+    /// PTX text, without the final NUL.
+    Ptx(Cow<'d, str>),
+}
+
+impl<'d> Image<'d> {
+    /// Reads the headers of an image. Bytes behind its end are ignored (see [`image_size`] for where it ends).
+    pub fn parse(bytes: &'d [u8]) -> Result<Image<'d>, ImageError> {
+        let entries = match size::kind(bytes)? {
+            size::Kind::Fatbin => fatbin::entries(bytes)?,
+            size::Kind::Elf => {
+                let cubin = Cubin::parse(bytes)?;
+                vec![Entry::plain(EntryKind::Cubin, cubin.arch, bytes)]
+            }
+            size::Kind::Ptx => {
+                let text = bytes.split(|&b| b == 0).next().unwrap_or(bytes);
+                vec![Entry::plain(EntryKind::Ptx, select::ptx_target(text), text)]
+            }
+        };
+        Ok(Image { entries })
+    }
+
+    /// All entries, in the order of the file.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry<'d>] {
+        &self.entries
+    }
+
+    /// The entry that the driver would take for this device: a cubin for exactly it, else the newest cubin that runs on
+    /// it, else the newest PTX that can be compiled for it.
+    #[must_use]
+    pub fn choose(&self, device: Arch) -> Option<&Entry<'d>> {
+        select::choose(&self.entries, device)
+    }
+
+    /// [`choose`](Image::choose), unpacked. `Ok(None)` when nothing in the image runs on the device.
+    pub fn select(&self, device: Arch) -> Result<Option<CodeRef<'d>>, ImageError> {
+        self.choose(device).map(Entry::unpack).transpose()
+    }
+}
