@@ -77,16 +77,30 @@ impl FnId {
 }
 
 macro_rules! when {
-    (before) => { When::Before };
-    (after) => { When::After };
-    (both) => { When::Both };
-    (skip) => { When::Skip };
+    (before) => {
+        When::Before
+    };
+    (after) => {
+        When::After
+    };
+    (both) => {
+        When::Both
+    };
+    (skip) => {
+        When::Skip
+    };
 }
 
 macro_rules! stream0 {
-    (plain) => { Stream0::Plain };
-    (legacy) => { Stream0::Legacy };
-    (per_thread) => { Stream0::PerThread };
+    (plain) => {
+        Stream0::Plain
+    };
+    (legacy) => {
+        Stream0::Legacy
+    };
+    (per_thread) => {
+        Stream0::PerThread
+    };
 }
 
 macro_rules! function_list {

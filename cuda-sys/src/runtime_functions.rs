@@ -46,8 +46,12 @@ impl RuntimeFnId {
 }
 
 macro_rules! noted {
-    (name) => { true };
-    (skip) => { false };
+    (name) => {
+        true
+    };
+    (skip) => {
+        false
+    };
 }
 
 macro_rules! function_list {

@@ -20,14 +20,6 @@ c_structs! { RUNTIME_LAUNCH_LAYOUTS
         y: c_uint,
         z: c_uint,
     }
-    struct cudaLaunchParams {
-        func: *mut c_void,
-        gridDim: dim3,
-        blockDim: dim3,
-        args: *mut *mut c_void,
-        sharedMem: usize,
-        stream: cudaStream_t,
-    }
     struct cudaAccessPolicyWindow {
         base_ptr: *mut c_void,
         num_bytes: usize,

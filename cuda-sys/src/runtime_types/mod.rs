@@ -22,8 +22,7 @@ use crate::types::*;
 use core::mem::size_of;
 
 /// The layouts of all runtime structs of CUDA 13; [`RUNTIME_12_LAYOUTS`] are those of CUDA 12.
-pub const RUNTIME_LAYOUTS: &[&[Layout]] =
-    &[RUNTIME_LAUNCH_LAYOUTS, RUNTIME_MEMORY_LAYOUTS, RUNTIME_PROPERTIES_LAYOUTS];
+pub const RUNTIME_LAYOUTS: &[&[Layout]] = &[RUNTIME_LAUNCH_LAYOUTS, RUNTIME_MEMORY_LAYOUTS, RUNTIME_PROPERTIES_LAYOUTS];
 
 c_handles! {
     cudaExecutionContext_t,

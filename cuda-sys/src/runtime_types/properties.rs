@@ -1,5 +1,5 @@
 //! Device properties, as of CUDA 13, and the structs that were different in CUDA 12 (`_v12`): a `libcudart.so.12` must
-//! write those, for callers reserve no more.
+//! write those, for callers reserve no more. `cudaLaunchParams` ended with CUDA 12.
 
 use super::*;
 
@@ -102,6 +102,14 @@ c_structs! { RUNTIME_PROPERTIES_LAYOUTS
 }
 
 c_structs! { RUNTIME_12_LAYOUTS
+    struct cudaLaunchParams {
+        func: *mut c_void,
+        gridDim: dim3,
+        blockDim: dim3,
+        args: *mut *mut c_void,
+        sharedMem: usize,
+        stream: cudaStream_t,
+    }
     struct cudaDeviceProp_v12 {
         name: [c_char; 256],
         uuid: CUuuid,

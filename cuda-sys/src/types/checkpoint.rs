@@ -47,7 +47,8 @@ c_enum! { CUlogLevel(c_uint)
     CU_LOG_LEVEL_WARNING = 1,
 }
 
-pub type CUasyncCallback = Option<unsafe extern "C" fn(*mut CUasyncNotificationInfo, *mut c_void, CUasyncCallbackHandle)>;
+pub type CUasyncCallback =
+    Option<unsafe extern "C" fn(*mut CUasyncNotificationInfo, *mut c_void, CUasyncCallbackHandle)>;
 pub type CUcoredumpStatusCallback = Option<unsafe extern "C" fn(*mut c_void, c_int, CUdevice)>;
 pub type CUlogsCallback = Option<unsafe extern "C" fn(*mut c_void, CUlogLevel, *mut c_char, usize)>;
 pub type CUlogIterator = c_uint;

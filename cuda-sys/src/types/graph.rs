@@ -122,7 +122,15 @@ pub type CUDA_MEMSET_NODE_PARAMS = CUDA_MEMSET_NODE_PARAMS_v1;
 pub type CUDA_HOST_NODE_PARAMS = CUDA_HOST_NODE_PARAMS_v1;
 pub type CUgraphExecUpdateResultInfo = CUgraphExecUpdateResultInfo_v1;
 pub type CUDA_MEM_ALLOC_NODE_PARAMS = CUDA_MEM_ALLOC_NODE_PARAMS_v1;
-pub type CUgraphRecaptureCallback = Option<unsafe extern "C" fn(*mut c_void, CUgraphNode, *const CUgraphNodeParams, *const CUgraphNodeParams, CUgraphRecaptureStatus) -> CUresult>;
+pub type CUgraphRecaptureCallback = Option<
+    unsafe extern "C" fn(
+        *mut c_void,
+        CUgraphNode,
+        *const CUgraphNodeParams,
+        *const CUgraphNodeParams,
+        CUgraphRecaptureStatus,
+    ) -> CUresult,
+>;
 
 c_structs! { GRAPH_LAYOUTS
     struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1 {
