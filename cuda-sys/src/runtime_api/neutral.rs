@@ -72,7 +72,6 @@ macro_rules! __runtime_api_neutral {
     skip fn cudaEGLStreamProducerPresentFrame [plain cudaEGLStreamProducerPresentFrame];
     skip fn cudaEGLStreamProducerReturnFrame [plain cudaEGLStreamProducerReturnFrame];
     skip fn cudaEventCreateFromEGLSync [plain cudaEventCreateFromEGLSync];
-    skip fn cudaEventElapsedTime_v2 [plain cudaEventElapsedTime_v2];
     skip fn cudaExecutionCtxDestroy [plain cudaExecutionCtxDestroy];
     skip fn cudaExecutionCtxGetDevResource [plain cudaExecutionCtxGetDevResource];
     skip fn cudaExecutionCtxGetDevice [plain cudaExecutionCtxGetDevice];
@@ -279,10 +278,6 @@ macro_rules! __runtime_api_neutral {
     skip fn cudaSetDoubleForDevice [plain cudaSetDoubleForDevice];
     skip fn cudaSetDoubleForHost [plain cudaSetDoubleForHost];
     skip fn cudaSetValidDevices [plain cudaSetValidDevices];
-    skip fn cudaSignalExternalSemaphoresAsync_v2 [
-        legacy cudaSignalExternalSemaphoresAsync_v2,
-        per_thread cudaSignalExternalSemaphoresAsync_v2_ptsz
-    ];
     skip fn cudaStreamBeginRecaptureToGraph [
         legacy cudaStreamBeginRecaptureToGraph,
         per_thread cudaStreamBeginRecaptureToGraph_ptsz
@@ -328,10 +323,6 @@ macro_rules! __runtime_api_neutral {
     skip fn cudaUserObjectRetain [plain cudaUserObjectRetain];
     skip fn cudaVDPAUGetDevice [plain cudaVDPAUGetDevice];
     skip fn cudaVDPAUSetVDPAUDevice [plain cudaVDPAUSetVDPAUDevice];
-    skip fn cudaWaitExternalSemaphoresAsync_v2 [
-        legacy cudaWaitExternalSemaphoresAsync_v2,
-        per_thread cudaWaitExternalSemaphoresAsync_v2_ptsz
-    ];
 
     } };
 }

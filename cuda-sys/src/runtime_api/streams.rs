@@ -15,6 +15,8 @@ macro_rules! __runtime_api_streams {
     name fn cudaEventDestroy(event: cudaEvent_t) -> cudaError_t [plain cudaEventDestroy];
     name fn cudaEventElapsedTime(ms: *mut f32, start: cudaEvent_t, end: cudaEvent_t) -> cudaError_t
         [plain cudaEventElapsedTime];
+    name fn cudaEventElapsedTime_v2(ms: *mut f32, start: cudaEvent_t, end: cudaEvent_t) -> cudaError_t
+        [plain cudaEventElapsedTime_v2];
     name fn cudaEventQuery(event: cudaEvent_t) -> cudaError_t [plain cudaEventQuery];
     name fn cudaEventRecord(event: cudaEvent_t, stream: cudaStream_t) -> cudaError_t
         [legacy cudaEventRecord, per_thread cudaEventRecord_ptsz];
@@ -84,6 +86,11 @@ macro_rules! __runtime_api_streams {
         ext_sem_array: *const cudaExternalSemaphore_t, params_array: *const cudaExternalSemaphoreSignalParams,
         num_ext_sems: c_uint, stream: cudaStream_t
     ) -> cudaError_t [legacy cudaSignalExternalSemaphoresAsync, per_thread cudaSignalExternalSemaphoresAsync_ptsz];
+    name fn cudaSignalExternalSemaphoresAsync_v2(
+        ext_sem_array: *const cudaExternalSemaphore_t, params_array: *const cudaExternalSemaphoreSignalParams,
+        num_ext_sems: c_uint, stream: cudaStream_t
+    ) -> cudaError_t
+        [legacy cudaSignalExternalSemaphoresAsync_v2, per_thread cudaSignalExternalSemaphoresAsync_v2_ptsz];
     name fn cudaStreamAddCallback(
         stream: cudaStream_t, callback: cudaStreamCallback_t, user_data: *mut c_void, flags: c_uint
     ) -> cudaError_t [legacy cudaStreamAddCallback, per_thread cudaStreamAddCallback_ptsz];
@@ -115,6 +122,10 @@ macro_rules! __runtime_api_streams {
         ext_sem_array: *const cudaExternalSemaphore_t, params_array: *const cudaExternalSemaphoreWaitParams,
         num_ext_sems: c_uint, stream: cudaStream_t
     ) -> cudaError_t [legacy cudaWaitExternalSemaphoresAsync, per_thread cudaWaitExternalSemaphoresAsync_ptsz];
+    name fn cudaWaitExternalSemaphoresAsync_v2(
+        ext_sem_array: *const cudaExternalSemaphore_t, params_array: *const cudaExternalSemaphoreWaitParams,
+        num_ext_sems: c_uint, stream: cudaStream_t
+    ) -> cudaError_t [legacy cudaWaitExternalSemaphoresAsync_v2, per_thread cudaWaitExternalSemaphoresAsync_v2_ptsz];
     name fn __cudaRegisterFatBinary(fat_cubin: *mut c_void) -> *mut *mut c_void [plain __cudaRegisterFatBinary];
     name fn __cudaRegisterFatBinaryEnd(handle: *mut *mut c_void) -> () [plain __cudaRegisterFatBinaryEnd];
     name fn __cudaUnregisterFatBinary(handle: *mut *mut c_void) -> () [plain __cudaUnregisterFatBinary];
