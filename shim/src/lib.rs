@@ -1,1 +1,2 @@
 //! Placeholder until its owner fills it.
+pub mod stack;

@@ -1,0 +1,185 @@
+//! Native frames: the walk over the calling thread's stack.
+//!
+//! Owns the walk itself. What it stands on: [`rule`] (how to get from one frame to the next, out of `.eh_frame`),
+//! [`cache`] (rules already worked out, shared by all threads), [`memory`] (which bytes may be read without a fault) and
+//! [`modules`] (the object files of the process). Names and lines are the analyzer's business.
+//!
+//! A warm walk costs some nanoseconds a frame: one probe of the cache and two loads from the stack. It takes no lock,
+//! allocates nothing and has no state of a thread but two words of const-initialised TLS, so it also works before `main`,
+//! during thread exit, in signal handlers and in a forked child. A cold frame costs one `dl_iterate_phdr`, that is, a short
+//! critical section under the loader's list lock; nothing of ours is locked at that time.
+//!
+//! Only `rip`, `rsp` and `rbp` are followed. That is enough for what compilers emit in the frames of functions that call
+//! others; a frame whose caller hangs on another register ends the walk.
+
+mod cache;
+mod memory;
+pub mod modules;
+mod rule;
+
+pub use modules::{ModuleInfo, modules_since, note_modules_changed};
+
+use memory::Window;
+use rule::{Base, Rule, SavedFp};
+
+/// Most frames that one capture gives.
+pub const MAX: usize = 96;
+
+/// Bytes below a return address that a call instruction can take.
+const LONGEST_CALL: u64 = 7;
+
+/// The registers that a walk needs.
+#[derive(Clone, Copy)]
+struct Registers {
+    /// The address to look up: of the instruction itself, or one below a return address.
+    lookup: u64,
+    sp: u64,
+    fp: u64,
+}
+
+/// Fills `buf` with return addresses of the calling thread, innermost first, and says how many there are. The first one
+/// lies in the function that called into this library: innermost frames of our own are left out. Frames further out that
+/// belong to this library (a callback that we wrapped) are kept.
+///
+/// An address that a signal interrupted is given plus one, so that "minus one" leads into the right instruction for every
+/// entry. Never faults, never fails; a stack that cannot be followed is short.
+#[inline(never)]
+pub fn capture(buf: &mut [u64; MAX]) -> usize {
+    let (pc, sp, fp): (u64, u64, u64);
+    // SAFETY: reads three registers, touches no memory.
+    unsafe {
+        core::arch::asm!(
+            "lea {pc}, [rip]", "mov {sp}, rsp", "mov {fp}, rbp",
+            pc = out(reg) pc, sp = out(reg) sp, fp = out(reg) fp,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    walk(Registers { lookup: pc, sp, fp }, buf)
+}
+
+/// Clears what a fork may have copied in the middle of a change. To be called in the child of a fork.
+pub fn after_fork_in_child() {
+    modules::after_fork_in_child();
+}
+
+#[inline]
+fn walk(mut at: Registers, buf: &mut [u64; MAX]) -> usize {
+    let mut window = Window::around(at.sp);
+    let mut len = 0;
+    let mut own = true;
+    // Frames of our own do not count against `MAX`, so the number of steps has a bound of its own.
+    for _ in 0..2 * MAX {
+        let rule = rule_at(at.lookup);
+        own &= rule.is_own();
+        if !own {
+            // `lookup` of the first frame outside this library is a return address minus one, or interrupted code.
+            buf[len] = at.lookup + 1;
+            len += 1;
+            if len == MAX {
+                break;
+            }
+        }
+        let Some(next) = step(rule, at, &mut window) else { break };
+        at = next;
+    }
+    len
+}
+
+#[inline]
+fn rule_at(lookup: u64) -> Rule {
+    match cache::get(lookup) {
+        Some(rule) if !rule.is_unknown() || modules::unchanged_since(rule) => rule,
+        _ => rule_cold(lookup),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn rule_cold(lookup: u64) -> Rule {
+    let (rule, keep) = modules::find_rule(lookup);
+    if keep {
+        cache::put(lookup, rule);
+    }
+    rule
+}
+
+/// The frame that called the one at `at`.
+#[inline]
+fn step(rule: Rule, at: Registers, window: &mut Window) -> Option<Registers> {
+    let cfa = match rule.base() {
+        Base::Sp => at.sp.wrapping_add_signed(rule.cfa_offset()),
+        Base::Fp => at.fp.wrapping_add_signed(rule.cfa_offset()),
+        Base::FpDeref => window.read(at.fp.wrapping_add_signed(rule.cfa_offset()))?,
+        Base::Other => return step_other(rule, at, window),
+    };
+    // Stacks grow down: a caller's frame is above its callee's. This also ends loops.
+    if cfa <= at.sp || cfa & 7 != 0 {
+        return None;
+    }
+    let ra = window.read(cfa - 8)?;
+    let fp = match rule.saved_fp() {
+        SavedFp::Same => at.fp,
+        SavedFp::AtCfa => window.read(cfa.wrapping_add_signed(rule.fp_offset()))?,
+        SavedFp::AtFp => window.read(at.fp.wrapping_add_signed(rule.fp_offset()))?,
+    };
+    if ra < 2 {
+        return None;
+    }
+    Some(Registers { lookup: ra - 1, sp: cfa, fp })
+}
+
+#[cold]
+#[inline(never)]
+fn step_other(rule: Rule, at: Registers, window: &mut Window) -> Option<Registers> {
+    if rule.is_signal() {
+        return step_signal(at, window);
+    }
+    if rule.is_end() {
+        return None;
+    }
+    step_frame_pointer(at, window)
+}
+
+/// Out of a signal handler. The kernel left a `ucontext_t` where the handler's frame ended; offsets of its registers are
+/// the x86-64 ABI of the kernel (`struct rt_sigframe`).
+fn step_signal(at: Registers, window: &mut Window) -> Option<Registers> {
+    const RBP: u64 = 120;
+    const RSP: u64 = 160;
+    const RIP: u64 = 168;
+    let fp = window.read(at.sp + RBP)?;
+    let sp = window.read(at.sp + RSP)?;
+    let pc = window.read(at.sp + RIP)?;
+    if pc < 2 {
+        return None;
+    }
+    // The handler may have run on a stack of its own.
+    if !window.holds(sp) {
+        *window = Window::around(sp);
+    }
+    Some(Registers { lookup: pc, sp, fp })
+}
+
+/// Code without unwind information: believe the frame pointer, but only when what it leads to is a call in a known module.
+fn step_frame_pointer(at: Registers, window: &mut Window) -> Option<Registers> {
+    if at.fp < at.sp || at.fp & 7 != 0 || !window.reaches(at.fp) {
+        return None;
+    }
+    let fp = window.read(at.fp)?;
+    let ra = window.read(at.fp + 8)?;
+    if ra < 4096 || rule_at(ra - 1).is_unknown() || !follows_call(ra) {
+        return None;
+    }
+    Some(Registers { lookup: ra - 1, sp: at.fp + 16, fp })
+}
+
+/// Whether the instruction before `ra` is a call. `ra` must lie in the code of a loaded module.
+fn follows_call(ra: u64) -> bool {
+    let first = ra - LONGEST_CALL;
+    if !memory::is_readable(first) || !memory::is_readable(ra - 1) {
+        return false;
+    }
+    // SAFETY: both ends were just found readable, and seven bytes span at most two pages.
+    let bytes = unsafe { core::slice::from_raw_parts(first as *const u8, LONGEST_CALL as usize) };
+    // call rel32, or FF /2 with a register or memory operand of any length.
+    bytes[2] == 0xe8 || (0..6).any(|i| bytes[i] == 0xff && bytes[i + 1] >> 3 & 7 == 2)
+}
