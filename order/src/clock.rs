@@ -1,0 +1,348 @@
+//! Vector clocks of streams, kept as what they know beyond the host's floor.
+//!
+//! Owns the representation (a few inline entries over a shared, immutable base) and the lattice operations on it. Knows
+//! no rule of CUDA: who joins whom is decided in `engine` and `rules`.
+//!
+//! A clock is a set of entries "timeline `slot` is known finished up to `time`". Programs with few streams never leave
+//! the inline part: taking a snapshot copies about a hundred bytes and allocates nothing. Beyond [`INLINE`] entries the
+//! clock spills into a sorted base behind an `Arc`, which snapshots share. A base carries its *lineage*: the timeline
+//! whose clock it was and a serial number. Clocks of one timeline only grow, so of two bases of one lineage the later
+//! one contains the earlier one, and joining them is choosing; that keeps fork-join over thousands of streams, and
+//! default-stream traffic, from merging long vectors at every op.
+
+use std::sync::Arc;
+
+use crate::values::OpenWait;
+
+/// One component of a clock: everything of timeline `slot` up to and including `time` has finished.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Entry {
+    /// Index of the timeline.
+    pub slot: u32,
+    /// Time on it.
+    pub time: u64,
+}
+
+/// Entries held without an allocation.
+pub(crate) const INLINE: usize = 6;
+
+/// The spilled part of a clock: immutable, shared, sorted by slot.
+#[derive(Debug)]
+struct Base {
+    /// Timeline whose clock this is.
+    owner: u32,
+    /// Later bases of the same owner contain earlier ones. Doubles as the birthday, in host time.
+    serial: u64,
+    /// The entries.
+    entries: Vec<Entry>,
+}
+
+impl Base {
+    fn get(&self, slot: u32) -> u64 {
+        match self.entries.binary_search_by_key(&slot, |e| e.slot) {
+            Ok(i) => self.entries[i].time,
+            Err(_) => 0,
+        }
+    }
+}
+
+/// What everyone knows already (dense, indexed by slot), and since when that is all there was.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    /// Times known finished, by slot.
+    pub times: &'a [u64],
+    /// Everything enqueued before this host time is known finished.
+    pub all_before: u64,
+    /// Host time now: serial number for new bases.
+    pub now: u64,
+}
+
+impl Known<'_> {
+    #[inline]
+    fn covers(&self, e: Entry) -> bool {
+        self.times.get(e.slot as usize).is_some_and(|&t| e.time <= t)
+    }
+}
+
+/// A vector clock without the part that the host's floor covers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clock {
+    base: Option<Arc<Base>>,
+    /// Waits for values that lie before this point and that nothing seen has released.
+    behind: Option<Arc<Vec<Arc<OpenWait>>>>,
+    len: u8,
+    small: [Entry; INLINE],
+}
+
+impl Clock {
+    /// Whether nothing is known beyond the floor.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0 && self.base.is_none() && self.behind.is_none()
+    }
+
+    #[inline]
+    fn inline(&self) -> &[Entry] {
+        &self.small[..usize::from(self.len)]
+    }
+
+    /// Time known of a timeline, 0 when nothing is.
+    #[inline]
+    pub fn get(&self, slot: u32) -> u64 {
+        for e in self.inline() {
+            if e.slot == slot {
+                return e.time;
+            }
+        }
+        self.base.as_ref().map_or(0, |b| b.get(slot))
+    }
+
+    /// All entries, in no order; a slot may occur twice, the larger time counts.
+    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+        self.inline().iter().copied().chain(self.base.iter().flat_map(|b| b.entries.iter().copied()))
+    }
+
+    /// Learns one component. `own` is the timeline whose clock this is: it never holds itself.
+    #[inline]
+    pub fn raise(&mut self, e: Entry, own: u32, known: Known<'_>) {
+        if e.slot == own || e.time == 0 || known.covers(e) {
+            return;
+        }
+        let len = usize::from(self.len);
+        for x in &mut self.small[..len] {
+            if x.slot == e.slot {
+                x.time = x.time.max(e.time);
+                return;
+            }
+        }
+        if self.base.as_ref().is_some_and(|b| b.get(e.slot) >= e.time) {
+            return;
+        }
+        if len < INLINE {
+            self.small[len] = e;
+            self.len += 1;
+        } else {
+            self.spill(&[e], own, known);
+        }
+    }
+
+    /// Learns all that another clock knows.
+    #[inline]
+    pub fn join(&mut self, other: &Clock, own: u32, known: Known<'_>) {
+        if let Some(theirs) = &other.base {
+            self.join_base(theirs, own, known);
+        }
+        for &e in other.inline() {
+            self.raise(e, own, known);
+        }
+        if let Some(waits) = &other.behind {
+            self.join_waits(waits, own, known);
+        }
+    }
+
+    #[cold]
+    fn join_waits(&mut self, waits: &[Arc<OpenWait>], own: u32, known: Known<'_>) {
+        for wait in waits {
+            if wait.is_released() {
+                self.released(wait, own, known);
+            } else {
+                self.put_behind(wait.clone());
+            }
+        }
+    }
+
+    fn released(&mut self, wait: &OpenWait, own: u32, known: Known<'_>) {
+        if let Some(by) = wait.released_by() {
+            self.raise(by.own, own, known);
+            self.join(&by.clock, own, known);
+        }
+    }
+
+    /// Whether a wait that nothing has released lies before this point.
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        self.behind.is_some()
+    }
+
+    /// From now on this is behind an open wait.
+    pub fn put_behind(&mut self, wait: Arc<OpenWait>) {
+        let waits = Arc::make_mut(self.behind.get_or_insert_default());
+        if !waits.iter().any(|w| Arc::ptr_eq(w, &wait)) {
+            waits.push(wait);
+        }
+    }
+
+    /// Takes in what has been released meanwhile.
+    pub fn refresh(&mut self, own: u32, known: Known<'_>) {
+        if let Some(waits) = self.behind.take() {
+            self.join_waits(&waits, own, known);
+        }
+    }
+
+    /// Whoever holds this clock has seen it pass: its waits were released, by whatever it was.
+    pub fn release_waits(&self) -> bool {
+        let Some(waits) = &self.behind else { return false };
+        for wait in waits.iter() {
+            wait.release(None);
+        }
+        true
+    }
+
+    fn join_base(&mut self, theirs: &Arc<Base>, own: u32, known: Known<'_>) {
+        if theirs.serial < known.all_before {
+            return;
+        }
+        match &self.base {
+            Some(ours) if Arc::ptr_eq(ours, theirs) => {}
+            Some(ours) if ours.serial >= known.all_before => {
+                if ours.owner == theirs.owner {
+                    if ours.serial < theirs.serial {
+                        self.base = Some(theirs.clone());
+                    }
+                } else {
+                    let theirs = theirs.clone();
+                    self.spill(&theirs.entries, own, known);
+                }
+            }
+            _ => self.base = Some(theirs.clone()),
+        }
+    }
+
+    /// Learns many components at once: one merge instead of one for every [`INLINE`] entries.
+    pub fn raise_many(&mut self, entries: &mut Vec<Entry>, own: u32, known: Known<'_>) {
+        if entries.len() <= INLINE - usize::from(self.len) {
+            for e in entries.drain(..) {
+                self.raise(e, own, known);
+            }
+            return;
+        }
+        entries.sort_unstable_by_key(|e| (e.slot, e.time));
+        self.spill(entries, own, known);
+        entries.clear();
+    }
+
+    /// Rebuilds the clock from its parts and `more` (sorted by slot), leaving out what the floor covers.
+    #[cold]
+    fn spill(&mut self, more: &[Entry], own: u32, known: Known<'_>) {
+        let mut small: [Entry; INLINE] = self.small;
+        let small = &mut small[..usize::from(self.len)];
+        small.sort_unstable_by_key(|e| e.slot);
+        let old = self.base.take().filter(|b| b.serial >= known.all_before);
+        let old: &[Entry] = old.as_ref().map_or(&[], |b| &b.entries);
+        let mut merged: Vec<Entry> = Vec::with_capacity(old.len() + small.len() + more.len());
+        let (mut a, mut b, mut c) = (old.iter().peekable(), small.iter().peekable(), more.iter().peekable());
+        loop {
+            let next = [a.peek(), b.peek(), c.peek()].into_iter().flatten().map(|e| e.slot).min();
+            let Some(slot) = next else { break };
+            let mut time = 0;
+            while let Some(e) = a.next_if(|e| e.slot == slot) {
+                time = time.max(e.time);
+            }
+            while let Some(e) = b.next_if(|e| e.slot == slot) {
+                time = time.max(e.time);
+            }
+            while let Some(e) = c.next_if(|e| e.slot == slot) {
+                time = time.max(e.time);
+            }
+            let e = Entry { slot, time };
+            if slot != own && !known.covers(e) {
+                merged.push(e);
+            }
+        }
+        self.len = 0;
+        if merged.len() <= INLINE {
+            self.small[..merged.len()].copy_from_slice(&merged);
+            self.len = merged.len() as u8;
+        } else {
+            self.base = Some(Arc::new(Base { owner: own, serial: known.now, entries: merged }));
+        }
+    }
+
+    /// Keeps only what both clocks know: the components that hold whichever of two things happened.
+    pub fn meet(&self, other: impl Fn(u32) -> u64, own: u32, known: Known<'_>) -> Clock {
+        let mut common: Vec<Entry> = self
+            .entries()
+            .map(|e| Entry { slot: e.slot, time: e.time.min(other(e.slot)) })
+            .filter(|e| e.time > 0)
+            .collect();
+        let mut clock = Clock::default();
+        clock.raise_many(&mut common, own, known);
+        clock
+    }
+}
+
+/// The state of a timeline at one moment: its own epoch and what it knew of others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    /// Own epoch.
+    pub own: Entry,
+    /// What it knew of others.
+    pub clock: Clock,
+    /// Whether `clock` is exactly what the timeline knew at `own` (so that whoever covers `own` covers `clock`).
+    pub exact: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Known<'static> = Known { times: &[], all_before: 0, now: 1 };
+
+    fn e(slot: u32, time: u64) -> Entry {
+        Entry { slot, time }
+    }
+
+    #[test]
+    fn spills_and_still_answers() {
+        let mut c = Clock::default();
+        for i in (1..100).rev() {
+            c.raise(e(i, u64::from(i) * 10), 50, NOTHING);
+        }
+        for i in 1..100 {
+            assert_eq!(c.get(i), if i == 50 { 0 } else { u64::from(i) * 10 });
+        }
+        c.raise(e(7, 3), 50, NOTHING);
+        assert_eq!(c.get(7), 70, "a clock never forgets");
+        c.raise(e(7, 300), 50, NOTHING);
+        assert_eq!(c.get(7), 300);
+    }
+
+    #[test]
+    fn join_is_the_maximum() {
+        let (mut a, mut b) = (Clock::default(), Clock::default());
+        for i in 1..40 {
+            a.raise(e(i, 100 + u64::from(i % 2) * 50), 1000, Known { now: 5, ..NOTHING });
+            b.raise(e(i + 20, 120), 1001, Known { now: 6, ..NOTHING });
+        }
+        let mut j = a.clone();
+        j.join(&b, 1002, Known { now: 7, ..NOTHING });
+        for i in 1..70 {
+            assert_eq!(j.get(i), a.get(i).max(b.get(i)), "slot {i}");
+        }
+    }
+
+    #[test]
+    fn floor_entries_are_dropped() {
+        let times = vec![10; 64];
+        let known = Known { times: &times, all_before: 0, now: 9 };
+        let mut c = Clock::default();
+        let mut many: Vec<_> = (1..40).map(|i| e(i, if i % 4 == 0 { 11 } else { 9 })).collect();
+        c.raise_many(&mut many, 0, known);
+        assert_eq!(c.entries().count(), 9);
+        let later = Known { all_before: 10, times: &[20; 64], now: 11 };
+        let mut d = Clock::default();
+        d.join(&c, 0, later);
+        assert!(d.is_empty(), "what everybody knows is not carried on");
+    }
+
+    #[test]
+    fn meet_is_the_minimum() {
+        let (mut a, mut b) = (Clock::default(), Clock::default());
+        a.raise(e(1, 5), 9, NOTHING);
+        a.raise(e(2, 7), 9, NOTHING);
+        b.raise(e(2, 6), 8, NOTHING);
+        b.raise(e(3, 1), 8, NOTHING);
+        let m = a.meet(|s| b.get(s), 0, NOTHING);
+        assert_eq!((m.get(1), m.get(2), m.get(3)), (0, 6, 0));
+    }
+}

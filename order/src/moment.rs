@@ -1,0 +1,165 @@
+//! What an op knew when it started: the answers to "is this ordered before it?".
+//!
+//! Owns the borrowed and the kept form of a start clock. Nothing in here changes the engine.
+
+use std::sync::Arc;
+
+use trace::{Epoch, TimelineId};
+
+use crate::clock::Clock;
+use crate::engine::Engine;
+
+/// Where the clock part of a start is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum View {
+    /// The host's floor only.
+    #[default]
+    Host,
+    /// The floor and the clock of the stream `own`.
+    Stream,
+    /// In [`Engine::kept`].
+    Kept,
+}
+
+/// The start of one op.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Start {
+    /// Timeline of the op; 0: the host.
+    pub own: u32,
+    /// Time on it that had finished.
+    pub own_upto: u64,
+    /// Host ops that had been made.
+    pub host_upto: u64,
+    /// Where the rest is.
+    pub view: View,
+    /// The op is behind a wait for a value that nobody has been seen to write: what is before it cannot be told.
+    pub blocked: bool,
+    /// Everything was over (the driver drained the device for this op).
+    pub drained: bool,
+}
+
+/// The clock at which something starts. Copying it is free; it borrows the engine.
+#[derive(Clone, Copy)]
+pub struct ClockRef<'a> {
+    start: Start,
+    floor: &'a Arc<Vec<u64>>,
+    promised: Option<&'a Arc<Vec<u64>>>,
+    clock: Option<&'a Clock>,
+    engine: Option<&'a Engine>,
+}
+
+impl<'a> ClockRef<'a> {
+    #[inline]
+    pub(crate) fn of_last(engine: &'a Engine) -> Self {
+        let start = engine.last;
+        let clock = match start.view {
+            View::Stream => engine.streams.slots.get(start.own as usize).map(|s| &s.clock),
+            View::Host | View::Kept => None,
+        };
+        Self { start, clock, ..Self::of_host(engine) }
+    }
+
+    #[inline]
+    pub(crate) fn of_host(engine: &'a Engine) -> Self {
+        Self {
+            start: Start { host_upto: engine.host.time, ..Start::default() },
+            floor: &engine.host.floor.times,
+            promised: engine.host.promised.as_ref().map(|f| &f.times),
+            clock: None,
+            engine: Some(engine),
+        }
+    }
+
+    #[inline]
+    fn covers_over(&self, floor: &[u64], epoch: Epoch) -> bool {
+        let slot = epoch.timeline.0;
+        if epoch.timeline == TimelineId::HOST {
+            return epoch.time <= self.start.host_upto;
+        }
+        if slot == self.start.own && epoch.time <= self.start.own_upto {
+            return true;
+        }
+        if floor.get(slot as usize).is_some_and(|&t| epoch.time <= t) {
+            return true;
+        }
+        if self.start.drained {
+            return true;
+        }
+        // What a clock says of its own timeline is about completion up to the op before, which an op that overlaps its
+        // predecessors must not take for its own start.
+        if slot == self.start.own {
+            return false;
+        }
+        self.clock.is_some_and(|c| c.get(slot) >= epoch.time)
+            || self.start.blocked
+            || self.engine.is_some_and(|e| e.in_future(epoch))
+    }
+
+    /// Whether this has finished before the op starts.
+    #[inline]
+    pub fn covers(&self, epoch: Epoch) -> bool {
+        self.covers_over(self.floor, epoch)
+    }
+
+    /// Whether documented synchronisation alone would order it so. The same as [`ClockRef::covers`] unless the engine
+    /// was made with [`crate::Options::latent`]. A pair that is covered but not promised is a latent race.
+    #[inline]
+    pub fn covers_promised(&self, epoch: Epoch) -> bool {
+        self.covers_over(self.promised.unwrap_or(self.floor), epoch)
+    }
+
+    /// The latest time of a timeline that is covered (for reports).
+    pub fn time_of(&self, timeline: TimelineId) -> u64 {
+        if timeline == TimelineId::HOST {
+            return self.start.host_upto;
+        }
+        let floor = self.floor.get(timeline.0 as usize).copied().unwrap_or(0);
+        if timeline.0 == self.start.own {
+            return floor.max(self.start.own_upto);
+        }
+        floor.max(self.clock.map_or(0, |c| c.get(timeline.0)))
+    }
+
+    /// Whether the answers are only benevolent: the op is behind a wait for a value whose writer has not been seen, so
+    /// that everything counts as ordered before it.
+    pub fn is_unjudged(&self) -> bool {
+        self.start.blocked
+    }
+
+    /// A copy that outlives the next op. Costs two reference counts and about a hundred bytes; the engine copies its
+    /// floor at the next synchronisation while any is kept.
+    pub fn keep(&self) -> KeptClock {
+        KeptClock {
+            start: self.start,
+            floor: self.floor.clone(),
+            promised: self.promised.cloned(),
+            clock: self.clock.cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// A start clock of its own.
+#[derive(Clone, Debug)]
+pub struct KeptClock {
+    start: Start,
+    floor: Arc<Vec<u64>>,
+    promised: Option<Arc<Vec<u64>>>,
+    clock: Clock,
+}
+
+impl KeptClock {
+    pub(crate) fn as_ref<'a>(&'a self, engine: Option<&'a Engine>) -> ClockRef<'a> {
+        ClockRef {
+            start: self.start,
+            floor: &self.floor,
+            promised: self.promised.as_ref(),
+            clock: Some(&self.clock),
+            engine,
+        }
+    }
+
+    /// The clock, to ask. Waits for values that were resolved in the meantime are not taken in.
+    pub fn clock(&self) -> ClockRef<'_> {
+        self.as_ref(None)
+    }
+}

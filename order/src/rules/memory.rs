@@ -1,0 +1,155 @@
+//! Copies, sets, allocations and frees: ops of streams, and waits of the host.
+//!
+//! Owns how the table in [`crate::policy`] changes clocks.
+
+use trace::{ContextId, Epoch, FreeKind, MemoryKind, Region, Space, StreamId, ThreadId};
+
+use crate::engine::Engine;
+use crate::host::{Covered, Holds};
+use crate::moment::Start;
+use crate::policy::{self, HostWait, Place, Policy, Rule, SourceRead};
+use crate::stream::Stream;
+
+impl Engine {
+    fn place(&self, region: &Region, space: Space) -> (Place, bool) {
+        if !region.array.is_none() {
+            return (Place::Device, false);
+        }
+        let range = self.memory.find(region.start);
+        (Place::of(space, range.map(|r| r.kind)), range.is_some_and(|r| r.sync_memops))
+    }
+
+    /// What a wait of this rule is worth, when it is at least `least`.
+    fn holds(&self, rule: &Rule, least: HostWait) -> Holds {
+        Holds { by_policy: rule.wait(self.options.policy) >= least, promised: rule.documented >= least }
+    }
+
+    pub(crate) fn copy(
+        &mut self,
+        thread: ThreadId,
+        stream: StreamId,
+        (dst, dst_space): (Region, Space),
+        (src, src_space): (Region, Space),
+        asynchronous: bool,
+        batch: u32,
+    ) -> Epoch {
+        let (to, to_sync) = self.place(&dst, dst_space);
+        let (from, from_sync) = self.place(&src, src_space);
+        let rule = policy::copy(asynchronous, to, from, to_sync || from_sync);
+        let slot = self.begin(stream);
+        let s = &self.streams.slots[slot as usize];
+        // Copies inside one batch are unordered among themselves.
+        let upto = if batch != 0 && s.batch == batch { s.batch_start } else { s.time };
+        let epoch = self.advance(slot, upto);
+        let s = &mut self.streams.slots[slot as usize];
+        (s.batch, s.batch_start) = (batch, upto);
+        self.host_waits(thread, slot, rule);
+        if rule.source(self.options.policy) == SourceRead::DuringCall {
+            self.last_source = Some(self.host_epoch());
+        }
+        self.overwritten(&dst, slot);
+        epoch
+    }
+
+    pub(crate) fn set(&mut self, thread: ThreadId, stream: StreamId, dst: Region, asynchronous: bool) -> Epoch {
+        let (to, sync) = self.place(&dst, Space::Unified);
+        // Sets take device addresses: what is not known is memory from before the tool was loaded.
+        let to = if to == Place::Pageable { Place::Device } else { to };
+        let rule = policy::set(asynchronous, to, sync);
+        let slot = self.begin(stream);
+        let upto = self.streams.slots[slot as usize].time;
+        let epoch = self.advance(slot, upto);
+        self.host_waits(thread, slot, rule);
+        self.overwritten(&dst, slot);
+        epoch
+    }
+
+    /// The host waits for the op just applied on `slot`, or for what came before it.
+    fn host_waits(&mut self, thread: ThreadId, slot: u32, rule: &Rule) {
+        let s: &Stream = &self.streams.slots[slot as usize];
+        for (least, time) in [(HostWait::Before, s.time - 1), (HostWait::Op, s.time)] {
+            let holds = self.holds(rule, least);
+            if holds.by_policy || holds.promised {
+                let mut snapshot = self.streams.slots[slot as usize].now(slot);
+                snapshot.own.time = time;
+                self.acquire(thread, &Covered { snapshot: Some(snapshot), ..Covered::default() }, holds);
+            }
+        }
+    }
+
+    fn overwritten(&mut self, dst: &Region, slot: u32) {
+        if !self.values.is_empty() && dst.array.is_none() {
+            let now = self.streams.slots[slot as usize].now(slot);
+            self.values.overwrite(dst.start, dst.end(), &now, self.host.known());
+        }
+    }
+
+    /// Stream-ordered allocation is an op of its stream, after the free of any byte that it gets again, wherever that
+    /// free was: the pool sees to it.
+    pub(crate) fn alloc(
+        &mut self,
+        ptr: u64,
+        size: u64,
+        kind: MemoryKind,
+        context: ContextId,
+        stream: StreamId,
+    ) -> Epoch {
+        self.memory.insert(ptr, size, kind, context);
+        if kind != MemoryKind::Pool {
+            return self.host_op();
+        }
+        let slot = self.begin(stream);
+        for free in self.memory.take_freed(ptr, ptr.saturating_add(size)) {
+            self.join(slot, &free);
+        }
+        let upto = self.streams.slots[slot as usize].time;
+        self.advance(slot, upto)
+    }
+
+    pub(crate) fn free(&mut self, thread: ThreadId, ptr: u64, kind: FreeKind, stream: StreamId) -> Epoch {
+        let range = self.memory.remove(ptr, kind);
+        if let Some(range) = range
+            && !self.values.is_empty()
+        {
+            self.values.forget(ptr, range.end);
+        }
+        if kind == FreeKind::Async {
+            let epoch = self.stream_op(stream);
+            if let Some(range) = range {
+                let slot = epoch.timeline.0;
+                let now = self.streams.slots[slot as usize].now(slot);
+                self.memory.freed(ptr, range.end, now, self.host.known());
+            }
+            return epoch;
+        }
+        let rule = policy::free(kind, range.map(|r| r.kind));
+        let holds = self.holds(rule, HostWait::Device);
+        if holds.by_policy || holds.promised {
+            let device = range.and_then(|r| self.streams.find_context(r.context)).and_then(|c| {
+                let plain = kind == FreeKind::Plain;
+                if plain { self.streams.contexts[c as usize].device } else { None }
+            });
+            let what = self.covered_by_contexts(|_, d| device.is_none() || d.is_none() || d == device);
+            self.acquire(thread, &what, holds);
+        }
+        let epoch = self.host_op();
+        // Whatever is promised to the program, the driver does not take pages away under running work.
+        let drained = rule.observed == HostWait::Device && kind == FreeKind::Plain;
+        if self.options.policy == Policy::Documented || self.options.latent {
+            self.last = Start { drained, ..self.last };
+        }
+        epoch
+    }
+
+    /// A context is destroyed with all its work and memory: nothing of it runs afterwards.
+    pub(crate) fn context_destroy(&mut self, context: ContextId, thread: ThreadId) -> Epoch {
+        if let Some(index) = self.streams.find_context(context)
+            && !context.is_none()
+        {
+            let what = self.covered_by_contexts(|i, _| i == index);
+            self.acquire(thread, &what, Holds::ALWAYS);
+        }
+        self.streams.destroy_context(context);
+        self.host_op()
+    }
+}

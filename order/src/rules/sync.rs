@@ -1,0 +1,166 @@
+//! Waits of the host, and events that stand for a whole context.
+//!
+//! Owns what each scope covers. A wait covers what was enqueued before it began and takes effect when it ends.
+
+use trace::{ContextId, Epoch, EventId, StreamId, SyncId, SyncScope, ThreadId};
+
+use crate::clock::{Clock, Entry, Snapshot};
+use crate::engine::Engine;
+use crate::host::{Covered, Holds};
+
+impl Engine {
+    /// The host has seen this finish.
+    pub(crate) fn acquire(&mut self, thread: ThreadId, what: &Covered, holds: Holds) {
+        self.host.acquire(thread, what, holds);
+        let released = what.snapshot.as_ref().is_some_and(|s| s.clock.release_waits());
+        if released {
+            self.released_waits();
+        }
+        let floor = self.host.weakest().times.clone();
+        if let Some(s) = &what.snapshot {
+            self.streams.settle(s.own.slot, &floor);
+        }
+        for e in &what.many {
+            self.streams.settle(e.slot, &floor);
+        }
+    }
+
+    pub(crate) fn sync_begin(
+        &mut self,
+        thread: ThreadId,
+        sync: SyncId,
+        scope: SyncScope,
+        stream: StreamId,
+        event: EventId,
+        context: ContextId,
+    ) -> Epoch {
+        let what = match scope {
+            SyncScope::Stream => self.covered_by_stream(stream),
+            SyncScope::Legacy => {
+                if self.streams.find(stream).is_some() {
+                    self.covered_by_stream(stream)
+                } else {
+                    self.streams
+                        .find_context(context)
+                        .map_or_else(Covered::default, |c| self.covered_by_legacy(c, None))
+                }
+            }
+            SyncScope::Event => {
+                let snapshot = self.events.get(&event.0).and_then(|e| e.current()).cloned();
+                Covered { snapshot, ..Covered::default() }
+            }
+            SyncScope::Context => match self.streams.find_context(context) {
+                Some(index) => self.covered_by_contexts(|i, _| i == index),
+                None => Covered::default(),
+            },
+            SyncScope::Device => self.covered_by_contexts(|_, _| true),
+        };
+        self.host.begin(thread, sync, what);
+        self.host_op()
+    }
+
+    /// Waiting for a stream covers its work; for the legacy stream, also the blocking streams of its context (measured).
+    pub(crate) fn covered_by_stream(&mut self, stream: StreamId) -> Covered {
+        let slot = self.slot(stream);
+        let s = &self.streams.slots[slot as usize];
+        if self.is_legacy(slot) {
+            let now = s.now(slot);
+            return self.covered_by_legacy(s.context, Some(now));
+        }
+        Covered { snapshot: Some(s.now(slot)), ..Covered::default() }
+    }
+
+    /// The legacy stream, when there is one, and all that its next op would wait for.
+    pub(crate) fn covered_by_legacy(&self, context: u32, legacy: Option<Snapshot>) -> Covered {
+        let mut snapshot = legacy.unwrap_or_default();
+        let known = self.host.known();
+        let mut many = Vec::new();
+        for slot in self.streams.contexts[context as usize].unjoined.iter() {
+            let s = &self.streams.slots[slot as usize];
+            many.push(Entry { slot, time: s.time });
+            snapshot.clock.join(&s.clock, snapshot.own.slot, known);
+        }
+        Covered { snapshot: Some(snapshot), many, all_before: 0 }
+    }
+
+    /// All work of some contexts.
+    pub(crate) fn covered_by_contexts(&self, which: impl Fn(u32, Option<u32>) -> bool) -> Covered {
+        let known = self.host.known();
+        let mut snapshot = Snapshot::default();
+        let mut many = Vec::new();
+        let mut everything = true;
+        for (index, context) in self.streams.contexts.iter().enumerate() {
+            if which(index as u32, context.device) {
+                many.extend(context.uncovered.iter().map(|slot| self.frontier(slot)));
+            } else {
+                everything &= context.uncovered.is_empty();
+            }
+        }
+        for e in &many {
+            let clock = &self.streams.slots[e.slot as usize].clock;
+            // Clocks hold nothing but epochs of streams with work that is not covered: those of these contexts are in
+            // `many` anyway.
+            if !everything || clock.is_behind() {
+                snapshot.clock.join(clock, 0, known);
+            }
+        }
+        let all_before = if everything { self.host.time } else { 0 };
+        Covered { snapshot: Some(snapshot), many, all_before }
+    }
+
+    fn frontier(&self, slot: u32) -> Entry {
+        Entry { slot, time: self.streams.slots[slot as usize].time }
+    }
+
+    /// A query found the stream idle: as good as waiting for what was in it when the query began. For the legacy stream
+    /// that includes the blocking streams; what they got during the query is then covered too.
+    pub(crate) fn stream_idle(&mut self, thread: ThreadId, stream: StreamId, upto: u64) -> Epoch {
+        if let Some(slot) = self.streams.find(stream) {
+            let s = &self.streams.slots[slot as usize];
+            let at = s.at(slot, upto);
+            let what = if self.is_legacy(slot) {
+                self.covered_by_legacy(s.context, Some(at))
+            } else {
+                Covered { snapshot: Some(at), ..Covered::default() }
+            };
+            self.acquire(thread, &what, Holds::ALWAYS);
+        }
+        self.host_op()
+    }
+
+    /// `cuCtxRecordEvent`: the event captures the work of all streams of the context.
+    pub(crate) fn context_record(&mut self, event: EventId, context: ContextId) -> Epoch {
+        let snapshot = match self.streams.find_context(context) {
+            Some(index) => {
+                let known = self.host.known();
+                let context = &self.streams.contexts[index as usize];
+                let mut clock = Clock::default();
+                let mut many: Vec<Entry> = context.uncovered.iter().map(|slot| self.frontier(slot)).collect();
+                for e in &many {
+                    clock.join(&self.streams.slots[e.slot as usize].clock, 0, known);
+                }
+                clock.raise_many(&mut many, 0, known);
+                Snapshot { clock, ..Snapshot::default() }
+            }
+            None => Snapshot::default(),
+        };
+        self.events.entry(event.0).or_default().set(snapshot);
+        self.host_op()
+    }
+
+    /// `cuCtxWaitEvent`: all future work of the context waits for the event.
+    pub(crate) fn context_wait(&mut self, context: ContextId, event: EventId) -> Epoch {
+        let index = self.streams.context(context);
+        if let Some(snapshot) = self.events.get(&event.0).and_then(|e| e.current()) {
+            let known = self.host.known();
+            let context = &mut self.streams.contexts[index as usize];
+            // Lineage of its own: no stream has a number like this one.
+            let owner = u32::MAX - index;
+            context.waits.raise(snapshot.own, owner, known);
+            context.waits.join(&snapshot.clock, owner, known);
+            context.wait_version += 1;
+            context.version += 1;
+        }
+        self.host_op()
+    }
+}

@@ -1,0 +1,222 @@
+//! Values in memory as synchronisation: what streams wrote (`cuStreamWriteValue`) and what streams wait for.
+//!
+//! Owns the writes seen at each address and the waits that none of them can have released. A write releases, a wait
+//! acquires; which write a wait sees is the question:
+//!
+//! - Candidates are writes whose value satisfies the comparison and that were not overwritten by a write that is ordered
+//!   before the wait. Whichever released it, the wait is after what *all* candidates have in common.
+//! - Without a candidate, the wait is released by something enqueued later (legal: the stream blocks until then) or by
+//!   something unseen (a kernel, a store of the host). Until a write comes that satisfies it, or the host sees the
+//!   stream get past it, what is behind it is in the future of everybody: it is not judged, see
+//!   [`crate::ClockRef::is_unjudged`].
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use smallvec::SmallVec;
+use trace::WaitCompare;
+
+use crate::clock::{Clock, Entry, Known, Snapshot};
+use crate::table::IdMap;
+
+/// Writes remembered at each address.
+const WRITES: usize = 64;
+
+/// A wait that nothing seen so far can have released.
+#[derive(Debug, Default)]
+pub(crate) struct OpenWait {
+    released: OnceLock<Option<Snapshot>>,
+}
+
+impl OpenWait {
+    /// Whether it has been released.
+    pub fn is_released(&self) -> bool {
+        self.released.get().is_some()
+    }
+
+    /// By what, when that is known.
+    pub fn released_by(&self) -> Option<&Snapshot> {
+        self.released.get()?.as_ref()
+    }
+
+    /// Releases it. The first one counts.
+    pub fn release(&self, by: Option<Snapshot>) {
+        let _ = self.released.set(by);
+    }
+}
+
+/// How a wait compares.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Condition {
+    /// The comparison.
+    pub compare: WaitCompare,
+    /// What is compared with.
+    pub value: u64,
+    /// 4 or 8.
+    pub width: u8,
+}
+
+impl Condition {
+    /// Whether a value in memory satisfies it.
+    pub fn holds(&self, found: u64) -> bool {
+        if self.width == 4 {
+            let (found, value) = (found as u32, self.value as u32);
+            match self.compare {
+                WaitCompare::GreaterEqual => found.wrapping_sub(value) as i32 >= 0,
+                WaitCompare::Equal => found == value,
+                WaitCompare::And => found & value != 0,
+                WaitCompare::Nor => !(found | value) != 0,
+            }
+        } else {
+            match self.compare {
+                WaitCompare::GreaterEqual => found.wrapping_sub(self.value) as i64 >= 0,
+                WaitCompare::Equal => found == self.value,
+                WaitCompare::And => found & self.value != 0,
+                WaitCompare::Nor => !(found | self.value) != 0,
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Write {
+    /// `None`: bytes came by a copy or a set, and what they are is not known.
+    value: Option<u64>,
+    by: Snapshot,
+    /// Whether it makes earlier memory visible.
+    releases: bool,
+    /// Writes known to come after it.
+    overwritten: SmallVec<[Entry; 2]>,
+}
+
+#[derive(Debug, Default)]
+struct Cell {
+    writes: VecDeque<Write>,
+    open: Vec<(Condition, Arc<OpenWait>)>,
+}
+
+/// What a wait learns.
+pub(crate) enum Answer {
+    /// It is ordered after this.
+    After(Clock),
+    /// Nothing seen releases it.
+    Open(Arc<OpenWait>),
+}
+
+/// All addresses that were used so.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    cells: IdMap<u64, Cell>,
+}
+
+impl Values {
+    /// Whether no address is in use.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// A write. Answers whether it released a wait.
+    pub fn write(&mut self, address: u64, value: Option<u64>, releases: bool, by: Snapshot, known: Known<'_>) -> bool {
+        let cell = self.cells.entry(address).or_default();
+        for earlier in &mut cell.writes {
+            if covers(&by, earlier.by.own, known) && earlier.overwritten.len() < 2 {
+                earlier.overwritten.push(by.own);
+            }
+        }
+        let past = |e: &Entry| known.times.get(e.slot as usize).is_some_and(|&t| e.time <= t);
+        cell.writes.retain(|w| !w.overwritten.iter().any(past));
+        let mut released = false;
+        if let Some(value) = value {
+            cell.open.retain(|(condition, wait)| {
+                let holds = condition.holds(value);
+                if holds {
+                    wait.release(releases.then(|| by.clone()));
+                    released = true;
+                }
+                !holds && !wait.is_released()
+            });
+        }
+        if cell.writes.len() >= WRITES {
+            cell.writes.pop_front();
+        }
+        cell.writes.push_back(Write { value, by, releases, overwritten: SmallVec::new() });
+        released
+    }
+
+    /// A wait by a stream (timeline `own`, whose clock is given).
+    pub fn wait(
+        &mut self,
+        address: u64,
+        condition: Condition,
+        time: u64,
+        clock: &Clock,
+        own: u32,
+        known: Known<'_>,
+    ) -> Answer {
+        let cell = self.cells.entry(address).or_default();
+        let before = Snapshot { own: Entry { slot: own, time }, clock: clock.clone(), exact: true };
+        let mut candidates = cell
+            .writes
+            .iter()
+            .filter(|w| w.value.is_some_and(|v| condition.holds(v)))
+            .filter(|w| !w.overwritten.iter().any(|&by| covers(&before, by, known)));
+        let Some(first) = candidates.next() else {
+            let wait = Arc::new(OpenWait::default());
+            cell.open.retain(|(_, w)| !w.is_released());
+            cell.open.push((condition, wait.clone()));
+            return Answer::Open(wait);
+        };
+        let released = |w: &Write| {
+            let mut clock = Clock::default();
+            if w.releases {
+                clock.raise(w.by.own, own, known);
+                clock.join(&w.by.clock, own, known);
+            }
+            clock
+        };
+        let mut common = released(first);
+        for other in candidates {
+            let other = released(other);
+            common = common.meet(|slot| other.get(slot), own, known);
+        }
+        Answer::After(common)
+    }
+
+    /// Bytes changed by a copy or a set: flags in them have been overwritten by who knows what.
+    pub fn overwrite(&mut self, start: u64, end: u64, by: &Snapshot, known: Known<'_>) {
+        let hit: SmallVec<[u64; 4]> = self.cells.keys().copied().filter(|a| (start..end).contains(a)).collect();
+        for address in hit {
+            self.write(address, None, false, by.clone(), known);
+        }
+    }
+
+    /// The memory is gone.
+    pub fn forget(&mut self, start: u64, end: u64) {
+        self.cells.retain(|a, _| !(start..end).contains(a));
+    }
+}
+
+/// Whether a state of a timeline is after an epoch.
+fn covers(state: &Snapshot, e: Entry, known: Known<'_>) -> bool {
+    known.times.get(e.slot as usize).is_some_and(|&t| e.time <= t)
+        || if e.slot == state.own.slot { e.time <= state.own.time } else { state.clock.get(e.slot) >= e.time }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_compare_as_the_hardware_does() {
+        let c = |compare, value, width| Condition { compare, value, width };
+        use WaitCompare::{And, Equal, GreaterEqual, Nor};
+        assert!(c(GreaterEqual, 0xffff_fff0, 4).holds(3), "the difference wraps");
+        assert!(!c(GreaterEqual, 3, 4).holds(0xffff_fff0));
+        assert!(c(GreaterEqual, 0xffff_fff0, 8).holds(0xffff_fff0));
+        assert!(!c(GreaterEqual, 0xffff_fff0, 8).holds(3));
+        assert!(c(Equal, 0x1_0000_0005, 4).holds(5), "the upper half does not count");
+        assert!(c(And, 6, 4).holds(2) && !c(And, 6, 4).holds(9));
+        assert!(!c(Nor, 0xffff_0000, 4).holds(0x0000_ffff) && c(Nor, 0, 4).holds(1));
+    }
+}
