@@ -1,6 +1,6 @@
 //! What the table says about each symbol of the driver, as data: a fixed order, names to numbers, function types.
 //!
-//! Generated from [`driver_api!`](crate::driver_api) at compile time; neither allocates nor locks, so that it can be
+//! Generated from [`driver_api!`](crate::driver_api!) at compile time; neither allocates nor locks, so that it can be
 //! used inside `dlsym`.
 
 use crate::types::*;

@@ -4,7 +4,6 @@
 //! around it and what stream 0 means through each of its symbols. It links nothing, calls nothing, and knows nothing of
 //! traces. Everything that exists once per function is generated from [`driver_api!`] and [`runtime_api!`] by callback
 //! macros: see [`driver_api`](mod@driver_api) for how rows read and how they are used.
-#![recursion_limit = "256"]
 
 #[macro_use]
 pub mod types;

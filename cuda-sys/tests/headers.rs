@@ -1,5 +1,4 @@
 //! The tables against CUDA's headers and libraries: every name, every signature.
-#![recursion_limit = "256"]
 
 mod common;
 

@@ -167,9 +167,10 @@ fn constants(folder: &str) -> Vec<(String, String)> {
                 [name, "=", value] if inside => found.push((name.to_owned(), value.to_owned())),
                 ["pub", "const", name, .., value] if name.starts_with("CU") => {
                     let value = match value.trim_end_matches(')') {
-                        "c_void" if line.contains("as *mut") => words[words.len() - 4],
                         "core::ptr::null_mut(" => "0",
-                        handle => handle.trim_start_matches("CUstream::from_bits("),
+                        other => other
+                            .trim_start_matches("CUstream::from_bits(")
+                            .trim_start_matches("core::ptr::without_provenance_mut("),
                     };
                     found.push((name.trim_end_matches(':').to_owned(), value.to_owned()));
                 }

@@ -1,4 +1,4 @@
-//! Rows of [`driver_api!`](crate::driver_api): arrays, textures, surfaces, tensor maps and graphics resources.
+//! Rows of [`driver_api!`](crate::driver_api!): arrays, textures, surfaces, tensor maps and graphics resources.
 //! How to read a row, and how to add one: see the parent module.
 
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Rows of [`driver_api!`](crate::driver_api): modules, libraries, kernels and the linker.
+//! Rows of [`driver_api!`](crate::driver_api!): modules, libraries, kernels and the linker.
 //! How to read a row, and how to add one: see the parent module.
 
 #[doc(hidden)]

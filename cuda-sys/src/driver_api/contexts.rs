@@ -1,4 +1,4 @@
-//! Rows of [`driver_api!`](crate::driver_api): contexts, start-up and entry points.
+//! Rows of [`driver_api!`](crate::driver_api!): contexts, start-up and entry points.
 //! How to read a row, and how to add one: see the parent module.
 
 #[doc(hidden)]

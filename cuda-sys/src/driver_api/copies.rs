@@ -1,4 +1,4 @@
-//! Rows of [`driver_api!`](crate::driver_api): copies, prefetches, discards and advice.
+//! Rows of [`driver_api!`](crate::driver_api!): copies, prefetches, discards and advice.
 //! How to read a row, and how to add one: see the parent module.
 
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Rows of [`driver_api!`](crate::driver_api): graphs: building, changing, instantiating, launching.
+//! Rows of [`driver_api!`](crate::driver_api!): graphs: building, changing, instantiating, launching.
 //! How to read a row, and how to add one: see the parent module.
 
 #[doc(hidden)]

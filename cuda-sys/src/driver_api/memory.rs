@@ -1,4 +1,4 @@
-//! Rows of [`driver_api!`](crate::driver_api): plain, pooled and host memory.
+//! Rows of [`driver_api!`](crate::driver_api!): plain, pooled and host memory.
 //! How to read a row, and how to add one: see the parent module.
 
 #[doc(hidden)]

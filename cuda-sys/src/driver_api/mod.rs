@@ -18,18 +18,29 @@
 //!   `legacy`, `per_thread`, or `plain` where a function has no such notion.
 //!
 //! To use the table, name a macro: `driver_api!(my_macro)` calls `my_macro! { rows }`, and `driver_api!(my_macro, x)`
-//! calls `my_macro! { x rows }`. The types must be in scope (`use cuda_sys::*`). A callback that turns each row into a
-//! function which calls `ops::<row name>` makes a row without that function fail to compile:
+//! calls `my_macro! { x rows }`. The types must be in scope (`use cuda_sys::*`). The chain is a dozen calls deep and a
+//! callback adds three, far from the default recursion limit. A callback that turns each row into a function which calls
+//! `ops::<row name>` makes a row without that function fail to compile:
 //!
 //! ```
-//! #![recursion_limit = "256"]
 //! use cuda_sys::*;
-//! # macro_rules! ops { ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($aliases:tt)*];)*) => {
-//! #   #[allow(non_snake_case, unused_variables)] mod ops { use cuda_sys::*; $($(
-//! #     pub fn $name(per_thread: Option<bool>, $($arg: $ty),*) -> CUresult { CUresult::SUCCESS } )?)* } } }
-//! # driver_api!(ops);
+//! # macro_rules! ops {
+//! #     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($aliases:tt)*];)*) => {
+//! #         #[allow(non_snake_case, unused_variables)]
+//! #         mod ops {
+//! #             use cuda_sys::*;
+//! #             $( ops!(@op $name $(($($arg: $ty),*))?); )*
+//! #         }
+//! #     };
+//! #     (@op $name:ident) => {};
+//! #     (@op $name:ident ($($arg:ident: $ty:ty),*)) => {
+//! #         pub fn $name(per_thread: Option<bool>, $($arg: $ty),*) -> CUresult { CUresult::SUCCESS }
+//! #     };
+//! # }
+//! # driver_api!(ops); // in the shim: one function in a file per class
+//!
 //! macro_rules! wrappers {
-//!     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+];)*) => {
+//!     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
 //!         $( wrappers! { @row $name $(($($arg: $ty),*))? [$($zero $symbol),+] } )*
 //!     };
 //!     (@row $name:ident [$($aliases:tt)*]) => {}; // skip: no signature
@@ -57,6 +68,61 @@
 //! }
 //! ```
 //!
+//! The same with one function missing from `ops`:
+//!
+//! ```compile_fail,E0425
+//! use cuda_sys::*;
+//! # macro_rules! ops {
+//! #     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($aliases:tt)*];)*) => {
+//! #         #[allow(non_snake_case, unused_variables)]
+//! #         mod ops {
+//! #             use cuda_sys::*;
+//! #             $( ops!(@op $name $(($($arg: $ty),*))?); )*
+//! #         }
+//! #     };
+//! #     (@op $name:ident) => {};
+//! #     (@op cuMemFree_v2 $args:tt) => {};
+//! #     (@op $name:ident ($($arg:ident: $ty:ty),*)) => {
+//! #         pub fn $name(per_thread: Option<bool>, $($arg: $ty),*) -> CUresult { CUresult::SUCCESS }
+//! #     };
+//! # }
+//! # driver_api!(ops); // in the shim: one function in a file per class
+//! # macro_rules! wrappers {
+//! #     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+//! #         $( wrappers! { @row $name $(($($arg: $ty),*))? [$($zero $symbol),+] } )*
+//! #     };
+//! #     (@row $name:ident [$($aliases:tt)*]) => {}; // skip: no signature
+//! #     (@row $name:ident $args:tt [$($zero:ident $symbol:ident),+]) => {
+//! #         $( wrappers! { @symbol $name $args $zero $symbol } )+
+//! #     };
+//! #     (@symbol $name:ident ($($arg:ident: $ty:ty),*) $zero:ident $symbol:ident) => {
+//! #         pub unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
+//! #             ops::$name(wrappers!(@zero $zero), $($arg),*)
+//! #         }
+//! #     };
+//! #     (@zero plain) => { None };
+//! #     (@zero legacy) => { Some(false) };
+//! #     (@zero per_thread) => { Some(true) };
+//! # }
+//! # #[allow(non_snake_case)]
+//! # mod exported {
+//! #     use super::ops;
+//! #     use cuda_sys::*;
+//! #     driver_api!(wrappers);
+//! # }
+//! # fn main() {
+//! #     let symbol: pfn::cuStreamSynchronize = exported::cuStreamSynchronize_ptsz;
+//! #     assert_eq!(unsafe { symbol(CUstream::NULL) }, CUresult::SUCCESS);
+//! # }
+//! // error[E0425]: cannot find function `cuMemFree_v2` in module `ops`
+//! ```
+//!
+//! # Adding a function
+//!
+//! The tests compare the table with `cuda.h` (`scripts/cuda_table_headers` fetches the newest) and print a row for each
+//! function that has none. Paste it into the file of its class, fill in the first word, the names, the meaning of
+//! stream 0, and write `ops::<row name>`. Versions and `_ptsz`/`_ptds` twins with the same parameters join the brackets.
+//!
 //! A callback that wants only some rows forwards each row to a helper macro, as above. The macros of the files below are
 //! links of one chain; they are not meant to be called.
 
@@ -74,7 +140,7 @@ mod streams;
 mod virtual_memory;
 
 /// Calls the macro `$callback` with all rows of the driver API (after the extra tokens, if any): see
-/// [the module](crate::driver_api).
+/// [the module](mod@crate::driver_api).
 #[macro_export]
 macro_rules! driver_api {
     ($callback:ident $(, $($extra:tt)*)?) => {

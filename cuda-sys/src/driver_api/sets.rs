@@ -1,4 +1,4 @@
-//! Rows of [`driver_api!`](crate::driver_api): memory sets.
+//! Rows of [`driver_api!`](crate::driver_api!): memory sets.
 //! How to read a row, and how to add one: see the parent module.
 
 #[doc(hidden)]

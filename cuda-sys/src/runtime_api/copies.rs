@@ -1,4 +1,4 @@
-//! Rows of [`runtime_api!`](crate::runtime_api): copies, sets, prefetches and advice.
+//! Rows of [`runtime_api!`](crate::runtime_api!): copies, sets, prefetches and advice.
 //! How to read a row: see the parent module.
 
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Rows of [`runtime_api!`](crate::runtime_api): allocations and frees.
+//! Rows of [`runtime_api!`](crate::runtime_api!): allocations and frees.
 //! How to read a row: see the parent module.
 
 #[doc(hidden)]

@@ -20,7 +20,7 @@ mod neutral;
 mod streams;
 
 /// Calls the macro `$callback` with all rows of the runtime API (after the extra tokens, if any): see
-/// [the module](crate::runtime_api).
+/// [the module](mod@crate::runtime_api).
 #[macro_export]
 macro_rules! runtime_api {
     ($callback:ident $(, $($extra:tt)*)?) => {

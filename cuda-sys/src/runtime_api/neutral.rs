@@ -1,4 +1,4 @@
-//! Rows of [`runtime_api!`](crate::runtime_api): functions whose name need not be noted.
+//! Rows of [`runtime_api!`](crate::runtime_api!): functions whose name need not be noted.
 //! How to read a row: see the parent module.
 
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Rows of [`runtime_api!`](crate::runtime_api): streams, events, launches, graphs, registration of code, entry points.
+//! Rows of [`runtime_api!`](crate::runtime_api!): streams, events, launches, graphs, registration of code, entry points.
 //! How to read a row: see the parent module.
 
 #[doc(hidden)]

@@ -10,9 +10,9 @@ pub const CU_STREAM_PER_THREAD: CUstream = CUstream::from_bits(2);
 /// Ends the list `extra` of a launch.
 pub const CU_LAUNCH_PARAM_END: *mut c_void = core::ptr::null_mut();
 /// The next element of `extra` points to the packed parameters.
-pub const CU_LAUNCH_PARAM_BUFFER_POINTER: *mut c_void = 1 as *mut c_void;
+pub const CU_LAUNCH_PARAM_BUFFER_POINTER: *mut c_void = core::ptr::without_provenance_mut(1);
 /// The next element of `extra` points to a `size_t`: the size of the packed parameters in bytes.
-pub const CU_LAUNCH_PARAM_BUFFER_SIZE: *mut c_void = 2 as *mut c_void;
+pub const CU_LAUNCH_PARAM_BUFFER_SIZE: *mut c_void = core::ptr::without_provenance_mut(2);
 
 pub const CU_IPC_HANDLE_SIZE: usize = 64;
 pub const CU_TENSOR_MAP_NUM_QWORDS: usize = 16;
