@@ -1,2 +1,45 @@
-//! Placeholder until its owner fills it.
+//! The shim: a library that is preloaded into CUDA programs nobody rebuilt, and turns their driver calls into ops.
+//!
+//! The way of a call: [`intercept`] (doors, wrappers) -> [`observe`] (re-entrancy, errno, faults) -> [`ops`] (what the call means) ->
+//! [`core`] (its place in the order, then the ring). Analysis happens in another process.
+//!
+//! # Rules of this crate
+//!
+//! 1. Never change what the program sees: results, errno, pointers, the order of its calls.
+//! 2. No lock is held across a real call, and none that another thread can hold for long.
+//! 3. Entered again on the same thread (a signal handler inside a hook): call the real function and return.
+//! 4. No thread-local has a destructor.
+//! 5. A forked child starts anew when it uses CUDA; the parent's ring is not mapped there.
+//! 6. When anything is wrong: switch off, say so once, let the program run on.
+//! 7. Nothing is started, opened or read in a process that uses no CUDA.
+
+#![recursion_limit = "512"]
+
+pub mod core;
+pub mod frames;
+pub mod handles;
+pub mod image;
+pub mod intercept;
+pub mod kernel;
+pub mod observe;
+mod ops;
+pub mod process;
 pub mod stack;
+
+/// Start-up: finds the real `dlsym`, nothing else.
+#[cfg(not(test))]
+#[ctor::ctor(unsafe)]
+fn start() {
+    intercept::doors::prepare();
+}
+
+/// The end of the process: see [`process::lifecycle::at_exit`].
+#[cfg(not(test))]
+extern "C" fn end() {
+    process::lifecycle::at_exit();
+}
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;

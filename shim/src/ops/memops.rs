@@ -1,0 +1,128 @@
+//! Stream memory operations and host functions.
+
+use cuda_sys::*;
+use trace::{HostFuncId, Op, WaitCompare};
+
+use crate::observe::Cx;
+
+fn write(cx: &mut Cx<'_>, stream: CUstream, address: u64, value: u64, width: u8, flags: u32) {
+    const NO_MEMORY_BARRIER: u32 = 1;
+    if let Some(stream) = cx.working_stream(stream) {
+        cx.log(&Op::WriteValue { stream, address, value, width, barrier: flags & NO_MEMORY_BARRIER == 0 });
+    }
+}
+
+fn wait(cx: &mut Cx<'_>, stream: CUstream, address: u64, value: u64, width: u8, flags: u32) {
+    let compare = match flags & 3 {
+        0 => WaitCompare::GreaterEqual,
+        1 => WaitCompare::Equal,
+        2 => WaitCompare::And,
+        _ => WaitCompare::Nor,
+    };
+    if let Some(stream) = cx.working_stream(stream) {
+        cx.log(&Op::WaitValue { stream, address, value, width, compare });
+    }
+}
+
+macro_rules! value_ops {
+    ($($name:ident($value:ty, $width:literal) $to:ident;)*) => {$(
+        pub(crate) unsafe fn $name(
+            cx: &mut Cx<'_>, stream: CUstream, addr: CUdeviceptr, value: $value, flags: c_uint,
+        ) {
+            $to(cx, stream, addr, value.into(), $width, flags);
+        }
+    )*};
+}
+
+value_ops! {
+    cuStreamWaitValue32(u32, 4) wait;
+    cuStreamWaitValue32_v2(u32, 4) wait;
+    cuStreamWaitValue64(u64, 8) wait;
+    cuStreamWaitValue64_v2(u64, 8) wait;
+    cuStreamWriteValue32(u32, 4) write;
+    cuStreamWriteValue32_v2(u32, 4) write;
+    cuStreamWriteValue64(u64, 8) write;
+    cuStreamWriteValue64_v2(u64, 8) write;
+}
+
+/// A batch runs in the order of its array (cuda.h, cuStreamBatchMemOp).
+///
+/// # Safety
+/// `params` points to `count` descriptors that the driver has accepted.
+unsafe fn batch(cx: &mut Cx<'_>, stream: CUstream, count: c_uint, params: *mut CUstreamBatchMemOpParams) {
+    for index in 0..count as usize {
+        // SAFETY: forwarded from the caller; the operation says which member is valid, and waits and writes share their layout:
+        // operation, address, value, flags.
+        unsafe {
+            let raw = params.add(index).cast::<u8>();
+            let operation = raw.cast::<u32>().read_unaligned();
+            let address = raw.add(8).cast::<u64>().read_unaligned();
+            let value = raw.add(16).cast::<u64>().read_unaligned();
+            let flags = raw.add(24).cast::<u32>().read_unaligned();
+            match operation {
+                1 => wait(cx, stream, address, value & 0xffff_ffff, 4, flags),
+                4 => wait(cx, stream, address, value, 8, flags),
+                2 => write(cx, stream, address, value & 0xffff_ffff, 4, flags),
+                5 => write(cx, stream, address, value, 8, flags),
+                3 | 6 => {}
+                _ => cx.not_modelled(),
+            }
+        }
+    }
+}
+
+pub(crate) unsafe fn cuStreamBatchMemOp(
+    cx: &mut Cx<'_>,
+    stream: CUstream,
+    count: c_uint,
+    param_array: *mut CUstreamBatchMemOpParams,
+    _flags: c_uint,
+) {
+    // SAFETY: the call has accepted the array.
+    unsafe { batch(cx, stream, count, param_array) };
+}
+
+pub(crate) unsafe fn cuStreamBatchMemOp_v2(
+    cx: &mut Cx<'_>,
+    stream: CUstream,
+    count: c_uint,
+    param_array: *mut CUstreamBatchMemOpParams,
+    _flags: c_uint,
+) {
+    // SAFETY: the call has accepted the array.
+    unsafe { batch(cx, stream, count, param_array) };
+}
+
+fn host_func(cx: &mut Cx<'_>, stream: CUstream, address: u64) {
+    if cx.is_before() {
+        return;
+    }
+    let Some(core) = cx.core() else { return };
+    if let Some(stream) = cx.working_stream(stream) {
+        cx.log(&Op::HostFunc { stream, func: HostFuncId(core.handles.fresh()), address });
+    }
+}
+
+pub(crate) unsafe fn cuLaunchHostFunc(cx: &mut Cx<'_>, stream: CUstream, callback: CUhostFn, _user_data: *mut c_void) {
+    host_func(cx, stream, callback.map_or(0, |f| f as usize as u64));
+}
+
+pub(crate) unsafe fn cuLaunchHostFunc_v2(
+    cx: &mut Cx<'_>,
+    stream: CUstream,
+    callback: CUhostFn,
+    _user_data: *mut c_void,
+    _sync_mode: c_uint,
+) {
+    host_func(cx, stream, callback.map_or(0, |f| f as usize as u64));
+}
+
+pub(crate) unsafe fn cuStreamAddCallback(
+    cx: &mut Cx<'_>,
+    stream: CUstream,
+    callback: CUstreamCallback,
+    _user_data: *mut c_void,
+    _flags: c_uint,
+) {
+    host_func(cx, stream, callback.map_or(0, |f| f as usize as u64));
+}

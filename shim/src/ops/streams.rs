@@ -1,0 +1,214 @@
+//! Streams, events, and the calls that wait for them.
+
+use cuda_sys::*;
+use trace::{ContextId, EventId, EventMode, Op, StreamId, SyncId, SyncScope};
+
+use crate::observe::Cx;
+
+pub(crate) unsafe fn cuStreamCreate(cx: &mut Cx<'_>, stream: *mut CUstream, flags: c_uint) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    let handle = unsafe { *stream };
+    let context = cx.current_context();
+    cx.define_stream(handle, context, flags, 0);
+}
+
+pub(crate) unsafe fn cuStreamCreateWithPriority(
+    cx: &mut Cx<'_>,
+    stream: *mut CUstream,
+    flags: c_uint,
+    priority: c_int,
+) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    let handle = unsafe { *stream };
+    let context = cx.current_context();
+    cx.define_stream(handle, context, flags, priority);
+}
+
+pub(crate) unsafe fn cuGreenCtxStreamCreate(
+    cx: &mut Cx<'_>,
+    stream: *mut CUstream,
+    _green_ctx: CUgreenCtx,
+    _flags: c_uint,
+    priority: c_int,
+) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    let handle = unsafe { *stream };
+    let mut context = CUcontext::NULL;
+    if crate::real!(cuStreamGetCtx(handle => CUstream, &raw mut context => *mut CUcontext)) != CUresult::SUCCESS {
+        context = cx.current_context();
+    }
+    // Streams of green contexts are always non-blocking (cuda.h, cuGreenCtxStreamCreate).
+    cx.define_stream(handle, context, 1, priority);
+}
+
+pub(crate) unsafe fn cuStreamDestroy_v2(cx: &mut Cx<'_>, stream: CUstream) {
+    if let Some(stream) = cx.forget_stream(stream) {
+        cx.log(&Op::StreamDestroy { stream });
+    }
+}
+
+pub(crate) unsafe fn cuStreamWaitEvent(cx: &mut Cx<'_>, stream: CUstream, event: CUevent, flags: c_uint) {
+    if let Some(stream) = cx.working_stream(stream) {
+        let event = cx.event(event);
+        let mode = if flags & 1 != 0 { EventMode::External } else { EventMode::Plain };
+        cx.log(&Op::StreamWait { stream, event, mode });
+    }
+}
+
+pub(crate) unsafe fn cuEventCreate(cx: &mut Cx<'_>, event: *mut CUevent, flags: c_uint) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    let handle = unsafe { *event };
+    cx.without_stack().define_event(handle, flags);
+}
+
+pub(crate) unsafe fn cuEventDestroy_v2(cx: &mut Cx<'_>, event: CUevent) {
+    if let Some(event) = cx.without_stack().forget_event(event) {
+        cx.log(&Op::EventDestroy { event });
+    }
+}
+
+pub(crate) unsafe fn cuEventRecord(cx: &mut Cx<'_>, event: CUevent, stream: CUstream) {
+    if let Some(stream) = cx.working_stream(stream) {
+        let event = cx.event(event);
+        cx.log(&Op::EventRecord { event, stream, mode: EventMode::Plain });
+    }
+}
+
+pub(crate) unsafe fn cuEventRecordWithFlags(cx: &mut Cx<'_>, event: CUevent, stream: CUstream, flags: c_uint) {
+    if let Some(stream) = cx.working_stream(stream) {
+        let event = cx.event(event);
+        let mode = if flags & 1 != 0 { EventMode::External } else { EventMode::Plain };
+        cx.log(&Op::EventRecord { event, stream, mode });
+    }
+}
+
+pub(crate) unsafe fn cuCtxRecordEvent(cx: &mut Cx<'_>, ctx: CUcontext, event: CUevent) {
+    let (context, event) = (cx.context(ctx), cx.event(event));
+    cx.log(&Op::ContextRecord { event, context });
+}
+
+pub(crate) unsafe fn cuCtxWaitEvent(cx: &mut Cx<'_>, ctx: CUcontext, event: CUevent) {
+    let (context, event) = (cx.context(ctx), cx.event(event));
+    cx.log(&Op::ContextWait { context, event });
+}
+
+pub(crate) unsafe fn cuGreenCtxRecordEvent(cx: &mut Cx<'_>, _ctx: CUgreenCtx, _event: CUevent) {
+    cx.not_modelled();
+}
+
+pub(crate) unsafe fn cuGreenCtxWaitEvent(cx: &mut Cx<'_>, _ctx: CUgreenCtx, _event: CUevent) {
+    cx.not_modelled();
+}
+
+impl Cx<'_> {
+    /// The two halves of a call that waits: what was enqueued before it began is covered once it returns.
+    pub fn synchronise(&mut self, scope: SyncScope, stream: StreamId, event: EventId, context: ContextId) {
+        let Some(core) = self.core() else { return };
+        if self.is_before() {
+            let sync = SyncId(core.handles.fresh());
+            self.log(&Op::SyncBegin { sync, scope, stream, event, context });
+            self.token = u64::from(sync.0);
+        } else if self.token != 0 {
+            let sync = SyncId(self.token as u32);
+            self.without_stack().log(&Op::SyncEnd { sync });
+        }
+    }
+}
+
+pub(crate) unsafe fn cuStreamSynchronize(cx: &mut Cx<'_>, stream: CUstream) {
+    let stream = if cx.is_before() { cx.stream(stream) } else { StreamId::NONE };
+    cx.synchronise(SyncScope::Stream, stream, EventId::NONE, ContextId::NONE);
+}
+
+pub(crate) unsafe fn cuEventSynchronize(cx: &mut Cx<'_>, event: CUevent) {
+    let event = if cx.is_before() { cx.event(event) } else { EventId::NONE };
+    cx.synchronise(SyncScope::Event, StreamId::NONE, event, ContextId::NONE);
+}
+
+pub(crate) unsafe fn cuCtxSynchronize(cx: &mut Cx<'_>) {
+    let context = if cx.is_before() {
+        let current = cx.current_context();
+        cx.context(current)
+    } else {
+        ContextId::NONE
+    };
+    cx.synchronise(SyncScope::Context, StreamId::NONE, EventId::NONE, context);
+}
+
+pub(crate) unsafe fn cuCtxSynchronize_v2(cx: &mut Cx<'_>, ctx: CUcontext) {
+    let context = if cx.is_before() { cx.context(ctx) } else { ContextId::NONE };
+    cx.synchronise(SyncScope::Context, StreamId::NONE, EventId::NONE, context);
+}
+
+// Queries are polled by the million: the first half only looks at a number, and an answer of "not ready" leaves no trace.
+
+pub(crate) unsafe fn cuStreamQuery(cx: &mut Cx<'_>, stream: CUstream) {
+    let stream = cx.stream(stream);
+    if cx.is_before() {
+        let time = cx.core().and_then(|core| Some(core.lock()?.engine.stream_time(stream)));
+        cx.token = time.map_or(0, |t| t + 1);
+    } else if cx.token != 0 {
+        let upto = cx.token - 1;
+        cx.without_stack().log(&Op::StreamIdle { stream, upto });
+    }
+}
+
+fn event_query(cx: &mut Cx<'_>, event: CUevent) {
+    let event = cx.event(event);
+    if cx.is_before() {
+        let record = cx.core().and_then(|core| Some(core.lock()?.engine.event_record(event)));
+        cx.token = record.map_or(0, |r| r + 1);
+    } else if cx.token != 0 {
+        let record = cx.token - 1;
+        cx.without_stack().log(&Op::EventReached { event, record });
+    }
+}
+
+pub(crate) unsafe fn cuEventQuery(cx: &mut Cx<'_>, event: CUevent) {
+    event_query(cx, event);
+}
+
+pub(crate) unsafe fn cuEventElapsedTime_v2(cx: &mut Cx<'_>, _milliseconds: *mut f32, _start: CUevent, end: CUevent) {
+    // Success means that both records have completed; the later one covers what matters.
+    event_query(cx, end);
+}
+
+pub(crate) unsafe fn cuStreamAttachMemAsync(
+    cx: &mut Cx<'_>,
+    stream: CUstream,
+    ptr: CUdeviceptr,
+    length: usize,
+    _flags: c_uint,
+) {
+    if let Some(stream) = cx.working_stream(stream) {
+        let region = trace::Region::linear(ptr, length as u64);
+        cx.log(&Op::Prefetch { stream, region, discard: false });
+    }
+}
+
+pub(crate) unsafe fn cuIpcGetEventHandle(_cx: &mut Cx<'_>, _handle: *mut CUipcEventHandle, _event: CUevent) {}
+
+pub(crate) unsafe fn cuIpcOpenEventHandle(cx: &mut Cx<'_>, event: *mut CUevent, _handle: CUipcEventHandle) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    let handle = unsafe { *event };
+    cx.define_event(handle, 0);
+    cx.not_modelled();
+}
+
+pub(crate) unsafe fn cuFlushGPUDirectRDMAWrites(
+    _cx: &mut Cx<'_>,
+    _target: CUflushGPUDirectRDMAWritesTarget,
+    _scope: CUflushGPUDirectRDMAWritesScope,
+) {
+    // Orders writes of other devices on the bus, not work of streams.
+}
+
+pub(crate) unsafe fn cuStreamCopyAttributes(_cx: &mut Cx<'_>, _dst: CUstream, _src: CUstream) {}
+
+pub(crate) unsafe fn cuStreamSetAttribute(
+    _cx: &mut Cx<'_>,
+    _stream: CUstream,
+    _attr: CUstreamAttrID,
+    _value: *const CUstreamAttrValue,
+) {
+}

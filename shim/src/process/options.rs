@@ -1,0 +1,87 @@
+//! What the user may set for the shim, read once from `STREAMSAN_OPTIONS` (`key=value:key=value`).
+//!
+//! Keys that belong to the analyzer are passed on untouched (the analyzer reads the same variable and refuses what neither knows),
+//! so an unknown key is never an error here.
+
+use std::ffi::{CStr, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// The shim's options with their defaults.
+pub struct Options {
+    /// `stacks`: record call stacks (on).
+    pub stacks: bool,
+    /// `ring-mib`: data bytes of the ring in MiB (32).
+    pub ring_mib: usize,
+    /// `analyzer`: path of the `streamsan` program to start under plain `LD_PRELOAD` (beside the library).
+    pub analyzer: Option<OsString>,
+    /// `error-exitcode`: exit code when there are findings, under plain `LD_PRELOAD` (the program's own).
+    pub error_exitcode: Option<i32>,
+    /// `verbose`: say on standard error what the shim does.
+    pub verbose: bool,
+    /// `off`: stay out of this process altogether.
+    pub off: bool,
+}
+
+impl Options {
+    /// Reads the environment.
+    pub fn from_environment() -> Self {
+        Self::parse(variable(c"STREAMSAN_OPTIONS").unwrap_or_default())
+    }
+
+    fn parse(text: &[u8]) -> Self {
+        let mut options =
+            Self { stacks: true, ring_mib: 32, analyzer: None, error_exitcode: None, verbose: false, off: false };
+        for pair in text.split(|b| *b == b':') {
+            let at = pair.iter().position(|b| *b == b'=').unwrap_or(pair.len());
+            let (key, value) = (&pair[..at], pair.get(at + 1..).unwrap_or(b"1"));
+            let number = std::str::from_utf8(value).ok().and_then(|v| v.parse::<i32>().ok());
+            let on = !matches!(value, b"0" | b"no" | b"off" | b"false");
+            match key {
+                b"stacks" => options.stacks = on,
+                b"ring-mib" => {
+                    options.ring_mib = number.and_then(|n| usize::try_from(n).ok()).unwrap_or(32).clamp(1, 4096)
+                }
+                b"analyzer" => options.analyzer = Some(OsString::from_vec(value.to_vec())),
+                b"error-exitcode" => options.error_exitcode = number.filter(|n| *n != 0),
+                b"verbose" => options.verbose = on,
+                b"off" => options.off = on,
+                _ => {}
+            }
+        }
+        options
+    }
+}
+
+/// A variable of the environment. Read through libc because the program may have changed it with `setenv`, and without
+/// std's lock because another thread may be in the middle of that.
+pub fn variable(name: &CStr) -> Option<&'static [u8]> {
+    // SAFETY: the name is a C string; the result points into the environment, which we only read at start-up.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: getenv answers C strings.
+    Some(unsafe { CStr::from_ptr(value) }.to_bytes())
+}
+
+/// As [`variable`], as a path or other system string.
+pub fn os_variable(name: &CStr) -> Option<&'static OsStr> {
+    variable(name).map(OsStr::from_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_keys_are_read_and_others_left_alone() {
+        let options = Options::parse(b"stacks=0:json=/tmp/x:error-exitcode=66:ring-mib=8:verbose");
+        assert!(!options.stacks);
+        assert_eq!(options.error_exitcode, Some(66));
+        assert_eq!(options.ring_mib, 8);
+        assert!(options.verbose);
+        assert!(Options::parse(b"").stacks);
+        assert_eq!(Options::parse(b"error-exitcode=0").error_exitcode, None);
+        assert_eq!(Options::parse(b"ring-mib=nonsense").ring_mib, 32);
+    }
+}
