@@ -1,8 +1,25 @@
-//! Placeholder until its owner fills it.
+//! Which bytes a CUDA kernel touches, from its machine code or PTX.
+//!
+//! The tree reads as the data flows: containers ([`image`]) hold code, front ends ([`sass`], [`ptx`]) read it, lowering
+//! ([`lower_sass`]) turns it into one intermediate representation ([`ir`]), and `ranges` makes a [`Summary`] of it, which
+//! answers for every launch: which parameter words are read, written or updated atomically, and which bytes behind them.
+//!
+//! It knows nothing of allocations, streams or races: that is the analyzer's work.
+
+mod access;
 pub mod arch;
+mod code_image;
 pub mod image;
 pub mod ir;
 pub mod lower_sass;
 pub mod ptx;
-pub mod ranges;
+mod ranges;
 pub mod sass;
+mod summary;
+
+pub use access::{
+    AccessKind, Base, Dependency, Dim, Extent, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef,
+    WordEffect, WordExtent,
+};
+pub use code_image::{CodeImage, LoadError, SummaryError};
+pub use summary::Summary;

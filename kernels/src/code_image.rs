@@ -1,0 +1,194 @@
+//! The code of one image for one device: kernels by name, summarised when first asked for.
+//!
+//! Thread-safe. Glue between containers (`image`), front ends (`lower_sass`) and [`Summary`].
+
+use crate::arch::Arch;
+use crate::image::{CodeRef, Cubin, Image, ImageError};
+use crate::lower_sass::{self, Code, Links, LowerError};
+use crate::sass;
+use crate::summary::Summary;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// An image could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Container damaged or unknown.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// Nothing in the image runs on the device.
+    #[error("no code for {0} in this image")]
+    NoCode(Arch),
+    /// PTX text that does not parse.
+    #[error("PTX: {0}")]
+    Ptx(#[from] crate::ptx::ParseError),
+}
+
+/// A kernel could not be summarised.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SummaryError {
+    /// No such kernel in this image.
+    #[error("no kernel named {0}")]
+    NoKernel(String),
+    /// The architecture has no decoder.
+    #[error("no decoder for {0}")]
+    NoDecoder(Arch),
+    /// Lowering gave up.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    /// PTX front end: not there yet.
+    #[error("PTX code is not summarised")]
+    Ptx,
+}
+
+type Slot = Arc<OnceLock<Result<Arc<Summary>, SummaryError>>>;
+
+enum Unpacked {
+    Cubin(Vec<u8>),
+    Ptx(crate::ptx::Module),
+}
+
+/// Kernels of one image.
+pub struct CodeImage {
+    arch: Arch,
+    code: Unpacked,
+    names: Vec<String>,
+    slots: Mutex<BTreeMap<String, Slot>>,
+}
+
+impl std::fmt::Debug for CodeImage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CodeImage").field("arch", &self.arch).field("kernels", &self.names.len()).finish()
+    }
+}
+
+impl CodeImage {
+    /// Takes what the driver would run on `arch` out of a fatbin, cubin or PTX text.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] for damaged images and images without code for the device.
+    pub fn load(bytes: &[u8], arch: Arch) -> Result<CodeImage, LoadError> {
+        let image = Image::parse(bytes)?;
+        let code = image.select(arch)?.ok_or(LoadError::NoCode(arch))?;
+        Self::from_code(code, arch)
+    }
+
+    /// Takes one unpacked piece of code.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] when it is damaged.
+    pub fn from_code(code: CodeRef<'_>, arch: Arch) -> Result<CodeImage, LoadError> {
+        let (code, names, arch) = match code {
+            CodeRef::Cubin(bytes) => {
+                let cubin = Cubin::parse(&bytes)?;
+                let names = cubin.kernels().iter().map(|k| k.name.clone()).collect();
+                let arch = cubin.arch;
+                (Unpacked::Cubin(bytes.into_owned()), names, arch)
+            }
+            CodeRef::Ptx(text) => {
+                let module = crate::ptx::parse(&text)?;
+                (Unpacked::Ptx(module), Vec::new(), arch)
+            }
+        };
+        Ok(CodeImage { arch, code, names, slots: Mutex::new(BTreeMap::new()) })
+    }
+
+    /// Architecture of the code (for PTX: of the device).
+    #[must_use]
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// Mangled names of the kernels.
+    pub fn kernel_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The summary of a kernel, made when first asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`SummaryError`]; the same for every later call with that name.
+    pub fn summary(&self, name: &str) -> Result<Arc<Summary>, SummaryError> {
+        if !self.names.iter().any(|n| n == name) {
+            return Err(SummaryError::NoKernel(name.to_owned()));
+        }
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            slots.entry(name.to_owned()).or_default().clone()
+        };
+        slot.get_or_init(|| self.summarise(name).map(Arc::new)).clone()
+    }
+
+    fn summarise(&self, name: &str) -> Result<Summary, SummaryError> {
+        let bytes = match &self.code {
+            Unpacked::Cubin(bytes) => bytes,
+            Unpacked::Ptx(_) => return Err(SummaryError::Ptx),
+        };
+        let missing = || SummaryError::NoKernel(name.to_owned());
+        let cubin = Cubin::parse(bytes).map_err(|_| missing())?;
+        let kernel = cubin.kernel(name).ok_or_else(missing)?;
+        let generation = cubin.arch.generation().ok_or(SummaryError::NoDecoder(cubin.arch))?;
+        let insts = sass::decode_all(generation, kernel.code, 0);
+        let links = links(&cubin, kernel);
+        let code = Code {
+            name,
+            generation,
+            insts: &insts,
+            entry: (kernel.entry / sass::INST_BYTES) as usize,
+            param_base: kernel.param_base,
+            params: kernel
+                .params
+                .iter()
+                .filter_map(|p| Some((u16::try_from(p.offset).ok()?, u16::try_from(p.size).ok()?)))
+                .collect(),
+            links: &links,
+        };
+        let f = lower_sass::lower(&code)?;
+        Ok(on_large_stack(|| Summary::new(&f)))
+    }
+}
+
+/// Runs deep recursion over a kernel's values on a stack of its own: callers may be on small ones.
+fn on_large_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|s| {
+        match std::thread::Builder::new().stack_size(256 << 20).spawn_scoped(s, f) {
+            Ok(h) => h.join().unwrap_or_else(|e| std::panic::resume_unwind(e)),
+            // The closure is gone with the failed spawn: without memory for a stack nothing sensible is left to do.
+            Err(e) => panic!("no thread for kernel analysis: {e}"),
+        }
+    })
+}
+
+/// What relocations and notes say about a kernel's code.
+fn links(cubin: &Cubin<'_>, kernel: &crate::image::cubin::KernelCode<'_>) -> Links {
+    const R_CUDA_ABS32_LO: [u32; 4] = [0x25, 0x38, 0x3b, 0x45];
+    const R_CUDA_ABS32_HI: [u32; 4] = [0x26, 0x39, 0x3c, 0x46];
+    let mut l = Links { syscalls: kernel.syscalls.clone(), externals: kernel.externs.clone(), ..Links::default() };
+    if let Some(bank) = cubin.const_bank(kernel, 4) {
+        for r in bank.relocs {
+            if let (Ok(off), Some(s)) = (u32::try_from(r.offset), cubin.symbols().get(r.symbol))
+                && r.addend == 0
+            {
+                l.bank4.insert(off, s.name.clone());
+            }
+        }
+    }
+    for r in cubin.relocs(kernel.section) {
+        let (Ok(off), Some(s)) = (u32::try_from(r.offset), cubin.symbols().get(r.symbol)) else { continue };
+        let pc = off / sass::INST_BYTES * sass::INST_BYTES;
+        if r.addend == 0 && R_CUDA_ABS32_LO.contains(&r.kind) {
+            l.immediates.insert(pc, (s.name.clone(), false));
+        } else if r.addend == 0 && R_CUDA_ABS32_HI.contains(&r.kind) {
+            l.immediates.insert(pc, (s.name.clone(), true));
+        } else {
+            l.calls.insert(pc, s.name.clone());
+        }
+    }
+    for b in &kernel.indirect {
+        l.branches.insert(b.pc, b.targets.clone());
+    }
+    l
+}

@@ -1,0 +1,236 @@
+//! What SASS memory instructions touch, and which local slots are plain variables.
+//!
+//! Assumption: local memory is not reached through generic stores from elsewhere (the compiler would have to have made a
+//! generic address of it, and then it is not only addressed through R1).
+
+use super::{Code, Lower, known_call};
+use crate::ir::{AccessKind, Addr, Class, Mem, Op, Operand, Reason, Space, Src, Var};
+use crate::sass::{self, Access, Bank, Inst, MemTy, Value};
+use smallvec::SmallVec;
+
+/// Is every local access at a constant offset from R1, and R1 set at the start only (from the driver's word, and one
+/// adjustment)?
+pub(super) fn local_is_simple(code: &Code<'_>) -> bool {
+    let mut sets = 0;
+    let mut adjusted = false;
+    for i in code.insts {
+        if i.mem.iter().any(|m| m.space == sass::Space::Local && (m.base != sass::Reg::SP || m.ubase.is_some())) {
+            return false;
+        }
+        if matches!(i.op, sass::Op::Call { .. }) || !i.may_write(sass::File::R, 1) {
+            continue;
+        }
+        let driver = i.src.iter().any(|s| match s.value {
+            Value::Const(c) => {
+                c.bank == Bank::Number(0)
+                    && u32::try_from(c.offset) == Ok(code.generation.bank0().stack_pointer)
+                    && c.index == sass::Index::None
+            }
+            _ => false,
+        });
+        if driver && i.guard.always() {
+            sets += 1;
+        } else if !adjusted
+            && i.guard.always()
+            && matches!(i.op, sass::Op::Viadd { .. } | sass::Op::Iadd3 { .. } | sass::Op::Iadd { .. })
+            && i.src.iter().any(|s| s.value == Value::Reg(sass::Reg::SP))
+        {
+            adjusted = true;
+        } else {
+            return false;
+        }
+    }
+    sets <= 1
+}
+
+fn kind(a: Access) -> Option<AccessKind> {
+    match a {
+        Access::Read => Some(AccessKind::Read),
+        Access::Write => Some(AccessKind::Write),
+        Access::Atomic => Some(AccessKind::Atomic),
+        Access::Hint => None,
+    }
+}
+
+impl Lower<'_> {
+    /// Lowers an instruction with memory operands.
+    pub(super) fn memory(&mut self, i: &Inst) {
+        use sass::Op as S;
+        if let S::Load { ty } = i.op
+            && i.mem[0].space == sass::Space::Local
+        {
+            self.local_load(i, ty);
+            return;
+        }
+        if let S::Store { ty } = i.op
+            && i.mem[0].space == sass::Space::Local
+        {
+            self.local_store(i, ty);
+            return;
+        }
+        let mut results: SmallVec<[Var; 2]> = SmallVec::new();
+        for r in i.defs() {
+            results.extend(Self::run(r));
+        }
+        results.extend(i.pdst.map(Self::pred_var).into_iter().filter(|p| *p != Var::NONE));
+        let mut why = Reason::Loaded;
+        // The results belong to the last access emitted, so that none of the addresses reads them.
+        let mut accesses: SmallVec<[Mem; 2]> = SmallVec::new();
+        for m in &i.mem {
+            let Some(kind) = kind(m.access) else { continue };
+            match m.space {
+                sass::Space::Global | sass::Space::Generic => {
+                    let addr = self.global_address(i, m);
+                    accesses.push(Mem { space: Space::Global, kind, bytes: u32::from(m.bytes), addr });
+                }
+                sass::Space::TensorMap => {
+                    let o = match m.ubase {
+                        Some(u) => self.src(i, &sass::Src { regs: 2, ..sass::Src::ureg(u) }),
+                        None => self.unknown(i, Class::W64, Reason::Descriptor),
+                    };
+                    accesses.push(Mem { space: Space::Global, kind, bytes: 0, addr: Addr::TensorMap(o) });
+                }
+                sass::Space::Handle => {
+                    let o = self.handle(i, m);
+                    let surface = matches!(i.op, S::Surface);
+                    accesses.push(Mem { space: Space::Global, kind, bytes: 0, addr: Addr::Handle(o, surface) });
+                }
+                sass::Space::Shared | sass::Space::RemoteShared => why = Reason::Shared,
+                sass::Space::Local => why = Reason::Local,
+                sass::Space::Tensor => why = Reason::Float,
+            }
+        }
+        if accesses.iter().any(|m| m.kind == AccessKind::Atomic) {
+            why = Reason::AtomicResult;
+        }
+        for m in accesses {
+            self.emit(i, Op::Mem(m), &[], &[]);
+        }
+        if !results.is_empty() {
+            self.emit(i, Op::Unknown(why), &[], &results);
+        }
+    }
+
+    fn global_address(&mut self, i: &Inst, m: &sass::Mem) -> Addr {
+        let mut parts: SmallVec<[Operand; 2]> = SmallVec::new();
+        if !m.base.is_zero() {
+            let regs = if m.base64 { 2 } else { 1 };
+            let mut o = self.src(i, &sass::Src { regs, ..sass::Src::reg(m.base) });
+            if let (Src::Var(v), false) = (o.src, m.base64) {
+                o = Operand::new(Src::Zext(v));
+            }
+            parts.push(o);
+        }
+        if let Some(u) = m.ubase.filter(|u| !u.is_zero()) {
+            parts.push(self.src(i, &sass::Src { regs: 2, ..sass::Src::ureg(u) }));
+        }
+        if matches!(i.op, sass::Op::Bulk) {
+            let size = self.arg(i, 0);
+            return Addr::Bulk(parts, size);
+        }
+        Addr::Sum(parts, m.offset)
+    }
+
+    fn handle(&mut self, i: &Inst, m: &sass::Mem) -> Operand {
+        if let Some(c) = i.src.iter().find(|s| matches!(s.value, Value::Const(_))) {
+            let s = sass::Src { regs: 1, ..*c };
+            return self.src(i, &s);
+        }
+        match m.ubase {
+            Some(u) => self.src(i, &sass::Src::ureg(u)),
+            None if !m.base.is_zero() => self.src(i, &sass::Src::reg(m.base)),
+            None => self.unknown(i, Class::W32, Reason::Descriptor),
+        }
+    }
+
+    /// The variable of the local word at this offset.
+    fn slot(&mut self, off: i64) -> Var {
+        if let Some(v) = self.slots.get(&off) {
+            return *v;
+        }
+        let v = self.f.var(Class::W32);
+        self.slots.insert(off, v);
+        v
+    }
+
+    fn local_address(&mut self, i: &Inst) -> Addr {
+        let m = &i.mem[0];
+        let mut parts: SmallVec<[Operand; 2]> = SmallVec::new();
+        if let Some(v) = Self::reg(m.base.0) {
+            parts.push(Operand::var(v));
+        }
+        if let Some(v) = m.ubase.and_then(|u| Self::ureg(u.0)) {
+            parts.push(Operand::var(v));
+        }
+        Addr::Sum(parts, m.offset)
+    }
+
+    fn local_load(&mut self, i: &Inst, ty: MemTy) {
+        let off = i.mem[0].offset;
+        let words = ty.regs();
+        let d: SmallVec<[Var; 4]> = (0..words).map(|k| self.dst(i, k)).collect();
+        if ty.bytes() < 4 || (self.local_ok && off % 4 != 0) {
+            self.give_up(i, Reason::Local);
+        } else if self.local_ok {
+            let s: SmallVec<[Operand; 4]> =
+                (0..words).map(|k| Operand::var(self.slot(off + 4 * i64::from(k)))).collect();
+            self.emit(i, Op::Mov, &s, &d);
+        } else {
+            let addr = self.local_address(i);
+            let m = Mem { space: Space::Local, kind: AccessKind::Read, bytes: u32::from(ty.bytes()), addr };
+            self.emit(i, Op::Mem(m), &[], &d);
+        }
+    }
+
+    fn local_store(&mut self, i: &Inst, ty: MemTy) {
+        let off = i.mem[0].offset;
+        let words = ty.regs();
+        if self.local_ok {
+            if ty.bytes() < 4 || off % 4 != 0 {
+                let d: SmallVec<[Var; 2]> = (off.div_euclid(4)..=(off + i64::from(ty.bytes()) - 1).div_euclid(4))
+                    .map(|w| self.slot(4 * w))
+                    .collect();
+                self.emit(i, Op::Unknown(Reason::Local), &[], &d);
+                return;
+            }
+            let s = i.src[0];
+            let src: SmallVec<[Operand; 4]> = (0..words).map(|k| self.word(i, &s, k)).collect();
+            let d: SmallVec<[Var; 4]> = (0..words).map(|k| self.slot(off + 4 * i64::from(k))).collect();
+            self.emit(i, Op::Mov, &src, &d);
+            return;
+        }
+        let s = i.src[0];
+        let src: SmallVec<[Operand; 4]> = (0..words).map(|k| self.word(i, &s, k)).collect();
+        let addr = self.local_address(i);
+        let m = Mem { space: Space::Local, kind: AccessKind::Write, bytes: u32::from(ty.bytes()), addr };
+        self.emit(i, Op::Mem(m), &src, &[]);
+    }
+
+    /// An instruction that may touch any memory.
+    pub(super) fn any_memory(&mut self, i: &Inst, why: Reason) {
+        for kind in [AccessKind::Read, AccessKind::Write, AccessKind::Atomic] {
+            let m = Mem { space: Space::Global, kind, bytes: 0, addr: Addr::Unknown(why) };
+            self.emit(i, Op::Mem(m), &[], &[]);
+        }
+    }
+
+    /// A call that is not followed. `Some(false)`: it does not return.
+    pub(super) fn opaque_call(&mut self, i: &Inst) -> bool {
+        let known = match self.code.links.calls.get(&i.pc) {
+            Some(name) => known_call(name),
+            // A computed call into the driver means one of the externals.
+            None if self.code.links.syscalls.contains(&i.pc) && !self.code.links.externals.is_empty() => {
+                let all: SmallVec<[Option<bool>; 4]> = self.code.links.externals.iter().map(|n| known_call(n)).collect();
+                if all.iter().any(Option::is_none) { None } else { Some(all.iter().any(|k| *k == Some(true))) }
+            }
+            None => None,
+        };
+        if known.is_none() {
+            self.any_memory(i, Reason::Call);
+        }
+        if known != Some(false) {
+            self.emit(i, Op::ClobberAll, &[], &[]);
+        }
+        known != Some(false)
+    }
+}

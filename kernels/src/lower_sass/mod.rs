@@ -1,0 +1,295 @@
+//! Lowers the SASS of one kernel to the intermediate representation: control flow with calls inlined, registers as
+//! variables, spill slots as variables where nothing else reaches them.
+//!
+//! It owns what a SASS operation computes ([`alu`]) and touches ([`memory`]); decoding is `sass`' work, meaning `ranges`'.
+//!
+//! Calls are followed by cloning the callee per call site, to a depth of four. A call that is not followed defines every
+//! variable and may touch any memory; the few runtime functions known by name ([`known_call`]) are exempt.
+
+mod alu;
+mod flow;
+mod memory;
+
+use crate::arch::Generation;
+use crate::ir::{Class, Function, Op, Operand, Prefix, Reason, Special, Src, Var};
+use crate::sass::{self, Bank, Index, Inst, PredSrc, Run, Value};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// A kernel's code and what the container says about it.
+pub struct Code<'a> {
+    /// Mangled name.
+    pub name: &'a str,
+    /// Encoding.
+    pub generation: Generation,
+    /// All instructions of the section the kernel is in.
+    pub insts: &'a [Inst],
+    /// Index of the kernel's first instruction.
+    pub entry: usize,
+    /// Byte offset in bank 0 where parameters start.
+    pub param_base: u32,
+    /// Parameter layout: (offset, size).
+    pub params: Vec<(u16, u16)>,
+    /// What relocations and tables say.
+    pub links: &'a Links,
+}
+
+/// Link-time facts.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    /// Symbol whose 64-bit address is at an offset of constant bank 4.
+    pub bank4: HashMap<u32, String>,
+    /// Instruction (pc) whose 32-bit immediate is the low (false) or high (true) word of a symbol's address.
+    pub immediates: HashMap<u32, (String, bool)>,
+    /// Call (pc) to a symbol.
+    pub calls: HashMap<u32, String>,
+    /// Indirect branch (pc): its targets (pc).
+    pub branches: HashMap<u32, Vec<u32>>,
+    /// Calls (pc) into the driver.
+    pub syscalls: Vec<u32>,
+    /// Functions that those could mean.
+    pub externals: Vec<String>,
+}
+
+/// The kernel is too large or empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LowerError {
+    /// Inlining calls made more instructions than [`MAX_INSTS`].
+    #[error("kernel grows beyond {MAX_INSTS} instructions when calls are inlined")]
+    TooLarge,
+    /// No code at the entry.
+    #[error("kernel has no code")]
+    Empty,
+}
+
+/// Instructions after inlining that are still analysed.
+pub const MAX_INSTS: usize = 200_000;
+
+/// What a call to a runtime function does, by name: `Some(returns)`. None of them touches memory that a kernel parameter
+/// points to, apart from `vprintf`, which reads its format and the argument block in local memory.
+#[must_use]
+pub fn known_call(name: &str) -> Option<bool> {
+    match name {
+        "__assertfail" | "__trap" => Some(false),
+        "vprintf" | "malloc" | "free" | "__nv_aligned_device_malloc" => Some(true),
+        _ => None,
+    }
+}
+
+const UR: u32 = 256;
+const P: u32 = 512;
+const UP: u32 = 520;
+const FIRST_FREE: u32 = 528;
+
+/// State of lowering one kernel.
+struct Lower<'a> {
+    code: &'a Code<'a>,
+    f: Function,
+    out: Vec<crate::ir::Inst>,
+    /// Variable of a local slot, by byte offset from R1.
+    slots: HashMap<i64, Var>,
+    /// Local memory is only reached at constant offsets from an R1 that is set once.
+    local_ok: bool,
+}
+
+/// Lowers a kernel.
+///
+/// # Errors
+///
+/// [`LowerError`] when it is empty or grows too large.
+pub fn lower(code: &Code<'_>) -> Result<Function, LowerError> {
+    if code.entry >= code.insts.len() {
+        return Err(LowerError::Empty);
+    }
+    let mut f = Function { name: code.name.to_owned(), params: code.params.clone(), ..Function::default() };
+    for n in 0..FIRST_FREE {
+        f.vars.push(if n < P { Class::W32 } else { Class::Pred });
+    }
+    let mut l = Lower { code, f, out: Vec::new(), slots: HashMap::new(), local_ok: memory::local_is_simple(code) };
+    l.blocks()?;
+    Ok(l.f)
+}
+
+impl Lower<'_> {
+    fn reg(n: u8) -> Option<Var> {
+        (n != 255).then_some(Var(u32::from(n)))
+    }
+    fn ureg(n: u8) -> Option<Var> {
+        (n != 255).then_some(Var(UR + u32::from(n)))
+    }
+    fn pred_var(p: sass::Pred) -> Var {
+        if p.is_true() { Var::NONE } else { Var(if p.uniform { UP } else { P } + u32::from(p.num)) }
+    }
+
+    fn pred(p: PredSrc) -> Operand {
+        if p.pred.is_true() { Operand::imm(u64::from(!p.not)) } else { Operand::pred(Self::pred_var(p.pred), p.not) }
+    }
+
+    /// Registers of a run, in order.
+    fn run(r: Run) -> SmallVec<[Var; 2]> {
+        r.numbers()
+            .map(|n| match r.file {
+                sass::File::R => Var(u32::from(n)),
+                sass::File::UR => Var(UR + u32::from(n)),
+            })
+            .collect()
+    }
+
+    /// Destination word `k` of an instruction.
+    fn dst(&self, i: &Inst, k: u8) -> Var {
+        match i.dst {
+            Some(r) if !r.is_dropped() && k < r.count => match r.file {
+                sass::File::R => Var(u32::from(r.first) + u32::from(k)),
+                sass::File::UR => Var(UR + u32::from(r.first) + u32::from(k)),
+            },
+            _ => Var::NONE,
+        }
+    }
+
+    fn emit(&mut self, i: &Inst, op: Op, srcs: &[Operand], dsts: &[Var]) {
+        let guard = (!i.guard.always()).then(|| Self::pred(i.guard));
+        self.out.push(crate::ir::Inst { guard, op, srcs: srcs.into(), dsts: dsts.into(), at: i.pc });
+    }
+
+    /// An instruction that computes a temporary: read only by what carries the guard.
+    fn emit_always(&mut self, i: &Inst, op: Op, srcs: &[Operand], dsts: &[Var]) {
+        self.out.push(crate::ir::Inst { guard: None, op, srcs: srcs.into(), dsts: dsts.into(), at: i.pc });
+    }
+
+    /// A fresh variable that holds something unknown.
+    fn unknown(&mut self, i: &Inst, class: Class, why: Reason) -> Operand {
+        let v = self.f.var(class);
+        self.emit_always(i, Op::Unknown(why), &[], &[v]);
+        Operand::var(v)
+    }
+
+    /// Everything the instruction writes becomes unknown.
+    fn give_up(&mut self, i: &Inst, why: Reason) {
+        let mut d: SmallVec<[Var; 2]> = SmallVec::new();
+        for r in i.defs() {
+            d.extend(Self::run(r));
+        }
+        let (p, up) = i.pred_writes();
+        for n in 0..7 {
+            if p >> n & 1 == 1 {
+                d.push(Var(P + n));
+            }
+            if up >> n & 1 == 1 {
+                d.push(Var(UP + n));
+            }
+        }
+        if !d.is_empty() {
+            self.emit(i, Op::Unknown(why), &[], &d);
+        }
+    }
+
+    /// A 4- or 8-byte constant as an operand; `None` when nothing is known of it.
+    fn constant(&mut self, c: sass::ConstRef, bytes: u8) -> Option<Src> {
+        let (Bank::Number(bank), Index::None) = (c.bank, c.index) else { return None };
+        let off = u32::try_from(c.offset).ok()?;
+        match bank {
+            0 => {
+                if off >= self.code.param_base {
+                    let off = u16::try_from(off - self.code.param_base).ok()?;
+                    return Some(Src::Param { off, bytes });
+                }
+                if bytes != 4 {
+                    return None;
+                }
+                let b = self.code.generation.bank0();
+                let axis = |base: u32| (off >= base && off < base + 12 && (off - base) % 4 == 0).then(|| ((off - base) / 4) as u8);
+                if let Some(d) = axis(b.block_dim) {
+                    return Some(Src::Special(Special::Ntid(d)));
+                }
+                if let Some(d) = axis(b.grid_dim) {
+                    return Some(Src::Special(Special::Nctaid(d)));
+                }
+                (off == b.stack_pointer).then_some(Src::Special(Special::LocalBase))
+            }
+            4 => {
+                let links = self.code.links;
+                if let Some(name) = links.bank4.get(&off) {
+                    let s = self.f.symbol(name);
+                    return Some(if bytes == 8 { Src::Symbol(s) } else { Src::SymbolHalf(s, false) });
+                }
+                let name = links.bank4.get(&off.checked_sub(4)?)?;
+                (bytes == 4).then(|| Src::SymbolHalf(self.f.symbol(name), true))
+            }
+            _ => None,
+        }
+    }
+
+    /// A source of `s.regs` registers; 64-bit ones are pairs.
+    fn src(&mut self, i: &Inst, s: &sass::Src) -> Operand {
+        let wide = s.regs >= 2;
+        let prefix = if s.inv {
+            Prefix::Not
+        } else if s.neg {
+            Prefix::Neg
+        } else {
+            Prefix::None
+        };
+        let pair = |a: Option<Var>, b: Option<Var>| match (a, b) {
+            (Some(a), Some(b)) => Src::Pair(a, b),
+            (Some(a), None) => Src::Zext(a),
+            _ => Src::Imm(0),
+        };
+        let src = match s.value {
+            Value::Reg(r) if wide => pair(Self::reg(r.0), if r.0 == 255 { None } else { Self::reg(r.0 + 1) }),
+            Value::UReg(r) if wide => pair(Self::ureg(r.0), if r.0 == 255 { None } else { Self::ureg(r.0 + 1) }),
+            Value::Reg(r) => Self::reg(r.0).map_or(Src::Imm(0), Src::Var),
+            Value::UReg(r) => Self::ureg(r.0).map_or(Src::Imm(0), Src::Var),
+            Value::Imm(v) => match self.code.links.immediates.get(&i.pc) {
+                Some((name, high)) if !wide => {
+                    let high = *high;
+                    Src::SymbolHalf(self.f.symbol(name), high)
+                }
+                _ => Src::Imm(if wide { v as u64 } else { v as u64 & 0xffff_ffff }),
+            },
+            Value::Const(c) => match self.constant(c, if wide { 8 } else { 4 }) {
+                Some(s) => s,
+                None => self.unknown(i, if wide { Class::W64 } else { Class::W32 }, Reason::Constant).src,
+            },
+        };
+        Operand { src, prefix }
+    }
+
+    /// Source `k`, or zero.
+    fn arg(&mut self, i: &Inst, k: usize) -> Operand {
+        match i.src.get(k) {
+            Some(s) => self.src(i, s),
+            None => Operand::imm(0),
+        }
+    }
+
+    /// Source `k` read as a 64-bit value even when the decoder lists one register.
+    fn arg64(&mut self, i: &Inst, k: usize) -> Operand {
+        match i.src.get(k) {
+            Some(s) => {
+                let s = sass::Src { regs: 2, ..*s };
+                self.src(i, &s)
+            }
+            None => Operand::imm(0),
+        }
+    }
+
+    /// Word `w` of a source of several registers.
+    fn word(&mut self, i: &Inst, s: &sass::Src, w: u8) -> Operand {
+        let value = match s.value {
+            Value::Reg(r) if r.0 != 255 => Value::Reg(sass::Reg(r.0.saturating_add(w))),
+            Value::UReg(r) if r.0 != 255 => Value::UReg(sass::UReg(r.0.saturating_add(w))),
+            Value::Imm(v) => Value::Imm((v >> (32 * i64::from(w.min(1)))) & 0xffff_ffff),
+            Value::Const(c) => Value::Const(sass::ConstRef { offset: c.offset + 4 * i32::from(w), ..c }),
+            v => v,
+        };
+        self.src(i, &sass::Src { value, regs: 1, ..*s })
+    }
+
+    /// Emits a 64-bit operation whose result goes to the pair `dst`; carries or predicates may follow.
+    fn emit64(&mut self, i: &Inst, op: Op, srcs: &[Operand]) {
+        let t = self.f.var(Class::W64);
+        self.emit_always(i, op, srcs, &[t]);
+        let d = [self.dst(i, 0), self.dst(i, 1)];
+        self.emit(i, Op::Unpack, &[Operand::var(t)], &d);
+    }
+}

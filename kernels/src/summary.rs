@@ -1,0 +1,119 @@
+//! The summary of one kernel: what it does through its parameter words, and its accesses in a given launch.
+//!
+//! Building it is done by `ranges`; this file only arranges the answers. It does not know containers or encodings.
+
+use crate::access::{
+    AccessKind, Base, Dependency, Extent, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
+    WordExtent,
+};
+use crate::ir::Function;
+use crate::ir::cfg::Cfg;
+use crate::ranges::{self, Analysis};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// One kernel, summarised.
+#[derive(Debug)]
+pub struct Summary {
+    name: String,
+    params: Vec<Param>,
+    symbols: Vec<String>,
+    dependency: Dependency,
+    analysis: Analysis,
+    words: OnceLock<(Vec<WordEffect>, IndirectEffect)>,
+}
+
+impl Summary {
+    /// Summarises a lowered kernel.
+    #[must_use]
+    pub fn new(f: &Function) -> Summary {
+        let cfg = Cfg::new(f);
+        Summary {
+            name: f.name.clone(),
+            params: f.params.iter().map(|p| Param { offset: p.0, size: p.1 }).collect(),
+            symbols: f.symbols.clone(),
+            dependency: Dependency { waits: f.waits_for_dependency, launches: f.launches_dependents },
+            analysis: ranges::analyse(f, cfg),
+            words: OnceLock::new(),
+        }
+    }
+
+    /// Mangled name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Parameter layout as the code states it.
+    #[must_use]
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    /// Name of a global variable that an access goes to.
+    #[must_use]
+    pub fn symbol(&self, s: SymbolRef) -> &str {
+        self.symbols.get(s.0 as usize).map_or("", String::as_str)
+    }
+
+    /// Effects per parameter word, ascending by offset: every pointer-sized word that some access derives from.
+    #[must_use]
+    pub fn words(&self) -> &[WordEffect] {
+        &self.words.get_or_init(|| self.find_words()).0
+    }
+
+    /// Effects through addresses that come from no parameter word and no symbol.
+    #[must_use]
+    pub fn indirect(&self) -> IndirectEffect {
+        self.words.get_or_init(|| self.find_words()).1
+    }
+
+    /// What the kernel does about programmatic dependent launch.
+    #[must_use]
+    pub fn waits_for_dependency(&self) -> Dependency {
+        self.dependency
+    }
+
+    /// Number of memory instructions that may touch global memory.
+    #[must_use]
+    pub fn access_count(&self) -> usize {
+        self.analysis.access_count()
+    }
+
+    /// Appends the accesses of one launch. Never fails: what is not known is said so in the extent or the base.
+    pub fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        self.analysis.evaluate(launch, out);
+    }
+
+    fn find_words(&self) -> (Vec<WordEffect>, IndirectEffect) {
+        let mut words: BTreeMap<u16, WordEffect> = BTreeMap::new();
+        let mut indirect = IndirectEffect::default();
+        let bounded = self.analysis.trial(&self.params);
+        for (k, (kind, o)) in self.analysis.origins().enumerate() {
+            for w in &o.words {
+                let e = words.entry(*w).or_insert(WordEffect {
+                    offset: *w,
+                    reads: false,
+                    writes: false,
+                    atomic: false,
+                    extent: WordExtent::Affine,
+                });
+                match kind {
+                    AccessKind::Read => e.reads = true,
+                    AccessKind::Write => e.writes = true,
+                    AccessKind::Atomic => e.atomic = true,
+                }
+                if !bounded[k] {
+                    e.extent = WordExtent::Unknown;
+                }
+            }
+            if !o.has_base() && !o.window {
+                indirect.add(kind);
+            }
+        }
+        (words.into_values().collect(), indirect)
+    }
+}
+
+#[allow(unused)]
+type Unused = (Base, Extent, Reason);
