@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The headers of one CUDA version.
 pub struct Headers {
@@ -63,8 +64,10 @@ impl Headers {
         let first = program.lines().count() + 1;
         program.push_str(&lines.join("\n"));
         program.push('\n');
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let path = folder.join(format!("check-{}-{}.c", self.version, headers.join("-")));
+        // Tests run at the same time: each program is a file of its own.
+        static PROGRAMS: AtomicU32 = AtomicU32::new(0);
+        let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-{}-{number}.c", std::process::id()));
         std::fs::write(&path, program).expect("the scratch folder is writable");
         let output = Command::new("gcc")
             .args(["-fsyntax-only", "-w", "-std=gnu11", "-D__CUDA_API_VERSION_INTERNAL"])
@@ -73,6 +76,7 @@ impl Headers {
             .env("LC_ALL", "C")
             .output()
             .expect("gcc runs");
+        let _ = std::fs::remove_file(&path);
         let prefix = format!("{}:", path.display());
         let errors = String::from_utf8_lossy(&output.stderr);
         let mut found = Vec::new();
