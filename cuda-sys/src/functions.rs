@@ -103,6 +103,12 @@ macro_rules! stream0 {
     };
 }
 
+macro_rules! function_types {
+    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {
+        $(pub type $name = unsafe extern "C" fn($($arg: $ty),*) -> CUresult;)*
+    };
+}
+
 macro_rules! function_list {
     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
@@ -126,11 +132,12 @@ macro_rules! function_list {
             $($(pub const $symbol: FnId = FnId(Number::$symbol as u16);)+)*
         }
 
-        /// The function type of each row that has a signature, under the row's name.
+        /// The function type of each row, under the row's name; of skipped functions, one for each version.
         #[allow(non_camel_case_types, missing_docs)]
         pub mod pfn {
             use super::*;
             $($(pub type $name = unsafe extern "C" fn($($arg: $ty),*) -> CUresult;)?)*
+            crate::driver_signatures!(function_types);
         }
     };
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Headers, Prototype, prototypes};
-use cuda_sys::{DRIVER_FUNCTIONS, FnId, RUNTIME_FUNCTIONS, driver_api, runtime_api};
+use cuda_sys::{DRIVER_FUNCTIONS, FnId, RUNTIME_FUNCTIONS, When, driver_api, driver_signatures, runtime_api};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
@@ -136,6 +136,41 @@ fn driver_signatures_are_those_of_cuda_h() {
         }
         println!("CUDA {}: {compared} signatures agree", headers.version);
         assert!(compared > 350, "CUDA {}: only {compared} compared", headers.version);
+    }
+}
+
+macro_rules! signatures {
+    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {
+        vec![$((stringify!($name), vec![$(stringify!($ty).replace("* ", "*")),*])),*]
+    };
+}
+
+#[test]
+fn skipped_functions_have_the_signatures_of_cuda_h() {
+    let signatures: Vec<(&str, Vec<String>)> = driver_signatures!(signatures);
+    let by_name: BTreeMap<&str, &Vec<String>> = signatures.iter().map(|(name, types)| (*name, types)).collect();
+    assert_eq!(by_name.len(), signatures.len(), "a function is listed twice");
+    let base = |name: &'static str| name.strip_suffix("_ptsz").or(name.strip_suffix("_ptds")).unwrap_or(name);
+    let skipped: BTreeSet<&str> = DRIVER_FUNCTIONS
+        .iter()
+        .filter(|f| f.when == When::Skip && !FnId(f.index).is_interop() && !f.name.starts_with("cuProfiler"))
+        .map(|f| base(f.name))
+        .collect();
+    assert_eq!(by_name.keys().copied().collect::<BTreeSet<_>>(), skipped);
+    for headers in common::headers() {
+        let mut compared = 0;
+        for prototype in driver_prototypes(&headers) {
+            let name = prototype.name.trim_end_matches("_ptsz").trim_end_matches("_ptds");
+            let Some(types) = by_name.get(name) else { continue };
+            // The only struct that was renamed: see above.
+            let first = |ty: &String| ty.replace("CUDA_KERNEL_NODE_PARAMS_v1", "CUDA_KERNEL_NODE_PARAMS");
+            let table: Vec<String> =
+                types.iter().map(|ty| if headers.version < 12000 { first(ty) } else { ty.clone() }).collect();
+            assert_eq!(table, prototype.parameters, "{name} in CUDA {}", headers.version);
+            compared += 1;
+        }
+        println!("CUDA {}: {compared} signatures of skipped functions agree", headers.version);
+        assert!(compared > 120, "CUDA {}: only {compared} compared", headers.version);
     }
 }
 

@@ -75,7 +75,12 @@ fn stream_0_means_what_the_suffix_says() {
                     "{name} has no per-thread twin: is it really about the legacy stream?"
                 );
             }
-            (None, Stream0::Plain) => assert!(!twin(name), "{name} has a per-thread twin, so it is legacy"),
+            (None, Stream0::Plain) => {
+                assert!(
+                    !twin(name) && !per_thread.contains(function.family),
+                    "{name} has a per-thread twin, so it is legacy"
+                );
+            }
             (suffix, stream0) => panic!("{name}: {suffix:?} but {stream0:?}"),
         }
     }
@@ -208,7 +213,11 @@ fn the_numbers() {
         DRIVER_FUNCTIONS.len() - cuda_h.len() - 3,
         RUNTIME_FUNCTIONS.len()
     );
-    assert_eq!((families.len(), cuda_h.len()), (485, 685));
+    assert_eq!((families.len(), rows.len(), cuda_h.len()), (485, 547, 685));
+    assert_eq!(
+        [When::Before, When::After, When::Both, When::Skip].map(count),
+        [(33, 40), (255, 325), (74, 113), (185, 207)]
+    );
 }
 
 /// A callback that makes exported wrappers, as the shim does: the row's operation gets what stream 0 means.

@@ -136,6 +136,7 @@ mod launches;
 mod memory;
 mod neutral;
 mod sets;
+mod signatures;
 mod streams;
 mod virtual_memory;
 
