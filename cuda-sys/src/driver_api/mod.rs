@@ -1,5 +1,9 @@
 //! THE TABLE: every function of the driver API that CUDA 11.8 to 13.5 has, one row each.
 //!
+//! `cuda.h` has 485 families of functions, here in 547 rows with 685 symbols: 33 rows `before`, 255 `after`, 74 `both`,
+//! 185 `skip`. Three more are those of `cudaProfiler.h`, and 35 symbols those of GL, EGL and VDPAU
+//! ([`FnId::is_interop`](crate::FnId::is_interop)).
+//!
 //! A row is
 //!
 //! ```text
@@ -11,7 +15,8 @@
 //!   return, another thread may already own the address or the handle). `after`: what needs the result or the success
 //!   of the call: allocations, creations, launches, records, waits, loads. `both`: whatever may hold the host up, hand
 //!   completion to the host, or call back into the host: what was enqueued before it began is covered, and takes effect
-//!   when it returns. `skip`: no effect on order or memory; such rows need no signature, they are forwarded by a jump.
+//!   when it returns. `skip`: no effect on order or memory; such rows have no signature, they are forwarded by a jump. (Whoever
+//!   calls such a function finds its type in [`pfn`](crate::pfn), from [`driver_signatures!`](crate::driver_signatures!).)
 //! - The name of the row is that of the newest function with this signature and meaning. Versions that differ in either
 //!   are rows of their own (`cuMemAlloc` and `cuMemAlloc_v2`). The result is a [`CUresult`](crate::CUresult), always.
 //! - The brackets hold every symbol that has this row's signature and meaning, and what stream 0 means through it:
