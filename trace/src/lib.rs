@@ -11,6 +11,8 @@
 //! Retired tags are never given out again.
 
 pub mod codec;
+#[cfg(feature = "file")]
+pub mod file;
 pub mod id;
 pub mod op;
 pub mod region;

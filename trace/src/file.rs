@@ -1,0 +1,264 @@
+//! Trace files: the records of one run, of all its processes, on disk.
+//!
+//! Owns the framing. A file is a header and then frames; a frame holds whole records of one process, compressed, with a
+//! checksum. A writer that dies leaves whole frames and perhaps a torn one at the end, which the reader names and leaves out
+//! ([`FileError::Torn`]).
+//!
+//! ```text
+//! header: magic (8)  version (4)  reserved (4)
+//! frame:  magic (4)  process (4)  bytes stored (4)  bytes of records (4)  crc32 of the stored bytes (4)  then the stored bytes (zstd)
+//! records: length (4), record, length, record ...
+//! ```
+//!
+//! The version is [`crate::FORMAT_VERSION`]; all numbers are little-endian.
+
+use std::io::{self, Read, Write};
+
+use crate::FORMAT_VERSION;
+
+/// First 8 bytes of every trace file.
+pub const MAGIC: [u8; 8] = *b"StrmTrc\n";
+const FRAME: u32 = u32::from_le_bytes(*b"SSfr");
+const FRAME_HEAD: usize = 20;
+
+/// Records are compressed in blocks of about this many bytes.
+const BLOCK: usize = 256 << 10;
+/// No frame is larger than this: the largest record (half of the largest ring) and a block.
+const MAX_FRAME: u32 = 0x8000_0000;
+
+/// Why a trace file could not be read (on).
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system refused.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The file is something else.
+    #[error("this is not a StreamSan trace")]
+    Foreign,
+    /// The file was written by another version.
+    #[error("the trace has format {theirs}, this streamsan reads format {ours}: use the version that wrote it")]
+    Version {
+        /// Format of the file.
+        theirs: u32,
+        /// Our format.
+        ours: u32,
+    },
+    /// The file ends inside a frame: the writer died or the disk was full. Everything before was read.
+    #[error("the trace ends in the middle of a frame at byte {at}: what was recorded last is missing")]
+    Torn {
+        /// Where the torn frame begins.
+        at: u64,
+    },
+    /// The bytes were changed.
+    #[error("the trace is damaged at byte {at} ({what}): what follows can not be read")]
+    Damaged {
+        /// Where the damaged frame begins.
+        at: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+/// Writes a trace file. Each process of the run has a number of its own and a block of its own.
+pub struct Writer<W: Write> {
+    to: W,
+    blocks: Vec<Vec<u8>>,
+    level: i32,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the header.
+    pub fn new(mut to: W) -> io::Result<Self> {
+        to.write_all(&MAGIC)?;
+        to.write_all(&FORMAT_VERSION.to_le_bytes())?;
+        to.write_all(&0_u32.to_le_bytes())?;
+        Ok(Self { to, blocks: Vec::new(), level: 3 })
+    }
+
+    /// Appends a record of a process.
+    pub fn record(&mut self, process: u32, bytes: &[u8]) -> io::Result<()> {
+        let index = process as usize;
+        if self.blocks.len() <= index {
+            self.blocks.resize_with(index + 1, Vec::new);
+        }
+        let block = &mut self.blocks[index];
+        block.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        block.extend_from_slice(bytes);
+        if block.len() >= BLOCK { self.write_block(index) } else { Ok(()) }
+    }
+
+    /// Writes what is pending, so that a reader finds it.
+    pub fn flush(&mut self) -> io::Result<()> {
+        for index in 0..self.blocks.len() {
+            self.write_block(index)?;
+        }
+        self.to.flush()
+    }
+
+    fn write_block(&mut self, index: usize) -> io::Result<()> {
+        let block = &mut self.blocks[index];
+        if block.is_empty() {
+            return Ok(());
+        }
+        let stored = zstd::bulk::compress(block, self.level)?;
+        let words = [FRAME, index as u32, stored.len() as u32, block.len() as u32, crc32fast::hash(&stored)];
+        let mut head = [0; FRAME_HEAD];
+        for (to, word) in head.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        self.to.write_all(&head)?;
+        self.to.write_all(&stored)?;
+        block.clear();
+        Ok(())
+    }
+}
+
+/// Reads a trace file.
+pub struct Reader<R: Read> {
+    from: R,
+    at: u64,
+    block: Vec<u8>,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the header.
+    pub fn new(mut from: R) -> Result<Self, FileError> {
+        let mut head = [0; 16];
+        let got = fill(&mut from, &mut head)?;
+        if got < 16 || head[..8] != MAGIC {
+            return Err(FileError::Foreign);
+        }
+        let theirs = word(&head, 8);
+        if theirs != FORMAT_VERSION {
+            return Err(FileError::Version { theirs, ours: FORMAT_VERSION });
+        }
+        Ok(Self { from, at: 16, block: Vec::new() })
+    }
+
+    /// Bytes read so far.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// Hands every record of the next frame to `each` with the number of its process. False at the end of the file.
+    pub fn frame(&mut self, mut each: impl FnMut(u32, &[u8])) -> Result<bool, FileError> {
+        let at = self.at;
+        let mut head = [0; FRAME_HEAD];
+        match fill(&mut self.from, &mut head)? {
+            0 => return Ok(false),
+            FRAME_HEAD => {}
+            _ => return Err(FileError::Torn { at }),
+        }
+        let [magic, process, stored, raw, sum] = [0, 4, 8, 12, 16].map(|i| word(&head, i));
+        let damaged = |what| FileError::Damaged { at, what };
+        if magic != FRAME || stored > MAX_FRAME || raw > MAX_FRAME {
+            return Err(damaged("no frame begins here"));
+        }
+        // Read in steps: a damaged length must not reserve gigabytes that the file does not have.
+        let mut bytes = Vec::new();
+        let got = self.from.by_ref().take(u64::from(stored)).read_to_end(&mut bytes)?;
+        if got < stored as usize {
+            return Err(FileError::Torn { at });
+        }
+        if crc32fast::hash(&bytes) != sum {
+            return Err(damaged("its checksum is wrong"));
+        }
+        self.block = zstd::bulk::decompress(&bytes, raw as usize).map_err(|_| damaged("it does not decompress"))?;
+        self.at += FRAME_HEAD as u64 + u64::from(stored);
+        let mut rest = &self.block[..];
+        while !rest.is_empty() {
+            let len = rest.get(..4).map(|b| word(b, 0) as usize).ok_or_else(|| damaged("a record is cut"))?;
+            let record = rest.get(4..4 + len).ok_or_else(|| damaged("a record is cut"))?;
+            each(process, record);
+            rest = &rest[4 + len..];
+        }
+        Ok(true)
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// Reads until the buffer is full or the file ends; answers how much there was.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match from.read(&mut buffer[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes).expect("header");
+        for n in 0..20_000_u32 {
+            writer.record(n % 3, &n.to_le_bytes().repeat(1 + n as usize % 7)).expect("record");
+        }
+        writer.flush().expect("flush");
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> (Vec<(u32, Vec<u8>)>, Option<FileError>) {
+        let mut records = Vec::new();
+        let mut reader = match Reader::new(bytes) {
+            Ok(reader) => reader,
+            Err(error) => return (records, Some(error)),
+        };
+        loop {
+            match reader.frame(|process, record| records.push((process, record.to_vec()))) {
+                Ok(true) => {}
+                Ok(false) => return (records, None),
+                Err(error) => return (records, Some(error)),
+            }
+        }
+    }
+
+    #[test]
+    fn records_come_back_per_process_in_order() {
+        let (records, error) = read(&sample());
+        assert!(error.is_none());
+        assert_eq!(records.len(), 20_000);
+        for process in 0..3 {
+            let numbers: Vec<u32> = records.iter().filter(|(p, _)| *p == process).map(|(_, r)| word(r, 0)).collect();
+            assert!(numbers.windows(2).all(|w| w[0] + 3 == w[1]));
+        }
+    }
+
+    #[test]
+    fn a_torn_file_gives_its_whole_frames_and_a_named_error() {
+        let bytes = sample();
+        let whole = read(&bytes).0.len();
+        for cut in [17, 30, bytes.len() / 2, bytes.len() - 1] {
+            let (records, error) = read(&bytes[..cut]);
+            assert!(records.len() < whole);
+            assert!(matches!(error, Some(FileError::Torn { .. })), "cut at {cut}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn damage_never_panics_and_is_named() {
+        let bytes = sample();
+        for at in (16..bytes.len()).step_by(97) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x55;
+            let (_, error) = read(&damaged);
+            assert!(error.is_some(), "a changed byte at {at} went unnoticed");
+        }
+        assert!(matches!(read(b"hello").1, Some(FileError::Foreign)));
+        let mut newer = bytes;
+        newer[8] = 99;
+        assert!(matches!(read(&newer).1, Some(FileError::Version { theirs: 99, .. })));
+    }
+}
