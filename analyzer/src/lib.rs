@@ -1,1 +1,27 @@
-//! Placeholder until its owner fills it.
+//! The analyzer: records of a trace in, findings and reports out.
+//!
+//! The modules in the order of the data: `names`, `streams` and `stacks` keep what ids stand for; `ordering` gives every
+//! op its place; `work`, `code` and `graphs` turn ops into accesses; `memory` knows who touched which byte last; `race`
+//! judges pairs; `findings` counts them; `elaborate` turns them into the data of a `report`. [`Analysis`] holds one
+//! process together.
+
+pub mod analysis;
+pub mod cli;
+pub mod code;
+pub mod coverage;
+mod elaborate;
+pub mod exit_code;
+pub mod findings;
+pub mod graphs;
+pub mod memory;
+pub mod names;
+pub mod options;
+pub mod ordering;
+pub mod race;
+pub mod report;
+pub mod stacks;
+pub mod streams;
+pub mod work;
+
+pub use analysis::{Analysis, AnalysisOptions};
+pub use report::{Finding, Report};

@@ -1,0 +1,375 @@
+//! One process under analysis: records in, an outcome out.
+//!
+//! Owns the dispatch of ops to the parts that understand them. Each op is applied to the order first and then, if it does
+//! anything to memory, compared with what was there before.
+
+use crate::code::{Code, CodeReader, Knowledge, Launch};
+use crate::coverage::Coverage;
+use crate::elaborate::Elaborator;
+use crate::findings::Findings;
+use crate::graphs::{Graph, Graphs};
+use crate::memory::allocations::Object;
+use crate::memory::{Allocation, AllocationId, Allocations, Cause, Site};
+use crate::names::Names;
+use crate::ordering::Ordering;
+use crate::race::{self, Confidence, Race};
+use crate::report::model::{Finding, Outcome, merge_finding};
+use crate::stacks::Stacks;
+use crate::streams::{Stream, Streams};
+use crate::work::Work;
+use order::Policy;
+use trace::{Epoch, FreeKind, KernelId, MemoryKind, NoteKind, Op, Origin, Record, StackId, StreamId};
+
+/// What an analysis may be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnalysisOptions {
+    /// Which synchronisations count.
+    pub policy: Policy,
+    /// Also look for pairs that only an unpromised synchronisation orders.
+    pub latent: bool,
+    /// Also compare unknown extents at different addresses.
+    pub pedantic: bool,
+}
+
+impl Default for AnalysisOptions {
+    fn default() -> Self {
+        Self { policy: Policy::Observed, latent: false, pedantic: false }
+    }
+}
+
+/// One process under analysis.
+pub struct Analysis {
+    options: AnalysisOptions,
+    names: Names,
+    streams: Streams,
+    memory: Allocations,
+    ordering: Ordering,
+    code: Code,
+    graphs: Graphs,
+    stacks: Box<dyn Stacks>,
+    findings: Findings,
+    coverage: Coverage,
+    races: Vec<Race>,
+}
+
+impl Analysis {
+    /// An analysis that resolves stacks and reads code through these.
+    pub fn new(options: AnalysisOptions, stacks: Box<dyn Stacks>, code: Box<dyn CodeReader>) -> Self {
+        Self {
+            options,
+            names: Names::default(),
+            streams: Streams::default(),
+            memory: Allocations::default(),
+            ordering: Ordering::new(options.policy, options.latent),
+            code: Code::new(code),
+            graphs: Graphs::default(),
+            stacks,
+            findings: Findings::default(),
+            coverage: Coverage::default(),
+            races: Vec::new(),
+        }
+    }
+
+    /// Takes the next record of the trace.
+    pub fn feed(&mut self, record: &Record<'_>) {
+        self.coverage.ops += 1;
+        if record.op.tag() < 32 {
+            self.define(&record.op);
+            return;
+        }
+        let epoch = self.ordering.apply(&record.op, record.origin.thread);
+        self.act(&record.op, &record.origin, epoch);
+        if !self.races.is_empty() {
+            self.count_races(record.origin.stack);
+        }
+    }
+
+    /// A record could not be decoded.
+    pub fn damaged(&mut self) {
+        self.coverage.damaged += 1;
+    }
+
+    /// Findings that came up since the last call, ready to be printed.
+    pub fn take_new(&mut self) -> Vec<Finding> {
+        let least = if self.options.pedantic { Confidence::Possible } else { Confidence::Likely };
+        let raw = self.findings.take_new(least);
+        let mut elaborator = Elaborator { names: &self.names, streams: &self.streams, stacks: &mut *self.stacks };
+        raw.iter().map(|r| elaborator.finding(r)).collect()
+    }
+
+    /// Everything found, and what could be seen.
+    pub fn finish(&mut self) -> Outcome {
+        let mut elaborator = Elaborator { names: &self.names, streams: &self.streams, stacks: &mut *self.stacks };
+        let mut findings = Vec::new();
+        for raw in self.findings.list() {
+            merge_finding(&mut findings, elaborator.finding(raw));
+        }
+        let mut coverage = self.coverage.clone();
+        coverage.forgotten = self.memory.forgotten();
+        coverage.findings_dropped = self.findings.dropped();
+        Outcome { process: self.names.process.clone(), findings, coverage }
+    }
+
+    /// Live roots, live blocks and remembered accesses, for the bounds on memory.
+    pub fn footprint(&self) -> (usize, usize, usize) {
+        self.memory.footprint()
+    }
+
+    fn define(&mut self, op: &Op<'_>) {
+        if self.names.define(op) {
+            return;
+        }
+        match *op {
+            Op::Module { .. } | Op::Stack { .. } => self.stacks.define(op),
+            Op::PyCode { .. } => {
+                self.names.python = true;
+                self.stacks.define(op);
+            }
+            Op::Image { .. } => self.code.image(op),
+            Op::Note { kind, text, count } => {
+                let text = text.lossy().into_owned();
+                match kind {
+                    NoteKind::NotModelled => *self.coverage.not_modelled.entry(text).or_default() += count.max(1),
+                    NoteKind::Unobserved => *self.coverage.unobserved.entry(text).or_default() += count.max(1),
+                    NoteKind::Disabled => self.coverage.disabled.push(text),
+                    NoteKind::Info => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn act(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
+        match *op {
+            Op::Launch { .. } | Op::Copy { .. } | Op::Set { .. } | Op::WriteValue { .. } | Op::Prefetch { .. } => {
+                self.work(op, Moment::of(origin, epoch), None);
+            }
+            Op::GraphLaunch { stream, exec } => self.launch_graph(stream, exec, origin, epoch),
+            Op::Alloc { .. } | Op::Free { .. } => self.work(op, Moment::of(origin, epoch), None),
+            Op::ContextCreate { .. } => {
+                self.names.define(op);
+            }
+            Op::ContextDestroy { context } => self.memory.destroy_context(context, origin.stack),
+            Op::StreamCreate { stream, context, kind, .. } => {
+                self.streams.create(Stream { id: stream, kind, context, stack: origin.stack, thread: origin.thread });
+            }
+            Op::StreamDestroy { stream } => self.streams.destroy(stream),
+            Op::EventRecord { event, stream, .. } => self.streams.record(event, stream, epoch, origin.stack),
+            Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),
+            Op::EventDestroy { event } => self.streams.destroy_event(event),
+            Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
+            Op::ArrayCreate { array, size, .. } => {
+                let info = Allocation { kind: None, ..Self::allocation(0, size, MemoryKind::Device, origin) };
+                self.memory.array(array, info);
+            }
+            Op::ArrayDestroy { array } => {
+                let view = self.ordering.view(epoch, None);
+                let site = Moment::of(origin, epoch).site(Cause::Free, StreamId::NONE);
+                Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).whole_array(array);
+                self.memory.destroy_array(array);
+            }
+            Op::ObjectCreate { object, region, writable } => self.memory.object(object, Object { region, writable }),
+            Op::ObjectDestroy { object } => self.memory.destroy_object(object),
+            Op::GraphExec { exec, nodes, .. } => self.graphs.define(exec, nodes),
+            Op::GraphNode { .. } => {
+                if !self.graphs.node(op) {
+                    self.coverage.damaged += 1;
+                }
+            }
+            Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
+            _ => {}
+        }
+    }
+
+    /// An op that touches memory, by itself or as a node of a graph.
+    fn work(&mut self, op: &Op<'_>, moment: Moment, node: Option<(&Graph, u32)>) {
+        match *op {
+            Op::Launch { stream, kernel, grid, block, cluster, shared, params, .. } => {
+                let launch = Launch { grid, block, cluster, shared, params };
+                self.launch(stream, kernel, &launch, moment, node);
+            }
+            Op::Copy { stream, ref dst, ref src, dst_space, src_space, batch, .. } => {
+                self.coverage.memory_ops += 1;
+                let site = Site { batch, ..moment.site(Cause::Copy, stream) };
+                let staged = node.is_none() && self.ordering.source_is_read();
+                self.at(moment, site, node).copy(dst, src, (dst_space, src_space), staged);
+            }
+            Op::Set { stream, ref dst, .. } => {
+                self.coverage.memory_ops += 1;
+                let site = moment.site(Cause::Set, stream);
+                let kind = crate::memory::AccessKind::Write;
+                self.at(moment, site, node).region(dst, kind, trace::Space::Unified, true);
+            }
+            Op::WriteValue { stream, address, width, .. } => {
+                let site = moment.site(Cause::Value, stream);
+                self.at(moment, site, node).value(address, width);
+            }
+            Op::Prefetch { stream, ref region, discard: true } => {
+                let site = moment.site(Cause::Discard, stream);
+                let kind = crate::memory::AccessKind::Write;
+                self.at(moment, site, node).region(region, kind, trace::Space::Device, false);
+            }
+            Op::Alloc { ptr, size, kind, stream, .. } => self.alloc(op, ptr, size, kind, stream, moment, node),
+            Op::Free { ptr, kind, stream } => self.free(ptr, kind, stream, moment, node),
+            _ => {}
+        }
+    }
+
+    fn at<'a>(&'a mut self, moment: Moment, site: Site, node: Option<(&'a Graph, u32)>) -> Work<'a, 'a> {
+        let view = self.ordering.view(moment.epoch, node);
+        let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
+        Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic)
+    }
+
+    fn launch(
+        &mut self,
+        stream: StreamId,
+        kernel: KernelId,
+        l: &Launch<'_>,
+        moment: Moment,
+        node: Option<(&Graph, u32)>,
+    ) {
+        let def = self.names.kernel(kernel);
+        let context = self.streams.get(stream).map_or(trace::ContextId::NONE, |s| s.context);
+        let known = self.code.evaluate(kernel, def, self.names.arch(context), l);
+        let c = &mut self.coverage;
+        c.launches += 1;
+        c.launches_indirect += u64::from(known.indirect);
+        match known.knowledge {
+            Knowledge::Exact => c.launches_exact += 1,
+            Knowledge::KindsOnly => c.launches_kinds_only += 1,
+            Knowledge::Unknown => {
+                c.launches_unknown += 1;
+                let reason = self.code.reason(kernel).unwrap_or("the code could not be analysed");
+                match c.reasons.get_mut(reason) {
+                    Some(count) => *count += 1,
+                    None => drop(c.reasons.insert(reason.to_string(), 1)),
+                }
+            }
+        }
+        let site = Site { kernel, ..moment.site(Cause::Kernel, stream) };
+        let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
+        let view = self.ordering.view(moment.epoch, node);
+        let mut work = Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic);
+        if known.knowledge == Knowledge::Unknown {
+            work.pointers(Code::pointers(l.params, def));
+        } else {
+            work.effects(&known, Code::pointers(l.params, def));
+        }
+        self.coverage.unknown_memory += work.unknown_memory;
+    }
+
+    fn allocation(ptr: u64, size: u64, kind: MemoryKind, origin: &Origin) -> Allocation {
+        Allocation {
+            id: AllocationId::NONE,
+            ptr,
+            size,
+            kind: Some(kind),
+            stack: origin.stack,
+            call: origin.call,
+            thread: origin.thread,
+            stream: StreamId::NONE,
+            context: trace::ContextId::NONE,
+            freed: None,
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one op, taken apart by the caller")]
+    fn alloc(
+        &mut self,
+        op: &Op<'_>,
+        ptr: u64,
+        size: u64,
+        kind: MemoryKind,
+        stream: StreamId,
+        moment: Moment,
+        node: Option<(&Graph, u32)>,
+    ) {
+        let Op::Alloc { context, .. } = *op else { return };
+        let live = self.memory.root(ptr);
+        // A variable of a module is announced whenever its address is asked for, and a graph's memory at each launch.
+        let lasting = matches!(kind, MemoryKind::ModuleGlobal);
+        if lasting && live.is_some_and(|a| a.size == size && a.kind == Some(kind)) {
+            return;
+        }
+        let mut info = Self::allocation(ptr, size, kind, &moment.origin);
+        (info.stream, info.context) = (stream, context);
+        let id = self.memory.alloc(info);
+        // Memory of these kinds exists only once its stream gets there. The others are there when the call returns.
+        if matches!(kind, MemoryKind::Pool | MemoryKind::GraphNode) {
+            let site = moment.site(Cause::Alloc, stream);
+            self.at(moment, site, node).whole(ptr, size, id, Cause::Alloc);
+        }
+    }
+
+    fn free(&mut self, ptr: u64, kind: FreeKind, stream: StreamId, moment: Moment, node: Option<(&Graph, u32)>) {
+        let stack = moment.origin.stack;
+        if kind == FreeKind::Block {
+            self.memory.free_block(ptr, stack);
+            return;
+        }
+        let Some(root) = self.memory.root(ptr).copied() else {
+            self.memory.free_root(ptr, stack, false);
+            return;
+        };
+        let site = moment.site(Cause::Free, stream);
+        self.at(moment, site, node).whole(ptr, root.size, root.id, Cause::Free);
+        // Work enqueued later may still run before a free in stream order.
+        let ghost = kind == FreeKind::Async || root.kind == Some(MemoryKind::Pool);
+        self.memory.free_root(ptr, stack, ghost);
+    }
+
+    fn launch_graph(&mut self, stream: StreamId, exec: trace::GraphExecId, origin: &Origin, epoch: Epoch) {
+        self.coverage.graph_launches += 1;
+        let Some(graph) = self.graphs.take(exec) else {
+            *self.coverage.unobserved.entry("launch of a graph that was never seen".to_string()).or_default() += 1;
+            return;
+        };
+        for &index in graph.sequence() {
+            let Some(node) = graph.node(index) else { continue };
+            let Some(op) = node.op() else { continue };
+            let origin = Origin { stack: node.stack, call: node.call, ..*origin };
+            let moment = Moment { stream: Some(stream), ..Moment::of(&origin, epoch) };
+            self.work(&op, moment, Some((&graph, index)));
+        }
+        self.graphs.put(exec, graph);
+    }
+
+    #[cold]
+    fn count_races(&mut self, launched: StackId) {
+        race::merge(&mut self.races);
+        for race in self.races.drain(..) {
+            let launched = if race.access.site.node > 0 { launched } else { StackId::NONE };
+            self.findings.add(&race, &self.memory, &self.streams, launched);
+        }
+    }
+}
+
+/// When and from where an op, or a node of a graph, acts.
+#[derive(Clone, Copy)]
+struct Moment {
+    origin: Origin,
+    epoch: Epoch,
+    /// The stream a graph is launched in, which its nodes' ops do not name.
+    stream: Option<StreamId>,
+}
+
+impl Moment {
+    fn of(origin: &Origin, epoch: Epoch) -> Self {
+        Self { origin: *origin, epoch, stream: None }
+    }
+
+    fn site(&self, cause: Cause, stream: StreamId) -> Site {
+        Site {
+            stack: self.origin.stack,
+            call: self.origin.call,
+            cause,
+            thread: self.origin.thread,
+            stream: self.stream.unwrap_or(stream),
+            kernel: KernelId::NONE,
+            batch: 0,
+            node: 0,
+            param: None,
+        }
+    }
+}

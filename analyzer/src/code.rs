@@ -1,0 +1,219 @@
+//! From a launch to the bytes it touches.
+//!
+//! Owns: code images (read when a kernel of theirs is first launched), one summary a kernel, a cache of evaluated
+//! launches, and what is assumed when nothing is known. The analysis of code itself is the crate `kernels`, behind
+//! [`KernelCode`].
+
+use crate::memory::{AccessKind, Dim};
+use crate::names::KernelDef;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use trace::{ImageId, KernelId, Op};
+
+/// A kernel launch, as far as its accesses depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Launch<'a> {
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads a block.
+    pub block: [u32; 3],
+    /// Blocks a cluster; zeros when there are none.
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory, bytes.
+    pub shared: u32,
+    /// The parameter buffer.
+    pub params: &'a [u8],
+}
+
+/// What an access starts from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Base {
+    /// An 8-byte word of the parameters: its byte offset and its value.
+    Param(u32, u64),
+    /// A `__device__` variable.
+    Global(Arc<str>),
+    /// A texture or surface object, or a tensor map; which one is not known.
+    Object,
+    /// An address that comes out of memory, or nobody knows where from.
+    Unknown,
+}
+
+/// Which bytes, as absolute addresses (offsets for [`Base::Global`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Bytes {
+    /// Between `lo` and `hi` (exclusive): runs of `width` bytes along `dims` from `lo`.
+    Known {
+        /// Lowest byte.
+        lo: u64,
+        /// One past the highest byte.
+        hi: u64,
+        /// Bytes of one run.
+        width: u64,
+        /// Repetitions of the run.
+        dims: Vec<Dim>,
+        /// Whether exactly these bytes are touched; otherwise no others are.
+        exact: bool,
+    },
+    /// Only the base is known.
+    Unknown,
+}
+
+/// One access of a launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Effect {
+    /// What it starts from.
+    pub base: Base,
+    /// Read, write or atomic.
+    pub kind: AccessKind,
+    /// Which bytes.
+    pub bytes: Bytes,
+}
+
+/// What is known of a kernel.
+pub trait KernelCode: Send {
+    /// Appends the accesses of one launch.
+    fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>);
+    /// Whether some addresses come out of memory, so that the accesses behind them are not among the effects.
+    fn indirect(&self) -> bool;
+    /// Whether the kernel waits for the grids it depends on (`griddepcontrol.wait`) before it does anything.
+    fn waits(&self) -> bool;
+}
+
+/// Makes [`KernelCode`] out of code images.
+pub trait CodeReader: Send {
+    /// The kernel of this name in an image, for a compute capability (major * 10 + minor). An error is a short reason.
+    fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String>;
+    /// Takes the definition of an image.
+    fn image(&mut self, op: &Op<'_>);
+}
+
+/// How well a launch is known; the variants are the columns of the coverage line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Knowledge {
+    /// Every extent is exact or bounded.
+    Exact,
+    /// Reads and writes are told apart, some extents are unknown.
+    KindsOnly,
+    /// Nothing: see [`Code::pointers`].
+    Unknown,
+}
+
+/// The accesses of one launch.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    /// The accesses; empty when `knowledge` is [`Knowledge::Unknown`].
+    pub effects: Vec<Effect>,
+    /// How well the launch is known.
+    pub knowledge: Knowledge,
+    /// Whether accesses through loaded addresses are missing.
+    pub indirect: bool,
+}
+
+/// Evaluated launches that are kept. A power of two.
+const CACHE: usize = 4096;
+
+struct Cached {
+    kernel: KernelId,
+    grid: [u32; 3],
+    block: [u32; 3],
+    cluster: [u32; 3],
+    shared: u32,
+    params: Box<[u8]>,
+    result: Arc<Evaluated>,
+}
+
+impl Cached {
+    fn is(&self, kernel: KernelId, l: &Launch<'_>) -> bool {
+        self.kernel == kernel
+            && self.grid == l.grid
+            && self.block == l.block
+            && self.cluster == l.cluster
+            && self.shared == l.shared
+            && *self.params == *l.params
+    }
+}
+
+/// All code of one process.
+pub struct Code {
+    reader: Box<dyn CodeReader>,
+    kernels: FxHashMap<KernelId, Result<Box<dyn KernelCode>, Arc<str>>>,
+    cache: Vec<Option<Cached>>,
+    nothing: Arc<Evaluated>,
+}
+
+impl Code {
+    /// Reads code with `reader`.
+    pub fn new(reader: Box<dyn CodeReader>) -> Self {
+        let nothing = Evaluated { effects: Vec::new(), knowledge: Knowledge::Unknown, indirect: false };
+        Self {
+            reader,
+            kernels: FxHashMap::default(),
+            cache: (0..CACHE).map(|_| None).collect(),
+            nothing: Arc::new(nothing),
+        }
+    }
+
+    /// Takes the definition of an image.
+    pub fn image(&mut self, op: &Op<'_>) {
+        self.reader.image(op);
+    }
+
+    /// Why a kernel is not known.
+    pub fn reason(&self, kernel: KernelId) -> Option<&str> {
+        self.kernels.get(&kernel).and_then(|k| k.as_ref().err()).map(|r| &**r)
+    }
+
+    /// The accesses of a launch.
+    pub fn evaluate(
+        &mut self,
+        id: KernelId,
+        def: Option<&KernelDef>,
+        arch: Option<u32>,
+        l: &Launch<'_>,
+    ) -> Arc<Evaluated> {
+        let hash = FxBuildHasher.hash_one((id, l.grid, l.block, l.cluster, l.shared, l.params)) as usize;
+        let slot = hash & (CACHE - 1);
+        if let Some(cached) = self.cache.get(slot).and_then(Option::as_ref).filter(|c| c.is(id, l)) {
+            return Arc::clone(&cached.result);
+        }
+        let reader = &mut self.reader;
+        let code = self.kernels.entry(id).or_insert_with(|| match (def, arch) {
+            (None, _) => Err("the kernel was never defined".into()),
+            (Some(def), _) if def.image.is_none() => Err("the code image is not known".into()),
+            (_, None) => Err("the device is not known".into()),
+            (Some(def), Some(arch)) => reader.read(def.image, &def.name, arch).map_err(Into::into),
+        });
+        let Ok(code) = code else { return Arc::clone(&self.nothing) };
+        let mut effects = Vec::new();
+        code.evaluate(l, &mut effects);
+        let open = effects.iter().any(|e| e.bytes == Bytes::Unknown);
+        let knowledge = if open { Knowledge::KindsOnly } else { Knowledge::Exact };
+        let result = Arc::new(Evaluated { effects, knowledge, indirect: code.indirect() });
+        self.cache[slot] = Some(Cached {
+            kernel: id,
+            grid: l.grid,
+            block: l.block,
+            cluster: l.cluster,
+            shared: l.shared,
+            params: l.params.into(),
+            result: Arc::clone(&result),
+        });
+        result
+    }
+
+    /// Every 8-byte word of a parameter buffer that could be a pointer: its byte offset and its value. With a layout only
+    /// words inside parameters of at least 8 bytes count.
+    pub fn pointers<'a>(params: &'a [u8], def: Option<&'a KernelDef>) -> impl Iterator<Item = (u32, u64)> + Clone + 'a {
+        let layout = def.map_or(&[][..], |d| &d.params);
+        let fits = move |at: u32| {
+            layout.is_empty()
+                || layout.iter().any(|s| at >= s.offset && at.saturating_add(8) <= s.offset.saturating_add(s.size))
+        };
+        params.chunks_exact(8).enumerate().filter_map(move |(i, word)| {
+            let at = i as u32 * 8;
+            let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
+            (value != 0 && fits(at)).then_some((at, value))
+        })
+    }
+}

@@ -1,0 +1,321 @@
+//! From a raw finding to the data of a report: ids become names, lines and sentences.
+//!
+//! Owns the naming of things and the advice on what is missing. Runs for findings only, so it may be slow.
+
+use crate::findings::Raw;
+use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
+use crate::names::Names;
+use crate::race::Hazard;
+use crate::report::model::{Actor, Finding, Frame, FrameKind, Memory, Side, StreamName, Synchronisation, site};
+use crate::stacks::Stacks;
+use crate::streams::Streams;
+use trace::{MemoryKind, StackId, StreamId, StreamKind};
+
+/// Frames of a stack that tell call sites apart.
+const SIGNIFICANT_FRAMES: usize = 6;
+
+/// What is needed to resolve ids.
+pub struct Elaborator<'a> {
+    /// Calls, kernels, threads.
+    pub names: &'a Names,
+    /// Streams.
+    pub streams: &'a Streams,
+    /// Stacks.
+    pub stacks: &'a mut dyn Stacks,
+}
+
+impl Elaborator<'_> {
+    /// Resolves a finding.
+    pub fn finding(&mut self, raw: &Raw) -> Finding {
+        let race = &raw.race;
+        let base = raw.allocation.map_or(0, |a| a.ptr);
+        let launched = self.stacks.resolve(raw.launched);
+        let access = Side { launched, ..self.side(&race.access, base) };
+        let previous = self.side(&race.previous, base);
+        let (a, p) = (&race.access.extent, &race.previous.extent);
+        let from = a.start.max(p.start);
+        let to = a.end.min(p.end).max(from);
+        let allocation = raw.allocation.as_ref().map(|a| self.memory(a));
+        let other = raw.previous_allocation.filter(|o| raw.allocation.is_some_and(|a| a.id != o.id));
+        let previous_allocation = other.as_ref().map(|o| self.memory(o));
+        let synchronisation = self.synchronisation(raw, &previous, &access);
+        let mut finding = Finding {
+            fingerprint: String::new(),
+            hazard: race.hazard,
+            confidence: race.confidence,
+            latent: race.latent,
+            host: access.actor == Actor::Host || previous.actor == Actor::Host,
+            count: raw.count,
+            pid: self.names.process.pid,
+            access,
+            previous,
+            allocation,
+            previous_allocation,
+            from: from.wrapping_sub(base),
+            to: to.wrapping_sub(base),
+            synchronisation,
+        };
+        finding.fingerprint = fingerprint(&finding);
+        finding
+    }
+
+    fn side(&mut self, access: &Access, base: u64) -> Side {
+        let s = &access.site;
+        let kernel = self.names.kernel(s.kernel).map(|k| self.stacks.demangle(&k.name));
+        let e = &access.extent;
+        let gaps: Vec<String> =
+            e.dims().iter().map(|d| format!("{} times every {} bytes", d.count, d.stride)).collect();
+        let gaps = if gaps.is_empty() { String::new() } else { format!("{} bytes {}", e.width(), gaps.join(", ")) };
+        Side {
+            actor: actor(s.cause),
+            verb: verb(s.cause, access.kind),
+            call: self.names.call(s.call).to_string(),
+            kernel,
+            stream: self.stream(s.stream),
+            thread: self.names.thread(s.thread).map(|(tid, name)| (tid, name.to_string())),
+            node: s.node.checked_sub(1),
+            param: s.param,
+            from: e.start.wrapping_sub(base),
+            to: e.end.wrapping_sub(base),
+            precision: match e.precision {
+                Precision::Exact => "exact",
+                Precision::Bound => "bound",
+                Precision::Unknown => "unknown",
+            },
+            gaps,
+            stack: self.stacks.resolve(s.stack),
+            launched: Vec::new(),
+        }
+    }
+
+    fn memory(&mut self, a: &Allocation) -> Memory {
+        Memory {
+            kind: memory_kind(a.kind),
+            address: a.ptr,
+            size: a.size,
+            call: self.names.call(a.call).to_string(),
+            stack: self.stacks.resolve(a.stack),
+            freed: a.freed.map_or_else(Vec::new, |s| self.stacks.resolve(s)),
+        }
+    }
+
+    fn stream(&mut self, id: StreamId) -> StreamName {
+        if id.is_none() {
+            return StreamName { long: "the host".into(), short: "host".into(), kind: "host", ..StreamName::default() };
+        }
+        let short = format!("stream_{}", id.0);
+        let Some(stream) = self.streams.get(id).copied() else {
+            return StreamName {
+                id: id.0,
+                long: format!("stream {}", id.0),
+                short,
+                kind: "unknown",
+                stack: Vec::new(),
+            };
+        };
+        let stack = self.stacks.resolve(stream.stack);
+        let made = site(&stack).map_or_else(String::new, |at| format!(", created at {at}"));
+        let (kind, long, short) = match stream.kind {
+            StreamKind::Blocking => ("blocking", format!("stream {} (blocking{made})", id.0), short),
+            StreamKind::NonBlocking => ("non-blocking", format!("stream {} (non-blocking{made})", id.0), short),
+            StreamKind::Legacy => ("legacy", "the legacy default stream".to_string(), "cudaStreamLegacy".to_string()),
+            StreamKind::PerThread => {
+                let thread =
+                    self.names.thread(stream.thread).map_or_else(String::new, |(tid, _)| format!(" of thread {tid}"));
+                ("per-thread", format!("the per-thread default stream{thread}"), "cudaStreamPerThread".to_string())
+            }
+        };
+        StreamName { id: id.0, long, short, kind, stack }
+    }
+
+    fn at(&mut self, stack: StackId) -> String {
+        site(&self.stacks.resolve(stack)).map_or_else(String::new, |at| format!(" at {at}"))
+    }
+
+    fn synchronisation(&mut self, raw: &Raw, previous: &Side, access: &Side) -> Synchronisation {
+        let (p, a) = (&previous.stream, &access.stream);
+        let mut s = Synchronisation::default();
+        let (race, links) = (&raw.race, &raw.links);
+        if race.latent {
+            s.facts.push(
+                "A synchronisation orders the two on today's drivers, but CUDA's documentation does not promise it."
+                    .into(),
+            );
+        }
+        if race.previous.epoch == race.access.epoch {
+            let (from, to) = (previous.node.unwrap_or_default(), access.node.unwrap_or_default());
+            s.facts.push("Both are nodes of one graph, launched together.".into());
+            s.missing = format!("No path of dependencies leads from node {from} to node {to}.");
+            s.cuda.push(format!("cudaGraphAddDependencies(graph, &node_{from}, &node_{to}, 1);"));
+            if self.names.python {
+                s.torch.push("order the two inside the capture, for example with side.wait_stream(main)".into());
+            }
+            return s;
+        }
+        if p.id == a.id && race.access.site.batch != 0 {
+            s.facts.push("Both are copies of one batch, which may run in any order.".into());
+            s.missing = "Nothing orders the members of a batch among themselves.".into();
+            s.cuda.push("split the batch into two calls".into());
+            return s;
+        }
+        if let Some(link) = links.forward {
+            let (waited, recorded) = (self.at(link.waited), self.at(link.recorded));
+            let early =
+                link.upto.timeline == race.previous.epoch.timeline && link.upto.time <= race.previous.epoch.time;
+            let why = if early { ", which was before the previous access" } else { "" };
+            s.facts.push(format!(
+                "{} last waited for {}{waited}, for an event recorded{recorded}{why}.",
+                cap(&a.long),
+                p.long
+            ));
+        }
+        if let Some(stack) = links.empty {
+            let at = self.at(stack);
+            s.facts.push(format!(
+                "{} waited{at} for an event that had never been recorded; such a wait orders nothing.",
+                cap(&a.long)
+            ));
+        }
+        if let (Some(link), None) = (links.backward, links.forward) {
+            let at = self.at(link.waited);
+            s.facts.push(format!("There is a wait the other way round: {} waited for {}{at}.", p.long, a.long));
+        }
+        if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
+            s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());
+        }
+        if links.forward.is_none() && !race.latent {
+            s.facts.push(format!("{} never waited for {}.", cap(&a.long), p.long));
+        }
+        let (first, second) = (place(&previous.stack), place(&access.stack));
+        if access.actor == Actor::Host || a.kind == "host" {
+            s.missing = format!("The host does not wait for {} to finish the previous access.", p.long);
+            s.cuda.push(format!("cudaStreamSynchronize({});  // before this access{second}", p.short));
+            if self.names.python {
+                s.torch.push(format!("{}.synchronize()  # before this access{second}", torch_name(p)));
+            }
+            return s;
+        }
+        s.missing = format!("Nothing makes {} wait until {} has finished the previous access.", a.long, p.long);
+        s.cuda.push(format!("cudaEventRecord(event, {});  // after the previous access{first}", p.short));
+        s.cuda.push(format!("cudaStreamWaitEvent({}, event, 0);  // before this access{second}", a.short));
+        if self.names.python {
+            let reused = raw
+                .previous_allocation
+                .is_some_and(|o| o.freed.is_some() && raw.allocation.is_some_and(|n| n.id != o.id));
+            if reused {
+                s.torch.push(format!("tensor.record_stream({})  # before the tensor is freed", torch_name(p)));
+            } else {
+                s.torch.push(format!("{}.wait_stream({})  # before this access{second}", torch_name(a), torch_name(p)));
+            }
+        }
+        s
+    }
+}
+
+fn place(stack: &[Frame]) -> String {
+    site(stack).map_or_else(String::new, |at| format!(", {at}"))
+}
+
+fn cap(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
+}
+
+fn torch_name(stream: &StreamName) -> String {
+    if stream.kind == "legacy" { "torch.cuda.default_stream()".into() } else { stream.short.clone() }
+}
+
+fn actor(cause: Cause) -> Actor {
+    match cause {
+        Cause::Copy => Actor::Copy,
+        Cause::Set => Actor::Set,
+        Cause::Kernel => Actor::Kernel,
+        Cause::Alloc => Actor::Alloc,
+        Cause::Free => Actor::Free,
+        Cause::Value => Actor::Value,
+        Cause::Discard => Actor::Discard,
+        Cause::Host => Actor::Host,
+    }
+}
+
+fn verb(cause: Cause, kind: AccessKind) -> &'static str {
+    match (cause, kind) {
+        (Cause::Alloc, _) => "allocates",
+        (Cause::Free, _) => "frees",
+        (Cause::Discard, _) => "discards",
+        (_, AccessKind::Read) => "reads",
+        (Cause::Value, _) | (_, AccessKind::Write) => "writes",
+        (_, AccessKind::Atomic) => "updates atomically",
+    }
+}
+
+fn memory_kind(kind: Option<MemoryKind>) -> &'static str {
+    match kind {
+        None => "array",
+        Some(MemoryKind::Device) => "device memory",
+        Some(MemoryKind::Managed) => "managed memory",
+        Some(MemoryKind::PinnedHost) => "pinned host memory",
+        Some(MemoryKind::RegisteredHost) => "registered host memory",
+        Some(MemoryKind::Pool) => "stream-ordered memory",
+        Some(MemoryKind::Mapped) => "mapped memory",
+        Some(MemoryKind::ModuleGlobal) => "variable of a module",
+        Some(MemoryKind::Imported) => "imported memory",
+        Some(MemoryKind::GraphNode) => "memory of a graph",
+        Some(MemoryKind::Block) => "block of an allocator",
+    }
+}
+
+/// FNV-1a, 64 bits: stable for ever, which the hashers of the library do not promise.
+struct Fnv(u64);
+
+impl Fnv {
+    fn text(&mut self, text: &str) {
+        for byte in text.bytes().chain([0]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// Directories and load addresses differ between machines and runs; file names, lines and page offsets do not.
+    fn stack(&mut self, stack: &[Frame]) {
+        let base = |path: &Option<String>| path.as_deref().and_then(|p| p.rsplit('/').next()).unwrap_or("").to_string();
+        for f in stack.iter().filter(|f| f.kind != FrameKind::Folded).take(SIGNIFICANT_FRAMES) {
+            self.text(&f.function);
+            self.text(&base(&f.file));
+            match f.line {
+                Some(line) => self.text(&line.to_string()),
+                None => {
+                    self.text(&base(&f.module));
+                    self.text(&format!("{:x}", f.address & 0xfff));
+                }
+            }
+        }
+    }
+
+    fn side(&mut self, side: &Side) {
+        self.text(&side.call);
+        self.text(side.kernel.as_deref().unwrap_or(""));
+        self.text(side.verb);
+        self.stack(&side.stack);
+    }
+}
+
+fn fingerprint(f: &Finding) -> String {
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    hash.text(f.hazard.name());
+    hash.side(&f.previous);
+    hash.side(&f.access);
+    if let Some(memory) = &f.allocation {
+        hash.text(&memory.call);
+        hash.stack(&memory.stack);
+    }
+    format!("{:016x}", hash.0)
+}
+
+/// The hazard in a sentence of its own, for people who do not know the three letters.
+pub fn hazard_sentence(hazard: Hazard) -> &'static str {
+    match hazard {
+        Hazard::ReadAfterWrite => "reads what an unfinished operation may still be writing",
+        Hazard::WriteAfterWrite => "writes what an unfinished operation may still be writing",
+        Hazard::WriteAfterRead => "overwrites what an unfinished operation may still be reading",
+    }
+}

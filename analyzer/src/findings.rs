@@ -1,0 +1,103 @@
+//! Races become findings: one for each pair of call sites, with a count.
+//!
+//! Owns the de-duplication by ids, which runs for every race, and keeps what a report will need of the first
+//! occurrence, because allocations and streams may be gone by the time it is printed. Resolving ids to names and lines is
+//! the business of `elaborate`.
+
+use crate::memory::{Allocation, Allocations};
+use crate::race::{Confidence, Hazard, Race};
+use crate::streams::{Links, Streams};
+use rustc_hash::FxHashMap;
+use trace::{KernelId, StackId};
+
+/// Different findings of one process that are kept; more are counted only.
+pub const MAX_FINDINGS: usize = 4096;
+
+/// What makes two races one finding: call sites, kernels, hazard, allocation site.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Key {
+    previous: (StackId, KernelId, u32),
+    access: (StackId, KernelId, u32),
+    hazard: Hazard,
+    allocation: StackId,
+    latent: bool,
+}
+
+/// The first occurrence of a finding, and how many there were.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw {
+    /// The race itself.
+    pub race: Race,
+    /// The memory as the later op knows it.
+    pub allocation: Option<Allocation>,
+    /// The memory as the earlier op knew it.
+    pub previous_allocation: Option<Allocation>,
+    /// Where the later op's graph was launched, for graph nodes.
+    pub launched: StackId,
+    /// What links the streams.
+    pub links: Links,
+    /// Occurrences.
+    pub count: u64,
+}
+
+/// All findings of one process.
+#[derive(Default)]
+pub struct Findings {
+    index: FxHashMap<Key, usize>,
+    list: Vec<Raw>,
+    dropped: u64,
+    taken: usize,
+}
+
+impl Findings {
+    /// Counts a race. `launched` is where its graph was launched, if the later side is a graph node.
+    pub fn add(&mut self, race: &Race, memory: &Allocations, streams: &Streams, launched: StackId) {
+        let allocation = memory.info(race.access.allocation).copied();
+        let side = |s: &crate::memory::Site| (s.stack, s.kernel, s.node);
+        let key = Key {
+            previous: side(&race.previous.site),
+            access: side(&race.access.site),
+            hazard: race.hazard,
+            allocation: allocation.map_or(StackId::NONE, |a| a.stack),
+            latent: race.latent,
+        };
+        if let Some(&at) = self.index.get(&key) {
+            let raw = &mut self.list[at];
+            raw.count += 1;
+            if raw.race.confidence < race.confidence {
+                raw.race = *race;
+            }
+            return;
+        }
+        if self.list.len() >= MAX_FINDINGS {
+            self.dropped += 1;
+            return;
+        }
+        self.index.insert(key, self.list.len());
+        self.list.push(Raw {
+            race: *race,
+            allocation,
+            previous_allocation: memory.info(race.previous.allocation).copied(),
+            launched,
+            links: streams.links(race.previous.site.stream, race.access.site.stream),
+            count: 1,
+        });
+    }
+
+    /// All of them.
+    pub fn list(&self) -> &[Raw] {
+        &self.list
+    }
+
+    /// Those that were not taken yet and are worth showing at this confidence.
+    pub fn take_new(&mut self, least: Confidence) -> Vec<Raw> {
+        let new = self.list[self.taken..].iter().filter(|r| r.race.confidence >= least).copied().collect();
+        self.taken = self.list.len();
+        new
+    }
+
+    /// Occurrences that were not kept.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}

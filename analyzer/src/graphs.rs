@@ -1,0 +1,270 @@
+//! Executable graphs: their nodes, and which node comes before which.
+//!
+//! Owns the definitions and the inner partial order. What a node does to memory is worked out by `work`, at each launch.
+//!
+//! The order inside a graph is kept as clocks over *chains*: every node continues the chain of one node it depends on, or
+//! begins a new chain, and its clock says how far each chain has got when it starts. That answers "before" in constant
+//! time, and takes `nodes * chains` numbers, little for the long and narrow graphs that programs record.
+
+use rustc_hash::FxHashMap;
+use trace::{CallId, Dependency, GraphExecId, Op, StackId};
+
+/// Numbers a graph's order may take (64 MiB); beyond that the rest of the nodes is taken to be in submission order.
+const MAX_CLOCKS: usize = 1 << 24;
+
+/// A dependency that waits for the start of a node's blocks only: no order between the bytes of the two.
+const PORT_LAUNCHED: u32 = 2;
+
+/// One node.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// Where it was captured or added.
+    pub stack: StackId,
+    /// The call that made it.
+    pub call: CallId,
+    /// Whether it runs.
+    pub enabled: bool,
+    dependencies: Vec<Dependency>,
+    tag: u16,
+    body: Vec<u8>,
+}
+
+impl Node {
+    /// What it does; `None` for empty nodes and for ops that this version does not know.
+    pub fn op(&self) -> Option<Op<'_>> {
+        if self.tag == 0 || !self.enabled { None } else { Op::decode(self.tag, &self.body).ok() }
+    }
+}
+
+/// The inner order of a graph.
+#[derive(Clone, Debug, Default)]
+struct Inner {
+    /// Nodes in an order that respects all dependencies.
+    sequence: Vec<u32>,
+    /// Chain and place in it (from 1) of every node.
+    place: Vec<(u32, u32)>,
+    /// For every node, how far each chain has got; rows of `chains` numbers.
+    clocks: Vec<u32>,
+    chains: usize,
+}
+
+/// An executable graph.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    inner: Option<Inner>,
+}
+
+impl Graph {
+    /// A node.
+    pub fn node(&self, index: u32) -> Option<&Node> {
+        self.nodes.get(index as usize)
+    }
+
+    /// Nodes in an order that respects all dependencies. Call [`Graph::prepare`] first.
+    pub fn sequence(&self) -> &[u32] {
+        self.inner.as_ref().map_or(&[], |i| &i.sequence)
+    }
+
+    /// Whether `first` has finished before `second` starts, in one launch.
+    pub fn before(&self, first: u32, second: u32) -> bool {
+        let Some(inner) = &self.inner else { return true };
+        let (Some(&(chain, place)), second) = (inner.place.get(first as usize), second as usize) else { return true };
+        match inner.clocks.get(second * inner.chains + chain as usize) {
+            Some(reached) => *reached >= place,
+            None => true,
+        }
+    }
+
+    /// Works out the inner order, if the nodes changed since.
+    pub fn prepare(&mut self) {
+        if self.inner.is_none() {
+            self.inner = Some(self.order());
+        }
+    }
+
+    fn order(&self) -> Inner {
+        let n = self.nodes.len();
+        let mut waits: Vec<u32> = vec![0; n];
+        let mut next: Vec<Vec<u32>> = vec![Vec::new(); n];
+        for (i, node) in self.nodes.iter().enumerate() {
+            for d in node.dependencies.iter().filter(|d| (d.from as usize) < n && d.from as usize != i) {
+                waits[i] += 1;
+                next[d.from as usize].push(i as u32);
+            }
+        }
+        let mut ready: std::collections::VecDeque<u32> = (0..n as u32).filter(|i| waits[*i as usize] == 0).collect();
+        let mut inner = Inner { place: vec![(0, 0); n], ..Inner::default() };
+        while let Some(i) = ready.pop_front() {
+            inner.sequence.push(i);
+            for &j in &next[i as usize] {
+                waits[j as usize] -= 1;
+                if waits[j as usize] == 0 {
+                    ready.push_back(j);
+                }
+            }
+        }
+        let mut tails: Vec<u32> = Vec::new();
+        let mut tail_of: FxHashMap<u32, u32> = FxHashMap::default();
+        for &i in &inner.sequence {
+            let full = self.nodes[i as usize].dependencies.iter().filter(|d| d.port != PORT_LAUNCHED);
+            let chain = full.into_iter().find_map(|d| tail_of.remove(&d.from)).unwrap_or_else(|| {
+                tails.push(0);
+                tails.len() as u32 - 1
+            });
+            tails[chain as usize] += 1;
+            inner.place[i as usize] = (chain, tails[chain as usize]);
+            tail_of.insert(i, chain);
+        }
+        inner.chains = tails.len();
+        if n.saturating_mul(inner.chains) > MAX_CLOCKS {
+            return inner;
+        }
+        inner.clocks = vec![0; n * inner.chains];
+        for &i in &inner.sequence {
+            let row = i as usize * inner.chains;
+            for d in self.nodes[i as usize].dependencies.iter().filter(|d| (d.from as usize) < n) {
+                if d.port == PORT_LAUNCHED {
+                    continue;
+                }
+                let from = d.from as usize * inner.chains;
+                for c in 0..inner.chains {
+                    inner.clocks[row + c] = inner.clocks[row + c].max(inner.clocks[from + c]);
+                }
+                let (chain, place) = inner.place[d.from as usize];
+                let slot = &mut inner.clocks[row + chain as usize];
+                *slot = (*slot).max(place);
+            }
+        }
+        inner
+    }
+}
+
+/// All executable graphs of one process.
+#[derive(Default)]
+pub struct Graphs {
+    execs: FxHashMap<GraphExecId, Graph>,
+}
+
+impl Graphs {
+    /// An executable graph is made, or made anew.
+    pub fn define(&mut self, exec: GraphExecId, nodes: u32) {
+        let mut graph = Graph::default();
+        graph.nodes.reserve((nodes as usize).min(1 << 16));
+        self.execs.insert(exec, graph);
+    }
+
+    /// A node is defined, or defined anew. False: its graph is unknown.
+    pub fn node(&mut self, op: &Op<'_>) -> bool {
+        let Op::GraphNode { exec, index, stack, call, enabled, dependencies, tag, body } = *op else { return false };
+        let Some(graph) = self.execs.get_mut(&exec) else { return false };
+        let index = index as usize;
+        // Indices come from the shim, one after the other; a damaged one must not make us allocate the world.
+        if index > graph.nodes.len() + (1 << 16) {
+            return false;
+        }
+        if index >= graph.nodes.len() {
+            graph.nodes.resize_with(index + 1, Node::default);
+        }
+        let dependencies: Vec<Dependency> = dependencies.iter().collect();
+        if graph.nodes[index].dependencies != dependencies || graph.inner.is_none() {
+            graph.inner = None;
+        }
+        graph.nodes[index] = Node { stack, call, enabled, dependencies, tag, body: body.to_vec() };
+        true
+    }
+
+    /// An executable graph goes away.
+    pub fn destroy(&mut self, exec: GraphExecId) {
+        self.execs.remove(&exec);
+    }
+
+    /// Takes a graph out for a launch; [`Graphs::put`] puts it back.
+    pub fn take(&mut self, exec: GraphExecId) -> Option<Graph> {
+        let mut graph = self.execs.remove(&exec)?;
+        graph.prepare();
+        Some(graph)
+    }
+
+    /// Puts a graph back after a launch.
+    pub fn put(&mut self, exec: GraphExecId, graph: Graph) {
+        self.execs.insert(exec, graph);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::codec::List;
+
+    fn graph(edges: &[(u32, u32, u32)], n: u32) -> Graph {
+        let mut graphs = Graphs::default();
+        let exec = GraphExecId(1);
+        graphs.define(exec, n);
+        for index in 0..n {
+            let deps: Vec<Dependency> =
+                edges.iter().filter(|e| e.1 == index).map(|e| Dependency { from: e.0, port: e.2 }).collect();
+            assert!(graphs.node(&Op::GraphNode {
+                exec,
+                index,
+                stack: StackId(0),
+                call: CallId(0),
+                enabled: true,
+                dependencies: List::new(&deps),
+                tag: 0,
+                body: &[],
+            }));
+        }
+        graphs.take(exec).expect("defined")
+    }
+
+    #[test]
+    fn fork_and_join() {
+        let g = graph(&[(0, 1, 0), (0, 2, 0), (1, 3, 0), (2, 3, 0)], 4);
+        assert_eq!(g.sequence().len(), 4);
+        assert!(g.before(0, 1) && g.before(0, 3) && g.before(1, 3) && g.before(2, 3));
+        assert!(!g.before(1, 2) && !g.before(2, 1) && !g.before(3, 0) && !g.before(1, 0));
+    }
+
+    #[test]
+    fn order_is_transitive_whatever_the_numbering() {
+        let g = graph(&[(3, 2, 0), (2, 1, 0), (1, 0, 0)], 5);
+        assert!(g.before(3, 0) && !g.before(0, 3) && !g.before(4, 0) && !g.before(0, 4));
+    }
+
+    #[test]
+    fn waiting_for_the_start_of_a_node_is_no_order() {
+        let g = graph(&[(0, 1, PORT_LAUNCHED), (0, 2, 1)], 3);
+        assert!(!g.before(0, 1));
+        assert!(g.before(0, 2));
+    }
+
+    #[test]
+    fn cycles_and_wild_edges_do_no_harm() {
+        let g = graph(&[(0, 1, 0), (1, 0, 0), (77, 2, 0), (2, 2, 0)], 3);
+        assert_eq!(g.sequence(), [2]);
+    }
+
+    #[test]
+    fn many_nodes_agree_with_reachability() {
+        let edges: Vec<(u32, u32, u32)> =
+            (1..60_u32).flat_map(|i| [(i * 7 % i, i, 0), (i * 13 % i, i, 0)]).filter(|e| e.0 % 3 != 0).collect();
+        let g = graph(&edges, 60);
+        let mut reach = vec![vec![false; 60]; 60];
+        for i in 0..60 {
+            for e in edges.iter().filter(|e| e.1 as usize == i) {
+                reach[i][e.0 as usize] = true;
+                for j in 0..60 {
+                    reach[i][j] |= reach[e.0 as usize][j];
+                }
+            }
+        }
+        for i in 0..60_u32 {
+            for j in 0..60_u32 {
+                if i != j {
+                    assert_eq!(g.before(j, i), reach[i as usize][j as usize], "{j} before {i}");
+                }
+            }
+        }
+    }
+}

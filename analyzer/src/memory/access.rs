@@ -1,0 +1,109 @@
+//! One access: who touches which bytes, how, and when.
+//!
+//! Owns the record that the access map keeps. Plain data, copied freely, so that nothing on the hot path allocates.
+
+use super::allocations::AllocationId;
+use super::extent::Extent;
+use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
+
+/// What an access does to its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum AccessKind {
+    /// Loads.
+    Read,
+    /// Stores.
+    Write,
+    /// Reads and writes by atomic instructions only. Counts as a write, but not against another atomic.
+    Atomic,
+}
+
+impl AccessKind {
+    /// Whether bytes may change.
+    pub fn writes(self) -> bool {
+        self != Self::Read
+    }
+
+    /// Whether the old value of the bytes matters.
+    pub fn reads(self) -> bool {
+        self != Self::Write
+    }
+
+    /// Whether two accesses to one byte conflict.
+    pub fn conflicts(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Read, Self::Read) | (Self::Atomic, Self::Atomic) => false,
+            _ => true,
+        }
+    }
+
+    /// Whether everything that conflicts with `other` conflicts with `self` too.
+    pub fn stands_for(self, other: Self) -> bool {
+        self == Self::Write || self == other
+    }
+}
+
+/// What made the access.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cause {
+    /// A copy; the side is told by the kind of the access.
+    Copy,
+    /// A fill.
+    Set,
+    /// A kernel.
+    Kernel,
+    /// Stream-ordered memory comes into being: counts as a write of the whole block.
+    Alloc,
+    /// Memory goes away: counts as a write of the whole block.
+    Free,
+    /// `cuStreamWriteValue` or `cuStreamWaitValue`.
+    Value,
+    /// The contents are given up.
+    Discard,
+    /// The host itself, by load or store.
+    Host,
+}
+
+/// Where in the program an access comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Site {
+    /// The call stack.
+    pub stack: StackId,
+    /// The API function.
+    pub call: CallId,
+    /// What sort of op.
+    pub cause: Cause,
+    /// The host thread.
+    pub thread: ThreadId,
+    /// The stream, [`StreamId::NONE`] for the host.
+    pub stream: StreamId,
+    /// The kernel, when it is one.
+    pub kernel: KernelId,
+    /// Number of the batch call, 0 for none: members of one batch are unordered among themselves.
+    pub batch: u32,
+    /// Node of the launched graph, counted from 1; 0 when no graph.
+    pub node: u32,
+    /// Byte offset of the kernel parameter that led here, when there is one.
+    pub param: Option<u32>,
+}
+
+/// One access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// When: the place of its op in the order.
+    pub epoch: Epoch,
+    /// Read, write or atomic.
+    pub kind: AccessKind,
+    /// Which bytes.
+    pub extent: Extent,
+    /// The innermost allocation it falls into.
+    pub allocation: AllocationId,
+    /// Where from.
+    pub site: Site,
+}
+
+impl Access {
+    /// Whether both belong to one op, or to one node of one graph launch.
+    pub fn same_op(&self, other: &Self) -> bool {
+        self.epoch == other.epoch && self.site.node == other.site.node
+    }
+}

@@ -1,0 +1,392 @@
+//! Which allocation an address belongs to, through all its lives.
+//!
+//! Owns: roots (memory from CUDA) with their access maps, blocks (what an allocator of the program carved out of a root),
+//! aliases, arrays, texture and surface objects, and what is known of allocations that are gone. Does not decide what
+//! races.
+//!
+//! # Lives
+//!
+//! A root that is freed takes its access map along: the same address later is other memory, so nothing stale is ever
+//! reported. Stream-ordered memory stays as a *ghost* after its free, with that free as only access, until its addresses
+//! are given out again: work that uses it without being ordered before or after the free races with the free.
+//!
+//! Blocks have lives and stacks of their own, but share the access map of their root: an allocator inside the program
+//! gives no guarantee when it hands out freed bytes again, so an unordered use of the old and of the new block is a race.
+//!
+//! Memory that is no allocation at all (pageable host memory) shares one bounded map.
+
+use super::access_map::AccessMap;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use trace::{ArrayId, CallId, ContextId, MemoryKind, Region, StackId, StreamId, ThreadId};
+
+/// Ghosts and descriptions of dead allocations that are kept at most.
+const MAX_GHOSTS: usize = 1024;
+const MAX_DEAD: usize = 1 << 16;
+
+/// One life of an allocation. 0 stands for "no allocation" (pageable host memory).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct AllocationId(pub u32);
+
+impl AllocationId {
+    /// Not an allocation.
+    pub const NONE: Self = Self(0);
+}
+
+/// What is known of one life of an allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Allocation {
+    /// Its id.
+    pub id: AllocationId,
+    /// First address (0 for arrays).
+    pub ptr: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Sort of memory; `None` for arrays.
+    pub kind: Option<MemoryKind>,
+    /// Where it was allocated.
+    pub stack: StackId,
+    /// The API function.
+    pub call: CallId,
+    /// The host thread.
+    pub thread: ThreadId,
+    /// The stream, for stream-ordered memory.
+    pub stream: StreamId,
+    /// The context.
+    pub context: ContextId,
+    /// Where it was freed.
+    pub freed: Option<StackId>,
+}
+
+impl Allocation {
+    /// One past the last address.
+    pub fn end(&self) -> u64 {
+        self.ptr.saturating_add(self.size)
+    }
+}
+
+#[derive(Debug)]
+struct Root {
+    end: u64,
+    id: AllocationId,
+    ghost: bool,
+    map: AccessMap,
+}
+
+/// Which access map bytes belong to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Home {
+    /// The root at this address.
+    Root(u64),
+    /// An opaque array; addresses are offsets.
+    Array(ArrayId),
+    /// No allocation.
+    Pageable,
+}
+
+/// Where an address lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The access map.
+    pub home: Home,
+    /// The address after aliases were followed.
+    pub address: u64,
+    /// One past the last address that the same answer holds for.
+    pub end: u64,
+    /// The innermost allocation.
+    pub allocation: AllocationId,
+    /// First address of the innermost allocation.
+    pub start: u64,
+}
+
+/// A texture or surface object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Object {
+    /// What it shows.
+    pub region: Region,
+    /// Whether kernels may write through it.
+    pub writable: bool,
+}
+
+/// All memory of one process.
+#[derive(Debug, Default)]
+pub struct Allocations {
+    last: u32,
+    infos: FxHashMap<AllocationId, Allocation>,
+    dead: VecDeque<AllocationId>,
+    roots: BTreeMap<u64, Root>,
+    ghosts: VecDeque<(u64, AllocationId)>,
+    blocks: BTreeMap<u64, (u64, AllocationId)>,
+    aliases: BTreeMap<u64, (u64, u64)>,
+    arrays: FxHashMap<ArrayId, Root>,
+    objects: FxHashMap<u64, Object>,
+    pageable: AccessMap,
+    globals: BTreeSet<u64>,
+    forgotten: u64,
+}
+
+impl Allocations {
+    /// A new life begins. Whatever the addresses were before is over. The id in `info` is set here.
+    pub fn alloc(&mut self, mut info: Allocation) -> AllocationId {
+        self.last += 1;
+        info.id = AllocationId(self.last);
+        let end = info.end();
+        if info.kind == Some(MemoryKind::Block) && self.root_at(info.ptr).is_some() {
+            self.end_blocks(info.ptr, end, None);
+            self.blocks.insert(info.ptr, (end, info.id));
+        } else {
+            self.end_roots(info.ptr, end);
+            if info.kind == Some(MemoryKind::ModuleGlobal) {
+                self.globals.insert(info.ptr);
+            }
+            self.roots.insert(info.ptr, Root { end, id: info.id, ghost: false, map: AccessMap::default() });
+        }
+        self.infos.insert(info.id, info);
+        info.id
+    }
+
+    /// An opaque array is made. The id in `info` is set here.
+    pub fn array(&mut self, array: ArrayId, mut info: Allocation) {
+        self.last += 1;
+        info.id = AllocationId(self.last);
+        self.infos.insert(info.id, info);
+        self.arrays.insert(array, Root { end: info.size, id: info.id, ghost: false, map: AccessMap::default() });
+    }
+
+    /// An opaque array is destroyed.
+    pub fn destroy_array(&mut self, array: ArrayId) {
+        if let Some(root) = self.arrays.remove(&array) {
+            self.bury(root.id, &root.map);
+        }
+    }
+
+    /// A block goes back to the allocator that carved it out. False: it was not known.
+    pub fn free_block(&mut self, ptr: u64, stack: StackId) -> bool {
+        let Some((_, id)) = self.blocks.remove(&ptr) else {
+            // A block outside every root was made a root of its own.
+            return self.free_root(ptr, stack, false);
+        };
+        self.mark_freed(id, stack);
+        self.remember_dead(id);
+        true
+    }
+
+    /// The root at this address goes away; as a ghost it stays until its addresses are given out again. False: there is
+    /// none.
+    pub fn free_root(&mut self, ptr: u64, stack: StackId, ghost: bool) -> bool {
+        if self.aliases.remove(&ptr).is_some() {
+            return true;
+        }
+        let Some(root) = self.roots.get_mut(&ptr) else { return false };
+        let (id, end) = (root.id, root.end);
+        if root.ghost {
+            return false;
+        }
+        root.ghost = ghost;
+        self.mark_freed(id, stack);
+        self.end_blocks(ptr, end, Some(stack));
+        self.aliases.retain(|_, (_, target)| *target < ptr || *target >= end);
+        if ghost {
+            self.ghosts.push_back((ptr, id));
+            if self.ghosts.len() > MAX_GHOSTS {
+                let oldest = self.ghosts.pop_front();
+                if let Some((ptr, id)) = oldest {
+                    self.drop_ghost(ptr, id);
+                }
+            }
+        } else if let Some(root) = self.roots.remove(&ptr) {
+            self.bury(id, &root.map);
+        }
+        true
+    }
+
+    /// `size` bytes from `ptr` are the same memory as those from `target`.
+    pub fn alias(&mut self, ptr: u64, target: u64, size: u64) {
+        if ptr != target {
+            self.aliases.insert(ptr, (ptr.saturating_add(size), target));
+        }
+    }
+
+    /// A texture or surface object is made.
+    pub fn object(&mut self, handle: u64, object: Object) {
+        self.objects.insert(handle, object);
+    }
+
+    /// A texture or surface object is destroyed.
+    pub fn destroy_object(&mut self, handle: u64) {
+        self.objects.remove(&handle);
+    }
+
+    /// The object behind a handle.
+    pub fn object_of(&self, handle: u64) -> Option<Object> {
+        if self.objects.is_empty() { None } else { self.objects.get(&handle).copied() }
+    }
+
+    /// Where an address lies; `None` when it is in no allocation.
+    pub fn locate(&self, address: u64) -> Option<Place> {
+        let mut limit = u64::MAX;
+        let mut address = address;
+        if !self.aliases.is_empty() {
+            if let Some((from, (end, target))) = self.aliases.range(..=address).next_back() {
+                if address < *end {
+                    limit = target + (end - from);
+                    address = target + (address - from);
+                }
+            }
+        }
+        let (ptr, root) = self.root_at(address)?;
+        let mut place =
+            Place { home: Home::Root(ptr), address, end: root.end.min(limit), allocation: root.id, start: ptr };
+        if !self.blocks.is_empty() {
+            if let Some((start, (end, id))) = self.blocks.range(..=address).next_back() {
+                if address < *end {
+                    (place.allocation, place.start) = (*id, *start);
+                    place.end = place.end.min(*end);
+                    return Some(place);
+                }
+            }
+            // Between blocks: the answer changes where the next block begins.
+            if let Some((next, _)) = self.blocks.range(address..place.end).next() {
+                place.end = place.end.min(*next);
+            }
+        }
+        Some(place)
+    }
+
+    /// First and last address (exclusive) of the innermost allocation of a place.
+    pub fn bounds(&self, place: &Place) -> (u64, u64) {
+        let end = self.infos.get(&place.allocation).map_or(place.end, Allocation::end);
+        (place.start, end.max(place.address + 1))
+    }
+
+    /// The first address after this one that an allocation or an alias begins at.
+    pub fn next_known(&self, address: u64) -> u64 {
+        let after = (Bound::Excluded(address), Bound::Unbounded);
+        let root = self.roots.range(after).next().map_or(u64::MAX, |(ptr, _)| *ptr);
+        let alias = self.aliases.range(after).next().map_or(u64::MAX, |(ptr, _)| *ptr);
+        root.min(alias)
+    }
+
+    /// Address and size of a `__device__` variable. The trace does not name variables, so this answers only when there
+    /// is exactly one.
+    pub fn global(&self, _name: &str) -> Option<(u64, u64)> {
+        let mut found = self.globals.iter();
+        match (found.next(), found.next()) {
+            (Some(ptr), None) => self.root(*ptr).map(|info| (info.ptr, info.size)),
+            _ => None,
+        }
+    }
+
+    /// Where an offset in an array lies.
+    pub fn locate_array(&self, array: ArrayId, offset: u64) -> Option<Place> {
+        let root = self.arrays.get(&array)?;
+        let home = Home::Array(array);
+        Some(Place { home, address: offset, end: root.end.max(offset + 1), allocation: root.id, start: 0 })
+    }
+
+    /// The access map of a place. `None` when the root has gone since.
+    pub fn map(&mut self, home: Home) -> Option<&mut AccessMap> {
+        match home {
+            Home::Root(ptr) => self.roots.get_mut(&ptr).map(|r| &mut r.map),
+            Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.map),
+            Home::Pageable => Some(&mut self.pageable),
+        }
+    }
+
+    /// What is known of an allocation, dead or alive.
+    pub fn info(&self, id: AllocationId) -> Option<&Allocation> {
+        self.infos.get(&id)
+    }
+
+    /// The live root that begins at this address.
+    pub fn root(&self, ptr: u64) -> Option<&Allocation> {
+        self.roots.get(&ptr).filter(|r| !r.ghost).and_then(|r| self.infos.get(&r.id))
+    }
+
+    /// Every allocation of a context goes away.
+    pub fn destroy_context(&mut self, context: ContextId, stack: StackId) {
+        let gone: Vec<u64> = self
+            .roots
+            .iter()
+            .filter(|(_, r)| self.infos.get(&r.id).is_some_and(|i| i.context == context && !context.is_none()))
+            .map(|(ptr, _)| *ptr)
+            .collect();
+        for ptr in gone {
+            self.free_root(ptr, stack, false);
+        }
+    }
+
+    /// Accesses that were dropped although they could still have raced.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten + self.roots.values().chain(self.arrays.values()).map(|r| r.map.forgotten()).sum::<u64>()
+    }
+
+    /// Live roots, live blocks and entries of all maps: what the memory of the analysis is made of.
+    pub fn footprint(&self) -> (usize, usize, usize) {
+        let maps = self.roots.values().chain(self.arrays.values()).map(|r| &r.map);
+        (self.roots.len(), self.blocks.len(), maps.chain([&self.pageable]).map(AccessMap::entries).sum())
+    }
+
+    fn root_at(&self, address: u64) -> Option<(u64, &Root)> {
+        let (ptr, root) = self.roots.range(..=address).next_back()?;
+        (address < root.end).then_some((*ptr, root))
+    }
+
+    fn end_roots(&mut self, start: u64, end: u64) {
+        let mut gone: Vec<u64> = self.roots.range(start..end).map(|(ptr, _)| *ptr).collect();
+        gone.extend(self.root_at(start).map(|(ptr, _)| ptr).filter(|ptr| *ptr < start));
+        for ptr in gone {
+            if let Some(root) = self.roots.remove(&ptr) {
+                self.end_blocks(ptr, root.end, None);
+                self.bury(root.id, &root.map);
+            }
+        }
+    }
+
+    fn end_blocks(&mut self, start: u64, end: u64, stack: Option<StackId>) {
+        if self.blocks.is_empty() {
+            return;
+        }
+        let mut gone: Vec<u64> = self.blocks.range(start..end).map(|(ptr, _)| *ptr).collect();
+        let before = self.blocks.range(..start).next_back().filter(|(_, (e, _))| *e > start);
+        gone.extend(before.map(|(ptr, _)| *ptr));
+        for ptr in gone {
+            if let Some((_, id)) = self.blocks.remove(&ptr) {
+                if let Some(stack) = stack {
+                    self.mark_freed(id, stack);
+                }
+                self.remember_dead(id);
+            }
+        }
+    }
+
+    fn drop_ghost(&mut self, ptr: u64, id: AllocationId) {
+        if self.roots.get(&ptr).is_some_and(|r| r.ghost && r.id == id) {
+            if let Some(root) = self.roots.remove(&ptr) {
+                self.bury(id, &root.map);
+            }
+        }
+    }
+
+    fn bury(&mut self, id: AllocationId, map: &AccessMap) {
+        self.forgotten += map.forgotten();
+        self.remember_dead(id);
+    }
+
+    fn mark_freed(&mut self, id: AllocationId, stack: StackId) {
+        if let Some(info) = self.infos.get_mut(&id) {
+            info.freed = Some(stack);
+        }
+    }
+
+    /// Entries of a root's map may still name a block that is gone, so its description outlives it for a while.
+    fn remember_dead(&mut self, id: AllocationId) {
+        self.dead.push_back(id);
+        if self.dead.len() > MAX_DEAD {
+            if let Some(oldest) = self.dead.pop_front() {
+                self.infos.remove(&oldest);
+            }
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! The bytes of one access: an interval, or a regular pattern of intervals, and how well they are known.
+//!
+//! Owns the arithmetic of patterns: normalisation, and the question whether two of them share a byte. Does not know whose
+//! memory it is.
+//!
+//! A pattern is a run of `width` bytes repeated along up to [`MAX_DIMS`] dimensions. Every copy CUDA offers (linear,
+//! pitched, 3D) and every affine access of a kernel (thread, block, loop) has this form. Normalisation merges dimensions
+//! that join up without a gap, so that a dense access is always recognised as one interval.
+
+/// Dimensions that a pattern keeps. A fourth one is only ever needed by kernels that walk a 4D tensor with four gaps.
+pub const MAX_DIMS: usize = 3;
+
+/// Pieces of a pattern that are compared one by one before the comparison gives up with [`Meet::Maybe`].
+const MAX_PIECES: u64 = 4096;
+
+/// One dimension: `count` repetitions, `stride` bytes apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Dim {
+    /// Bytes from one repetition to the next.
+    pub stride: u64,
+    /// Number of repetitions, at least 2 once normalised.
+    pub count: u64,
+}
+
+/// How well the bytes of an access are known.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Precision {
+    /// Only where it starts.
+    Unknown,
+    /// No byte outside the extent is touched, but not every byte inside need be.
+    Bound,
+    /// Exactly these bytes.
+    Exact,
+}
+
+/// Whether two extents share a byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Meet {
+    /// Certainly not.
+    No,
+    /// The patterns are too irregular to tell.
+    Maybe,
+    /// Certainly.
+    Yes,
+}
+
+/// The bytes of one access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// First byte that counts.
+    pub start: u64,
+    /// One past the last byte that counts.
+    pub end: u64,
+    /// The address the access starts from, as the program gave it: what two accesses of unknown extent are compared by.
+    pub anchor: u64,
+    /// How well the bytes are known.
+    pub precision: Precision,
+    origin: u64,
+    width: u64,
+    dims: [Dim; MAX_DIMS],
+    used: u8,
+}
+
+impl Extent {
+    /// Exactly the bytes from `start` up to `end`.
+    pub fn exact(start: u64, end: u64) -> Self {
+        Self::dense(start, end, start, Precision::Exact)
+    }
+
+    /// Some of the bytes from `start` up to `end`.
+    pub fn bound(start: u64, end: u64, anchor: u64) -> Self {
+        Self::dense(start, end, anchor, Precision::Bound)
+    }
+
+    /// Bytes around `anchor`, nobody knows how many; `start` to `end` is what is compared.
+    pub fn unknown(anchor: u64, start: u64, end: u64) -> Self {
+        Self::dense(start, end, anchor, Precision::Unknown)
+    }
+
+    fn dense(start: u64, end: u64, anchor: u64, precision: Precision) -> Self {
+        let width = end.saturating_sub(start);
+        Self { start, end, anchor, precision, origin: start, width, dims: [Dim::default(); MAX_DIMS], used: 0 }
+    }
+
+    /// Runs of `width` bytes from `origin`, repeated along `dims`. More gaps than [`MAX_DIMS`] can hold turn an exact
+    /// pattern into a bound, never the other way round.
+    pub fn pattern(origin: u64, width: u64, dims: &[Dim], anchor: u64, precision: Precision) -> Self {
+        let mut sorted: smallvec::SmallVec<[Dim; 8]> =
+            dims.iter().copied().filter(|d| d.count > 1 && d.stride > 0).collect();
+        sorted.sort_unstable_by_key(|d| d.stride);
+        let (mut width, mut precision) = (width, precision);
+        let mut kept: smallvec::SmallVec<[Dim; 8]> = smallvec::SmallVec::new();
+        for dim in sorted {
+            let reach = dim.stride.saturating_mul(dim.count - 1);
+            match kept.last_mut() {
+                None if dim.stride <= width => width = width.saturating_add(reach),
+                // A stride that lands on the grid of the last dimension, without leaving a hole, continues it.
+                Some(last) if dim.stride.is_multiple_of(last.stride) && dim.stride / last.stride <= last.count => {
+                    let steps = (dim.stride / last.stride).saturating_mul(dim.count - 1);
+                    last.count = last.count.saturating_add(steps);
+                }
+                _ => kept.push(dim),
+            }
+        }
+        while kept.len() > MAX_DIMS {
+            let inner = kept.remove(0);
+            width = width.saturating_add(inner.stride.saturating_mul(inner.count - 1));
+            precision = precision.min(Precision::Bound);
+        }
+        let mut extent = Self::dense(origin, origin.saturating_add(width), anchor, precision);
+        extent.width = width;
+        if width == 0 {
+            return extent;
+        }
+        for (slot, dim) in extent.dims.iter_mut().zip(&kept) {
+            *slot = *dim;
+            extent.end = extent.end.saturating_add(dim.stride.saturating_mul(dim.count - 1));
+        }
+        extent.used = kept.len() as u8;
+        extent
+    }
+
+    /// Whether no byte counts.
+    pub fn is_empty(&self) -> bool {
+        self.start >= self.end
+    }
+
+    /// Whether every byte from start to end is meant.
+    pub fn is_dense(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Number of bytes that the pattern holds (before clipping for patterns with gaps).
+    pub fn bytes(&self) -> u64 {
+        if self.is_dense() {
+            return self.end - self.start;
+        }
+        self.dims().iter().fold(self.width, |n, d| n.saturating_mul(d.count))
+    }
+
+    /// The repetitions, innermost first; empty when dense.
+    pub fn dims(&self) -> &[Dim] {
+        &self.dims[..usize::from(self.used)]
+    }
+
+    /// Bytes of one run.
+    pub fn width(&self) -> u64 {
+        self.width
+    }
+
+    /// The part between two addresses.
+    #[must_use]
+    pub fn clip(mut self, start: u64, end: u64) -> Self {
+        self.start = self.start.max(start);
+        self.end = self.end.min(end).max(self.start);
+        self
+    }
+
+    /// The same bytes, `by` addresses further on (wrapping, so that it can also be back).
+    #[must_use]
+    pub fn moved(mut self, by: u64) -> Self {
+        for place in [&mut self.start, &mut self.end, &mut self.anchor, &mut self.origin] {
+            *place = place.wrapping_add(by);
+        }
+        self
+    }
+
+    /// Whether this address is one of the bytes (or may be, for a bound).
+    pub fn holds(&self, address: u64) -> bool {
+        self.touches(address, address.saturating_add(1))
+    }
+
+    /// Whether both name the same bytes in the same way, so that the later one can stand for the earlier one.
+    pub fn same_shape(&self, other: &Self) -> bool {
+        self.anchor == other.anchor
+            && self.precision == other.precision
+            && self.origin == other.origin
+            && self.width == other.width
+            && self.dims() == other.dims()
+    }
+
+    /// Whether runs never overlap each other along the dimensions, which makes [`Self::touches`] exact.
+    fn nested(&self) -> bool {
+        let mut inner = self.width;
+        for dim in self.dims() {
+            if dim.stride < inner {
+                return false;
+            }
+            inner = inner.saturating_add(dim.stride.saturating_mul(dim.count - 1));
+        }
+        true
+    }
+
+    /// Whether a byte from `lo` up to `hi` is one of the pattern's. For patterns that are not nested: may be.
+    pub fn touches(&self, lo: u64, hi: u64) -> bool {
+        let (lo, hi) = (lo.max(self.start), hi.min(self.end));
+        if lo >= hi {
+            return false;
+        }
+        if self.is_dense() || !self.nested() {
+            return true;
+        }
+        touches(self.dims(), self.width, lo - self.origin, hi - self.origin)
+    }
+
+    /// Whether the two share a byte. Only the bytes are compared; what an inexact extent is worth is the caller's matter.
+    pub fn meet(&self, other: &Self) -> Meet {
+        let (lo, hi) = (self.start.max(other.start), self.end.min(other.end));
+        if lo >= hi {
+            return Meet::No;
+        }
+        match (self.is_dense(), other.is_dense()) {
+            (true, true) => Meet::Yes,
+            (true, false) => meet_dense(other, lo, hi),
+            (false, true) => meet_dense(self, lo, hi),
+            (false, false) => meet_patterns(self, other, lo, hi),
+        }
+    }
+}
+
+fn meet_dense(pattern: &Extent, lo: u64, hi: u64) -> Meet {
+    match (pattern.touches(lo, hi), pattern.nested()) {
+        (false, _) => Meet::No,
+        (true, true) => Meet::Yes,
+        (true, false) => Meet::Maybe,
+    }
+}
+
+fn meet_patterns(a: &Extent, b: &Extent, lo: u64, hi: u64) -> Meet {
+    // Strides with a common divisor keep every run at the same place modulo that divisor: this alone settles even
+    // against odd elements and different columns of one pitched image.
+    let divisor = a.dims().iter().chain(b.dims()).fold(0, |g, d| gcd(g, d.stride));
+    if divisor > 0 && a.width < divisor && b.width < divisor {
+        let apart = (b.origin % divisor + divisor - a.origin % divisor) % divisor;
+        if apart >= a.width && apart + b.width <= divisor {
+            return Meet::No;
+        }
+    }
+    let pieces = |e: &Extent| e.dims().iter().fold(1_u64, |n, d| n.saturating_mul(d.count));
+    let (walk, ask) = match (a.nested(), b.nested()) {
+        (true, true) if pieces(a) <= pieces(b) => (a, b),
+        (true, true) | (true, false) => (b, a),
+        (false, true) => (a, b),
+        (false, false) => return Meet::Maybe,
+    };
+    let mut budget = MAX_PIECES;
+    match walk_pieces(walk.dims(), walk.origin, walk.width, lo, hi, &mut budget, &mut |from, to| ask.touches(from, to))
+    {
+        Some(true) => Meet::Yes,
+        Some(false) => Meet::No,
+        None => Meet::Maybe,
+    }
+}
+
+/// Calls `hit` for the runs that reach into `lo..hi` until it answers true. `None`: the budget ran out.
+fn walk_pieces(
+    dims: &[Dim],
+    at: u64,
+    width: u64,
+    lo: u64,
+    hi: u64,
+    budget: &mut u64,
+    hit: &mut impl FnMut(u64, u64) -> bool,
+) -> Option<bool> {
+    let Some((dim, inner)) = dims.split_last() else {
+        if *budget == 0 {
+            return None;
+        }
+        *budget -= 1;
+        let (from, to) = (at.max(lo), at.saturating_add(width).min(hi));
+        return Some(from < to && hit(from, to));
+    };
+    let span = inner.iter().fold(width, |n, d| n.saturating_add(d.stride.saturating_mul(d.count - 1)));
+    let first = lo.saturating_sub(at.saturating_add(span).saturating_sub(1)).div_ceil(dim.stride);
+    let last = if hi > at { (hi - 1 - at) / dim.stride } else { return Some(false) };
+    for i in first..=last.min(dim.count - 1) {
+        if walk_pieces(inner, at + i * dim.stride, width, lo, hi, budget, hit)? {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+/// Whether a nested pattern (offsets from 0) has a byte in `lo..hi`.
+fn touches(dims: &[Dim], width: u64, lo: u64, hi: u64) -> bool {
+    let Some((dim, inner)) = dims.split_last() else {
+        return lo < width && lo < hi;
+    };
+    let span = inner.iter().fold(width, |n, d| n.saturating_add(d.stride.saturating_mul(d.count - 1)));
+    let first = (lo + 1).saturating_sub(span).div_ceil(dim.stride);
+    let last = ((hi - 1) / dim.stride).min(dim.count - 1);
+    if first > last {
+        return false;
+    }
+    // Of three repetitions in a row the middle one lies wholly inside.
+    if last - first >= 2 {
+        return true;
+    }
+    (first..=last).any(|i| {
+        let base = i * dim.stride;
+        let (from, to) = (lo.saturating_sub(base), (hi - base).min(span));
+        from < to && touches(inner, width, from, to)
+    })
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn pitched(origin: u64, width: u64, rows: u64, pitch: u64) -> Extent {
+        Extent::pattern(origin, width, &[Dim { stride: pitch, count: rows }], origin, Precision::Exact)
+    }
+
+    #[test]
+    fn joining_dimensions_become_one_interval() {
+        let e = Extent::pattern(
+            100,
+            4,
+            &[Dim { stride: 1024, count: 7 }, Dim { stride: 4, count: 256 }],
+            100,
+            Precision::Exact,
+        );
+        assert!(e.is_dense());
+        assert_eq!((e.start, e.end, e.bytes()), (100, 100 + 7 * 1024, 7 * 1024));
+    }
+
+    #[test]
+    fn threads_and_blocks_of_a_strided_access_become_one_dimension() {
+        let e = Extent::pattern(
+            0,
+            4,
+            &[Dim { stride: 8, count: 256 }, Dim { stride: 2048, count: 3 }],
+            0,
+            Precision::Exact,
+        );
+        assert_eq!(e.dims(), [Dim { stride: 8, count: 768 }]);
+    }
+
+    #[test]
+    fn even_and_odd_elements_do_not_meet() {
+        assert_eq!(pitched(0, 4, 1 << 20, 8).meet(&pitched(4, 4, 1 << 20, 8)), Meet::No);
+        assert_eq!(pitched(0, 4, 1 << 20, 8).meet(&pitched(3, 4, 1 << 20, 8)), Meet::Yes);
+    }
+
+    #[test]
+    fn columns_of_a_pitched_image_do_not_meet_until_they_overlap_by_a_byte() {
+        assert_eq!(pitched(0, 333, 512, 1024).meet(&pitched(333, 667, 512, 1024)), Meet::No);
+        assert_eq!(pitched(0, 334, 512, 1024).meet(&pitched(333, 667, 512, 1024)), Meet::Yes);
+    }
+
+    #[test]
+    fn too_many_gaps_make_a_bound() {
+        let dims: Vec<Dim> = (1..=5).map(|i| Dim { stride: 10_u64.pow(i), count: 3 }).collect();
+        let e = Extent::pattern(0, 1, &dims, 0, Precision::Exact);
+        assert_eq!((e.precision, e.dims().len()), (Precision::Bound, MAX_DIMS));
+        assert_eq!(e.end, 1 + 2 * 111_110);
+    }
+
+    #[test]
+    fn huge_numbers_do_not_overflow() {
+        let e = Extent::pattern(
+            u64::MAX - 10,
+            u64::MAX,
+            &[Dim { stride: u64::MAX / 2, count: u64::MAX }],
+            0,
+            Precision::Exact,
+        );
+        assert_eq!(e.end, u64::MAX);
+        let f = Extent::pattern(0, 1, &[Dim { stride: u64::MAX / 2 + 9, count: u64::MAX }], 0, Precision::Exact);
+        assert!(f.meet(&e) != Meet::Yes || f.end > e.start);
+        let _ = f.touches(5, u64::MAX);
+        let _ = f.meet(&pitched(3, 1, u64::MAX, 7));
+    }
+
+    fn bytes_of(origin: u64, width: u64, dims: &[Dim]) -> BTreeSet<u64> {
+        let mut starts = vec![origin];
+        for d in dims {
+            starts = starts.iter().flat_map(|s| (0..d.count).map(move |i| s + i * d.stride)).collect();
+        }
+        starts.iter().flat_map(|s| *s..s + width).collect()
+    }
+
+    fn dims() -> impl Strategy<Value = Vec<Dim>> {
+        proptest::collection::vec((1_u64..40, 1_u64..5).prop_map(|(stride, count)| Dim { stride, count }), 0..4)
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_sets_of_bytes(
+            (o1, w1, d1) in (0_u64..100, 1_u64..9, dims()),
+            (o2, w2, d2) in (0_u64..100, 1_u64..9, dims()),
+            (lo, len) in (0_u64..200, 1_u64..9),
+        ) {
+            let (a, b) = (bytes_of(o1, w1, &d1), bytes_of(o2, w2, &d2));
+            let ea = Extent::pattern(o1, w1, &d1, o1, Precision::Exact);
+            let eb = Extent::pattern(o2, w2, &d2, o2, Precision::Exact);
+            prop_assert_eq!(ea.start, *a.first().unwrap());
+            prop_assert_eq!(ea.end, *a.last().unwrap() + 1);
+            if ea.precision == Precision::Exact && eb.precision == Precision::Exact {
+                match ea.meet(&eb) {
+                    Meet::Yes => prop_assert!(!a.is_disjoint(&b)),
+                    Meet::No => prop_assert!(a.is_disjoint(&b)),
+                    Meet::Maybe => {}
+                }
+            } else if ea.meet(&eb) == Meet::No {
+                prop_assert!(a.is_disjoint(&b));
+            }
+            let touched = (lo..lo + len).any(|x| a.contains(&x));
+            prop_assert!(ea.touches(lo, lo + len) || !touched);
+            if ea.nested() && ea.precision == Precision::Exact {
+                prop_assert_eq!(ea.touches(lo, lo + len), touched);
+            }
+        }
+    }
+}

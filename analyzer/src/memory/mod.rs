@@ -1,0 +1,13 @@
+//! Whose memory is it, and who touched it last: allocations, the shapes of accesses, and the access map.
+//!
+//! Knows nothing of CUDA's rules of order: whether one access is ordered before another is asked of the caller.
+
+pub mod access;
+pub mod access_map;
+pub mod allocations;
+pub mod extent;
+
+pub use access::{Access, AccessKind, Cause, Site};
+pub use access_map::AccessMap;
+pub use allocations::{Allocation, AllocationId, Allocations};
+pub use extent::{Dim, Extent, Meet, Precision};

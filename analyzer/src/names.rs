@@ -1,0 +1,103 @@
+//! What ids stand for: the definitions of a trace.
+//!
+//! Owns names of calls, threads, devices and kernels, and the process itself. Stacks and modules belong to the
+//! symboliser, code images to `code`.
+
+use rustc_hash::FxHashMap;
+use trace::{CallId, ContextId, ImageId, KernelId, Op, ParamSlot, ThreadId};
+
+/// A kernel as loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelDef {
+    /// Mangled name.
+    pub name: String,
+    /// Its image.
+    pub image: ImageId,
+    /// Parameter layout as the driver tells it; empty when it does not.
+    pub params: Vec<ParamSlot>,
+}
+
+/// The process under test.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Process id.
+    pub pid: u32,
+    /// Process id of the parent.
+    pub parent: u32,
+    /// Path of the executable.
+    pub exe: String,
+    /// Arguments.
+    pub args: Vec<String>,
+    /// Driver version as CUDA encodes it (13000 is 13.0).
+    pub driver: u32,
+}
+
+/// The definitions of one process.
+#[derive(Default)]
+pub struct Names {
+    /// The process.
+    pub process: Process,
+    calls: FxHashMap<CallId, String>,
+    threads: FxHashMap<ThreadId, (u32, String)>,
+    kernels: FxHashMap<KernelId, KernelDef>,
+    /// Compute capability by device ordinal.
+    devices: FxHashMap<u32, u32>,
+    contexts: FxHashMap<ContextId, u32>,
+    /// Whether the program runs Python code.
+    pub python: bool,
+}
+
+impl Names {
+    /// Takes a definition (or the making of a context). False: it is none of those kept here.
+    pub fn define(&mut self, op: &Op<'_>) -> bool {
+        match *op {
+            Op::Process { pid, parent, exe, args, driver, .. } => {
+                let args = args.lossy().split('\0').filter(|a| !a.is_empty()).map(String::from).collect();
+                self.process = Process { pid, parent, exe: exe.lossy().into_owned(), args, driver };
+            }
+            Op::CallName { id, name } => {
+                self.calls.insert(id, name.lossy().into_owned());
+            }
+            Op::Thread { id, tid, name } => {
+                self.threads.insert(id, (tid, name.lossy().into_owned()));
+            }
+            Op::Device { ordinal, arch, .. } => {
+                self.devices.insert(ordinal, arch);
+            }
+            Op::ContextCreate { context, device, .. } => {
+                self.contexts.insert(context, device);
+                return false;
+            }
+            Op::Kernel { id, name, image, params, .. } => {
+                let def = KernelDef { name: name.lossy().into_owned(), image, params: params.iter().collect() };
+                self.kernels.insert(id, def);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// The name of an API function.
+    pub fn call(&self, id: CallId) -> &str {
+        self.calls.get(&id).map_or("", String::as_str)
+    }
+
+    /// A host thread: its kernel thread id and name.
+    pub fn thread(&self, id: ThreadId) -> Option<(u32, &str)> {
+        self.threads.get(&id).map(|(tid, name)| (*tid, name.as_str()))
+    }
+
+    /// A kernel.
+    pub fn kernel(&self, id: KernelId) -> Option<&KernelDef> {
+        self.kernels.get(&id)
+    }
+
+    /// Compute capability of the device of a context; that of the only device when the context is unknown.
+    pub fn arch(&self, context: ContextId) -> Option<u32> {
+        match self.contexts.get(&context).and_then(|d| self.devices.get(d)) {
+            Some(arch) => Some(*arch),
+            None if self.devices.len() == 1 => self.devices.values().next().copied(),
+            None => None,
+        }
+    }
+}

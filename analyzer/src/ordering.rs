@@ -1,0 +1,82 @@
+//! The place of every op in the order: a thin cover over the crate `order`.
+//!
+//! Owns the engine and its questions in the analyzer's words. Knows no rule of order itself.
+
+use crate::graphs::Graph;
+use crate::memory::Access;
+use crate::memory::access_map::{Clocks, Ordered};
+use order::{ClockRef, Engine, Options, Policy};
+use trace::{Epoch, Op, ThreadId};
+
+/// The engine of one process.
+pub struct Ordering {
+    engine: Engine,
+    latent: bool,
+}
+
+impl Ordering {
+    /// `latent`: also keep the order that only documented promises give.
+    pub fn new(policy: Policy, latent: bool) -> Self {
+        let mut options = Options::default();
+        options.policy = policy;
+        options.latent = latent;
+        Self { engine: Engine::with_options(options), latent }
+    }
+
+    /// Applies an op; answers its place.
+    #[inline]
+    pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
+        self.engine.apply(op, thread)
+    }
+
+    /// The order as seen from the op applied last.
+    #[inline]
+    pub fn view<'a>(&'a self, epoch: Epoch, node: Option<(&'a Graph, u32)>) -> View<'a> {
+        View { clock: self.engine.start_clock(), engine: &self.engine, latent: self.latent, epoch, node }
+    }
+
+    /// Whether the copy applied last had read its source when its call returned: staged, or waited for.
+    pub fn source_is_read(&self) -> bool {
+        self.engine.source_epoch().is_some()
+    }
+}
+
+/// The order as seen from one op, or from one node of a graph launch.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    clock: ClockRef<'a>,
+    engine: &'a Engine,
+    latent: bool,
+    /// The op.
+    pub epoch: Epoch,
+    /// The graph that is launched, and the index of the node.
+    pub node: Option<(&'a Graph, u32)>,
+}
+
+impl Clocks for View<'_> {
+    #[inline]
+    fn ordered(&self, earlier: &Access) -> Ordered {
+        if earlier.epoch == self.epoch {
+            return match self.node {
+                Some((graph, node)) if earlier.site.node > 0 && graph.before(earlier.site.node - 1, node) => {
+                    Ordered::Yes
+                }
+                _ => Ordered::No,
+            };
+        }
+        if !self.clock.covers(earlier.epoch) {
+            Ordered::No
+        } else if self.latent && !self.clock.covers_promised(earlier.epoch) {
+            Ordered::Latent
+        } else {
+            Ordered::Yes
+        }
+    }
+
+    #[inline]
+    fn dead(&self, earlier: &Access) -> bool {
+        earlier.epoch != self.epoch
+            && self.engine.host_covers(earlier.epoch)
+            && (!self.latent || self.engine.host_clock().covers_promised(earlier.epoch))
+    }
+}

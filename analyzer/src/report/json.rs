@@ -1,0 +1,159 @@
+//! The report as JSON: a contract that others script against.
+//!
+//! Owns names and shape of the fields. Fields are added, never renamed nor removed; [`VERSION`] counts changes of meaning.
+//!
+//! ```text
+//! version, tool
+//! summary   { findings, certain, likely, possible, latent, occurrences, processes }
+//! findings[] { fingerprint, hazard, host, confidence, latent, count, pid, bytes { from, to },
+//!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node, param, bytes, stack[] },
+//!              allocation          { kind, address, size, call, stack[], freed[] } or null,
+//!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] } }
+//! coverage  { ops, launches { total, ranges, kinds_only, unknown, indirect, reasons }, memory_ops, graph_launches,
+//!             not_modelled {name: count}, unobserved {name: count}, ... }
+//! processes[] { pid, parent, exe, args[], driver }
+//! ```
+//!
+//! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with `--pedantic` all.
+
+use super::model::{Actor, Finding, Frame, FrameKind, Memory, Report, Side};
+use crate::race::Confidence;
+use serde_json::{Value, json};
+
+/// Version of the contract.
+pub const VERSION: u32 = 1;
+
+/// The whole report.
+pub fn report(report: &Report) -> Value {
+    let [certain, likely, possible, latent] = report.counts();
+    let least = if report.pedantic { Confidence::Possible } else { Confidence::Likely };
+    let shown: Vec<Value> = report.findings.iter().filter(|f| f.confidence >= least).map(finding).collect();
+    let c = &report.coverage;
+    let processes: Vec<Value> = report
+        .processes
+        .iter()
+        .map(|p| json!({ "pid": p.pid, "parent": p.parent, "exe": p.exe, "args": p.args, "driver": p.driver }))
+        .collect();
+    json!({
+        "version": VERSION,
+        "tool": { "name": "streamsan", "version": env!("CARGO_PKG_VERSION") },
+        "summary": {
+            "findings": certain + likely + possible,
+            "certain": certain,
+            "likely": likely,
+            "possible": possible,
+            "latent": latent,
+            "occurrences": report.failures().map(|f| f.count).sum::<u64>(),
+            "processes": report.processes.len(),
+        },
+        "findings": shown,
+        "coverage": {
+            "ops": c.ops,
+            "launches": {
+                "total": c.launches,
+                "ranges": c.launches_exact,
+                "kinds_only": c.launches_kinds_only,
+                "unknown": c.launches_unknown,
+                "indirect": c.launches_indirect,
+                "reasons": c.reasons,
+            },
+            "memory_ops": c.memory_ops,
+            "graph_launches": c.graph_launches,
+            "not_modelled": c.not_modelled,
+            "unobserved": c.unobserved,
+            "unknown_memory": c.unknown_memory,
+            "forgotten": c.forgotten,
+            "findings_dropped": c.findings_dropped,
+            "damaged_records": c.damaged,
+            "disabled": c.disabled,
+        },
+        "processes": processes,
+    })
+}
+
+/// One finding.
+pub fn finding(f: &Finding) -> Value {
+    let s = &f.synchronisation;
+    json!({
+        "fingerprint": f.fingerprint,
+        "hazard": f.hazard.name(),
+        "host": f.host,
+        "confidence": f.confidence.name(),
+        "latent": f.latent,
+        "count": f.count,
+        "pid": f.pid,
+        "bytes": { "from": f.from, "to": f.to },
+        "access": side(&f.access),
+        "previous": side(&f.previous),
+        "allocation": f.allocation.as_ref().map(memory),
+        "previous_allocation": f.previous_allocation.as_ref().map(memory),
+        "synchronisation": { "facts": s.facts, "missing": s.missing, "cuda": s.cuda, "torch": s.torch },
+    })
+}
+
+fn side(s: &Side) -> Value {
+    json!({
+        "operation": match s.actor {
+            Actor::Kernel => "kernel",
+            Actor::Copy => "copy",
+            Actor::Set => "set",
+            Actor::Alloc => "alloc",
+            Actor::Free => "free",
+            Actor::Value => "value",
+            Actor::Discard => "discard",
+            Actor::Host => "host",
+        },
+        "kind": match s.verb {
+            "reads" => "read",
+            "updates atomically" => "atomic",
+            _ => "write",
+        },
+        "call": s.call,
+        "kernel": s.kernel,
+        "stream": {
+            "id": s.stream.id,
+            "kind": s.stream.kind,
+            "name": s.stream.long,
+            "stack": stack(&s.stream.stack),
+        },
+        "thread": s.thread.as_ref().map(|(tid, name)| json!({ "tid": tid, "name": name })),
+        "node": s.node,
+        "param": s.param,
+        "bytes": { "from": s.from, "to": s.to, "extent": s.precision, "gaps": s.gaps },
+        "stack": stack(&s.stack),
+        "launched": stack(&s.launched),
+    })
+}
+
+fn memory(m: &Memory) -> Value {
+    json!({
+        "kind": m.kind,
+        "address": format!("{:#x}", m.address),
+        "size": m.size,
+        "call": m.call,
+        "stack": stack(&m.stack),
+        "freed": stack(&m.freed),
+    })
+}
+
+fn stack(frames: &[Frame]) -> Value {
+    frames
+        .iter()
+        .map(|f| {
+            json!({
+                "kind": match f.kind {
+                    FrameKind::Native => "native",
+                    FrameKind::Python => "python",
+                    FrameKind::Folded => "folded",
+                },
+                "function": f.function,
+                "file": f.file,
+                "line": f.line,
+                "module": f.module,
+                "address": format!("{:#x}", f.address),
+                "inlined": f.inlined,
+                "source": f.source,
+            })
+        })
+        .collect()
+}

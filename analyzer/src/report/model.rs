@@ -1,0 +1,261 @@
+//! What a report says, as plain data: everything is resolved, nothing refers to the analysis any more.
+//!
+//! Owns the shape and the counting of findings; `text` and `json` print it.
+
+use crate::coverage::Coverage;
+use crate::names::Process;
+use crate::race::{Confidence, Hazard};
+
+/// Sort of a stack frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FrameKind {
+    /// Machine code.
+    Native,
+    /// Python code.
+    Python,
+    /// Stands for frames that nobody wants to see: the driver, cudart, StreamSan itself, the interpreter.
+    Folded,
+}
+
+/// One frame of a stack, innermost first.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Frame {
+    /// Its sort.
+    pub kind: FrameKind,
+    /// Demangled name of the function; empty when unknown.
+    pub function: String,
+    /// Source file.
+    pub file: Option<String>,
+    /// Source line.
+    pub line: Option<u32>,
+    /// Object file.
+    pub module: Option<String>,
+    /// Address in the process (0 for Python).
+    pub address: u64,
+    /// Whether the function was inlined into the next frame.
+    pub inlined: bool,
+    /// The source line's text.
+    pub source: Option<String>,
+}
+
+impl Frame {
+    /// `file:line`, as short as it stays useful; `None` without a file.
+    pub fn place(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        Some(self.line.map_or_else(|| file.clone(), |line| format!("{file}:{line}")))
+    }
+}
+
+/// The frame a reader looks for first: the innermost one in the program's own source, as `file:line` without directories.
+pub fn site(stack: &[Frame]) -> Option<String> {
+    let python = stack.iter().find(|f| f.kind == FrameKind::Python && f.file.is_some());
+    let frame = python.or_else(|| stack.iter().find(|f| f.kind == FrameKind::Native && f.file.is_some()))?;
+    let file = frame.file.as_deref()?;
+    let base = file.rsplit('/').next().unwrap_or(file);
+    Some(frame.line.map_or_else(|| base.to_string(), |line| format!("{base}:{line}")))
+}
+
+/// What a side of a finding was.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Actor {
+    /// A kernel.
+    Kernel,
+    /// A copy.
+    Copy,
+    /// A fill.
+    Set,
+    /// An allocation in stream order.
+    Alloc,
+    /// A free.
+    Free,
+    /// A value written or waited for by a stream.
+    Value,
+    /// The contents were discarded.
+    Discard,
+    /// The host.
+    Host,
+}
+
+/// How a stream is called.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StreamName {
+    /// Number of the stream (unique within the process); 0 for the host.
+    pub id: u32,
+    /// In prose: `stream 3 (non-blocking, created at main.cu:41)`, `the legacy default stream`, `the host`.
+    pub long: String,
+    /// In code: what to write for it in the line that mends the race.
+    pub short: String,
+    /// `blocking`, `non-blocking`, `legacy`, `per-thread`, `host`, `unknown`.
+    pub kind: &'static str,
+    /// Where it was made.
+    pub stack: Vec<Frame>,
+}
+
+/// One side of a finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Side {
+    /// What it was.
+    pub actor: Actor,
+    /// `reads`, `writes`, `updates atomically`, `reads and writes`.
+    pub verb: &'static str,
+    /// The API function.
+    pub call: String,
+    /// Demangled kernel name.
+    pub kernel: Option<String>,
+    /// The stream.
+    pub stream: StreamName,
+    /// The host thread: kernel thread id and name.
+    pub thread: Option<(u32, String)>,
+    /// Index of the graph node.
+    pub node: Option<u32>,
+    /// Offset of the kernel parameter that holds the pointer.
+    pub param: Option<u32>,
+    /// First byte touched, as an offset in the allocation (or an address without one).
+    pub from: u64,
+    /// One past the last byte touched.
+    pub to: u64,
+    /// `exact`, `bound` (no other bytes) or `unknown` (only the start is known).
+    pub precision: &'static str,
+    /// Gaps between the bytes: run length and strides, empty for plain ranges.
+    pub gaps: String,
+    /// The stack, innermost first.
+    pub stack: Vec<Frame>,
+    /// Of graph nodes: where the graph was launched.
+    pub launched: Vec<Frame>,
+}
+
+/// The allocation of a finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// `device memory`, `pinned host memory`, ...
+    pub kind: &'static str,
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The API function that made it.
+    pub call: String,
+    /// Where.
+    pub stack: Vec<Frame>,
+    /// Where it was freed, if it was.
+    pub freed: Vec<Frame>,
+}
+
+/// What orders the two sides, and what would.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Synchronisation {
+    /// What is there, one sentence each.
+    pub facts: Vec<String>,
+    /// What is missing, one sentence.
+    pub missing: String,
+    /// The calls that would add it, in CUDA.
+    pub cuda: Vec<String>,
+    /// The calls that would add it, in PyTorch; empty when the program runs no Python.
+    pub torch: Vec<String>,
+}
+
+/// A race after de-duplication.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// Names the finding across runs: a hash of call sites, hazard, kernels and allocation site.
+    pub fingerprint: String,
+    /// The kind of conflict.
+    pub hazard: Hazard,
+    /// How sure.
+    pub confidence: Confidence,
+    /// Ordered, but only by a synchronisation that CUDA does not promise.
+    pub latent: bool,
+    /// One side is the host.
+    pub host: bool,
+    /// Occurrences.
+    pub count: u64,
+    /// The process.
+    pub pid: u32,
+    /// The later op.
+    pub access: Side,
+    /// The earlier op.
+    pub previous: Side,
+    /// The memory; `None` for pageable host memory.
+    pub allocation: Option<Memory>,
+    /// What the earlier op took the memory for, when it was another life of it.
+    pub previous_allocation: Option<Memory>,
+    /// First byte that both touch (or may touch), as an offset in the allocation.
+    pub from: u64,
+    /// One past the last byte that both touch.
+    pub to: u64,
+    /// Order between the two.
+    pub synchronisation: Synchronisation,
+}
+
+impl Finding {
+    /// Whether it counts as a failure of the run.
+    pub fn fails(&self, pedantic: bool) -> bool {
+        !self.latent && (pedantic || self.confidence >= Confidence::Likely)
+    }
+}
+
+/// What one process did and where it raced.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// The process.
+    pub process: Process,
+    /// Its findings.
+    pub findings: Vec<Finding>,
+    /// What could be seen.
+    pub coverage: Coverage,
+}
+
+/// The report of a run: all its processes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// All processes that used CUDA, in the order they were given.
+    pub processes: Vec<Process>,
+    /// All findings, the surest and most frequent first.
+    pub findings: Vec<Finding>,
+    /// What could be seen in all processes.
+    pub coverage: Coverage,
+    /// Whether weak findings count.
+    pub pedantic: bool,
+}
+
+impl Report {
+    /// Puts the outcomes of several processes together. Findings with one fingerprint become one.
+    pub fn merge(outcomes: Vec<Outcome>, pedantic: bool) -> Self {
+        let mut report = Self { pedantic, ..Self::default() };
+        for outcome in outcomes {
+            report.coverage.merge(&outcome.coverage);
+            report.processes.push(outcome.process);
+            for finding in outcome.findings {
+                merge_finding(&mut report.findings, finding);
+            }
+        }
+        report.findings.sort_by(|a, b| {
+            (a.latent, std::cmp::Reverse(a.confidence)).cmp(&(b.latent, std::cmp::Reverse(b.confidence)))
+        });
+        report
+    }
+
+    /// Findings that fail the run.
+    pub fn failures(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| f.fails(self.pedantic))
+    }
+
+    /// Number of findings that fail the run, by confidence: certain, likely, possible; and latent ones, which do not.
+    pub fn counts(&self) -> [usize; 4] {
+        let by = |c: Confidence| self.failures().filter(|f| f.confidence == c).count();
+        let latent = self.findings.iter().filter(|f| f.latent).count();
+        [by(Confidence::Certain), by(Confidence::Likely), by(Confidence::Possible), latent]
+    }
+}
+
+/// Adds a finding, or counts it with the one of the same fingerprint.
+pub fn merge_finding(findings: &mut Vec<Finding>, finding: Finding) {
+    match findings.iter_mut().find(|f| f.fingerprint == finding.fingerprint && f.latent == finding.latent) {
+        Some(first) if first.confidence < finding.confidence => {
+            let count = first.count + finding.count;
+            *first = Finding { count, ..finding };
+        }
+        Some(first) => first.count += finding.count,
+        None => findings.push(finding),
+    }
+}

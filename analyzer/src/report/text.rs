@@ -1,0 +1,354 @@
+//! The report as text: for people, with a stable `key=value` block for scripts.
+//!
+//! Owns the wording and the layout. The three paragraphs (this access, the previous access, the allocation, each with its
+//! stack) follow PyTorch's CUDA Sanitizer; what is there, what is missing and what would mend it follow Vulkan's
+//! synchronization validation.
+
+use super::model::{Actor, Finding, Frame, FrameKind, Memory, Report, Side};
+use crate::elaborate::hazard_sentence;
+use crate::race::Confidence;
+use std::fmt::Write as _;
+
+/// Frames of a stack that are printed.
+const MAX_FRAMES: usize = 24;
+
+/// How to print.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Style {
+    /// Use ANSI colours.
+    pub color: bool,
+    /// More than one process took part, so say which.
+    pub processes: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Ink {
+    Alarm,
+    Title,
+    Code,
+    Faint,
+}
+
+impl Style {
+    fn paint(self, ink: Ink, text: &str) -> String {
+        let code = match ink {
+            Ink::Alarm => "1;31",
+            Ink::Title => "1",
+            Ink::Code => "32",
+            Ink::Faint => "2",
+        };
+        if self.color && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}
+
+/// Whether to use colours on a stream: asked for, or a terminal without `NO_COLOR`.
+pub fn wants_color(color: crate::options::Color, terminal: bool, no_color: Option<&str>) -> bool {
+    match color {
+        crate::options::Color::Always => true,
+        crate::options::Color::Never => false,
+        crate::options::Color::Auto => terminal && no_color.is_none_or(str::is_empty),
+    }
+}
+
+/// One finding.
+pub fn finding(f: &Finding, style: Style) -> String {
+    let mut out = String::new();
+    let rule = style.paint(Ink::Faint, &"=".repeat(80));
+    let latent = if f.latent { ", latent" } else { "" };
+    let head = format!("streamsan: DATA RACE: {} ({}{latent})", f.hazard.name(), f.confidence.name());
+    let _ = writeln!(out, "{rule}\n{}", style.paint(Ink::Alarm, &head));
+    let _ = writeln!(out, "{}.", headline(f));
+    if style.processes {
+        let _ = writeln!(out, "In process {}.", f.pid);
+    }
+    out.push('\n');
+    side(&mut out, style, "Access", &f.access, f);
+    side(&mut out, style, "Previous access", &f.previous, f);
+    match &f.allocation {
+        Some(memory) => allocation(&mut out, style, "Memory", memory),
+        None => {
+            let _ = writeln!(
+                out,
+                "{}: pageable host memory, not an allocation of CUDA\n",
+                style.paint(Ink::Title, "Memory")
+            );
+        }
+    }
+    if let Some(memory) = &f.previous_allocation {
+        allocation(&mut out, style, "The previous access took it for", memory);
+    }
+    let s = &f.synchronisation;
+    let _ = writeln!(out, "{}:", style.paint(Ink::Title, "Synchronisation"));
+    for line in s.facts.iter().chain([&s.missing]).filter(|l| !l.is_empty()) {
+        let _ = writeln!(out, "  {line}");
+    }
+    for (title, lines) in [("This would order them", &s.cuda), ("In PyTorch", &s.torch)] {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "  {title}:");
+            for line in lines {
+                let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));
+            }
+        }
+    }
+    let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine(f)));
+    out
+}
+
+/// One line that says what happened.
+fn headline(f: &Finding) -> String {
+    let actor = match &f.access.kernel {
+        Some(kernel) => format!("Kernel {} on {}", short_kernel(kernel), f.access.stream.long),
+        None if f.access.call.is_empty() => format!("An operation on {}", f.access.stream.long),
+        None => format!("{} on {}", f.access.call, f.access.stream.long),
+    };
+    let what = match f.access.actor {
+        Actor::Free => "frees what an unfinished operation may still be using",
+        _ if f.previous.actor == Actor::Free => "uses memory that another stream has freed",
+        _ if f.previous.actor == Actor::Alloc => {
+            "uses memory before its stream-ordered allocation has come into effect"
+        }
+        _ => hazard_sentence(f.hazard),
+    };
+    format!("{actor} {what}")
+}
+
+/// A kernel's name without parameters and template arguments that would fill the line.
+pub fn short_kernel(name: &str) -> String {
+    let mut depth = 0_u32;
+    let mut short = String::new();
+    for c in name.chars() {
+        match c {
+            '<' => depth += 1,
+            '>' if depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    short.push_str("<...>");
+                }
+            }
+            '(' if depth == 0 && !name.starts_with('(') && !short.ends_with("::") => break,
+            c if depth == 0 => short.push(c),
+            _ => {}
+        }
+    }
+    let short = short.strip_prefix("void ").unwrap_or(&short).trim().to_string();
+    if short.is_empty() || name.len() <= 60 { name.strip_prefix("void ").unwrap_or(name).to_string() } else { short }
+}
+
+fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
+    let what = match (&s.kernel, s.call.as_str()) {
+        (Some(kernel), "") => format!("kernel {kernel}"),
+        (Some(kernel), call) => format!("kernel {kernel}, launched by {call},"),
+        (None, "") => match s.actor {
+            Actor::Copy => "a copy".to_string(),
+            Actor::Set => "a fill".to_string(),
+            Actor::Host => "the host".to_string(),
+            _ => "an operation".to_string(),
+        },
+        (None, call) => call.to_string(),
+    };
+    let _ = writeln!(out, "{}: {what} {} {}", style.paint(Ink::Title, title), s.verb, bytes(s, f));
+    let mut by = format!("on {}", s.stream.long);
+    if let Some(node) = s.node {
+        let _ = write!(by, ", as node {node} of a graph launched there");
+    }
+    if let Some((tid, name)) = &s.thread {
+        let _ = write!(by, ", submitted by host thread {tid}");
+        if !name.is_empty() {
+            let _ = write!(by, " ({name})");
+        }
+    }
+    if let Some(param) = s.param {
+        let _ = write!(by, "; its pointer is at byte {param} of the kernel's parameters");
+    }
+    let _ = writeln!(out, "  {by}");
+    stack(out, style, &s.stack);
+    if !s.launched.is_empty() {
+        let _ = writeln!(out, "  the graph was launched at");
+        stack(out, style, &s.launched);
+    }
+    out.push('\n');
+}
+
+fn bytes(s: &Side, f: &Finding) -> String {
+    let of = f.allocation.as_ref().map_or_else(String::new, |m| format!(" of {}", m.size));
+    let at = |n: u64| if f.allocation.is_some() { n.to_string() } else { format!("{n:#x}") };
+    let gaps = if s.gaps.is_empty() { String::new() } else { format!(" ({})", s.gaps) };
+    match s.precision {
+        "exact" if f.allocation.as_ref().is_some_and(|m| s.from == 0 && s.to == m.size) => {
+            format!("all {} bytes", s.to)
+        }
+        "exact" => format!("bytes {} to {}{of}{gaps}", at(s.from), at(s.to.saturating_sub(1))),
+        "bound" => format!("some of the bytes {} to {}{of}{gaps}", at(s.from), at(s.to.saturating_sub(1))),
+        _ => format!("from byte {}{of} on (how many is unknown)", at(s.from)),
+    }
+}
+
+fn allocation(out: &mut String, style: Style, title: &str, m: &Memory) {
+    let by = if m.call.is_empty() { String::new() } else { format!(", from {}", m.call) };
+    let title = style.paint(Ink::Title, title);
+    let _ = writeln!(out, "{title}: {} bytes of {} at {:#x}{by}", m.size, m.kind, m.address);
+    stack(out, style, &m.stack);
+    if !m.freed.is_empty() {
+        let _ = writeln!(out, "  freed at");
+        stack(out, style, &m.freed);
+    }
+    out.push('\n');
+}
+
+fn stack(out: &mut String, style: Style, frames: &[Frame]) {
+    if frames.is_empty() {
+        let _ = writeln!(out, "    {}", style.paint(Ink::Faint, "(no stack recorded)"));
+    }
+    for (i, f) in frames.iter().take(MAX_FRAMES).enumerate() {
+        if f.kind == FrameKind::Folded {
+            let _ = writeln!(out, "    {}", style.paint(Ink::Faint, &format!("    ... {}", f.function)));
+            continue;
+        }
+        let module = f.module.as_deref().map(|m| m.rsplit('/').next().unwrap_or(m));
+        let name = match (f.function.as_str(), module) {
+            ("", Some(module)) => format!("{:#x} in {module}", f.address),
+            ("", None) => format!("{:#x}", f.address),
+            (name, _) => name.to_string(),
+        };
+        let place = match (f.place(), module) {
+            (Some(place), _) => format!("  {place}"),
+            (None, Some(module)) if !f.function.is_empty() => format!("  ({module})"),
+            _ => String::new(),
+        };
+        let inlined = if f.inlined { "  [inlined]" } else { "" };
+        let _ = writeln!(out, "    #{i:<2} {name}{}{inlined}", style.paint(Ink::Title, &place));
+        if let Some(source) = f.source.as_deref().map(str::trim).filter(|s| !s.is_empty()) {
+            let _ = writeln!(out, "          {}", style.paint(Ink::Faint, source));
+        }
+    }
+    if frames.len() > MAX_FRAMES {
+        let _ = writeln!(out, "        ... {} more", frames.len() - MAX_FRAMES);
+    }
+}
+
+/// The block for machines: one line, keys in a fixed order, values without spaces.
+fn machine(f: &Finding) -> String {
+    let call = |s: &Side| if s.call.is_empty() { "-".to_string() } else { s.call.clone() };
+    let (address, size) = f.allocation.as_ref().map_or((0, 0), |m| (m.address, m.size));
+    format!(
+        "[streamsan hazard={} confidence={} host={} latent={} access={} stream={} previous={} previous_stream={} \
+         bytes={}-{} allocation={address:#x} size={size} count={} pid={} fingerprint={}]",
+        f.hazard.name(),
+        f.confidence.name(),
+        if f.host { "yes" } else { "no" },
+        if f.latent { "yes" } else { "no" },
+        call(&f.access),
+        f.access.stream.id,
+        call(&f.previous),
+        f.previous.stream.id,
+        f.from,
+        f.to,
+        f.count,
+        f.pid,
+        f.fingerprint,
+    )
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// The line of fixed form that ends every run.
+pub fn summary(report: &Report) -> String {
+    let [certain, likely, possible, latent] = report.counts();
+    let total = (certain + likely + possible) as u64;
+    let occurrences: u64 = report.failures().map(|f| f.count).sum();
+    let mut kinds = format!("{certain} certain, {likely} likely");
+    if report.pedantic {
+        let _ = write!(kinds, ", {possible} possible");
+    }
+    let mut line = format!(
+        "streamsan: SUMMARY: {} ({kinds}), {}, {}",
+        counted(total, "finding", "findings"),
+        counted(occurrences, "occurrence", "occurrences"),
+        counted(report.processes.len() as u64, "process", "processes"),
+    );
+    if latent > 0 {
+        let _ = write!(line, ", {latent} latent");
+    }
+    line
+}
+
+/// What could be seen and what could not.
+pub fn coverage(report: &Report) -> String {
+    let c = &report.coverage;
+    let mut out = format!(
+        "streamsan: COVERAGE: {} ({} with ranges, {} with reads and writes only, {} unknown, {} partly indirect), {}",
+        counted(c.launches, "launch", "launches"),
+        c.launches_exact,
+        c.launches_kinds_only,
+        c.launches_unknown,
+        c.launches_indirect,
+        counted(c.memory_ops, "copy or fill", "copies and fills"),
+    );
+    let calls: u64 = c.not_modelled.values().sum();
+    let _ = write!(out, ", {}", counted(calls, "call not modelled", "calls not modelled"));
+    if calls > 0 {
+        let _ = write!(out, " ({})", most_frequent(&c.not_modelled));
+    }
+    out.push('\n');
+    if !c.reasons.is_empty() {
+        let _ = writeln!(out, "streamsan: NOTE: unknown launches: {}", most_frequent(&c.reasons));
+    }
+    if !c.unobserved.is_empty() {
+        let _ = writeln!(out, "streamsan: NOTE: not observed: {}", most_frequent(&c.unobserved));
+    }
+    if c.forgotten + c.findings_dropped + c.damaged > 0 {
+        let _ = writeln!(
+            out,
+            "streamsan: NOTE: {} for lack of room, {} not kept, {}",
+            counted(c.forgotten, "access was forgotten", "accesses were forgotten"),
+            counted(c.findings_dropped, "occurrence was", "occurrences were"),
+            counted(c.damaged, "record could not be read", "records could not be read"),
+        );
+    }
+    for why in &c.disabled {
+        let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");
+    }
+    if !c.any_work() {
+        out.push_str("streamsan: NOTE: no CUDA work was seen, so nothing was checked\n");
+    }
+    out
+}
+
+fn most_frequent(counts: &std::collections::BTreeMap<String, u64>) -> String {
+    let mut list: Vec<(&String, &u64)> = counts.iter().collect();
+    list.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), *name));
+    let shown: Vec<String> = list.iter().take(6).map(|(name, n)| format!("{name}: {n}")).collect();
+    let more = if list.len() > 6 { format!(", and {} more", list.len() - 6) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// The whole report: findings (at most `max_findings` in full, those in `printed` not again), coverage, summary.
+pub fn report(report: &Report, style: Style, max_findings: u64, printed: &[String]) -> String {
+    let mut out = String::new();
+    let style = Style { processes: report.processes.len() > 1, ..style };
+    let least = if report.pedantic { Confidence::Possible } else { Confidence::Likely };
+    let shown = report.findings.iter().filter(|f| f.confidence >= least);
+    let already = printed.len() as u64;
+    let mut left = 0_u64;
+    for (i, f) in shown.filter(|f| !printed.contains(&f.fingerprint)).enumerate() {
+        if i as u64 + already < max_findings {
+            out.push_str(&finding(f, style));
+        } else {
+            left += 1;
+        }
+    }
+    if !out.is_empty() {
+        let _ = writeln!(out, "{}", style.paint(Ink::Faint, &"=".repeat(80)));
+    }
+    if left > 0 {
+        let _ =
+            writeln!(out, "streamsan: NOTE: {} not printed (see --max-findings)", counted(left, "finding", "findings"));
+    }
+    out.push_str(&coverage(report));
+    let line = summary(report);
+    let ink = if report.failures().next().is_some() { Ink::Alarm } else { Ink::Title };
+    let _ = writeln!(out, "{}", style.paint(ink, &line));
+    out
+}

@@ -1,0 +1,50 @@
+//! What the analysis asks of a symboliser, and the plainest one: raw addresses.
+//!
+//! Owns the seam only; reading debug information is the business of `symbols`.
+
+use crate::report::model::{Frame, FrameKind};
+use rustc_hash::FxHashMap;
+use trace::{Op, StackId};
+
+/// Turns stacks into frames. Definitions come in as they appear in the trace; resolving happens for findings only.
+pub trait Stacks: Send {
+    /// Takes a definition: `Module`, `Stack` or `PyCode`. Others are ignored.
+    fn define(&mut self, op: &Op<'_>);
+    /// The frames of a stack, innermost first; empty when it is unknown.
+    fn resolve(&mut self, stack: StackId) -> Vec<Frame>;
+    /// A name as the programmer wrote it.
+    fn demangle(&self, name: &str) -> String;
+}
+
+/// Stacks as addresses, for `--no-stacks` and where nothing better is there.
+#[derive(Default)]
+pub struct RawStacks {
+    stacks: FxHashMap<StackId, Vec<u64>>,
+}
+
+impl Stacks for RawStacks {
+    fn define(&mut self, op: &Op<'_>) {
+        if let Op::Stack { id, native, .. } = op {
+            self.stacks.insert(*id, native.iter().collect());
+        }
+    }
+
+    fn resolve(&mut self, stack: StackId) -> Vec<Frame> {
+        let addresses = self.stacks.get(&stack).map_or(&[][..], Vec::as_slice);
+        let frame = |&address: &u64| Frame {
+            kind: FrameKind::Native,
+            function: String::new(),
+            file: None,
+            line: None,
+            module: None,
+            address,
+            inlined: false,
+            source: None,
+        };
+        addresses.iter().map(frame).collect()
+    }
+
+    fn demangle(&self, name: &str) -> String {
+        name.to_string()
+    }
+}

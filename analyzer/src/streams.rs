@@ -1,0 +1,127 @@
+//! What reports tell of streams: who they are, and which events link them.
+//!
+//! Owns no order (that is the crate `order`): only the *places in the program* where streams were made, events recorded
+//! and waited for, so that a report can say what is there and what is missing. Bounded: streams that are gone are
+//! forgotten after a while.
+
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use trace::{ContextId, Epoch, EventId, StackId, StreamId, StreamKind, ThreadId};
+
+/// Destroyed streams and linked pairs that are remembered.
+const MAX_DESTROYED: usize = 4096;
+const MAX_LINKS: usize = 1 << 16;
+
+/// One life of a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stream {
+    /// Its id.
+    pub id: StreamId,
+    /// Its kind.
+    pub kind: StreamKind,
+    /// Its context.
+    pub context: ContextId,
+    /// Where it was made.
+    pub stack: StackId,
+    /// The host thread that made it.
+    pub thread: ThreadId,
+}
+
+/// A stream waited for an event that another one recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// The event.
+    pub event: EventId,
+    /// What the record captured.
+    pub upto: Epoch,
+    /// Where it was recorded.
+    pub recorded: StackId,
+    /// Where it was waited for.
+    pub waited: StackId,
+}
+
+/// What links two streams, as far as one event does it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Links {
+    /// The last time the later stream waited for the earlier one.
+    pub forward: Option<Link>,
+    /// The last time the earlier stream waited for the later one.
+    pub backward: Option<Link>,
+    /// Where the later stream last waited for an event that was never recorded.
+    pub empty: Option<StackId>,
+}
+
+#[derive(Clone, Copy)]
+struct Recorded {
+    stream: StreamId,
+    upto: Epoch,
+    stack: StackId,
+}
+
+/// All streams and events of one process.
+#[derive(Default)]
+pub struct Streams {
+    streams: FxHashMap<StreamId, Stream>,
+    destroyed: VecDeque<StreamId>,
+    events: FxHashMap<EventId, Recorded>,
+    links: FxHashMap<(StreamId, StreamId), Link>,
+    empty: FxHashMap<StreamId, StackId>,
+}
+
+impl Streams {
+    /// A stream was made or first seen.
+    pub fn create(&mut self, stream: Stream) {
+        self.streams.insert(stream.id, stream);
+    }
+
+    /// A stream was destroyed; its name is still needed for a while.
+    pub fn destroy(&mut self, stream: StreamId) {
+        self.destroyed.push_back(stream);
+        if self.destroyed.len() > MAX_DESTROYED {
+            if let Some(oldest) = self.destroyed.pop_front() {
+                self.streams.remove(&oldest);
+                self.empty.remove(&oldest);
+                self.links.retain(|(a, b), _| *a != oldest && *b != oldest);
+            }
+        }
+    }
+
+    /// An event was recorded in a stream; `upto` is the place of the record.
+    pub fn record(&mut self, event: EventId, stream: StreamId, upto: Epoch, stack: StackId) {
+        self.events.insert(event, Recorded { stream, upto, stack });
+    }
+
+    /// A stream waits for an event.
+    pub fn wait(&mut self, stream: StreamId, event: EventId, stack: StackId) {
+        match self.events.get(&event) {
+            Some(r) => {
+                if self.links.len() < MAX_LINKS || self.links.contains_key(&(r.stream, stream)) {
+                    let link = Link { event, upto: r.upto, recorded: r.stack, waited: stack };
+                    self.links.insert((r.stream, stream), link);
+                }
+            }
+            None => {
+                self.empty.insert(stream, stack);
+            }
+        }
+    }
+
+    /// An event was destroyed.
+    pub fn destroy_event(&mut self, event: EventId) {
+        self.events.remove(&event);
+    }
+
+    /// What is known of a stream.
+    pub fn get(&self, stream: StreamId) -> Option<&Stream> {
+        self.streams.get(&stream)
+    }
+
+    /// What links two streams.
+    pub fn links(&self, earlier: StreamId, later: StreamId) -> Links {
+        Links {
+            forward: self.links.get(&(earlier, later)).copied(),
+            backward: self.links.get(&(later, earlier)).copied(),
+            empty: self.empty.get(&later).copied(),
+        }
+    }
+}

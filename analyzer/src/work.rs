@@ -1,0 +1,263 @@
+//! From an op to its accesses: which bytes copies, fills, kernels, allocations and frees touch.
+//!
+//! Owns the meaning of each op for memory. The order comes from outside (a [`View`]), and races are only collected here.
+
+use crate::code::{Base, Bytes, Effect, Evaluated};
+use crate::memory::allocations::{Home, Place};
+use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, Extent, Precision, Site};
+use crate::ordering::View;
+use crate::race::Race;
+use trace::{Region, Space};
+
+/// Pieces that one access may fall into; an access over more allocations than that is cut short.
+const MAX_PIECES: usize = 1 << 14;
+
+/// One op (or one node of a graph launch) at work on memory.
+pub struct Work<'a, 'v> {
+    /// All memory.
+    pub memory: &'a mut Allocations,
+    /// The order as seen from the op.
+    pub view: View<'v>,
+    /// Where the op comes from.
+    pub site: Site,
+    /// Races found are appended here.
+    pub races: &'a mut Vec<Race>,
+    /// Whether pairs of unknown extent at different addresses are wanted.
+    pub pedantic: bool,
+    /// Accesses of kernels at addresses in no allocation.
+    pub unknown_memory: u64,
+}
+
+impl<'a, 'v> Work<'a, 'v> {
+    /// An op from `site`, in the order that `view` shows.
+    pub fn new(
+        memory: &'a mut Allocations,
+        view: View<'v>,
+        site: Site,
+        races: &'a mut Vec<Race>,
+        pedantic: bool,
+    ) -> Self {
+        Self { memory, view, site, races, pedantic, unknown_memory: 0 }
+    }
+
+    /// A copy. `staged`: a source in pageable memory has been read when the call returns, so nothing later can disturb it.
+    pub fn copy(&mut self, dst: &Region, src: &Region, spaces: (Space, Space), staged: bool) {
+        self.site.cause = Cause::Copy;
+        self.region(src, AccessKind::Read, spaces.1, !staged);
+        self.region(dst, AccessKind::Write, spaces.0, true);
+    }
+
+    /// Bytes of a copy or a fill. `keep`: whether an access to pageable memory outlasts the call.
+    pub fn region(&mut self, region: &Region, kind: AccessKind, space: Space, keep: bool) {
+        if region.is_empty() {
+            return;
+        }
+        let dims = [
+            Dim { stride: region.pitch, count: u64::from(region.height) },
+            Dim { stride: region.slice_pitch, count: u64::from(region.depth) },
+        ];
+        let extent = Extent::pattern(region.start, region.width, &dims, region.start, Precision::Exact);
+        if space == Space::Array || !region.array.is_none() {
+            if let Some(place) = self.memory.locate_array(region.array, region.start) {
+                self.add(place.home, place.allocation, kind, extent);
+            }
+            return;
+        }
+        self.spread(extent, kind, Some(keep));
+    }
+
+    /// A whole allocation: stream-ordered allocation and any free count as writes of every byte.
+    pub fn whole(&mut self, ptr: u64, size: u64, id: AllocationId, cause: Cause) {
+        self.site.cause = cause;
+        self.add(Home::Root(ptr), id, AccessKind::Write, Extent::exact(ptr, ptr.saturating_add(size)));
+    }
+
+    /// A whole opaque array.
+    pub fn whole_array(&mut self, array: trace::ArrayId) {
+        self.site.cause = Cause::Free;
+        if let Some(place) = self.memory.locate_array(array, 0) {
+            self.add(place.home, place.allocation, AccessKind::Write, Extent::exact(0, place.end));
+        }
+    }
+
+    /// A stream writes a value.
+    pub fn value(&mut self, address: u64, width: u8) {
+        self.site.cause = Cause::Value;
+        // The flag is there to be raced for: plain loads that poll it are the other half of the protocol, but a copy or
+        // a fill of it is not. Atomic says just that, as far as the kernels that poll do so with volatile loads.
+        self.spread(Extent::exact(address, address.saturating_add(u64::from(width))), AccessKind::Atomic, Some(true));
+    }
+
+    /// A launch whose code is known. Reads come first, so that the op's own writes stand for them afterwards.
+    pub fn effects(&mut self, evaluated: &Evaluated, params: impl Iterator<Item = (u32, u64)> + Clone) {
+        self.site.cause = Cause::Kernel;
+        for write in [false, true] {
+            for effect in evaluated.effects.iter().filter(|e| e.kind.writes() == write) {
+                self.effect(effect, params.clone());
+            }
+        }
+    }
+
+    fn effect(&mut self, effect: &Effect, params: impl Iterator<Item = (u32, u64)>) {
+        self.site.param = None;
+        match (&effect.base, &effect.bytes) {
+            (Base::Param(offset, value), bytes) => {
+                self.site.param = Some(*offset);
+                self.kernel_bytes(*value, 0, bytes, effect.kind);
+            }
+            (Base::Global(name), bytes) => match self.memory.global(name) {
+                Some((ptr, size)) => self.global_bytes(ptr, size, bytes, effect.kind),
+                None => self.unknown_memory += 1,
+            },
+            (Base::Object, _) => self.objects(params, effect.kind),
+            (Base::Unknown, Bytes::Known { lo, .. }) => self.kernel_bytes(*lo, 0, &effect.bytes, effect.kind),
+            (Base::Unknown, Bytes::Unknown) => self.unknown_memory += 1,
+        }
+    }
+
+    /// Offsets inside a variable become addresses; an unknown extent is at most the whole variable.
+    fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &Bytes, kind: AccessKind) {
+        match bytes {
+            Bytes::Known { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
+            Bytes::Unknown => self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, None),
+        }
+    }
+
+    /// Bytes that a kernel touches from a base address on.
+    fn kernel_bytes(&mut self, base: u64, shift: u64, bytes: &Bytes, kind: AccessKind) {
+        match bytes {
+            Bytes::Known { lo, hi, width, dims, exact } => {
+                let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
+                if lo >= hi {
+                    return;
+                }
+                if *exact {
+                    self.spread(Extent::pattern(lo, *width, dims, lo, Precision::Exact), kind, None);
+                    return;
+                }
+                // An upper bound says nothing of allocations other than the one that the pointer points into.
+                let Some(place) = self.memory.locate(base).or_else(|| self.memory.locate(lo)) else {
+                    self.unknown_memory += 1;
+                    return;
+                };
+                let (start, end) = self.memory.bounds(&place);
+                let moved = place.address.wrapping_sub(base);
+                let mut extent = Extent::pattern(lo.wrapping_add(moved), *width, dims, lo, Precision::Bound);
+                if dims.is_empty() {
+                    extent = Extent::bound(extent.start, hi.wrapping_add(moved), extent.start);
+                }
+                extent = extent.clip(start, end);
+                extent.anchor = extent.start;
+                self.add(place.home, place.allocation, kind, extent);
+            }
+            Bytes::Unknown => self.pointer(base, kind),
+        }
+    }
+
+    /// An access of unknown extent through a pointer. False: it points into no allocation.
+    fn pointer(&mut self, value: u64, kind: AccessKind) {
+        let Some(place) = self.memory.locate(value) else {
+            self.unknown_memory += 1;
+            return;
+        };
+        self.unknown_extent(&place, kind);
+    }
+
+    /// By default an unknown extent is compared by where it starts, so one byte of it is all the map needs to hold.
+    fn unknown_extent(&mut self, place: &Place, kind: AccessKind) {
+        let at = place.address;
+        let (start, end) = if self.pedantic { self.memory.bounds(place) } else { (at, at + 1) };
+        self.add(place.home, place.allocation, kind, Extent::unknown(at, start, end));
+    }
+
+    /// Texture and surface objects among the parameters.
+    fn objects(&mut self, params: impl Iterator<Item = (u32, u64)>, kind: AccessKind) {
+        for (offset, value) in params {
+            if let Some(object) = self.memory.object_of(value) {
+                if kind == AccessKind::Read || object.writable {
+                    self.site.param = Some(offset);
+                    self.shown(&object.region, kind);
+                }
+            }
+        }
+    }
+
+    fn shown(&mut self, region: &Region, kind: AccessKind) {
+        let end = region.end();
+        if !region.array.is_none() {
+            if let Some(place) = self.memory.locate_array(region.array, region.start) {
+                self.add(place.home, place.allocation, kind, Extent::bound(region.start, end, region.start));
+            }
+            return;
+        }
+        self.spread(Extent::bound(region.start, end, region.start), kind, None);
+    }
+
+    /// A launch of which nothing is known: every word that points into an allocation is taken to be read and written.
+    pub fn pointers(&mut self, params: impl Iterator<Item = (u32, u64)>) {
+        self.site.cause = Cause::Kernel;
+        for (offset, value) in params {
+            self.site.param = Some(offset);
+            if let Some(object) = self.memory.object_of(value) {
+                self.shown(&object.region, AccessKind::Read);
+                if object.writable {
+                    self.shown(&object.region, AccessKind::Write);
+                }
+            } else if let Some(place) = self.memory.locate(value) {
+                self.unknown_extent(&place, AccessKind::Read);
+                self.unknown_extent(&place, AccessKind::Write);
+            }
+        }
+    }
+
+    /// Adds an access at addresses to every allocation that it reaches into. `pageable`: what to do with bytes in no
+    /// allocation: `None` counts them, otherwise they are checked, and kept if true.
+    fn spread(&mut self, extent: Extent, kind: AccessKind, pageable: Option<bool>) {
+        let mut at = extent.start;
+        for _ in 0..MAX_PIECES {
+            if at >= extent.end {
+                return;
+            }
+            match self.memory.locate(at) {
+                Some(place) => {
+                    let end = at.saturating_add(place.end - place.address).min(extent.end);
+                    let piece = extent.clip(at, end).moved(place.address.wrapping_sub(at));
+                    self.add(place.home, place.allocation, kind, piece);
+                    at = end;
+                }
+                None => {
+                    let end = self.memory.next_known(at).min(extent.end);
+                    match pageable {
+                        Some(keep) => self.pageable(extent.clip(at, end), kind, keep),
+                        None => self.unknown_memory += 1,
+                    }
+                    at = end;
+                }
+            }
+        }
+    }
+
+    fn pageable(&mut self, extent: Extent, kind: AccessKind, keep: bool) {
+        if keep {
+            self.add(Home::Pageable, AllocationId::NONE, kind, extent);
+        } else {
+            let access = self.access(AllocationId::NONE, kind, extent);
+            let races = &mut *self.races;
+            if let Some(map) = self.memory.map(Home::Pageable) {
+                map.check(&access, &self.view, &mut |e, latent| races.extend(Race::judge(e, &access, latent)));
+            }
+        }
+    }
+
+    fn access(&self, allocation: AllocationId, kind: AccessKind, extent: Extent) -> Access {
+        Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site }
+    }
+
+    fn add(&mut self, home: Home, allocation: AllocationId, kind: AccessKind, extent: Extent) {
+        let access = self.access(allocation, kind, extent);
+        let races = &mut *self.races;
+        if let Some(map) = self.memory.map(home) {
+            map.add(&access, &self.view, &mut |e, latent| races.extend(Race::judge(e, &access, latent)));
+        }
+    }
+}

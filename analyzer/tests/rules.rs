@@ -1,0 +1,443 @@
+//! Every rule of the analysis, with the twin that must stay silent.
+#![allow(missing_docs)]
+
+mod support;
+use support::*;
+use trace::*;
+
+const N: u64 = 4096;
+
+fn whole() -> Shape {
+    Shape::Exact(0, N)
+}
+
+#[test]
+fn unordered_streams_race_and_an_event_mends_it() {
+    for ordered in [false, true] {
+        let mut p = Program::new();
+        p.malloc(X, N);
+        p.go(A, X, &[writes(0, whole())]);
+        if ordered {
+            p.order(A, B);
+        }
+        p.go(B, X, &[reads(0, whole())]);
+        if ordered {
+            p.silent();
+        } else {
+            let f = p.finds("read-after-write certain");
+            assert_eq!((f.from, f.to, f.count), (0, N, 1));
+            assert_eq!(f.previous.kernel.as_deref(), Some("kernel_101(float*, int)"));
+            assert_eq!(f.allocation.as_ref().map(|m| m.size), Some(N));
+        }
+    }
+}
+
+#[test]
+fn hazards_are_named_by_submission_order() {
+    let cases: [(&[Does], &[Does], &str); 8] = [
+        (&[writes(0, whole())], &[reads(0, whole())], "read-after-write certain"),
+        (&[writes(0, whole())], &[writes(0, whole())], "write-after-write certain"),
+        (&[reads(0, whole())], &[writes(0, whole())], "write-after-read certain"),
+        (&[writes(0, whole())], &[reads(0, whole()), writes(0, whole())], "read-after-write certain"),
+        (&[reads(0, whole()), writes(0, whole())], &[writes(0, whole())], "write-after-write certain"),
+        (&[reads(0, whole()), writes(0, whole())], &[reads(0, whole())], "read-after-write certain"),
+        (&[atomics(0, whole())], &[reads(0, whole())], "read-after-write certain"),
+        (&[reads(0, whole())], &[atomics(0, whole())], "write-after-read certain"),
+    ];
+    for (first, second, verdict) in cases {
+        let mut p = Program::new();
+        p.malloc(X, N);
+        p.go(A, X, first);
+        p.go(B, X, second);
+        p.finds(verdict);
+    }
+}
+
+#[test]
+fn reads_and_atomics_among_themselves_are_silent() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.go(A, X, &[reads(0, whole())]);
+    p.go(B, X, &[reads(0, whole())]);
+    p.silent();
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.go(A, X, &[atomics(0, whole())]);
+    p.go(B, X, &[atomics(0, whole())]);
+    p.silent();
+}
+
+#[test]
+fn an_atomic_does_not_hide_the_write_before_it() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.go(A, X, &[writes(0, whole())]);
+    p.go(A, X, &[atomics(0, whole())]);
+    p.go(B, X, &[atomics(0, whole())]);
+    let f = p.finds("read-after-write certain");
+    assert_eq!(f.previous.verb, "writes");
+}
+
+#[test]
+fn one_byte_decides() {
+    for (len, found) in [(N / 2, false), (N / 2 + 1, true)] {
+        let mut p = Program::new();
+        p.malloc(X, N);
+        p.go(A, X, &[writes(0, Shape::Exact(0, len))]);
+        p.go(B, X, &[writes(0, Shape::Exact(N / 2, N))]);
+        if found {
+            let f = p.finds("write-after-write certain");
+            assert_eq!((f.from, f.to), (N / 2, N / 2 + 1));
+        } else {
+            p.silent();
+        }
+    }
+}
+
+#[test]
+fn even_and_odd_elements_are_disjoint() {
+    for (lo, found) in [(4, false), (3, true)] {
+        let mut p = Program::new();
+        p.malloc(X, N);
+        let every_other = |lo| Shape::Strided { lo, width: 4, stride: 8, count: 500 };
+        for _ in 0..3 {
+            p.go(A, X, &[reads(0, every_other(0)), writes(0, every_other(0))]);
+            p.go(B, X, &[writes(0, every_other(lo))]);
+        }
+        assert_eq!(p.findings().is_empty(), !found);
+    }
+}
+
+#[test]
+fn columns_of_a_pitched_image_are_disjoint() {
+    for (width, found) in [(333, false), (334, true)] {
+        let mut p = Program::new();
+        p.malloc(X, 512 * 1024);
+        p.alloc(PINNED, 1 << 20, MemoryKind::PinnedHost);
+        let host = |at| Region::pitched(PINNED + at, width, 512, 1000);
+        p.copy_region(A, Region::pitched(X, width, 512, 1024), host(0), H2D, 0);
+        let (rest, at) = (1000 - 333, 333);
+        p.copy_region(
+            B,
+            Region::pitched(X + at, rest, 512, 1024),
+            Region::pitched(PINNED + at, rest, 512, 1000),
+            H2D,
+            0,
+        );
+        if found {
+            p.finds("write-after-write certain");
+        } else {
+            p.silent();
+        }
+    }
+}
+
+#[test]
+fn a_freed_and_reallocated_address_is_other_memory() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.go(A, X, &[writes(0, whole())]);
+    p.free(X, FreeKind::Plain, StreamId(0));
+    p.malloc(X, N);
+    p.go(B, X, &[writes(0, whole())]);
+    p.silent();
+}
+
+#[test]
+fn a_plain_free_waits_for_the_device_but_a_free_in_stream_order_does_not() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.go(A, X, &[reads(0, whole())]);
+    p.free(X, FreeKind::Plain, StreamId(0));
+    p.silent();
+
+    let mut p = Program::new();
+    p.malloc_async(X, N, A);
+    p.order(A, B);
+    p.go(B, X, &[reads(0, whole())]);
+    p.free(X, FreeKind::Async, A);
+    let f = p.finds("write-after-read certain");
+    assert_eq!((f.access.call.as_str(), f.access.verb), ("cudaFreeAsync", "frees"));
+
+    let mut p = Program::new();
+    p.malloc_async(X, N, A);
+    p.order(A, B);
+    p.go(B, X, &[reads(0, whole())]);
+    p.order(B, A);
+    p.free(X, FreeKind::Async, A);
+    p.silent();
+}
+
+#[test]
+fn memory_exists_only_once_its_stream_has_allocated_it() {
+    for ordered in [false, true] {
+        let mut p = Program::new();
+        p.malloc_async(X, N, A);
+        if ordered {
+            p.order(A, B);
+        }
+        p.go(B, X, &[writes(0, whole())]);
+        if ordered {
+            p.silent();
+        } else {
+            let f = p.finds("write-after-write certain");
+            assert_eq!(f.previous.verb, "allocates");
+        }
+    }
+}
+
+#[test]
+fn work_enqueued_after_an_unordered_free_races_with_it() {
+    for ordered in [false, true] {
+        let mut p = Program::new();
+        p.malloc_async(X, N, A);
+        p.order(A, B);
+        p.free(X, FreeKind::Async, A);
+        if ordered {
+            p.order(A, B);
+        }
+        p.go(B, X, &[reads(0, whole())]);
+        if ordered {
+            p.silent();
+        } else {
+            let f = p.finds("read-after-write certain");
+            assert_eq!(f.previous.verb, "frees");
+        }
+    }
+}
+
+#[test]
+fn pool_memory_reused_on_another_stream_is_silent() {
+    let mut p = Program::new();
+    p.malloc_async(X, N, A);
+    p.go(A, X, &[writes(0, whole())]);
+    p.free(X, FreeKind::Async, A);
+    p.malloc_async(X, N, B);
+    p.go(B, X, &[writes(0, whole())]);
+    p.free(X, FreeKind::Async, B);
+    p.silent();
+}
+
+#[test]
+fn a_block_handed_out_again_while_in_use_is_a_race() {
+    for recorded in [false, true] {
+        let mut p = Program::new();
+        p.malloc(X, 1 << 20);
+        p.alloc(X + 512, N, MemoryKind::Block);
+        p.order(LEGACY, A);
+        p.go(A, X + 512, &[reads(0, whole())]);
+        p.free(X + 512, FreeKind::Block, StreamId(0));
+        if recorded {
+            p.sync(A);
+        }
+        p.line(50).alloc(X + 512, N, MemoryKind::Block);
+        p.go(LEGACY, X + 512, &[writes(0, whole())]);
+        if recorded {
+            p.silent();
+        } else {
+            let f = p.finds("write-after-read certain");
+            assert_eq!(f.allocation.as_ref().unwrap().stack[0].line, Some(50));
+            let old = f.previous_allocation.as_ref().unwrap();
+            assert_eq!((old.size, old.freed.is_empty()), (N, false));
+        }
+    }
+}
+
+#[test]
+fn confidence_of_unknown_extents() {
+    // (first, second, pointer offset of the second, verdict by default, verdict when pedantic)
+    let unknown = || Shape::Unknown;
+    let cases: [(Shape, Shape, u64, Option<&str>, Option<&str>); 7] = [
+        (unknown(), unknown(), 0, Some("likely"), Some("likely")),
+        (unknown(), unknown(), 512, None, Some("possible")),
+        (Shape::Exact(0, 513), unknown(), 512, Some("likely"), Some("likely")),
+        (Shape::Exact(0, 512), unknown(), 512, None, Some("possible")),
+        (Shape::Bound(0, 513), Shape::Exact(0, 8), 512, Some("likely"), Some("likely")),
+        (Shape::Bound(0, 512), Shape::Bound(0, 512), 512, None, None),
+        (Shape::Bound(0, 512), Shape::Bound(0, 512), 0, Some("likely"), Some("likely")),
+    ];
+    for (i, (first, second, at, by_default, pedantic)) in cases.into_iter().enumerate() {
+        for (on, expected) in [(false, by_default), (true, pedantic)] {
+            let mut p = Program::with(analyzer::AnalysisOptions { pedantic: on, ..Default::default() });
+            p.malloc(X, N);
+            p.go(A, X, &[writes(0, first.clone())]);
+            p.go(B, X + at, &[writes(0, second.clone())]);
+            let found = p.findings();
+            assert_eq!(found.first().map(|f| f.confidence.name()), expected, "case {i}, pedantic {on}");
+        }
+    }
+}
+
+#[test]
+fn a_kernel_of_which_nothing_is_known_may_do_anything_to_its_pointers() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.malloc(X + N, N);
+    let k = p.define("mystery");
+    p.launch(A, k, &[X, 7]);
+    p.launch(B, k, &[X + N, 0]);
+    p.silent();
+    p.launch(B, k, &[12, X]);
+    let f = p.finds("read-after-write likely");
+    assert_eq!((f.access.param, f.previous.param), (Some(8), Some(0)));
+    let c = p.outcome().coverage;
+    assert_eq!((c.launches, c.launches_unknown, c.launches_exact), (3, 3, 0));
+    assert_eq!(c.reasons.get("no code"), Some(&3));
+}
+
+#[test]
+fn the_host_waits_for_copies_to_pageable_memory() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.malloc(X + N, N);
+    p.copy(A, PAGEABLE, X, N, D2H);
+    p.copy(B, PAGEABLE, X + N, N, D2H);
+    p.silent();
+    // Staged: the source is free again when the call returns, though the copy is not done.
+    p.copy(A, X, PAGEABLE, N, H2D);
+    p.copy(B, PAGEABLE, X + N, N, D2H);
+    p.silent();
+}
+
+#[test]
+fn documented_policy_promises_less() {
+    let options = analyzer::AnalysisOptions { policy: order::Policy::Documented, ..Default::default() };
+    let mut p = Program::with(options);
+    p.malloc(X, N);
+    p.malloc(X + N, N);
+    p.copy(A, PAGEABLE, X, N, D2H);
+    p.copy(B, PAGEABLE + 16, X + N, N, D2H);
+    let f = p.finds("write-after-write certain");
+    assert!(f.allocation.is_none());
+
+    let mut p = Program::with(analyzer::AnalysisOptions { latent: true, ..Default::default() });
+    p.malloc(X, N);
+    p.malloc(X + N, N);
+    p.copy(A, PAGEABLE, X, N, D2H);
+    p.copy(B, PAGEABLE + 16, X + N, N, D2H);
+    assert!(p.finds("write-after-write certain").latent);
+    assert_eq!(p.report().failures().count(), 0);
+}
+
+#[test]
+fn pinned_memory_is_an_allocation() {
+    let mut p = Program::new();
+    p.malloc(X, 2 * N);
+    p.alloc(PINNED, N, MemoryKind::PinnedHost);
+    p.copy(A, PINNED, X, N, D2H);
+    p.copy(B, PINNED, X + N, N, D2H);
+    let f = p.finds("write-after-write certain");
+    assert_eq!(f.allocation.unwrap().kind, "pinned host memory");
+}
+
+#[test]
+fn aliases_are_one_memory() {
+    let mut p = Program::new();
+    p.alloc(PINNED, N, MemoryKind::RegisteredHost);
+    p.does("cudaHostGetDevicePointer", Op::Alias { ptr: X, target: PINNED, size: N });
+    p.go(A, X + 16, &[writes(0, Shape::Exact(0, 16))]);
+    p.copy(B, X + (1 << 30), PINNED, 16, H2D);
+    p.silent();
+    p.copy(B, X + (1 << 30), PINNED, 17, H2D);
+    p.finds("read-after-write certain");
+}
+
+#[test]
+fn arrays_and_textures() {
+    let mut p = Program::new();
+    let array = ArrayId(5);
+    p.does("cudaMallocArray", Op::ArrayCreate { array, handle: 9, size: N });
+    p.malloc(X, N);
+    let in_array = |start, n| Region { array, ..Region::linear(start, n) };
+    let spaces = (Space::Array, Space::Device);
+    p.copy_region(A, in_array(0, 100), Region::linear(X, 100), spaces, 0);
+    p.copy_region(B, in_array(100, 100), Region::linear(X, 100), spaces, 0);
+    p.silent();
+    let object = 0x55;
+    p.does("cudaCreateTextureObject", Op::ObjectCreate { object, region: Region::linear(X, N), writable: false });
+    p.go(A, X, &[writes(0, whole())]);
+    p.go(A, object, &[reads(0, Shape::Object)]);
+    let before = p.findings().len();
+    p.go(B, object, &[reads(0, Shape::Object)]);
+    assert_eq!(p.findings().len(), before + 1);
+    assert!(p.verdict().contains(&"read-after-write likely".to_string()), "{:?}", p.verdict());
+}
+
+#[test]
+fn members_of_a_batch_are_unordered_among_themselves() {
+    for batch in [0, 9] {
+        let mut p = Program::new();
+        p.malloc(X, N);
+        p.malloc(X + N, N);
+        for _ in 0..2 {
+            p.copy_region(A, Region::linear(X, N), Region::linear(X + N, N), D2D, batch);
+        }
+        if batch == 0 {
+            p.silent();
+        } else {
+            p.finds("write-after-write certain");
+        }
+    }
+}
+
+#[test]
+fn findings_are_counted_by_call_sites() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    let k = p.kernel("k", &[writes(0, whole())]);
+    for _ in 0..5 {
+        p.line(20).launch(A, k, &[X]);
+        p.line(30).launch(B, k, &[X]);
+        p.sync(A);
+        p.sync(B);
+    }
+    let found = p.findings();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].count, 5);
+    p.line(20).launch(A, k, &[X]);
+    p.line(31).launch(B, k, &[X]);
+    let found = p.findings();
+    assert_eq!(found.iter().map(|f| f.count).collect::<Vec<_>>(), [5, 1]);
+    assert_ne!(found[0].fingerprint, found[1].fingerprint);
+}
+
+#[test]
+fn one_pair_of_ops_is_one_finding() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    let inplace = [reads(0, whole()), writes(0, whole()), reads(0, Shape::Unknown)];
+    p.go(A, X, &inplace);
+    p.go(B, X, &inplace);
+    p.finds("read-after-write certain");
+}
+
+#[test]
+fn memory_does_not_grow_with_the_run() {
+    let mut p = Program::new();
+    p.malloc(X, 1 << 20);
+    let k = p.kernel("k", &[writes(0, Shape::Exact(0, 64)), reads(0, Shape::Unknown)]);
+    let mut most = 0;
+    for i in 0..5000_u64 {
+        p.line(20).launch(A, k, &[X + i * 64 % (1 << 20)]);
+        p.line(21).sync(A);
+        most = most.max(p.analysis.footprint().2);
+    }
+    p.silent();
+    assert!(most < 400, "{most}");
+}
+
+#[test]
+fn streams_that_come_and_go_leave_nothing_behind() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    let k = p.kernel("k", &[reads(0, whole())]);
+    for i in 0..2000 {
+        let stream = StreamId(1000 + i);
+        let kind = StreamKind::NonBlocking;
+        p.line(5).does("create", Op::StreamCreate { stream, context: CONTEXT, kind, priority: 0, handle: 0 });
+        p.line(6).launch(stream, k, &[X]);
+        p.line(7).sync(stream);
+        p.line(8).does("destroy", Op::StreamDestroy { stream });
+    }
+    assert!(p.analysis.footprint().2 < 10, "{:?}", p.analysis.footprint());
+}

@@ -1,0 +1,358 @@
+//! Hand-built programs for the tests of the analyzer: records as the shim would write them.
+#![allow(dead_code, missing_docs)]
+
+use analyzer::code::{Base, Bytes, CodeReader, Effect, KernelCode, Launch};
+use analyzer::memory::{AccessKind, Dim};
+use analyzer::report::model::{Finding, Frame, FrameKind, Outcome, Report};
+use analyzer::stacks::Stacks;
+use analyzer::{Analysis, AnalysisOptions};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use trace::codec::List;
+use trace::*;
+
+/// What a test kernel does with one parameter word.
+#[derive(Clone)]
+pub struct Does {
+    pub param: u32,
+    pub kind: AccessKind,
+    pub bytes: Shape,
+}
+
+#[derive(Clone)]
+pub enum Shape {
+    /// Bytes from lo to hi, relative to the pointer.
+    Exact(u64, u64),
+    Bound(u64, u64),
+    /// Runs of `width` bytes from `lo` on.
+    Strided {
+        lo: u64,
+        width: u64,
+        stride: u64,
+        count: u64,
+    },
+    Unknown,
+    /// The word is a texture or surface handle.
+    Object,
+}
+
+pub fn reads(param: u32, bytes: Shape) -> Does {
+    Does { param, kind: AccessKind::Read, bytes }
+}
+pub fn writes(param: u32, bytes: Shape) -> Does {
+    Does { param, kind: AccessKind::Write, bytes }
+}
+pub fn atomics(param: u32, bytes: Shape) -> Does {
+    Does { param, kind: AccessKind::Atomic, bytes }
+}
+
+type Kernels = Arc<Mutex<HashMap<String, (Vec<Does>, bool)>>>;
+
+struct Reader(Kernels);
+
+impl CodeReader for Reader {
+    fn read(&mut self, _: ImageId, kernel: &str, _: u32) -> Result<Box<dyn KernelCode>, String> {
+        let found = self.0.lock().unwrap().get(kernel).cloned();
+        found.map(|k| Box::new(TestKernel(k.0, k.1)) as Box<dyn KernelCode>).ok_or("no code".into())
+    }
+    fn image(&mut self, _: &Op<'_>) {}
+}
+
+struct TestKernel(Vec<Does>, bool);
+
+impl KernelCode for TestKernel {
+    fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>) {
+        for does in &self.0 {
+            let at = does.param as usize;
+            let value = u64::from_le_bytes(launch.params[at..at + 8].try_into().unwrap());
+            let known = |lo: u64, hi: u64, width, dims, exact| Bytes::Known {
+                lo: value + lo,
+                hi: value + hi,
+                width,
+                dims,
+                exact,
+            };
+            let bytes = match does.bytes {
+                Shape::Exact(lo, hi) => known(lo, hi, hi - lo, vec![], true),
+                Shape::Bound(lo, hi) => known(lo, hi, hi - lo, vec![], false),
+                Shape::Strided { lo, width, stride, count } => {
+                    known(lo, lo + stride * (count - 1) + width, width, vec![Dim { stride, count }], true)
+                }
+                Shape::Unknown | Shape::Object => Bytes::Unknown,
+            };
+            let base = match does.bytes {
+                Shape::Object => Base::Object,
+                _ => Base::Param(does.param, value),
+            };
+            effects.push(Effect { base, kind: does.kind, bytes });
+        }
+    }
+    fn indirect(&self) -> bool {
+        self.1
+    }
+    fn waits(&self) -> bool {
+        false
+    }
+}
+
+/// Stack n is line n of `app.cu`, called from `main`; stacks from 1000 on are Python.
+struct Lines;
+
+impl Stacks for Lines {
+    fn define(&mut self, _: &Op<'_>) {}
+    fn resolve(&mut self, stack: StackId) -> Vec<Frame> {
+        if stack.is_none() {
+            return Vec::new();
+        }
+        let python = stack.0 >= 1000;
+        let frame = |function: &str, file: &str, line| Frame {
+            kind: if python { FrameKind::Python } else { FrameKind::Native },
+            function: function.into(),
+            file: Some(file.into()),
+            line: Some(line),
+            module: (!python).then(|| "/opt/app/app".to_string()),
+            address: if python { 0 } else { 0x1000 + u64::from(line) },
+            inlined: false,
+            source: python.then(|| format!("    y = step({line})")),
+        };
+        if python {
+            vec![frame("train", "/home/me/train.py", stack.0 - 1000)]
+        } else {
+            vec![frame("run(float*, int)", "/home/me/app.cu", stack.0), frame("main", "/home/me/app.cu", 900)]
+        }
+    }
+    fn demangle(&self, name: &str) -> String {
+        format!("{name}(float*, int)")
+    }
+}
+
+/// A program under analysis.
+pub struct Program {
+    pub analysis: Analysis,
+    kernels: Kernels,
+    names: HashMap<&'static str, CallId>,
+    ids: u32,
+    line: u32,
+}
+
+pub const A: StreamId = StreamId(1);
+pub const B: StreamId = StreamId(2);
+pub const LEGACY: StreamId = StreamId(3);
+pub const BLOCKING: StreamId = StreamId(4);
+pub const CONTEXT: ContextId = ContextId(1);
+/// Where the memory of the tests lies.
+pub const X: u64 = 0x7f00_0000_0000;
+pub const PINNED: u64 = 0x5000_0000;
+pub const PAGEABLE: u64 = 0x1234_5000;
+
+impl Program {
+    pub fn new() -> Self {
+        Self::with(AnalysisOptions::default())
+    }
+
+    /// Two non-blocking streams, the legacy default stream and a blocking one.
+    pub fn with(options: AnalysisOptions) -> Self {
+        let kernels = Kernels::default();
+        let analysis = Analysis::new(options, Box::new(Lines), Box::new(Reader(kernels.clone())));
+        let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10 };
+        p.raw(Op::Process {
+            pid: 77,
+            parent: 1,
+            exe: "/opt/app/app".into(),
+            args: "app\0-x".into(),
+            cwd: "/".into(),
+            driver: 13000,
+        });
+        p.raw(Op::Device { ordinal: 0, arch: 90, name: "GPU".into() });
+        p.raw(Op::Thread { id: ThreadId(1), tid: 77, name: "app".into() });
+        p.line(1).does("cuCtxCreate", Op::ContextCreate { context: CONTEXT, device: 0, handle: 1 });
+        for (stream, kind) in [
+            (A, StreamKind::NonBlocking),
+            (B, StreamKind::NonBlocking),
+            (LEGACY, StreamKind::Legacy),
+            (BLOCKING, StreamKind::Blocking),
+        ] {
+            let op = Op::StreamCreate { stream, context: CONTEXT, kind, priority: 0, handle: 0 };
+            p.line(stream.0 + 1).does("cudaStreamCreateWithFlags", op);
+        }
+        p.line = 10;
+        p
+    }
+
+    /// The source line of the next call; the one after it is in the next line.
+    pub fn line(&mut self, line: u32) -> &mut Self {
+        self.line = line;
+        self
+    }
+
+    pub fn raw(&mut self, op: Op<'_>) {
+        self.analysis.feed(&Record { origin: Origin::default(), op });
+    }
+
+    /// The program calls `name` at the next line.
+    pub fn does(&mut self, name: &'static str, op: Op<'_>) {
+        let next = CallId(self.names.len() as u16 + 1);
+        let call = *self.names.entry(name).or_insert(next);
+        if call == next {
+            self.raw(Op::CallName { id: call, name: name.into() });
+        }
+        let origin = Origin { call, thread: ThreadId(1), stack: StackId(self.line), epoch: Epoch::default() };
+        // Through the encoding, as in life.
+        let mut buffer = vec![0; 1 << 16];
+        let mut to = Encoder::new(&mut buffer);
+        Record { origin, op }.encode(&mut to);
+        let len = to.finish().expect("fits");
+        self.analysis.feed(&Record::decode(&buffer[..len]).expect("decodes"));
+        self.line += 1;
+    }
+
+    pub fn id(&mut self) -> u32 {
+        self.ids += 1;
+        self.ids
+    }
+
+    pub fn malloc(&mut self, ptr: u64, size: u64) {
+        self.alloc(ptr, size, MemoryKind::Device);
+    }
+
+    pub fn alloc(&mut self, ptr: u64, size: u64, kind: MemoryKind) {
+        let name = match kind {
+            MemoryKind::PinnedHost => "cudaMallocHost",
+            MemoryKind::Block => "c10::CachingAllocator",
+            _ => "cudaMalloc",
+        };
+        self.does(
+            name,
+            Op::Alloc { ptr, size, kind, context: CONTEXT, stream: StreamId(0), pool: PoolId(0), flags: 0 },
+        );
+    }
+
+    pub fn malloc_async(&mut self, ptr: u64, size: u64, stream: StreamId) {
+        let kind = MemoryKind::Pool;
+        self.does(
+            "cudaMallocAsync",
+            Op::Alloc { ptr, size, kind, context: CONTEXT, stream, pool: PoolId(1), flags: 0 },
+        );
+    }
+
+    pub fn free(&mut self, ptr: u64, kind: FreeKind, stream: StreamId) {
+        let name = if kind == FreeKind::Async { "cudaFreeAsync" } else { "cudaFree" };
+        self.does(name, Op::Free { ptr, kind, stream });
+    }
+
+    /// A kernel that is known to do this.
+    pub fn kernel(&mut self, name: &str, does: &[Does]) -> KernelId {
+        self.kernels.lock().unwrap().insert(name.into(), (does.to_vec(), false));
+        self.define(name)
+    }
+
+    /// A kernel of which nothing is known.
+    pub fn define(&mut self, name: &str) -> KernelId {
+        let id = KernelId(self.id());
+        let slots = [ParamSlot { offset: 0, size: 8 }, ParamSlot { offset: 8, size: 8 }];
+        self.raw(Op::Kernel { id, name: name.into(), image: ImageId(1), params: List::new(&slots), handle: 0 });
+        id
+    }
+
+    pub fn launch(&mut self, stream: StreamId, kernel: KernelId, pointers: &[u64]) {
+        let params: Vec<u8> = pointers.iter().flat_map(|p| p.to_le_bytes()).collect();
+        self.does("cudaLaunchKernel", launch(stream, kernel, &params));
+    }
+
+    /// A launch of a new kernel that does just this to one pointer.
+    pub fn go(&mut self, stream: StreamId, pointer: u64, does: &[Does]) {
+        let name = format!("kernel_{}", self.ids + 1);
+        let kernel = self.kernel(&name, does);
+        self.launch(stream, kernel, &[pointer]);
+    }
+
+    pub fn copy(&mut self, stream: StreamId, dst: u64, src: u64, n: u64, spaces: (Space, Space)) {
+        self.copy_region(stream, Region::linear(dst, n), Region::linear(src, n), spaces, 0);
+    }
+
+    pub fn copy_region(&mut self, stream: StreamId, dst: Region, src: Region, spaces: (Space, Space), batch: u32) {
+        let (dst_space, src_space) = spaces;
+        let op = Op::Copy { stream, dst, src, dst_space, src_space, asynchronous: true, batch };
+        self.does("cudaMemcpyAsync", op);
+    }
+
+    pub fn set(&mut self, stream: StreamId, dst: u64, n: u64) {
+        self.does("cudaMemsetAsync", Op::Set { stream, dst: Region::linear(dst, n), asynchronous: true });
+    }
+
+    /// Everything in `from` so far comes before everything in `to` from now on.
+    pub fn order(&mut self, from: StreamId, to: StreamId) {
+        let event = EventId(self.id());
+        self.does("cudaEventCreate", Op::EventCreate { event, context: CONTEXT, flags: 0, handle: 0 });
+        self.record(event, from);
+        self.wait(to, event);
+    }
+
+    pub fn record(&mut self, event: EventId, stream: StreamId) {
+        self.does("cudaEventRecord", Op::EventRecord { event, stream, mode: EventMode::Plain });
+    }
+
+    pub fn wait(&mut self, stream: StreamId, event: EventId) {
+        self.does("cudaStreamWaitEvent", Op::StreamWait { stream, event, mode: EventMode::Plain });
+    }
+
+    pub fn sync(&mut self, stream: StreamId) {
+        let sync = SyncId(self.id());
+        let (event, context) = (EventId(0), ContextId(0));
+        let begin = Op::SyncBegin { sync, scope: SyncScope::Stream, stream, event, context };
+        self.does("cudaStreamSynchronize", begin);
+        self.does("cudaStreamSynchronize", Op::SyncEnd { sync });
+    }
+
+    pub fn python(&mut self) {
+        self.raw(Op::PyCode {
+            id: PyCodeId(1),
+            file: "train.py".into(),
+            name: "train".into(),
+            first_line: 1,
+            encoding: LineTable::V311,
+            lines: &[],
+        });
+    }
+
+    pub fn outcome(&mut self) -> Outcome {
+        self.analysis.finish()
+    }
+
+    pub fn report(&mut self) -> Report {
+        Report::merge(vec![self.outcome()], false)
+    }
+
+    pub fn findings(&mut self) -> Vec<Finding> {
+        self.outcome().findings
+    }
+
+    /// What was found, as `hazard confidence` strings, sorted.
+    pub fn verdict(&mut self) -> Vec<String> {
+        let found = self.findings();
+        let mut list: Vec<String> =
+            found.iter().map(|f| format!("{} {}", f.hazard.name(), f.confidence.name())).collect();
+        list.sort();
+        list
+    }
+
+    /// Nothing was found.
+    pub fn silent(&mut self) {
+        let found = self.findings();
+        assert!(found.is_empty(), "{found:#?}");
+    }
+
+    /// Exactly one finding of this kind.
+    pub fn finds(&mut self, verdict: &str) -> Finding {
+        assert_eq!(self.verdict(), [verdict]);
+        self.findings().remove(0)
+    }
+}
+
+pub fn launch(stream: StreamId, kernel: KernelId, params: &[u8]) -> Op<'_> {
+    Op::Launch { stream, kernel, grid: [1; 3], block: [32, 1, 1], cluster: [0; 3], shared: 0, flags: 0, params }
+}
+
+pub const H2D: (Space, Space) = (Space::Device, Space::Host);
+pub const D2H: (Space, Space) = (Space::Host, Space::Device);
+pub const D2D: (Space, Space) = (Space::Device, Space::Device);
