@@ -1,0 +1,49 @@
+//! Names as the programmer wrote them.
+//!
+//! Owns the choice between the manglings of Rust and of C++. A name in neither stays as it is.
+
+/// The name of a function or kernel as the programmer wrote it. Rust's hash at the end is left out.
+pub fn demangle(name: &str) -> String {
+    // Symbol versions (`memcpy@@GLIBC_2.14`) are no part of the name.
+    let name = name.split_once('@').map_or(name, |(name, _)| if name.is_empty() { "@" } else { name });
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    if name.starts_with("_Z")
+        && let Ok(symbol) = cpp_demangle::Symbol::new(name)
+        && let Ok(text) = symbol.demangle()
+    {
+        return text;
+    }
+    name.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::demangle;
+
+    #[test]
+    fn names_of_three_languages() {
+        assert_eq!(demangle("_Z3addPfS_i"), "add(float*, float*, int)");
+        assert_eq!(
+            demangle("_ZN2at6native3mulERKNS_6TensorES3_"),
+            "at::native::mul(at::Tensor const&, at::Tensor const&)"
+        );
+        assert_eq!(demangle("_Z6kernelIfEvPT_"), "void kernel<float>(float*)");
+        assert_eq!(demangle("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE"), "core::fmt::Formatter::pad");
+        assert_eq!(demangle("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
+        assert_eq!(demangle("main"), "main");
+        assert_eq!(demangle("memcpy@@GLIBC_2.14"), "memcpy");
+    }
+
+    #[test]
+    fn what_is_no_mangled_name_stays() {
+        for name in ["", "_Z", "_ZN", "_R", "_Znonsense\u{1f600}", "Z3addPf", "_ZNSt", "cudaMalloc", "(anonymous)"] {
+            assert_eq!(demangle(name), name);
+        }
+        // Deep nesting neither overflows the stack nor takes for ever.
+        let deep = format!("_Z1f{}i", "P".repeat(100_000));
+        let _ = demangle(&deep);
+        let _ = demangle(&format!("_Z1f{}", "N".repeat(100_000)));
+    }
+}

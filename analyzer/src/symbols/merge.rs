@@ -1,0 +1,231 @@
+//! One stack out of native and Python frames; what nobody wants to see is folded.
+//!
+//! Owns two rules. *Python*: every run of the interpreter's loop is one native frame; it is replaced by the Python frames
+//! that it runs, and the interpreter's other frames are left out. *Folding*: consecutive frames of the driver, of cudart,
+//! of StreamSan itself, of the dynamic loader and of the C library's start-up become one entry.
+
+use super::object::Place;
+use crate::report::model::{Frame, FrameKind};
+
+/// What is at one return address.
+pub struct NativeFrame {
+    address: u64,
+    module: Option<String>,
+    /// Innermost first; never empty.
+    places: Vec<Place>,
+}
+
+/// A Python frame, and whether the next one belongs to another run of the interpreter's loop.
+pub struct PythonFrame {
+    /// The frame.
+    pub frame: Frame,
+    /// Outermost of its run.
+    pub entry: bool,
+}
+
+/// What becomes of a native frame.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Part {
+    /// Shown.
+    Shown,
+    /// A run of the interpreter's loop.
+    Loop,
+    /// Any other function of the interpreter.
+    Interpreter,
+    /// Folded, under this name.
+    Folded(String),
+}
+
+impl NativeFrame {
+    /// Nothing is known but a text to show.
+    pub fn unknown(address: u64, text: String, module: Option<&str>) -> Self {
+        let place = Place { function: Some(text), ..Place::default() };
+        Self { address, module: module.map(str::to_string), places: vec![place] }
+    }
+
+    /// Functions are known. `places` must not be empty.
+    pub fn known(address: u64, module: &str, places: Vec<Place>) -> Self {
+        Self { address, module: Some(module.to_string()), places }
+    }
+
+    fn module_name(&self) -> &str {
+        self.module.as_deref().map_or("", |path| path.rsplit('/').next().unwrap_or(path))
+    }
+
+    fn outer(&self) -> (&str, bool) {
+        let place = self.places.last();
+        (
+            place.and_then(|place| place.function.as_deref()).unwrap_or(""),
+            place.is_some_and(|place| place.file.is_some()),
+        )
+    }
+
+    fn part(&self) -> Part {
+        let module = self.module_name();
+        let (function, has_source) = self.outer();
+        if function.starts_with("_PyEval_EvalFrameDefault") || function.starts_with("_TAIL_CALL_") {
+            return Part::Loop;
+        }
+        if is_interpreter(module) {
+            return Part::Interpreter;
+        }
+        if is_hidden_module(module) {
+            return Part::Folded(module.to_string());
+        }
+        if is_start_up(function) && (is_c_library(module) || function == "_start") {
+            return Part::Folded("the C library's start-up".to_string());
+        }
+        if !has_source && is_static_cudart(function) {
+            return Part::Folded("cudart".to_string());
+        }
+        Part::Shown
+    }
+
+    fn frames(self) -> impl Iterator<Item = Frame> {
+        let Self { address, module, places } = self;
+        places.into_iter().map(move |place| Frame {
+            kind: FrameKind::Native,
+            function: place.function.unwrap_or_default(),
+            file: place.file,
+            line: place.line,
+            module: module.clone(),
+            address,
+            inlined: place.inlined,
+            source: None,
+        })
+    }
+}
+
+fn is_interpreter(module: &str) -> bool {
+    module.strip_prefix("lib").unwrap_or(module).starts_with("python")
+}
+
+fn is_hidden_module(module: &str) -> bool {
+    const HIDDEN: [&str; 5] = ["libcuda.so", "libcudart.so", "libcudart-", "libstreamsan", "ld-linux"];
+    HIDDEN.iter().any(|prefix| module.starts_with(prefix)) || (module.starts_with("ld-") && module.contains(".so"))
+}
+
+fn is_c_library(module: &str) -> bool {
+    ["libc.so", "libc-", "libpthread"].iter().any(|prefix| module.starts_with(prefix))
+}
+
+fn is_start_up(function: &str) -> bool {
+    const NAMES: [&str; 8] = [
+        "_start",
+        "__libc_start_main",
+        "__libc_start_main_impl",
+        "__libc_start_call_main",
+        "start_thread",
+        "clone",
+        "clone3",
+        "__clone3",
+    ];
+    NAMES.contains(&function.split('@').next().unwrap_or(function)) || function == "__clone"
+}
+
+/// Functions of `libcudart_static.a`, which a program carries within itself: API functions and internals.
+fn is_static_cudart(function: &str) -> bool {
+    function.starts_with("__cudart")
+        || function.starts_with("libcudart_static_")
+        || function.starts_with("cudart::")
+        || function.strip_prefix("cuda").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+        || function.starts_with("__cudaRegister")
+}
+
+/// Merges. Both lists are innermost first.
+pub fn merge(native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Frame> {
+    let mut parts: Vec<_> = native.iter().map(NativeFrame::part).collect();
+    if python.is_empty() {
+        for (part, frame) in parts.iter_mut().zip(&native) {
+            if matches!(part, Part::Loop | Part::Interpreter) {
+                *part = Part::Folded(frame.module_name().to_string());
+            }
+        }
+        return fold(native.into_iter().zip(parts).map(|(frame, part)| Item::Native(frame, part)));
+    }
+    if !parts.contains(&Part::Loop)
+        && let Some(inner) = parts.iter_mut().find(|part| **part == Part::Interpreter)
+    {
+        // An interpreter without symbols: its innermost frame stands for all runs.
+        *inner = Part::Loop;
+    }
+    let loops = parts.iter().filter(|part| **part == Part::Loop).count();
+    let runs = python.iter().filter(|frame| frame.entry).count();
+    // The native stack may be cut (a limit, or code without unwind information): then only its inner part can be matched.
+    let matched = if runs >= loops && runs > 0 { loops } else { loops.min(1) };
+    let mut python = python.into_iter().peekable();
+    let mut items = Vec::new();
+    let mut seen = 0;
+    for (frame, part) in native.into_iter().zip(parts) {
+        match part {
+            Part::Loop => {
+                seen += 1;
+                while seen <= matched
+                    && let Some(inner) = python.next()
+                {
+                    let last = inner.entry && seen < matched;
+                    items.push(Item::Python(inner.frame));
+                    if last {
+                        break;
+                    }
+                }
+            }
+            // Frames between the outermost run and the start of the program are the interpreter's own start.
+            Part::Interpreter => {}
+            part => items.push(Item::Native(frame, part)),
+        }
+    }
+    // No frame of the interpreter is there (its native stack could not be followed): Python frames are further out than what they call.
+    if python.peek().is_some() {
+        items.extend(python.map(|inner| Item::Python(inner.frame)));
+    }
+    fold(items.into_iter())
+}
+
+enum Item {
+    Native(NativeFrame, Part),
+    Python(Frame),
+}
+
+fn fold(items: impl Iterator<Item = Item>) -> Vec<Frame> {
+    let mut frames: Vec<Frame> = Vec::new();
+    let mut open: Option<(String, usize)> = None;
+    for item in items {
+        match item {
+            Item::Native(frame, Part::Folded(name)) => match &mut open {
+                Some((current, count)) if *current == name => *count += 1,
+                _ => {
+                    close(&mut frames, open.take());
+                    frames.push(Frame {
+                        kind: FrameKind::Folded,
+                        function: String::new(),
+                        file: None,
+                        line: None,
+                        module: frame.module.clone(),
+                        address: frame.address,
+                        inlined: false,
+                        source: None,
+                    });
+                    open = Some((name, 1));
+                }
+            },
+            Item::Native(frame, _) => {
+                close(&mut frames, open.take());
+                frames.extend(frame.frames());
+            }
+            Item::Python(frame) => {
+                close(&mut frames, open.take());
+                frames.push(frame);
+            }
+        }
+    }
+    close(&mut frames, open);
+    frames
+}
+
+/// Gives the last frame, a folded one, its text.
+fn close(frames: &mut [Frame], open: Option<(String, usize)>) {
+    if let (Some(frame), Some((name, count))) = (frames.last_mut(), open) {
+        frame.function = format!("[{count} {} of {name}]", if count == 1 { "frame" } else { "frames" });
+    }
+}
