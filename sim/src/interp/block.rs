@@ -1,0 +1,226 @@
+//! Owns one block: its shared memory, its barriers, and taking turns among its warps.
+
+use super::api::FaultKind;
+use super::code::{LANES, Row};
+use super::grid::Env;
+use super::warp::{Outcome, Warp};
+
+/// Jumps that a warp may make before the next warp of the block gets its turn.
+const TURN: u32 = 1 << 14;
+
+/// One of the block's 16 barriers.
+#[derive(Debug, Clone, Default)]
+struct Barrier {
+    /// Lanes of each warp that have arrived in this phase.
+    arrived: Vec<u32>,
+    /// Threads that this phase asks for; 0 for all of the block.
+    expected: u32,
+    phase: u32,
+    waiting: bool,
+    /// Reductions over the arrivals: how many were true; all; any.
+    count: u32,
+    all: bool,
+    any: bool,
+    /// Results of the last two phases: count, and (bits 16, 17) all, any.
+    results: [u32; 2],
+}
+
+/// Bit of a barrier's result: the predicate was true in all threads.
+pub(crate) const RESULT_ALL: u32 = 1 << 16;
+/// Bit of a barrier's result: the predicate was true in some thread.
+pub(crate) const RESULT_ANY: u32 = 1 << 17;
+
+/// What the warps of a block share.
+pub(crate) struct BlockState {
+    pub index: [u32; 3],
+    pub linear: u64,
+    shared: Vec<Row>,
+    pub shared_size: u32,
+    alive: Vec<u32>,
+    barriers: Vec<Barrier>,
+}
+
+impl BlockState {
+    fn new(env: &Env<'_>) -> Self {
+        let warps = env.warps() as usize;
+        let size = env.shared_size();
+        BlockState {
+            index: [0; 3],
+            linear: 0,
+            shared: vec![Row([0; LANES]); (size as usize).div_ceil(size_of::<Row>()) + 1],
+            shared_size: size,
+            alive: vec![0; warps],
+            barriers: vec![Barrier { arrived: vec![0; warps], ..Barrier::default() }; 16],
+        }
+    }
+
+    /// First byte of the shared memory.
+    pub(crate) fn shared(&mut self) -> *mut u8 {
+        self.shared.as_mut_ptr().cast()
+    }
+
+    /// Lanes arrive at a barrier. Returns the phase that they take part in.
+    pub(crate) fn arrive(&mut self, number: u8, warp: usize, mask: u32, expected: u32, truth: u32) -> u32 {
+        let barrier = &mut self.barriers[usize::from(number & 15)];
+        if !barrier.waiting {
+            barrier.waiting = true;
+            (barrier.count, barrier.all, barrier.any) = (0, true, false);
+            barrier.expected = expected;
+        }
+        barrier.arrived[warp] |= mask;
+        barrier.count += (truth & mask).count_ones();
+        barrier.all &= truth & mask == mask;
+        barrier.any |= truth & mask != 0;
+        let phase = barrier.phase;
+        self.check(usize::from(number & 15));
+        phase
+    }
+
+    fn check(&mut self, number: usize) {
+        let barrier = &mut self.barriers[number];
+        if !barrier.waiting {
+            return;
+        }
+        let complete = if barrier.expected == 0 {
+            self.alive.iter().zip(&barrier.arrived).all(|(&alive, &arrived)| alive & !arrived == 0)
+        } else {
+            // A warp that has arrived with all its threads counts as a full one.
+            let count = |(&alive, &arrived): (&u32, &u32)| match arrived {
+                0 => 0,
+                _ if alive & !arrived == 0 => LANES as u32,
+                _ => arrived.count_ones(),
+            };
+            self.alive.iter().zip(&barrier.arrived).map(count).sum::<u32>() >= barrier.expected
+        };
+        if complete {
+            let flags = if barrier.all { RESULT_ALL } else { 0 } | if barrier.any { RESULT_ANY } else { 0 };
+            barrier.results[(barrier.phase & 1) as usize] = barrier.count | flags;
+            barrier.phase = barrier.phase.wrapping_add(1);
+            barrier.waiting = false;
+            barrier.arrived.fill(0);
+        }
+    }
+
+    /// The result of a phase of a barrier, once that phase has ended.
+    pub(crate) fn barrier_passed(&self, number: u8, phase: u32) -> Option<u32> {
+        let barrier = &self.barriers[usize::from(number & 15)];
+        (barrier.phase != phase).then(|| barrier.results[(phase & 1) as usize])
+    }
+
+    /// Lanes of a warp have exited: barriers no longer wait for them.
+    pub(crate) fn lanes_left(&mut self, warp: usize, alive: u32) {
+        self.alive[warp] = alive;
+        for number in 0..self.barriers.len() {
+            self.check(number);
+        }
+    }
+}
+
+/// A block that runs or is about to. It can be used for one block after the other.
+pub(crate) struct Block<'b> {
+    env: &'b Env<'b>,
+    state: Box<BlockState>,
+    warps: Vec<Warp<'b>>,
+    done: Vec<bool>,
+}
+
+/// What became of a block that ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Done,
+    Paused,
+    /// The warp that is at fault.
+    Fault(usize),
+}
+
+impl<'b> Block<'b> {
+    pub(crate) fn new(env: &'b Env<'b>) -> Self {
+        let warps = (0..env.warps()).map(|index| Warp::new(env, index)).collect::<Vec<_>>();
+        let done = vec![true; warps.len()];
+        Block { env, state: Box::new(BlockState::new(env)), warps, done }
+    }
+
+    /// Makes it the block of that linear number, about to begin.
+    pub(crate) fn start(&mut self, linear: u64) {
+        self.state.linear = linear;
+        self.state.index = self.env.block_index(linear);
+        for barrier in &mut self.state.barriers {
+            barrier.arrived.fill(0);
+            barrier.waiting = false;
+        }
+        let state: *mut BlockState = &mut *self.state;
+        for (at, warp) in self.warps.iter_mut().enumerate() {
+            warp.block = state;
+            warp.start();
+            self.done[at] = false;
+        }
+        // Through the pointer, as the warps do, so that theirs stays valid.
+        for (at, warp) in self.warps.iter().enumerate() {
+            // SAFETY: the box lives as long as the block, and nothing else refers to it now.
+            unsafe { (&mut (*state).alive)[at] = warp.alive };
+        }
+    }
+
+    /// Runs the block until it has ended or has had about `turns` turns of each warp. A turn of `jumps` jumps.
+    pub(crate) fn run(&mut self, turns: u32, impatient: bool) -> Progress {
+        for _ in 0..turns {
+            let mut progress = false;
+            let mut left = false;
+            let running = self.done.iter().filter(|done| !**done).count();
+            let mut blocked = 0;
+            for at in 0..self.warps.len() {
+                if self.done[at] {
+                    continue;
+                }
+                let jumps = if impatient && blocked + 1 >= running { TURN / 256 } else { TURN };
+                match self.warps[at].run(jumps) {
+                    Outcome::Done => {
+                        self.done[at] = true;
+                        progress = true;
+                    }
+                    Outcome::Blocked => {
+                        left = true;
+                        blocked += 1;
+                    }
+                    Outcome::Paused => {
+                        left = true;
+                        progress = true;
+                    }
+                    Outcome::Fault => return Progress::Fault(at),
+                }
+            }
+            if !left {
+                return Progress::Done;
+            }
+            if !progress && !self.can_go_on() {
+                let at = self.done.iter().position(|done| !done).unwrap_or(0);
+                let warp = &mut self.warps[at];
+                if let Some(group) = warp.groups.first() {
+                    warp.pc = group.pc;
+                    let mask = group.mask;
+                    let _ = warp.fail(FaultKind::Deadlock, mask);
+                }
+                return Progress::Fault(at);
+            }
+        }
+        Progress::Paused
+    }
+
+    /// True when a warp that reported to be blocked was released since, by a warp after it.
+    fn can_go_on(&mut self) -> bool {
+        use super::warp::Wait;
+        let state = &self.state;
+        self.warps.iter().any(|warp| {
+            warp.groups.iter().any(|group| match group.wait {
+                Wait::None => true,
+                Wait::Barrier(number, phase) => state.barrier_passed(number, phase).is_some(),
+                Wait::Lanes(_) => false,
+            })
+        })
+    }
+
+    /// The index of the block and a warp, for reports.
+    pub(crate) fn culprit(&self, warp: usize) -> ([u32; 3], &Warp<'b>) {
+        (self.state.index, &self.warps[warp])
+    }
+}

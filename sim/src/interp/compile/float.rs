@@ -1,0 +1,209 @@
+//! Owns the instruction families of singles and doubles.
+
+use kernels::ptx::{Operand, Type};
+
+use super::Op;
+use super::scope::{Result, Scope};
+use crate::interp::code::Exec;
+use crate::interp::exec::lanes::{op1, op2, op2x, op3, op3x, set, setp};
+use crate::interp::float::*;
+
+/// The constant that carries an opcode's rounding mode and flags.
+pub(super) fn flags(op: Op<'_>) -> u64 {
+    let mode = if op.has("rz") {
+        1
+    } else if op.has("rm") {
+        2
+    } else if op.has("rp") {
+        3
+    } else {
+        0
+    };
+    mode | if op.has("ftz") { FTZ } else { 0 } | if op.has("sat") { SAT } else { 0 }
+}
+
+fn single(op: Op<'_>) -> Option<Exec> {
+    let plain = flags(op) == 0;
+    Some(match op.name() {
+        "add" if plain => op2(|a: f32, b: f32| a + b),
+        "sub" if plain => op2(|a: f32, b: f32| a - b),
+        "mul" if plain => op2(|a: f32, b: f32| a * b),
+        "fma" | "mad" if plain => op3(|a: f32, b: f32, c: f32| a.mul_add(b, c)),
+        "add" => op2x(|a: f32, b: f32, x| output(add32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
+        "sub" => op2x(|a: f32, b: f32, x| output(add32(input(a, x), -input(b, x), Rounding::from_code(x)), x)),
+        "mul" => op2x(|a: f32, b: f32, x| output(mul32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
+        "fma" | "mad" => op3x(|a: f32, b: f32, c: f32, x| {
+            output(fma32(input(a, x), input(b, x), input(c, x), Rounding::from_code(x)), x)
+        }),
+        "div" if op.has("approx") || op.has("full") => op2x(|a: f32, b: f32, x| {
+            output(input(a, x) / input(b, x), x)
+        }),
+        "div" => op2x(|a: f32, b: f32, x| output(div32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
+        "rcp" => op2x(|a: f32, _: f32, x| output(div32(1.0, input(a, x), Rounding::from_code(x)), x)),
+        "sqrt" => op2x(|a: f32, _: f32, x| output(sqrt32(input(a, x), Rounding::from_code(x)), x)),
+        "rsqrt" => op2x(|a: f32, _: f32, x| output((1.0 / f64::from(input(a, x)).sqrt()) as f32, x)),
+        "neg" => op2x(|a: f32, _: f32, x| input(-a, x)),
+        "abs" => op2x(|a: f32, _: f32, x| input(a.abs(), x)),
+        "min" if op.has("xorsign") => op2x(|a: f32, b: f32, x| xorsign(a, b, min32(input(a.abs(), x), input(b.abs(), x)))),
+        "max" if op.has("xorsign") => op2x(|a: f32, b: f32, x| xorsign(a, b, max32(input(a.abs(), x), input(b.abs(), x)))),
+        "min" if op.has("NaN") => op2x(|a: f32, b: f32, x| min32_nan(input(a, x), input(b, x))),
+        "max" if op.has("NaN") => op2x(|a: f32, b: f32, x| max32_nan(input(a, x), input(b, x))),
+        "min" => op2x(|a: f32, b: f32, x| min32(input(a, x), input(b, x))),
+        "max" => op2x(|a: f32, b: f32, x| max32(input(a, x), input(b, x))),
+        "copysign" => op2(|a: f32, b: f32| b.copysign(a)),
+        // Approximations: exact to the last bit or so, better than the hardware's.
+        "sin" => op2x(|a: f32, _: f32, x| output(f64::from(input(a, x)).sin() as f32, x)),
+        "cos" => op2x(|a: f32, _: f32, x| output(f64::from(input(a, x)).cos() as f32, x)),
+        "ex2" => op2x(|a: f32, _: f32, x| output(f64::from(input(a, x)).exp2() as f32, x)),
+        "lg2" => op2x(|a: f32, _: f32, x| output(f64::from(input(a, x)).log2() as f32, x)),
+        "tanh" => op2x(|a: f32, _: f32, x| output(f64::from(a).tanh() as f32, x)),
+        _ => return None,
+    })
+}
+
+/// The sign of a product on a magnitude.
+fn xorsign(a: f32, b: f32, magnitude: f32) -> f32 {
+    f32::from_bits(magnitude.to_bits() & 0x7fff_ffff | (a.to_bits() ^ b.to_bits()) & 0x8000_0000)
+}
+
+fn double(op: Op<'_>) -> Option<Exec> {
+    let plain = flags(op) == 0;
+    Some(match op.name() {
+        "add" if plain => op2(|a: f64, b: f64| a + b),
+        "sub" if plain => op2(|a: f64, b: f64| a - b),
+        "mul" if plain => op2(|a: f64, b: f64| a * b),
+        "fma" | "mad" if plain => op3(|a: f64, b: f64, c: f64| a.mul_add(b, c)),
+        "add" => op2x(|a: f64, b: f64, x| add64(a, b, Rounding::from_code(x))),
+        "sub" => op2x(|a: f64, b: f64, x| add64(a, -b, Rounding::from_code(x))),
+        "mul" => op2x(|a: f64, b: f64, x| mul64(a, b, Rounding::from_code(x))),
+        "fma" | "mad" => op3x(|a: f64, b: f64, c: f64, x| fma64(a, b, c, Rounding::from_code(x))),
+        "div" => op2x(|a: f64, b: f64, x| div64(a, b, Rounding::from_code(x))),
+        // The approximations of doubles know only the upper word of their operand.
+        "rcp" if op.has("approx") => op1(|a: f64| f64::from_bits((1.0 / flush64(a)).to_bits() & !0xffff_ffff)),
+        "rcp" => op2x(|a: f64, _: f64, x| div64(1.0, a, Rounding::from_code(x))),
+        "sqrt" => op2x(|a: f64, _: f64, x| sqrt64(a, Rounding::from_code(x))),
+        "rsqrt" => op1(|a: f64| f64::from_bits((1.0 / flush64(a).sqrt()).to_bits() & !0xffff_ffff)),
+        "neg" => op1(|a: f64| -a),
+        "abs" => op1(|a: f64| a.abs()),
+        "min" => op2(min64),
+        "max" => op2(max64),
+        "copysign" => op2(|a: f64, b: f64| b.copysign(a)),
+        _ => return None,
+    })
+}
+
+fn flush64(a: f64) -> f64 {
+    if a.is_subnormal() { 0f64.copysign(a) } else { a }
+}
+
+macro_rules! float_comparisons {
+    ($make:ident, $op:expr, $ty:ty, $prepare:expr) => {{
+        macro_rules! cmp {
+            ($a:ident, $b:ident, $e:expr) => {
+                $make(|$a: $ty, $b: $ty| {
+                    let ($a, $b) = ($prepare($a), $prepare($b));
+                    $e
+                })
+            };
+        }
+        Some(match $op {
+            "eq" => cmp!(a, b, a == b),
+            "ne" => cmp!(a, b, a < b || a > b),
+            "lt" => cmp!(a, b, a < b),
+            "le" => cmp!(a, b, a <= b),
+            "gt" => cmp!(a, b, a > b),
+            "ge" => cmp!(a, b, a >= b),
+            "equ" => cmp!(a, b, !(a < b || a > b)),
+            "neu" => cmp!(a, b, a != b),
+            "ltu" => cmp!(a, b, !(a >= b)),
+            "leu" => cmp!(a, b, !(a > b)),
+            "gtu" => cmp!(a, b, !(a <= b)),
+            "geu" => cmp!(a, b, !(a < b)),
+            "num" => cmp!(a, b, !a.is_nan() && !b.is_nan()),
+            "nan" => cmp!(a, b, a.is_nan() || b.is_nan()),
+            _ => return None,
+        })
+    }};
+}
+pub(super) use float_comparisons;
+
+#[allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are the opposites of ordered ones")]
+fn comparison(op: Op<'_>, ty: Type) -> Option<Exec> {
+    let same32 = |a: f32| a;
+    let _ = same32;
+    fn keep32(a: f32) -> f32 {
+        a
+    }
+    fn keep64(a: f64) -> f64 {
+        a
+    }
+    let setting = op.name() == "set";
+    match (ty, op.has("ftz"), setting) {
+        (Type::F64, _, false) => float_comparisons!(setp, op.part(1), f64, keep64),
+        (Type::F64, _, true) => float_comparisons!(set, op.part(1), f64, keep64),
+        (_, false, false) => float_comparisons!(setp, op.part(1), f32, keep32),
+        (_, true, false) => float_comparisons!(setp, op.part(1), f32, flush),
+        (_, false, true) => float_comparisons!(set, op.part(1), f32, keep32),
+        (_, true, true) => float_comparisons!(set, op.part(1), f32, flush),
+    }
+}
+
+impl<'m> Scope<'_, 'm> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn floating(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
+        let Some(ty) = op.ty() else { return Ok(false) };
+        if !matches!(ty, Type::F32 | Type::F64) || matches!(op.name(), "cvt") {
+            return Ok(false);
+        }
+        if matches!(op.name(), "setp" | "set") {
+            let Some(run) = comparison(op, ty) else { return self.unsupported(op) };
+            self.comparison(op, operands, ty, run)?;
+            return Ok(true);
+        }
+        if op.name() == "testp" {
+            return self.testp(op, operands, ty);
+        }
+        // `.f32x2` and mixed precision are not singles.
+        if op.parts.iter().any(|part| part == "f32x2") || op.types().count() > 1 {
+            return Ok(false);
+        }
+        if op.name() == "min" && operands.len() == 4 || op.name() == "max" && operands.len() == 4 {
+            return self.unsupported(op);
+        }
+        let run = if ty == Type::F32 { single(op) } else { double(op) };
+        let Some(run) = run else { return Ok(false) };
+        if !(2..=4).contains(&operands.len()) {
+            return self.misfit();
+        }
+        let mut sources = [self.src(operands.get(1), ty)?; 3];
+        for (at, operand) in operands[1..].iter().enumerate().skip(1) {
+            sources[at] = self.src(Some(operand), ty)?;
+        }
+        let d = self.dst(operands.first())?;
+        self.emit_op(run, d, sources, flags(op));
+        Ok(true)
+    }
+
+    fn testp(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type) -> Result<bool> {
+        macro_rules! test {
+            ($float:ty, $other:expr) => {
+                match op.part(1) {
+                    "finite" => setp(|a: $float, _: $float| a.is_finite()),
+                    "infinite" => setp(|a: $float, _: $float| a.is_infinite()),
+                    "number" => setp(|a: $float, _: $float| !a.is_nan()),
+                    "notanumber" => setp(|a: $float, _: $float| a.is_nan()),
+                    "normal" => setp(|a: $float, _: $float| a.is_normal()),
+                    "subnormal" => setp(|a: $float, _: $float| a.is_subnormal() || a == 0.0),
+                    _ => return self.unsupported(op),
+                }
+            };
+        }
+        let run = if ty == Type::F32 { test!(f32, 0) } else { test!(f64, 0) };
+        let a = self.src(operands.get(1), ty)?;
+        let p = self.dst_pred(operands.first())?;
+        let none = crate::interp::code::Pred::ALWAYS.0;
+        let d = crate::interp::code::Slot(p.0);
+        self.emit(crate::interp::code::Inst { d, a, b: a, z: none, ..super::blank(run) });
+        Ok(true)
+    }
+}

@@ -1,0 +1,596 @@
+//! Owns the instruction families of integers and bits.
+
+use kernels::ptx::{Operand, Type};
+
+use super::scope::{Result, Scope};
+use super::{Op, bits, blank};
+use crate::interp::code::{Exec, Inst, Slot};
+use crate::interp::exec::lanes::{self, op1, op2, op3, op3x, set, setp};
+
+/// `f(a)` for each integer type.
+macro_rules! int1 {
+    ($ty:expr, |$a:ident| $e:expr) => {
+        match $ty {
+            Type::U16 | Type::B16 => Some(op1(|$a: u16| $e)),
+            Type::U32 | Type::B32 => Some(op1(|$a: u32| $e)),
+            Type::U64 | Type::B64 => Some(op1(|$a: u64| $e)),
+            Type::S16 => Some(op1(|$a: i16| $e)),
+            Type::S32 => Some(op1(|$a: i32| $e)),
+            Type::S64 => Some(op1(|$a: i64| $e)),
+            _ => None,
+        }
+    };
+}
+
+/// `f(a, b)` for each integer type.
+macro_rules! int2 {
+    ($ty:expr, |$a:ident, $b:ident| $e:expr) => {
+        match $ty {
+            Type::U16 | Type::B16 => Some(op2(|$a: u16, $b: u16| $e)),
+            Type::U32 | Type::B32 => Some(op2(|$a: u32, $b: u32| $e)),
+            Type::U64 | Type::B64 => Some(op2(|$a: u64, $b: u64| $e)),
+            Type::S16 => Some(op2(|$a: i16, $b: i16| $e)),
+            Type::S32 => Some(op2(|$a: i32, $b: i32| $e)),
+            Type::S64 => Some(op2(|$a: i64, $b: i64| $e)),
+            _ => None,
+        }
+    };
+}
+
+/// `f(a, b)` with a wider type for each integer type, the low or high half of it kept.
+macro_rules! high2 {
+    ($ty:expr) => {
+        match $ty {
+            Type::U16 => Some(op2(|a: u16, b: u16| ((u32::from(a) * u32::from(b)) >> 16) as u16)),
+            Type::U32 => Some(op2(|a: u32, b: u32| ((u64::from(a) * u64::from(b)) >> 32) as u32)),
+            Type::U64 => Some(op2(|a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 64) as u64)),
+            Type::S16 => Some(op2(|a: i16, b: i16| ((i32::from(a) * i32::from(b)) >> 16) as i16)),
+            Type::S32 => Some(op2(|a: i32, b: i32| ((i64::from(a) * i64::from(b)) >> 32) as i32)),
+            Type::S64 => Some(op2(|a: i64, b: i64| ((i128::from(a) * i128::from(b)) >> 64) as i64)),
+            _ => None,
+        }
+    };
+}
+
+impl<'m> Scope<'_, 'm> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn integer(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
+        let Some(ty) = op.ty() else { return Ok(false) };
+        let integer = matches!(
+            ty,
+            Type::U16 | Type::U32 | Type::U64 | Type::S16 | Type::S32 | Type::S64 | Type::B16 | Type::B32 | Type::B64
+        );
+        let handled = match op.name() {
+            "setp" | "set" => return self.compare(op, operands),
+            "slct" => return self.slct(op, operands),
+            _ if !integer && !matches!(ty, Type::Pred) => return Ok(false),
+            "add" | "sub" | "addc" | "subc" | "madc" if op.has("cc") || op.name().ends_with('c') => {
+                return self.carry(op, operands, ty);
+            }
+            "mad" if op.has("cc") => return self.carry(op, operands, ty),
+            "mul" | "mad" | "mul24" | "mad24" => return self.multiply(op, operands, ty),
+            "add" if op.has("sat") => Some(op2(|a: i32, b: i32| a.saturating_add(b))),
+            "sub" if op.has("sat") => Some(op2(|a: i32, b: i32| a.saturating_sub(b))),
+            "add" => int2!(ty, |a, b| a.wrapping_add(b)),
+            "sub" => int2!(ty, |a, b| a.wrapping_sub(b)),
+            // Division by zero gives all ones, as the hardware's subroutine does; its remainder is the dividend.
+            "div" => int2!(ty, |a, b| if b == 0 { !0 } else { a.wrapping_div(b) }),
+            "rem" => int2!(ty, |a, b| if b == 0 { a } else { a.wrapping_rem(b) }),
+            "min" => int2!(ty, |a, b| a.min(b)),
+            "max" => int2!(ty, |a, b| a.max(b)),
+            "and" => int2!(ty, |a, b| a & b),
+            "or" => int2!(ty, |a, b| a | b),
+            "xor" => int2!(ty, |a, b| a ^ b),
+            "not" => int1!(ty, |a| !a),
+            "cnot" => int1!(ty, |a| u64::from(a == 0)),
+            "abs" => match ty {
+                Type::S16 => Some(op1(|a: i16| a.wrapping_abs())),
+                Type::S32 => Some(op1(|a: i32| a.wrapping_abs())),
+                _ => Some(op1(|a: i64| a.wrapping_abs())),
+            },
+            "neg" => int1!(ty, |a| a.wrapping_neg()),
+            "popc" => int1!(ty, |a| a.count_ones()),
+            "clz" => int1!(ty, |a| a.leading_zeros()),
+            "brev" => int1!(ty, |a| a.reverse_bits()),
+            "bfind" => Some(bfind(ty, op.has("shiftamt"))),
+            "fns" => Some(op3(fns)),
+            "shl" => match ty.size() {
+                2 => Some(op2(|a: u16, b: u32| if b > 15 { 0 } else { a << b })),
+                4 => Some(op2(|a: u32, b: u32| if b > 31 { 0 } else { a << b })),
+                _ => Some(op2(|a: u64, b: u32| if b > 63 { 0 } else { a << b })),
+            },
+            "shr" => match ty {
+                Type::S16 => Some(op2(|a: i16, b: u32| a >> b.min(15))),
+                Type::S32 => Some(op2(|a: i32, b: u32| a >> b.min(31))),
+                Type::S64 => Some(op2(|a: i64, b: u32| a >> b.min(63))),
+                Type::U16 | Type::B16 => Some(op2(|a: u16, b: u32| if b > 15 { 0 } else { a >> b })),
+                Type::U32 | Type::B32 => Some(op2(|a: u32, b: u32| if b > 31 { 0 } else { a >> b })),
+                _ => Some(op2(|a: u64, b: u32| if b > 63 { 0 } else { a >> b })),
+            },
+            "shf" => Some(match (op.part(1), op.part(2)) {
+                ("l", "wrap") => op3(|a: u32, b: u32, c: u32| (wide(a, b) << (c & 31) >> 32) as u32),
+                ("l", _) => op3(|a: u32, b: u32, c: u32| ((u128::from(wide(a, b)) << c.min(32)) >> 32) as u32),
+                ("r", "wrap") => op3(|a: u32, b: u32, c: u32| (wide(a, b) >> (c & 31)) as u32),
+                _ => op3(|a: u32, b: u32, c: u32| (wide(a, b) >> c.min(32)) as u32),
+            }),
+            "sad" => match ty {
+                Type::S16 => Some(op3(|a: i16, b: i16, c: u16| c.wrapping_add(a.abs_diff(b)))),
+                Type::S32 => Some(op3(|a: i32, b: i32, c: u32| c.wrapping_add(a.abs_diff(b)))),
+                Type::S64 => Some(op3(|a: i64, b: i64, c: u64| c.wrapping_add(a.abs_diff(b)))),
+                Type::U16 => Some(op3(|a: u16, b: u16, c: u16| c.wrapping_add(a.abs_diff(b)))),
+                Type::U32 => Some(op3(|a: u32, b: u32, c: u32| c.wrapping_add(a.abs_diff(b)))),
+                _ => Some(op3(|a: u64, b: u64, c: u64| c.wrapping_add(a.abs_diff(b)))),
+            },
+            "bfe" => Some(match ty {
+                Type::U32 => op3(|a: u32, b: u32, c: u32| bfe(u64::from(a), b, c, 32, false)),
+                Type::S32 => op3(|a: u32, b: u32, c: u32| bfe(u64::from(a), b, c, 32, true) as u32),
+                Type::U64 => op3(|a: u64, b: u32, c: u32| bfe(a, b, c, 64, false)),
+                _ => op3(|a: u64, b: u32, c: u32| bfe(a, b, c, 64, true)),
+            }),
+            "bfi" => return self.bfi(operands, ty),
+            "bmsk" => {
+                let clamp = op.has("clamp");
+                Some(if clamp {
+                    op2(|a: u32, b: u32| bmsk(a.min(32), b.min(32)))
+                } else {
+                    op2(|a: u32, b: u32| bmsk(a & 31, b & 31))
+                })
+            }
+            "szext" => Some(szext(ty, op.has("clamp"))),
+            "prmt" => Some(match op.parts.get(2).map(String::as_str) {
+                None => op3(|a: u32, b: u32, c: u32| prmt(a, b, c)),
+                Some("f4e") => op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x3210, 0x4321, 0x5432, 0x6543][(c & 3) as usize])),
+                Some("b4e") => op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x5670, 0x6701, 0x7012, 0x0123][(c & 3) as usize])),
+                Some("rc8") => op3(|a: u32, b: u32, c: u32| prmt(a, b, (c & 3) * 0x1111)),
+                Some("ecl") => op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x3210, 0x3211, 0x3222, 0x3333][(c & 3) as usize])),
+                Some("ecr") => op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x0000, 0x1110, 0x2210, 0x3210][(c & 3) as usize])),
+                Some("rc16") => op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x1010, 0x3232, 0x1010, 0x3232][(c & 3) as usize])),
+                Some(_) => return self.unsupported(op),
+            }),
+            "lop3" => return self.lop3(op, operands),
+            "dp4a" => Some(dot(op, false)),
+            "dp2a" => Some(dot(op, true)),
+            _ => return Ok(false),
+        };
+        let Some(run) = handled else { return self.unsupported(op) };
+        let (_, sources) = self.simple(op, operands, ty, run)?;
+        let _ = sources;
+        Ok(true)
+    }
+
+    /// Emits `d = run(a, b, c)` with as many sources as there are operands.
+    pub(super) fn simple(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type, run: Exec) -> Result<(Slot, [Slot; 3])> {
+        if !(2..=4).contains(&operands.len()) {
+            return self.misfit();
+        }
+        let mut sources = [Slot::NONE; 3];
+        for (at, operand) in operands[1..].iter().enumerate() {
+            // Shift amounts and bit positions are 32 bits whatever the type.
+            let narrow = at > 0 && matches!(op.name(), "shl" | "shr" | "bfe" | "shf" | "szext");
+            sources[at] = self.src(Some(operand), if narrow { Type::B32 } else { ty })?;
+        }
+        for at in operands.len() - 1..3 {
+            sources[at] = sources[0];
+        }
+        let d = self.dst(operands.first())?;
+        self.emit_op(run, d, sources, 0);
+        Ok((d, sources))
+    }
+
+    fn multiply(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type) -> Result<bool> {
+        let mode = op.part(1);
+        let wide = mode == "wide";
+        let run = match (op.name(), mode) {
+            ("mul", "lo") => int2!(ty, |a, b| a.wrapping_mul(b)),
+            ("mul", "hi") => high2!(ty),
+            ("mul", "wide") => match ty {
+                Type::U16 => Some(op2(|a: u16, b: u16| u32::from(a) * u32::from(b))),
+                Type::S16 => Some(op2(|a: i16, b: i16| i32::from(a) * i32::from(b))),
+                Type::U32 => Some(op2(|a: u32, b: u32| u64::from(a) * u64::from(b))),
+                Type::S32 => Some(op2(|a: i32, b: i32| i64::from(a) * i64::from(b))),
+                _ => None,
+            },
+            ("mad", "lo") => match ty.size() {
+                2 => Some(op3(|a: u16, b: u16, c: u16| a.wrapping_mul(b).wrapping_add(c))),
+                4 => Some(op3(|a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c))),
+                _ => Some(op3(|a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c))),
+            },
+            ("mad", "hi") if op.has("sat") => Some(op3(|a: i32, b: i32, c: i32| {
+                (((i64::from(a) * i64::from(b)) >> 32) as i32).saturating_add(c)
+            })),
+            ("mad", "hi") => match ty {
+                Type::U16 => Some(op3(|a: u16, b: u16, c: u16| (((u32::from(a) * u32::from(b)) >> 16) as u16).wrapping_add(c))),
+                Type::S16 => Some(op3(|a: i16, b: i16, c: i16| (((i32::from(a) * i32::from(b)) >> 16) as i16).wrapping_add(c))),
+                Type::U32 => Some(op3(|a: u32, b: u32, c: u32| (((u64::from(a) * u64::from(b)) >> 32) as u32).wrapping_add(c))),
+                Type::S32 => Some(op3(|a: i32, b: i32, c: i32| (((i64::from(a) * i64::from(b)) >> 32) as i32).wrapping_add(c))),
+                Type::U64 => Some(op3(|a: u64, b: u64, c: u64| (((u128::from(a) * u128::from(b)) >> 64) as u64).wrapping_add(c))),
+                _ => Some(op3(|a: i64, b: i64, c: i64| (((i128::from(a) * i128::from(b)) >> 64) as i64).wrapping_add(c))),
+            },
+            ("mad", "wide") => match ty {
+                Type::U16 => Some(op3(|a: u16, b: u16, c: u32| (u32::from(a) * u32::from(b)).wrapping_add(c))),
+                Type::S16 => Some(op3(|a: i16, b: i16, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c))),
+                Type::U32 => Some(op3(|a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c))),
+                Type::S32 => Some(op3(|a: i32, b: i32, c: i64| (i64::from(a) * i64::from(b)).wrapping_add(c))),
+                _ => None,
+            },
+            ("mul24", "lo") => Some(if ty == Type::S32 {
+                op2(|a: i32, b: i32| (i64::from(a << 8 >> 8) * i64::from(b << 8 >> 8)) as i32)
+            } else {
+                op2(|a: u32, b: u32| (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff))
+            }),
+            ("mul24", "hi") => Some(if ty == Type::S32 {
+                op2(|a: i32, b: i32| ((i64::from(a << 8 >> 8) * i64::from(b << 8 >> 8)) >> 16) as i32)
+            } else {
+                op2(|a: u32, b: u32| ((u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff)) >> 16) as u32)
+            }),
+            ("mad24", "lo") => Some(if ty == Type::S32 {
+                op3(|a: i32, b: i32, c: i32| ((i64::from(a << 8 >> 8) * i64::from(b << 8 >> 8)) as i32).wrapping_add(c))
+            } else {
+                op3(|a: u32, b: u32, c: u32| (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff).wrapping_add(c))
+            }),
+            _ => None,
+        };
+        let Some(run) = run else { return self.unsupported(op) };
+        if wide && operands.len() == 4 {
+            // The addend is as wide as the result: an immediate must not be cut to the factors' width.
+            let double = if bits(ty) == 16 { Type::B32 } else { Type::B64 };
+            let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
+            let addend = match operands.get(3) {
+                Some(Operand::Int(value)) if double == Type::B64 => self.c.constant(*value),
+                other => self.src(other, double)?,
+            };
+            let d = self.dst(operands.first())?;
+            self.emit_op(run, d, [a, b, addend], 0);
+        } else {
+            self.simple(op, operands, ty, run)?;
+        }
+        Ok(true)
+    }
+
+    /// Extended-precision arithmetic: the carry is a row of its own.
+    fn carry(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type) -> Result<bool> {
+        let flag = match self.carry {
+            Some(slot) => slot,
+            None => {
+                let slot = self.temporary();
+                self.carry = Some(slot);
+                slot
+            }
+        };
+        let reads = op.name().ends_with('c');
+        let multiply = op.name().starts_with("mad");
+        let subtract = op.name().starts_with("sub");
+        let high = op.has("hi");
+        let signed = matches!(ty, Type::S32 | Type::S64);
+        let y = u32::from(reads)
+            | u32::from(op.has("cc")) << 1
+            | u32::from(subtract) << 2
+            | u32::from(multiply) << 3
+            | u32::from(high) << 4
+            | u32::from(signed) << 5
+            | u32::from(bits(ty) == 64) << 6;
+        let mut sources = [Slot::NONE; 3];
+        for (at, operand) in operands.iter().skip(1).take(3).enumerate() {
+            sources[at] = self.src(Some(operand), ty)?;
+        }
+        if sources[1] == Slot::NONE || (multiply && sources[2] == Slot::NONE) {
+            return self.misfit();
+        }
+        let d = self.dst(operands.first())?;
+        let [a, b, c] = sources;
+        self.emit(Inst { d, a, b, c, x: u64::from(flag.0), y, ..blank(with_carry) });
+        Ok(true)
+    }
+
+    fn bfi(&mut self, operands: &'m [Operand], ty: Type) -> Result<bool> {
+        // bfi d, a, b, c, e: five operands; position and length go together into one row.
+        let d = self.dst(operands.first())?;
+        let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
+        let (c, e) = (self.src(operands.get(3), Type::B32)?, self.src(operands.get(4), Type::B32)?);
+        let both = self.temporary();
+        self.emit_op(op2(|c: u32, e: u32| u64::from(c & 0xff) | u64::from(e & 0xff) << 8), both, [c, e, e], 0);
+        let run = if bits(ty) == 64 {
+            op3(|a: u64, b: u64, p: u64| bfi(a, b, p, 64))
+        } else {
+            op3(|a: u32, b: u32, p: u64| bfi(u64::from(a), u64::from(b), p, 32) as u32)
+        };
+        self.emit_op(run, d, [a, b, both], 0);
+        Ok(true)
+    }
+
+    fn lop3(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
+        // lop3.b32 d, a, b, c, table;   lop3.BoolOp.b32 d|p, a, b, c, table, q;
+        let Some(Operand::Int(table)) = operands.get(4) else { return self.misfit() };
+        let a = self.src(operands.get(1), Type::B32)?;
+        let b = self.src(operands.get(2), Type::B32)?;
+        let c = self.src(operands.get(3), Type::B32)?;
+        let run = op3x(|a: u32, b: u32, c: u32, table: u64| lop3(a, b, c, table as u32));
+        if let Some(Operand::Pair(pair)) = operands.first() {
+            let d = if matches!(pair.0, Operand::Sink) { self.temporary() } else { self.dst(Some(&pair.0))? };
+            let p = self.dst_pred(Some(&pair.1))?;
+            let q = self.src_pred(operands.get(5))?;
+            self.emit_op(run, d, [a, b, c], *table);
+            let y = if op.has("and") { lanes::COMBINE_AND } else { lanes::COMBINE_OR };
+            let zero = self.c.constant(0);
+            let ne = setp(|a: u32, b: u32| a != b);
+            let none = crate::interp::code::Pred::ALWAYS.0;
+            self.emit(Inst { d: Slot(p.0), a: d, b: zero, c: Slot(q.0), y, z: none, ..blank(ne) });
+        } else {
+            let d = self.dst(operands.first())?;
+            self.emit_op(run, d, [a, b, c], *table);
+        }
+        Ok(true)
+    }
+
+    fn slct(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
+        let Some(ty) = op.types().next() else { return self.unsupported(op) };
+        let by = op.ty().unwrap_or(Type::S32);
+        let run = if by == Type::F32 {
+            op3(|a: u64, b: u64, c: f32| if c >= 0.0 { a } else { b })
+        } else {
+            op3(|a: u64, b: u64, c: i32| if c >= 0 { a } else { b })
+        };
+        let d = self.dst(operands.first())?;
+        let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
+        let c = self.src(operands.get(3), by)?;
+        self.emit_op(run, d, [a, b, c], 0);
+        Ok(true)
+    }
+
+    /// `setp` and `set` of integers; floats are compared elsewhere.
+    fn compare(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
+        let Some(ty) = op.ty() else { return Ok(false) };
+        macro_rules! comparisons {
+            ($make:ident, $signed:expr, $unsigned:ty, $signed_ty:ty) => {
+                match (op.part(1), $signed) {
+                    ("eq", _) => $make(|a: $unsigned, b: $unsigned| a == b),
+                    ("ne", _) => $make(|a: $unsigned, b: $unsigned| a != b),
+                    ("lt", true) => $make(|a: $signed_ty, b: $signed_ty| a < b),
+                    ("le", true) => $make(|a: $signed_ty, b: $signed_ty| a <= b),
+                    ("gt", true) => $make(|a: $signed_ty, b: $signed_ty| a > b),
+                    ("ge", true) => $make(|a: $signed_ty, b: $signed_ty| a >= b),
+                    ("lt" | "lo", false) => $make(|a: $unsigned, b: $unsigned| a < b),
+                    ("le" | "ls", false) => $make(|a: $unsigned, b: $unsigned| a <= b),
+                    ("gt" | "hi", false) => $make(|a: $unsigned, b: $unsigned| a > b),
+                    ("ge" | "hs", false) => $make(|a: $unsigned, b: $unsigned| a >= b),
+                    _ => return self.unsupported(op),
+                }
+            };
+        }
+        macro_rules! by_type {
+            ($make:ident) => {
+                match ty {
+                    Type::U16 | Type::B16 => comparisons!($make, false, u16, i16),
+                    Type::S16 => comparisons!($make, true, u16, i16),
+                    Type::U32 | Type::B32 => comparisons!($make, false, u32, i32),
+                    Type::S32 => comparisons!($make, true, u32, i32),
+                    Type::U64 | Type::B64 => comparisons!($make, false, u64, i64),
+                    Type::S64 => comparisons!($make, true, u64, i64),
+                    _ => return Ok(false),
+                }
+            };
+        }
+        let run = if op.name() == "setp" { by_type!(setp) } else { by_type!(set) };
+        self.comparison(op, operands, ty, run)?;
+        Ok(true)
+    }
+
+    /// Emits a comparison with its results and its third predicate.
+    pub(super) fn comparison(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type, run: Exec) -> Result<()> {
+        let y = match op.part(2) {
+            "and" => lanes::COMBINE_AND,
+            "or" => lanes::COMBINE_OR,
+            "xor" => lanes::COMBINE_XOR,
+            _ => lanes::COMBINE_NONE,
+        };
+        let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
+        let mut inst = Inst { a, b, y, ..blank(run) };
+        if y != lanes::COMBINE_NONE {
+            inst.c = Slot(self.src_pred(operands.get(3))?.0);
+        }
+        if op.name() == "setp" {
+            let (p, q) = match operands.first() {
+                Some(Operand::Pair(pair)) => (self.dst_pred(Some(&pair.0))?, self.dst_pred(Some(&pair.1))?),
+                other => (self.dst_pred(other)?, crate::interp::code::Pred::ALWAYS),
+            };
+            (inst.d, inst.z) = (Slot(p.0), q.0);
+        } else {
+            inst.d = self.dst(operands.first())?;
+            let result = op.types().next().unwrap_or(Type::U32);
+            inst.x = match result {
+                Type::F32 => u64::from(1f32.to_bits()),
+                Type::F16 => 0x3c00,
+                Type::Bf16 => 0x3f80,
+                _ => u64::MAX >> (64 - bits(result)),
+            };
+        }
+        self.emit(inst);
+        Ok(())
+    }
+}
+
+/// Two words as one, `b` above `a`.
+fn wide(a: u32, b: u32) -> u64 {
+    u64::from(a) | u64::from(b) << 32
+}
+
+fn bfind(ty: Type, shift: bool) -> Exec {
+    match (ty, shift) {
+        (Type::U32, false) => op1(|a: u32| a.checked_ilog2().unwrap_or(u32::MAX)),
+        (Type::U32, true) => op1(|a: u32| a.checked_ilog2().map_or(u32::MAX, |at| 31 - at)),
+        (Type::S32, false) => op1(|a: i32| ((a ^ a >> 31) as u32).checked_ilog2().unwrap_or(u32::MAX)),
+        (Type::S32, true) => op1(|a: i32| ((a ^ a >> 31) as u32).checked_ilog2().map_or(u32::MAX, |at| 31 - at)),
+        (Type::U64, false) => op1(|a: u64| a.checked_ilog2().unwrap_or(u32::MAX)),
+        (Type::U64, true) => op1(|a: u64| a.checked_ilog2().map_or(u32::MAX, |at| 63 - at)),
+        (_, false) => op1(|a: i64| ((a ^ a >> 63) as u64).checked_ilog2().unwrap_or(u32::MAX)),
+        (_, true) => op1(|a: i64| ((a ^ a >> 63) as u64).checked_ilog2().map_or(u32::MAX, |at| 63 - at)),
+    }
+}
+
+/// Position of the n-th set bit from `base` on, upwards or downwards.
+fn fns(mask: u32, base: u32, offset: i32) -> u32 {
+    if base > 31 {
+        return u32::MAX;
+    }
+    if offset == 0 {
+        return if mask >> base & 1 != 0 { base } else { u32::MAX };
+    }
+    let mut left = offset.unsigned_abs();
+    let mut at = base as i32;
+    while (0..32).contains(&at) {
+        if mask >> at & 1 != 0 {
+            left -= 1;
+            if left == 0 {
+                return at as u32;
+            }
+        }
+        at += if offset > 0 { 1 } else { -1 };
+    }
+    u32::MAX
+}
+
+fn bfe(a: u64, position: u32, length: u32, width: u32, signed: bool) -> u64 {
+    let (position, length) = (position & 0xff, length & 0xff);
+    let msb = width - 1;
+    let sign_at = (position + length).saturating_sub(1).min(msb);
+    let sign = signed && length != 0 && a >> sign_at & 1 != 0;
+    let mut out = if sign { u64::MAX } else { 0 };
+    for at in 0..=msb {
+        if at < length && position + at <= msb {
+            let bit = a >> (position + at) & 1;
+            out = out & !(1 << at) | bit << at;
+        }
+    }
+    if width == 32 { out & 0xffff_ffff } else { out }
+}
+
+fn bfi(a: u64, b: u64, both: u64, width: u32) -> u64 {
+    let (position, length) = ((both & 0xff) as u32, (both >> 8 & 0xff) as u32);
+    if position >= width || length == 0 {
+        return b;
+    }
+    let length = length.min(width - position);
+    let ones = if length == 64 { u64::MAX } else { (1 << length) - 1 };
+    b & !(ones << position) | (a & ones) << position
+}
+
+fn bmsk(from: u32, length: u32) -> u32 {
+    let ones = if length >= 32 { u32::MAX } else { (1 << length) - 1 };
+    if from >= 32 { 0 } else { ones << from }
+}
+
+fn szext(ty: Type, clamp: bool) -> Exec {
+    fn extend(a: u32, n: u32, signed: bool) -> u32 {
+        match n {
+            0 => 0,
+            32.. => a,
+            _ if signed => ((a << (32 - n)) as i32 >> (32 - n)) as u32,
+            _ => a & ((1 << n) - 1),
+        }
+    }
+    match (ty == Type::S32, clamp) {
+        (true, true) => op2(|a: u32, b: u32| extend(a, b, true)),
+        (true, false) => op2(|a: u32, b: u32| extend(a, b & 31, true)),
+        (false, true) => op2(|a: u32, b: u32| extend(a, b, false)),
+        (false, false) => op2(|a: u32, b: u32| extend(a, b & 31, false)),
+    }
+}
+
+fn prmt(a: u32, b: u32, selector: u32) -> u32 {
+    let all = wide(a, b);
+    let mut out = 0;
+    for at in 0..4 {
+        let choice = selector >> (4 * at) & 0xf;
+        let byte = (all >> (8 * (choice & 7))) as u8;
+        let byte = if choice & 8 != 0 { if byte & 0x80 != 0 { 0xff } else { 0 } } else { byte };
+        out |= u32::from(byte) << (8 * at);
+    }
+    out
+}
+
+fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
+    let mut out = 0;
+    for row in 0..8 {
+        if table >> row & 1 != 0 {
+            let pick = |value: u32, bit: u32| if row >> bit & 1 != 0 { value } else { !value };
+            out |= pick(a, 2) & pick(b, 1) & pick(c, 0);
+        }
+    }
+    out
+}
+
+/// `dp4a.atype.btype`, `dp2a.lo/hi.atype.btype`
+fn dot(op: Op<'_>, two: bool) -> Exec {
+    let mut types = op.types();
+    let a = types.next() == Some(Type::S32);
+    let b = types.next() == Some(Type::S32);
+    fn byte(value: u32, at: u32, signed: bool) -> i32 {
+        let byte = (value >> (8 * at)) as u8;
+        if signed { i32::from(byte as i8) } else { i32::from(byte) }
+    }
+    fn half(value: u32, at: u32, signed: bool) -> i32 {
+        let half = (value >> (16 * at)) as u16;
+        if signed { i32::from(half as i16) } else { i32::from(half) }
+    }
+    fn four(a: u32, b: u32, c: u32, sa: bool, sb: bool) -> u32 {
+        (0..4).fold(c, |sum, at| sum.wrapping_add((byte(a, at, sa) * byte(b, at, sb)) as u32))
+    }
+    fn pair(a: u32, b: u32, c: u32, sa: bool, sb: bool, first: u32) -> u32 {
+        (0..2).fold(c, |sum, at| sum.wrapping_add(half(a, at, sa).wrapping_mul(byte(b, at + first, sb)) as u32))
+    }
+    macro_rules! signs {
+        (|$a:ident, $b:ident, $c:ident, $sa:ident, $sb:ident| $e:expr) => {
+            match (a, b) {
+                (true, true) => op3(|$a: u32, $b: u32, $c: u32| { let ($sa, $sb) = (true, true); $e }),
+                (true, false) => op3(|$a: u32, $b: u32, $c: u32| { let ($sa, $sb) = (true, false); $e }),
+                (false, true) => op3(|$a: u32, $b: u32, $c: u32| { let ($sa, $sb) = (false, true); $e }),
+                (false, false) => op3(|$a: u32, $b: u32, $c: u32| { let ($sa, $sb) = (false, false); $e }),
+            }
+        };
+    }
+    match (two, op.has("hi")) {
+        (false, _) => signs!(|a, b, c, sa, sb| four(a, b, c, sa, sb)),
+        (true, false) => signs!(|a, b, c, sa, sb| pair(a, b, c, sa, sb, 0)),
+        (true, true) => signs!(|a, b, c, sa, sb| pair(a, b, c, sa, sb, 2)),
+    }
+}
+
+/// Add, subtract and multiply-add with the carry in slot `x`; what exactly in `y`.
+fn with_carry(
+    w: &mut crate::interp::warp::Warp<'_>,
+    i: &Inst,
+    mask: u32,
+) -> crate::interp::code::Next {
+    let flag = Slot(i.x as u32);
+    let is = |bit: u32| i.y >> bit & 1 != 0;
+    let (reads, writes, subtract, multiply, high, signed, double) = (is(0), is(1), is(2), is(3), is(4), is(5), is(6));
+    let width = if double { 64 } else { 32 };
+    let ones = if double { u64::MAX } else { 0xffff_ffff };
+    lanes::each(mask, |l| {
+        let (a, b) = (w.get(i.a, l) & ones, w.get(i.b, l) & ones);
+        let carry = if reads { u128::from(w.get(flag, l) & 1) } else { 0 };
+        let (x, y) = if multiply {
+            let product = if signed {
+                let extend = |v: u64| if double { i128::from(v as i64) } else { i128::from(v as u32 as i32) };
+                (extend(a) * extend(b)) as u128
+            } else {
+                u128::from(a) * u128::from(b)
+            };
+            let half = if high { product >> width } else { product } as u64 & ones;
+            (half, w.get(i.c, l) & ones)
+        } else {
+            (a, b)
+        };
+        let sum = if subtract {
+            u128::from(x).wrapping_sub(u128::from(y)).wrapping_sub(carry)
+        } else {
+            u128::from(x) + u128::from(y) + carry
+        };
+        w.set(i.d, l, sum as u64 & ones);
+        if writes {
+            // A borrow leaves ones above the result, of which the lowest is the flag.
+            w.set(flag, l, (sum >> width) as u64 & 1);
+        }
+    });
+    crate::interp::code::Next::Step
+}

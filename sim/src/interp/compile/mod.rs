@@ -1,0 +1,228 @@
+//! Owns the compilation of a PTX module into a [`Program`]: where registers, variables and parameters are kept, and
+//! which instruction family handles what. The families are in the files beside it.
+
+mod control;
+mod convert;
+mod float;
+mod half;
+mod int;
+mod layout;
+mod memory;
+mod scope;
+
+use std::collections::HashMap;
+
+use kernels::ptx::{Function, Module, Parameter, Type};
+
+use super::api::{CompileError, Linker};
+use super::code::{Builtin, FunctionCode, Inst, LANES, Place, Pred, Program, Row, Slot};
+use super::image::function_index;
+use layout::SharedLayout;
+use scope::Scope;
+
+/// Instructions that a program may have.
+const MAX_CODE: usize = 1 << 26;
+
+/// What is common to the functions of a module while it is compiled.
+pub(crate) struct Compiler<'m> {
+    pub module: &'m Module,
+    pub linker: &'m dyn Linker,
+    pub program: Program,
+    pub shared: SharedLayout,
+    constants: HashMap<u64, Slot>,
+    locations: HashMap<(u32, u32), u32>,
+}
+
+impl Program {
+    /// Compiles a module.
+    ///
+    /// # Errors
+    /// The first instruction that the interpreter does not execute, or symbol that nobody defines, by name. Nothing
+    /// is left to fail at run time because it is not implemented.
+    pub fn compile(module: &Module, linker: &dyn Linker) -> Result<Program, CompileError> {
+        let mut compiler = Compiler {
+            module,
+            linker,
+            program: Program {
+                code: Vec::new(),
+                constants: Vec::new(),
+                slots: Vec::new(),
+                calls: Vec::new(),
+                tables: Vec::new(),
+                functions: Vec::new(),
+                kernels: Vec::new(),
+                by_name: HashMap::new(),
+                locations: Vec::new(),
+                texts: Vec::new(),
+            },
+            shared: SharedLayout::new(module),
+            constants: HashMap::new(),
+            locations: HashMap::new(),
+        };
+        compiler.run()?;
+        Ok(compiler.program)
+    }
+}
+
+impl<'m> Compiler<'m> {
+    fn run(&mut self) -> Result<(), CompileError> {
+        // Heads first: calls refer to functions by number, wherever they stand.
+        for function in &self.module.functions {
+            let name = self.module.name(function.name).to_owned();
+            let builtin = match name.as_str() {
+                _ if function.body.is_some() => None,
+                "vprintf" => Some(Builtin::Vprintf),
+                "__assertfail" => Some(Builtin::Assertfail),
+                "malloc" => Some(Builtin::Malloc),
+                "free" => Some(Builtin::Free),
+                _ => None,
+            };
+            self.program.functions.push(FunctionCode { name, builtin, entry: u32::MAX, ..FunctionCode::default() });
+        }
+        let mut callees = Vec::new();
+        for (number, function) in self.module.functions.iter().enumerate() {
+            let Some(body) = &function.body else {
+                callees.push(Vec::new());
+                continue;
+            };
+            let scope = Scope::new(self, function, body, number as u32)?;
+            callees.push(scope.compile()?);
+        }
+        self.kernels(&callees);
+        Ok(())
+    }
+
+    fn kernels(&mut self, callees: &[Vec<Option<u32>>]) {
+        for (number, function) in self.module.functions.iter().enumerate() {
+            if !function.kernel || function.body.is_none() {
+                continue;
+            }
+            let local = self.program.functions[number].local;
+            // Without recursion and indirect calls the stack is as deep as the deepest path; the bound for all others
+            // is the launch's.
+            let depth = layout::stack_depth(number as u32, callees, &|at| self.program.functions[at as usize].local);
+            let kernel = layout::kernel(self.module, function, number as u32, &self.shared, depth.unwrap_or(local), depth);
+            let at = self.program.kernels.len();
+            self.program.by_name.insert(kernel.name.clone(), at);
+            self.program.kernels.push(kernel);
+        }
+        for &(new, old) in &self.module.aliases {
+            if let Some(&at) = self.program.by_name.get(self.module.name(old)) {
+                self.program.by_name.insert(self.module.name(new).to_owned(), at);
+            }
+        }
+    }
+
+    /// The constant row with a value in every lane.
+    pub(crate) fn constant(&mut self, value: u64) -> Slot {
+        if let Some(&slot) = self.constants.get(&value) {
+            return slot;
+        }
+        let slot = Slot(self.program.constants.len() as u32 | Slot::CONSTANT);
+        self.program.constants.push(Row([value; LANES]));
+        self.constants.insert(value, slot);
+        slot
+    }
+
+    /// The number of a source position.
+    pub(crate) fn location(&mut self, file: u32, line: u32) -> u32 {
+        if let Some(&known) = self.locations.get(&(file, line)) {
+            return known;
+        }
+        let number = self.program.locations.len() as u32;
+        let name = self.module.file(file).unwrap_or("?").to_owned();
+        self.program.locations.push((name, line));
+        self.locations.insert((file, line), number);
+        number
+    }
+
+    pub(crate) fn function_number(&self, name: &str) -> Option<u32> {
+        function_index(self.module, name)
+    }
+}
+
+/// Where a function keeps a parameter: registers have a row, the rest a place in its local frame.
+pub(crate) fn parameter_type(parameter: &Parameter) -> Option<Type> {
+    match parameter {
+        Parameter::Register(ty, _) => Some(*ty),
+        Parameter::Space(..) => None,
+    }
+}
+
+/// Bits of a type; predicates are not asked for.
+pub(crate) fn bits(ty: Type) -> u32 {
+    ty.size() * 8
+}
+
+/// The opcode of an instruction, cut at its dots.
+#[derive(Clone, Copy)]
+pub(crate) struct Op<'m> {
+    pub text: &'m str,
+    pub parts: &'m [String],
+}
+
+impl<'m> Op<'m> {
+    /// True when the opcode has that modifier.
+    pub(crate) fn has(&self, modifier: &str) -> bool {
+        self.parts[1..].iter().any(|part| part == modifier)
+    }
+
+    /// Its first word.
+    pub(crate) fn name(&self) -> &'m str {
+        &self.parts[0]
+    }
+
+    /// The n-th part, or nothing.
+    pub(crate) fn part(&self, n: usize) -> &'m str {
+        self.parts.get(n).map_or("", String::as_str)
+    }
+
+    /// The types among its modifiers, in order.
+    pub(crate) fn types(&self) -> impl Iterator<Item = Type> + use<'m> {
+        self.parts[1..].iter().filter_map(|part| Type::from_name(part))
+    }
+
+    /// The last type among its modifiers.
+    pub(crate) fn ty(&self) -> Option<Type> {
+        self.types().last()
+    }
+}
+
+/// An instruction with nothing in it.
+pub(crate) fn blank(run: super::code::Exec) -> Inst {
+    Inst {
+        run,
+        guard: Pred::ALWAYS,
+        d: Slot::NONE,
+        a: Slot::NONE,
+        b: Slot::NONE,
+        c: Slot::NONE,
+        x: 0,
+        y: 0,
+        z: 0,
+        line: 0,
+        location: u32::MAX,
+    }
+}
+
+/// The places of a function's parameters or return values.
+pub(crate) fn places(list: &[Parameter], variables: &[scope::VariableHome], rows: &[scope::Home]) -> Vec<Place> {
+    list.iter()
+        .map(|parameter| match parameter {
+            Parameter::Space(variable, Some(local)) => match variables[local.index()] {
+                scope::VariableHome::Frame(offset) => Place::Local(offset, variable.size() as u32),
+                _ => Place::Local(0, 0),
+            },
+            Parameter::Register(_, Some(register)) => match rows[register.index()] {
+                scope::Home::Row(slot) => Place::Row(slot),
+                scope::Home::Pred(_) => Place::Row(Slot(1)),
+            },
+            _ => Place::Local(0, 0),
+        })
+        .collect()
+}
+
+/// True when the function is a kernel, whose parameters are the launch's.
+pub(crate) fn is_kernel(function: &Function) -> bool {
+    function.kernel
+}

@@ -1,0 +1,97 @@
+//! Owns atomic operations: real ones of the CPU, because blocks run on several threads.
+
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use super::lanes::each;
+use crate::interp::api::AccessKind;
+use crate::interp::code::{Exec, Inst, LANES, Next};
+use crate::interp::warp::Warp;
+
+/// A word that the CPU can update atomically.
+pub(crate) trait Word: Copy {
+    const SIZE: u32;
+    fn of(bits: u64) -> Self;
+    fn bits(self) -> u64;
+    /// Replaces the word by a function of it. Returns what it was.
+    ///
+    /// # Safety
+    /// `at` is aligned and points to memory that stays mapped.
+    unsafe fn update(at: u64, f: impl Fn(Self) -> Self) -> Self;
+}
+
+macro_rules! word {
+    ($($ty:ident, $atomic:ident);*) => {$(
+        impl Word for $ty {
+            const SIZE: u32 = size_of::<$ty>() as u32;
+            #[inline(always)]
+            fn of(bits: u64) -> Self {
+                bits as $ty
+            }
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                self as u64
+            }
+            #[inline(always)]
+            unsafe fn update(at: u64, f: impl Fn(Self) -> Self) -> Self {
+                // SAFETY: the caller's promise.
+                let word = unsafe { &*(at as *const $atomic) };
+                let mut old = word.load(Ordering::SeqCst);
+                loop {
+                    match word.compare_exchange_weak(old, f(old), Ordering::SeqCst, Ordering::SeqCst) {
+                        Ok(old) => return old,
+                        Err(now) => old = now,
+                    }
+                }
+            }
+        }
+    )*};
+}
+word!(u16, AtomicU16; u32, AtomicU32; u64, AtomicU64);
+
+/// `atom` and `red`: address `a` + `x` in the space of `z`, operands `b` and `c`; the old value goes to `d`.
+pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
+    fn run<T: Word, F: Fn(T, T, T) -> T + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+        const { assert!(size_of::<F>() == 0) };
+        // SAFETY: `F` has no bytes, and a value of it existed: `atom` took one.
+        let f = unsafe { std::mem::MaybeUninit::<F>::uninit().assume_init() };
+        let mut at = [0; LANES];
+        if let Err(next) = w.addresses(i, mask, T::SIZE, AccessKind::Atomic, &mut at) {
+            return next;
+        }
+        each(mask, |l| {
+            let (b, c) = (T::of(w.get(i.b, l)), T::of(w.get(i.c, l)));
+            // SAFETY: `addresses` vouches for the memory.
+            let old = unsafe { T::update(at[l], |old| f(old, b, c)) };
+            w.set(i.d, l, old.bits());
+        });
+        Next::Step
+    }
+    run::<T, F>
+}
+
+/// `atom` on vectors: each element is updated by itself. Bits 4 and up of `z` are their number; destinations and then
+/// operands are in the slots from `y` on.
+pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
+    fn run<T: Word, F: Fn(T, T, T) -> T + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+        const { assert!(size_of::<F>() == 0) };
+        // SAFETY: as in `atom`.
+        let f = unsafe { std::mem::MaybeUninit::<F>::uninit().assume_init() };
+        let count = (i.z >> 4) as usize;
+        let mut at = [0; LANES];
+        if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Atomic, &mut at) {
+            return next;
+        }
+        for element in 0..count {
+            let d = w.env.program.slots[i.y as usize + element];
+            let b = w.env.program.slots[i.y as usize + count + element];
+            each(mask, |l| {
+                let operand = T::of(w.get(b, l));
+                // SAFETY: `addresses` vouches for the memory.
+                let old = unsafe { T::update(at[l] + element as u64 * u64::from(T::SIZE), |old| f(old, operand, operand)) };
+                w.set(d, l, old.bits());
+            });
+        }
+        Next::Step
+    }
+    run::<T, F>
+}

@@ -1,0 +1,202 @@
+//! Owns calls, returns, and the functions of the device runtime that have no PTX: printf, assert, malloc, free.
+
+use super::lanes::each;
+use crate::interp::api::FaultKind;
+use crate::interp::code::{Builtin, CallSite, Inst, LANES, Next, Place, Slot, function_number};
+use crate::interp::warp::Warp;
+
+/// Moves a value of one lane between frames. Rows and local offsets are counted from the bases given.
+fn transfer(w: &mut Warp<'_>, from: (Place, u32, u32), to: (Place, u32, u32), lane: usize) {
+    let each = w.env.lane_local as usize;
+    let base = w.local() as usize + each * lane;
+    match (from, to) {
+        ((Place::Local(source, size), _, from_base), (Place::Local(target, room), _, to_base)) => {
+            let size = size.min(room) as usize;
+            let (source, target) = ((from_base + source) as usize, (to_base + target) as usize);
+            // SAFETY: calls are refused unless both frames fit into the lane's local memory; frames never overlap.
+            unsafe { std::ptr::copy((base + source) as *const u8, (base + target) as *mut u8, size) };
+        }
+        ((Place::Row(source), from_base, _), (Place::Row(target), to_base, _)) => {
+            let value = source_value(w, source, from_base, lane);
+            w.absolute(to_base + target.0).0[lane] = value;
+        }
+        ((Place::Row(source), from_base, _), (Place::Local(target, size), _, to_base)) => {
+            let value = source_value(w, source, from_base, lane).to_le_bytes();
+            let target = (base + (to_base + target) as usize) as *mut u8;
+            // SAFETY: as above.
+            unsafe { std::ptr::copy(value.as_ptr(), target, size.min(8) as usize) };
+        }
+        ((Place::Local(source, size), _, from_base), (Place::Row(target), to_base, _)) => {
+            let mut value = [0; 8];
+            let source = (base + (from_base + source) as usize) as *const u8;
+            // SAFETY: as above.
+            unsafe { std::ptr::copy(source, value.as_mut_ptr(), size.min(8) as usize) };
+            w.absolute(to_base + target.0).0[lane] = u64::from_le_bytes(value);
+        }
+    }
+}
+
+fn source_value(w: &mut Warp<'_>, slot: Slot, base: u32, lane: usize) -> u64 {
+    if slot.0 & Slot::CONSTANT != 0 { w.get(slot, lane) } else { w.absolute(base + slot.0).0[lane] }
+}
+
+/// `call`: site number `x`, the function's address in `a` when the site knows none.
+pub(crate) fn call(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let program = w.env.program;
+    let site = &program.calls[i.x as usize];
+    let return_to = w.pc + 1;
+    let stay = w.active & !mask;
+    let group = w.here(return_to);
+    w.send(stay, group);
+    let mut left = mask;
+    while left != 0 {
+        let (lanes, target) = match site.callee {
+            Some(number) => (left, number),
+            None => {
+                let address = w.get(i.a, left.trailing_zeros() as usize);
+                let mut same = 0;
+                each(left, |l| same |= u32::from(w.get(i.a, l) == address) << l);
+                match function_number(address) {
+                    Some(number) if (number as usize) < program.functions.len() => (same, number),
+                    _ => return w.fail(FaultKind::BadCall(address), same),
+                }
+            }
+        };
+        left &= !lanes;
+        let function = &program.functions[target as usize];
+        if let Some(builtin) = function.builtin {
+            if let Err(next) = run_builtin(w, builtin, site, lanes) {
+                return next;
+            }
+            let group = w.here(return_to);
+            w.send(lanes, group);
+            continue;
+        }
+        if function.entry == u32::MAX {
+            return w.fail(FaultKind::BadCall(u64::from(target)), lanes);
+        }
+        let caller = &program.functions[site.caller as usize];
+        let (rbase, pbase, lbase) = (w.rbase + caller.rows, w.pbase + caller.preds, w.lbase + caller.local);
+        let fits = lbase.checked_add(function.local).is_some_and(|end| end <= w.env.lane_local);
+        if !fits || !w.reserve(rbase, function.rows, pbase, function.preds) {
+            return w.fail(FaultKind::StackOverflow, lanes);
+        }
+        let (from_row, from_local) = (w.rbase, w.lbase);
+        each(lanes, |l| {
+            for (&argument, &param) in site.arguments.iter().zip(&function.params) {
+                transfer(w, (argument, from_row, from_local), (param, rbase, lbase), l);
+            }
+            w.absolute(rbase).0[l] = u64::from(return_to);
+        });
+        let mut group = w.here(function.entry);
+        (group.rbase, group.pbase, group.lbase) = (rbase, pbase, lbase);
+        w.send(lanes, group);
+    }
+    Next::Repick
+}
+
+/// `ret`: from function `y`.
+pub(crate) fn ret(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let program = w.env.program;
+    let stay = w.active & !mask;
+    let group = w.here(w.pc + 1);
+    w.send(stay, group);
+    let callee = &program.functions[i.y as usize];
+    let mut left = mask;
+    while left != 0 {
+        let return_to = w.get(Slot(0), left.trailing_zeros() as usize) as u32;
+        let mut same = 0;
+        each(left, |l| same |= u32::from(w.get(Slot(0), l) as u32 == return_to) << l);
+        left &= !same;
+        if return_to == u32::MAX {
+            w.exit(same);
+            continue;
+        }
+        let site = &program.calls[program.code[return_to as usize - 1].x as usize];
+        let caller = &program.functions[site.caller as usize];
+        let (from_row, from_local) = (w.rbase, w.lbase);
+        let mut group = w.here(return_to);
+        group.rbase -= caller.rows;
+        group.pbase -= caller.preds;
+        group.lbase -= caller.local;
+        each(same, |l| {
+            for (&value, &target) in callee.returns.iter().zip(&site.returns) {
+                transfer(w, (value, from_row, from_local), (target, group.rbase, group.lbase), l);
+            }
+        });
+        w.send(same, group);
+    }
+    Next::Repick
+}
+
+/// One argument of a call as a number.
+fn argument(w: &mut Warp<'_>, site: &CallSite, at: usize, lane: usize) -> u64 {
+    match site.arguments.get(at) {
+        Some(&Place::Row(slot)) => source_value(w, slot, w.rbase, lane),
+        Some(&Place::Local(offset, size)) => {
+            let from = w.local() as usize + w.env.lane_local as usize * lane + (w.lbase + offset) as usize;
+            let mut value = [0; 8];
+            // SAFETY: the caller's frame lies in the lane's local memory.
+            unsafe { std::ptr::copy(from as *const u8, value.as_mut_ptr(), size.min(8) as usize) };
+            u64::from_le_bytes(value)
+        }
+        None => 0,
+    }
+}
+
+fn give_back(w: &mut Warp<'_>, site: &CallSite, lane: usize, value: u64) {
+    match site.returns.first() {
+        Some(&Place::Row(slot)) => {
+            let row = w.rbase + slot.0;
+            w.absolute(row).0[lane] = value;
+        }
+        Some(&Place::Local(offset, size)) => {
+            let to = w.local() as usize + w.env.lane_local as usize * lane + (w.lbase + offset) as usize;
+            // SAFETY: as in `argument`.
+            unsafe { std::ptr::copy(value.to_le_bytes().as_ptr(), to as *mut u8, size.min(8) as usize) };
+        }
+        None => {}
+    }
+}
+
+fn run_builtin(w: &mut Warp<'_>, builtin: Builtin, site: &CallSite, lanes: u32) -> Result<(), Next> {
+    for lane in (0..LANES).filter(|lane| lanes >> lane & 1 != 0) {
+        let first = argument(w, site, 0, lane);
+        let second = argument(w, site, 1, lane);
+        let result = match builtin {
+            Builtin::Vprintf => {
+                let format = w.read_string(first, lane);
+                let (text, count) = crate::interp::printf::format(w, &format, second, lane);
+                w.env.device.print(&text);
+                count as u64
+            }
+            Builtin::Malloc => w.env.device.malloc(first),
+            Builtin::Free => {
+                w.env.device.free(first);
+                // Its extent may be remembered.
+                for extent in &mut w.extents {
+                    (extent.start, extent.end) = (1, 0);
+                }
+                0
+            }
+            Builtin::Assertfail => {
+                let (message, file, function) =
+                    (w.read_string(first, lane), w.read_string(second, lane), argument(w, site, 3, lane));
+                let line = argument(w, site, 2, lane) as u32;
+                let function = w.read_string(function, lane);
+                let [bx, by, bz] = w.block().index;
+                let [tx, ty, tz] = [w.tid[0][lane], w.tid[1][lane], w.tid[2][lane]];
+                let text = format!(
+                    "{}:{line}: {}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{}` failed.\n",
+                    String::from_utf8_lossy(&file),
+                    String::from_utf8_lossy(&function),
+                    String::from_utf8_lossy(&message),
+                );
+                w.env.device.print(text.as_bytes());
+                return Err(w.fail(FaultKind::Assert, 1 << lane));
+            }
+        };
+        give_back(w, site, lane, result);
+    }
+    Ok(())
+}

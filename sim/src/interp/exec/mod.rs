@@ -1,0 +1,8 @@
+//! Owns the execution of instructions: one small function each, made from closures by the combinators in `lanes`.
+
+pub(crate) mod atomic;
+pub(crate) mod call;
+pub(crate) mod control;
+pub(crate) mod lanes;
+pub(crate) mod memory;
+pub(crate) mod sync;

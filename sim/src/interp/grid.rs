@@ -1,0 +1,204 @@
+//! Owns a launch: distributing blocks over threads, taking turns among resident blocks, and turning what went wrong
+//! into a [`Fault`].
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::api::{Device, Fault, FaultKind, Launch};
+use super::block::{Block, Progress};
+use super::code::{Kernel, LANES, Program};
+
+/// Turns that a block gets before the next one is begun beside it: a block that spins for a later one must not hang.
+const TURNS: u32 = 64;
+
+/// What is common to all blocks of a launch.
+pub(crate) struct Env<'b> {
+    pub device: &'b dyn Device,
+    pub program: &'b Program,
+    pub kernel: &'b Kernel,
+    pub launch: &'b Launch,
+    /// The parameter block, padded with zeros.
+    pub params: Vec<u64>,
+    pub observing: bool,
+    /// Bytes of local memory of each lane.
+    pub lane_local: u32,
+    pub cluster: [u32; 3],
+    pub started: std::time::Instant,
+}
+
+impl Env<'_> {
+    pub(crate) fn warps(&self) -> u32 {
+        self.launch.block.iter().product::<u32>().div_ceil(LANES as u32)
+    }
+
+    pub(crate) fn shared_size(&self) -> u32 {
+        self.dynamic_start() + self.launch.dynamic_shared
+    }
+
+    /// Where dynamic shared memory begins.
+    pub(crate) fn dynamic_start(&self) -> u32 {
+        self.kernel.static_shared.next_multiple_of(self.kernel.shared_align.max(16))
+    }
+
+    pub(crate) fn block_index(&self, linear: u64) -> [u32; 3] {
+        let [gx, gy, _] = self.launch.grid.map(u64::from);
+        [(linear % gx) as u32, (linear / gx % gy) as u32, (linear / gx / gy) as u32]
+    }
+}
+
+struct Shared<'b> {
+    env: &'b Env<'b>,
+    blocks: u64,
+    next: AtomicU64,
+    stop: AtomicBool,
+    fault: Mutex<Option<Fault>>,
+}
+
+/// Runs a kernel to its end on up to `workers` threads (the calling one among them).
+///
+/// # Errors
+/// The first [`Fault`] that any thread met. The other blocks are stopped soon after.
+pub fn run(
+    program: &Program,
+    kernel: &Kernel,
+    launch: &Launch,
+    device: &dyn Device,
+    workers: usize,
+) -> Result<(), Fault> {
+    let bad = |why| {
+        let (kernel, kind) = (kernel.name.clone(), FaultKind::BadLaunch(why));
+        Err(Fault { kernel, block: [0; 3], thread: [0; 3], kind, line: 0, source: None })
+    };
+    let threads = launch.block.iter().try_fold(1u32, |a, &b| a.checked_mul(b));
+    let Some(threads) = threads.filter(|&n| n <= 1024) else { return bad("more than 1024 threads in a block") };
+    let blocks = launch.grid.iter().try_fold(1u64, |a, &b| a.checked_mul(u64::from(b)));
+    let Some(blocks) = blocks else { return bad("too many blocks") };
+    if threads == 0 || blocks == 0 {
+        return bad("a dimension of the grid or block is zero");
+    }
+    if u64::from(kernel.static_shared) + u64::from(launch.dynamic_shared) > 1 << 20 {
+        return bad("more shared memory than a block can have");
+    }
+    let size = (kernel.params_size() as usize).max(launch.params.len());
+    let mut params = vec![0u64; size.div_ceil(8) + 2];
+    for (at, &byte) in launch.params.iter().enumerate() {
+        params[at / 8] |= u64::from(byte) << (at % 8 * 8);
+    }
+    let lane_local = if kernel.nested { kernel.local.max(launch.stack).max(64 << 10) } else { kernel.local };
+    let cluster = std::array::from_fn(|at| match (launch.cluster[at], kernel.cluster) {
+        (0, Some(cluster)) => cluster[at].max(1),
+        (size, _) => size.max(1),
+    });
+    let env = Env {
+        device,
+        program,
+        kernel,
+        launch,
+        params,
+        observing: device.observing(),
+        lane_local: lane_local.next_multiple_of(16),
+        cluster,
+        started: std::time::Instant::now(),
+    };
+    let shared = Shared { env: &env, blocks, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };
+    // Threads cost more than small grids take.
+    let helpers = (workers.max(1) as u64 - 1).min(blocks * u64::from(threads) / 4096).min(blocks - 1);
+    if helpers == 0 {
+        work(&shared, 1, 0);
+    } else {
+        std::thread::scope(|scope| {
+            for index in 1..=helpers {
+                let shared = &shared;
+                scope.spawn(move || work(shared, helpers + 1, index));
+            }
+            work(&shared, helpers + 1, 0);
+        });
+    }
+    match shared.fault.into_inner() {
+        Ok(None) => Ok(()),
+        Ok(Some(fault)) => Err(fault),
+        Err(poisoned) => poisoned.into_inner().map_or(Ok(()), Err),
+    }
+}
+
+/// What one thread does: begin blocks in order, and go round those that are not done.
+fn work(shared: &Shared<'_>, workers: u64, index: u64) {
+    let cooperative = shared.env.launch.cooperative;
+    let mut resident: VecDeque<Block<'_>> = VecDeque::new();
+    let mut spare: Vec<Block<'_>> = Vec::new();
+    let mut begun = index;
+    loop {
+        if shared.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        // A cooperative launch begins all its blocks at once; otherwise one more each time round.
+        loop {
+            let linear = if cooperative {
+                begun += workers;
+                begun - workers
+            } else {
+                shared.next.fetch_add(1, Ordering::Relaxed)
+            };
+            if linear >= shared.blocks {
+                break;
+            }
+            let mut block = spare.pop().unwrap_or_else(|| Block::new(shared.env));
+            block.start(linear);
+            resident.push_back(block);
+            if !cooperative {
+                break;
+            }
+        }
+        if resident.is_empty() {
+            return;
+        }
+        for _ in 0..resident.len() {
+            let Some(mut block) = resident.pop_front() else { return };
+            let alone = resident.is_empty();
+            match block.run(if cooperative { 1 } else { TURNS }, cooperative && !alone) {
+                Progress::Done => spare.push(block),
+                Progress::Paused => {
+                    if shared.stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    if shared.env.device.cancelled() {
+                        report(shared, &block, 0, Some(FaultKind::Cancelled));
+                        return;
+                    }
+                    // It may be waiting for a block of another thread, or for the host.
+                    std::thread::yield_now();
+                    resident.push_back(block);
+                }
+                Progress::Fault(warp) => {
+                    report(shared, &block, warp, None);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cold]
+fn report(shared: &Shared<'_>, block: &Block<'_>, warp: usize, kind: Option<FaultKind>) {
+    shared.stop.store(true, Ordering::Relaxed);
+    let (index, warp) = block.culprit(warp);
+    let program = shared.env.program;
+    let (found, lane) = warp.fault.clone().unwrap_or((FaultKind::Trap, 0));
+    let lane = (lane & 31) as usize;
+    let inst = program.code.get(warp.pc as usize);
+    let source = inst.and_then(|inst| program.locations.get(inst.location as usize)).cloned();
+    let fault = Fault {
+        kernel: shared.env.kernel.name.clone(),
+        block: index,
+        thread: [warp.tid[0][lane], warp.tid[1][lane], warp.tid[2][lane]],
+        kind: kind.unwrap_or(found),
+        line: inst.map_or(0, |inst| inst.line),
+        source,
+    };
+    let mut slot = match shared.fault.lock() {
+        Ok(slot) => slot,
+        Err(poisoned) => poisoned.into_inner(),
+    };
+    slot.get_or_insert(fault);
+}

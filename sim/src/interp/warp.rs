@@ -1,0 +1,450 @@
+//! Owns the state of one warp and the loop that executes its instructions, divergence included.
+//!
+//! Lanes at the same instruction with the same frame form a group and execute together. Of several groups that can
+//! run, the one deepest in calls goes first, then the one that is furthest behind in the code; groups meet again when
+//! they reach the same instruction. Since compilers lay out code in (nearly) topological order, that is where control
+//! flow joins. A group that keeps jumping while others could run gives way after a number of jumps, so that a lane
+//! which spins for another lane of its warp does not hang.
+
+use super::api::{Extent, FaultKind};
+use super::block::BlockState;
+use super::code::{Inst, LANES, Next, Pred, Row, Slot};
+use super::grid::Env;
+
+/// Jumps after which a group gives way to the other groups of its warp.
+const SLICE: u32 = 512;
+
+/// Rows that one warp may have: 2 Mi rows are 512 MiB, which only runaway recursion reaches.
+const MAX_ROWS: u32 = 1 << 17;
+
+/// What keeps a group from running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Nothing.
+    None,
+    /// A barrier of the block: its number and the phase that must end.
+    Barrier(u8, u32),
+    /// Other lanes of the warp (`.sync` instructions). The mask is all lanes that any of the group waits for.
+    Lanes(u32),
+}
+
+/// Lanes that stand at one instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Group {
+    pub pc: u32,
+    pub rbase: u32,
+    pub pbase: u32,
+    pub lbase: u32,
+    pub mask: u32,
+    pub wait: Wait,
+    pub stamp: u64,
+}
+
+impl Group {
+    fn same_place(&self, other: &Group) -> bool {
+        self.pc == other.pc && self.rbase == other.rbase && self.pbase == other.pbase && self.lbase == other.lbase
+    }
+}
+
+/// What became of a warp that ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All lanes have exited.
+    Done,
+    /// All lanes wait for other warps.
+    Blocked,
+    /// Its budget is used up, or it asked to let others run.
+    Paused,
+    /// See [`Warp::fault`].
+    Fault,
+}
+
+/// One warp.
+pub(crate) struct Warp<'b> {
+    pub env: &'b Env<'b>,
+    /// The block it belongs to; valid while the warp runs.
+    pub block: *mut BlockState,
+    pub index: u32,
+    pub pc: u32,
+    pub active: u32,
+    pub rbase: u32,
+    pub pbase: u32,
+    pub lbase: u32,
+    pub alive: u32,
+    pub groups: Vec<Group>,
+    frame: *mut Row,
+    constants: *const Row,
+    rows: Vec<Row>,
+    preds: Vec<u32>,
+    /// Local memory of the lanes one after the other, allocated when first touched.
+    pub local: Vec<u64>,
+    /// Extents found lately, and which entry is replaced next.
+    pub extents: [Extent; 4],
+    pub next_extent: usize,
+    pub fault: Option<(FaultKind, u32)>,
+    /// Thread indices in x, y, z of each lane.
+    pub tid: [[u32; LANES]; 3],
+    stamp: u64,
+    /// Jumps made since the launch began, the base of `%clock`.
+    pub jumps: u64,
+}
+
+impl<'b> Warp<'b> {
+    /// A warp that has not begun.
+    pub(crate) fn new(env: &'b Env<'b>, index: u32) -> Self {
+        let [nx, ny, _] = env.launch.block;
+        let mut tid = [[0; LANES]; 3];
+        for lane in 0..LANES {
+            let linear = index * LANES as u32 + lane as u32;
+            tid[0][lane] = linear % nx;
+            tid[1][lane] = linear / nx % ny;
+            tid[2][lane] = linear / nx / ny;
+        }
+        let function = &env.program.functions[env.kernel.function as usize];
+        let mut warp = Warp {
+            env,
+            block: std::ptr::null_mut(),
+            index,
+            pc: 0,
+            active: 0,
+            rbase: 0,
+            pbase: 0,
+            lbase: 0,
+            alive: 0,
+            groups: Vec::new(),
+            frame: std::ptr::null_mut(),
+            constants: env.program.constants.as_ptr(),
+            rows: vec![Row([0; LANES]); function.rows as usize],
+            preds: vec![0; function.preds as usize],
+            local: Vec::new(),
+            extents: [Extent { start: 1, end: 0, writable: false }; 4],
+            next_extent: 0,
+            fault: None,
+            tid,
+            stamp: 0,
+            jumps: 0,
+        };
+        warp.frame = warp.rows.as_mut_ptr();
+        warp
+    }
+
+    /// Puts the warp at the start of the kernel, with the lanes that the block has.
+    pub(crate) fn start(&mut self) {
+        let threads: u32 = self.env.launch.block.iter().product();
+        let first = self.index * LANES as u32;
+        let lanes = threads.saturating_sub(first).min(LANES as u32);
+        self.alive = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
+        self.active = self.alive;
+        self.groups.clear();
+        self.pc = self.env.program.functions[self.env.kernel.function as usize].entry;
+        (self.rbase, self.pbase, self.lbase) = (0, 0, 0);
+        self.fault = None;
+        self.set_frame();
+        // The return address of a kernel: no instruction.
+        self.rows[0] = Row([u64::from(u32::MAX); LANES]);
+    }
+
+    fn set_frame(&mut self) {
+        // SAFETY: `enter` and `new` keep `rows` long enough for the frame at `rbase`.
+        self.frame = unsafe { self.rows.as_mut_ptr().add(self.rbase as usize) };
+    }
+
+    /// Makes room for a frame above the running one.
+    ///
+    /// Returns false when the calls are nested too deep.
+    pub(crate) fn reserve(&mut self, rbase: u32, rows: u32, pbase: u32, preds: u32) -> bool {
+        let (Some(rows), Some(preds)) = (rbase.checked_add(rows), pbase.checked_add(preds)) else { return false };
+        if rows > MAX_ROWS || preds > MAX_ROWS {
+            return false;
+        }
+        if self.rows.len() < rows as usize {
+            self.rows.resize((rows as usize).next_power_of_two(), Row([0; LANES]));
+        }
+        if self.preds.len() < preds as usize {
+            self.preds.resize((preds as usize).next_power_of_two(), 0);
+        }
+        self.set_frame();
+        true
+    }
+
+    /// The row of an operand.
+    #[inline(always)]
+    pub(crate) fn row(&self, slot: Slot) -> *const Row {
+        let base = if slot.0 & Slot::CONSTANT != 0 { self.constants } else { self.frame.cast_const() };
+        // SAFETY: the compiler of the program hands out slots inside the constants or the function's frame, and the
+        // frame's rows were reserved before the function was entered.
+        unsafe { base.add((slot.0 & !Slot::CONSTANT) as usize) }
+    }
+
+    /// The row of a result.
+    #[inline(always)]
+    pub(crate) fn row_mut(&mut self, slot: Slot) -> *mut Row {
+        debug_assert!(slot.0 & Slot::CONSTANT == 0);
+        // SAFETY: as in `row`; results are never constants.
+        unsafe { self.frame.add(slot.0 as usize) }
+    }
+
+    /// One lane of an operand.
+    #[inline(always)]
+    pub(crate) fn get(&self, slot: Slot, lane: usize) -> u64 {
+        // SAFETY: `row` points to a live row that nothing else refers to now; `lane` is masked into it.
+        unsafe { (*self.row(slot)).0[lane & (LANES - 1)] }
+    }
+
+    /// Sets one lane of a result.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, slot: Slot, lane: usize, value: u64) {
+        // SAFETY: as in `get`.
+        unsafe { (*self.row_mut(slot)).0[lane & (LANES - 1)] = value }
+    }
+
+    /// A row of an absolute number, whatever frame runs.
+    pub(crate) fn absolute(&mut self, row: u32) -> &mut Row {
+        &mut self.rows[row as usize]
+    }
+
+    /// The lanes in which a predicate is true.
+    #[inline(always)]
+    pub(crate) fn pred(&self, pred: Pred) -> u32 {
+        let flip = if pred.0 & Pred::NEGATED != 0 { u32::MAX } else { 0 };
+        if pred.0 & !Pred::NEGATED == Pred::ALWAYS.0 {
+            return u32::MAX ^ flip;
+        }
+        self.preds[(self.pbase + (pred.0 & !Pred::NEGATED)) as usize] ^ flip
+    }
+
+    /// Sets a predicate in the lanes of a mask. The predicate that is not there is ignored.
+    #[inline(always)]
+    pub(crate) fn set_pred(&mut self, pred: Pred, mask: u32, bits: u32) {
+        if pred == Pred::ALWAYS {
+            return;
+        }
+        let word = &mut self.preds[(self.pbase + pred.0) as usize];
+        *word = (*word & !mask) | (bits & mask);
+    }
+
+    /// The block's state.
+    #[inline(always)]
+    pub(crate) fn block(&mut self) -> &mut BlockState {
+        // SAFETY: set by the block before it runs the warp; the block's state is not touched by anything else
+        // meanwhile, for one thread runs the whole block.
+        unsafe { &mut *self.block }
+    }
+
+    /// Records what is wrong; the first lane of `mask` is the culprit.
+    #[cold]
+    pub(crate) fn fail(&mut self, kind: FaultKind, mask: u32) -> Next {
+        self.fault = Some((kind, mask.trailing_zeros()));
+        Next::Fault
+    }
+
+    /// Takes lanes out of the running group and lets them go on elsewhere.
+    pub(crate) fn send(&mut self, mask: u32, group: Group) {
+        self.active &= !mask;
+        if mask != 0 {
+            self.stamp += 1;
+            self.groups.push(Group { mask, stamp: self.stamp, ..group });
+        }
+    }
+
+    /// The running group's place, with another program counter.
+    pub(crate) fn here(&self, pc: u32) -> Group {
+        Group {
+            pc,
+            rbase: self.rbase,
+            pbase: self.pbase,
+            lbase: self.lbase,
+            mask: self.active,
+            wait: Wait::None,
+            stamp: self.stamp,
+        }
+    }
+
+    /// Ends lanes.
+    pub(crate) fn exit(&mut self, mask: u32) {
+        self.active &= !mask;
+        self.alive &= !mask;
+        for group in &mut self.groups {
+            if matches!(group.wait, Wait::Lanes(_)) {
+                group.wait = Wait::None;
+            }
+        }
+        let (index, alive) = (self.index as usize, self.alive);
+        self.block().lanes_left(index, alive);
+    }
+
+    /// Chooses the group to run next. Returns false when none can.
+    fn pick(&mut self, oldest: bool) -> bool {
+        if self.active != 0 {
+            let group = self.here(self.pc);
+            self.send(self.active, group);
+        }
+        for at in 0..self.groups.len() {
+            if let Wait::Barrier(number, phase) = self.groups[at].wait
+                && let Some(result) = self.block().barrier_passed(number, phase)
+            {
+                let group = &mut self.groups[at];
+                group.wait = Wait::None;
+                let resume = *group;
+                group.pc += 1;
+                self.barrier_result(resume, result);
+            }
+        }
+        self.merge();
+        if self.groups.len() > 1 || self.groups.iter().any(|group| group.wait != Wait::None) {
+            self.wake_lanes();
+        }
+        let ready = self.groups.iter().enumerate().filter(|(_, group)| group.wait == Wait::None);
+        let best = if oldest {
+            ready.min_by_key(|(_, group)| group.stamp)
+        } else {
+            ready.min_by_key(|(_, group)| (u32::MAX - group.rbase, group.pc))
+        };
+        let Some((at, _)) = best else { return false };
+        let group = self.groups.swap_remove(at);
+        (self.pc, self.rbase, self.pbase, self.lbase) = (group.pc, group.rbase, group.pbase, group.lbase);
+        self.active = group.mask;
+        self.set_frame();
+        true
+    }
+
+    /// Writes the result of `barrier.red` for lanes that waited.
+    fn barrier_result(&mut self, group: Group, result: u32) {
+        let inst = self.env.program.code[group.pc as usize];
+        super::exec::sync::write_barrier_result(self, &inst, group, result);
+    }
+
+    /// Joins groups that stand at the same place.
+    fn merge(&mut self) {
+        let mut at = 0;
+        while at < self.groups.len() {
+            let mut other = at + 1;
+            while other < self.groups.len() {
+                let (first, second) = (self.groups[at], self.groups[other]);
+                let barrier = |group: &Group| matches!(group.wait, Wait::Barrier(..));
+                if first.same_place(&second) && !barrier(&first) && !barrier(&second) {
+                    self.groups[at].mask |= second.mask;
+                    self.groups[at].stamp = first.stamp.min(second.stamp);
+                    self.groups[at].wait = match (first.wait, second.wait) {
+                        (Wait::Lanes(a), Wait::Lanes(b)) => Wait::Lanes(a | b),
+                        _ => Wait::None,
+                    };
+                    self.groups.swap_remove(other);
+                } else {
+                    other += 1;
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// Lets groups go on that wait for lanes of the warp which have come.
+    fn wake_lanes(&mut self) {
+        let alive = self.alive;
+        let mut waiting = 0;
+        for group in &mut self.groups {
+            if let Wait::Lanes(need) = group.wait {
+                waiting |= group.mask;
+                if need & alive & !group.mask == 0 {
+                    group.wait = Wait::None;
+                }
+            }
+        }
+        // `bar.warp.sync` at several places of the code: it is one barrier, and all have come to one of them.
+        if !self.groups.iter().any(|group| group.wait == Wait::None) {
+            for at in 0..self.groups.len() {
+                let group = self.groups[at];
+                if let Wait::Lanes(need) = group.wait
+                    && need & alive & !waiting == 0
+                    && super::exec::sync::is_warp_barrier(&self.env.program.code[group.pc as usize])
+                {
+                    self.groups[at].wait = Wait::None;
+                    self.groups[at].pc += 1;
+                }
+            }
+        }
+    }
+
+    /// Runs the warp until it has ended, waits for others, or has made `budget` jumps.
+    pub(crate) fn run(&mut self, budget: u32) -> Outcome {
+        let code: &'b [Inst] = &self.env.program.code;
+        let mut budget = budget;
+        let mut oldest = false;
+        self.set_frame();
+        loop {
+            if (!self.groups.is_empty() || self.active == 0) && !self.pick(oldest) {
+                return if self.alive == 0 { Outcome::Done } else { Outcome::Blocked };
+            }
+            let others = self.groups.iter().any(|group| group.wait == Wait::None);
+            // The nearest place where another group waits to be joined.
+            let limit = if oldest {
+                u32::MAX
+            } else {
+                let same = self.groups.iter().filter(|group| group.rbase == self.rbase);
+                same.filter(|group| !matches!(group.wait, Wait::Barrier(..))).map(|group| group.pc).filter(|&pc| pc > self.pc).min().unwrap_or(u32::MAX)
+            };
+            // Groups behind this one in the code are joined or overtaken only by jumping back.
+            let floor = if oldest || !others { 0 } else { self.pc };
+            oldest = false;
+            let mut slice = if others { SLICE } else { u32::MAX };
+            let mut pc = self.pc;
+            loop {
+                let inst = &code[pc as usize];
+                let mask = self.active & self.pred(inst.guard);
+                if mask == 0 {
+                    pc += 1;
+                } else {
+                    self.pc = pc;
+                    match (inst.run)(self, inst, mask) {
+                        Next::Step => pc += 1,
+                        Next::Jumped => {
+                            pc = self.pc;
+                            self.jumps += 1;
+                            slice -= 1;
+                            budget -= 1;
+                            if budget == 0 {
+                                return self.pause();
+                            }
+                            if slice == 0 {
+                                oldest = true;
+                                break;
+                            }
+                            if pc < floor {
+                                break;
+                            }
+                        }
+                        Next::Repick => {
+                            budget -= 1;
+                            if budget == 0 {
+                                return self.pause();
+                            }
+                            break;
+                        }
+                        Next::Yield => {
+                            self.jumps += 1;
+                            return self.pause();
+                        }
+                        Next::Fault => return Outcome::Fault,
+                    }
+                }
+                if pc >= limit {
+                    self.pc = pc;
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Stops for now. The group that ran goes to the end of the queue.
+    fn pause(&mut self) -> Outcome {
+        if self.active != 0 && !self.groups.is_empty() {
+            let group = self.here(self.pc);
+            self.send(self.active, group);
+            if self.pick(true) {
+                return Outcome::Paused;
+            }
+            return if self.alive == 0 { Outcome::Done } else { Outcome::Blocked };
+        }
+        if self.alive == 0 { Outcome::Done } else { Outcome::Paused }
+    }
+}

@@ -1,0 +1,130 @@
+//! Owns tests of whole kernels: loops, guards, shared memory, barriers, warps, calls, printf.
+
+mod interp_support;
+
+use interp_support::{Arg, Gpu};
+use streamsan_sim::interp::Launch;
+
+#[test]
+fn saxpy_with_guard() {
+    let gpu = Gpu::new("__global__ void saxpy(int n, float a, const float* x, float* y) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }");
+    let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+    let (dx, dy) = (gpu.buffer(&x), gpu.buffer(&vec![1f32; 1000]));
+    gpu.launch("saxpy", 8, 128, &[1000i32.into(), 2f32.into(), (&dx).into(), (&dy).into()]);
+    let want: Vec<f32> = x.iter().map(|x| 2.0 * x + 1.0).collect();
+    assert_eq!(dy.read::<f32>(), want);
+}
+
+#[test]
+fn loops_and_atomics() {
+    let gpu = Gpu::new(
+        "__global__ void sum(const int* x, int n, int* out, unsigned long long* big) {
+             int s = 0;
+             for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) s += x[i] * (i % 3);
+             atomicAdd(out, s); atomicMax(out + 1, s); atomicMin(out + 2, s); atomicAdd(big, (unsigned long long)s);
+         }",
+    );
+    let x: Vec<i32> = (0..5000).map(|i| i * 7 % 13 - 6).collect();
+    let (dx, out, big) = (gpu.buffer(&x), gpu.zeros::<i32>(3), gpu.zeros::<u64>(1));
+    gpu.launch("sum", 3, 100, &[(&dx).into(), 5000i32.into(), (&out).into(), (&big).into()]);
+    let mut sums = vec![0i32; 300];
+    x.iter().enumerate().for_each(|(i, x)| sums[i % 300] += x * (i as i32 % 3));
+    let total: i32 = sums.iter().sum();
+    assert_eq!(out.read::<i32>(), [total, (*sums.iter().max().unwrap()).max(0), (*sums.iter().min().unwrap()).min(0)]);
+    assert_eq!(big.read::<u64>(), [total as i64 as u64]);
+}
+
+#[test]
+fn block_reduction_with_shuffles_and_barriers() {
+    let gpu = Gpu::new(
+        "__global__ void reduce(const float* x, float* out, int n) {
+             __shared__ float part[32];
+             int i = blockIdx.x * blockDim.x + threadIdx.x;
+             float v = i < n ? x[i] : 0.f;
+             for (int o = 16; o; o >>= 1) v += __shfl_down_sync(~0u, v, o);
+             if ((threadIdx.x & 31) == 0) part[threadIdx.x >> 5] = v;
+             __syncthreads();
+             if (threadIdx.x < 32) {
+                 v = threadIdx.x < blockDim.x / 32 ? part[threadIdx.x] : 0.f;
+                 for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+                 if (threadIdx.x == 0) out[blockIdx.x] = v;
+             }
+         }",
+    );
+    let x: Vec<f32> = (0..1000).map(|i| (i % 17) as f32).collect();
+    let (dx, out) = (gpu.buffer(&x), gpu.zeros::<f32>(4));
+    gpu.launch("reduce", 4, 256, &[(&dx).into(), (&out).into(), 1000i32.into()]);
+    let want: Vec<f32> = x.chunks(256).map(|chunk| chunk.iter().sum()).collect();
+    assert_eq!(out.read::<f32>(), want);
+}
+
+#[test]
+fn tiled_matrix_product_and_dynamic_shared_memory() {
+    let gpu = Gpu::new(
+        "__global__ void matmul(const float* a, const float* b, float* c, int n) {
+             __shared__ float ta[16][16]; extern __shared__ float tb[];
+             int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x; float sum = 0;
+             for (int t = 0; t < n; t += 16) {
+                 ta[threadIdx.y][threadIdx.x] = a[row * n + t + threadIdx.x];
+                 tb[threadIdx.y * 16 + threadIdx.x] = b[(t + threadIdx.y) * n + col];
+                 __syncthreads();
+                 for (int k = 0; k < 16; k++) sum += ta[threadIdx.y][k] * tb[k * 16 + threadIdx.x];
+                 __syncthreads();
+             }
+             c[row * n + col] = sum;
+         }",
+    );
+    let n = 48usize;
+    let a: Vec<f32> = (0..n * n).map(|i| (i % 7) as f32).collect();
+    let b: Vec<f32> = (0..n * n).map(|i| (i % 5) as f32 - 2.0).collect();
+    let (da, db, dc) = (gpu.buffer(&a), gpu.buffer(&b), gpu.zeros::<f32>(n * n));
+    let launch = Launch { grid: [3, 3, 1], block: [16, 16, 1], dynamic_shared: 1024, ..Launch::default() };
+    gpu.launch_with("matmul", launch, &[(&da).into(), (&db).into(), (&dc).into(), (n as i32).into()]);
+    let c = dc.read::<f32>();
+    for i in 0..n {
+        for j in 0..n {
+            let want: f32 = (0..n).map(|k| a[i * n + k] * b[k * n + j]).sum();
+            assert_eq!(c[i * n + j], want, "({i},{j})");
+        }
+    }
+}
+
+#[test]
+fn printf_recursion_function_pointers_and_structs() {
+    let gpu = Gpu::new(
+        r#"#include <cstdio>
+        __device__ __noinline__ int fact(int n) { return n < 2 ? 1 : n * fact(n - 1); }
+        __device__ __noinline__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+        typedef int (*F)(int);
+        __device__ int inc(int x) { return x + 1; } __device__ int twice(int x) { return x * 2; }
+        __device__ F table[2] = {inc, twice};
+        struct P { float a[3]; int n; };
+        __device__ __noinline__ P change(P p, int by) { p.n += by; p.a[by % 3] *= 2; return p; }
+        __constant__ int offsets[4] = {10, 20, 30, 40};
+        struct S { const char* s; int* p; }; __device__ int seven = 7; __device__ S global = {"text", &seven};
+        __global__ void k(int* out, P p) {
+            int i = threadIdx.x;
+            P q = change(p, i);
+            out[i] = fact(i % 8) + fib(i % 10) * 10000 + table[i & 1](i) * 100000000;
+            out[32 + i] = q.n + (int)q.a[i % 3] * 1000 + offsets[i & 3] * 100000;
+            if (i == 5) printf("%d|%5.2f|%s|%c|%lld|%x|%%|%-4d|%e\n", -i, 3.14159, global.s, 'z', 1LL << 40, 255u, *global.p, 12345.678);
+        }"#,
+    );
+    let out = gpu.zeros::<i32>(64);
+    let mut p = Vec::new();
+    [1f32, 2.0, 3.0].iter().for_each(|v| p.extend(v.to_le_bytes()));
+    p.extend(100i32.to_le_bytes());
+    gpu.launch("k", 1, 32, &[(&out).into(), Arg::Bytes(p)]);
+    fn fib(n: i32) -> i32 {
+        if n < 2 { n } else { fib(n - 1) + fib(n - 2) }
+    }
+    let got = out.read::<i32>();
+    for i in 0..32i32 {
+        let fact: i32 = (1..=i % 8).product();
+        let called = if i & 1 == 0 { i + 1 } else { i * 2 };
+        assert_eq!(got[i as usize], fact.wrapping_add(fib(i % 10) * 10000).wrapping_add(called.wrapping_mul(100000000)), "{i}");
+        let a = (i % 3 + 1) * 2;
+        assert_eq!(got[32 + i as usize], 100 + i + a * 1000 + (i % 4 + 1) * 1000000, "{i}");
+    }
+    assert_eq!(gpu.printed(), "-5| 3.14|text|z|1099511627776|ff|%|7   |1.234568e+04\n");
+}

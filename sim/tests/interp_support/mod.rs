@@ -1,0 +1,233 @@
+//! Owns what the interpreter's tests share: compiling CUDA C++ to PTX with the toolkit's nvcc, a device of plain host
+//! memory, and launching with typed arguments.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+
+use kernels::ptx::{Module, Space, parse};
+use streamsan_sim::interp::{
+    AccessKind, Accesses, Device, Extent, Fault, Launch, Linker, Program, TextureRequest, globals, initial_bytes, run,
+};
+
+/// CUDA's root, installed if needed.
+pub fn toolkit() -> &'static PathBuf {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/toolkit");
+        let output = Command::new(script).output().expect("scripts/toolkit");
+        assert!(output.status.success(), "scripts/toolkit: {}", String::from_utf8_lossy(&output.stderr));
+        PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+    })
+}
+
+/// PTX of a CUDA source.
+pub fn ptx(source: &str, arch: &str, extra: &[&str]) -> String {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("interp-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (input, output) = (folder.join("a.cu"), folder.join("a.ptx"));
+    std::fs::write(&input, source).unwrap();
+    let nvcc = Command::new(toolkit().join("bin/nvcc"))
+        .args(["-ptx", "-std=c++17", "-O2", "-lineinfo", &format!("-arch={arch}")])
+        .args(extra)
+        .arg("-o")
+        .args([&output, &input])
+        .output()
+        .expect("nvcc");
+    assert!(nvcc.status.success(), "{}", String::from_utf8_lossy(&nvcc.stderr));
+    let text = std::fs::read_to_string(&output).unwrap();
+    let _ = std::fs::remove_dir_all(&folder);
+    text
+}
+
+/// One access that a launch made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    pub kind: AccessKind,
+    pub address: u64,
+    pub size: u32,
+    pub line: u32,
+}
+
+/// A device whose memory is boxes on the host's heap.
+#[derive(Default)]
+pub struct TestDevice {
+    memory: Mutex<BTreeMap<u64, Box<[u128]>>>,
+    sizes: Mutex<BTreeMap<u64, u64>>,
+    pub printed: Mutex<Vec<u8>>,
+    pub seen: Mutex<Vec<Seen>>,
+    pub observe: bool,
+}
+
+impl TestDevice {
+    pub fn alloc(&self, size: u64) -> u64 {
+        let block = vec![0u128; (size as usize).div_ceil(16).max(1)].into_boxed_slice();
+        let address = block.as_ptr() as u64;
+        self.memory.lock().unwrap().insert(address, block);
+        self.sizes.lock().unwrap().insert(address, size);
+        address
+    }
+}
+
+impl Device for TestDevice {
+    fn allocation(&self, address: u64) -> Option<Extent> {
+        let sizes = self.sizes.lock().unwrap();
+        let (&start, &size) = sizes.range(..=address).next_back()?;
+        (address < start + size).then_some(Extent { start, end: start + size, writable: true })
+    }
+    fn print(&self, text: &[u8]) {
+        self.printed.lock().unwrap().extend(text);
+    }
+    fn malloc(&self, size: u64) -> u64 {
+        self.alloc(size)
+    }
+    fn free(&self, address: u64) {
+        self.sizes.lock().unwrap().remove(&address);
+    }
+    fn texture(&self, request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
+        Ok([request.object, u64::from(request.coordinates[0]), request.coordinates.len() as u64, 4])
+    }
+    fn observing(&self) -> bool {
+        self.observe
+    }
+    fn observe(&self, accesses: &Accesses<'_>) {
+        let mut seen = self.seen.lock().unwrap();
+        for &(address, _) in accesses.lanes {
+            seen.push(Seen { kind: accesses.kind, address, size: accesses.size, line: accesses.line });
+        }
+    }
+}
+
+struct Symbols(BTreeMap<String, u64>);
+
+impl Linker for Symbols {
+    fn symbol(&self, name: &str, _: Space) -> Option<u64> {
+        self.0.get(name).copied()
+    }
+}
+
+/// A module on a device.
+pub struct Gpu {
+    pub module: Module,
+    pub program: Program,
+    pub device: TestDevice,
+    symbols: BTreeMap<String, u64>,
+    pub workers: usize,
+}
+
+/// A kernel argument.
+pub enum Arg {
+    Bytes(Vec<u8>),
+}
+
+macro_rules! arg {
+    ($($ty:ty),*) => {$(
+        impl From<$ty> for Arg {
+            fn from(value: $ty) -> Arg {
+                Arg::Bytes(value.to_le_bytes().to_vec())
+            }
+        }
+    )*};
+}
+arg!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+
+impl From<&Buffer> for Arg {
+    fn from(value: &Buffer) -> Arg {
+        value.address.into()
+    }
+}
+
+/// Device memory.
+#[derive(Clone, Copy)]
+pub struct Buffer {
+    pub address: u64,
+    pub size: u64,
+}
+
+impl Buffer {
+    pub fn read<T: Copy>(&self) -> Vec<T> {
+        let count = self.size as usize / size_of::<T>();
+        // SAFETY: the device's memory lives as long as the test; no launch runs now.
+        unsafe { std::slice::from_raw_parts(self.address as *const T, count) }.to_vec()
+    }
+}
+
+impl Gpu {
+    pub fn new(source: &str) -> Gpu {
+        Gpu::with(source, "compute_80", &[])
+    }
+
+    pub fn with(source: &str, arch: &str, extra: &[&str]) -> Gpu {
+        Gpu::from_ptx(&ptx(source, arch, extra))
+    }
+
+    pub fn from_ptx(text: &str) -> Gpu {
+        let module = parse(text).unwrap_or_else(|error| panic!("{error}"));
+        let device = TestDevice::default();
+        let variables = globals(&module);
+        let mut symbols = BTreeMap::new();
+        for variable in &variables {
+            symbols.insert(variable.name.clone(), device.alloc(variable.size));
+        }
+        let linker = Symbols(symbols.clone());
+        for variable in &variables {
+            let bytes = initial_bytes(&module, variable, &linker).unwrap();
+            // SAFETY: just allocated with that size.
+            unsafe { std::ptr::copy(bytes.as_ptr(), symbols[&variable.name] as *mut u8, bytes.len()) };
+        }
+        let program = Program::compile(&module, &linker).unwrap_or_else(|error| panic!("{error}"));
+        Gpu { module, program, device, symbols, workers: 2 }
+    }
+
+    pub fn buffer<T: Copy>(&self, data: &[T]) -> Buffer {
+        let size = size_of_val(data) as u64;
+        let address = self.device.alloc(size);
+        // SAFETY: just allocated with that size.
+        unsafe { std::ptr::copy(data.as_ptr(), address as *mut T, data.len()) };
+        Buffer { address, size }
+    }
+
+    pub fn zeros<T: Copy + Default>(&self, count: usize) -> Buffer {
+        self.buffer(&vec![T::default(); count])
+    }
+
+    pub fn symbol(&self, name: &str) -> u64 {
+        self.symbols[name]
+    }
+
+    /// The mangled name that contains `name`.
+    pub fn kernel(&self, name: &str) -> String {
+        let length = format!("{}{name}", name.len());
+        let found = self.program.kernels().iter().map(|kernel| kernel.name());
+        let mut found = found.filter(|k| *k == name || k.contains(&length));
+        found.next().unwrap_or_else(|| panic!("no kernel {name}")).to_owned()
+    }
+
+    pub fn try_launch(&self, name: &str, launch: Launch, args: &[Arg]) -> Result<(), Fault> {
+        let kernel = self.program.kernel(&self.kernel(name)).unwrap();
+        let mut params = vec![0; kernel.params_size() as usize];
+        assert_eq!(kernel.params().len(), args.len(), "arguments of {name}");
+        for (param, Arg::Bytes(bytes)) in kernel.params().iter().zip(args) {
+            assert_eq!(param.size as usize, bytes.len(), "size of an argument of {name}");
+            params[param.offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        }
+        run(&self.program, kernel, &Launch { params, ..launch }, &self.device, self.workers)
+    }
+
+    pub fn launch(&self, name: &str, grid: u32, block: u32, args: &[Arg]) {
+        let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], ..Launch::default() };
+        self.try_launch(name, launch, args).unwrap_or_else(|fault| panic!("{fault}"));
+    }
+
+    pub fn launch_with(&self, name: &str, launch: Launch, args: &[Arg]) {
+        self.try_launch(name, launch, args).unwrap_or_else(|fault| panic!("{fault}"));
+    }
+
+    pub fn printed(&self) -> String {
+        String::from_utf8(self.device.printed.lock().unwrap().clone()).unwrap()
+    }
+}
