@@ -18,6 +18,7 @@ use crate::stacks::Stacks;
 use crate::streams::{Stream, Streams};
 use crate::work::Work;
 use order::Policy;
+use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::{Epoch, FreeKind, KernelId, MemoryKind, NoteKind, Op, Origin, Record, StackId, StreamId};
 
 /// What an analysis may be told.
@@ -77,7 +78,17 @@ impl Analysis {
             self.define(&record.op);
             return;
         }
-        let epoch = self.ordering.apply(&record.op, record.origin.thread);
+        let epoch = match record.op {
+            Op::Launch { stream, kernel, flags, .. } if flags & PROGRAMMATIC_SERIALIZATION != 0 => {
+                let arch = self.arch(stream);
+                if self.code.waits(kernel, self.names.kernel(kernel), arch) {
+                    self.ordering.apply_waiting_launch(stream)
+                } else {
+                    self.ordering.apply(&record.op, record.origin.thread)
+                }
+            }
+            _ => self.ordering.apply(&record.op, record.origin.thread),
+        };
         self.act(&record.op, &record.origin, epoch);
         if !self.races.is_empty() {
             self.count_races(record.origin.stack);
@@ -230,8 +241,7 @@ impl Analysis {
         node: Option<(&Graph, u32)>,
     ) {
         let def = self.names.kernel(kernel);
-        let context = self.streams.get(stream).map_or(trace::ContextId::NONE, |s| s.context);
-        let known = self.code.evaluate(kernel, def, self.names.arch(context), l);
+        let known = self.code.evaluate(kernel, def, self.arch(stream), l);
         let c = &mut self.coverage;
         c.launches += 1;
         c.launches_indirect += u64::from(known.indirect);
@@ -254,9 +264,14 @@ impl Analysis {
         if known.knowledge == Knowledge::Unknown {
             work.pointers(Code::pointers(l.params, def));
         } else {
-            work.effects(&known, Code::pointers(l.params, def));
+            work.effects(&known);
         }
         self.coverage.unknown_memory += work.unknown_memory;
+    }
+
+    fn arch(&self, stream: StreamId) -> Option<u32> {
+        let context = self.streams.get(stream).map_or(trace::ContextId::NONE, |s| s.context);
+        self.names.arch(context)
     }
 
     fn allocation(ptr: u64, size: u64, kind: MemoryKind, origin: &Origin) -> Allocation {

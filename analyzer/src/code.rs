@@ -33,8 +33,10 @@ pub enum Base {
     Param(u32, u64),
     /// A `__device__` variable.
     Global(Arc<str>),
-    /// A texture or surface object, or a tensor map; which one is not known.
-    Object,
+    /// A texture or surface object: byte offset of its handle among the parameters, and the handle.
+    Object(u32, u64),
+    /// A fixed address.
+    Absolute(u64),
     /// An address that comes out of memory, or nobody knows where from.
     Unknown,
 }
@@ -68,6 +70,8 @@ pub struct Effect {
     pub kind: AccessKind,
     /// Which bytes.
     pub bytes: Bytes,
+    /// The address is made of several words, one effect for each: those that point into no allocation are scalars.
+    pub several: bool,
 }
 
 /// What is known of a kernel.
@@ -86,6 +90,11 @@ pub trait CodeReader: Send {
     fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String>;
     /// Takes the definition of an image.
     fn image(&mut self, op: &Op<'_>);
+}
+
+/// The reader that analyses machine code and PTX.
+pub fn reading() -> Box<dyn CodeReader> {
+    Box::new(crate::code_reader::ImageReader::default())
 }
 
 /// How well a launch is known; the variants are the columns of the coverage line.
@@ -154,6 +163,27 @@ impl Code {
         }
     }
 
+    /// Whether a kernel waits for the grids it depends on. Kernels that nothing is known of are taken to do so: it is
+    /// what the launch attribute is for.
+    pub fn waits(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
+        self.kernel(id, def, arch).as_ref().map_or(true, |code| code.waits())
+    }
+
+    fn kernel(
+        &mut self,
+        id: KernelId,
+        def: Option<&KernelDef>,
+        arch: Option<u32>,
+    ) -> &Result<Box<dyn KernelCode>, Arc<str>> {
+        let reader = &mut self.reader;
+        self.kernels.entry(id).or_insert_with(|| match (def, arch) {
+            (None, _) => Err("the kernel was never defined".into()),
+            (Some(def), _) if def.image.is_none() => Err("the code image is not known".into()),
+            (_, None) => Err("the device is not known".into()),
+            (Some(def), Some(arch)) => reader.read(def.image, &def.name, arch).map_err(Into::into),
+        })
+    }
+
     /// Takes the definition of an image.
     pub fn image(&mut self, op: &Op<'_>) {
         self.reader.image(op);
@@ -177,17 +207,11 @@ impl Code {
         if let Some(cached) = self.cache.get(slot).and_then(Option::as_ref).filter(|c| c.is(id, l)) {
             return Arc::clone(&cached.result);
         }
-        let reader = &mut self.reader;
-        let code = self.kernels.entry(id).or_insert_with(|| match (def, arch) {
-            (None, _) => Err("the kernel was never defined".into()),
-            (Some(def), _) if def.image.is_none() => Err("the code image is not known".into()),
-            (_, None) => Err("the device is not known".into()),
-            (Some(def), Some(arch)) => reader.read(def.image, &def.name, arch).map_err(Into::into),
-        });
-        let Ok(code) = code else { return Arc::clone(&self.nothing) };
+        let code = self.kernel(id, def, arch);
         let mut effects = Vec::new();
+        let Ok(code) = code else { return Arc::clone(&self.nothing) };
         code.evaluate(l, &mut effects);
-        let open = effects.iter().any(|e| e.bytes == Bytes::Unknown);
+        let open = effects.iter().any(|e| e.bytes == Bytes::Unknown && !matches!(e.base, Base::Unknown | Base::Object(..)));
         let knowledge = if open { Knowledge::KindsOnly } else { Knowledge::Exact };
         let result = Arc::new(Evaluated { effects, knowledge, indirect: code.indirect() });
         self.cache[slot] = Some(Cached {

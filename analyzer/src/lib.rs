@@ -8,19 +8,24 @@
 pub mod analysis;
 pub mod cli;
 pub mod code;
+mod code_reader;
 pub mod coverage;
 mod elaborate;
 pub mod exit_code;
 pub mod findings;
 pub mod graphs;
+pub mod launch;
 pub mod memory;
 pub mod names;
 pub mod options;
 pub mod ordering;
 pub mod race;
 pub mod report;
+pub mod session;
+pub mod sim;
 pub mod stacks;
 pub mod streams;
+pub mod symbols;
 pub mod work;
 
 pub use analysis::{Analysis, AnalysisOptions};

@@ -1,2 +1,225 @@
-//! The `streamsan` command.
-fn main() {}
+//! The `streamsan` command: understands the command line, runs or reads what it names, prints the report, answers the exit code.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex};
+
+use analyzer::cli::{Command, CommandLine, parse};
+use analyzer::launch::{self, LaunchError, Plan};
+use analyzer::options::Options;
+use analyzer::report::model::{Outcome, Report};
+use analyzer::report::{json, text};
+use analyzer::session::live::{Recorder, Sink};
+use analyzer::session::{attach, recorded, server::Server};
+use analyzer::{AnalysisOptions, cli, exit_code};
+
+fn main() {
+    let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    std::process::exit(run(&args));
+}
+
+fn run(args: &[String]) -> i32 {
+    let environment = std::env::var("STREAMSAN_OPTIONS").ok();
+    if let [word, fd, pid] = args
+        && word == "attach-ring"
+        && let (Ok(fd), Ok(pid)) = (fd.parse(), pid.parse())
+    {
+        return attach(fd, pid, environment.as_deref());
+    }
+    let CommandLine { command, options } = match parse(args, environment.as_deref()) {
+        Ok(line) => line,
+        Err(error) => {
+            eprintln!("streamsan: {error}");
+            return exit_code::USAGE;
+        }
+    };
+    match command {
+        Command::Run { program } => run_program(&program, &options, true),
+        Command::Record { program } => run_program(&program, &options, false),
+        Command::Check { files } => check(&files, &options),
+        Command::Dump { file } => dump(&file),
+        Command::Explain { file, kernel } => explain(&file, kernel.as_deref()),
+        Command::Help => {
+            print!("{}", cli::help());
+            exit_code::CLEAN
+        }
+        Command::Version => {
+            println!("streamsan {}", env!("CARGO_PKG_VERSION"));
+            exit_code::CLEAN
+        }
+    }
+}
+
+fn analysis_options(options: &Options) -> AnalysisOptions {
+    AnalysisOptions { policy: options.policy, latent: options.latent, pedantic: options.pedantic }
+}
+
+/// Prints the report where the options say. False when a file could not be written.
+fn print(report: &Report, options: &Options) -> bool {
+    let mut fine = true;
+    let no_color = std::env::var("NO_COLOR").ok();
+    let to_terminal = options.log_file.is_none() && std::io::stderr().is_terminal();
+    let color = text::wants_color(options.color, to_terminal, no_color.as_deref());
+    let style = text::Style { color, processes: report.processes.len() > 1 };
+    let printed = text::report(report, style, options.max_findings, &[]);
+    match &options.log_file {
+        Some(path) => fine &= write_file(path, printed.as_bytes()),
+        None => {
+            let _ = std::io::stderr().lock().write_all(printed.as_bytes());
+        }
+    }
+    if let Some(path) = &options.json {
+        let mut bytes = serde_json::to_vec_pretty(&json::report(report)).unwrap_or_default();
+        bytes.push(b'\n');
+        fine &= write_file(path, &bytes);
+    }
+    fine
+}
+
+fn write_file(path: &str, bytes: &[u8]) -> bool {
+    let written = std::fs::write(path, bytes);
+    if let Err(error) = &written {
+        eprintln!("streamsan: {path} can not be written: {error}");
+    }
+    written.is_ok()
+}
+
+/// Says before the program runs, not after an hour, that a file can not be written.
+fn writable(path: &str) -> Result<(), i32> {
+    std::fs::OpenOptions::new().append(true).create(true).open(path).map(drop).map_err(|error| {
+        eprintln!("streamsan: {path} can not be written: {error}");
+        exit_code::USAGE
+    })
+}
+
+fn recorder(options: &Options) -> Result<Option<Recorder>, i32> {
+    let Some(path) = &options.output else { return Ok(None) };
+    let made = std::fs::File::create(path).and_then(|file| trace::file::Writer::new(std::io::BufWriter::new(file)));
+    match made {
+        Ok(writer) => Ok(Some(Arc::new(Mutex::new(writer)))),
+        Err(error) => {
+            eprintln!("streamsan: {path} can not be written: {error}");
+            Err(exit_code::USAGE)
+        }
+    }
+}
+
+fn run_program(program: &[String], options: &Options, analyse: bool) -> i32 {
+    for path in options.json.iter().chain(&options.log_file) {
+        if let Err(code) = writable(path) {
+            return code;
+        }
+    }
+    let recorder = match recorder(options) {
+        Ok(recorder) => recorder,
+        Err(code) => return code,
+    };
+    let sink = Sink { analysis: analyse.then(|| analysis_options(options)), recorder };
+    let mut server = match Server::open(sink) {
+        Ok(server) => server,
+        Err(error) => {
+            eprintln!("streamsan: no socket for this run: {error}");
+            return exit_code::INTERNAL;
+        }
+    };
+    let sim = match options.sim.then(|| analyzer::sim::prepare(server.folder())).transpose() {
+        Ok(sim) => sim,
+        Err(error) => {
+            eprintln!("streamsan: {error}");
+            return exit_code::INTERNAL;
+        }
+    };
+    let plan = Plan { program, socket: server.path(), sim, shim_options: shim_options(options) };
+    let status = launch::run(&plan);
+    let outcomes = server.finish();
+    let failed = server.failed();
+    drop(server);
+    let status = match status {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("streamsan: {error}{}", hint(&error, program));
+            return error.exit_code();
+        }
+    };
+    if !analyse {
+        let note = options.output.as_deref().unwrap_or_default();
+        eprintln!("streamsan: recorded; check it with: streamsan check {note}");
+        return ending(status, |code| code);
+    }
+    let report = Report::merge(outcomes, options.pedantic);
+    let printed = print(&report, options);
+    ending(status, |code| {
+        let code = exit_code::of(&report, code, options.error_exitcode, options.require_cuda);
+        if code == exit_code::CLEAN && (failed > 0 || !printed) { exit_code::INTERNAL } else { code }
+    })
+}
+
+fn hint(error: &LaunchError, program: &[String]) -> String {
+    let is_missing = matches!(error, LaunchError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound);
+    let meant = program.first().filter(|_| is_missing).and_then(|word| cli::meant(word));
+    meant.map_or_else(String::new, |word| format!(" (did you mean 'streamsan {word}'?)"))
+}
+
+fn ending(status: std::process::ExitStatus, code: impl FnOnce(i32) -> i32) -> i32 {
+    match launch::ending(status) {
+        Ok(program) => code(program),
+        Err(signal) => launch::die_of(signal),
+    }
+}
+
+/// What the shim in the program is to know: the environment's options, then what the command line changed of its own.
+fn shim_options(options: &Options) -> String {
+    let mut text = std::env::var("STREAMSAN_OPTIONS").unwrap_or_default();
+    if !options.stacks {
+        text = if text.is_empty() { "stacks=0".to_owned() } else { format!("{text}:stacks=0") };
+    }
+    text
+}
+
+fn attach(fd: i32, pid: i32, environment: Option<&str>) -> i32 {
+    let mut options = Options::default();
+    if let Some(Err(error)) = environment.map(|text| options.read_env(text)) {
+        // The program runs already: the wrong option is named, the others hold.
+        eprintln!("streamsan: in STREAMSAN_OPTIONS: {error}");
+    }
+    let recorder = recorder(&options).ok().flatten();
+    let sink = Sink { analysis: Some(analysis_options(&options)), recorder };
+    attach::attach_ring(fd, pid, &options, &sink, |report| {
+        print(report, &options);
+    })
+}
+
+fn check(files: &[String], options: &Options) -> i32 {
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut unread = false;
+    for file in files {
+        let (found, error) = recorded::check(file, analysis_options(options));
+        outcomes.extend(found);
+        if let Some(error) = error {
+            eprintln!("streamsan: {file}: {error}");
+            unread = true;
+        }
+    }
+    if outcomes.is_empty() && unread {
+        return exit_code::INTERNAL;
+    }
+    let report = Report::merge(outcomes, options.pedantic);
+    let printed = print(&report, options);
+    let code = exit_code::of(&report, 0, options.error_exitcode, options.require_cuda);
+    if code == exit_code::CLEAN && (unread || !printed) { exit_code::INTERNAL } else { code }
+}
+
+fn dump(file: &str) -> i32 {
+    match recorded::dump(file, std::io::BufWriter::new(std::io::stdout().lock())) {
+        Ok(()) => exit_code::CLEAN,
+        Err(error) => {
+            eprintln!("streamsan: {file}: {error}");
+            exit_code::INTERNAL
+        }
+    }
+}
+
+fn explain(file: &str, kernel: Option<&str>) -> i32 {
+    let _ = kernel;
+    eprintln!("streamsan: {file}: 'explain' is not built yet");
+    exit_code::INTERNAL
+}

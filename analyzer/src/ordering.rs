@@ -6,7 +6,7 @@ use crate::graphs::Graph;
 use crate::memory::Access;
 use crate::memory::access_map::{Clocks, Ordered};
 use order::{ClockRef, Engine, Options, Policy};
-use trace::{Epoch, Op, ThreadId};
+use trace::{Epoch, Op, StreamId, ThreadId};
 
 /// The engine of one process.
 pub struct Ordering {
@@ -27,6 +27,11 @@ impl Ordering {
     #[inline]
     pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
         self.engine.apply(op, thread)
+    }
+
+    /// Applies a launch that may overlap its predecessor, by a kernel that waits for it.
+    pub fn apply_waiting_launch(&mut self, stream: StreamId) -> Epoch {
+        self.engine.apply_waiting_launch(stream)
     }
 
     /// The order as seen from the op applied last.

@@ -89,29 +89,39 @@ impl<'a, 'v> Work<'a, 'v> {
     }
 
     /// A launch whose code is known. Reads come first, so that the op's own writes stand for them afterwards.
-    pub fn effects(&mut self, evaluated: &Evaluated, params: impl Iterator<Item = (u32, u64)> + Clone) {
+    pub fn effects(&mut self, evaluated: &Evaluated) {
         self.site.cause = Cause::Kernel;
         for write in [false, true] {
             for effect in evaluated.effects.iter().filter(|e| e.kind.writes() == write) {
-                self.effect(effect, params.clone());
+                self.effect(effect);
             }
         }
     }
 
-    fn effect(&mut self, effect: &Effect, params: impl Iterator<Item = (u32, u64)>) {
+    fn effect(&mut self, effect: &Effect) {
         self.site.param = None;
         match (&effect.base, &effect.bytes) {
             (Base::Param(offset, value), bytes) => {
+                if effect.several && self.memory.locate(*value).is_none() {
+                    return;
+                }
                 self.site.param = Some(*offset);
                 self.kernel_bytes(*value, 0, bytes, effect.kind);
             }
+            (Base::Absolute(value), bytes) => self.kernel_bytes(*value, 0, bytes, effect.kind),
             (Base::Global(name), bytes) => match self.memory.global(name) {
                 Some((ptr, size)) => self.global_bytes(ptr, size, bytes, effect.kind),
                 None => self.unknown_memory += 1,
             },
-            (Base::Object, _) => self.objects(params, effect.kind),
-            (Base::Unknown, Bytes::Known { lo, .. }) => self.kernel_bytes(*lo, 0, &effect.bytes, effect.kind),
-            (Base::Unknown, Bytes::Unknown) => self.unknown_memory += 1,
+            (Base::Object(offset, handle), _) => match self.memory.object_of(*handle) {
+                Some(object) => {
+                    self.site.param = Some(*offset);
+                    self.shown(&object.region, effect.kind);
+                }
+                None => self.unknown_memory += 1,
+            },
+            // Counted as indirect, not guessed.
+            (Base::Unknown, _) => {}
         }
     }
 
@@ -168,18 +178,6 @@ impl<'a, 'v> Work<'a, 'v> {
         let at = place.address;
         let (start, end) = if self.pedantic { self.memory.bounds(place) } else { (at, at + 1) };
         self.add(place.home, place.allocation, kind, Extent::unknown(at, start, end));
-    }
-
-    /// Texture and surface objects among the parameters.
-    fn objects(&mut self, params: impl Iterator<Item = (u32, u64)>, kind: AccessKind) {
-        for (offset, value) in params {
-            if let Some(object) = self.memory.object_of(value) {
-                if kind == AccessKind::Read || object.writable {
-                    self.site.param = Some(offset);
-                    self.shown(&object.region, kind);
-                }
-            }
-        }
     }
 
     fn shown(&mut self, region: &Region, kind: AccessKind) {

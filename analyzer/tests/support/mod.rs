@@ -81,10 +81,10 @@ impl KernelCode for TestKernel {
                 Shape::Unknown | Shape::Object => Bytes::Unknown,
             };
             let base = match does.bytes {
-                Shape::Object => Base::Object,
+                Shape::Object => Base::Object(does.param, value),
                 _ => Base::Param(does.param, value),
             };
-            effects.push(Effect { base, kind: does.kind, bytes });
+            effects.push(Effect { base, kind: does.kind, bytes, several: false });
         }
     }
     fn indirect(&self) -> bool {

@@ -1,0 +1,167 @@
+//! Kernels out of code images, by the crate `kernels`.
+//!
+//! Owns: where the bytes of an image come from (the trace or a file, read when first needed) and the translation of that
+//! crate's answers. Whatever goes wrong is a short reason that the coverage line counts.
+
+use crate::code::{Base, Bytes, CodeReader, Effect, KernelCode, Launch};
+use crate::memory::{AccessKind, Dim};
+use kernels::arch::Arch;
+use kernels::{CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use trace::{ImageId, ImageSource, Op};
+
+/// Larger images are not read: no driver loads such a thing at once, so the record must be damaged.
+const MAX_IMAGE: u64 = 1 << 30;
+
+/// Images that are kept unpacked.
+const MAX_LOADED: usize = 256;
+
+/// Bytes of a tensor map among the parameters.
+const TENSOR_MAP: usize = 128;
+
+enum Source {
+    Inline(Vec<u8>),
+    File { path: String, offset: u64, size: u64 },
+}
+
+/// Reads images and analyses kernels.
+#[derive(Default)]
+pub struct ImageReader {
+    sources: FxHashMap<ImageId, Source>,
+    loaded: FxHashMap<(ImageId, u32), Result<Arc<CodeImage>, String>>,
+}
+
+impl CodeReader for ImageReader {
+    fn image(&mut self, op: &Op<'_>) {
+        let Op::Image { id, source, path, offset, size, bytes } = *op else { return };
+        let source = match source {
+            ImageSource::Inline => Source::Inline(bytes.to_vec()),
+            ImageSource::File => Source::File { path: path.lossy().into_owned(), offset, size },
+        };
+        self.sources.insert(id, source);
+    }
+
+    fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String> {
+        if self.loaded.len() > MAX_LOADED {
+            self.loaded.clear();
+        }
+        let source = self.sources.get(&image);
+        let code = self.loaded.entry((image, arch)).or_insert_with(|| load(source, arch)).clone()?;
+        // The analysis of code is the part with the most unusual inputs: if it should fail, one kernel is not known.
+        let summary = catch_unwind(AssertUnwindSafe(|| code.summary(kernel)))
+            .map_err(|_| "the analysis of the kernel failed".to_string())?
+            .map_err(|error| reason(&error, kernel))?;
+        Ok(Box::new(Known(summary)))
+    }
+}
+
+/// Reasons are counted, so they must not name the kernel.
+fn reason(error: &kernels::SummaryError, kernel: &str) -> String {
+    match error {
+        kernels::SummaryError::NoKernel(_) => "the kernel is not in its image".to_string(),
+        other => other.to_string().replace(kernel, "the kernel"),
+    }
+}
+
+fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
+    let arch = Arch::new(u16::try_from(arch).map_err(|_| "the device is not known".to_string())?);
+    let read;
+    let bytes = match source {
+        None => return Err("the code image is not in the trace".into()),
+        Some(Source::Inline(bytes)) => bytes,
+        Some(Source::File { path, offset, size }) => {
+            read = read_file(path, *offset, *size).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
+            &read
+        }
+    };
+    let image = catch_unwind(|| CodeImage::load(bytes, arch)).map_err(|_| "the code image cannot be analysed".to_string())?;
+    image.map(Arc::new).map_err(|e| e.to_string())
+}
+
+fn read_file(path: &str, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let left = file.metadata()?.len().saturating_sub(offset);
+    let size = if size == 0 { left } else { size.min(left) };
+    if size > MAX_IMAGE {
+        return Err(std::io::ErrorKind::FileTooLarge.into());
+    }
+    let mut bytes = vec![0; size as usize];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
+}
+
+struct Known(Arc<Summary>);
+
+impl KernelCode for Known {
+    fn evaluate(&self, l: &Launch<'_>, effects: &mut Vec<Effect>) {
+        let cluster = if l.cluster == [0; 3] { [1; 3] } else { l.cluster };
+        let args = LaunchArgs { grid: l.grid, block: l.block, cluster, shared: l.shared, params: l.params };
+        let mut accesses = Vec::new();
+        if catch_unwind(AssertUnwindSafe(|| self.0.evaluate(&args, &mut accesses))).is_err() {
+            accesses.clear();
+            // Nothing is known of this launch after all: whatever points somewhere may be touched.
+            for (i, word) in l.params.chunks_exact(8).enumerate() {
+                let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                for kind in [AccessKind::Read, AccessKind::Write] {
+                    let base = Base::Param(i as u32 * 8, value);
+                    effects.push(Effect { base, kind, bytes: Bytes::Unknown, several: true });
+                }
+            }
+        }
+        for access in &accesses {
+            self.translate(access, l.params, effects);
+        }
+    }
+
+    fn indirect(&self) -> bool {
+        self.0.indirect().any()
+    }
+
+    fn waits(&self) -> bool {
+        self.0.waits_for_dependency().waits
+    }
+}
+
+impl Known {
+    fn translate(&self, a: &KernelAccess, params: &[u8], effects: &mut Vec<Effect>) {
+        let kind = match a.kind {
+            kernels::AccessKind::Read => AccessKind::Read,
+            kernels::AccessKind::Write => AccessKind::Write,
+            kernels::AccessKind::Atomic => AccessKind::Atomic,
+        };
+        let several = a.several;
+        let (base, origin) = match a.base {
+            kernels::Base::Word { offset, value } => (Base::Param(u32::from(offset), value), value),
+            kernels::Base::Absolute { value } => (Base::Absolute(value), value),
+            kernels::Base::Global(symbol) => (Base::Global(self.0.symbol(symbol).into()), 0),
+            kernels::Base::Handle { offset, value, .. } => (Base::Object(u32::from(offset), value), 0),
+            kernels::Base::Unknown => (Base::Unknown, 0),
+            kernels::Base::TensorMap { offset } => {
+                // The map holds the address of its tensor among other things; what points into an allocation is it.
+                let from = usize::from(offset);
+                let words = params.get(from..from.saturating_add(TENSOR_MAP)).unwrap_or_default();
+                for (i, word) in words.chunks_exact(8).enumerate() {
+                    let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                    let base = Base::Param(u32::from(offset) + i as u32 * 8, value);
+                    effects.push(Effect { base, kind, bytes: Bytes::Unknown, several: true });
+                }
+                return;
+            }
+        };
+        let bytes = match &a.extent {
+            Extent::Unknown { .. } => Bytes::Unknown,
+            Extent::Bounded { lo, hi, dims, width, exact } => Bytes::Known {
+                lo: origin.wrapping_add_signed(*lo),
+                hi: origin.wrapping_add_signed(*hi),
+                width: u64::from(*width),
+                dims: dims.iter().map(|d| Dim { stride: d.stride, count: d.count }).collect(),
+                exact: *exact,
+            },
+        };
+        effects.push(Effect { base, kind, bytes, several });
+    }
+}

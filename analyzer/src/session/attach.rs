@@ -1,0 +1,36 @@
+//! The analyzer of one process under plain `LD_PRELOAD`: started by the shim with the ring as a descriptor, prints the report when the
+//! process ends.
+
+use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::atomic::AtomicBool;
+
+use trace::ring::Ring;
+
+use super::live::{Sink, follow};
+use super::watch::Watch;
+use crate::options::Options;
+use crate::report::model::Report;
+
+/// Follows the process `pid` through the ring on descriptor `fd`, then reports. Answers an exit code (which nobody waits for).
+pub fn attach_ring(fd: RawFd, pid: i32, options: &Options, sink: &Sink, print: impl FnOnce(&Report)) -> i32 {
+    // SAFETY: the shim has put the ring on this descriptor before it started us.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let (ring, beat) = match (Ring::open(fd), Ring::open(fd)) {
+        (Ok(ring), Ok(beat)) => (ring, beat),
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("streamsan: process {pid} is not checked: {error}");
+            return crate::exit_code::INTERNAL;
+        }
+    };
+    let mut code = crate::exit_code::CLEAN;
+    follow(ring, beat, 0, &Watch::new(pid), &AtomicBool::new(false), sink, |outcome| {
+        let report = Report::merge(outcome.into_iter().collect(), options.pedantic);
+        print(&report);
+        let failures = report.failures().count() as u32;
+        if failures > 0 {
+            code = crate::exit_code::FINDINGS;
+        }
+        failures
+    });
+    code
+}

@@ -1,0 +1,122 @@
+//! One live process: its ring is read until it ends, by a thread of its own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use trace::Record;
+use trace::ring::{Consumer, Ring};
+
+use super::watch::Watch;
+use crate::report::model::Outcome;
+use crate::{Analysis, AnalysisOptions};
+
+/// Where records are also written to, shared by all processes of a run.
+pub type Recorder = Arc<Mutex<trace::file::Writer<std::io::BufWriter<std::fs::File>>>>;
+
+/// What is done with the records of a process.
+#[derive(Clone)]
+pub struct Sink {
+    /// Analyse them (a pure recording does not).
+    pub analysis: Option<AnalysisOptions>,
+    /// Write them to a trace file.
+    pub recorder: Option<Recorder>,
+}
+
+/// Counts a ring's heartbeat while it lives, whatever the reading thread is doing (symbolising takes its time).
+struct Heart {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Heart {
+    fn beat(consumer: &Arc<Ring>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ring, stopped) = (Arc::clone(consumer), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                ring.header().heartbeat.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Heart {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Reads the ring of one process until the process has ended, is done, or `stop` is set; then everything that is left.
+///
+/// `finished` gets the outcome before the process is told that its report is there.
+pub fn follow(
+    ring: Ring,
+    beat: Ring,
+    process: u32,
+    watch: &Watch,
+    stop: &AtomicBool,
+    sink: &Sink,
+    finished: impl FnOnce(Option<Outcome>) -> u32,
+) {
+    let beat = Arc::new(beat);
+    let heart = Heart::beat(&beat);
+    let mut consumer = Consumer::new(ring);
+    let mut analysis = sink.analysis.map(super::recorded::analysis);
+    let mut write_error = false;
+    let mut pause = Duration::from_micros(100);
+    loop {
+        // Asked before draining: what was committed before the end is read in the same round.
+        let last = stop.load(Ordering::Relaxed)
+            || consumer.ring().header().producer_done.load(Ordering::Acquire) != 0
+            || watch.has_ended();
+        let recorder = sink.recorder.as_ref();
+        let drained = consumer.drain(|bytes| {
+            if let Some(recorder) = recorder
+                && !write_error
+                && let Err(error) = recorder.lock().unwrap_or_else(|e| e.into_inner()).record(process, bytes)
+            {
+                write_error = true;
+                eprintln!("streamsan: the trace can not be written on: {error}");
+            }
+            if let Some(analysis) = &mut analysis {
+                feed(analysis, bytes);
+            }
+        });
+        match drained {
+            Err(error) => {
+                eprintln!("streamsan: {error}; the rest of this process is not checked");
+                break;
+            }
+            Ok(_) if last => break,
+            Ok(0) => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(4));
+            }
+            Ok(_) => pause = Duration::from_micros(100),
+        }
+    }
+    if let Some(recorder) = &sink.recorder
+        && let Err(error) = recorder.lock().unwrap_or_else(|e| e.into_inner()).flush()
+    {
+        eprintln!("streamsan: the trace can not be written: {error}");
+    }
+    let findings = finished(analysis.as_mut().map(Analysis::finish));
+    let header = consumer.ring().header();
+    header.findings.store(findings, Ordering::Relaxed);
+    header.consumer_done.store(1, Ordering::Release);
+    drop(heart);
+}
+
+/// Decodes and feeds one record; damage is counted, not followed.
+pub fn feed(analysis: &mut Analysis, bytes: &[u8]) {
+    match Record::decode(bytes) {
+        Ok(record) => analysis.feed(&record),
+        Err(_) => analysis.damaged(),
+    }
+}
