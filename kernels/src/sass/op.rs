@@ -212,6 +212,10 @@ pub enum Op {
         signed: bool,
         /// Rounding 0 nearest, 1 down, 2 up, 3 to zero.
         round: u8,
+        /// Bytes of the integer: 1, 2, 4, 8.
+        from: u8,
+        /// Bytes of the float: 2, 4, 8.
+        to: u8,
     },
     /// dst = (int) src\[0\].
     F2i {
@@ -221,6 +225,10 @@ pub enum Op {
         round: u8,
         /// Denormals flushed.
         ftz: bool,
+        /// Bytes of the float: 2, 4, 8.
+        from: u8,
+        /// Bytes of the integer: 1, 2, 4, 8.
+        to: u8,
     },
     /// dst = approximate function of src\[0\].
     Mufu {
@@ -550,6 +558,8 @@ pub enum AtomOp {
     SafeAdd,
     /// Adds the number of active lanes (ATOMS.POPC.INC).
     PopcInc,
+    /// Arrives at a barrier object (sm_80).
+    Arrive,
 }
 
 /// Kinds of compare-and-swap.

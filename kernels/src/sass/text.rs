@@ -227,6 +227,18 @@ impl Inst {
                 add(signed, "S32");
             }
             Op::R2ur { or } => add(or, "OR"),
+            Op::I2f { signed, round, from, to } => {
+                add(true, float_name(to));
+                add(true, integer_name(signed, from));
+                add(true, ["", "RM", "RP", "RZ"][usize::from(round & 3)]);
+            }
+            Op::F2i { signed, round, ftz, from, to } => {
+                add(ftz, "FTZ");
+                add(true, integer_name(signed, to));
+                add(true, float_name(from));
+                add(true, ["", "FLOOR", "CEIL", "TRUNC"][usize::from(round & 3)]);
+            }
+            Op::Mufu { func } => add(true, MUFU.get(usize::from(func)).copied().unwrap_or("")),
             Op::S2r { wide, .. } => add(matches!(self.opcode, 0x805 | 0x8cb) && !wide, "32"),
             Op::LoadConst { ty, mode } => {
                 add(true, ["", "IL", "IS", "ISL"][usize::from(mode & 3)]);
@@ -468,6 +480,12 @@ impl Inst {
             }
             Op::Bulk | Op::BulkPrefetch | Op::TensorCopy { .. } => {
                 // Printed in the order of the encoding: `[UR32], [UR24], UR64, desc`.
+                if self.opcode == 0x5b8 {
+                    let map = self.mem.first().and_then(|m| m.ubase).unwrap_or(UReg::URZ);
+                    o.extend(self.src.iter().map(|s| format!("[{s}]")));
+                    o.push(format!("[{map}]"));
+                    return o;
+                }
                 let mut parts: Vec<&Mem> = self.mem.iter().collect();
                 if matches!(self.opcode, 0x3b5 | 0x3b6) {
                     parts.reverse();
@@ -624,7 +642,11 @@ impl Display for Mem {
         };
         if shown {
             write!(f, "{}", self.base)?;
-            if self.reaches_global() && (self.ubase.is_some() || self.desc.is_some()) {
+            let suffix = match self.space {
+                Space::RemoteShared => self.ubase.is_some() || self.base64,
+                _ => self.reaches_global() && (self.ubase.is_some() || self.desc.is_some()),
+            };
+            if suffix {
                 f.write_str(if self.base64 { ".64" } else { ".U32" })?;
             }
             if self.scale > 1 {
@@ -652,9 +674,37 @@ impl Display for SpecialReg {
     }
 }
 
+/// Names of the functions of MUFU.
+const MUFU: [&str; 10] = ["COS", "SIN", "EX2", "LG2", "RCP", "RSQ", "RCP64H", "RSQ64H", "SQRT", "TANH"];
+
+/// The float type of a conversion; single precision is not spelt out.
+fn float_name(bytes: u8) -> &'static str {
+    match bytes {
+        2 => "F16",
+        8 => "F64",
+        _ => "",
+    }
+}
+
+/// The integer type of a conversion; `S32` is not spelt out.
+fn integer_name(signed: bool, bytes: u8) -> &'static str {
+    match (signed, bytes) {
+        (true, 1) => "S8",
+        (true, 2) => "S16",
+        (true, 8) => "S64",
+        (true, _) => "",
+        (false, 1) => "U8",
+        (false, 2) => "U16",
+        (false, 8) => "U64",
+        (false, _) => "U32",
+    }
+}
+
 /// Names of the special registers that compilers read.
 const SPECIAL: &[(u8, &str)] = &[
     (0, "SR_LANEID"),
+    (1, "SR_CLOCK"),
+    (2, "SR_VIRTCFG"),
     (3, "SR_VIRTID"),
     (32, "SR_TID"),
     (33, "SR_TID.X"),
@@ -738,6 +788,7 @@ fn atom_op_name(op: AtomOp) -> &'static str {
         AtomOp::Exch => "EXCH",
         AtomOp::SafeAdd => "SAFEADD",
         AtomOp::PopcInc => "POPC.INC.32",
+        AtomOp::Arrive => "ARRIVE",
     }
 }
 
@@ -811,6 +862,8 @@ fn other_name(opcode: u16, kind: OtherKind) -> Option<&'static str> {
         (0x0cc, _) => "CREDUX",
         (0x036 | 0x03c, _) => "HMMA",
         (0x037, _) => "IMMA",
+        (0x03a, _) => "MOVM",
+        (0x152 | 0x153, _) => "RPCMOV",
         (0x03d, _) => "BMMA",
         (0x03f, _) => "DMMA",
         (0x07a, _) => "QMMA",

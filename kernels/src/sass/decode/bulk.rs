@@ -61,7 +61,11 @@ pub(super) fn tensor(w: &Word, i: &mut Inst) -> Option<Op> {
         }
         0x3b5 => i.mem = smallvec![map(Access::Write), shared(Access::Read)],
         0x3b6 => i.mem = smallvec![map(Access::Atomic), shared(Access::Read)],
-        0x5b8 => i.mem = smallvec![map(Access::Hint)],
+        0x5b8 => {
+            // The coordinates.
+            i.src = smallvec![w.reg_src(32, true, 1)];
+            i.mem = smallvec![map(Access::Hint)];
+        }
         0x9b9 => {
             i.mem = smallvec![Mem { desc: None, ..map(Access::Hint) }];
             return Some(Op::TensorCopy { dims: 0 });
@@ -100,6 +104,14 @@ pub(super) fn mbarrier(w: &Word, i: &mut Inst) -> Option<Op> {
             i.src = smallvec![w.reg_src(32, true, 2)];
             m.ubase = Some(w.ur(24));
         }
+        0x9b1 => {
+            m = Mem { access: Access::Hint, bytes: 0, ..m };
+            if !w.bit(91) {
+                return Some(Op::Mbarrier);
+            }
+            m.base = w.r(24);
+            m.ubase = Some(w.ur(64));
+        }
         _ => return effects::decode(w, i),
     }
     i.mem = smallvec![m];
@@ -114,8 +126,8 @@ pub(super) fn remote_shared(w: &Word, i: &mut Inst) -> Option<Op> {
     m.base = w.r(24);
     m.offset = w.s(40, 64);
     if reduction {
-        m.base64 = w.bit(72);
-        m.ubase = w.bit(91).then(|| w.ur(64));
+        m.base64 = w.bit(91) && w.bit(72);
+        m.ubase = w.bit(91).then(|| w.ur(64)).filter(|u| !u.is_zero() || !m.base64);
         m.bytes = 8;
         i.src = smallvec![w.reg_src(32, false, 1)];
         i.mem = smallvec![m];
@@ -135,7 +147,7 @@ pub(super) fn remote_shared(w: &Word, i: &mut Inst) -> Option<Op> {
     }
     let ty = mem_ty(w.b(73, 76))?;
     m.base64 = w.bit(90);
-    m.ubase = Some(w.ur(64));
+    m.ubase = Some(w.ur(64)).filter(|u| !u.is_zero() || !m.base64);
     m.bytes = ty.bytes();
     i.src = smallvec![w.reg_src(32, false, ty.regs())];
     i.mem = smallvec![m];

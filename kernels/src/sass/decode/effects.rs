@@ -59,6 +59,9 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         0x1f0..=0x1f4 if at_least(Hopper) => (Tensor, File::R, ALL),
         0x1ee if w.opcode == 0x9ee && at_least(Blackwell) => (Tensor, File::R, ALL),
         0x1ed if w.opcode == 0x9ed && at_least(Blackwell) => return Some(Op::Other(Tensor)),
+        // MOVM transposes tiles between lanes; RPCMOV reads the return address.
+        0x03a if w.opcode == 0x23a => (Tensor, File::R, 2),
+        0x153 if w.opcode == 0x353 => (Control, File::R, one),
         // B2R.
         0x11c if w.opcode == 0x31c => {
             i.pdst[0] = w.p(81, false);
@@ -76,6 +79,8 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
                 | 0x91d
                 | 0xb1d
                 | 0x35d
+                | 0xb5d
+                | 0x352
                 | 0x95d
                 | 0x95c
                 | 0x992

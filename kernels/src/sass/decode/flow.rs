@@ -90,12 +90,13 @@ pub(super) fn converge(w: &Word, i: &mut Inst) -> Option<Op> {
 
 pub(super) fn warpsync(w: &Word, i: &mut Inst) -> Option<Op> {
     i.psrc[0] = psrc(w);
-    let collective = w.bit(86);
+    // Bit 86 says EXCLUSIVE before sm_90, where no collective form exists.
+    let collective = w.bit(86) && w.arch >= Hopper;
     if collective {
         i.target = Some(w.relative(w.displacement()));
     }
     if w.opcode == 0x348 {
-        i.src = smallvec![w.reg_src(if collective || w.arch >= Hopper { 24 } else { 32 }, false, 1)];
+        i.src = smallvec![w.reg_src(if w.arch >= Hopper { 24 } else { 32 }, false, 1)];
     } else if !collective && w.arch < Hopper {
         i.src = smallvec![w.slot_x(false, 1, Sign::None)];
     }

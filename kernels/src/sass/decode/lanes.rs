@@ -104,12 +104,13 @@ pub(super) fn convert(w: &Word, i: &mut Inst) -> Option<Op> {
     i.dst = Some(w.dst(false, regs(w.b(75, 77))));
     i.src = smallvec![w.slot_x(false, regs(w.b(84, 86)), Sign::None)];
     let round = w.b(78, 80) as u8;
+    let (from, to) = (1 << w.b(84, 86), 1 << w.b(75, 77));
     Some(match w.base() {
-        0x106 | 0x112 => Op::I2f { signed: w.bit(74), round },
+        0x106 | 0x112 => Op::I2f { signed: w.bit(74), round, from, to },
         _ => {
             // Float sources are negated by the sign bit of their slot.
             i.src = smallvec![w.slot_x(false, regs(w.b(84, 86)), Sign::Neg)];
-            Op::F2i { signed: w.bit(72), round, ftz: w.bit(80) }
+            Op::F2i { signed: w.bit(72), round, ftz: w.bit(80), from, to }
         }
     })
 }

@@ -277,9 +277,15 @@ pub(super) fn red(w: &Word, i: &mut Inst) -> Option<Op> {
 
 pub(super) fn atoms(w: &Word, i: &mut Inst) -> Option<Op> {
     if w.opcode == 0xf8c {
-        i.dst = Some(w.dst(false, 1));
-        i.mem = smallvec![near_address(w, Mem::new(Space::Shared, Access::Atomic, 4), Some(64))];
-        return Some(Op::Atom { op: AtomOp::PopcInc, ty: AtomTy::U32 });
+        let (op, ty) = match w.b(87, 91) {
+            9 if w.arch < Hopper => (AtomOp::Arrive, AtomTy::U64),
+            10 if w.arch < Hopper => (AtomOp::PopcInc, AtomTy::U32),
+            _ if w.arch >= Hopper => (AtomOp::PopcInc, AtomTy::U32),
+            _ => return None,
+        };
+        i.dst = Some(w.dst(false, ty.regs()));
+        i.mem = smallvec![near_address(w, Mem::new(Space::Shared, Access::Atomic, ty.bytes()), Some(64))];
+        return Some(Op::Atom { op, ty });
     }
     let (ty, op) = (atom_ty(w)?, atom_op(w, 4)?);
     i.dst = Some(w.dst(false, ty.regs()));

@@ -1,0 +1,292 @@
+//! The SASS decoder against `nvdisasm`, instruction by instruction, on kernels of our own (`tests/sass/*.cu`) compiled for
+//! every supported architecture. With `SASS_FILES=file:file` the ignored test does the same on any cubin, fatbin or library.
+
+#[path = "support/nvdisasm.rs"]
+mod nvdisasm;
+
+use kernels::arch::Arch;
+use kernels::image::{CodeRef, Cubin, Image, find_in_host};
+use kernels::sass::{File, Inst, Op, OtherKind, Reg, UReg, decode};
+use nvdisasm::{Parts, compile, disassemble, parts};
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+#[derive(Default)]
+struct Score {
+    total: u64,
+    full: u64,
+    effects: u64,
+    unknown: BTreeMap<(u16, String), u64>,
+    names: HashSet<String>,
+    wrong: BTreeMap<String, (u64, String)>,
+    seen: HashSet<u128>,
+    compared: u64,
+}
+
+/// What of an instruction's word decides its text: all but scheduling.
+fn identity(word: u128) -> u128 {
+    word & !(0x1f_ffff << 105) | word & (1 << 101)
+}
+
+/// Compares the code of one section.
+fn compare(arch: Arch, code: &[u8], score: &mut Score) {
+    let generation = arch.generation().expect("supported");
+    // Only encodings not seen before are given to nvdisasm: libraries repeat themselves.
+    let mut fresh = Vec::new();
+    for chunk in code.chunks_exact(16) {
+        let word = u128::from_le_bytes(chunk.try_into().expect("16 bytes"));
+        let inst = decode(generation, word, 0);
+        score.total += 1;
+        match inst.op {
+            Op::Unknown => {}
+            Op::Other(_) => score.effects += 1,
+            _ => score.full += 1,
+        }
+        if score.seen.insert(identity(word)) {
+            fresh.extend_from_slice(chunk);
+        } else if inst.op == Op::Unknown {
+            *score.unknown.entry((inst.opcode, String::new())).or_default() += 1;
+        }
+    }
+    if fresh.is_empty() {
+        return;
+    }
+    let text = disassemble(arch.sm, &fresh).expect("nvdisasm reads compiled code");
+    for (n, chunk) in fresh.chunks_exact(16).enumerate() {
+        let pc = n as u32 * 16;
+        let word = u128::from_le_bytes(chunk.try_into().expect("16 bytes"));
+        let inst = decode(generation, word, pc);
+        let Some(theirs) = text.get(&pc) else { panic!("nvdisasm skips {pc:#x} of {arch}") };
+        if inst.op == Op::Unknown {
+            *score.unknown.entry((inst.opcode, parts(theirs).name)).or_default() += 1;
+            continue;
+        }
+        score.compared += 1;
+        score.names.insert(inst.mnemonic());
+        if let Err(why) = agree(&inst, theirs) {
+            let entry = score.wrong.entry(format!("{arch} {:03x} {}", inst.opcode, parts(theirs).name)).or_default();
+            entry.0 += 1;
+            if entry.1.is_empty() {
+                entry.1 = format!("{why}\n      word   {word:#034x}\n      ours   {inst}\n      theirs {theirs}");
+            }
+        }
+    }
+}
+
+/// Tells in which respect two readings of an instruction differ.
+fn agree(inst: &Inst, theirs: &str) -> Result<(), String> {
+    let ours_text = inst.to_string();
+    let mut ours = parts(&ours_text);
+    let mut theirs = parts(theirs);
+    if let (Op::Mov { .. }, Some("NAN")) = (inst.op, theirs.ops.get(1).map(String::as_str)) {
+        // The text of a NaN hides its payload: only the destination can be compared.
+        ours.ops.truncate(1);
+        theirs.ops.truncate(1);
+    }
+    if matches!(inst.op, Op::Mufu { .. } | Op::F2i { .. }) && theirs.ops.get(1).is_some_and(|o| is_float(o)) {
+        // A float immediate: ours shows its bits.
+        ours.ops.truncate(1);
+        theirs.ops.truncate(1);
+    }
+    // sm_80 and sm_86 have a descriptor in the encoding that the text mostly hides.
+    for (o, t) in ours.ops.iter_mut().zip(&theirs.ops) {
+        if o.starts_with("desc[")
+            && t.starts_with('[')
+            && let Some(end) = o.find("][")
+        {
+            *o = o[end + 1..].to_string();
+        }
+    }
+    for o in ours.ops.iter_mut().chain(&mut theirs.ops) {
+        *o = o.replace("[RZ.U32+UR", "[UR").replace("[RZ.U32+", "[");
+    }
+    let same = |what: &str, a: &dyn std::fmt::Debug, b: &dyn std::fmt::Debug, ok: bool| {
+        if ok { Ok(()) } else { Err(format!("{what}: {a:?} and {b:?}")) }
+    };
+    same("guard", &ours.guard, &theirs.guard, ours.guard == theirs.guard)?;
+    same("name", &ours.name, &theirs.name, ours.name == theirs.name)?;
+    match inst.op {
+        Op::Other(kind) => return effects_agree(inst, kind, &theirs),
+        Op::Texture | Op::Surface => return handles_agree(inst, &theirs),
+        _ => {}
+    }
+    same("modifiers", &ours.mods, &theirs.mods, ours.mods == theirs.mods)?;
+    if partly(inst) {
+        let n = ours.ops.len().min(theirs.ops.len());
+        return same("operands", &ours.ops, &theirs.ops, ours.ops[..n] == theirs.ops[..n]);
+    }
+    same("operands", &ours.ops, &theirs.ops, ours.ops == theirs.ops)
+}
+
+fn is_float(o: &str) -> bool {
+    !o.starts_with("0x") && (o.contains("NAN") || o.contains("INF") || o.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Instructions whose last operands are not decoded.
+fn partly(inst: &Inst) -> bool {
+    matches!(inst.op, Op::LoadMulticast | Op::TensorCopy { .. } | Op::Bulk | Op::Bmov | Op::CacheCtl | Op::Mbarrier)
+}
+
+/// Instructions of which only the effects are decoded: the registers and predicates written come first in the text.
+fn effects_agree(inst: &Inst, kind: OtherKind, theirs: &Parts) -> Result<(), String> {
+    let mut want: Vec<String> = Vec::new();
+    let preds: Vec<String> = inst.pdst.iter().map(ToString::to_string).collect();
+    let has_preds = theirs.ops.first().is_some_and(|o| o.trim_start_matches('U').starts_with('P') && o.len() <= 3);
+    if let Some(d) = inst.dst {
+        want.push(match d.file {
+            File::R => Reg(d.first).to_string(),
+            File::UR => UReg(d.first).to_string(),
+        });
+    } else if has_preds {
+        want.push(preds[0].clone());
+        if theirs.ops.get(1).is_some_and(|o| o.trim_start_matches('U').starts_with('P')) {
+            want.push(preds[1].clone());
+        }
+    }
+    let n = want.len();
+    // Instructions without a result must not have one in the text.
+    if n == 0 && kind != OtherKind::Control && kind != OtherKind::Tensor && kind != OtherKind::Kill {
+        return Err(format!("no effect decoded, text {theirs:?}"));
+    }
+    if theirs.ops.len() < n || theirs.ops[..n] != want[..] {
+        return Err(format!("effects: {want:?} and {theirs:?}"));
+    }
+    Ok(())
+}
+
+/// Texture and surface instructions: the destination must be among the first operands.
+fn handles_agree(inst: &Inst, theirs: &Parts) -> Result<(), String> {
+    let Some(d) = inst.dst else { return Ok(()) };
+    let name = Reg(d.first).to_string();
+    if theirs.ops.iter().take(3).any(|o| *o == name) { Ok(()) } else { Err(format!("{name} not in {theirs:?}")) }
+}
+
+fn report(title: &str, s: &Score) {
+    let share = |n: u64| 100.0 * n as f64 / s.total.max(1) as f64;
+    let unknown: u64 = s.unknown.values().sum();
+    println!(
+        "{title}: {} instructions, {} distinct compared, {} names; operands {:.2} %, effects only {:.2} %, unknown {:.4} %; {} kinds disagree",
+        s.total,
+        s.compared,
+        s.names.len(),
+        share(s.full),
+        share(s.effects),
+        share(unknown),
+        s.wrong.len()
+    );
+    for ((opcode, name), n) in &s.unknown {
+        println!("    unknown {opcode:03x} {name}: {n}");
+    }
+    for (what, (n, example)) in &s.wrong {
+        println!("    {what}: {n} times, e.g. {example}");
+    }
+}
+
+fn sources() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sass");
+    let mut list: Vec<PathBuf> = std::fs::read_dir(dir)
+        .expect("tests/sass")
+        .map(|e| e.expect("entry").path())
+        .filter(|p| p.extension().is_some_and(|e| e == "cu"))
+        .collect();
+    list.sort();
+    list
+}
+
+fn check_arch(name: &str) {
+    let arch: Arch = name.parse().expect("architecture");
+    let mut score = Score::default();
+    for source in sources() {
+        let cubin = compile(&source, &["-cubin", &format!("-arch={name}")]);
+        let bytes = std::fs::read(cubin).expect("cubin");
+        let cubin = Cubin::parse(&bytes).expect("a cubin");
+        assert_eq!(cubin.arch.sm, arch.sm);
+        for s in cubin.sections().iter().filter(|s| s.executable) {
+            compare(arch, s.data, &mut score);
+        }
+    }
+    report(name, &score);
+    assert!(score.total > 10_000, "the kernels of tests/sass give enough code: {}", score.total);
+    assert!(score.wrong.is_empty(), "{name}: decoder and nvdisasm disagree, see above");
+    let unknown: u64 = score.unknown.values().sum();
+    assert!(unknown * 1000 < score.total, "{name}: {unknown} of {} instructions unknown", score.total);
+}
+
+#[test]
+fn agrees_on_sm_75() {
+    check_arch("sm_75");
+}
+
+#[test]
+fn agrees_on_sm_80() {
+    check_arch("sm_80");
+}
+
+#[test]
+fn agrees_on_sm_86() {
+    check_arch("sm_86");
+}
+
+#[test]
+fn agrees_on_sm_90() {
+    check_arch("sm_90a");
+}
+
+#[test]
+fn agrees_on_sm_100() {
+    check_arch("sm_100a");
+}
+
+#[test]
+fn agrees_on_sm_120() {
+    check_arch("sm_120a");
+}
+
+/// The comparison itself must be able to fail: one flipped bit in any decoded field must be noticed.
+#[test]
+fn comparison_notices_differences() {
+    let g = Arch::new(90).generation().expect("sm_90");
+    let word: u128 = 0x000f_c800_0fb5_e0ff_8000_0004_0800_7c10;
+    let text = "IADD3 R0, P2, P3, R8, -UR4, RZ";
+    let base = decode(g, word, 0);
+    assert_eq!(agree(&base, text), Ok(()), "{base}");
+    for bit in [9, 12, 15, 16, 24, 32, 63, 64, 72, 74, 75, 81, 84] {
+        let other = decode(g, word ^ 1 << bit, 0);
+        assert!(agree(&other, text).is_err(), "bit {bit}: {other}");
+    }
+}
+
+/// Any libraries: `SASS_FILES=a.so:b.cubin cargo test --release -p kernels --test sass_nvdisasm -- --ignored --nocapture`.
+#[test]
+#[ignore = "needs SASS_FILES"]
+fn agrees_on_files() {
+    let files = std::env::var("SASS_FILES").expect("SASS_FILES");
+    let limit: usize = std::env::var("SASS_LIMIT").ok().and_then(|v| v.parse().ok()).unwrap_or(usize::MAX);
+    let mut scores: BTreeMap<Arch, Score> = BTreeMap::new();
+    for file in files.split(':') {
+        let bytes = std::fs::read(file).expect("readable");
+        let images = match Image::parse(&bytes) {
+            Ok(i) => vec![i],
+            Err(_) => find_in_host(&bytes).expect("host ELF").into_iter().filter_map(|h| h.image.ok()).collect(),
+        };
+        let mut done = 0;
+        for image in &images {
+            for entry in image.entries() {
+                let Ok(CodeRef::Cubin(code)) = entry.unpack() else { continue };
+                let cubin = Cubin::parse(&code).expect("a cubin");
+                let score = scores.entry(Arch::new(entry.arch.sm)).or_default();
+                if done >= limit {
+                    continue;
+                }
+                done += 1;
+                let all: Vec<u8> =
+                    cubin.sections().iter().filter(|s| s.executable).flat_map(|s| s.data).copied().collect();
+                compare(Arch::new(entry.arch.sm), &all, score);
+            }
+        }
+    }
+    for (arch, score) in &scores {
+        report(&arch.to_string(), score);
+    }
+    assert!(scores.values().all(|s| s.wrong.is_empty()));
+}
