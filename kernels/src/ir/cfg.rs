@@ -39,6 +39,8 @@ pub struct Cfg {
     pub loop_of_header: Vec<Option<u32>>,
     /// A back edge whose target does not dominate its source exists.
     pub irreducible: bool,
+    /// Blocks on a cycle through such an edge.
+    pub in_irreducible: Vec<bool>,
 }
 
 /// Targets of a terminator, each once.
@@ -168,6 +170,7 @@ impl Cfg {
             loops: Vec::new(),
             loop_of_header: vec![None; n],
             irreducible: false,
+            in_irreducible: vec![false; n],
         };
         cfg.find_loops(n);
         cfg
@@ -232,6 +235,7 @@ impl Cfg {
                 }
                 if !self.dominates(s, b) {
                     self.irreducible = true;
+                    self.mark_cycle(b, s);
                     continue;
                 }
                 let l = match self.loop_of_header[s.0 as usize] {
@@ -255,6 +259,24 @@ impl Cfg {
                     }
                 }
             }
+        }
+    }
+
+    /// Marks the blocks on a cycle through the edge b -> s.
+    fn mark_cycle(&mut self, b: BlockId, s: BlockId) {
+        let reach = |from: BlockId, next: &[SmallVec<[BlockId; 2]>]| {
+            let mut seen = vec![false; next.len()];
+            let mut work = vec![from];
+            while let Some(x) = work.pop() {
+                if !std::mem::replace(&mut seen[x.0 as usize], true) {
+                    work.extend(next[x.0 as usize].iter().copied());
+                }
+            }
+            seen
+        };
+        let (fwd, back) = (reach(s, &self.succs), reach(b, &self.preds));
+        for (k, m) in self.in_irreducible.iter_mut().enumerate() {
+            *m |= fwd[k] && back[k];
         }
     }
 

@@ -1,0 +1,446 @@
+//! From the form of an address to bases and byte sets.
+//!
+//! Exactness: the set of addresses is the image of the threads that execute the access. It is claimed only when the form
+//! splits into groups of atoms that are independent of each other, each group is dense (its values form one progression
+//! without gaps), every guard on the way is a bound on exactly one group's value, and every guard on the way is known.
+
+use super::eval::{AtomKind, Con, Eval};
+use super::form::{AtomId, Form, INF, Int, gcd};
+use super::logic::Cond;
+use super::node::{Access, NodeId, Target};
+use crate::access::{Dim, Extent};
+use crate::ir::{BlockId, Reason};
+use smallvec::SmallVec;
+
+/// A base candidate of an access, and the bytes relative to its value.
+#[derive(Clone, Debug)]
+pub(super) struct Reached {
+    pub base: RawBase,
+    pub several: bool,
+    pub extent: Extent,
+}
+
+/// A base before parameter values are put in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RawBase {
+    Word(u16),
+    Symbol(u32),
+    ParamAddress(u16),
+    Absolute(i64),
+    Unknown,
+}
+
+/// Alternatives that one address is expanded to.
+const MAX_ALTERNATIVES: usize = 256;
+
+impl Eval<'_> {
+    /// All that one access may reach in this launch; empty when it is never executed.
+    pub(super) fn access(&mut self, acc: &Access, out: &mut Vec<Reached>) {
+        if !self.reachable(acc.block) {
+            return;
+        }
+        let mut cons = self.ctx(acc.block).to_vec();
+        let mut complete = true;
+        if let Some(g) = acc.guard {
+            let c = self.evp(g);
+            if c == Cond::False {
+                return;
+            }
+            complete = self.fully(&c);
+            cons.extend(self.conj(&c, false));
+        }
+        let (node, width) = match acc.target {
+            Target::Address(n) => (n, Int::from(acc.bytes)),
+            Target::Bulk(n, size) => {
+                let f = self.ev(size);
+                let f = self.interp(&f, 32, false, acc.block);
+                let (_, hi) = self.bounds_in(&f, &cons, true);
+                if hi >= INF {
+                    return self.unknown_access(n, self.why(&f).unwrap_or(Reason::Budget), out);
+                }
+                complete &= f.is_const();
+                (n, hi)
+            }
+            _ => return,
+        };
+        let f = self.ev(node);
+        for g in self.expand(&f) {
+            self.one_form(&g, &cons, width, acc.block, complete && g == f, out);
+        }
+    }
+
+    fn unknown_access(&mut self, n: NodeId, reason: Reason, out: &mut Vec<Reached>) {
+        let f = self.ev(n);
+        for g in self.expand(&f) {
+            let bases = self.bases(&g);
+            let several = bases.len() > 1;
+            if bases.is_empty() {
+                out.push(Reached { base: RawBase::Unknown, several: false, extent: Extent::Unknown { reason } });
+            }
+            for (_, base) in bases {
+                out.push(Reached { base, several, extent: Extent::Unknown { reason } });
+            }
+        }
+    }
+
+    /// Replaces choices by their alternatives.
+    fn expand(&self, f: &Form) -> Vec<Form> {
+        let mut out = Vec::new();
+        let mut work = vec![f.clone()];
+        while let Some(g) = work.pop() {
+            let choice = g.terms.iter().find_map(|t| Some((t.0, t.1, self.a(t.0).alts.clone()?)));
+            match choice {
+                Some((x, c, alts)) if out.len() + work.len() + alts.len() <= MAX_ALTERNATIVES => {
+                    let rest = g.without(x);
+                    work.extend(alts.iter().map(|a| rest.add(a, c).norm(64)));
+                }
+                _ => out.push(g),
+            }
+        }
+        out
+    }
+
+    fn bases(&self, f: &Form) -> SmallVec<[(AtomId, RawBase); 2]> {
+        f.terms
+            .iter()
+            .filter(|t| t.1 == 1)
+            .filter_map(|t| {
+                let base = match self.a(t.0).kind {
+                    AtomKind::Param(p) => RawBase::Word(p),
+                    AtomKind::Symbol(s) => RawBase::Symbol(s),
+                    AtomKind::ParamAddress(p) => RawBase::ParamAddress(p),
+                    _ => return None,
+                };
+                Some((t.0, base))
+            })
+            .collect()
+    }
+
+    fn one_form(&mut self, f: &Form, cons: &[Con], width: Int, b: BlockId, complete: bool, out: &mut Vec<Reached>) {
+        let bases = self.bases(f);
+        let opaque = f.terms.iter().find(|t| t.1 == 1 && self.a(t.0).opaque.is_some()).map(|t| self.a(t.0).opaque);
+        // A window or local address is no global memory.
+        if bases.is_empty()
+            && f.terms.iter().any(|t| self.a(t.0).kind == AtomKind::Local || self.a(t.0).opaque == Some(Reason::Window))
+        {
+            return;
+        }
+        if bases.is_empty() {
+            // A pure number is a fixed address; anything else is of unknown origin.
+            let whole = self.concrete(f);
+            let extent = self.extent(&whole, cons, width, b, complete);
+            let base = match &extent {
+                Extent::Bounded { .. } if opaque.is_none() => RawBase::Absolute(0),
+                _ => RawBase::Unknown,
+            };
+            if !is_dead(&extent) {
+                let extent = if base == RawBase::Unknown {
+                    Extent::Unknown { reason: self.why(f).unwrap_or(Reason::Loaded) }
+                } else {
+                    extent
+                };
+                out.push(Reached { base, several: false, extent });
+            }
+            return;
+        }
+        let several = bases.len() > 1;
+        for (atom, base) in &bases {
+            let rel = f.without(*atom);
+            let rel = if several || rel.terms.iter().any(|t| matches!(self.a(t.0).kind, AtomKind::Param(_))) {
+                self.concrete(&rel)
+            } else {
+                rel
+            };
+            let extent = self.extent(&rel, cons, width, b, complete);
+            if is_dead(&extent) {
+                continue;
+            }
+            // The other bases are somewhere: their boxes say nothing.
+            out.push(Reached { base: *base, several, extent });
+        }
+        if let Some(reason) = opaque.flatten()
+            && out.last().is_some_and(|r| matches!(r.extent, Extent::Unknown { .. }))
+            && reason != Reason::Pairing
+        {
+            // Unscaled and unknown: the parameter word may be the offset and the unknown term the pointer.
+            for r in out.iter_mut().rev().take(bases.len()) {
+                r.several = true;
+            }
+            out.push(Reached { base: RawBase::Unknown, several: true, extent: Extent::Unknown { reason } });
+        }
+    }
+
+    /// The byte set of an offset form under constraints.
+    fn extent(&mut self, f: &Form, cons: &[Con], width: Int, b: BlockId, complete: bool) -> Extent {
+        let (lo, hi) = self.bounds_in(f, cons, true);
+        if lo <= -INF || hi >= INF {
+            let reason = self.reason(f);
+            return Extent::Unknown { reason };
+        }
+        if lo > hi || width == 0 {
+            // Guards contradict each other: never executed.
+            return dead();
+        }
+        let (Ok(l), Ok(h), Ok(w)) = (i64::try_from(lo), i64::try_from(hi + width), u32::try_from(width)) else {
+            return Extent::Unknown { reason: Reason::MayWrap };
+        };
+        let (dims, exact) = self.shape(f, cons, (lo, hi), width, b, complete);
+        Extent::Bounded { lo: l, hi: h, dims, width: w, exact }
+    }
+
+    fn reason(&self, f: &Form) -> Reason {
+        if let Some(r) = self.why(f) {
+            return r;
+        }
+        // Hidden below: the first opaque atom in what the form rests on.
+        let mut work: Vec<AtomId> = f.terms.iter().map(|t| t.0).collect();
+        let mut seen = Vec::new();
+        while let Some(a) = work.pop() {
+            if seen.contains(&a) {
+                continue;
+            }
+            seen.push(a);
+            if let Some(r) = self.a(a).opaque {
+                return r;
+            }
+            work.extend(self.a(a).deps.iter().copied());
+        }
+        Reason::Loop
+    }
+
+    /// Is the whole of a condition captured by constraints?
+    fn fully(&self, c: &Cond) -> bool {
+        match c {
+            Cond::True | Cond::Le(_) | Cond::Eq(_) => true,
+            Cond::And(v) => v.iter().all(|c| self.fully(c)),
+            _ => false,
+        }
+    }
+
+    /// Are all decisions between the entry and block `b` captured by its constraints?
+    fn path_complete(&mut self, b: BlockId) -> bool {
+        if self.cfg.irreducible {
+            return false;
+        }
+        let mut x = b;
+        while x.0 != 0 {
+            let d = self.cfg.idom[x.0 as usize];
+            if self.cfg.outer_preds(x)[..] == [d] {
+                let c = self.edge(d, x);
+                if !self.fully(&c) || (self.cfg.succs[d.0 as usize].len() > 1 && self.f_conds[d.0 as usize].is_none()) {
+                    return false;
+                }
+            } else if !self.cfg.post_dominates(x, d) {
+                return false;
+            }
+            x = d;
+        }
+        // Inside a loop the threads that reach iteration k are those that passed every condition before: only loops whose
+        // conditions are captured in full.
+        (0..self.cfg.loops.len()).all(|l| !self.cfg.loops[l].members[b.0 as usize] || self.exact_trip[l])
+    }
+
+    /// Progressions that cover the form's values, and whether they are exactly those values.
+    fn shape(
+        &mut self,
+        f: &Form,
+        cons: &[Con],
+        (lo, hi): (Int, Int),
+        width: Int,
+        b: BlockId,
+        complete: bool,
+    ) -> (SmallVec<[Dim; 3]>, bool) {
+        let terms: SmallVec<[(AtomId, Int); 6]> = f.terms.iter().copied().collect();
+        let whole = gcd_of(&terms);
+        let flat = |step: Int| -> SmallVec<[Dim; 3]> {
+            let mut v = SmallVec::new();
+            if hi > lo && step > 0 {
+                v.push(Dim { stride: clamp(step), count: clamp((hi - lo) / step + 1) });
+            }
+            v
+        };
+        if terms.is_empty() {
+            let exact = complete && cons.is_empty() && self.path_complete(b);
+            return (SmallVec::new(), exact);
+        }
+        let groups = self.groups(&terms, cons);
+        let mut dims: SmallVec<[(Int, Int); 4]> = SmallVec::new();
+        let (mut slo, mut shi) = (f.c, f.c);
+        let mut exact = complete;
+        for g in &groups {
+            let part = Form { terms: g.iter().copied().collect(), c: 0 };
+            let (l, h) = self.bounds_in(&part, cons, true);
+            if l <= -INF || h >= INF {
+                return (flat(whole), false);
+            }
+            slo += l;
+            shi += h;
+            let step = gcd_of(g);
+            if h > l {
+                dims.push((step, (h - l) / step + 1));
+            }
+            exact = exact && self.dense(g, &part, (l, h), step, cons);
+        }
+        if (slo, shi) != (lo, hi) {
+            return (flat(whole), false);
+        }
+        exact = exact && self.guards_within(&groups, cons) && self.path_complete(b);
+        let (mut dims, merged_exact) = merge(dims, width);
+        exact = exact && merged_exact;
+        if dims.len() > 3 {
+            dims.clear();
+            return (flat(whole), false);
+        }
+        (dims.into_iter().map(|d| Dim { stride: clamp(d.0), count: clamp(d.1) }).collect(), exact)
+    }
+
+    /// Splits the terms of a form into sets that no constraint ties together.
+    fn groups(&self, terms: &[(AtomId, Int)], cons: &[Con]) -> Vec<SmallVec<[(AtomId, Int); 4]>> {
+        let n = terms.len();
+        let mut set: Vec<usize> = (0..n).collect();
+        let tie = |c: &Form, set: &mut Vec<usize>| {
+            let mut first = None;
+            for (k, t) in terms.iter().enumerate() {
+                if c.has(t.0) {
+                    match first {
+                        None => first = Some(set[k]),
+                        Some(s) => {
+                            let old = set[k];
+                            set.iter_mut().filter(|x| **x == old).for_each(|x| *x = s);
+                        }
+                    }
+                }
+            }
+        };
+        for c in cons {
+            tie(c, &mut set);
+        }
+        for t in terms {
+            for c in &self.a(t.0).cons {
+                tie(c, &mut set);
+            }
+        }
+        let mut out: Vec<SmallVec<[(AtomId, Int); 4]>> = Vec::new();
+        let mut seen: Vec<usize> = Vec::new();
+        for k in 0..n {
+            match seen.iter().position(|s| *s == set[k]) {
+                Some(p) => out[p].push(terms[k]),
+                None => {
+                    seen.push(set[k]);
+                    out.push(SmallVec::from_slice(&[terms[k]]));
+                }
+            }
+        }
+        out
+    }
+
+    /// Do the values of a group form a progression without gaps, between its bounds? Its atoms must be indices or counters
+    /// whose ranges, ordered by coefficient, each reach to the next (mixed radix).
+    fn dense(&self, g: &[(AtomId, Int)], part: &Form, (lo, hi): (Int, Int), step: Int, cons: &[Con]) -> bool {
+        let mut v: SmallVec<[(Int, Int); 4]> = SmallVec::new();
+        for (x, c) in g {
+            let a = self.a(*x);
+            let free = match a.kind {
+                AtomKind::Index => true,
+                AtomKind::Iteration(l) => self.exact_trip[l as usize],
+                _ => false,
+            };
+            if !free {
+                return false;
+            }
+            let count = if a.hi >= INF { INF } else { a.hi - a.lo + 1 };
+            v.push((c.abs(), count));
+        }
+        if g.iter().any(|t| (t.1 > 0) != (g[0].1 > 0)) {
+            return false;
+        }
+        v.sort_unstable();
+        let mut reach = step;
+        for (c, count) in &v {
+            if c % step != 0 || *c > reach {
+                return false;
+            }
+            reach = if *count >= INF { INF } else { reach.saturating_add(c.saturating_mul(count - 1)).min(INF) };
+        }
+        // With every value possible, the bounds are reached when they come from the boxes or from one constraint on this
+        // very sum; `guards_within` checks the latter.
+        let _ = (part, lo, hi, cons);
+        true
+    }
+
+    /// Is every constraint decided by the boxes, or a bound on exactly one group's sum?
+    fn guards_within(&self, groups: &[SmallVec<[(AtomId, Int); 4]>], cons: &[Con]) -> bool {
+        let mut all: Vec<Con> = cons.to_vec();
+        for g in groups {
+            for (x, _) in g {
+                all.extend(self.a(*x).cons.iter().cloned());
+            }
+        }
+        all.iter().all(|c| {
+            if self.boxed(c, false).1 <= 0 {
+                return true;
+            }
+            // Parameters in a guard are numbers.
+            let c = self.concrete(c);
+            groups.iter().any(|g| {
+                if c.terms.len() != g.len() {
+                    return false;
+                }
+                let Some((x0, c0)) = g.first() else { return false };
+                let k0 = c.coef(*x0);
+                k0 != 0 && g.iter().all(|(x, cx)| c.coef(*x) * c0 == k0 * cx)
+            })
+        })
+    }
+}
+
+fn gcd_of(t: &[(AtomId, Int)]) -> Int {
+    t.iter().fold(0, |g, t| gcd(g, t.1))
+}
+
+fn clamp(v: Int) -> u64 {
+    u64::try_from(v).unwrap_or(u64::MAX)
+}
+
+/// The extent of an access that never happens.
+fn dead() -> Extent {
+    Extent::Bounded { lo: 0, hi: 0, dims: SmallVec::new(), width: 0, exact: true }
+}
+
+fn is_dead(e: &Extent) -> bool {
+    matches!(e, Extent::Bounded { width: 0, .. })
+}
+
+/// Sorts progressions by stride and merges those that join without gaps. The flag: no precision was lost.
+fn merge(mut dims: SmallVec<[(Int, Int); 4]>, width: Int) -> (SmallVec<[(Int, Int); 4]>, bool) {
+    dims.sort_unstable();
+    let mut out: SmallVec<[(Int, Int); 4]> = SmallVec::new();
+    for (s, n) in dims {
+        if let Some((t, m)) = out.last_mut()
+            && s % *t == 0
+            && s / *t <= *m
+        {
+            // {t*i | i < m} + {s*j | j < n}, s a multiple of t that reaches no further than m: one progression.
+            *m += (n - 1) * (s / *t);
+            continue;
+        }
+        out.push((s, n));
+    }
+    // Bytes that touch make a run: stride <= width says the same as stride 1, kept as it is.
+    let _ = width;
+    (out, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progressions_merge_when_they_touch() {
+        let m = |v: &[(Int, Int)]| merge(SmallVec::from_slice(v), 4).0.to_vec();
+        assert_eq!(m(&[(4, 32), (128, 10)]), vec![(4, 320)]);
+        assert_eq!(m(&[(4, 32), (132, 10)]), vec![(4, 32), (132, 10)]);
+        assert_eq!(m(&[(512, 8), (4, 33)]), vec![(4, 33), (512, 8)]);
+        assert_eq!(m(&[(4, 33), (128, 2)]), vec![(4, 65)]);
+    }
+}
