@@ -31,10 +31,14 @@ pub struct Launch<'a> {
 pub enum Base {
     /// An 8-byte word of the parameters: its byte offset and its value.
     Param(u32, u64),
+    /// The same, but the address is made of several words: if this one points into no allocation, it is a scalar.
+    Maybe(u32, u64),
     /// A `__device__` variable.
     Global(Arc<str>),
     /// A texture or surface object: byte offset of its handle among the parameters, and the handle.
-    Object(u32, u64),
+    Handle(u32, u64),
+    /// Some texture, surface or tensor that is not known.
+    Object,
     /// A fixed address.
     Absolute(u64),
     /// An address that comes out of memory, or nobody knows where from.
@@ -70,8 +74,6 @@ pub struct Effect {
     pub kind: AccessKind,
     /// Which bytes.
     pub bytes: Bytes,
-    /// The address is made of several words, one effect for each: those that point into no allocation are scalars.
-    pub several: bool,
 }
 
 /// What is known of a kernel.
@@ -211,7 +213,7 @@ impl Code {
         let mut effects = Vec::new();
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
         code.evaluate(l, &mut effects);
-        let open = effects.iter().any(|e| e.bytes == Bytes::Unknown && !matches!(e.base, Base::Unknown | Base::Object(..)));
+        let open = effects.iter().any(|e| e.bytes == Bytes::Unknown && !matches!(e.base, Base::Unknown | Base::Handle(..)));
         let knowledge = if open { Knowledge::KindsOnly } else { Knowledge::Exact };
         let result = Arc::new(Evaluated { effects, knowledge, indirect: code.indirect() });
         self.cache[slot] = Some(Cached {

@@ -107,8 +107,8 @@ impl KernelCode for Known {
             for (i, word) in l.params.chunks_exact(8).enumerate() {
                 let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
                 for kind in [AccessKind::Read, AccessKind::Write] {
-                    let base = Base::Param(i as u32 * 8, value);
-                    effects.push(Effect { base, kind, bytes: Bytes::Unknown, several: true });
+                    let base = Base::Maybe(i as u32 * 8, value);
+                    effects.push(Effect { base, kind, bytes: Bytes::Unknown });
                 }
             }
         }
@@ -133,12 +133,12 @@ impl Known {
             kernels::AccessKind::Write => AccessKind::Write,
             kernels::AccessKind::Atomic => AccessKind::Atomic,
         };
-        let several = a.several;
         let (base, origin) = match a.base {
+            kernels::Base::Word { offset, value } if a.several => (Base::Maybe(u32::from(offset), value), value),
             kernels::Base::Word { offset, value } => (Base::Param(u32::from(offset), value), value),
             kernels::Base::Absolute { value } => (Base::Absolute(value), value),
             kernels::Base::Global(symbol) => (Base::Global(self.0.symbol(symbol).into()), 0),
-            kernels::Base::Handle { offset, value, .. } => (Base::Object(u32::from(offset), value), 0),
+            kernels::Base::Handle { offset, value, .. } => (Base::Handle(u32::from(offset), value), 0),
             kernels::Base::Unknown => (Base::Unknown, 0),
             kernels::Base::TensorMap { offset } => {
                 // The map holds the address of its tensor among other things; what points into an allocation is it.
@@ -146,8 +146,8 @@ impl Known {
                 let words = params.get(from..from.saturating_add(TENSOR_MAP)).unwrap_or_default();
                 for (i, word) in words.chunks_exact(8).enumerate() {
                     let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
-                    let base = Base::Param(u32::from(offset) + i as u32 * 8, value);
-                    effects.push(Effect { base, kind, bytes: Bytes::Unknown, several: true });
+                    let base = Base::Maybe(u32::from(offset) + i as u32 * 8, value);
+                    effects.push(Effect { base, kind, bytes: Bytes::Unknown });
                 }
                 return;
             }
@@ -162,6 +162,6 @@ impl Known {
                 exact: *exact,
             },
         };
-        effects.push(Effect { base, kind, bytes, several });
+        effects.push(Effect { base, kind, bytes });
     }
 }

@@ -3,7 +3,6 @@
 //! Owns the seam only; reading debug information is the business of `symbols`.
 
 use crate::report::model::{Frame, FrameKind};
-use crate::symbols::Symbolizer;
 use rustc_hash::FxHashMap;
 use trace::{Op, StackId};
 
@@ -15,25 +14,6 @@ pub trait Stacks: Send {
     fn resolve(&mut self, stack: StackId) -> Vec<Frame>;
     /// A name as the programmer wrote it.
     fn demangle(&self, name: &str) -> String;
-}
-
-/// The symboliser that reads debug information.
-pub fn symbolising() -> Box<dyn Stacks> {
-    Box::new(Symbolizer::new())
-}
-
-impl Stacks for Symbolizer {
-    fn define(&mut self, op: &Op<'_>) {
-        Symbolizer::define(self, op);
-    }
-
-    fn resolve(&mut self, stack: StackId) -> Vec<Frame> {
-        Symbolizer::resolve(self, stack)
-    }
-
-    fn demangle(&self, name: &str) -> String {
-        crate::symbols::demangle(name)
-    }
 }
 
 /// Stacks as addresses, for `--no-stacks` and where nothing better is there.

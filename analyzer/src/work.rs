@@ -101,10 +101,8 @@ impl<'a, 'v> Work<'a, 'v> {
     fn effect(&mut self, effect: &Effect) {
         self.site.param = None;
         match (&effect.base, &effect.bytes) {
-            (Base::Param(offset, value), bytes) => {
-                if effect.several && self.memory.locate(*value).is_none() {
-                    return;
-                }
+            (Base::Maybe(_, value), _) if self.memory.locate(*value).is_none() => {}
+            (Base::Param(offset, value) | Base::Maybe(offset, value), bytes) => {
                 self.site.param = Some(*offset);
                 self.kernel_bytes(*value, 0, bytes, effect.kind);
             }
@@ -113,13 +111,14 @@ impl<'a, 'v> Work<'a, 'v> {
                 Some((ptr, size)) => self.global_bytes(ptr, size, bytes, effect.kind),
                 None => self.unknown_memory += 1,
             },
-            (Base::Object(offset, handle), _) => match self.memory.object_of(*handle) {
+            (Base::Handle(offset, handle), _) => match self.memory.object_of(*handle) {
                 Some(object) => {
                     self.site.param = Some(*offset);
                     self.shown(&object.region, effect.kind);
                 }
                 None => self.unknown_memory += 1,
             },
+            (Base::Object, _) => self.unknown_memory += 1,
             // Counted as indirect, not guessed.
             (Base::Unknown, _) => {}
         }

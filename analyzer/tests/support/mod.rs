@@ -81,10 +81,10 @@ impl KernelCode for TestKernel {
                 Shape::Unknown | Shape::Object => Bytes::Unknown,
             };
             let base = match does.bytes {
-                Shape::Object => Base::Object(does.param, value),
+                Shape::Object => Base::Handle(does.param, value),
                 _ => Base::Param(does.param, value),
             };
-            effects.push(Effect { base, kind: does.kind, bytes, several: false });
+            effects.push(Effect { base, kind: does.kind, bytes });
         }
     }
     fn indirect(&self) -> bool {
