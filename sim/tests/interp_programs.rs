@@ -128,3 +128,63 @@ fn printf_recursion_function_pointers_and_structs() {
     }
     assert_eq!(gpu.printed(), "-5| 3.14|text|z|1099511627776|ff|%|7   |1.234568e+04\n");
 }
+
+#[test]
+fn grid_barrier_of_cooperative_groups() {
+    let gpu = Gpu::new(
+        "#include <cooperative_groups.h>
+         namespace cg = cooperative_groups;
+         __global__ void rounds(int* a, int* b, int n) {
+             cg::grid_group grid = cg::this_grid();
+             int i = grid.thread_rank(), count = grid.size();
+             for (int r = 0; r < 5; r++) {
+                 b[(i + 77) % count] = a[i] + 1;
+                 grid.sync();
+                 a[i] = b[i];
+                 grid.sync();
+             }
+         }",
+    );
+    let n = 64 * 13;
+    let start: Vec<i32> = (0..n).collect();
+    let (a, b) = (gpu.buffer(&start), gpu.zeros::<i32>(n as usize));
+    let launch = Launch { grid: [13, 1, 1], block: [64, 1, 1], cooperative: true, ..Launch::default() };
+    gpu.launch_with("rounds", launch, &[(&a).into(), (&b).into(), n.into()]);
+    let want: Vec<i32> = (0..n).map(|i| (i - 77 * 5).rem_euclid(n) + 5).collect();
+    assert_eq!(a.read::<i32>(), want);
+}
+
+#[test]
+fn spin_locks_between_lanes_warps_and_blocks() {
+    let gpu = Gpu::new(
+        "__global__ void locked(int* lock, int* counter) {
+             while (atomicCAS(lock, 0, 1) != 0) {}
+             int v = *(volatile int*)counter; *(volatile int*)counter = v + 1;
+             __threadfence();
+             atomicExch(lock, 0);
+         }
+         __global__ void chain(volatile int* flags, int* out) {   // every block waits for the one after it
+             if (threadIdx.x == 0) {
+                 if (blockIdx.x + 1 < gridDim.x) while (flags[blockIdx.x + 1] == 0) {}
+                 out[blockIdx.x] = blockIdx.x + 1 < gridDim.x ? out[blockIdx.x + 1] + 1 : 1;
+                 __threadfence();
+                 flags[blockIdx.x] = 1;
+             }
+         }
+         __global__ void lanes(volatile int* flag, int* out) {    // lane 0 waits for lane 31 of its own warp
+             if (threadIdx.x == 0) { while (*flag == 0) {} out[0] = 7; }
+             else if (threadIdx.x == 31) { *flag = 1; }
+             __syncthreads();
+             out[threadIdx.x + 1] = out[0];
+         }",
+    );
+    let (lock, counter) = (gpu.zeros::<i32>(1), gpu.zeros::<i32>(1));
+    gpu.launch("locked", 4, 96, &[(&lock).into(), (&counter).into()]);
+    assert_eq!(counter.read::<i32>(), [384]);
+    let (flags, out) = (gpu.zeros::<i32>(20), gpu.zeros::<i32>(20));
+    gpu.launch("chain", 20, 64, &[(&flags).into(), (&out).into()]);
+    assert_eq!(out.read::<i32>(), (0..20).map(|i| 20 - i).collect::<Vec<i32>>());
+    let (flag, out) = (gpu.zeros::<i32>(1), gpu.zeros::<i32>(33));
+    gpu.launch("lanes", 1, 32, &[(&flag).into(), (&out).into()]);
+    assert_eq!(out.read::<i32>(), [7; 33]);
+}

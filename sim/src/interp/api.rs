@@ -198,6 +198,8 @@ pub enum FaultKind {
     Assert,
     /// A call through a pointer that is no function.
     BadCall(u64),
+    /// The kernel or a function that it called could not be compiled.
+    Unsupported(CompileError),
     /// Calls nested deeper than the stack allows.
     StackOverflow,
     /// Threads wait at barriers that nobody can complete.
@@ -247,6 +249,7 @@ impl fmt::Display for Fault {
             FaultKind::Trap => f.write_str("trap")?,
             FaultKind::Assert => f.write_str("assertion failed")?,
             FaultKind::BadCall(target) => write!(f, "call of 0x{target:x}, which is no function")?,
+            FaultKind::Unsupported(error) => write!(f, "{error}")?,
             FaultKind::StackOverflow => f.write_str("stack overflow")?,
             FaultKind::Deadlock => f.write_str("deadlock: threads wait at a barrier that the others never reach")?,
             FaultKind::Texture(why) => write!(f, "texture or surface access: {why}")?,

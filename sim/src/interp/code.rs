@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::api::ParamInfo;
+use super::api::{CompileError, ParamInfo};
 use super::warp::Warp;
 
 /// Lanes of a warp.
@@ -82,7 +82,6 @@ pub(crate) enum Place {
 /// A device function or kernel, compiled.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FunctionCode {
-    pub name: String,
     /// Index of its first instruction, `u32::MAX` for functions without a body here.
     pub entry: u32,
     /// Rows of its frame; the first holds the return address.
@@ -95,6 +94,8 @@ pub(crate) struct FunctionCode {
     pub returns: Vec<Place>,
     /// True when it is one of the functions that the interpreter provides.
     pub builtin: Option<Builtin>,
+    /// Why it has no code although it has a body.
+    pub error: Option<CompileError>,
 }
 
 /// Functions of CUDA's device runtime that have no body in PTX.
@@ -128,6 +129,7 @@ pub struct Kernel {
     pub(crate) nested: bool,
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) cluster: Option<[u32; 3]>,
+    pub(crate) error: Option<CompileError>,
 }
 
 impl Kernel {
@@ -159,6 +161,11 @@ impl Kernel {
     /// `.maxntid` or `.reqntid`.
     pub fn max_threads(&self) -> Option<[u32; 3]> {
         self.max_threads
+    }
+
+    /// Why it cannot be launched: an instruction that is not executed here, or an unknown symbol.
+    pub fn error(&self) -> Option<&CompileError> {
+        self.error.as_ref()
     }
 
     /// `.reqnctapercluster`.

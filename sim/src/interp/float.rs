@@ -403,8 +403,6 @@ pub(crate) trait Small {
     fn widen(bits: u16) -> f32;
     /// From a double (the exact value or one rounded to odd), rounded as asked.
     fn cut(value: f64, mode: Rounding) -> u16;
-    /// The quiet NaN that the hardware makes.
-    const NAN: u16 = 0x7fff;
 }
 
 /// IEEE half.

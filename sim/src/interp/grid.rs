@@ -3,14 +3,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::api::{Device, Fault, FaultKind, Launch};
 use super::block::{Block, Progress};
 use super::code::{Kernel, LANES, Program};
 
 /// Turns that a block gets before the next one is begun beside it: a block that spins for a later one must not hang.
-const TURNS: u32 = 64;
+const TURNS: u32 = 4;
 
 /// What is common to all blocks of a launch.
 pub(crate) struct Env<'b> {
@@ -25,6 +25,8 @@ pub(crate) struct Env<'b> {
     pub lane_local: u32,
     pub cluster: [u32; 3],
     pub started: std::time::Instant,
+    /// What cooperative groups keep for a grid-wide barrier: its size, then the barrier's word.
+    pub workspace: Vec<AtomicU32>,
 }
 
 impl Env<'_> {
@@ -39,6 +41,12 @@ impl Env<'_> {
     /// Where dynamic shared memory begins.
     pub(crate) fn dynamic_start(&self) -> u32 {
         self.kernel.static_shared.next_multiple_of(self.kernel.shared_align.max(16))
+    }
+
+    /// The range of the grid's workspace, if it has one.
+    pub(crate) fn workspace(&self) -> (u64, u64) {
+        let start = self.workspace.as_ptr() as u64;
+        (start, start + size_of_val(self.workspace.as_slice()) as u64)
     }
 
     pub(crate) fn block_index(&self, linear: u64) -> [u32; 3] {
@@ -66,10 +74,14 @@ pub fn run(
     device: &dyn Device,
     workers: usize,
 ) -> Result<(), Fault> {
-    let bad = |why| {
-        let (kernel, kind) = (kernel.name.clone(), FaultKind::BadLaunch(why));
+    let refuse = |kind| {
+        let kernel = kernel.name.clone();
         Err(Fault { kernel, block: [0; 3], thread: [0; 3], kind, line: 0, source: None })
     };
+    if let Some(error) = &kernel.error {
+        return refuse(FaultKind::Unsupported(error.clone()));
+    }
+    let bad = |why| refuse(FaultKind::BadLaunch(why));
     let threads = launch.block.iter().try_fold(1u32, |a, &b| a.checked_mul(b));
     let Some(threads) = threads.filter(|&n| n <= 1024) else { return bad("more than 1024 threads in a block") };
     let blocks = launch.grid.iter().try_fold(1u64, |a, &b| a.checked_mul(u64::from(b)));
@@ -100,6 +112,7 @@ pub fn run(
         lane_local: lane_local.next_multiple_of(16),
         cluster,
         started: std::time::Instant::now(),
+        workspace: if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() },
     };
     let shared = Shared { env: &env, blocks, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };
     // Threads cost more than small grids take.
@@ -156,7 +169,7 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
         for _ in 0..resident.len() {
             let Some(mut block) = resident.pop_front() else { return };
             let alone = resident.is_empty();
-            match block.run(if cooperative { 1 } else { TURNS }, cooperative && !alone) {
+            match block.run(if alone { TURNS } else { 1 }, !alone) {
                 Progress::Done => spare.push(block),
                 Progress::Paused => {
                     if shared.stop.load(Ordering::Relaxed) {

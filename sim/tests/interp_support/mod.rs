@@ -179,7 +179,10 @@ impl Gpu {
             // SAFETY: just allocated with that size.
             unsafe { std::ptr::copy(bytes.as_ptr(), symbols[&variable.name] as *mut u8, bytes.len()) };
         }
-        let program = Program::compile(&module, &linker).unwrap_or_else(|error| panic!("{error}"));
+        let program = Program::compile(&module, &linker);
+        for kernel in program.kernels() {
+            assert!(kernel.error().is_none(), "{}", kernel.error().unwrap());
+        }
         Gpu { module, program, device, symbols, workers: 2 }
     }
 

@@ -190,5 +190,6 @@ pub(crate) fn kernel(
         nested: depth.is_none(),
         max_threads: three("reqntid").or_else(|| three("maxntid")),
         cluster: three("reqnctapercluster"),
+        error: None,
     }
 }

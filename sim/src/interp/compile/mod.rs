@@ -9,10 +9,11 @@ mod int;
 mod layout;
 mod memory;
 mod scope;
+mod texture;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use kernels::ptx::{Function, Module, Parameter, Type};
+use kernels::ptx::{Module, Parameter, Type};
 
 use super::api::{CompileError, Linker};
 use super::code::{Builtin, FunctionCode, Inst, LANES, Place, Pred, Program, Row, Slot};
@@ -34,12 +35,9 @@ pub(crate) struct Compiler<'m> {
 }
 
 impl Program {
-    /// Compiles a module.
-    ///
-    /// # Errors
-    /// The first instruction that the interpreter does not execute, or symbol that nobody defines, by name. Nothing
-    /// is left to fail at run time because it is not implemented.
-    pub fn compile(module: &Module, linker: &dyn Linker) -> Result<Program, CompileError> {
+    /// Compiles a module. A kernel that uses an instruction which the interpreter does not execute, or a symbol that
+    /// nobody defines, is there, but names that in [`super::Kernel::error`], and launches of it are refused.
+    pub fn compile(module: &Module, linker: &dyn Linker) -> Program {
         let mut compiler = Compiler {
             module,
             linker,
@@ -59,17 +57,16 @@ impl Program {
             constants: HashMap::new(),
             locations: HashMap::new(),
         };
-        compiler.run()?;
-        Ok(compiler.program)
+        compiler.run();
+        compiler.program
     }
 }
 
 impl<'m> Compiler<'m> {
-    fn run(&mut self) -> Result<(), CompileError> {
+    fn run(&mut self) {
         // Heads first: calls refer to functions by number, wherever they stand.
         for function in &self.module.functions {
-            let name = self.module.name(function.name).to_owned();
-            let builtin = match name.as_str() {
+            let builtin = match self.module.name(function.name) {
                 _ if function.body.is_some() => None,
                 "vprintf" => Some(Builtin::Vprintf),
                 "__assertfail" => Some(Builtin::Assertfail),
@@ -77,7 +74,7 @@ impl<'m> Compiler<'m> {
                 "free" => Some(Builtin::Free),
                 _ => None,
             };
-            self.program.functions.push(FunctionCode { name, builtin, entry: u32::MAX, ..FunctionCode::default() });
+            self.program.functions.push(FunctionCode { builtin, entry: u32::MAX, ..FunctionCode::default() });
         }
         let mut callees = Vec::new();
         for (number, function) in self.module.functions.iter().enumerate() {
@@ -85,11 +82,19 @@ impl<'m> Compiler<'m> {
                 callees.push(Vec::new());
                 continue;
             };
-            let scope = Scope::new(self, function, body, number as u32)?;
-            callees.push(scope.compile()?);
+            let (code, calls) = (self.program.code.len(), self.program.calls.len());
+            match Scope::new(self, function, body, number as u32).and_then(Scope::compile) {
+                Ok(found) => callees.push(found),
+                Err(error) => {
+                    // One function that cannot be executed leaves the others usable.
+                    self.program.code.truncate(code);
+                    self.program.calls.truncate(calls);
+                    self.program.functions[number].error = Some(error);
+                    callees.push(Vec::new());
+                }
+            }
         }
         self.kernels(&callees);
-        Ok(())
     }
 
     fn kernels(&mut self, callees: &[Vec<Option<u32>>]) {
@@ -101,7 +106,9 @@ impl<'m> Compiler<'m> {
             // Without recursion and indirect calls the stack is as deep as the deepest path; the bound for all others
             // is the launch's.
             let depth = layout::stack_depth(number as u32, callees, &|at| self.program.functions[at as usize].local);
-            let kernel = layout::kernel(self.module, function, number as u32, &self.shared, depth.unwrap_or(local), depth);
+            let mut kernel =
+                layout::kernel(self.module, function, number as u32, &self.shared, depth.unwrap_or(local), depth);
+            kernel.error = self.first_error(number as u32, callees);
             let at = self.program.kernels.len();
             self.program.by_name.insert(kernel.name.clone(), at);
             self.program.kernels.push(kernel);
@@ -111,6 +118,18 @@ impl<'m> Compiler<'m> {
                 self.program.by_name.insert(self.module.name(new).to_owned(), at);
             }
         }
+    }
+
+    /// What is wrong with a function or one that it calls.
+    fn first_error(&self, root: u32, callees: &[Vec<Option<u32>>]) -> Option<CompileError> {
+        let (mut seen, mut todo) = (HashSet::from([root]), vec![root]);
+        while let Some(number) = todo.pop() {
+            if let Some(error) = &self.program.functions[number as usize].error {
+                return Some(error.clone());
+            }
+            todo.extend(callees[number as usize].iter().flatten().filter(|&&callee| seen.insert(callee)));
+        }
+        None
     }
 
     /// The constant row with a value in every lane.
@@ -138,14 +157,6 @@ impl<'m> Compiler<'m> {
 
     pub(crate) fn function_number(&self, name: &str) -> Option<u32> {
         function_index(self.module, name)
-    }
-}
-
-/// Where a function keeps a parameter: registers have a row, the rest a place in its local frame.
-pub(crate) fn parameter_type(parameter: &Parameter) -> Option<Type> {
-    match parameter {
-        Parameter::Register(ty, _) => Some(*ty),
-        Parameter::Space(..) => None,
     }
 }
 
@@ -220,9 +231,4 @@ pub(crate) fn places(list: &[Parameter], variables: &[scope::VariableHome], rows
             _ => Place::Local(0, 0),
         })
         .collect()
-}
-
-/// True when the function is a kernel, whose parameters are the launch's.
-pub(crate) fn is_kernel(function: &Function) -> bool {
-    function.kernel
 }

@@ -1,8 +1,6 @@
 //! Owns the compilation of one function: homes of its registers and variables, operands, and the order of its
 //! instructions.
 
-use std::collections::HashMap;
-
 use kernels::ptx::{Base, Body, Function, Instruction, Label, Operand, Space, Type, Variable};
 
 use super::layout::is_dynamic;
@@ -231,6 +229,7 @@ impl<'c, 'm> Scope<'c, 'm> {
             || self.floating(op, operands)?
             || self.half(op, operands)?
             || self.convert(op, operands)?
+            || self.texture(op, operands)?
         {
             return Ok(());
         }
@@ -267,12 +266,6 @@ impl<'c, 'm> Scope<'c, 'm> {
     pub(crate) fn temporary(&mut self) -> Slot {
         self.rows += 1;
         Slot(self.rows - 1)
-    }
-
-    /// A new predicate.
-    pub(crate) fn temporary_pred(&mut self) -> Pred {
-        self.preds += 1;
-        Pred(self.preds - 1)
     }
 
     /// The type of an operand's register.
@@ -353,7 +346,7 @@ impl<'c, 'm> Scope<'c, 'm> {
                 if text == "WARP_SZ" {
                     return Ok(self.c.constant(32));
                 }
-                if matches!(text, "%envreg0" | "%pm0") || control::special_by_name(text).is_none() {
+                if control::special_by_name(text).is_none() {
                     let line = self.line();
                     let instruction = format!("special register {text}");
                     return Err(CompileError::Unsupported { instruction, function: self.name(), line });
@@ -442,13 +435,11 @@ impl<'c, 'm> Scope<'c, 'm> {
 
     /// A text that an instruction refers to by number.
     pub(crate) fn text(&mut self, text: &str) -> u32 {
-        let known: HashMap<&str, u32> = self.c.program.texts.iter().map(String::as_str).zip(0..).collect();
-        match known.get(text) {
-            Some(&number) => number,
-            None => {
-                self.c.program.texts.push(text.to_owned());
-                self.c.program.texts.len() as u32 - 1
-            }
+        let texts = &mut self.c.program.texts;
+        if let Some(known) = texts.iter().position(|known| known == text) {
+            return known as u32;
         }
+        texts.push(text.to_owned());
+        texts.len() as u32 - 1
     }
 }

@@ -91,21 +91,6 @@ pub(crate) fn predicate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// A predicate from a row: true where it is not zero.
-pub(crate) fn predicate_from_row(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let mut bits = 0;
-    each(mask, |l| bits |= u32::from(w.get(i.a, l) != 0) << l);
-    w.set_pred(Pred(i.d.0), mask, bits);
-    Next::Step
-}
-
-/// A row from a predicate: `x` where it is true, else zero.
-pub(crate) fn row_from_predicate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let p = w.pred(Pred(i.a.0));
-    each(mask, |l| w.set(i.d, l, if p >> l & 1 != 0 { i.x } else { 0 }));
-    Next::Step
-}
-
 /// Moves between vectors and scalars: `y` is the first of `z` destination slots, followed by `x` source slots. Bits
 /// of the sources, each `a` wide, are spread over destinations, each `b` wide.
 pub(crate) fn repack(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
@@ -176,6 +161,8 @@ pub(crate) enum Special {
     ClusterCtarank,
     ClusterNctarank,
     IsExplicitCluster,
+    WorkspaceHi,
+    WorkspaceLo,
     Zero,
 }
 
@@ -219,6 +206,9 @@ pub(crate) fn special_by_name(name: &str) -> Option<Special> {
         "%globaltimer_hi" => Some(TimerHi),
         "%dynamic_smem_size" => Some(DynamicShared),
         "%total_smem_size" | "%aggr_smem_size" => Some(TotalShared),
+        // The address of the grid's workspace; zero when the launch is not cooperative.
+        "%envreg1" => Some(WorkspaceHi),
+        "%envreg2" => Some(WorkspaceLo),
         // Shared memory that the hardware keeps for itself: none here.
         "%reserved_smem_offset_begin" | "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => Some(Zero),
         _ => None,
@@ -265,6 +255,7 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     } else if let Some(at) = within(Special::ClusterNctaidX) {
         u64::from(cluster[at])
     } else {
+        let workspace = if launch.cooperative { w.env.workspace().0 } else { 0 };
         // Something that advances about as clocks do: jumps, and the host's nanoseconds for what spins on it.
         let nanos = || w.env.started.elapsed().as_nanos() as u64;
         let unix = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
@@ -287,6 +278,8 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                 at(0) + u64::from(cluster[0]) * (at(1) + u64::from(cluster[1]) * at(2))
             }
             y if y == Special::ClusterNctarank as u32 => cluster.iter().map(|&n| u64::from(n)).product(),
+            y if y == Special::WorkspaceHi as u32 => workspace >> 32,
+            y if y == Special::WorkspaceLo as u32 => workspace & 0xffff_ffff,
             y if y == Special::IsExplicitCluster as u32 => u64::from(cluster != [1; 3]),
             _ => 0,
         }

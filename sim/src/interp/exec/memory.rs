@@ -106,6 +106,10 @@ impl<'b> Warp<'b> {
                 {
                     return Ok(address);
                 }
+                let (start, limit) = self.env.workspace();
+                if start <= address && end <= limit {
+                    return Ok(address);
+                }
                 if space == GENERIC {
                     let start = self.shared_base();
                     if start <= address && end <= start + u64::from(self.block().shared_size) {

@@ -6,3 +6,4 @@ pub(crate) mod control;
 pub(crate) mod lanes;
 pub(crate) mod memory;
 pub(crate) mod sync;
+pub(crate) mod texture;
