@@ -5,11 +5,13 @@
 
 use std::collections::HashMap;
 
-use trace::codec::List;
+use trace::codec::{List, Text};
 use trace::{Op, PyCodeId, PyFrame, StackId};
 
+use crate::stack::native;
+
 /// Most native frames kept.
-pub const MAX_NATIVE: usize = 96;
+pub const MAX_NATIVE: usize = native::MAX;
 /// Most Python frames kept.
 pub const MAX_PYTHON: usize = 64;
 
@@ -66,17 +68,27 @@ impl Frames {
 }
 
 /// Fills `frames` with the calling thread's stack.
-pub fn capture(_frames: &mut Frames) {}
+pub fn capture(frames: &mut Frames) {
+    frames.native_len = native::capture(&mut frames.native);
+}
 
 /// What has been defined so far.
 #[derive(Default)]
 pub struct Definitions {
+    /// Generation of the module list that the trace knows.
+    modules: u32,
     codes: HashMap<u64, PyCodeId>,
 }
 
 impl Definitions {
     /// Writes the definition of a stack, and of everything that it refers to and that is new.
     pub fn define(&mut self, id: StackId, frames: &Frames, mut emit: impl FnMut(&Op<'_>)) {
+        if native::modules::generation() != self.modules {
+            self.modules = native::modules::modules_since(self.modules, |module| {
+                let (path, build_id) = (Text(module.path), module.build_id);
+                emit(&Op::Module { start: module.start, end: module.end, bias: module.bias, path, build_id });
+            });
+        }
         let mut python = [PyFrame::default(); MAX_PYTHON];
         for (to, from) in python.iter_mut().zip(&frames.python[..frames.python_len]) {
             let next = PyCodeId(self.codes.len() as u32 + 1);

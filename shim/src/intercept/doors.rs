@@ -166,3 +166,25 @@ pub unsafe extern "C" fn dlvsym(_handle: *mut c_void, _name: *const c_char, _ver
         real = sym real::REAL_DLVSYM,
     )
 }
+
+/// The program's `dlclose`: what was learnt about addresses is forgotten, then the real one runs (by a jump, as for `dlsym`).
+///
+/// # Safety
+/// As for `dlclose`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(naked)]
+pub unsafe extern "C" fn dlclose(_handle: *mut c_void) -> i32 {
+    core::arch::naked_asm!(
+        "push rdi",
+        "call {note}",
+        "pop rdi",
+        "jmp rax",
+        note = sym note_close,
+    )
+}
+
+/// Answers where the real `dlclose` is.
+extern "C" fn note_close() -> usize {
+    crate::stack::native::note_modules_changed();
+    real::find_dlclose()
+}

@@ -19,6 +19,7 @@ type Dlvsym = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) ->
 /// The C library's own `dlsym` and `dlvsym`. Plain words because naked code reads the first one.
 pub(super) static REAL_DLSYM: AtomicUsize = AtomicUsize::new(0);
 pub(super) static REAL_DLVSYM: AtomicUsize = AtomicUsize::new(0);
+static REAL_DLCLOSE: AtomicUsize = AtomicUsize::new(0);
 
 /// Real addresses, by table number. Read by naked code too.
 pub(super) static SLOTS: [AtomicPtr<c_void>; FnId::COUNT] =
@@ -37,6 +38,23 @@ pub(super) fn find_dlsym() -> usize {
     let dlsym = elf::next_function(c"dlsym");
     REAL_DLSYM.store(dlsym, Ordering::Relaxed);
     dlsym
+}
+
+/// Finds the C library's `dlclose`. Where there is none (it can not be), an address that only returns.
+pub(super) fn find_dlclose() -> usize {
+    extern "C" fn nothing(_handle: *mut c_void) -> i32 {
+        0
+    }
+    let known = REAL_DLCLOSE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let found = match elf::next_function(c"dlclose") {
+        0 => nothing as *const () as usize,
+        found => found,
+    };
+    REAL_DLCLOSE.store(found, Ordering::Relaxed);
+    found
 }
 
 /// Looks a name up with the C library's `dlsym`.
