@@ -1,10 +1,11 @@
 //! Decodes every cubin in files (cubins, fatbins, host libraries) and prints what share of the instructions is known,
 //! which opcodes are not, and how fast decoding is. Not a test: a measuring tool for libraries that are not ours to ship.
 //!
-//! `cargo run --release -p kernels --example sass_survey -- FILE...`; with `--list`, prints every instruction.
+//! `cargo run --release -p kernels --example sass_survey -- FILE...`; with `--list`, prints every instruction;
+//! with `--extract DIR`, writes the cubins.
 
 use kernels::arch::Generation;
-use kernels::image::{CodeRef, Cubin, Image, ImageError, find_in_host};
+use kernels::image::{CodeRef, Cubin, Image, ImageError, ImageSize, find_in_host, image_size};
 use kernels::sass::{Op, decode_all};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -24,9 +25,14 @@ struct Tally {
 fn main() {
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
     let mut list = false;
-    for path in std::env::args().skip(1) {
+    let mut args = std::env::args().skip(1);
+    while let Some(path) = args.next() {
         if path == "--list" {
             list = true;
+            continue;
+        }
+        if path == "--extract" {
+            EXTRACT.set(args.next().expect("--extract DIR")).expect("--extract once");
             continue;
         }
         let bytes = match std::fs::read(&path) {
@@ -74,16 +80,29 @@ fn main() {
     }
 }
 
+static EXTRACT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+
 fn fail(tallies: &mut BTreeMap<String, Tally>, name: &str, e: &ImageError) {
     *tallies.entry(name.to_string()).or_default().errors.entry(e.to_string()).or_default() += 1;
 }
 
 fn survey(image: &Image<'_>, name: &str, list: bool, tallies: &mut BTreeMap<String, Tally>) {
-    for entry in image.entries() {
+    for (n, entry) in image.entries().iter().enumerate() {
         let key = format!("{name} {}", entry.arch);
         match entry.unpack() {
             Ok(CodeRef::Ptx(_)) => tallies.entry(key).or_default().ptx += 1,
-            Ok(CodeRef::Cubin(bytes)) => match Cubin::parse(&bytes) {
+            Ok(CodeRef::Cubin(bytes)) => match {
+                if let Some(dir) = EXTRACT.get() {
+                    let file = format!("{dir}/{name}-{n}-{}-{}.cubin", entry.arch, bytes.len());
+                    std::fs::write(&file, &bytes).expect("writable directory");
+                }
+                // Entries are padded to 8 bytes behind the file that they hold.
+                match image_size(&bytes) {
+                    Ok(ImageSize::Exact(n)) if n <= bytes.len() as u64 && n + 8 > bytes.len() as u64 => {}
+                    other => eprintln!("{key}: size {other:?} of {}", bytes.len()),
+                }
+                Cubin::parse(&bytes)
+            } {
                 Ok(cubin) => match cubin.arch.generation() {
                     Some(g) => count(&cubin, g, list, tallies.entry(key).or_default()),
                     None => fail(tallies, &key, &ImageError::Unknown { what: "arch", value: cubin.arch.sm.into() }),

@@ -53,6 +53,7 @@ impl Arch {
             75..=79 => Some(Generation::Turing),
             80..=89 => Some(Generation::Ampere),
             90..=99 => Some(Generation::Hopper),
+            107 => Some(Generation::BlackwellConsumer),
             100..=119 => Some(Generation::Blackwell),
             120..=129 => Some(Generation::BlackwellConsumer),
             _ => None,

@@ -3,9 +3,10 @@
 
 use super::ImageError;
 use super::info::{self, Record, attr};
+use super::size::has_no_bytes;
 use crate::arch::Arch;
 use object::LittleEndian as LE;
-use object::elf::{FileHeader64, SHT_NOBITS, SHT_RELA, SHT_SYMTAB};
+use object::elf::{FileHeader64, SHT_RELA, SHT_SYMTAB};
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use std::collections::HashMap;
 
@@ -343,7 +344,7 @@ fn sections<'d>(
         .iter()
         .map(|s| {
             let name = table.section_name(LE, s).map_err(elf_error)?;
-            let data = if s.sh_type.get(LE) == SHT_NOBITS { &[] } else { s.data(LE, bytes).map_err(elf_error)? };
+            let data = if has_no_bytes(s.sh_type.get(LE)) { &[] } else { s.data(LE, bytes).map_err(elf_error)? };
             Ok(SectionInfo {
                 name: std::str::from_utf8(name).map_err(|_| ImageError::Elf("a section name is not text".into()))?,
                 data,

@@ -125,14 +125,19 @@ fn elf_size(b: &[u8], have: u64) -> Result<ImageSize, ImageError> {
     if have < section_end {
         return Ok(ImageSize::NeedAtLeast(section_end));
     }
-    const NOBITS: u32 = 8;
     let headers = b.get(sections as usize..section_end as usize).unwrap_or(&[]);
     for header in headers.chunks_exact(64) {
-        if u32_at(header, 4) == Some(NOBITS) {
+        if u32_at(header, 4).is_some_and(has_no_bytes) {
             continue;
         }
         let (start, size) = (u64_at(header, 24).unwrap_or(0), u64_at(header, 32).unwrap_or(0));
         end = end.max(start.checked_add(size).ok_or_else(too_far)?);
     }
     Ok(ImageSize::Exact(end))
+}
+
+/// Section types that take memory but no bytes of the file: NOBITS, and NVIDIA's own for `.nv.global`, `.nv.local`,
+/// `.nv.shared` and reserved shared memory.
+pub(super) fn has_no_bytes(section_type: u32) -> bool {
+    matches!(section_type, 8 | 0x7000_0007 | 0x7000_0009 | 0x7000_000a | 0x7000_0015)
 }

@@ -61,7 +61,9 @@ pub fn disassemble(sm: u16, code: &[u8]) -> Option<HashMap<u32, String>> {
     let file = dir.join(format!("raw-{}-{}.bin", std::process::id(), N.fetch_add(1, Ordering::Relaxed)));
     std::fs::write(&file, code).expect("temporary file");
     let arch = format!("SM{sm}{}", if sm >= 90 { "a" } else { "" });
-    let out = Command::new(toolkit().join("bin/nvdisasm"))
+    // A newer disassembler knows newer architectures.
+    let tool = std::env::var_os("SASS_NVDISASM").map_or_else(|| toolkit().join("bin/nvdisasm"), PathBuf::from);
+    let out = Command::new(tool)
         .args(["-b", &arch, "-ndf"])
         .arg(&file)
         .output()
