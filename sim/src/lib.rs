@@ -1,6 +1,28 @@
 //! The simulated GPU: a `libcuda.so.1` that runs unmodified CUDA programs on the CPU.
+//!
+//! From the outside in: `api` (the C functions), the objects they are about (`context`, `stream`, `event`, `capture`,
+//! `graph`, `module`, `array`, `texture`), `task` (what a call asks the device to do), `sched` (when it happens),
+//! `memory` (to which bytes), `interp` (kernels). What can be chosen is in `config`.
+//!
+//! It is a GPU driver and nothing else: it detects no races. What CUDA leaves unordered may really happen in any order.
+//!
+//! The feature `driver` (on by default) exports the C functions; without it the crate is a library with an interpreter.
+#![recursion_limit = "512"]
 
+mod api;
+mod array;
+mod capture;
 pub mod config;
+mod context;
+mod event;
+mod graph;
+mod handles;
+#[allow(missing_docs)]
 pub mod interp;
-pub mod memory;
-pub mod sched;
+mod memory;
+mod module;
+mod sched;
+mod stream;
+mod task;
+mod texture;
+mod thread;

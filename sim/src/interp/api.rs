@@ -140,6 +140,12 @@ pub struct TextureRequest<'a> {
 pub trait Device: Sync {
     /// The live allocation that holds `address`.
     fn allocation(&self, address: u64) -> Option<Extent>;
+    /// Where the interpreter itself reads and writes the byte at a device address inside a live allocation; the same
+    /// distance for all bytes of one allocation. Not the address itself where the CPU may not touch that: device memory
+    /// that must fault when a host program dereferences it, or pinned memory that a tool has protected.
+    fn host_address(&self, address: u64) -> u64 {
+        address
+    }
     /// Output of device-side `printf`, formatted.
     fn print(&self, text: &[u8]);
     /// Device-side `malloc`; 0 when there is none left.

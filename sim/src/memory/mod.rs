@@ -1,4 +1,293 @@
-//! Memory of the simulated GPU: the address space (`space`), giving out addresses (`arena`), and who owns what.
+//! Memory of the simulated GPU: who owns which bytes. The address space itself is in `space`, giving out addresses in
+//! `arena`, stream-ordered memory in `pool`, reserved and mapped memory in `virt`, moving bytes in `copy`.
 
 pub mod arena;
+pub mod copy;
+pub mod pool;
 pub mod space;
+pub mod virt;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
+
+use cuda_sys::CUresult;
+
+use crate::config;
+use crate::sched::ContextId;
+use arena::{Arena, round_up};
+use space::{GRANULE, Space};
+
+/// Device memory is mapped in steps of this size, as on a device: bytes beside an allocation do not fault.
+const DEVICE_STEP: u64 = 2 << 20;
+/// Alignment of every allocation.
+pub const ALIGN: u64 = 512;
+
+/// What kind of memory lies in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `cuMemAlloc`, `cuMemAllocPitch`.
+    Device,
+    /// A variable of a module.
+    Global,
+    /// The storage of an array.
+    Array,
+    /// Stream-ordered; the handle of its pool.
+    Pool(usize),
+    /// `cuMemHostAlloc` with its flags.
+    Host(u32),
+    /// `cuMemAllocManaged` with its flags.
+    Managed(u32),
+    /// `cuMemHostRegister` with its flags: the program's own memory.
+    Registered(u32),
+    /// Mapped by `cuMemMap`.
+    Mapped,
+}
+
+/// An allocation.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// First byte.
+    pub at: u64,
+    /// Bytes, as asked for.
+    pub size: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// The context that it was made in.
+    pub ctx: ContextId,
+    /// The device that it is on (for host memory, of the context).
+    pub device: u32,
+    /// Never reused (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
+    pub id: u64,
+    /// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` was set.
+    pub sync_memops: bool,
+}
+
+impl Block {
+    /// One past the last byte.
+    pub fn end(&self) -> u64 {
+        self.at + self.size
+    }
+
+    /// Whether the memory is the host's (pinned or managed: a copy to it needs no staging).
+    pub fn is_host(&self) -> bool {
+        matches!(self.kind, Kind::Host(_) | Kind::Registered(_))
+    }
+}
+
+/// All memory of the process.
+pub struct Memory {
+    /// The address space.
+    pub space: &'static Space,
+    blocks: RwLock<BTreeMap<u64, Block>>,
+    device: Vec<Mutex<Arena>>,
+    used: Vec<AtomicU64>,
+    host: Mutex<Arena>,
+    reserved: Mutex<virt::Reserved>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The process's memory. `cuInit` has made sure that it can be had.
+pub fn get() -> &'static Memory {
+    try_get().expect("cuInit fails without an address space")
+}
+
+/// The process's memory, or `None` when no addresses could be reserved.
+pub fn try_get() -> Option<&'static Memory> {
+    static MEMORY: OnceLock<Option<Memory>> = OnceLock::new();
+    MEMORY.get_or_init(Memory::new).as_ref()
+}
+
+impl Memory {
+    fn new() -> Option<Memory> {
+        let space = Space::get()?;
+        let devices = 8;
+        let (start, end) = space.device_range();
+        let each = (end - start) / devices;
+        let arena = |n: u64| Mutex::new(Arena::new(start + n * each, start + (n + 1) * each, ALIGN));
+        let (host_start, host_end) = space.host_range();
+        Some(Memory {
+            space,
+            blocks: RwLock::default(),
+            device: (0..devices).map(arena).collect(),
+            used: (0..devices).map(|_| AtomicU64::new(0)).collect(),
+            host: Mutex::new(Arena::new(host_start, host_end, ALIGN)),
+            reserved: Mutex::new(virt::Reserved::new(space)),
+        })
+    }
+
+    /// Free and total bytes of a device.
+    pub fn info(&self, device: u32) -> (u64, u64) {
+        let total = config::get_or_default().mem;
+        (total.saturating_sub(self.used[device as usize].load(Ordering::Relaxed)), total)
+    }
+
+    fn charge(&self, device: u32, size: u64) -> Result<(), CUresult> {
+        let total = config::get_or_default().mem;
+        let used = &self.used[device as usize];
+        let fits = |now: u64| now.checked_add(size).filter(|&sum| sum <= total);
+        used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(|_| CUresult::ERROR_OUT_OF_MEMORY)?;
+        Ok(())
+    }
+
+    fn discharge(&self, device: u32, size: u64) {
+        self.used[device as usize].fetch_sub(size, Ordering::Relaxed);
+    }
+
+    /// Takes device memory without making it a block.
+    fn take_device(&self, device: u32, size: u64, align: u64) -> Result<u64, CUresult> {
+        let size = round_up(size.max(1), ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
+        self.charge(device, size)?;
+        let mut arena = lock(&self.device[device as usize]);
+        let Some(at) = arena.take(size, align) else {
+            self.discharge(device, size);
+            return Err(CUresult::ERROR_OUT_OF_MEMORY);
+        };
+        let from = at & !(DEVICE_STEP - 1);
+        let to = (at + size + DEVICE_STEP - 1) & !(DEVICE_STEP - 1);
+        self.space.map_device(from, to - from);
+        Ok(at)
+    }
+
+    fn give_device(&self, device: u32, at: u64, size: u64) {
+        let size = round_up(size.max(1), ALIGN).unwrap_or(size);
+        let mut arena = lock(&self.device[device as usize]);
+        let (start, len) = arena.give(at, size);
+        // Whole steps that are free now and were not before.
+        let from = start.max(at & !(DEVICE_STEP - 1));
+        let to = (start + len).min((at + size + DEVICE_STEP - 1) & !(DEVICE_STEP - 1));
+        let (from, to) = ((from + DEVICE_STEP - 1) & !(DEVICE_STEP - 1), to & !(DEVICE_STEP - 1));
+        if from < to {
+            self.space.unmap_device(from, to - from);
+        }
+        drop(arena);
+        self.discharge(device, size);
+    }
+
+    fn insert(&self, at: u64, size: u64, kind: Kind, ctx: ContextId, device: u32) {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let block = Block { at, size, kind, ctx, device, id, sync_memops: false };
+        self.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(at, block);
+    }
+
+    /// Takes a block out of the table. Its memory is not given back yet.
+    fn remove(&self, at: u64, wanted: impl Fn(Kind) -> bool) -> Option<Block> {
+        let mut blocks = self.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !blocks.get(&at).is_some_and(|block| wanted(block.kind)) {
+            return None;
+        }
+        blocks.remove(&at)
+    }
+
+    /// The block that holds an address.
+    pub fn find(&self, addr: u64) -> Option<Block> {
+        let blocks = self.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (_, block) = blocks.range(..=addr).next_back()?;
+        (addr < block.end()).then_some(*block)
+    }
+
+    /// Changes a block's flag for synchronous operations.
+    pub fn set_sync_memops(&self, addr: u64, on: bool) -> Result<(), CUresult> {
+        let at = self.find(addr).ok_or(CUresult::ERROR_INVALID_VALUE)?.at;
+        let mut blocks = self.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        blocks.get_mut(&at).ok_or(CUresult::ERROR_INVALID_VALUE)?.sync_memops = on;
+        Ok(())
+    }
+
+    /// Plain device memory.
+    pub fn alloc_device(&self, ctx: ContextId, device: u32, size: u64, align: u64, kind: Kind) -> Result<u64, CUresult> {
+        let at = self.take_device(device, size, align)?;
+        self.insert(at, size, kind, ctx, device);
+        Ok(at)
+    }
+
+    /// Gives plain device memory back. The caller has waited for the work that may use it.
+    pub fn free_device(&self, at: u64) -> Result<(), CUresult> {
+        let plain = |kind| matches!(kind, Kind::Device | Kind::Global | Kind::Array);
+        let block = self.remove(at, plain).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        self.give_device(block.device, block.at, block.size);
+        Ok(())
+    }
+
+    /// Pinned or managed memory.
+    pub fn alloc_host(&self, ctx: ContextId, device: u32, size: u64, kind: Kind) -> Result<u64, CUresult> {
+        let rounded = round_up(size.max(1), ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
+        let mut arena = lock(&self.host);
+        let at = arena.take(rounded, ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
+        // Only granules that are new: mapping one anew would undo what a tool has done to its protection.
+        let (from, to) = (at & !(GRANULE - 1), (at + rounded + GRANULE - 1) & !(GRANULE - 1));
+        let mut granule = from;
+        while granule < to {
+            if self.space.view(granule, 1, true).is_err() && !self.space.map_host(granule, GRANULE) {
+                arena.give(at, rounded);
+                return Err(CUresult::ERROR_OUT_OF_MEMORY);
+            }
+            granule += GRANULE;
+        }
+        drop(arena);
+        self.insert(at, size, kind, ctx, device);
+        Ok(at)
+    }
+
+    /// Gives pinned (or, if `managed`, managed) memory back.
+    pub fn free_host(&self, at: u64, managed: bool) -> Result<(), CUresult> {
+        let wanted = |kind| match kind {
+            Kind::Host(_) => !managed,
+            Kind::Managed(_) => managed,
+            _ => false,
+        };
+        let block = self.remove(at, wanted).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let size = round_up(block.size.max(1), ALIGN).unwrap_or(block.size);
+        let mut arena = lock(&self.host);
+        let (start, len) = arena.give(at, size);
+        let from = start.max(at & !(GRANULE - 1));
+        let to = (start + len).min((at + size + GRANULE - 1) & !(GRANULE - 1));
+        let (from, to) = ((from + GRANULE - 1) & !(GRANULE - 1), to & !(GRANULE - 1));
+        if from < to {
+            self.space.unmap_host(from, to - from);
+        }
+        Ok(())
+    }
+
+    /// Makes the program's own memory known as pinned.
+    pub fn register(&self, ctx: ContextId, device: u32, at: u64, size: u64, flags: u32) -> Result<(), CUresult> {
+        let end = at.checked_add(size).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        if self.space.contains(at) || self.space.contains(end - 1) {
+            return Err(CUresult::ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+        }
+        let blocks = self.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let overlaps = blocks.range(..end).next_back().is_some_and(|(_, block)| block.end() > at);
+        drop(blocks);
+        if overlaps {
+            return Err(CUresult::ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+        }
+        self.insert(at, size, Kind::Registered(flags), ctx, device);
+        Ok(())
+    }
+
+    /// Undoes [`Memory::register`].
+    pub fn unregister(&self, at: u64) -> Result<(), CUresult> {
+        let block = self.remove(at, |kind| matches!(kind, Kind::Registered(_)));
+        block.map(|_| ()).ok_or(CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED)
+    }
+
+    /// Gives back what a context owns when it ends.
+    pub fn forget_context(&self, ctx: ContextId) {
+        let blocks = self.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mine: Vec<Block> = blocks.values().filter(|block| block.ctx == ctx).copied().collect();
+        drop(blocks);
+        for block in mine {
+            let _ = match block.kind {
+                Kind::Device | Kind::Global | Kind::Array => self.free_device(block.at),
+                Kind::Host(_) => self.free_host(block.at, false),
+                Kind::Managed(_) => self.free_host(block.at, true),
+                Kind::Registered(_) => self.unregister(block.at),
+                Kind::Pool(_) | Kind::Mapped => Ok(()),
+            };
+        }
+    }
+}

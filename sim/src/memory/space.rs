@@ -139,6 +139,20 @@ impl Space {
         unsafe { &*self.pages.add(((addr - self.base) / GRANULE) as usize) }
     }
 
+    /// What is mapped at an address of the space.
+    pub fn page_at(&self, addr: u64) -> Page {
+        match self.page(addr).load(Ordering::Acquire) {
+            1 => Page::ReadWrite,
+            2 => Page::ReadOnly,
+            _ => Page::None,
+        }
+    }
+
+    /// Where the simulator itself reaches an address: of the space, through the second view; of the host, directly.
+    pub fn alias_of(&self, addr: u64) -> u64 {
+        if self.contains(addr) { addr - self.base + self.alias } else { addr }
+    }
+
     fn mark(&self, addr: u64, len: u64, page: Page) {
         let mut at = addr;
         while at < addr + len {

@@ -53,6 +53,9 @@ pub enum Work {
     Until(Box<dyn FnMut() -> bool + Send>),
 }
 
+/// A part of a partial order: what it does, the parts before it, and operations outside that it waits for.
+pub type Part = (Work, Vec<usize>, Vec<OpId>);
+
 struct Op {
     work: Option<Work>,
     deps: Vec<OpId>,
@@ -170,25 +173,32 @@ impl Scheduler {
         id
     }
 
+    /// A point behind operations of any streams, in no stream itself.
+    pub fn join(&'static self, stamp: Option<Stamp>, after: &[OpId]) -> OpId {
+        self.lock().insert(Work::Point(stamp), after.to_vec())
+    }
+
     /// Puts a whole partial order at the end of a stream: `parts[i]` runs after the stream's earlier work, `after`, and
-    /// those of `parts[..i]` that it names; what the stream does next runs after all of them.
-    pub fn submit_dag(&'static self, stream: StreamId, parts: Vec<(Work, Vec<usize>)>, after: &[OpId]) -> OpId {
+    /// those of `parts[..i]` that it names; what the stream does next runs after all of them. Answers the end and the parts.
+    pub fn submit_dag(&'static self, stream: StreamId, parts: Vec<Part>, after: &[OpId]) -> (OpId, Vec<OpId>) {
         let mut core = self.lock();
         let mut deps = core.stream_deps(stream);
         deps.extend_from_slice(after);
         let begin = core.insert(Work::Point(None), deps);
         let mut ids = Vec::with_capacity(parts.len());
-        for (work, parents) in parts {
-            let deps = if parents.is_empty() { vec![begin] } else { parents.iter().map(|&p| ids[p]).collect() };
+        for (work, parents, outside) in parts {
+            let mut deps = if parents.is_empty() { vec![begin] } else { parents.iter().map(|&p| ids[p]).collect() };
+            deps.extend(outside);
             ids.push(core.insert(work, deps));
         }
-        ids.push(begin);
-        let end = core.insert(Work::Point(None), ids);
+        let mut all = ids.clone();
+        all.push(begin);
+        let end = core.insert(Work::Point(None), all);
         if let Some(state) = core.streams.get_mut(&stream) {
             state.tail = end;
         }
         self.settle(core);
-        end
+        (end, ids)
     }
 
     /// The last operation of a stream.

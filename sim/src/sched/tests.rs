@@ -128,10 +128,10 @@ fn a_partial_order_keeps_its_edges_and_frees_the_rest() {
         let stream = s.add_stream(CTX, StreamKind::NonBlocking);
         s.submit(stream, note(&log, 0), &[]);
         let parts = vec![
-            (note(&log, 1), vec![]),
-            (note(&log, 2), vec![0]),
-            (note(&log, 3), vec![0]),
-            (note(&log, 4), vec![1, 2]),
+            (note(&log, 1), vec![], vec![]),
+            (note(&log, 2), vec![0], vec![]),
+            (note(&log, 3), vec![0], vec![]),
+            (note(&log, 4), vec![1, 2], vec![]),
         ];
         s.submit_dag(stream, parts, &[]);
         s.submit(stream, note(&log, 5), &[]);

@@ -25,10 +25,10 @@ pub(super) fn flags(op: Op<'_>) -> u64 {
 fn single(op: Op<'_>) -> Option<Exec> {
     let plain = flags(op) == 0;
     Some(match op.name() {
-        "add" if plain => op2(|a: f32, b: f32| a + b),
-        "sub" if plain => op2(|a: f32, b: f32| a - b),
-        "mul" if plain => op2(|a: f32, b: f32| a * b),
-        "fma" | "mad" if plain => op3(|a: f32, b: f32, c: f32| a.mul_add(b, c)),
+        "add" if plain => op2(|a: f32, b: f32| output(a + b, 0)),
+        "sub" if plain => op2(|a: f32, b: f32| output(a - b, 0)),
+        "mul" if plain => op2(|a: f32, b: f32| output(a * b, 0)),
+        "fma" | "mad" if plain => op3(|a: f32, b: f32, c: f32| output(a.mul_add(b, c), 0)),
         "add" => op2x(|a: f32, b: f32, x| output(add32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
         "sub" => op2x(|a: f32, b: f32, x| output(add32(input(a, x), -input(b, x), Rounding::from_code(x)), x)),
         "mul" => op2x(|a: f32, b: f32, x| output(mul32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
@@ -129,8 +129,6 @@ pub(super) use float_comparisons;
 
 #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are the opposites of ordered ones")]
 fn comparison(op: Op<'_>, ty: Type) -> Option<Exec> {
-    let same32 = |a: f32| a;
-    let _ = same32;
     fn keep32(a: f32) -> f32 {
         a
     }
@@ -186,7 +184,7 @@ impl<'m> Scope<'_, 'm> {
 
     fn testp(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type) -> Result<bool> {
         macro_rules! test {
-            ($float:ty, $other:expr) => {
+            ($float:ty) => {
                 match op.part(1) {
                     "finite" => setp(|a: $float, _: $float| a.is_finite()),
                     "infinite" => setp(|a: $float, _: $float| a.is_infinite()),
@@ -198,7 +196,7 @@ impl<'m> Scope<'_, 'm> {
                 }
             };
         }
-        let run = if ty == Type::F32 { test!(f32, 0) } else { test!(f64, 0) };
+        let run = if ty == Type::F32 { test!(f32) } else { test!(f64) };
         let a = self.src(operands.get(1), ty)?;
         let p = self.dst_pred(operands.first())?;
         let none = crate::interp::code::Pred::ALWAYS.0;

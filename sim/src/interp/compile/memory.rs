@@ -7,7 +7,7 @@ use super::{Op, bits, blank};
 use crate::interp::code::{Exec, Inst, Slot};
 use crate::interp::exec::atomic::{atom, atom_vector};
 use crate::interp::exec::control;
-use crate::interp::exec::memory::{self as exec, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, load, load_param, store};
+use crate::interp::exec::memory::{self as exec, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, load, load_param, store};
 use crate::interp::float::{self, Brain, Half, Small};
 
 /// The state space that an opcode names.
@@ -202,7 +202,6 @@ impl<'m> Scope<'_, 'm> {
             return self.unsupported(op);
         }
         self.emit(Inst { d: Slot(from as u32), a, b, c, x, y: *size as u32, z: 1 << 4 | space, ..blank(exec::copy_async) });
-        let _ = FRAME;
         Ok(())
     }
 }

@@ -104,7 +104,7 @@ impl<'b> Warp<'b> {
                     && end > address
                     && (extent.writable || kind == AccessKind::Read)
                 {
-                    return Ok(address);
+                    return Ok(self.env.device.host_address(address));
                 }
                 let (start, limit) = self.env.workspace();
                 if start <= address && end <= limit {
@@ -175,6 +175,8 @@ impl<'b> Warp<'b> {
                         if self.env.observing {
                             self.observe(i, mask, size, kind, out);
                         }
+                        let bias = self.env.device.host_address(low).wrapping_sub(low);
+                        each(mask, |l| out[l] = out[l].wrapping_add(bias));
                         return Ok(());
                     }
                 }
@@ -182,6 +184,7 @@ impl<'b> Warp<'b> {
             }
         }
         let mut fault = None;
+        let asked = *out;
         each(mask, |l| match self.resolve(space, out[l], size, kind, l) {
             Ok(address) => out[l] = address,
             Err(kind) if fault.is_none() => fault = Some((kind, l)),
@@ -192,8 +195,8 @@ impl<'b> Warp<'b> {
         }
         if self.env.observing && global {
             let mut device = 0;
-            each(mask, |l| device |= u32::from(self.env.device.allocation(out[l]).is_some()) << l);
-            self.observe(i, device, size, kind, out);
+            each(mask, |l| device |= u32::from(self.env.device.allocation(asked[l]).is_some()) << l);
+            self.observe(i, device, size, kind, &asked);
         }
         Ok(())
     }

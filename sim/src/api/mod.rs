@@ -1,0 +1,148 @@
+//! The driver's functions as programs call them: C names, C types, statuses. What they mean is in the modules beside
+//! this one; here arguments are checked and results handed out.
+//!
+//! Every symbol of the table in `cuda-sys` is defined: those that are simulated in the files named by topic, all others
+//! in `missing`, where they answer `CUDA_ERROR_NOT_SUPPORTED` and say so. `entry` refers to every symbol of the table, so
+//! that a missing one does not link.
+#![allow(non_snake_case, reason = "C names")]
+
+#[macro_use]
+mod macros;
+
+mod contexts;
+mod copies;
+mod devices;
+mod entry;
+mod errors;
+mod events;
+mod functions;
+mod graphs;
+mod graphs_exec;
+mod graphs_nodes;
+mod launches;
+mod memory;
+mod missing;
+mod occupancy;
+mod pointers;
+mod pools;
+mod sets;
+mod streams;
+mod textures;
+mod virt;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cuda_sys::*;
+
+use crate::{capture, thread};
+
+type Res = Result<(), CUresult>;
+
+const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
+
+static INITIALISED: AtomicBool = AtomicBool::new(false);
+
+fn finish(name: &str, body: impl FnOnce() -> Res) -> CUresult {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => CUresult::SUCCESS,
+        Ok(Err(error)) => error,
+        Err(_) => {
+            eprintln!("streamsan-sim: {name} failed inside the simulator");
+            CUresult::ERROR_UNKNOWN
+        }
+    }
+}
+
+/// A function that works without `cuInit`.
+fn free(name: &str, body: impl FnOnce() -> Res) -> CUresult {
+    finish(name, body)
+}
+
+/// A function that needs `cuInit` and must not be called from host functions of streams.
+fn call(name: &str, body: impl FnOnce() -> Res) -> CUresult {
+    if thread::is_forked() || !INITIALISED.load(Ordering::Acquire) {
+        return CUresult::ERROR_NOT_INITIALIZED;
+    }
+    if thread::current().in_callback.get() {
+        return CUresult::ERROR_NOT_PERMITTED;
+    }
+    finish(name, body)
+}
+
+/// The same, and must not be called while a stream captures.
+fn uncaptured(name: &str, body: impl FnOnce() -> Res) -> CUresult {
+    call(name, || {
+        capture::refuse_unsafe()?;
+        body()
+    })
+}
+
+/// Hands a result out. Programs vouch for their pointers; null is an error.
+fn put<T>(to: *mut T, value: T) -> Res {
+    if to.is_null() {
+        return Err(INVALID);
+    }
+    // SAFETY: the C interface: a non-null output pointer is writable.
+    unsafe { to.write_unaligned(value) };
+    Ok(())
+}
+
+/// Hands a result out where the caller asked for it.
+fn put_if<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: as in `put`.
+        unsafe { to.write_unaligned(value) };
+    }
+}
+
+/// Reads an argument.
+fn get<T: Copy>(from: *const T) -> Result<T, CUresult> {
+    if from.is_null() {
+        return Err(INVALID);
+    }
+    // SAFETY: the C interface: a non-null input pointer is readable.
+    Ok(unsafe { from.read_unaligned() })
+}
+
+/// Reads an array argument.
+fn list<T: Copy>(from: *const T, count: usize) -> Result<Vec<T>, CUresult> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if from.is_null() {
+        return Err(INVALID);
+    }
+    // SAFETY: the C interface: a non-null array holds as many elements as the caller says.
+    Ok((0..count).map(|n| unsafe { from.add(n).read_unaligned() }).collect())
+}
+
+/// Reads a name.
+fn text(from: *const c_char) -> Result<String, CUresult> {
+    if from.is_null() {
+        return Err(INVALID);
+    }
+    // SAFETY: the C interface: a non-null string ends with a zero.
+    Ok(unsafe { std::ffi::CStr::from_ptr(from) }.to_string_lossy().into_owned())
+}
+
+/// Hands a name out, cut to the caller's buffer.
+fn put_text(to: *mut c_char, len: usize, value: &str) -> Res {
+    if to.is_null() || len == 0 {
+        return Err(INVALID);
+    }
+    let n = value.len().min(len - 1);
+    // SAFETY: the C interface: the buffer has `len` bytes.
+    unsafe {
+        std::ptr::copy_nonoverlapping(value.as_ptr(), to.cast(), n);
+        to.add(n).write(0);
+    }
+    Ok(())
+}
+
+/// Says something once per process.
+fn once(flag: &AtomicBool, message: impl FnOnce() -> String) {
+    if !flag.swap(true, Ordering::Relaxed) {
+        eprintln!("streamsan-sim: {}", message());
+    }
+}
