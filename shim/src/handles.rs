@@ -51,6 +51,9 @@ pub struct Handles {
     pub kernels: Table<u64, &'static Kernel>,
     /// Modules and libraries, and the functions and kernels got from them: the image they come from.
     pub images: Table<u64, ImageId>,
+    /// Kernels by name: the image, for functions that were not seen being got (the driver makes them from kernels, in graphs for
+    /// one). [`ImageId::NONE`] when two images have a kernel of this name.
+    pub kernel_names: DashMap<Box<[u8]>, ImageId>,
     /// Nodes of graphs: where they were captured or added, and the call that did it.
     pub nodes: Table<u64, (StackId, FnId)>,
     /// Executable graphs.

@@ -94,13 +94,13 @@ impl Cx<'_> {
             slots.push(ParamSlot { offset: offset as u32, size: size as u32 });
         }
         let size = slots.iter().map(|s| s.offset as usize + s.size as usize).max().unwrap_or(0);
-        let image = self.image_of(handle, is_function);
         let name = if name.is_null() {
             &[][..]
         } else {
             // SAFETY: the driver answered a C string.
             unsafe { std::ffi::CStr::from_ptr(name) }.to_bytes()
         };
+        let image = self.image_of(handle, is_function, name);
         let id = KernelId(core.handles.fresh());
         self.define(&Op::Kernel { id, name: Text(name), image, params: List::new(&slots), handle: handle.0 as u64 });
         let size = size.min(MAX_PARAMS);
@@ -108,7 +108,7 @@ impl Cx<'_> {
     }
 
     /// The image that a function or kernel comes from: as seen when it was got, or as the driver tells.
-    fn image_of(&mut self, handle: CUfunction, is_function: bool) -> ImageId {
+    fn image_of(&mut self, handle: CUfunction, is_function: bool, name: &[u8]) -> ImageId {
         let Some(core) = self.core() else { return ImageId::NONE };
         let known = |key: u64| core.handles.images.get(&key).map(|id| *id);
         if let Some(image) = known(handle.0 as u64) {
@@ -120,6 +120,6 @@ impl Cx<'_> {
         } else {
             let _ = real!(cuKernelGetLibrary(&raw mut owner => *mut *mut c_void, handle => CUfunction));
         }
-        known(owner as u64).unwrap_or(ImageId::NONE)
+        known(owner as u64).or_else(|| core.handles.kernel_names.get(name).map(|image| *image)).unwrap_or(ImageId::NONE)
     }
 }

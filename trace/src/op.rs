@@ -542,6 +542,18 @@ ops! {
         on: bool,
     }
 
+    /// The address of a `__device__` or `__constant__` variable was asked for.
+    72 Global {
+        /// First address.
+        ptr: u64,
+        /// Bytes.
+        size: u64,
+        /// The image that defines it.
+        image: ImageId,
+        /// Its mangled name.
+        name: Text<'a>,
+    }
+
     // ---- work ------------------------------------------------------------------------------------------------------
     /// A copy.
     96 Copy {

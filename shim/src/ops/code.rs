@@ -7,7 +7,7 @@ use std::ffi::CStr;
 
 use cuda_sys::*;
 use trace::codec::Text;
-use trace::{ContextId, ImageId, ImageSource, MemoryKind, Op, PoolId, StreamId};
+use trace::{ImageId, ImageSource, Op};
 
 use crate::image;
 use crate::observe::Cx;
@@ -67,10 +67,23 @@ impl Cx<'_> {
     }
 
     /// A function or kernel was got from a module or library.
-    fn got_from(&mut self, function: *mut c_void, owner: *mut c_void) {
+    ///
+    /// # Safety
+    /// `name` is null or a C string.
+    unsafe fn got_from(&mut self, function: *mut c_void, owner: *mut c_void, name: *const c_char) {
         let Some(core) = self.core() else { return };
         if let Some(image) = self.image_known(owner) {
             core.handles.images.insert(function as u64, image);
+            if !name.is_null() {
+                // SAFETY: forwarded from the caller.
+                let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+                let known = core.handles.kernel_names.get(name).map(|known| *known);
+                let unique = known.is_none_or(|known| known == image);
+                let entry = if unique { image } else { ImageId::NONE };
+                if known != Some(entry) {
+                    core.handles.kernel_names.insert(name.into(), entry);
+                }
+            }
         }
         // The handle may have belonged to a kernel of a module that was unloaded since.
         core.handles.kernels.remove(&(function as u64));
@@ -85,18 +98,19 @@ impl Cx<'_> {
         core.handles.images.retain(|_, of| *of != image);
     }
 
-    fn global(&mut self, ptr: u64, size: u64) {
-        let context = self.current_context();
-        let context: ContextId = self.context(context);
-        self.without_stack().log(&Op::Alloc {
-            ptr,
-            size,
-            kind: MemoryKind::ModuleGlobal,
-            context,
-            stream: StreamId::NONE,
-            pool: PoolId::NONE,
-            flags: 0,
-        });
+    /// The address of a variable was asked for.
+    ///
+    /// # Safety
+    /// `name` is a C string.
+    unsafe fn global(&mut self, ptr: u64, size: u64, owner: *mut c_void, name: *const c_char) {
+        let image = self.image_known(owner).unwrap_or(ImageId::NONE);
+        let name = if name.is_null() {
+            Text(&[])
+        } else {
+            // SAFETY: forwarded from the caller.
+            Text(unsafe { CStr::from_ptr(name) }.to_bytes())
+        };
+        self.log(&Op::Global { ptr, size, image, name });
     }
 }
 
@@ -135,10 +149,10 @@ pub(crate) unsafe fn cuModuleGetFunction(
     cx: &mut Cx<'_>,
     function: *mut CUfunction,
     module: CUmodule,
-    _name: *const c_char,
+    name: *const c_char,
 ) {
-    // SAFETY: the call succeeded, so it has written the handle.
-    cx.got_from(unsafe { (*function).0 }, module.0);
+    // SAFETY: the call succeeded: it has written the handle and read the name.
+    unsafe { cx.got_from((*function).0, module.0, name) };
 }
 
 pub(crate) unsafe fn cuModuleEnumerateFunctions(
@@ -149,7 +163,7 @@ pub(crate) unsafe fn cuModuleEnumerateFunctions(
 ) {
     for index in 0..num_functions as usize {
         // SAFETY: the call has written num_functions handles.
-        cx.got_from(unsafe { (*functions.add(index)).0 }, module.0);
+        unsafe { cx.got_from((*functions.add(index)).0, module.0, std::ptr::null()) };
     }
 }
 
@@ -157,12 +171,12 @@ pub(crate) unsafe fn cuModuleGetGlobal(
     cx: &mut Cx<'_>,
     ptr: *mut CUdeviceptr_v1,
     bytes: *mut c_uint,
-    _module: CUmodule,
-    _name: *const c_char,
+    module: CUmodule,
+    name: *const c_char,
 ) {
     if !ptr.is_null() && !bytes.is_null() {
-        // SAFETY: the call succeeded, so it has written both.
-        cx.global(u64::from(unsafe { *ptr }), u64::from(unsafe { *bytes }));
+        // SAFETY: the call succeeded: it has written both and read the name.
+        unsafe { cx.global(u64::from(*ptr), u64::from(*bytes), module.0, name) };
     }
 }
 
@@ -170,12 +184,12 @@ pub(crate) unsafe fn cuModuleGetGlobal_v2(
     cx: &mut Cx<'_>,
     ptr: *mut CUdeviceptr,
     bytes: *mut usize,
-    _module: CUmodule,
-    _name: *const c_char,
+    module: CUmodule,
+    name: *const c_char,
 ) {
     if !ptr.is_null() && !bytes.is_null() {
-        // SAFETY: the call succeeded, so it has written both.
-        cx.global(unsafe { *ptr }, unsafe { *bytes } as u64);
+        // SAFETY: the call succeeded: it has written both and read the name.
+        unsafe { cx.global(*ptr, *bytes as u64, module.0, name) };
     }
 }
 
@@ -217,10 +231,10 @@ pub(crate) unsafe fn cuLibraryGetKernel(
     cx: &mut Cx<'_>,
     kernel: *mut CUkernel,
     library: CUlibrary,
-    _name: *const c_char,
+    name: *const c_char,
 ) {
-    // SAFETY: the call succeeded, so it has written the handle.
-    cx.got_from(unsafe { (*kernel).0 }, library.0);
+    // SAFETY: the call succeeded: it has written the handle and read the name.
+    unsafe { cx.got_from((*kernel).0, library.0, name) };
 }
 
 pub(crate) unsafe fn cuLibraryEnumerateKernels(
@@ -231,7 +245,7 @@ pub(crate) unsafe fn cuLibraryEnumerateKernels(
 ) {
     for index in 0..num_kernels as usize {
         // SAFETY: the call has written num_kernels handles.
-        cx.got_from(unsafe { (*kernels.add(index)).0 }, library.0);
+        unsafe { cx.got_from((*kernels.add(index)).0, library.0, std::ptr::null()) };
     }
 }
 
@@ -256,10 +270,9 @@ pub(crate) unsafe fn cuLibraryGetGlobal(
     library: CUlibrary,
     name: *const c_char,
 ) {
-    let _ = (library, name);
     if !ptr.is_null() && !bytes.is_null() {
-        // SAFETY: the call succeeded, so it has written both.
-        cx.global(unsafe { *ptr }, unsafe { *bytes } as u64);
+        // SAFETY: the call succeeded: it has written both and read the name.
+        unsafe { cx.global(*ptr, *bytes as u64, library.0, name) };
     }
 }
 

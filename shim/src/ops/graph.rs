@@ -3,7 +3,7 @@
 //! Reading the finished graph is exact however it was built (captured, added node by node, cloned). Owns the flattening of child
 //! graphs and the ops of nodes; the order that follows is decided by the analyzer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use cuda_sys::*;
 use trace::codec::List;
@@ -109,9 +109,12 @@ impl Reading {
         }
         let mut completions: HashMap<u64, Completion> = HashMap::new();
         let mut has_successor: HashMap<u64, bool> = HashMap::new();
-        let is_ready = |node: &&CUgraphNode| !waiting.contains_key(&(node.0 as u64));
-        let mut ready: Vec<CUgraphNode> = nodes.iter().filter(is_ready).copied().collect();
-        while let Some(node) = ready.pop() {
+        // Among nodes that may come next, the one that was added first: so reports name pairs in the order of the program.
+        let place: HashMap<u64, usize> = nodes.iter().enumerate().map(|(i, n)| (n.0 as u64, i)).collect();
+        let is_ready = |(_, node): &(usize, &CUgraphNode)| !waiting.contains_key(&(node.0 as u64));
+        let mut ready: BTreeSet<usize> = nodes.iter().enumerate().filter(is_ready).map(|(i, _)| i).collect();
+        while let Some(first) = ready.pop_first() {
+            let node = nodes[first];
             let key = node.0 as u64;
             let mut before: Vec<Dependency> = Vec::new();
             for (from, _, port) in edges.iter().filter(|(_, to, _)| *to == node) {
@@ -129,7 +132,7 @@ impl Reading {
                 if let Some(left) = waiting.get_mut(&(to.0 as u64)) {
                     *left -= 1;
                     if *left == 0 {
-                        ready.push(*to);
+                        ready.extend(place.get(&(to.0 as u64)));
                     }
                 }
             }
