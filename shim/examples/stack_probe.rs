@@ -5,9 +5,10 @@
 mod stack;
 
 use std::cell::RefCell;
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char, c_void};
 
 use stack::native::{self, MAX};
+use stack::python::{self, RawPyFrame};
 
 /// Fills `out` (room for `max`) with return addresses of the calling thread.
 ///
@@ -57,31 +58,81 @@ pub extern "C" fn probe_modules(
     })
 }
 
+/// Looks for Python as the shim does. 1: found, 0: not found, below 0: refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn probe_python() -> i32 {
+    /// The real one: the probe hooks nothing.
+    unsafe fn resolve(name: &CStr) -> *mut c_void {
+        // SAFETY: a C string.
+        unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+    }
+    // SAFETY: `resolve` is dlsym.
+    let found = unsafe { python::detect(resolve) };
+    python::refusal().map_or(i32::from(found), |refusal| -(refusal as i32))
+}
+
+/// Like [`probe_bench`], for Python frames.
+///
+/// # Safety
+/// `frames` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn probe_python_bench(times: u32, frames: *mut usize) -> f64 {
+    let mut buffer = [RawPyFrame::default(); 64];
+    // The first captures are slow on purpose.
+    let mut len = 0;
+    for _ in 0..32 {
+        len = python::capture(&mut buffer);
+    }
+    let begin = std::time::Instant::now();
+    for _ in 0..times {
+        len = python::capture(std::hint::black_box(&mut buffer));
+    }
+    let ns = begin.elapsed().as_nanos() as f64 / f64::from(times);
+    // SAFETY: the caller's promise.
+    unsafe { *frames = len };
+    ns
+}
+
 thread_local! {
     static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Prints a capture to standard output: `frame ADDRESS` a line, `module START END BIAS PATH` before it, then `end`.
+/// Prints a capture to standard output, one item a line, fields separated by tabs: `module START END BIAS PATH BUILD_ID`,
+/// `code CODE CHECK LINE ENCODING TABLE FILE NAME`, `python CODE CHECK OFFSET`, `frame ADDRESS`, and at last `end`. Numbers
+/// are hexadecimal.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_print() {
     use std::fmt::Write;
     let mut frames = [0; MAX];
     let len = native::capture(&mut frames);
+    let mut py = [RawPyFrame::default(); 64];
+    let py_len = python::capture(&mut py);
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     TEXT.with_borrow_mut(|text| {
         text.clear();
         native::modules_since(0, |m| {
             let path = String::from_utf8_lossy(m.path);
-            let _ = write!(text, "module {:x} {:x} {:x} {path} ", m.start, m.end, m.bias);
-            for byte in m.build_id {
-                let _ = write!(text, "{byte:02x}");
-            }
-            text.push('\n');
+            let _ = writeln!(text, "module\t{:x}\t{:x}\t{:x}\t{path}\t{}", m.start, m.end, m.bias, hex(m.build_id));
         });
+        for frame in &py[..py_len] {
+            let _ = python::describe(frame, |d| {
+                let (line, encoding, lines) = (d.first_line, d.encoding as u8, hex(d.lines));
+                let key = format!("{:x}\t{:x}", frame.code, frame.check);
+                writeln!(text, "code\t{key}\t{line:x}\t{encoding}\t{lines}\t{}\t{}", d.file, d.name)
+            });
+            let _ = writeln!(text, "python\t{:x}\t{:x}\t{:x}", frame.code, frame.check, frame.offset);
+        }
         for frame in &frames[..len] {
-            let _ = writeln!(text, "frame {frame:x}");
+            let _ = writeln!(text, "frame\t{frame:x}");
         }
         text.push_str("end\n");
-        // SAFETY: writes bytes that are there.
-        unsafe { libc::write(1, text.as_ptr().cast(), text.len()) };
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            // SAFETY: writes bytes that are there.
+            match unsafe { libc::write(1, rest.as_ptr().cast(), rest.len()) } {
+                written if written > 0 => rest = &rest[written as usize..],
+                _ => break,
+            }
+        }
     });
 }

@@ -8,3 +8,4 @@
 //! own.
 
 pub mod native;
+pub mod python;

@@ -20,6 +20,7 @@ mod rule;
 pub use modules::{ModuleInfo, modules_since, note_modules_changed};
 
 use memory::Window;
+pub(super) use memory::is_readable;
 use rule::{Base, Rule, SavedFp};
 
 /// Most frames that one capture gives.

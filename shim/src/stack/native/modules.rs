@@ -240,14 +240,14 @@ unsafe fn build_id<'a>(bias: u64, headers: &[libc::Elf64_Phdr]) -> &'a [u8] {
 unsafe fn path<'a>(name: *const libc::c_char, start: u64, buffer: &'a mut [u8; 1024]) -> &'a [u8] {
     // SAFETY: the caller's promise.
     let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } }.to_bytes();
-    let len = if name.is_empty() {
+    let mut len = 0;
+    if name.first() != Some(&b'/') && (name.is_empty() || name.contains(&b'/')) {
+        len = mapped_file(start, buffer) as isize;
+    }
+    if len == 0 && name.is_empty() {
         // SAFETY: writes at most the length given.
-        unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) }
-    } else if name[0] != b'/' && name.contains(&b'/') {
-        mapped_file(start, buffer) as isize
-    } else {
-        0
-    };
+        len = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    }
     if len > 0 {
         return &buffer[..len as usize];
     }

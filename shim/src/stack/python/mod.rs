@@ -1,0 +1,327 @@
+//! Python frames of the calling thread, read out of CPython's own structures.
+//!
+//! Owns finding an interpreter in the process ([`detect`]), the walk over the calling thread's frames ([`capture`]) and the
+//! description of a code object ([`describe`]). Where the fields are is in [`layout`]; decoding line tables is the
+//! analyzer's business.
+//!
+//! No GIL is taken and no reference is counted: the thread is inside our call, so its own frames and the code objects that
+//! they run can neither change nor die until it returns. Whoever wants frames of other threads must look elsewhere.
+//!
+//! The first captures of a process probe every word before they read it and check what they find against what a frame
+//! must look like. When anything is off (a patched interpreter, an unknown build), Python frames are switched off with a
+//! reason ([`refusal`]) before a wild pointer is followed.
+
+mod layout;
+mod text;
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use super::native::is_readable;
+use layout::{Chain, Layout, MAX_OFFSET, Offsets};
+pub use layout::{Encoding, Refusal};
+
+/// Set in [`RawPyFrame::offset`] of a frame that is the outermost one of its run of the interpreter's loop: the next frame
+/// belongs to another native frame of that loop.
+pub const ENTRY_FRAME: u32 = 1 << 31;
+
+/// Captures that probe before they read.
+const CAREFUL: u32 = 16;
+/// Frames skipped at most in one walk (the interpreter's own, between runs of the loop).
+const MOST_SKIPPED: usize = 256;
+/// Largest code object believed, in bytes.
+const LARGEST_CODE: i64 = 1 << 26;
+/// Longest line table believed, in bytes.
+const LARGEST_TABLE: u64 = 16 << 20;
+
+/// Finds a symbol as `dlsym(RTLD_DEFAULT, name)` does; null when there is none. Must be the real `dlsym`.
+pub type Resolver = unsafe fn(&CStr) -> *mut c_void;
+
+/// A frame as captured.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct RawPyFrame {
+    /// Address of the code object.
+    pub code: u64,
+    /// Byte offset of the last instruction; [`ENTRY_FRAME`] may be set.
+    pub offset: u32,
+    /// Differs, with the code object's address being the same, when another code object has taken its place.
+    pub check: u32,
+}
+
+/// What a code object says of itself. Valid during the call that hands it out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Description<'a> {
+    /// Path of the source file as Python knows it.
+    pub file: &'a str,
+    /// Qualified name (plain name before 3.11).
+    pub name: &'a str,
+    /// First line of the function.
+    pub first_line: u32,
+    /// Encoding of `lines`.
+    pub encoding: Encoding,
+    /// The line table.
+    pub lines: &'a [u8],
+}
+
+/// An interpreter that was found.
+struct Interpreter {
+    layout: Layout,
+    is_initialized: unsafe extern "C" fn() -> c_int,
+    is_finalizing: unsafe extern "C" fn() -> c_int,
+    thread_state: unsafe extern "C" fn() -> *mut c_void,
+    code_type: u64,
+    /// Version as `major << 8 | minor`.
+    version: u32,
+}
+
+static FOUND: AtomicPtr<Interpreter> = AtomicPtr::new(core::ptr::null_mut());
+/// Captures still to be done with care. `u32::MAX`: switched off.
+static CARE: AtomicU32 = AtomicU32::new(CAREFUL);
+static REFUSED: AtomicU32 = AtomicU32::new(0);
+
+/// Looks for an interpreter in the process, unless one is known. To be called once CUDA is used, and again when libraries
+/// were loaded; cheap where there is no Python (one look-up). True when there is one whose frames can be read.
+///
+/// # Safety
+/// `resolve` gives addresses of symbols of loaded objects or null.
+pub unsafe fn detect(resolve: Resolver) -> bool {
+    if !FOUND.load(Ordering::Acquire).is_null() {
+        return true;
+    }
+    if REFUSED.load(Ordering::Relaxed) != 0 {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { find(resolve) } {
+        Ok(Some(interpreter)) => {
+            // Never freed: captures may be using it. A second thread that got here at the same time leaks one.
+            FOUND.store(Box::into_raw(Box::new(interpreter)), Ordering::Release);
+            true
+        }
+        Ok(None) => false,
+        Err(refusal) => {
+            refuse(refusal);
+            false
+        }
+    }
+}
+
+/// Why Python frames are not read although there is an interpreter.
+pub fn refusal() -> Option<Refusal> {
+    Refusal::from_code(REFUSED.load(Ordering::Relaxed))
+}
+
+/// Version of the interpreter found, as (major, minor).
+pub fn version() -> Option<(u32, u32)> {
+    // SAFETY: never freed once stored.
+    unsafe { FOUND.load(Ordering::Acquire).as_ref() }.map(|found| (found.version >> 8, found.version & 0xff))
+}
+
+#[cold]
+fn refuse(refusal: Refusal) {
+    REFUSED.store(refusal as u32, Ordering::Relaxed);
+    CARE.store(u32::MAX, Ordering::Relaxed);
+}
+
+/// # Safety
+/// As for [`detect`].
+unsafe fn find(resolve: Resolver) -> Result<Option<Interpreter>, Refusal> {
+    // SAFETY: names of CPython's API; a symbol of that name has that type. `Py_GetVersion` needs no initialisation.
+    unsafe {
+        let get = |name: &CStr| Some(resolve(name)).filter(|address| !address.is_null());
+        let Some(get_version) = get(c"Py_GetVersion") else { return Ok(None) };
+        let get_version: unsafe extern "C" fn() -> *const c_char = core::mem::transmute(get_version);
+        let (major, minor) = layout::parse_version(CStr::from_ptr(get_version()).to_bytes())?;
+        let needed = |name| get(name).ok_or(Refusal::MissingSymbol);
+        let runtime = needed(c"_PyRuntime")? as u64;
+        let finalizing = get(c"Py_IsFinalizing").or_else(|| get(c"_Py_IsFinalizing")).ok_or(Refusal::MissingSymbol)?;
+        Ok(Some(Interpreter {
+            layout: Layout::of(major, minor, runtime)?,
+            is_initialized: core::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(needed(
+                c"Py_IsInitialized",
+            )?),
+            is_finalizing: core::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(finalizing),
+            thread_state: core::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *mut c_void>(needed(
+                c"PyGILState_GetThisThreadState",
+            )?),
+            code_type: needed(c"PyCode_Type")? as u64,
+            version: major << 8 | minor,
+        }))
+    }
+}
+
+/// Fills `buf` with the calling thread's Python frames, innermost first, and says how many there are. None without an
+/// interpreter, before it is initialised, once it is being finalised, and on threads that never ran Python.
+#[inline]
+pub fn capture(buf: &mut [RawPyFrame]) -> usize {
+    let found = FOUND.load(Ordering::Acquire);
+    // SAFETY: never freed once stored.
+    match unsafe { found.as_ref() } {
+        None => 0,
+        Some(found) => walk(found, buf),
+    }
+}
+
+fn walk(found: &Interpreter, buf: &mut [RawPyFrame]) -> usize {
+    // SAFETY: functions of CPython that may be called at any time, on any thread, without the GIL: two read a flag, one
+    // reads a thread-local variable.
+    let state = unsafe {
+        if (found.is_initialized)() == 0 || (found.is_finalizing)() != 0 {
+            return 0;
+        }
+        (found.thread_state)() as u64
+    };
+    if state == 0 {
+        return 0;
+    }
+    let care = CARE.load(Ordering::Relaxed);
+    if care == 0 {
+        // SAFETY: the layout proved right in the first captures, and the chain is the calling thread's own.
+        let read = |address: u64| Some(unsafe { (address as *const u64).read_unaligned() });
+        return frames(found, state, buf, read).unwrap_or_else(|len| len);
+    }
+    if care == u32::MAX {
+        return 0;
+    }
+    walk_carefully(found, state, buf, care)
+}
+
+#[cold]
+#[inline(never)]
+fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care: u32) -> usize {
+    let mut fault = false;
+    let read = |address: u64| {
+        if !is_readable(address) || !is_readable(address.wrapping_add(7)) {
+            fault = true;
+            return None;
+        }
+        // SAFETY: both ends were just found readable.
+        Some(unsafe { (address as *const u64).read_unaligned() })
+    };
+    match frames(found, state, buf, read) {
+        // An empty chain proves nothing.
+        Ok(0) => 0,
+        Ok(len) => {
+            // A race with another thread's count, or with a refusal, is decided for the other.
+            let _ = CARE.compare_exchange(care, care - 1, Ordering::Relaxed, Ordering::Relaxed);
+            len
+        }
+        Err(_) => {
+            refuse(if fault { Refusal::BadPointer } else { Refusal::BadFrame });
+            0
+        }
+    }
+}
+
+/// Walks the chain that starts at a thread state. `Err` (with the frames so far) when something is no frame.
+#[inline(always)]
+fn frames(
+    found: &Interpreter,
+    state: u64,
+    buf: &mut [RawPyFrame],
+    mut read: impl FnMut(u64) -> Option<u64>,
+) -> Result<usize, usize> {
+    let at = &found.layout.offsets;
+    let mut len = 0;
+    let mut frame = match found.layout.chain {
+        Chain::Direct { current } => read(state + current),
+        Chain::ThroughCFrame { cframe, current } => match read(state + cframe) {
+            Some(0) => Some(0),
+            Some(inner) if is_pointer(inner) => read(inner + current),
+            _ => None,
+        },
+    }
+    .ok_or(0_usize)?;
+    for _ in 0..buf.len() + MOST_SKIPPED {
+        if frame == 0 || len == buf.len() {
+            break;
+        }
+        if !is_pointer(frame) {
+            return Err(len);
+        }
+        let previous = read(frame + at.previous).ok_or(len)?;
+        if found.layout.is_own_frame(|| read(frame + at.owner).map(|word| word as u8)).ok_or(len)? {
+            // The interpreter's own frame: below it on the native stack another run of the loop begins.
+            if let Some(last) = len.checked_sub(1) {
+                buf[last].offset |= ENTRY_FRAME;
+            }
+            frame = previous;
+            continue;
+        }
+        // Tagged pointers (3.14): the low bits are no part of the address.
+        let code = read(frame + at.code).ok_or(len)? & !7;
+        if !is_pointer(code) || read(code + at.object_type).ok_or(len)? != found.code_type {
+            return Err(len);
+        }
+        let last = read(frame + at.instruction).ok_or(len)?;
+        let offset = found.layout.instruction_offset(code, last);
+        if !(-2..LARGEST_CODE).contains(&offset) {
+            return Err(len);
+        }
+        let entry = found.layout.is_entry(|| read(frame + at.entry).map(|word| word as u8)).ok_or(len)?;
+        buf[len] = RawPyFrame {
+            code,
+            offset: offset.max(0) as u32 | if entry { ENTRY_FRAME } else { 0 },
+            check: check(at, code, &mut read).ok_or(len)?,
+        };
+        len += 1;
+        frame = previous;
+    }
+    Ok(len)
+}
+
+/// See [`RawPyFrame::check`].
+#[inline(always)]
+fn check(at: &Offsets, code: u64, read: &mut impl FnMut(u64) -> Option<u64>) -> Option<u32> {
+    let table = read(code + at.lines)?;
+    let line = read(code + at.first_line)? & 0xffff_ffff;
+    let name = read(code + at.name)?;
+    let mixed = (table ^ name.rotate_left(21) ^ line.rotate_left(43)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Some((mixed >> 32) as u32)
+}
+
+#[inline(always)]
+fn is_pointer(address: u64) -> bool {
+    address & 7 == 0 && (4096..1 << 47).contains(&address)
+}
+
+/// Hands the description of a captured frame's code object to `take`. To be called on the thread that captured the frame,
+/// before it returns to its caller: later the code object may be gone. `None` when the object is not what it was.
+pub fn describe<T>(frame: &RawPyFrame, take: impl FnOnce(Description<'_>) -> T) -> Option<T> {
+    // SAFETY: never freed once stored.
+    let found = unsafe { FOUND.load(Ordering::Acquire).as_ref() }?;
+    let at = &found.layout.offsets;
+    // Rare (once a code object), so every word is probed.
+    let mut read = |address: u64| {
+        // SAFETY: both ends are found readable first.
+        (is_readable(address) && is_readable(address.wrapping_add(7)))
+            .then(|| unsafe { (address as *const u64).read_unaligned() })
+    };
+    let code = frame.code;
+    if !is_pointer(code)
+        || read(code + at.object_type)? != found.code_type
+        || check(at, code, &mut read)? != frame.check
+    {
+        return None;
+    }
+    let mut file = [0; text::LONGEST];
+    let mut name = [0; text::LONGEST];
+    let (file_at, name_at) = (read(code + at.file)?, read(code + at.name)?);
+    let file = text::read(&found.layout.text, file_at, &mut file)?;
+    let name = text::read(&found.layout.text, name_at, &mut name)?;
+    let lines = read(code + at.lines)?;
+    if !is_pointer(lines) {
+        return None;
+    }
+    let len = read(lines + layout::BYTES_SIZE)?;
+    let data = lines + layout::BYTES_DATA;
+    if len > LARGEST_TABLE || len > 0 && !text::all_readable(data, len) {
+        return None;
+    }
+    // SAFETY: found readable; the bytes of a bytes object never change, and its code object holds it.
+    let lines = unsafe { core::slice::from_raw_parts(data as *const u8, len as usize) };
+    let first_line = (read(code + at.first_line)? as u32 as i32).max(0) as u32;
+    Some(take(Description { file, name, first_line, encoding: found.layout.encoding, lines }))
+}
+
+const _: () = assert!(MAX_OFFSET < 4096);
