@@ -116,7 +116,7 @@ pub struct KernelCode<'d> {
     pub param_size: u32,
     /// Registers per thread (0 when not stated).
     pub registers: u32,
-    /// Static shared memory in bytes.
+    /// Static shared memory in bytes, with the 1 KiB that is reserved for the system from sm_90 on.
     pub shared_bytes: u64,
     /// Local memory of the kernel's own frame in bytes.
     pub frame_bytes: u32,

@@ -27,12 +27,14 @@ pub fn decode(arch: Generation, word: u128, pc: u32) -> Inst {
 /// Decodes a whole section (or function) whose first byte has offset `base`. A tail shorter than an instruction is ignored.
 #[must_use]
 pub fn decode_all(arch: Generation, code: &[u8], base: u32) -> Vec<Inst> {
-    code.chunks_exact(INST_BYTES as usize)
-        .zip((base..).step_by(INST_BYTES as usize))
-        .map(|(chunk, pc)| {
-            let mut bytes = [0u8; 16];
-            bytes.copy_from_slice(chunk);
-            decode(arch, u128::from_le_bytes(bytes), pc)
-        })
-        .collect()
+    let mut pc = base;
+    let mut list = Vec::with_capacity(code.len() / INST_BYTES as usize);
+    for chunk in code.chunks_exact(INST_BYTES as usize) {
+        let mut bytes = [0u8; 16];
+        bytes.copy_from_slice(chunk);
+        list.push(decode(arch, u128::from_le_bytes(bytes), pc));
+        // A damaged container may place code at the end of the address space.
+        pc = pc.wrapping_add(INST_BYTES);
+    }
+    list
 }
