@@ -127,6 +127,9 @@ impl Analysis {
     }
 
     fn define(&mut self, op: &Op<'_>) {
+        if let Op::Process { .. } = op {
+            self.stacks.define(op);
+        }
         if self.names.define(op) {
             return;
         }
@@ -169,6 +172,10 @@ impl Analysis {
             Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),
             Op::EventDestroy { event } => self.streams.destroy_event(event),
             Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
+            Op::Global { ptr, size, name, .. } => {
+                let info = Self::allocation(ptr, size, MemoryKind::ModuleGlobal, origin);
+                self.memory.name_global(&name.lossy(), info);
+            }
             Op::ArrayCreate { array, size, .. } => {
                 let info = Allocation { kind: None, ..Self::allocation(0, size, MemoryKind::Device, origin) };
                 self.memory.array(array, info);

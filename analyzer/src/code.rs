@@ -213,7 +213,8 @@ impl Code {
         let mut effects = Vec::new();
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
         code.evaluate(l, &mut effects);
-        let open = effects.iter().any(|e| e.bytes == Bytes::Unknown && !matches!(e.base, Base::Unknown | Base::Handle(..)));
+        let open =
+            effects.iter().any(|e| e.bytes == Bytes::Unknown && !matches!(e.base, Base::Unknown | Base::Handle(..)));
         let knowledge = if open { Knowledge::KindsOnly } else { Knowledge::Exact };
         let result = Arc::new(Evaluated { effects, knowledge, indirect: code.indirect() });
         self.cache[slot] = Some(Cached {

@@ -74,11 +74,13 @@ fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
         None => return Err("the code image is not in the trace".into()),
         Some(Source::Inline(bytes)) => bytes,
         Some(Source::File { path, offset, size }) => {
-            read = read_file(path, *offset, *size).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
+            read =
+                read_file(path, *offset, *size).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
             &read
         }
     };
-    let image = catch_unwind(|| CodeImage::load(bytes, arch)).map_err(|_| "the code image cannot be analysed".to_string())?;
+    let image =
+        catch_unwind(|| CodeImage::load(bytes, arch)).map_err(|_| "the code image cannot be analysed".to_string())?;
     image.map(Arc::new).map_err(|e| e.to_string())
 }
 

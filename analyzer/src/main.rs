@@ -154,7 +154,8 @@ fn run_program(program: &[String], options: &Options, analyse: bool) -> i32 {
 }
 
 fn hint(error: &LaunchError, program: &[String]) -> String {
-    let is_missing = matches!(error, LaunchError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound);
+    let is_missing =
+        matches!(error, LaunchError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound);
     let meant = program.first().filter(|_| is_missing).and_then(|word| cli::meant(word));
     meant.map_or_else(String::new, |word| format!(" (did you mean 'streamsan {word}'?)"))
 }

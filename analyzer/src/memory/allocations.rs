@@ -17,7 +17,7 @@
 
 use super::access_map::AccessMap;
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use trace::{ArrayId, CallId, ContextId, MemoryKind, Region, StackId, StreamId, ThreadId};
 
@@ -60,6 +60,22 @@ pub struct Allocation {
 }
 
 impl Allocation {
+    /// A `__device__` variable that nobody has asked for yet.
+    fn variable(ptr: u64, size: u64) -> Self {
+        Self {
+            id: AllocationId::NONE,
+            ptr,
+            size,
+            kind: Some(MemoryKind::ModuleGlobal),
+            stack: StackId::NONE,
+            call: CallId::NONE,
+            thread: ThreadId::NONE,
+            stream: StreamId::NONE,
+            context: ContextId::NONE,
+            freed: None,
+        }
+    }
+
     /// One past the last address.
     pub fn end(&self) -> u64 {
         self.ptr.saturating_add(self.size)
@@ -122,7 +138,7 @@ pub struct Allocations {
     arrays: FxHashMap<ArrayId, Root>,
     objects: FxHashMap<u64, Object>,
     pageable: AccessMap,
-    globals: BTreeSet<u64>,
+    globals: FxHashMap<Box<str>, u64>,
     forgotten: u64,
 }
 
@@ -137,9 +153,6 @@ impl Allocations {
             self.blocks.insert(info.ptr, (end, info.id));
         } else {
             self.end_roots(info.ptr, end);
-            if info.kind == Some(MemoryKind::ModuleGlobal) {
-                self.globals.insert(info.ptr);
-            }
             self.roots.insert(info.ptr, Root { end, id: info.id, ghost: false, map: AccessMap::default() });
         }
         self.infos.insert(info.id, info);
@@ -268,13 +281,31 @@ impl Allocations {
         root.min(alias)
     }
 
-    /// Address and size of a `__device__` variable. The trace does not name variables, so this answers only when there
-    /// is exactly one.
-    pub fn global(&self, _name: &str) -> Option<(u64, u64)> {
-        let mut found = self.globals.iter();
-        match (found.next(), found.next()) {
-            (Some(ptr), None) => self.root(*ptr).map(|info| (info.ptr, info.size)),
-            _ => None,
+    /// Address and size of a `__device__` variable. One whose address nobody has asked for yet gets a place of its own where no
+    /// memory can be, so that kernels that share it are compared.
+    pub fn global(&mut self, name: &str) -> Option<(u64, u64)> {
+        /// No canonical address of x86-64 or AArch64 begins like this; variables lie far enough apart for any size.
+        const NOWHERE: u64 = 0xffee_0000_0000_0000;
+        const APART: u64 = 1 << 34;
+        if let Some(ptr) = self.globals.get(name) {
+            return self.root(*ptr).map(|info| (info.ptr, info.size));
+        }
+        let ptr = NOWHERE + self.globals.len() as u64 % (1 << 12) * APART;
+        self.globals.insert(name.into(), ptr);
+        self.alloc(Allocation::variable(ptr, APART / 2));
+        Some((ptr, APART / 2))
+    }
+
+    /// The address of a `__device__` variable is known now.
+    pub fn name_global(&mut self, name: &str, info: Allocation) {
+        match self.globals.get(name) {
+            Some(known) if *known == info.ptr => {}
+            // Kernels that ran before are remembered under the stand-in: the address becomes a second name of that.
+            Some(stand_in) => self.alias(info.ptr, *stand_in, info.size),
+            None => {
+                self.globals.insert(name.into(), info.ptr);
+                self.alloc(info);
+            }
         }
     }
 

@@ -7,14 +7,14 @@ use std::io::BufReader;
 use trace::Record;
 use trace::file::{FileError, Reader};
 
-use super::readers::Images;
+use crate::code_reader::ImageReader;
 use crate::report::model::Outcome;
 use crate::symbols::Symbolizer;
 use crate::{Analysis, AnalysisOptions};
 
 /// An analysis with the real symboliser and the real code reader.
 pub fn analysis(options: AnalysisOptions) -> Analysis {
-    Analysis::new(options, Box::new(Symbolizer::new()), Box::new(Images::default()))
+    Analysis::new(options, Box::new(Symbolizer::new()), Box::new(ImageReader::default()))
 }
 
 /// Analyses a trace file: an outcome for each of its processes, and why reading stopped before the end, if it did.

@@ -86,10 +86,7 @@ impl Server {
                 // Children that end together with their parent get a moment to do so.
                 std::thread::sleep(std::time::Duration::from_millis(50));
                 if !Watch::new(process.pid).has_ended() && !process.thread.is_finished() {
-                    eprintln!(
-                        "streamsan: process {} outlives the program: checked up to this moment",
-                        process.pid
-                    );
+                    eprintln!("streamsan: process {} outlives the program: checked up to this moment", process.pid);
                     process.stop.store(true, Ordering::Relaxed);
                 }
             }
@@ -247,13 +244,7 @@ fn receive(socket: &OwnedFd) -> io::Result<(OwnedFd, i32)> {
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: peer has room for len bytes.
     unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut peer).cast(),
-            &raw mut len,
-        );
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut peer).cast(), &raw mut len);
     }
     Ok((fd, peer.pid))
 }

@@ -11,6 +11,7 @@ use crate::report::model::{Frame, FrameKind};
 pub struct NativeFrame {
     address: u64,
     module: Option<String>,
+    known: bool,
     /// Innermost first; never empty.
     places: Vec<Place>,
 }
@@ -22,6 +23,9 @@ pub struct PythonFrame {
     /// Outermost of its run.
     pub entry: bool,
 }
+
+/// What frames of the C library's start-up are called when they are folded.
+const START_UP: &str = "the C library's start-up";
 
 /// What becomes of a native frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,12 +44,12 @@ impl NativeFrame {
     /// Nothing is known but a text to show.
     pub fn unknown(address: u64, text: String, module: Option<&str>) -> Self {
         let place = Place { function: Some(text), ..Place::default() };
-        Self { address, module: module.map(str::to_string), places: vec![place] }
+        Self { address, module: module.map(str::to_string), known: false, places: vec![place] }
     }
 
     /// Functions are known. `places` must not be empty.
     pub fn known(address: u64, module: &str, places: Vec<Place>) -> Self {
-        Self { address, module: Some(module.to_string()), places }
+        Self { address, module: Some(module.to_string()), known: true, places }
     }
 
     fn module_name(&self) -> &str {
@@ -72,8 +76,11 @@ impl NativeFrame {
         if is_hidden_module(module) {
             return Part::Folded(module.to_string());
         }
+        if module.starts_with("libffi.so") || module.starts_with("_ctypes.") {
+            return Part::Folded("ctypes".to_string());
+        }
         if is_start_up(function) && (is_c_library(module) || function == "_start") {
-            return Part::Folded("the C library's start-up".to_string());
+            return Part::Folded(START_UP.to_string());
         }
         if !has_source && is_static_cudart(function) {
             return Part::Folded("cudart".to_string());
@@ -82,7 +89,7 @@ impl NativeFrame {
     }
 
     fn frames(self) -> impl Iterator<Item = Frame> {
-        let Self { address, module, places } = self;
+        let Self { address, module, places, .. } = self;
         places.into_iter().map(move |place| Frame {
             kind: FrameKind::Native,
             function: place.function.unwrap_or_default(),
@@ -135,6 +142,15 @@ fn is_static_cudart(function: &str) -> bool {
 /// Merges. Both lists are innermost first.
 pub fn merge(native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Frame> {
     let mut parts: Vec<_> = native.iter().map(NativeFrame::part).collect();
+    // Without symbols, what of the C library is outermost is its start-up.
+    for (part, frame) in parts.iter_mut().zip(&native).rev() {
+        if *part == Part::Shown && !frame.known && is_c_library(frame.module_name()) {
+            *part = Part::Folded(START_UP.to_string());
+        }
+        if *part != Part::Folded(START_UP.to_string()) {
+            break;
+        }
+    }
     if python.is_empty() {
         for (part, frame) in parts.iter_mut().zip(&native) {
             if matches!(part, Part::Loop | Part::Interpreter) {

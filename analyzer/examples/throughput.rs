@@ -1,0 +1,178 @@
+//! How many ops a second the analysis takes in on one core, for three mixes:
+//!
+//!     cargo run --release -p analyzer --example throughput
+//!
+//! `sync`: event records and waits only. `copy`: copies and fills on two ordered streams. `step`: launches with three
+//! pointers each out of 300 tensors on three streams, with an event pair every tenth op, as a training step looks.
+
+use analyzer::code::{Base, Bytes, CodeReader, Effect, KernelCode, Launch};
+use analyzer::memory::AccessKind;
+use analyzer::stacks::RawStacks;
+use analyzer::{Analysis, AnalysisOptions};
+use std::time::Instant;
+use trace::*;
+
+const BASE: u64 = 0x7f00_0000_0000;
+const TENSOR: u64 = 1 << 16;
+
+/// Every kernel reads its first two pointers and writes the third, a whole tensor each.
+struct Reader;
+
+impl CodeReader for Reader {
+    fn read(&mut self, _: ImageId, _: &str, _: u32) -> Result<Box<dyn KernelCode>, String> {
+        Ok(Box::new(Kernel))
+    }
+    fn image(&mut self, _: &Op<'_>) {}
+}
+
+struct Kernel;
+
+impl KernelCode for Kernel {
+    fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>) {
+        for (i, word) in launch.params.chunks_exact(8).enumerate() {
+            let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
+            let kind = if i == 2 { AccessKind::Write } else { AccessKind::Read };
+            let bytes = Bytes::Known { lo: value, hi: value + TENSOR, width: TENSOR, dims: Vec::new(), exact: true };
+            effects.push(Effect { base: Base::Param(i as u32 * 8, value), kind, bytes });
+        }
+    }
+    fn indirect(&self) -> bool {
+        false
+    }
+    fn waits(&self) -> bool {
+        false
+    }
+}
+
+/// Encoded records, so that decoding is part of what is measured, as in life.
+#[derive(Default)]
+struct Tape {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Tape {
+    fn push(&mut self, op: Op<'_>) {
+        let mut buffer = [0; 512];
+        let mut to = Encoder::new(&mut buffer);
+        let origin = Origin {
+            call: CallId(1),
+            thread: ThreadId(1),
+            stack: StackId(self.ends.len() as u32 % 64 + 1),
+            ..Origin::default()
+        };
+        Record { origin, op }.encode(&mut to);
+        let len = to.finish().expect("a record fits 512 bytes");
+        self.bytes.extend_from_slice(&buffer[..len]);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn play(&self, analysis: &mut Analysis) {
+        let mut from = 0;
+        for &end in &self.ends {
+            let record = Record::decode(&self.bytes[from..end]).expect("just encoded");
+            analysis.feed(&record);
+            from = end;
+        }
+    }
+}
+
+fn setting() -> Analysis {
+    let mut analysis = Analysis::new(AnalysisOptions::default(), Box::new(RawStacks::default()), Box::new(Reader));
+    let mut tape = Tape::default();
+    let context = ContextId(1);
+    tape.push(Op::Device { ordinal: 0, arch: 90, name: "GPU".into() });
+    tape.push(Op::ContextCreate { context, device: 0, handle: 1 });
+    for id in 1..=3 {
+        let kind = StreamKind::NonBlocking;
+        tape.push(Op::StreamCreate { stream: StreamId(id), context, kind, priority: 0, handle: 0 });
+    }
+    for id in 1..=8 {
+        tape.push(Op::EventCreate { event: EventId(id), context, flags: 0, handle: 0 });
+    }
+    let (kind, stream, pool) = (MemoryKind::Device, StreamId(0), PoolId(0));
+    tape.push(Op::Alloc { ptr: BASE, size: 300 * TENSOR, kind, context, stream, pool, flags: 0 });
+    for i in 0..300 {
+        let (ptr, kind) = (BASE + i * TENSOR, MemoryKind::Block);
+        tape.push(Op::Alloc { ptr, size: TENSOR, kind, context, stream, pool, flags: 0 });
+    }
+    for id in 1..=40 {
+        let name = "kernel".into();
+        tape.push(Op::Kernel {
+            id: KernelId(id),
+            name,
+            image: ImageId(1),
+            params: trace::codec::List::new(&[]),
+            handle: 0,
+        });
+    }
+    tape.play(&mut analysis);
+    analysis
+}
+
+fn measure(name: &str, tape: &Tape, rounds: usize) {
+    let mut analysis = setting();
+    tape.play(&mut analysis);
+    let start = Instant::now();
+    for _ in 0..rounds {
+        tape.play(&mut analysis);
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let ops = (tape.ends.len() * rounds) as f64;
+    let (roots, blocks, entries) = analysis.footprint();
+    println!(
+        "{name:>5}: {:6.2} million ops/s, {:5.0} ns/op   ({} findings, {roots} roots, {blocks} blocks, {entries} entries)",
+        ops / seconds / 1e6,
+        seconds / ops * 1e9,
+        analysis.finish().findings.len(),
+    );
+}
+
+fn main() {
+    let mut sync = Tape::default();
+    for i in 0..1000_u32 {
+        let (event, mode) = (EventId(i % 8 + 1), EventMode::Plain);
+        sync.push(Op::EventRecord { event, stream: StreamId(1), mode });
+        sync.push(Op::StreamWait { stream: StreamId(2), event, mode });
+    }
+    measure("sync", &sync, 3000);
+
+    let mut copy = Tape::default();
+    for i in 0..1000_u64 {
+        let space = Space::Device;
+        let (dst, src) =
+            (Region::linear(BASE + i % 300 * TENSOR, TENSOR), Region::linear(BASE + (i + 7) % 300 * TENSOR, TENSOR));
+        let stream = StreamId(1);
+        copy.push(Op::Copy { stream, dst, src, dst_space: space, src_space: space, asynchronous: true, batch: 0 });
+        copy.push(Op::Set { stream, dst, asynchronous: true });
+    }
+    measure("copy", &copy, 1000);
+
+    let mut step = Tape::default();
+    for i in 0..1000_u64 {
+        let stream = StreamId((i / 100 % 3) as u32 + 1);
+        if i % 100 == 0 {
+            let (event, mode) = (EventId(1), EventMode::Plain);
+            let before = StreamId(((i / 100 + 2) % 3) as u32 + 1);
+            step.push(Op::EventRecord { event, stream: before, mode });
+            step.push(Op::StreamWait { stream, event, mode });
+        }
+        if i == 999 {
+            let sync = SyncId(1);
+            step.push(Op::SyncBegin {
+                sync,
+                scope: SyncScope::Stream,
+                stream,
+                event: EventId(0),
+                context: ContextId(0),
+            });
+            step.push(Op::SyncEnd { sync });
+        }
+        let words = [i % 300, (i * 7 + 3) % 300, (i * 3 + 1) % 300].map(|n| BASE + n * TENSOR);
+        let params: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let kernel = KernelId((i % 40) as u32 + 1);
+        let (grid, block) = ([64, 1, 1], [256, 1, 1]);
+        step.push(Op::Launch { stream, kernel, grid, block, cluster: [0; 3], shared: 0, flags: 0, params: &params });
+    }
+    measure("step", &step, 1000);
+}

@@ -1,0 +1,172 @@
+//! The access map against a model that keeps every access of every byte for ever.
+#![allow(missing_docs)]
+
+use analyzer::memory::access_map::{Clocks, Ordered};
+use analyzer::memory::{Access, AccessKind, AccessMap, AllocationId, Cause, Dim, Extent, Meet, Precision, Site};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId, TimelineId};
+
+const STREAMS: usize = 4;
+const BYTES: u64 = 64;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Access {
+        stream: usize,
+        kind: AccessKind,
+        lo: u64,
+        len: u64,
+        gaps: Option<(u64, u64)>,
+    },
+    /// Everything of the first stream so far is ordered before everything of the second from now on.
+    Wait {
+        from: usize,
+        to: usize,
+    },
+    /// The host waits for a stream, and with it everything enqueued later.
+    Sync {
+        stream: usize,
+    },
+}
+
+/// Vector clocks in their simplest form.
+#[derive(Default, Clone)]
+struct World {
+    time: [u64; STREAMS],
+    clock: [[u64; STREAMS]; STREAMS],
+    host: [u64; STREAMS],
+}
+
+impl World {
+    fn begin(&mut self, stream: usize) -> Epoch {
+        for s in 0..STREAMS {
+            self.clock[stream][s] = self.clock[stream][s].max(self.host[s]);
+        }
+        self.time[stream] += 1;
+        self.clock[stream][stream] = self.time[stream];
+        Epoch { timeline: TimelineId(stream as u32 + 1), time: self.time[stream] }
+    }
+
+    fn covers(&self, stream: usize, e: Epoch) -> bool {
+        self.clock[stream][e.timeline.0 as usize - 1] >= e.time
+    }
+}
+
+struct Seen<'a>(&'a World, usize);
+
+impl Clocks for Seen<'_> {
+    fn ordered(&self, earlier: &Access) -> Ordered {
+        if self.0.covers(self.1, earlier.epoch) { Ordered::Yes } else { Ordered::No }
+    }
+    fn dead(&self, e: &Access) -> bool {
+        self.0.host[e.epoch.timeline.0 as usize - 1] >= e.epoch.time
+    }
+}
+
+fn access(epoch: Epoch, kind: AccessKind, extent: Extent) -> Access {
+    let site = Site {
+        stack: StackId(0),
+        call: CallId(0),
+        cause: Cause::Kernel,
+        thread: ThreadId(0),
+        stream: StreamId(epoch.timeline.0),
+        kernel: KernelId(0),
+        batch: 0,
+        node: 0,
+        param: None,
+    };
+    Access { epoch, kind, extent, allocation: AllocationId(1), site }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let kind = prop_oneof![Just(AccessKind::Read), Just(AccessKind::Write), Just(AccessKind::Atomic)];
+    let gaps = prop_oneof![3 => Just(None), 1 => (3_u64..12, 2_u64..5).prop_map(Some)];
+    prop_oneof![
+        6 => (0..STREAMS, kind, 0..BYTES, 1_u64..24, gaps).prop_map(|(stream, kind, lo, len, gaps)| Step::Access {
+            stream,
+            kind,
+            lo,
+            len: if gaps.is_some() { len % 3 + 1 } else { len },
+            gaps,
+        }),
+        2 => (0..STREAMS, 0..STREAMS).prop_map(|(from, to)| Step::Wait { from, to }),
+        1 => (0..STREAMS).prop_map(|stream| Step::Sync { stream }),
+    ]
+}
+
+fn bytes(e: &Extent) -> Vec<u64> {
+    (e.start..e.end).filter(|b| e.holds(*b)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    /// A byte races according to the map exactly if it races according to the model, and every pair that the map hands
+    /// out is a true one.
+    #[test]
+    fn the_same_bytes_race(steps in proptest::collection::vec(step(), 1..60)) {
+        let mut world = World::default();
+        let mut map = AccessMap::default();
+        let mut model: BTreeMap<u64, Vec<Access>> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Wait { from, to } => {
+                    for s in 0..STREAMS {
+                        world.clock[to][s] = world.clock[to][s].max(world.clock[from][s]);
+                    }
+                }
+                Step::Sync { stream } => {
+                    for s in 0..STREAMS {
+                        world.host[s] = world.host[s].max(world.clock[stream][s]);
+                    }
+                }
+                Step::Access { stream, kind, lo, len, gaps } => {
+                    let dims: Vec<Dim> = gaps.iter().map(|(stride, count)| Dim { stride: *stride, count: *count }).collect();
+                    let extent = Extent::pattern(lo, len, &dims, lo, Precision::Exact);
+                    let a = access(world.begin(stream), kind, extent);
+                    let seen = Seen(&world, stream);
+                    let mut found: Vec<Access> = Vec::new();
+                    map.add(&a, &seen, &mut |e, latent| {
+                        assert!(!latent);
+                        found.push(*e);
+                    });
+                    for e in &found {
+                        prop_assert!(e.kind.conflicts(kind) && !world.covers(stream, e.epoch));
+                    }
+                    for b in bytes(&extent) {
+                        let all = model.entry(b).or_default();
+                        let expected = all.iter().any(|e| e.kind.conflicts(kind) && !world.covers(stream, e.epoch));
+                        let got = found.iter().any(|e| e.extent.holds(b));
+                        prop_assert_eq!(expected, got, "byte {} of {:?}", b, a);
+                        all.push(a);
+                    }
+                    for e in &found {
+                        let common = bytes(&extent).iter().any(|b| e.extent.holds(*b));
+                        prop_assert_eq!(e.extent.meet(&extent) == Meet::Yes, common);
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(map.forgotten(), 0);
+    }
+
+    /// Asking without keeping answers the same as adding.
+    #[test]
+    fn checking_is_adding_without_a_trace(steps in proptest::collection::vec(step(), 1..40)) {
+        let mut world = World::default();
+        let mut map = AccessMap::default();
+        for step in steps {
+            let Step::Access { stream, kind, lo, len, .. } = step else { continue };
+            let a = access(world.begin(stream), kind, Extent::exact(lo, lo + len));
+            let (mut first, mut second) = (Vec::new(), Vec::new());
+            map.check(&a, &Seen(&world, stream), &mut |e, _| first.push(e.epoch));
+            map.add(&a, &Seen(&world, stream), &mut |e, _| second.push(e.epoch));
+            first.sort();
+            first.dedup();
+            second.sort();
+            second.dedup();
+            prop_assert_eq!(first, second);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What reports look like: every printed line against the expected files beside this one. `BLESS=1` rewrites them.
+#![allow(missing_docs)]
+
+mod support;
+use analyzer::report::model::Report;
+use analyzer::report::{json, text};
+use std::path::PathBuf;
+use support::*;
+use trace::codec::List;
+use trace::*;
+
+const N: u64 = 4 << 20;
+
+fn expect(name: &str, actual: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/expected").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, actual).expect("the expected file can be written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(expected == actual, "{name} differs (BLESS=1 rewrites it). Now it is:\n{actual}");
+}
+
+fn print(report: &Report) -> String {
+    text::report(report, text::Style::default(), 50, &[])
+}
+
+fn plain_race() -> Program {
+    let mut p = Program::new();
+    p.line(40).malloc(X, N);
+    let fill = p.kernel("fill", &[writes(0, Shape::Exact(0, N))]);
+    let scale = p.kernel("scale", &[reads(0, Shape::Exact(0, N)), writes(0, Shape::Exact(0, N))]);
+    p.line(52).launch(A, fill, &[X]);
+    p.line(53).launch(B, scale, &[X]);
+    p
+}
+
+#[test]
+fn two_kernels() {
+    expect("two_kernels.txt", &print(&plain_race().report()));
+}
+
+#[test]
+fn event_recorded_too_early_in_python() {
+    let mut p = Program::new();
+    p.python();
+    p.line(1040).malloc(X, N);
+    p.order(LEGACY, B);
+    p.line(1052).set(LEGACY, X, N);
+    p.line(1053).copy(B, X + (1 << 30), X + 4096, 512, D2D);
+    expect("early_event.txt", &print(&p.report()));
+}
+
+#[test]
+fn memory_reused_while_in_use() {
+    let mut p = Program::new();
+    p.python();
+    p.malloc(X, 1 << 21);
+    p.line(1020).alloc(X + 512, N / 4, MemoryKind::Block);
+    let k = p.kernel(
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>",
+        &[writes(0, Shape::Bound(0, 900))],
+    );
+    let r = p.kernel("reader", &[reads(0, Shape::Unknown)]);
+    p.line(1021).launch(A, r, &[X + 512]);
+    p.line(1022).free(X + 512, FreeKind::Block, StreamId(0));
+    p.line(1030).alloc(X + 512, 1000, MemoryKind::Block);
+    p.line(1031).launch(LEGACY, k, &[X + 512]);
+    expect("reused_block.txt", &print(&p.report()));
+}
+
+#[test]
+fn free_in_stream_order() {
+    let mut p = Program::new();
+    p.line(30).malloc_async(X, N, A);
+    p.order(A, B);
+    p.line(34).go(B, X, &[reads(0, Shape::Strided { lo: 0, width: 4, stride: 8, count: 1000 })]);
+    p.line(35).free(X, FreeKind::Async, A);
+    expect("free_async.txt", &print(&p.report()));
+}
+
+/// A graph with two nodes that do this to one buffer, the second depending on the first or not.
+fn graph(p: &mut Program, exec: GraphExecId, edge: bool) {
+    p.malloc(X, N);
+    let produce = p.kernel("produce", &[writes(0, Shape::Exact(0, N))]);
+    let consume = p.kernel("consume", &[reads(0, Shape::Exact(0, N))]);
+    p.line(60).does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 2, flags: 0, handle: 1 });
+    for (index, kernel) in [(0, produce), (1, consume)] {
+        let params = X.to_le_bytes();
+        let op = launch(StreamId(0), kernel, &params);
+        let mut body = [0; 256];
+        let mut to = Encoder::new(&mut body);
+        op.encode(&mut to);
+        let len = to.finish().unwrap();
+        let edges = [Dependency { from: 0, port: 0 }];
+        let dependencies = List::new(if index == 1 && edge { &edges[..] } else { &[] });
+        let (call, stack) = (CallId(1), StackId(70 + index));
+        let (tag, body) = (op.tag(), &body[..len]);
+        p.does(
+            "cudaGraphAddKernelNode",
+            Op::GraphNode { exec, index, stack, call, enabled: true, dependencies, tag, body },
+        );
+    }
+}
+
+#[test]
+fn nodes_of_one_graph() {
+    let exec = GraphExecId(1);
+    let mut p = Program::new();
+    graph(&mut p, exec, true);
+    p.line(80).does("cudaGraphLaunch", Op::GraphLaunch { stream: A, exec });
+    p.line(81).does("cudaGraphLaunch", Op::GraphLaunch { stream: B, exec });
+    p.silent();
+    p.line(82).go(BLOCKING, X, &[reads(0, Shape::Exact(0, 4))]);
+    p.finds("read-after-write certain");
+
+    let mut p = Program::new();
+    graph(&mut p, exec, false);
+    p.silent();
+    p.line(80).does("cudaGraphLaunch", Op::GraphLaunch { stream: A, exec });
+    p.line(80).does("cudaGraphLaunch", Op::GraphLaunch { stream: A, exec });
+    let f = p.finds("read-after-write certain");
+    assert_eq!((f.previous.node, f.access.node, f.count), (Some(0), Some(1), 2));
+    expect("graph_nodes.txt", &print(&p.report()));
+}
+
+#[test]
+fn disabled_and_changed_nodes_do_what_they_do_now() {
+    let exec = GraphExecId(1);
+    let mut p = Program::new();
+    graph(&mut p, exec, false);
+    p.does(
+        "cudaGraphNodeSetEnabled",
+        Op::GraphNode {
+            exec,
+            index: 0,
+            stack: StackId(1),
+            call: CallId(1),
+            enabled: false,
+            dependencies: List::new(&[]),
+            tag: 98,
+            body: &[],
+        },
+    );
+    p.does("cudaGraphLaunch", Op::GraphLaunch { stream: A, exec });
+    p.silent();
+}
+
+#[test]
+fn clean_run_with_blind_spots() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    let unknown = p.define("mystery");
+    p.launch(A, unknown, &[X]);
+    p.set(A, X, 16);
+    let note = |kind, text: &'static str, count| Op::Note { kind, text: text.into(), count };
+    p.raw(note(NoteKind::NotModelled, "cuMemcpyBatchAsync", 3));
+    p.raw(note(NoteKind::Unobserved, "a call inside a signal handler", 1));
+    p.raw(note(NoteKind::Disabled, "out of memory", 1));
+    p.analysis.damaged();
+    expect("clean.txt", &print(&p.report()));
+}
+
+#[test]
+fn empty_run_says_that_nothing_was_checked() {
+    let report = Report::default();
+    let text = print(&report);
+    assert!(text.contains("no CUDA work was seen"), "{text}");
+    assert!(
+        text.ends_with("streamsan: SUMMARY: 0 findings (0 certain, 0 likely), 0 occurrences, 0 processes\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_same_finding_in_two_processes_is_one() {
+    let outcomes = vec![plain_race().outcome(), plain_race().outcome()];
+    let report = Report::merge(outcomes, false);
+    assert_eq!(report.findings.len(), 1);
+    assert_eq!(report.findings[0].count, 2);
+    assert!(text::summary(&report).ends_with("1 finding (1 certain, 0 likely), 2 occurrences, 2 processes"));
+}
+
+#[test]
+fn limits_and_repetition() {
+    let report = plain_race().report();
+    let none = text::report(&report, text::Style::default(), 0, &[]);
+    assert!(none.contains("NOTE: 1 finding not printed (see --max-findings)"), "{none}");
+    assert!(none.contains("SUMMARY: 1 finding"));
+    let printed = [report.findings[0].fingerprint.clone()];
+    let again = text::report(&report, text::Style::default(), 50, &printed);
+    assert!(!again.contains("DATA RACE") && again.contains("SUMMARY: 1 finding"), "{again}");
+}
+
+#[test]
+fn colours_only_where_wanted() {
+    use analyzer::options::Color;
+    let plain = print(&plain_race().report());
+    assert!(!plain.contains('\x1b'));
+    let style = text::Style { color: true, processes: false };
+    let coloured = text::report(&plain_race().report(), style, 50, &[]);
+    assert!(coloured.contains("\x1b[1;31m"));
+    assert!(text::wants_color(Color::Auto, true, None));
+    assert!(text::wants_color(Color::Auto, true, Some("")));
+    assert!(!text::wants_color(Color::Auto, true, Some("1")));
+    assert!(!text::wants_color(Color::Auto, false, None));
+    assert!(text::wants_color(Color::Always, false, Some("1")));
+}
+
+#[test]
+fn json_keeps_its_contract() {
+    let value = json::report(&plain_race().report());
+    expect("two_kernels.json", &format!("{:#}\n", value));
+    assert_eq!(value["summary"]["findings"], 1);
+    let f = &value["findings"][0];
+    for (field, is) in [("hazard", "read-after-write"), ("confidence", "certain")] {
+        assert_eq!(f[field], is);
+    }
+    assert_eq!(f["host"], false);
+    assert_eq!(f["count"], 1);
+    for side in ["access", "previous", "allocation"] {
+        assert!(f[side]["stack"].as_array().is_some_and(|s| !s.is_empty()), "{side}");
+    }
+    assert_eq!(value["coverage"]["launches"]["total"], 2);
+}
+
+#[test]
+fn fingerprints_do_not_depend_on_addresses_ids_or_directories() {
+    let print = |p: &mut Program| p.findings()[0].fingerprint.clone();
+    let one = print(&mut plain_race());
+    let mut p = Program::new();
+    p.id();
+    p.line(40).malloc(X + (1 << 32), N);
+    let scale = p.kernel("scale", &[reads(0, Shape::Exact(0, N)), writes(0, Shape::Exact(0, N))]);
+    let fill = p.kernel("fill", &[writes(0, Shape::Exact(0, N))]);
+    p.line(52).launch(BLOCKING, fill, &[X + (1 << 32)]);
+    p.line(53).launch(A, scale, &[X + (1 << 32)]);
+    assert_eq!(one, print(&mut p));
+}
+
+#[test]
+fn long_kernel_names_are_cut_in_the_headline_only() {
+    let name = "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<at::native::CUDAFunctor_add<float> > >(int, at::native::Foo)";
+    assert_eq!(text::short_kernel(name), "at::native::elementwise_kernel<...>");
+    assert_eq!(text::short_kernel("void fill(float*, int)"), "fill(float*, int)");
+    assert_eq!(text::short_kernel("(anonymous namespace)::k(int)"), "(anonymous namespace)::k(int)");
+}
