@@ -100,32 +100,33 @@ impl Elaborator<'_> {
     }
 
     fn stream(&mut self, id: StreamId) -> StreamName {
-        if id.is_none() {
-            return StreamName { long: "the host".into(), short: "host".into(), kind: "host", ..StreamName::default() };
-        }
-        let short = format!("stream_{}", id.0);
-        let Some(stream) = self.streams.get(id).copied() else {
-            return StreamName {
-                id: id.0,
-                long: format!("stream {}", id.0),
-                short,
-                kind: "unknown",
-                stack: Vec::new(),
-            };
+        let of = |kind, name: &str, short: &str| StreamName {
+            id: id.0,
+            long: name.to_string(),
+            name: name.to_string(),
+            short: short.to_string(),
+            kind,
+            stack: Vec::new(),
         };
+        if id.is_none() {
+            return of("host", "the host", "host");
+        }
+        let (name, short) = (format!("stream {}", id.0), format!("stream_{}", id.0));
+        let Some(stream) = self.streams.get(id).copied() else { return of("unknown", &name, &short) };
         let stack = self.stacks.resolve(stream.stack);
         let made = site(&stack).map_or_else(String::new, |at| format!(", created at {at}"));
-        let (kind, long, short) = match stream.kind {
-            StreamKind::Blocking => ("blocking", format!("stream {} (blocking{made})", id.0), short),
-            StreamKind::NonBlocking => ("non-blocking", format!("stream {} (non-blocking{made})", id.0), short),
-            StreamKind::Legacy => ("legacy", "the legacy default stream".to_string(), "cudaStreamLegacy".to_string()),
+        let numbered = |kind| StreamName { long: format!("{name} ({kind}{made})"), ..of(kind, &name, &short) };
+        let named = match stream.kind {
+            StreamKind::Blocking => numbered("blocking"),
+            StreamKind::NonBlocking => numbered("non-blocking"),
+            StreamKind::Legacy => of("legacy", "the legacy default stream", "cudaStreamLegacy"),
             StreamKind::PerThread => {
-                let thread =
-                    self.names.thread(stream.thread).map_or_else(String::new, |(tid, _)| format!(" of thread {tid}"));
-                ("per-thread", format!("the per-thread default stream{thread}"), "cudaStreamPerThread".to_string())
+                let thread = self.names.thread(stream.thread);
+                let thread = thread.map_or_else(String::new, |(tid, _)| format!(" of thread {tid}"));
+                of("per-thread", &format!("the per-thread default stream{thread}"), "cudaStreamPerThread")
             }
         };
-        StreamName { id: id.0, long, short, kind, stack }
+        StreamName { stack, ..named }
     }
 
     fn at(&mut self, stack: StackId) -> String {
@@ -146,7 +147,7 @@ impl Elaborator<'_> {
             let (from, to) = (previous.node.unwrap_or_default(), access.node.unwrap_or_default());
             s.facts.push("Both are nodes of one graph, launched together.".into());
             s.missing = format!("No path of dependencies leads from node {from} to node {to}.");
-            s.cuda.push(format!("cudaGraphAddDependencies(graph, &node_{from}, &node_{to}, 1);"));
+            s.cuda.push(format!("cudaGraphAddDependencies(graph, &node_{from}, &node_{to}, ...);"));
             if self.names.python {
                 s.torch.push("order the two inside the capture, for example with side.wait_stream(main)".into());
             }
@@ -165,39 +166,42 @@ impl Elaborator<'_> {
             let why = if early { ", which was before the previous access" } else { "" };
             s.facts.push(format!(
                 "{} last waited for {}{waited}, for an event recorded{recorded}{why}.",
-                cap(&a.long),
-                p.long
+                cap(&a.name),
+                p.name
             ));
         }
         if let Some(stack) = links.empty {
             let at = self.at(stack);
             s.facts.push(format!(
                 "{} waited{at} for an event that had never been recorded; such a wait orders nothing.",
-                cap(&a.long)
+                cap(&a.name)
             ));
         }
         if let (Some(link), None) = (links.backward, links.forward) {
             let at = self.at(link.waited);
-            s.facts.push(format!("There is a wait the other way round: {} waited for {}{at}.", p.long, a.long));
+            s.facts.push(format!("There is a wait the other way round: {} waited for {}{at}.", p.name, a.name));
         }
         if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
             s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());
         }
         if links.forward.is_none() && !race.latent {
-            s.facts.push(format!("{} never waited for {}.", cap(&a.long), p.long));
+            s.facts.push(format!("{} never waited for an event of {}.", cap(&a.name), p.name));
         }
         let (first, second) = (place(&previous.stack), place(&access.stack));
         if access.actor == Actor::Host || a.kind == "host" {
-            s.missing = format!("The host does not wait for {} to finish the previous access.", p.long);
+            s.missing = format!("The host does not wait for {} to finish the previous access.", p.name);
             s.cuda.push(format!("cudaStreamSynchronize({});  // before this access{second}", p.short));
             if self.names.python {
                 s.torch.push(format!("{}.synchronize()  # before this access{second}", torch_name(p)));
             }
             return s;
         }
-        s.missing = format!("Nothing makes {} wait until {} has finished the previous access.", a.long, p.long);
-        s.cuda.push(format!("cudaEventRecord(event, {});  // after the previous access{first}", p.short));
-        s.cuda.push(format!("cudaStreamWaitEvent({}, event, 0);  // before this access{second}", a.short));
+        s.missing = format!("Nothing makes {} wait until {} has finished the previous access.", a.name, p.name);
+        let record = format!("cudaEventRecord(event, {});", p.short);
+        let wait = format!("cudaStreamWaitEvent({}, event, 0);", a.short);
+        let width = record.len().max(wait.len());
+        s.cuda.push(format!("{record:width$}  // after the previous access{first}"));
+        s.cuda.push(format!("{wait:width$}  // before this access{second}"));
         if self.names.python {
             let reused = raw
                 .previous_allocation
@@ -261,7 +265,7 @@ fn memory_kind(kind: Option<MemoryKind>) -> &'static str {
         Some(MemoryKind::ModuleGlobal) => "variable of a module",
         Some(MemoryKind::Imported) => "imported memory",
         Some(MemoryKind::GraphNode) => "memory of a graph",
-        Some(MemoryKind::Block) => "block of an allocator",
+        Some(MemoryKind::Block) => "a pool of the program",
     }
 }
 

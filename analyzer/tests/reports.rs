@@ -83,6 +83,7 @@ fn free_in_stream_order() {
 fn graph(p: &mut Program, exec: GraphExecId, edge: bool) {
     p.malloc(X, N);
     let produce = p.kernel("produce", &[writes(0, Shape::Exact(0, N))]);
+    let call = p.call("cudaGraphAddKernelNode");
     let consume = p.kernel("consume", &[reads(0, Shape::Exact(0, N))]);
     p.line(60).does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 2, flags: 0, handle: 1 });
     for (index, kernel) in [(0, produce), (1, consume)] {
@@ -94,7 +95,7 @@ fn graph(p: &mut Program, exec: GraphExecId, edge: bool) {
         let len = to.finish().unwrap();
         let edges = [Dependency { from: 0, port: 0 }];
         let dependencies = List::new(if index == 1 && edge { &edges[..] } else { &[] });
-        let (call, stack) = (CallId(1), StackId(70 + index));
+        let stack = StackId(70 + index);
         let (tag, body) = (op.tag(), &body[..len]);
         p.does(
             "cudaGraphAddKernelNode",

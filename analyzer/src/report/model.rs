@@ -83,6 +83,8 @@ pub struct StreamName {
     pub id: u32,
     /// In prose: `stream 3 (non-blocking, created at main.cu:41)`, `the legacy default stream`, `the host`.
     pub long: String,
+    /// In prose, once it has been introduced: `stream 3`, `the legacy default stream`.
+    pub name: String,
     /// In code: what to write for it in the line that mends the race.
     pub short: String,
     /// `blocking`, `non-blocking`, `legacy`, `per-thread`, `host`, `unknown`.

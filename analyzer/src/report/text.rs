@@ -58,6 +58,9 @@ pub fn finding(f: &Finding, style: Style) -> String {
     let head = format!("streamsan: DATA RACE: {} ({}{latent})", f.hazard.name(), f.confidence.name());
     let _ = writeln!(out, "{rule}\n{}", style.paint(Ink::Alarm, &head));
     let _ = writeln!(out, "{}.", headline(f));
+    if let Some(doubt) = doubt(f) {
+        let _ = writeln!(out, "Not certain, because {doubt}.");
+    }
     if style.processes {
         let _ = writeln!(out, "In process {}.", f.pid);
     }
@@ -65,7 +68,7 @@ pub fn finding(f: &Finding, style: Style) -> String {
     side(&mut out, style, "Access", &f.access, f);
     side(&mut out, style, "Previous access", &f.previous, f);
     match &f.allocation {
-        Some(memory) => allocation(&mut out, style, "Memory", memory),
+        Some(memory) => allocation(&mut out, style, "Memory", memory, &f.access),
         None => {
             let _ = writeln!(
                 out,
@@ -75,7 +78,7 @@ pub fn finding(f: &Finding, style: Style) -> String {
         }
     }
     if let Some(memory) = &f.previous_allocation {
-        allocation(&mut out, style, "The previous access took it for", memory);
+        allocation(&mut out, style, "The previous access took it for", memory, &f.access);
     }
     let s = &f.synchronisation;
     let _ = writeln!(out, "{}:", style.paint(Ink::Title, "Synchronisation"));
@@ -92,6 +95,17 @@ pub fn finding(f: &Finding, style: Style) -> String {
     }
     let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine(f)));
     out
+}
+
+/// Why a finding is not certain.
+fn doubt(f: &Finding) -> Option<&'static str> {
+    let either = |precision| f.access.precision == precision || f.previous.precision == precision;
+    match f.confidence {
+        Confidence::Certain => None,
+        _ if either("unknown") => Some("it is not known how many bytes the kernel touches"),
+        _ if either("bound") => Some("only an upper bound of the bytes is known"),
+        _ => Some("the two patterns are too irregular to be compared byte by byte"),
+    }
 }
 
 /// One line that says what happened.
@@ -158,7 +172,7 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
         }
     }
     if let Some(param) = s.param {
-        let _ = write!(by, "; its pointer is at byte {param} of the kernel's parameters");
+        let _ = write!(by, ", through the pointer at byte {param} of its parameters");
     }
     let _ = writeln!(out, "  {by}");
     stack(out, style, &s.stack);
@@ -183,12 +197,12 @@ fn bytes(s: &Side, f: &Finding) -> String {
     }
 }
 
-fn allocation(out: &mut String, style: Style, title: &str, m: &Memory) {
+fn allocation(out: &mut String, style: Style, title: &str, m: &Memory, access: &Side) {
     let by = if m.call.is_empty() { String::new() } else { format!(", from {}", m.call) };
     let title = style.paint(Ink::Title, title);
     let _ = writeln!(out, "{title}: {} bytes of {} at {:#x}{by}", m.size, m.kind, m.address);
     stack(out, style, &m.stack);
-    if !m.freed.is_empty() {
+    if !m.freed.is_empty() && m.freed != access.stack {
         let _ = writeln!(out, "  freed at");
         stack(out, style, &m.freed);
     }

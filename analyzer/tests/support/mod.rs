@@ -189,13 +189,19 @@ impl Program {
         self.analysis.feed(&Record { origin: Origin::default(), op });
     }
 
-    /// The program calls `name` at the next line.
-    pub fn does(&mut self, name: &'static str, op: Op<'_>) {
+    /// The id of an API function.
+    pub fn call(&mut self, name: &'static str) -> CallId {
         let next = CallId(self.names.len() as u16 + 1);
         let call = *self.names.entry(name).or_insert(next);
         if call == next {
             self.raw(Op::CallName { id: call, name: name.into() });
         }
+        call
+    }
+
+    /// The program calls `name` at the next line.
+    pub fn does(&mut self, name: &'static str, op: Op<'_>) {
+        let call = self.call(name);
         let origin = Origin { call, thread: ThreadId(1), stack: StackId(self.line), epoch: Epoch::default() };
         // Through the encoding, as in life.
         let mut buffer = vec![0; 1 << 16];
