@@ -14,6 +14,7 @@ use trace::{CallId, Encoder, Epoch, NoteKind, Op, Origin, RECORD_HEAD, Record, S
 
 use crate::frames::{self, Frames};
 use crate::handles::Handles;
+use crate::observe;
 use crate::process::attach::Attached;
 use crate::process::lock::{Held, Lock};
 use crate::process::options::Options;
@@ -141,6 +142,7 @@ impl Core {
 
     /// A number for a thread that makes its first call; logs its definition.
     pub fn new_thread(&self) -> ThreadId {
+        frames::look_for_python();
         let id = ThreadId(self.threads.fetch_add(1, Ordering::Relaxed) + 1);
         let mut name = [0_u8; 16];
         // SAFETY: PR_GET_NAME writes up to 16 bytes.
@@ -199,7 +201,10 @@ impl Out {
             && *named & bit == 0
         {
             *named |= bit;
-            self.emit(&Record { origin: Origin::default(), op: Op::CallName { id, name: call.name().into() } });
+            self.emit(&Record {
+                origin: Origin::default(),
+                op: Op::CallName { id, name: observe::call_name(call).into() },
+            });
         }
         id
     }

@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 
 use trace::codec::{List, Text};
-use trace::{Op, PyCodeId, PyFrame, StackId};
+use trace::{LineTable, Op, PyCodeId, PyFrame, StackId};
 
 use crate::stack::native;
+use crate::stack::python::{self, Encoding, RawPyFrame};
 
 /// Most native frames kept.
 pub const MAX_NATIVE: usize = native::MAX;
@@ -19,17 +20,8 @@ pub const MAX_PYTHON: usize = 64;
 pub struct Frames {
     native: [u64; MAX_NATIVE],
     native_len: usize,
-    python: [RawPython; MAX_PYTHON],
+    python: [RawPyFrame; MAX_PYTHON],
     python_len: usize,
-}
-
-/// A Python frame as captured: the code object's address and the offset of its last instruction.
-#[derive(Clone, Copy, Default)]
-pub struct RawPython {
-    /// Address of the code object.
-    pub code: u64,
-    /// Byte offset of the last instruction.
-    pub offset: u32,
 }
 
 impl Frames {
@@ -40,7 +32,7 @@ impl Frames {
         Self {
             native: [0; MAX_NATIVE],
             native_len: 0,
-            python: [RawPython { code: 0, offset: 0 }; MAX_PYTHON],
+            python: [RawPyFrame { code: 0, offset: 0, check: 0 }; MAX_PYTHON],
             python_len: 0,
         }
     }
@@ -61,7 +53,7 @@ impl Frames {
         mix(self.native_len as u64);
         for frame in &self.python[..self.python_len] {
             mix(frame.code);
-            mix(u64::from(frame.offset));
+            mix(u64::from(frame.offset) << 32 | u64::from(frame.check));
         }
         u128::from(a ^ (a >> 31)) << 64 | u128::from(b ^ (b >> 33))
     }
@@ -70,6 +62,7 @@ impl Frames {
 /// Fills `frames` with the calling thread's stack.
 pub fn capture(frames: &mut Frames) {
     frames.native_len = native::capture(&mut frames.native);
+    frames.python_len = python::capture(&mut frames.python);
 }
 
 /// What has been defined so far.
@@ -77,7 +70,8 @@ pub fn capture(frames: &mut Frames) {
 pub struct Definitions {
     /// Generation of the module list that the trace knows.
     modules: u32,
-    codes: HashMap<u64, PyCodeId>,
+    /// By address of the code object and what tells its successors at that address apart.
+    codes: HashMap<(u64, u32), PyCodeId>,
 }
 
 impl Definitions {
@@ -91,8 +85,7 @@ impl Definitions {
         }
         let mut python = [PyFrame::default(); MAX_PYTHON];
         for (to, from) in python.iter_mut().zip(&frames.python[..frames.python_len]) {
-            let next = PyCodeId(self.codes.len() as u32 + 1);
-            *to = PyFrame { code: *self.codes.entry(from.code).or_insert(next), offset: from.offset };
+            *to = PyFrame { code: self.code(from, &mut emit), offset: from.offset };
         }
         emit(&Op::Stack {
             id,
@@ -100,4 +93,39 @@ impl Definitions {
             python: List::new(&python[..frames.python_len]),
         });
     }
+
+    /// The id of a code object, defining it when it is new.
+    fn code(&mut self, frame: &RawPyFrame, emit: &mut impl FnMut(&Op<'_>)) -> PyCodeId {
+        if let Some(id) = self.codes.get(&(frame.code, frame.check)) {
+            return *id;
+        }
+        let id = PyCodeId(self.codes.len() as u32 + 1);
+        self.codes.insert((frame.code, frame.check), id);
+        python::describe(frame, |code| {
+            emit(&Op::PyCode {
+                id,
+                file: code.file.into(),
+                name: code.name.into(),
+                first_line: code.first_line,
+                encoding: match code.encoding {
+                    Encoding::Lnotab => LineTable::Lnotab,
+                    Encoding::V310 => LineTable::V310,
+                    Encoding::V311 => LineTable::V311,
+                },
+                lines: code.lines,
+            });
+        });
+        id
+    }
+}
+
+/// Looks for a Python interpreter in the process, if none is known yet. Not to be called with the lock held: it looks symbols up.
+pub fn look_for_python() {
+    /// As the symboliser of addresses wants it: by name, in everything that is loaded.
+    unsafe fn resolve(name: &std::ffi::CStr) -> *mut std::ffi::c_void {
+        // SAFETY: RTLD_DEFAULT is a special handle of dlsym.
+        unsafe { crate::intercept::real::dlsym(libc::RTLD_DEFAULT, name) }
+    }
+    // SAFETY: resolve answers addresses of symbols of loaded objects, or null.
+    unsafe { python::detect(resolve) };
 }

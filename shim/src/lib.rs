@@ -25,6 +25,7 @@ pub mod observe;
 mod ops;
 pub mod process;
 pub mod stack;
+pub mod torch;
 
 /// Start-up: finds the real `dlsym`, nothing else.
 #[cfg(not(test))]

@@ -62,6 +62,25 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
     catch_unwind(run).unwrap_or(0)
 }
 
+/// Functions of libraries that are observed besides the driver's, numbered after those of the table.
+const LIBRARY_CALLS: &[&str] = &["c10::cuda::CUDACachingAllocator"];
+
+/// The number of a library function.
+const fn library_call(index: usize) -> FnId {
+    FnId((FnId::COUNT + index) as u16)
+}
+
+/// PyTorch's allocator.
+pub const TORCH_ALLOCATOR: FnId = library_call(0);
+
+/// The name of an observed function.
+pub fn call_name(call: FnId) -> &'static str {
+    match call.index().checked_sub(FnId::COUNT) {
+        None => call.name(),
+        Some(index) => LIBRARY_CALLS.get(index).copied().unwrap_or("?"),
+    }
+}
+
 impl Cx<'_> {
     /// Whether the real call is still to come.
     pub fn is_before(&self) -> bool {
