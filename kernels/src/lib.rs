@@ -9,6 +9,7 @@
 mod access;
 pub mod arch;
 mod code_image;
+mod explain;
 pub mod image;
 pub mod ir;
 pub mod lower_sass;
@@ -22,4 +23,5 @@ pub use access::{
     WordEffect, WordExtent,
 };
 pub use code_image::{CodeImage, LoadError, SummaryError};
+pub use explain::{Explained, explain, explain_json};
 pub use summary::Summary;

@@ -5,7 +5,7 @@
 //! without gaps), every guard on the way is a bound on exactly one group's value, and every guard on the way is known.
 
 use super::eval::{AtomKind, Con, Eval};
-use super::form::{AtomId, Form, INF, Int, gcd};
+use super::form::{AtomId, Form, INF, Int, gcd, mul_sat};
 use super::logic::Cond;
 use super::node::{Access, NodeId, Target};
 use crate::access::{Dim, Extent};
@@ -172,7 +172,16 @@ impl Eval<'_> {
 
     /// The byte set of an offset form under constraints.
     fn extent(&mut self, f: &Form, cons: &[Con], width: Int, b: BlockId, complete: bool) -> Extent {
-        let (lo, hi) = self.bounds_in(f, cons, true);
+        let (mut lo, mut hi) = self.bounds_in(f, cons, true);
+        let mut complete = complete;
+        if (lo <= -INF) != (hi >= INF) {
+            // A guard clamps one end of an unknown value; its type clamps the other (an unsigned index below n).
+            let (l, h) = self.bounds_in(f, cons, false);
+            if l > -INF && h < INF && h - l < 1 << 32 {
+                (lo, hi) = (l, h);
+                complete = false;
+            }
+        }
         if lo <= -INF || hi >= INF {
             let reason = self.reason(f);
             return Extent::Unknown { reason };
@@ -225,12 +234,14 @@ impl Eval<'_> {
         let mut x = b;
         while x.0 != 0 {
             let d = self.cfg.idom[x.0 as usize];
-            if self.cfg.outer_preds(x)[..] == [d] {
+            if self.cfg.post_dominates(x, d) {
+                // Reached whatever is decided in between (loops end).
+            } else if self.cfg.outer_preds(x)[..] == [d] {
                 let c = self.edge(d, x);
                 if !self.fully(&c) || (self.cfg.succs[d.0 as usize].len() > 1 && self.f_conds[d.0 as usize].is_none()) {
                     return false;
                 }
-            } else if !self.cfg.post_dominates(x, d) {
+            } else {
                 return false;
             }
             x = d;
@@ -273,13 +284,16 @@ impl Eval<'_> {
             if l <= -INF || h >= INF {
                 return (flat(whole), false);
             }
+            if l > h {
+                return (flat(whole), false);
+            }
             slo += l;
             shi += h;
             let step = gcd_of(g);
             if h > l {
                 dims.push((step, (h - l) / step + 1));
             }
-            exact = exact && self.dense(g, &part, (l, h), step, cons);
+            exact = exact && self.dense(g, step) && self.reached(g, &groups, cons, (l, h), step);
         }
         if (slo, shi) != (lo, hi) {
             return (flat(whole), false);
@@ -334,9 +348,9 @@ impl Eval<'_> {
         out
     }
 
-    /// Do the values of a group form a progression without gaps, between its bounds? Its atoms must be indices or counters
-    /// whose ranges, ordered by coefficient, each reach to the next (mixed radix).
-    fn dense(&self, g: &[(AtomId, Int)], part: &Form, (lo, hi): (Int, Int), step: Int, cons: &[Con]) -> bool {
+    /// Do the values of a group form a progression without gaps? Its atoms must be indices or counters whose ranges,
+    /// ordered by coefficient, each reach to the next (mixed radix).
+    fn dense(&self, g: &[(AtomId, Int)], step: Int) -> bool {
         let mut v: SmallVec<[(Int, Int); 4]> = SmallVec::new();
         for (x, c) in g {
             let a = self.a(*x);
@@ -345,14 +359,11 @@ impl Eval<'_> {
                 AtomKind::Iteration(l) => self.exact_trip[l as usize],
                 _ => false,
             };
-            if !free {
+            // Mixed signs are no mixed radix.
+            if !free || (*c > 0) != (g[0].1 > 0) {
                 return false;
             }
-            let count = if a.hi >= INF { INF } else { a.hi - a.lo + 1 };
-            v.push((c.abs(), count));
-        }
-        if g.iter().any(|t| (t.1 > 0) != (g[0].1 > 0)) {
-            return false;
+            v.push((c.abs(), if self.is_counter(*x) { INF } else { a.hi - a.lo + 1 }));
         }
         v.sort_unstable();
         let mut reach = step;
@@ -362,36 +373,106 @@ impl Eval<'_> {
             }
             reach = if *count >= INF { INF } else { reach.saturating_add(c.saturating_mul(count - 1)).min(INF) };
         }
-        // With every value possible, the bounds are reached when they come from the boxes or from one constraint on this
-        // very sum; `guards_within` checks the latter.
-        let _ = (part, lo, hi, cons);
         true
     }
 
-    /// Is every constraint decided by the boxes, or a bound on exactly one group's sum?
-    fn guards_within(&self, groups: &[SmallVec<[(AtomId, Int); 4]>], cons: &[Con]) -> bool {
-        let mut all: Vec<Con> = cons.to_vec();
-        for g in groups {
-            for (x, _) in g {
-                all.extend(self.a(*x).cons.iter().cloned());
+    fn is_counter(&self, x: AtomId) -> bool {
+        matches!(self.a(x).kind, AtomKind::Iteration(_))
+    }
+
+    /// The range of a dense group's sum when only its indices' boxes count (counters are unbounded above).
+    fn free_range(&self, g: &[(AtomId, Int)]) -> (Int, Int) {
+        let (mut lo, mut hi) = (0, 0);
+        for (x, c) in g {
+            let a = self.a(*x);
+            let top = if self.is_counter(*x) { INF } else { a.hi };
+            let (p, q) = if *c > 0 { (mul_sat(*c, a.lo), mul_sat(*c, top)) } else { (mul_sat(*c, top), mul_sat(*c, a.lo)) };
+            lo = -super::form::add_hi(-lo, -p);
+            hi = super::form::add_hi(hi, q);
+        }
+        (lo, hi)
+    }
+
+    /// Are the bounds of a dense group really reached: is each the end of its free range, or of a constraint on this very
+    /// sum?
+    fn reached(
+        &self,
+        g: &SmallVec<[(AtomId, Int); 4]>,
+        groups: &[SmallVec<[(AtomId, Int); 4]>],
+        cons: &[Con],
+        (l, h): (Int, Int),
+        step: Int,
+    ) -> bool {
+        let (mut lo, mut hi) = self.free_range(g);
+        // Values are congruent to any of the free ends modulo the step.
+        let origin = if lo > -INF { lo } else { hi };
+        for c in self.all_constraints(groups, cons) {
+            let c = self.concrete(&c);
+            let Some((k0, c0)) = proportional(&c, g) else { continue };
+            // c = (k0/c0) * sum + c.c <= 0
+            let bound = -c.c * c0;
+            if (k0 > 0) == (c0 > 0) {
+                let b = floor_ratio(bound, k0);
+                hi = hi.min(b - (b - origin).rem_euclid(step));
+            } else {
+                let b = -floor_ratio(-bound, k0);
+                lo = lo.max(b + (origin - b).rem_euclid(step));
             }
         }
-        all.iter().all(|c| {
-            if self.boxed(c, false).1 <= 0 {
+        (lo, hi) == (l, h)
+    }
+
+    fn all_constraints(&self, groups: &[SmallVec<[(AtomId, Int); 4]>], cons: &[Con]) -> Vec<Con> {
+        let mut all: Vec<Con> = cons.to_vec();
+        for (x, _) in groups.iter().flatten() {
+            all.extend(self.a(*x).cons.iter().cloned());
+        }
+        all
+    }
+
+    /// Is every constraint decided by the boxes, a bound on exactly one group's sum, implied by such a bound, or about one
+    /// index that the address does not contain?
+    fn guards_within(&self, groups: &[SmallVec<[(AtomId, Int); 4]>], cons: &[Con]) -> bool {
+        let all = self.all_constraints(groups, cons);
+        let concrete: Vec<Form> = all.iter().map(|c| self.concrete(c)).collect();
+        let on_group = |c: &Form| groups.iter().any(|g| proportional(c, g).is_some());
+        concrete.iter().all(|c| {
+            if self.boxed(c, false).1 <= 0 || on_group(c) {
                 return true;
             }
-            // Parameters in a guard are numbers.
-            let c = self.concrete(c);
-            groups.iter().any(|g| {
-                if c.terms.len() != g.len() {
-                    return false;
-                }
-                let Some((x0, c0)) = g.first() else { return false };
-                let k0 = c.coef(*x0);
-                k0 != 0 && g.iter().all(|(x, cx)| c.coef(*x) * c0 == k0 * cx)
+            if let [(x, _)] = c.terms[..]
+                && self.a(x).kind == AtomKind::Index
+                && !groups.iter().flatten().any(|t| t.0 == x)
+                && concrete.iter().all(|o| !o.has(x) || o.terms.len() == 1)
+            {
+                // Another coordinate is restricted, by itself: some threads are left.
+                return true;
+            }
+            // Implied: c <= r*q for a bound q <= 0.
+            concrete.iter().filter(|q| on_group(q)).any(|q| {
+                c.terms.iter().any(|(x, cx)| {
+                    let qx = q.coef(*x);
+                    qx != 0
+                        && (qx > 0) == (*cx > 0)
+                        && c.combine(qx.abs(), q, -cx.abs()).is_some_and(|d| self.boxed(&d, false).1 <= 0)
+                })
             })
         })
     }
+}
+
+/// When a constraint is about a group's sum alone: its coefficient and the sum's, of one atom.
+fn proportional(c: &Form, g: &[(AtomId, Int)]) -> Option<(Int, Int)> {
+    let (x0, c0) = *g.first()?;
+    let k0 = c.coef(x0);
+    let fits = c.terms.len() == g.len() && k0 != 0 && g.iter().all(|(x, cx)| c.coef(*x) * c0 == k0 * cx);
+    fits.then_some((k0, c0))
+}
+
+/// `floor(a / b)`
+fn floor_ratio(a: Int, b: Int) -> Int {
+    let q = a / b;
+    if a % b != 0 && (a < 0) != (b < 0) { q - 1 } else { q }
 }
 
 fn gcd_of(t: &[(AtomId, Int)]) -> Int {

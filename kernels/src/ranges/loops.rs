@@ -385,13 +385,12 @@ impl Eval<'_> {
         let touched = self.touched;
         let assumed = self.assumed.replace(Vec::new());
         let log = self.key_log.replace(Vec::new());
-        let keep = self.back_conditions(l, k);
+        let (keep, never, exact) = self.back_conditions(l, k);
         let mine = std::mem::replace(&mut self.assumed, assumed).unwrap_or_default();
         let keys = std::mem::replace(&mut self.key_log, log).unwrap_or_default();
         self.memo = Memo::default();
         self.temp = Vec::new();
         let pre = self.ctx(header);
-        let (keep, never) = keep;
         self.atoms[k.0 as usize].cons = keep.clone();
         let hi = if never { 0 } else { self.bounds_in(&Form::atom(k), &pre, false).1 };
         let mut ok = true;
@@ -438,6 +437,7 @@ impl Eval<'_> {
                 }
             }
         }
+        self.exact_trip[l as usize] = never || (ok && hi < INF && exact);
         self.loops[l as usize] = LoopState::Done;
     }
 
@@ -447,20 +447,26 @@ impl Eval<'_> {
         tlo <= lo && hi <= thi
     }
 
-    /// Constraints on `k` from the conditions under which the back edges are taken; `true`: never.
-    fn back_conditions(&mut self, l: u32, k: AtomId) -> (Vec<Con>, bool) {
+    /// Constraints on `k` from the conditions under which the back edges are taken; first flag: never; second flag: a back
+    /// edge is taken exactly when they hold.
+    fn back_conditions(&mut self, l: u32, k: AtomId) -> (Vec<Con>, bool, bool) {
         let lp = &self.cfg.loops[l as usize];
         let header = lp.header;
         let latches = lp.latches.clone();
         let pre = self.ctx(header);
         let mut per: Vec<Vec<Form>> = Vec::new();
+        let mut exact = latches.len() == 1;
+        // Blocks whose decision to stay in the loop is among the conditions.
+        let mut deciding: Vec<BlockId> = Vec::new();
         for p in latches {
+            deciding.push(p);
             let mut conds = vec![self.edge(p, header)];
             let mut x = p;
             while x != header {
                 let d = self.cfg.idom[x.0 as usize];
                 if self.cfg.loop_of_header[x.0 as usize].is_none() && self.cfg.preds[x.0 as usize][..] == [d] {
                     conds.push(self.edge(d, x));
+                    deciding.push(d);
                 }
                 x = d;
             }
@@ -471,8 +477,11 @@ impl Eval<'_> {
             for c in &conds {
                 let mut facts = Vec::new();
                 self.facts(c, &mut facts);
+                exact &= captured(c);
                 for f in facts {
-                    for g in self.each_iteration(&f, k, l, &pre) {
+                    let (found, same) = self.each_iteration(&f, k, l, &pre);
+                    exact &= same;
+                    for g in found {
                         if !got.contains(&g) {
                             got.push(g);
                         }
@@ -481,22 +490,39 @@ impl Eval<'_> {
             }
             per.push(got);
         }
-        let Some(first) = per.first() else { return (vec![Rc::new(Form::atom(k))], true) };
+        let Some(first) = per.first() else { return (vec![Rc::new(Form::atom(k))], true, true) };
+        exact &= self.leaves_only_from(l, &deciding);
         let keep =
             first.iter().filter(|g| per[1..].iter().all(|o| o.contains(g))).map(|g| Rc::new(g.clone())).collect();
-        (keep, false)
+        (keep, false, exact)
     }
 
-    /// What a fact that held at iteration k-1 (for k >= 1) says for every k >= 0.
-    fn each_iteration(&mut self, f: &Fact, k: AtomId, l: u32, pre: &[Con]) -> Vec<Form> {
+    /// Do all edges out of a loop start at the given blocks, with a condition?
+    fn leaves_only_from(&self, l: u32, deciding: &[BlockId]) -> bool {
+        let lp = &self.cfg.loops[l as usize];
+        lp.members.iter().enumerate().filter(|m| *m.1).all(|(b, _)| {
+            let b = BlockId(b as u32);
+            let inside = self.cfg.succs[b.0 as usize].iter().all(|s| lp.members[s.0 as usize]);
+            let exits = match self.f_conds[b.0 as usize] {
+                Some(br) => br.taken.is_none() || br.fall.is_none(),
+                None => self.cfg.succs[b.0 as usize].is_empty(),
+            };
+            (inside && !exits) || (deciding.contains(&b) && self.f_conds[b.0 as usize].is_some())
+        })
+    }
+
+    /// What a fact that held at iteration k-1 (for k >= 1) says for every k >= 0; the flag: neither more nor less.
+    fn each_iteration(&mut self, f: &Fact, k: AtomId, l: u32, pre: &[Con]) -> (Vec<Form>, bool) {
         let (f, ne) = match f {
             Fact::Le(c) => ((**c).clone(), false),
             Fact::Ne(f) => (f.clone(), true),
         };
+        let none = (Vec::new(), false);
         let ck = f.coef(k);
         if ck == 0 {
-            return Vec::new();
+            return none;
         }
+        let mut weakened = false;
         let mut rest = Form::konst(f.c);
         for (x, c) in &f.terms {
             if *x == k {
@@ -509,8 +535,9 @@ impl Eval<'_> {
             let a = self.a(*x);
             let weakest = if *c > 0 { a.lo } else { a.hi };
             if ne || a.opaque.is_some() || weakest.abs() >= INF {
-                return Vec::new();
+                return none;
             }
+            weakened = true;
             rest = rest.plus(c.wrapping_mul(weakest));
         }
         let whole = rest.add(&Form::atom(k), ck);
@@ -519,19 +546,28 @@ impl Eval<'_> {
             let (lo, hi) = self.bounds_in(&rest, pre, false);
             let divides = rest.terms.iter().all(|t| t.1 % ck == 0) && rest.c % ck == 0;
             return match ck {
-                c if c < 0 && (lo >= 0 || divides) => vec![whole.scale(-1)],
-                c if c > 0 && (hi <= 0 || divides) => vec![whole],
-                _ => Vec::new(),
+                c if c < 0 && (lo >= 0 || divides) => (vec![whole.scale(-1)], divides && lo >= 0),
+                c if c > 0 && (hi <= 0 || divides) => (vec![whole], divides && hi <= 0),
+                _ => none,
             };
         }
         let earlier = whole.plus(-ck);
         let first = self.bounds_in(&rest.plus(-ck), pre, false).1;
         if first <= 0 {
-            vec![earlier]
+            (vec![earlier], !weakened && ck > 0)
         } else if first < INF {
-            vec![earlier.plus(-first)]
+            (vec![earlier.plus(-first)], false)
         } else {
-            Vec::new()
+            none
         }
+    }
+}
+
+/// Is the whole of a back edge's condition in its facts?
+fn captured(c: &Cond) -> bool {
+    match c {
+        Cond::True | Cond::Le(_) | Cond::Ne(_) => true,
+        Cond::And(v) => v.iter().all(captured),
+        _ => false,
     }
 }

@@ -1,0 +1,109 @@
+//! What `streamsan explain FILE [KERNEL]` prints: every kernel of a file, with the parameter words it reads and writes.
+//!
+//! The JSON is a contract:
+//! `{"kernels":[{"name","arch","params":[{"offset","size","reads","writes","atomic","extent"}],"indirect"}]}` with one
+//! entry of `params` for each pointer-sized parameter word that some access derives from (a by-value struct gives one for
+//! each such word; `offset` counts from the start of the parameters), `extent` one of `affine`, `unknown`. Kernels that could
+//! not be summarised are in `"failed":[{"name","arch","error"}]`.
+
+use crate::access::WordExtent;
+use crate::arch::Arch;
+use crate::code_image::CodeImage;
+use crate::image::{EntryKind, Image, ImageError, find_in_host};
+use crate::summary::Summary;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// One kernel of the file.
+#[derive(Debug)]
+pub struct Explained {
+    /// Mangled name; empty when a whole piece of code could not be read.
+    pub name: String,
+    /// Architecture the code is for.
+    pub arch: Arch,
+    /// The summary, or why there is none.
+    pub summary: Result<Arc<Summary>, String>,
+}
+
+/// Summarises every kernel of a file: a fatbin, cubin, PTX text, or a program or library that holds fatbins. With `only`,
+/// the kernels whose mangled name contains it.
+///
+/// # Errors
+///
+/// [`ImageError`] when the file holds no code image at all, or a damaged one.
+pub fn explain(bytes: &[u8], only: Option<&str>) -> Result<Vec<Explained>, ImageError> {
+    let mut out = Vec::new();
+    match Image::parse(bytes) {
+        Ok(image) => explain_image(&image, only, &mut out),
+        Err(first) => {
+            let hosted = find_in_host(bytes).unwrap_or_default();
+            if hosted.is_empty() {
+                return Err(first);
+            }
+            for h in hosted.iter().filter(|h| !h.relocatable) {
+                match &h.image {
+                    Ok(image) => explain_image(image, only, &mut out),
+                    Err(e) => out.push(Explained {
+                        name: String::new(),
+                        arch: Arch::new(0),
+                        summary: Err(format!("fatbin at {:#x}: {e}", h.offset)),
+                    }),
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn explain_image(image: &Image<'_>, only: Option<&str>, out: &mut Vec<Explained>) {
+    // The PTX beside machine code says the same once more.
+    let machine = image.entries().iter().any(|e| e.kind == EntryKind::Cubin);
+    for e in image.entries().iter().filter(|e| !machine || e.kind == EntryKind::Cubin) {
+        let code = e.unpack().map_err(|e| e.to_string());
+        let code = code.and_then(|c| CodeImage::from_code(c, e.arch).map_err(|e| e.to_string()));
+        match code {
+            Ok(code) => {
+                for name in code.kernel_names().filter(|n| only.is_none_or(|o| n.contains(o))) {
+                    let summary = code.summary(name).map_err(|e| e.to_string());
+                    out.push(Explained { name: name.to_owned(), arch: e.arch, summary });
+                }
+            }
+            Err(error) => out.push(Explained { name: String::new(), arch: e.arch, summary: Err(error) }),
+        }
+    }
+}
+
+/// The contract's JSON.
+#[must_use]
+pub fn explain_json(kernels: &[Explained]) -> Value {
+    let mut list = Vec::new();
+    let mut failed = Vec::new();
+    for k in kernels {
+        let arch = k.arch.to_string();
+        match &k.summary {
+            Err(error) => failed.push(json!({ "name": k.name, "arch": arch, "error": error })),
+            Ok(s) => {
+                let params: Vec<Value> = s
+                    .words()
+                    .iter()
+                    .map(|w| {
+                        let extent = match w.extent {
+                            WordExtent::Affine => "affine",
+                            WordExtent::Unknown => "unknown",
+                        };
+                        json!({
+                            "offset": w.offset, "size": 8, "reads": w.reads, "writes": w.writes, "atomic": w.atomic,
+                            "extent": extent,
+                        })
+                    })
+                    .collect();
+                list.push(json!({ "name": k.name, "arch": arch, "params": params, "indirect": s.indirect().any() }));
+            }
+        }
+    }
+    let mut v = json!({ "kernels": list });
+    if !failed.is_empty() {
+        v["failed"] = Value::Array(failed);
+    }
+    v
+}
