@@ -13,6 +13,7 @@ mod explain;
 pub mod image;
 pub mod ir;
 pub mod lower_sass;
+pub mod lower_ptx;
 pub mod ptx;
 mod ranges;
 pub mod sass;

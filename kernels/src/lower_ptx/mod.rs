@@ -1,0 +1,205 @@
+//! Lowers the syntax tree of a PTX kernel onto the intermediate representation: what the SASS front end does for machine
+//! code. Device functions are inlined where the call is direct and not too deep.
+//!
+//! It owns what PTX instructions mean for addresses; it does not parse, and does not know what a value's range is. The
+//! promise is that of [`crate::ir`]: every register an instruction may write is named as written, and every access to
+//! global memory is there, unknown if need be.
+
+mod alu;
+mod flow;
+mod memory;
+mod values;
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use crate::ir::{self, Class, Function, Op, Operand, Reason, Var};
+use crate::ptx::{self, Body, Instruction, Local, Module, Parameter, Space, Type};
+
+/// A kernel could not be lowered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LowerError {
+    /// No kernel of that name with a body.
+    #[error("no kernel named {0} in this PTX")]
+    NoKernel(String),
+    /// More instructions after inlining than are analysed.
+    #[error("kernel is too large")]
+    TooLarge,
+}
+
+/// Instructions after inlining that are still analysed.
+pub const MAX_INSTS: usize = 200_000;
+
+/// Nested calls that are followed.
+const MAX_CALLS: usize = 8;
+
+/// A function as inlined at one call site (the kernel itself is the first).
+struct Instance<'m> {
+    number: usize,
+    body: &'m Body,
+    function: &'m ptx::Function,
+    /// Instance and instruction to go on at after a return, with the places of the values returned.
+    caller: Option<(usize, usize)>,
+    depth: usize,
+    /// Variable of each register.
+    registers: Vec<Var>,
+    /// Words of `.param` variables: (variable, offset, bytes) as the text accesses them.
+    words: HashMap<(Local, i64, u32), Var>,
+    /// First byte of its frame in local memory.
+    frame: u64,
+    /// Offset of each local variable in the frame.
+    locals: HashMap<Local, u64>,
+}
+
+struct Lower<'m> {
+    module: &'m Module,
+    f: Function,
+    out: Vec<ir::Inst>,
+    instances: Vec<Instance<'m>>,
+    /// Instance that is being lowered.
+    at: usize,
+    /// Byte offset of each kernel parameter.
+    params: HashMap<Local, u16>,
+    /// Local memory is written by local stores only.
+    local_ok: bool,
+    /// Bytes of local memory given to frames.
+    frames: u64,
+    /// Line of the instruction that is being lowered.
+    line: u32,
+    guard: Option<Operand>,
+}
+
+/// Lowers a kernel.
+///
+/// # Errors
+///
+/// [`LowerError`] when there is no such kernel or it grows too large.
+pub fn lower(module: &Module, name: &str) -> Result<Function, LowerError> {
+    let missing = || LowerError::NoKernel(name.to_owned());
+    let function = module.find_name(name).and_then(|name| module.function(name)).filter(|f| f.kernel);
+    let function = function.ok_or_else(missing)?;
+    let body = function.body.as_ref().ok_or_else(missing)?;
+    let mut f = Function { name: name.to_owned(), ..Function::default() };
+    let mut params = HashMap::new();
+    let mut end = 0u64;
+    for parameter in &function.parameters {
+        if let Parameter::Space(variable, Some(local)) = parameter {
+            let offset = end.next_multiple_of(u64::from(variable.align.max(1)));
+            end = offset + variable.size();
+            let (Ok(at), Ok(size)) = (u16::try_from(offset), u16::try_from(variable.size())) else {
+                return Err(LowerError::TooLarge);
+            };
+            params.insert(*local, at);
+            f.params.push((at, size));
+        }
+    }
+    let local_ok = memory::local_is_simple(module, body);
+    let mut lower = Lower {
+        module,
+        f,
+        out: Vec::new(),
+        instances: Vec::new(),
+        at: 0,
+        params,
+        local_ok,
+        frames: 0,
+        line: 0,
+        guard: None,
+    };
+    lower.instance(function, body, None, 0);
+    lower.blocks()?;
+    Ok(lower.f)
+}
+
+/// The names of the kernels with a body.
+pub fn kernel_names(module: &Module) -> impl Iterator<Item = &str> {
+    module.functions.iter().filter(|f| f.kernel && f.body.is_some()).map(|f| module.name(f.name))
+}
+
+fn class(ty: Type) -> Class {
+    match ty {
+        Type::Pred => Class::Pred,
+        Type::B64 | Type::U64 | Type::S64 | Type::F64 | Type::B128 => Class::W64,
+        _ => Class::W32,
+    }
+}
+
+impl<'m> Lower<'m> {
+    fn instance(
+        &mut self,
+        function: &'m ptx::Function,
+        body: &'m Body,
+        caller: Option<(usize, usize)>,
+        depth: usize,
+    ) -> usize {
+        let number = self.instances.len();
+        let registers = body.registers.iter().map(|register| self.f.var(class(register.ty))).collect();
+        let frame = self.frames;
+        let mut locals = HashMap::new();
+        for (at, variable) in body.variables.iter().enumerate() {
+            if variable.space == Space::Local {
+                let offset = self.frames.next_multiple_of(u64::from(variable.align.max(8)));
+                locals.insert(Local(at as u32), offset - frame);
+                self.frames = offset.saturating_add(variable.size());
+            }
+        }
+        let words = HashMap::new();
+        self.instances.push(Instance { number, body, function, caller, depth, registers, words, frame, locals });
+        number
+    }
+
+    fn here(&self) -> &Instance<'m> {
+        &self.instances[self.at]
+    }
+
+    fn emit(&mut self, op: Op, srcs: &[Operand], dsts: &[Var]) {
+        let guard = self.guard;
+        self.out.push(ir::Inst { guard, op, srcs: srcs.into(), dsts: dsts.into(), at: self.line });
+    }
+
+    /// An instruction that computes a temporary: read only by what carries the guard.
+    fn emit_always(&mut self, op: Op, srcs: &[Operand], dsts: &[Var]) {
+        self.out.push(ir::Inst { guard: None, op, srcs: srcs.into(), dsts: dsts.into(), at: self.line });
+    }
+
+    /// A temporary with the result of an operation.
+    fn temporary(&mut self, class: Class, op: Op, srcs: &[Operand]) -> Operand {
+        let v = self.f.var(class);
+        self.emit_always(op, srcs, &[v]);
+        Operand::var(v)
+    }
+
+    /// A fresh variable that holds something unknown.
+    fn unknown(&mut self, class: Class, why: Reason) -> Operand {
+        self.temporary(class, Op::Unknown(why), &[])
+    }
+
+    /// All that an instruction writes becomes unknown.
+    fn give_up(&mut self, instruction: &Instruction, why: Reason) {
+        let mut dsts: SmallVec<[Var; 4]> = SmallVec::new();
+        if let Some(operand) = instruction.operands.first() {
+            self.registers_of(operand, &mut dsts);
+        }
+        if !dsts.is_empty() {
+            self.emit(Op::Unknown(why), &[], &dsts);
+        }
+    }
+
+    /// The variables of registers in a result operand.
+    fn registers_of(&self, operand: &ptx::Operand, out: &mut SmallVec<[Var; 4]>) {
+        match operand {
+            ptx::Operand::Register(register) => out.push(self.here().registers[register.index()]),
+            ptx::Operand::Vector(list) | ptx::Operand::List(list) => {
+                for element in list {
+                    self.registers_of(element, out);
+                }
+            }
+            ptx::Operand::Pair(pair) => {
+                self.registers_of(&pair.0, out);
+                self.registers_of(&pair.1, out);
+            }
+            _ => {}
+        }
+    }
+}
