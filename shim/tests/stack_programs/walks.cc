@@ -15,6 +15,7 @@
 
 extern "C" {
 void probe_print();
+int probe_python();
 size_t probe_capture(uint64_t *out, size_t max);
 void probe_modules_changed();
 }
@@ -75,6 +76,7 @@ __attribute__((destructor)) static void at_end() { if (!strcmp(scenario, "after-
 int main(int, char **argv) {
   auto is = [](const char *name) { return !strcmp(scenario, name); };
   if (is("recursion")) at_recursion(3);
+  if (is("no-python")) { printf("%d\n", probe_python()); fflush(stdout); at_leaf(); }
   if (is("deep")) at_recursion(500);
   if (is("odd-frames")) { Throws t; t.at_catch(100); }
   if (is("thread")) { pthread_join(start(64 << 10, at_thread), 0); }

@@ -2,10 +2,10 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Directory with the probe library, freshly built.
 pub fn probe() -> &'static Path {
@@ -118,8 +118,18 @@ impl Capture {
     }
 }
 
-/// Functions of an object file: (address, size, name without parameters), sorted.
-fn symbols(path: &str) -> Vec<(u64, u64, String)> {
+/// (address, size, name)
+type Symbols = Arc<Vec<(u64, u64, String)>>;
+
+/// Functions of an object file, by address, names without parameters.
+fn symbols(path: &str) -> Symbols {
+    static KNOWN: Mutex<BTreeMap<String, Symbols>> = Mutex::new(BTreeMap::new());
+    // Held while a file is read: nobody reads it twice.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(known.entry(path.to_string()).or_insert_with(|| Arc::new(read_symbols(path))))
+}
+
+fn read_symbols(path: &str) -> Vec<(u64, u64, String)> {
     let mut all = Vec::new();
     for flags in [&["-S", "-C", "--defined-only"][..], &["-S", "-C", "--defined-only", "-D"]] {
         let Ok(output) = Command::new("nm").args(flags).arg(path).output() else { continue };

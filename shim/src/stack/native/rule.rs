@@ -146,13 +146,13 @@ impl Rule {
     }
 }
 
-/// Storage for gimli's interpreter: on the stack, 3 KiB. More registers than x86-64 has names for is an error of that
+/// Storage for gimli's interpreter: on the stack, 2 KiB. More registers than x86-64 has names for is an error of that
 /// function's unwind information.
 struct OnStack;
 
 impl UnwindContextStorage<usize> for OnStack {
-    type Rules = [(Register, RegisterRule<usize>); 20];
-    type Stack = [UnwindTableRow<usize, Self>; 4];
+    type Rules = [(Register, RegisterRule<usize>); 18];
+    type Stack = [UnwindTableRow<usize, Self>; 3];
 }
 
 /// Works out the rule for `pc`. `header` is the module's `.eh_frame_hdr` at `header_at`; `segment_end` gives the end of the
@@ -171,6 +171,7 @@ pub fn compile(pc: u64, header: &'static [u8], header_at: u64, segment_end: impl
     from_section(pc, &hdr, &section, &bases).unwrap_or(Rule::NO_INFO)
 }
 
+#[inline(never)]
 fn from_section(
     pc: u64,
     hdr: &ParsedEhFrameHdr<Bytes>,

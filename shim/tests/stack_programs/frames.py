@@ -1,0 +1,101 @@
+"""Scenarios by name: prints captures at known places. Lines are looked up by the marks in comments."""
+import ctypes
+import sys
+import threading
+
+probe = ctypes.CDLL(sys.argv[1])  # CDLL releases the GIL around calls
+held = ctypes.PyDLL(sys.argv[1])  # PyDLL does not
+probe.probe_python_bench.restype = ctypes.c_double
+
+
+def inner(call):
+    call(
+    )  # a call over two lines
+    return 1
+
+
+class Model:
+    def forward(self, call):
+        return [inner(call) for _ in range(1)]
+
+    @property
+    def value(self):
+        inner(probe.probe_print)
+        return 2
+
+    def __del__(self):
+        if scenario == "finalizing":
+            inner(probe.probe_print)
+
+
+def produce(call):
+    x = 0
+    while x < 1:
+        x += 1
+        yield Model().forward(call)
+
+
+def through_c(call):
+    return sorted([2, 1], key=lambda item: next(produce(call)) and item)
+
+
+def recursive(n, call):
+    if n:
+        recursive(n - 1, call)
+    else:
+        call()
+
+
+def thread(target, *args):
+    t = threading.Thread(target=target, args=args)
+    t.start()
+    t.join()
+
+
+scenario = sys.argv[2]
+found = probe.probe_python()
+if scenario == "detect":
+    print(found)
+elif scenario == "nested":
+    through_c(probe.probe_print)
+elif scenario == "held":
+    through_c(held.probe_print)
+elif scenario == "thread":
+    thread(through_c, probe.probe_print)
+elif scenario == "property":
+    Model().value
+elif scenario == "deep":
+    recursive(300, probe.probe_print)
+elif scenario == "callback":
+    back = ctypes.CFUNCTYPE(None)(lambda: inner(probe.probe_print))
+    inner(back)
+elif scenario == "busy":
+    # Other threads run Python and make garbage of code objects all the time.
+    stop = False
+
+    def churn():
+        while not stop:
+            scope = {}
+            exec("def f(x):\n    return x + 1\nf(1)", scope)
+
+    churners = [threading.Thread(target=churn) for _ in range(3)]
+    for t in churners:
+        t.start()
+    for _ in range(200):
+        inner(probe.probe_print)
+    stop = True
+    for t in churners:
+        t.join()
+elif scenario == "reused":
+    # Code objects that come and go, often at the same address.
+    for i in range(60):
+        scope = {"call": probe.probe_print}
+        exec("\n" * i + "def made%d():\n    call()\nmade%d()" % (i, i), scope)
+        del scope
+elif scenario == "finalizing":
+    keep = Model()
+    sys.keep = keep
+elif scenario == "bench":
+    frames = ctypes.c_size_t()
+    recursive(10, lambda: print(probe.probe_python_bench(100000, ctypes.byref(frames)), frames.value))
+sys.stdout.flush()
