@@ -1,1 +1,10 @@
-//! Placeholder until its owner fills it.
+//! What the end-to-end tests share: the built product, a driver without a GPU, C programs compiled on the fly, traces read back.
+//!
+//! Owns no test. The programs lie in `tests/programs` and `tests/corpus`; what each is to show is said by the test that runs it.
+
+pub mod build;
+pub mod compare;
+pub mod fake;
+pub mod product;
+pub mod recorded;
+pub mod run;

@@ -1,0 +1,328 @@
+//! The command line as a contract: exit codes, options, files, the program's own streams and signals.
+//!
+//! Runs against the fake driver: two fills on two streams (`racy.c`) make a certain finding without any kernel.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tests::run::{self, command, end, preloaded, streamsan};
+use tests::{build, fake, product};
+
+fn racy() -> PathBuf {
+    build::c_program("racy.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"])
+}
+
+fn ending() -> PathBuf {
+    build::c_program("ending.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"])
+}
+
+/// `streamsan OPTIONS -- racy ARGS`: exit code and standard error.
+fn checked(options: &[&str], args: &[&str]) -> (Option<i32>, String) {
+    let ended = end(streamsan(options).arg("--").arg(racy()).args(args));
+    (ended.code(), ended.err)
+}
+
+#[test]
+fn findings_end_with_66_and_clean_runs_with_the_programs_code() {
+    let (code, err) = checked(&[], &["0"]);
+    assert_eq!(code, Some(66), "{err}");
+    assert!(err.contains("DATA RACE: write-after-write (certain)"), "{err}");
+    assert!(err.contains("streamsan: SUMMARY: 1 finding "), "{err}");
+    assert_eq!(checked(&["run"], &["3"]).0, Some(66));
+    let (code, err) = checked(&[], &["0", "ordered"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(!err.contains("DATA RACE") && err.contains("SUMMARY: 0 findings"), "{err}");
+    assert_eq!(checked(&["run"], &["3", "ordered"]).0, Some(3));
+}
+
+#[test]
+fn error_exitcode() {
+    for (option, args, code) in [
+        ("--error-exitcode=0", ["0"].as_slice(), 0),
+        ("--error-exitcode=0", &["3"], 3),
+        ("--error-exitcode=7", &["0"], 7),
+        ("--error-exitcode=7", &["3"], 7),
+        ("--error-exitcode=7", &["3", "ordered"], 3),
+        ("--error-exitcode=255", &["0"], 255),
+    ] {
+        assert_eq!(checked(&[option], args).0, Some(code), "{option} {args:?}");
+    }
+    // From the environment, and the command line wins.
+    let with = |options: &str, args: &[&str]| {
+        let mut command = streamsan(args);
+        end(command.env("STREAMSAN_OPTIONS", options).arg("--").arg(racy()).arg("3")).code()
+    };
+    assert_eq!(with("error-exitcode=9", &["run"]), Some(9));
+    assert_eq!(with("error-exitcode=9", &["run", "--error-exitcode", "0"]), Some(3));
+}
+
+#[test]
+fn plain_preload_keeps_the_programs_code_unless_asked() {
+    let run = |options: &str, args: &[&str]| {
+        let ended = end(preloaded(racy(), options).args(args));
+        (ended.code(), ended.err)
+    };
+    let (code, err) = run("", &["3"]);
+    assert_eq!(code, Some(3));
+    assert!(err.contains("DATA RACE: write-after-write") && err.contains("SUMMARY: 1 finding "), "{err}");
+    assert_eq!(run("error-exitcode=66", &["3"]).0, Some(66));
+    assert_eq!(run("error-exitcode=12", &["0"]).0, Some(12));
+    assert_eq!(run("error-exitcode=0", &["3"]).0, Some(3));
+    assert_eq!(run("error-exitcode=66", &["3", "ordered"]).0, Some(3));
+}
+
+#[test]
+fn the_report_is_there_before_the_program_ends() {
+    // Under plain preload another process prints it: whoever waits for the program must find it complete.
+    for _ in 0..10 {
+        let file = build::scratch("complete").join("report.txt");
+        let ended = end(&mut preloaded(racy(), &format!("log-file={}", file.display())));
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+        let text = std::fs::read_to_string(&file).expect("the report is written");
+        assert!(text.lines().last().is_some_and(|line| line.starts_with("streamsan: SUMMARY: 1 finding ")), "{text}");
+        assert_eq!(ended.err, "");
+    }
+}
+
+#[test]
+fn unwritable_files_are_named_before_the_program_runs() {
+    for option in ["--json", "--log-file", "--output"] {
+        for (path, why) in [("/nonexistent/folder/x", "No such file"), ("/", "directory")] {
+            let ended = end(streamsan(["run", option, path, "--"]).arg(racy()).args(["0", "ordered"]));
+            assert_eq!(ended.code(), Some(2), "{option} {path}: {}", ended.err);
+            assert_eq!(ended.ours().len(), 1, "{option} {path}: {}", ended.err);
+            assert!(ended.err.contains(path) && ended.err.contains(why), "{option} {path}: {}", ended.err);
+        }
+    }
+    let ended = end(streamsan(["record", "-o", "/nonexistent/folder/x", "--"]).arg(racy()));
+    assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{}", ended.err);
+}
+
+#[test]
+fn a_full_disk_is_said_and_the_program_runs_on() {
+    let ended = end(streamsan(["run", "--json", "/dev/full", "--"]).arg(racy()).args(["0", "ordered"]));
+    assert_eq!(ended.code(), Some(70), "a report that could not be written is no clean run: {}", ended.err);
+    assert!(ended.err.contains("/dev/full"), "{}", ended.err);
+    let ended = end(streamsan(["record", "-o", "/dev/full", "--"]).arg(racy()).args(["5", "ordered"]));
+    assert!(ended.err.contains("No space left"), "{}", ended.err);
+    assert_eq!(ended.code(), Some(5), "{}", ended.err);
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_names_the_nearest() {
+    let says = |args: &[&str], what: &str| {
+        let ended = end(&mut streamsan(args));
+        assert_eq!(ended.code(), Some(2), "{args:?}: {}", ended.err);
+        assert!(ended.err.contains(what), "{args:?}: {}", ended.err);
+        assert_eq!((ended.out.as_str(), ended.ours().len()), ("", 1), "{args:?}: {}", ended.err);
+    };
+    says(&["--jsn", "x", "--", "true"], "'--json'");
+    says(&["--pedantik", "true"], "'--pedantic'");
+    says(&["--zzzzzzzz", "true"], "'--zzzzzzzz'");
+    says(&["--error-exitcode", "many", "true"], "0 to 255");
+    says(&["--policy", "strict", "true"], "observed");
+    says(&["--json"], "needs a value");
+    says(&["record", "--", "true"], "-o");
+    says(&["run"], "program");
+    says(&["check"], "file");
+    let ended = end(streamsan(["run", "--", "true"]).env("STREAMSAN_OPTIONS", "jsn=x"));
+    assert_eq!(ended.code(), Some(2), "{}", ended.err);
+    assert!(ended.err.contains("'json'"), "{}", ended.err);
+}
+
+#[test]
+fn programs_that_do_not_start() {
+    for words in [["run", "--", "/nonexistent/program"], ["run", "--", "no-such-program-anywhere"]] {
+        let ended = end(&mut streamsan(words));
+        assert_eq!((ended.code(), ended.ours().len()), (Some(127), 1), "{}", ended.err);
+        assert!(ended.err.contains(words[2]), "{}", ended.err);
+    }
+    let file = build::scratch("not-executable").join("text");
+    std::fs::write(&file, "no program").expect("write");
+    let ended = end(streamsan(["run", "--"]).arg(&file));
+    assert_eq!((ended.code(), ended.ours().len()), (Some(126), 1), "{}", ended.err);
+}
+
+#[test]
+fn what_follows_the_program_is_the_programs() {
+    let ended = end(&mut streamsan(["run", "echo", "--json", "--help", "-o", "x"]));
+    assert_eq!(ended.out, "--json --help -o x\n");
+    let ended = end(&mut streamsan(["--", "echo", "--version"]));
+    assert!(ended.out.contains("echo"), "{}", ended.out);
+}
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    for word in ["--help", "-h"] {
+        let ended = end(&mut streamsan([word]));
+        assert_eq!((ended.code(), ended.err.as_str()), (Some(0), ""), "{word}");
+        for needed in ["--json", "--error-exitcode", "--sim", "record", "check"] {
+            assert!(ended.out.contains(needed), "{word}: no {needed}");
+        }
+    }
+    let ended = end(&mut streamsan(["--version"]));
+    assert!(ended.code() == Some(0) && ended.out.starts_with("streamsan "), "{}", ended.out);
+}
+
+#[test]
+fn a_program_that_dies_of_a_signal_dies_of_it_again() {
+    for (how, signal) in
+        [("segv", libc::SIGSEGV), ("kill", libc::SIGKILL), ("abort", libc::SIGABRT), ("term", libc::SIGTERM)]
+    {
+        let ended = end(streamsan(["run", "--"]).arg(ending()).arg(how));
+        assert_eq!(ended.signal(), Some(signal), "{how}: {:?} {}", ended.status, ended.err);
+        assert!(ended.err.contains("SUMMARY"), "{how}: a report comes all the same: {}", ended.err);
+    }
+}
+
+#[test]
+fn signals_reach_the_program() {
+    // A SIGTERM to the launcher alone is passed on.
+    let program = build::c_program("launches.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+    let mut child = streamsan(["run", "--"])
+        .arg(program)
+        .arg("0")
+        .process_group(0)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("start");
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    // SAFETY: the child is ours and not waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    let stderr = child.stderr.take();
+    child.stderr = stderr;
+    let ended = run::end_of(child);
+    assert_eq!(ended.signal(), Some(libc::SIGTERM), "{}", ended.err);
+    assert!(ended.err.contains("SUMMARY"), "{}", ended.err);
+}
+
+#[test]
+fn standard_streams_are_the_programs() {
+    let text: Vec<u8> = (0..300_000_u32).map(|n| b"0123456789\n"[(n % 11) as usize]).collect();
+    for way in ["streamsan", "preload"] {
+        let mut command = if way == "streamsan" {
+            let mut command = streamsan(["run", "--error-exitcode", "0", "--"]);
+            command.arg(racy());
+            command
+        } else {
+            preloaded(racy(), "")
+        };
+        command.args(["4"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.process_group(0).spawn().expect("start");
+        let mut stdin = child.stdin.take().expect("piped");
+        let copy = text.clone();
+        let writer = std::thread::spawn(move || stdin.write_all(&copy));
+        let ended = run::end_of(child);
+        writer.join().expect("writer").expect("write");
+        assert_eq!(ended.code(), Some(4), "{way}: {}", ended.err);
+        assert!(ended.out.as_bytes() == text, "{way}: {} bytes came out", ended.out.len());
+        assert!(ended.err.contains("DATA RACE"), "{way}: {}", ended.err);
+    }
+}
+
+#[test]
+fn require_cuda() {
+    let ended = end(&mut streamsan(["run", "--require-cuda", "--", "true"]));
+    assert_eq!(ended.code(), Some(4), "{}", ended.err);
+    let ended = end(&mut streamsan(["run", "--require-cuda", "--", "false"]));
+    assert_eq!(ended.code(), Some(1), "{}", ended.err);
+    let ended = end(&mut streamsan(["run", "--", "true"]));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert!(ended.err.contains("nothing was checked"), "{}", ended.err);
+    assert_eq!(checked(&["run", "--require-cuda"], &["0", "ordered"]).0, Some(0));
+}
+
+#[test]
+fn json_holds_what_the_text_says() {
+    let folder = build::scratch("json");
+    let file = folder.join("out.json");
+    let ended = end(streamsan(["run", "--json"]).arg(&file).arg("--").arg(racy()));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    let text = std::fs::read_to_string(&file).expect("written");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
+    assert_eq!(json["summary"]["findings"], 1);
+    let finding = &json["findings"][0];
+    assert_eq!(finding["hazard"], "write-after-write");
+    assert_eq!(finding["host"], false);
+    assert_eq!(finding["confidence"], "certain");
+    assert_eq!(finding["count"], 1);
+    for side in ["access", "previous", "allocation"] {
+        let stack = finding[side]["stack"].as_array().expect("a stack");
+        let ours = stack.iter().find(|frame| frame["file"].as_str().is_some_and(|f| f.ends_with("racy.c")));
+        let frame = ours.unwrap_or_else(|| panic!("{side}: no line of racy.c in {stack:#?}"));
+        let line = frame["line"].as_u64().expect("a line") as usize;
+        let source = std::fs::read_to_string(build::programs().join("racy.c")).expect("source");
+        let at = source.lines().nth(line - 1).expect("the line exists");
+        let wanted = if side == "allocation" { "cuMemAlloc_v2" } else { "cuMemsetD8Async" };
+        assert!(at.contains(wanted), "{side}: line {line} is {at:?}");
+    }
+    // Rewritten, not appended to.
+    end(streamsan(["run", "--json"]).arg(&file).arg("--").arg(racy()).args(["0", "ordered"]));
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("written")).expect("JSON");
+    assert_eq!(json["summary"]["findings"], 0);
+}
+
+#[test]
+fn recorded_then_checked_is_as_live() {
+    let folder = build::scratch("record-check");
+    let trace = folder.join("t");
+    let ended = end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(racy()).arg("3"));
+    assert_eq!(ended.code(), Some(3), "recording judges nothing: {}", ended.err);
+    let live = end(streamsan(["run", "--"]).arg(racy()).arg("3"));
+    let later = end(streamsan(["check"]).arg(&trace));
+    assert_eq!((live.code(), later.code()), (Some(66), Some(66)));
+    let strip = |text: &str| {
+        let lines = text.lines().filter(|line| !line.contains("0x") && !line.contains("host thread"));
+        lines.map(|line| line.split("pid=").next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(strip(&live.err), strip(&later.err));
+    // Both at once.
+    let both = folder.join("both");
+    let ended = end(streamsan(["run", "-o"]).arg(&both).arg("--").arg(racy()));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    assert_eq!(end(streamsan(["check", "--error-exitcode", "0"]).arg(&both)).code(), Some(0));
+    assert_eq!(end(streamsan(["check"]).arg(&both).arg(&trace)).code(), Some(66));
+}
+
+#[test]
+fn damaged_and_foreign_files_are_named() {
+    let folder = build::scratch("damaged");
+    let trace = folder.join("t");
+    end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(racy()));
+    let whole = std::fs::read(&trace).expect("the trace");
+    let says = |name: &str, bytes: &[u8]| {
+        let file = folder.join(name);
+        std::fs::write(&file, bytes).expect("write");
+        for word in ["check", "dump"] {
+            let ended = end(streamsan([word]).arg(&file));
+            assert!(matches!(ended.code(), Some(70 | 66)), "{word} {name}: {:?} {}", ended.code(), ended.err);
+            assert!(ended.err.contains(name), "{word} {name}: {}", ended.err);
+        }
+    };
+    says("empty", b"");
+    says("foreign", b"#!/bin/sh\necho no trace\n");
+    says("cut", &whole[..whole.len() - 7]);
+    let mut flipped = whole.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 0x55;
+    says("flipped", &flipped);
+    for word in ["check", "dump"] {
+        let ended = end(&mut streamsan([word, "/nonexistent/trace"]));
+        assert_eq!((ended.code(), ended.ours().len()), (Some(70), 1), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_dump_can_be_cut_short() {
+    let folder = build::scratch("dump");
+    let trace = folder.join("t");
+    end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(racy()));
+    let script = format!("{} dump {} | head -n 1", product::streamsan().display(), trace.display());
+    let ended = end(command("sh").args(["-c", &script]));
+    assert_eq!((ended.code(), ended.err.as_str()), (Some(0), ""));
+    assert_eq!(ended.out.lines().count(), 1);
+}

@@ -1,0 +1,118 @@
+//! Compiles programs, once for each content: outputs lie in a cache folder under a hash of sources and command.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::product;
+
+/// Where compiled programs are kept, beside the target folder's profiles.
+pub fn cache() -> PathBuf {
+    let folder = product::profile_folder().parent().expect("a target folder").join("e2e");
+    std::fs::create_dir_all(&folder).expect("the target folder can be written");
+    folder
+}
+
+/// A folder of its own for one test, emptied; it stays there for a look after a failure.
+pub fn scratch(name: &str) -> PathBuf {
+    let folder = cache().join("runs").join(format!("{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the target folder can be written");
+    folder
+}
+
+/// `tests/programs`.
+pub fn programs() -> PathBuf {
+    product::root().join("tests/programs")
+}
+
+/// Runs a compiler unless this very output is there. `{out}` in the arguments is the output; `inputs` are what it depends on.
+pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) -> Result<PathBuf, String> {
+    let mut hash = DefaultHasher::new();
+    (name, compiler, args).hash(&mut hash);
+    for input in inputs {
+        std::fs::read(input).map_err(|e| format!("{}: {e}", input.display()))?.hash(&mut hash);
+    }
+    let folder = cache().join(format!("{:016x}", hash.finish()));
+    let output = folder.join(name);
+    if output.exists() {
+        return Ok(output);
+    }
+    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    // Another test may be compiling the same: each writes a file of its own, and the rename decides.
+    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let partial = folder.join(format!("{}.{number}.{name}", std::process::id()));
+    let args: Vec<String> = args.iter().map(|a| a.replace("{out}", &partial.to_string_lossy())).collect();
+    let made = Command::new(compiler).args(&args).output().map_err(|e| format!("{}: {e}", compiler.display()))?;
+    if !made.status.success() {
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        return Err(format!("{} {}: {said}", compiler.display(), args.join(" ")));
+    }
+    std::fs::rename(&partial, &output).map_err(|e| e.to_string())?;
+    Ok(output)
+}
+
+/// Keeps generated source under a name that says its content, so that what is compiled from it is found again.
+pub fn generated(name: &str, text: &str) -> PathBuf {
+    let mut hash = DefaultHasher::new();
+    text.hash(&mut hash);
+    let folder = cache().join(format!("{:016x}", hash.finish()));
+    let file = folder.join(name);
+    if !file.exists() {
+        std::fs::create_dir_all(&folder).expect("the target folder can be written");
+        let partial = folder.join(format!("{}.{name}", std::process::id()));
+        std::fs::write(&partial, text).expect("the target folder can be written");
+        std::fs::rename(&partial, &file).expect("the target folder can be written");
+    }
+    file
+}
+
+/// Compiles a C program of `tests/programs` with the given extra arguments.
+pub fn c_program(source: &str, extra: &[&str]) -> PathBuf {
+    let file = programs().join(source);
+    let stem = file.file_stem().expect("a source has a name").to_string_lossy().into_owned();
+    let library = extra.contains(&"-shared");
+    let name = if library { format!("lib{stem}.so") } else { stem };
+    let include = format!("-I{}", programs().join("fake").display());
+    let mut args: Vec<String> =
+        ["-O1", "-g", "-Wall", "-pthread", "-fno-omit-frame-pointer", "-fPIC"].map(String::from).into();
+    args.extend([include, "-o".into(), "{out}".into(), file.display().to_string()]);
+    args.extend(extra.iter().map(|s| (*s).to_owned()));
+    args.push("-ldl".into());
+    let header = programs().join("fake/cuda_mini.h");
+    let common = programs().join("common.h");
+    cached(&name, Path::new("gcc"), &args, &[&file, &header, &common]).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// CUDA's compiler: root folder of the toolkit of `scripts/toolkit`, or of `CUDA_HOME`. The error says what to do.
+pub fn toolkit() -> Result<&'static Path, &'static str> {
+    static TOOLKIT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let found = TOOLKIT.get_or_init(|| {
+        if let Some(home) = std::env::var_os("CUDA_HOME").map(PathBuf::from)
+            && home.join("bin/nvcc").exists()
+        {
+            return Ok(home);
+        }
+        let ran = Command::new(product::root().join("scripts/toolkit")).output().map_err(|e| e.to_string())?;
+        if !ran.status.success() {
+            return Err(format!("scripts/toolkit: {}", String::from_utf8_lossy(&ran.stderr)));
+        }
+        Ok(PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim()))
+    });
+    found.as_deref().map_err(String::as_str)
+}
+
+/// Compiles a CUDA program. `cudart` is `static` or `shared`.
+pub fn cuda_program(file: &Path, cudart: &str, extra: &[&str]) -> Result<PathBuf, String> {
+    let toolkit = toolkit().map_err(str::to_owned)?;
+    let name = file.file_stem().expect("a source has a name").to_string_lossy().into_owned();
+    let mut args: Vec<String> = ["-O2", "-lineinfo", "-arch=sm_80", "-cudart", cudart].map(String::from).into();
+    for folder in [toolkit.join("lib"), toolkit.join("lib64"), product::root().join(".toolkit/lib")] {
+        args.push(format!("-L{}", folder.display()));
+    }
+    args.extend(["-o".into(), "{out}".into(), file.display().to_string()]);
+    args.extend(extra.iter().map(|s| (*s).to_owned()));
+    cached(&name, &toolkit.join("bin/nvcc"), &args, &[file])
+}

@@ -1,0 +1,55 @@
+//! The product under test: `streamsan` and the libraries beside it.
+//!
+//! Uses what `STREAMSAN_BIN` names, otherwise builds the crates with the profile and into the folder of the running test.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lie in the repository")
+}
+
+/// The folder `debug` or `release` that the running test was built into.
+pub fn profile_folder() -> PathBuf {
+    let exe = std::env::current_exe().expect("a test knows its own path");
+    exe.ancestors().nth(2).expect("tests lie in PROFILE/deps").to_path_buf()
+}
+
+/// The folder with `streamsan` and `libstreamsan.so`.
+pub fn bin() -> &'static Path {
+    static BIN: OnceLock<PathBuf> = OnceLock::new();
+    BIN.get_or_init(|| match std::env::var_os("STREAMSAN_BIN") {
+        Some(folder) => {
+            let folder = std::fs::canonicalize(&folder).unwrap_or_else(|e| panic!("STREAMSAN_BIN={folder:?}: {e}"));
+            assert!(folder.join("streamsan").exists(), "no streamsan in STREAMSAN_BIN ({})", folder.display());
+            folder
+        }
+        None => build(),
+    })
+}
+
+fn build() -> PathBuf {
+    let folder = profile_folder();
+    let target = folder.parent().expect("PROFILE lies in the target folder");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root()).args(["build", "-q", "-p", "shim", "-p", "analyzer", "-p", "sim", "-p", "sim-cudart"]);
+    cargo.arg("--target-dir").arg(target);
+    if folder.file_name().is_some_and(|name| name == "release") {
+        cargo.arg("--release");
+    }
+    let status = cargo.status().expect("cargo runs");
+    assert!(status.success(), "the product does not build");
+    folder
+}
+
+/// The `streamsan` program.
+pub fn streamsan() -> PathBuf {
+    bin().join("streamsan")
+}
+
+/// The library to preload.
+pub fn shim() -> PathBuf {
+    bin().join("libstreamsan.so")
+}

@@ -1,0 +1,124 @@
+//! Runs programs bare and under the product, with a limit of time, and keeps everything they said.
+
+use std::ffi::OsStr;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::recorded::Trace;
+use crate::{fake, product};
+
+/// How long any program of the tests may take before it counts as hanging.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The raw status.
+    pub status: ExitStatus,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+    /// Whether it had to be killed.
+    pub hung: bool,
+}
+
+impl Ended {
+    /// The exit code; `None` after a signal.
+    pub fn code(&self) -> Option<i32> {
+        assert!(!self.hung, "the program hung; it said:\n{}\n{}", self.out, self.err);
+        self.status.code()
+    }
+
+    /// The signal it died of.
+    pub fn signal(&self) -> Option<i32> {
+        assert!(!self.hung, "the program hung; it said:\n{}\n{}", self.out, self.err);
+        self.status.signal()
+    }
+
+    /// The lines on standard error that StreamSan wrote.
+    pub fn ours(&self) -> Vec<&str> {
+        self.err.lines().filter(|line| line.starts_with("streamsan: ")).collect()
+    }
+}
+
+/// A command in an environment without any of our variables, with the fake driver to be found.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for name in ["LD_PRELOAD", "STREAMSAN_OPTIONS", "STREAMSAN_SOCKET", "STREAMSAN_DRIVER", "NO_COLOR"] {
+        command.env_remove(name);
+    }
+    command.env("LD_LIBRARY_PATH", fake::folder());
+    command.stdin(Stdio::null());
+    command
+}
+
+/// `streamsan` with arguments.
+pub fn streamsan<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = command(product::streamsan());
+    command.args(args);
+    command
+}
+
+/// A program with the shim preloaded and nothing else.
+pub fn preloaded(program: impl AsRef<OsStr>, options: &str) -> Command {
+    let mut command = command(program);
+    command.env("LD_PRELOAD", product::shim());
+    if !options.is_empty() {
+        command.env("STREAMSAN_OPTIONS", options);
+    }
+    command
+}
+
+/// Runs a command to its end.
+pub fn end(command: &mut Command) -> Ended {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
+    end_of(child.unwrap_or_else(|e| panic!("{command:?}: {e}")))
+}
+
+/// Waits for a child that runs already; kills its process group when it takes too long.
+pub fn end_of(mut child: std::process::Child) -> Ended {
+    let read = |pipe: Option<Box<dyn std::io::Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            if let Some(mut pipe) = pipe {
+                let _ = pipe.read_to_end(&mut text);
+            }
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    };
+    let out = read(child.stdout.take().map(|p| Box::new(p) as _));
+    let err = read(child.stderr.take().map(|p| Box::new(p) as _));
+    let began = Instant::now();
+    let mut hung = false;
+    let status = loop {
+        match child.try_wait().expect("wait") {
+            Some(status) => break status,
+            None if began.elapsed() > PATIENCE => {
+                hung = true;
+                // SAFETY: the child is not waited for yet, so the number is its own; it leads its process group.
+                unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+                break child.wait().expect("wait");
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    Ended { status, out: out.join().expect("reader"), err: err.join().expect("reader"), hung }
+}
+
+/// Records a program: how it ended, and the trace.
+pub fn record(folder: &Path, program: &Path, args: &[&str]) -> (Ended, Trace) {
+    record_with(folder, program, args, |_| {})
+}
+
+/// As [`record`], with changes to the command before it starts.
+pub fn record_with(folder: &Path, program: &Path, args: &[&str], change: impl FnOnce(&mut Command)) -> (Ended, Trace) {
+    let file: PathBuf = folder.join("run.trace");
+    let mut command = streamsan(["record", "-o"]);
+    command.arg(&file).arg("--").arg(program).args(args);
+    change(&mut command);
+    let ended = end(&mut command);
+    (ended, Trace::read(&file))
+}
