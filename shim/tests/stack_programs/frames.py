@@ -23,9 +23,10 @@ class Model:
         inner(probe.probe_print)
         return 2
 
-    def __del__(self):
+    # Globals may be gone by then.
+    def __del__(self, scenario=sys.argv[2], inner=inner, call=probe.probe_print):
         if scenario == "finalizing":
-            inner(probe.probe_print)
+            inner(call)
 
 
 def produce(call):
