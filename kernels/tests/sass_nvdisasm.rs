@@ -206,7 +206,7 @@ fn check_arch(name: &str) {
         }
     }
     report(name, &score);
-    assert!(score.total > 10_000, "the kernels of tests/sass give enough code: {}", score.total);
+    assert!(score.total > 9_000, "the kernels of tests/sass give enough code: {}", score.total);
     assert!(score.wrong.is_empty(), "{name}: decoder and nvdisasm disagree, see above");
     let unknown: u64 = score.unknown.values().sum();
     assert!(unknown * 1000 < score.total, "{name}: {unknown} of {} instructions unknown", score.total);

@@ -3,7 +3,7 @@
 //! Nothing here knows about control-flow graphs or values.
 
 use super::op::{Op, OtherKind};
-use super::operand::{Access, File, Mem, Pred, PredSrc, Run, Src, Value};
+use super::operand::{Access, Bank, File, Index, Mem, Pred, PredSrc, Run, Space, Src, Value};
 use smallvec::SmallVec;
 
 /// Bytes of an instruction, on every supported architecture.
@@ -90,6 +90,55 @@ impl Inst {
     #[must_use]
     pub fn may_write(&self, file: File, number: u8) -> bool {
         self.defs().any(|r| r.contains(file, number)) || self.clobbers_all()
+    }
+
+    /// The runs of registers that are read, for instructions whose operands are all decoded ([`Inst::is_full`]): sources,
+    /// address registers, descriptors, indexes. Zero registers are left out; a run may be named twice.
+    pub fn uses(&self) -> impl Iterator<Item = Run> {
+        let run = |file, first: u8, count| Run { file, first, count };
+        let sources = self.src.iter().flat_map(move |s| match s.value {
+            Value::Reg(r) => [Some(run(File::R, r.0, s.regs)), None],
+            Value::UReg(r) => [Some(run(File::UR, r.0, s.regs)), None],
+            Value::Imm(_) => [None, None],
+            Value::Const(c) => {
+                let bank = match c.bank {
+                    Bank::Bindless(u) => Some(run(File::UR, u.0, 2)),
+                    Bank::Number(_) => None,
+                };
+                let index = match c.index {
+                    Index::None => None,
+                    Index::Reg(r) => Some(run(File::R, r.0, 1)),
+                    Index::UReg(u) => Some(run(File::UR, u.0, 1)),
+                };
+                [bank, index]
+            }
+        });
+        let memory = self.mem.iter().flat_map(move |m| {
+            let pair = |wide| if wide { 2 } else { 1 };
+            // Near memory has 32-bit addresses; the uniform term of other memory is a pair.
+            let near = matches!(m.space, Space::Shared | Space::Local | Space::RemoteShared);
+            [
+                Some(run(File::R, m.base.0, pair(m.base64))),
+                m.ubase.map(|u| run(File::UR, u.0, pair(!near))),
+                m.desc.map(|u| run(File::UR, u.0, 2)),
+            ]
+        });
+        sources.chain(memory.flatten().map(Some)).flatten().filter(|r| !r.is_dropped())
+    }
+
+    /// Predicates that are read, as [`Inst::pred_writes`] counts them; P2R reads what its mask says.
+    #[must_use]
+    pub fn pred_reads(&self) -> (u8, u8) {
+        let (mut p, mut up) = (0u8, 0u8);
+        if let Op::P2r { .. } = self.op {
+            let mask = self.src.get(1).and_then(Src::as_imm).map_or(0x7f, |v| v as u8 & 0x7f);
+            if self.uniform { up |= mask } else { p |= mask }
+        }
+        for s in self.psrc.iter().chain([&self.guard]).filter(|s| !s.pred.is_true()) {
+            let bit = 1 << s.pred.num;
+            if s.pred.uniform { up |= bit } else { p |= bit }
+        }
+        (p, up)
     }
 
     /// True when every register and predicate may have another value afterwards (calls).

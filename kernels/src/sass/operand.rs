@@ -131,6 +131,8 @@ pub struct Src {
     pub regs: u8,
     /// Arithmetic negation of the value read.
     pub neg: bool,
+    /// Absolute value, before negation (floating point only).
+    pub abs: bool,
     /// Bitwise complement of the value read (the same encoding bit as `neg`, in `.X` operations).
     pub inv: bool,
 }
@@ -139,17 +141,17 @@ impl Src {
     /// One register, unmodified.
     #[must_use]
     pub const fn reg(r: Reg) -> Src {
-        Src { value: Value::Reg(r), regs: 1, neg: false, inv: false }
+        Src { value: Value::Reg(r), regs: 1, neg: false, abs: false, inv: false }
     }
     /// One uniform register, unmodified.
     #[must_use]
     pub const fn ureg(r: UReg) -> Src {
-        Src { value: Value::UReg(r), regs: 1, neg: false, inv: false }
+        Src { value: Value::UReg(r), regs: 1, neg: false, abs: false, inv: false }
     }
     /// An immediate, unmodified.
     #[must_use]
     pub const fn imm(v: i64) -> Src {
-        Src { value: Value::Imm(v), regs: 1, neg: false, inv: false }
+        Src { value: Value::Imm(v), regs: 1, neg: false, abs: false, inv: false }
     }
     /// True when the value read is zero: RZ, URZ or the immediate 0 (a complement of it is not).
     #[must_use]

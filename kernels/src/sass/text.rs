@@ -469,6 +469,11 @@ impl Inst {
             }
             Op::CopyAsync { .. } => {
                 o.extend(self.mem.iter().map(ToString::to_string));
+                if let Some(from) = self.mem.get(1).filter(|m| m.ubase.is_none() && m.desc.is_none()) {
+                    // The text shows that the register is a pair even where there is nothing to tell it from.
+                    let name = from.base.to_string();
+                    o[1] = o[1].replacen(&name, &format!("{name}.64"), 1);
+                }
                 if !self.psrc[0].always() {
                     o.push(self.psrc[0].to_string());
                 }
@@ -616,11 +621,12 @@ impl Display for Src {
         if self.inv {
             f.write_char('~')?;
         }
+        let bar = if self.abs { "|" } else { "" };
         match self.value {
-            Value::Reg(r) => write!(f, "{r}"),
-            Value::UReg(r) => write!(f, "{r}"),
+            Value::Reg(r) => write!(f, "{bar}{r}{bar}"),
+            Value::UReg(r) => write!(f, "{bar}{r}{bar}"),
             Value::Imm(v) => f.write_str(&hex(v)),
-            Value::Const(c) => write!(f, "{c}"),
+            Value::Const(c) => write!(f, "{bar}{c}{bar}"),
         }
     }
 }

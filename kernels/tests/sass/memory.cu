@@ -91,12 +91,12 @@ __global__ void wide256(F8 *o, const F8 *a, int n)
 }
 #endif
 
-__global__ void spills(float *o, const float *a, int n)
+__global__ void __launch_bounds__(1024) spills(float *o, const float *a, int n)
 {
-    float v[220];
+    float v[120];
 #pragma unroll
-    for (int i = 0; i < 220; i++) v[i] = a[i * n];
+    for (int i = 0; i < 120; i++) v[i] = a[i * n];
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < 220; i++) o[i * n] = v[i] * v[(i * 7) % 220];
+    for (int i = 0; i < 120; i++) o[i * n] = v[i] * v[(i * 7) % 120];
 }

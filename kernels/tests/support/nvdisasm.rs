@@ -97,7 +97,8 @@ const CACHE: &str = "STRONG WEAK CONSTANT CTA SM GPU SYS VC PRIVATE MMIO EF EL L
 /// Modifiers that are not decoded, by operation.
 fn dropped(name: &str) -> &'static str {
     match name {
-        "LDG" | "LD" | "STG" | "ST" | "ATOM" | "ATOMG" | "RED" | "LDL" | "STL" => CACHE,
+        "LDG" => "U STRONG WEAK CONSTANT CTA SM GPU SYS VC PRIVATE MMIO EF EL LU NA EU LTC64B LTC128B LTC256B ENL2 EFL2 RML2",
+        "LD" | "STG" | "ST" | "ATOM" | "ATOMG" | "RED" | "LDL" | "STL" => CACHE,
         "LDGSTS" => {
             "STRONG WEAK CONSTANT CTA SM GPU SYS VC PRIVATE MMIO EF EL LU NA EU LTC64B LTC128B LTC256B ENL2 EFL2 RML2 BYPASS ACCESS"
         }

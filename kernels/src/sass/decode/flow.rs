@@ -105,7 +105,7 @@ pub(super) fn warpsync(w: &Word, i: &mut Inst) -> Option<Op> {
 
 /// BMOV R from B (355) and B from R (356): the barrier's number is an immediate operand.
 pub(super) fn bmov(w: &Word, i: &mut Inst) -> Option<Op> {
-    let barrier = Src { value: Value::Imm(w.b(24, 30) as i64), regs: 1, neg: false, inv: false };
+    let barrier = Src { value: Value::Imm(w.b(24, 30) as i64), regs: 1, neg: false, abs: false, inv: false };
     i.src = smallvec![barrier];
     if w.base() == 0x155 {
         i.dst = Some(w.dst(false, 1));

@@ -108,8 +108,7 @@ pub(super) fn convert(w: &Word, i: &mut Inst) -> Option<Op> {
     Some(match w.base() {
         0x106 | 0x112 => Op::I2f { signed: w.bit(74), round, from, to },
         _ => {
-            // Float sources are negated by the sign bit of their slot.
-            i.src = smallvec![w.slot_x(false, regs(w.b(84, 86)), Sign::Neg)];
+            i.src = smallvec![w.slot_x_float(regs(w.b(84, 86)))];
             Op::F2i { signed: w.bit(72), round, ftz: w.bit(80), from, to }
         }
     })
@@ -117,6 +116,6 @@ pub(super) fn convert(w: &Word, i: &mut Inst) -> Option<Op> {
 
 pub(super) fn mufu(w: &Word, i: &mut Inst) -> Option<Op> {
     i.dst = Some(w.dst(false, 1));
-    i.src = smallvec![w.slot_x(false, 1, Sign::Neg)];
+    i.src = smallvec![w.slot_x_float(1)];
     Some(Op::Mufu { func: w.b(74, 80) as u8 })
 }

@@ -1,7 +1,7 @@
 //! Constant loads, loads, stores and atomics on global, generic, shared and local memory.
 
 use super::word::{Word, run};
-use crate::arch::Generation::{Ampere, Blackwell, Hopper};
+use crate::arch::Generation::{Ampere, Blackwell, Hopper, Turing};
 use crate::sass::inst::Inst;
 use crate::sass::op::{AtomOp, AtomTy, CasKind, MemTy, Op};
 use crate::sass::operand::{Access, Bank, ConstRef, File, Index, Mem, Space, Src, UReg, Value};
@@ -23,7 +23,7 @@ pub(super) fn mem_ty(n: u64) -> Option<MemTy> {
 fn load_const(w: &Word, i: &mut Inst, file: File, c: ConstRef, mode: u8) -> Option<Op> {
     let ty = mem_ty(w.b(73, 76))?;
     i.dst = Some(w.dst(file == File::UR, ty.regs()));
-    i.src = smallvec![Src { value: Value::Const(c), regs: ty.regs(), neg: false, inv: false }];
+    i.src = smallvec![Src { value: Value::Const(c), regs: ty.regs(), neg: false, abs: false, inv: false }];
     Some(Op::LoadConst { ty, mode })
 }
 
@@ -97,8 +97,12 @@ fn global_address(w: &Word, m: Mem, ur: u32) -> Mem {
 }
 
 pub(super) fn load_global(w: &Word, i: &mut Inst) -> Option<Op> {
-    let ty = mem_ty(w.b(73, 76))?;
     let generic = w.base() == 0x180;
+    let ty = match w.b(73, 76) {
+        // `U.128`, a cached 128-bit load.
+        7 if w.arch <= Turing && !generic => MemTy::B128,
+        n => mem_ty(n)?,
+    };
     let space = if generic { Space::Generic } else { Space::Global };
     i.dst = Some(w.dst(false, ty.regs()));
     if !generic {

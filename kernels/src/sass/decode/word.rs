@@ -89,7 +89,7 @@ impl Word {
     /// The register at `lo` of either file as a source.
     pub fn reg_src(&self, lo: u32, uniform: bool, regs: u8) -> Src {
         let value = if uniform { Value::UReg(self.ur(lo)) } else { Value::Reg(self.r(lo)) };
-        Src { value, regs, neg: false, inv: false }
+        Src { value, regs, neg: false, abs: false, inv: false }
     }
 
     fn signed(&self, mut src: Src, bit: u32, sign: Sign) -> Src {
@@ -116,7 +116,14 @@ impl Word {
             _ if uniform => Value::UReg(self.ur(32)),
             _ => Value::Reg(self.r(32)),
         };
-        self.signed(Src { value, regs, neg: false, inv: false }, 63, sign)
+        self.signed(Src { value, regs, neg: false, abs: false, inv: false }, 63, sign)
+    }
+
+    /// Slot X as a floating point source: sign at bit 63, absolute value at bit 62.
+    pub fn slot_x_float(&self, regs: u8) -> Src {
+        let mut src = self.slot_x(false, regs, Sign::Neg);
+        src.abs = self.bit(62) && !matches!(src.value, Value::Imm(_));
+        src
     }
 
     /// Slot Y (bits 64..72); sign at bit 75.
