@@ -41,6 +41,9 @@ pub enum SummaryError {
     Ptx,
 }
 
+/// Instructions up to which a kernel is analysed on the caller's stack.
+const SMALL_KERNEL: usize = 250;
+
 type Slot = Arc<OnceLock<Result<Arc<Summary>, SummaryError>>>;
 
 enum Unpacked {
@@ -147,7 +150,9 @@ impl CodeImage {
             links: &links,
         };
         let f = lower_sass::lower(&code)?;
-        Ok(on_large_stack(|| Summary::new(&f)))
+        // Recursion follows chains of values: short ones fit on any stack.
+        let size: usize = f.blocks.iter().map(|b| b.insts.len()).sum();
+        Ok(if size < SMALL_KERNEL { Summary::new(&f) } else { on_large_stack(|| Summary::new(&f)) })
     }
 }
 

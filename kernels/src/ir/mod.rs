@@ -191,6 +191,8 @@ pub enum Special {
     /// Base of the thread's local memory: unknown, the same everywhere in a kernel (SASS: the word R1 starts from; PTX: the
     /// depot). Local addresses are compared relative to it.
     LocalBase,
+    /// Address of memory of the driver's own, by the offset of its word.
+    DriverBase(u16),
 }
 
 /// A source without its prefix. There is no unknown source: a front end that meets one defines a fresh variable with
@@ -222,6 +224,9 @@ pub enum Src {
     ParamAddress(u16),
     /// Low (false) or high (true) word of [`Src::ParamAddress`].
     ParamAddressHalf(u16, bool),
+    /// A 32-bit word that the driver passes beside the parameters, by some offset. A pair of neighbours is the address of
+    /// memory of the driver's own (grid barriers, printf), which no program reaches by itself.
+    Driver(u16),
 }
 
 /// Modifier in front of a source.

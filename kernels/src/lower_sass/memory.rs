@@ -106,8 +106,17 @@ impl Lower<'_> {
         for m in accesses {
             self.emit(i, Op::Mem(m), &[], &[]);
         }
-        if !results.is_empty() {
-            self.emit(i, Op::Unknown(why), &[], &results);
+        let narrow = match i.op {
+            S::Load { ty: MemTy::U8 } => Some((0, 0xff)),
+            S::Load { ty: MemTy::S8 } => Some((-0x80, 0x7f)),
+            S::Load { ty: MemTy::U16 } => Some((0, 0xffff)),
+            S::Load { ty: MemTy::S16 } => Some((-0x8000, 0x7fff)),
+            _ => None,
+        };
+        match (narrow, &results[..]) {
+            (_, []) => {}
+            (Some((lo, hi)), [d]) => self.emit(i, Op::Bounded { lo, hi }, &[], &[*d]),
+            _ => self.emit(i, Op::Unknown(why), &[], &results),
         }
     }
 

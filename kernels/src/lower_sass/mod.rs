@@ -194,7 +194,7 @@ impl Lower<'_> {
                     return Some(Src::Param { off, bytes });
                 }
                 if bytes != 4 {
-                    return None;
+                    return (bytes == 8).then(|| u16::try_from(off).ok().map(Src::Driver)).flatten();
                 }
                 let b = self.code.generation.bank0();
                 let axis = |base: u32| (off >= base && off < base + 12 && (off - base) % 4 == 0).then(|| ((off - base) / 4) as u8);
@@ -204,7 +204,10 @@ impl Lower<'_> {
                 if let Some(d) = axis(b.grid_dim) {
                     return Some(Src::Special(Special::Nctaid(d)));
                 }
-                (off == b.stack_pointer).then_some(Src::Special(Special::LocalBase))
+                if off == b.stack_pointer {
+                    return Some(Src::Special(Special::LocalBase));
+                }
+                u16::try_from(off).ok().map(Src::Driver)
             }
             4 => {
                 let links = self.code.links;

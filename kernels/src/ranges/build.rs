@@ -6,7 +6,7 @@ use super::node::{Access, Graph, Kind, LocalStore, Node, NodeId, Target, Width};
 use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
 use crate::ir::{
-    Addr, BlockId, Class, Cmp, Combine, Function, Inst, Mem, Op, Operand, Prefix, Reason, Space, Src, Term, Var,
+    Addr, BlockId, Class, Cmp, Combine, Function, Inst, Mem, Op, Operand, Prefix, Reason, Space, Special, Src, Term, Var,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -216,6 +216,8 @@ impl Builder<'_> {
                 if w == Width::W32 && bytes == 8 { Kind::Param(off, 4) } else { Kind::Param(off, bytes) }
             }
             Src::Special(s) => Kind::Special(s),
+            Src::Driver(off) if w == Width::W64 => Kind::Special(Special::DriverBase(off)),
+            Src::Driver(_) => Kind::Opaque(Reason::Constant),
             Src::Symbol(s) if w == Width::W64 => Kind::Symbol(s),
             Src::ParamAddress(p) if w == Width::W64 => Kind::ParamAddress(p),
             _ => Kind::Opaque(Reason::Pairing),

@@ -730,7 +730,7 @@ impl<'g> Eval<'g> {
             Special::ClusterRank => (cluster.iter().product::<u32>().max(1), AtomKind::Plain),
             Special::ClusterCtaid(d) => (axis(&cluster, d), AtomKind::Plain),
             Special::ClusterId(d) => (axis(&l.grid, d).div_ceil(axis(&cluster, d).max(1)), AtomKind::Plain),
-            Special::LocalBase => {
+            Special::LocalBase | Special::DriverBase(_) => {
                 return Form::atom(self.keyed(Key::Special(s), |e| {
                     let a = e.new_atom(-INF, INF, Some(Reason::Local), BlockId(0));
                     e.atoms[a.0 as usize].kind = AtomKind::Local;

@@ -187,16 +187,19 @@ impl Analysis {
 
     fn fresh(&self, launch: &LaunchArgs<'_>) -> Kept {
         let mut e = self.eval(launch);
-        let mut result: Vec<(AccessKind, Reached)> = Vec::new();
+        let mut sets: Vec<(AccessKind, RawBase, bool, Vec<Extent>)> = Vec::new();
         for (k, acc) in self.graph.accesses.iter().enumerate() {
             for r in self.reach(&mut e, k) {
-                let same = |x: &(AccessKind, Reached)| {
-                    x.0 == acc.kind && x.1.base == r.base && x.1.several == r.several && x.1.extent == r.extent
-                };
-                if !result.iter().any(same) {
-                    result.push((acc.kind, r));
+                match sets.iter_mut().find(|s| s.0 == acc.kind && s.1 == r.base && s.2 == r.several) {
+                    Some(s) => s.3.push(r.extent),
+                    None => sets.push((acc.kind, r.base, r.several, vec![r.extent])),
                 }
             }
+        }
+        let mut result = Vec::new();
+        for (kind, base, several, mut extents) in sets {
+            extent::compact(&mut extents);
+            result.extend(extents.into_iter().map(|extent| (kind, Reached { base, several, extent })));
         }
         let words: WordSet = e.used.borrow().clone();
         Kept {

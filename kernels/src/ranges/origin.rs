@@ -79,7 +79,7 @@ fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Origins, seen: &
             Kind::ParamAddress(p) => {
                 o.param_addresses.insert(*p);
             }
-            Kind::Special(Special::LocalBase) => o.window = true,
+            Kind::Special(Special::LocalBase | Special::DriverBase(_)) => o.window = true,
             Kind::Lin(t, _) => work.extend(t.iter().filter(|t| t.1 == 1).map(|t| t.0)),
             Kind::Sel(_, a, b) | Kind::MinMax(_, _, a, b) => work.extend([*a, *b]),
             Kind::Lop3(_, a, b, c) if node.width == Width::W64 => work.extend([*a, *b, *c]),

@@ -8,7 +8,7 @@
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
 use super::ssa::{Def, END};
-use crate::ir::{Inst, Op, Operand, Prefix, Src};
+use crate::ir::{Inst, Op, Operand, Prefix, Special, Src};
 use smallvec::SmallVec;
 
 /// An operand of one half: prefix and definition.
@@ -59,6 +59,9 @@ impl<'a> Builder<'a> {
             (Src::Imm(l), Src::Imm(h)) => self.konst((h << 32) | (l & 0xffff_ffff), Width::W64),
             (Src::Param { off: a, bytes: 4 }, Src::Param { off: b, bytes: 4 }) if b == a + 4 => {
                 self.add(Kind::Param(a, 8), Width::W64, 0)
+            }
+            (Src::Driver(a), Src::Driver(b)) if b == a + 4 => {
+                self.add(Kind::Special(Special::DriverBase(a)), Width::W64, 0)
             }
             (Src::SymbolHalf(a, false), Src::SymbolHalf(b, true)) if a == b => {
                 self.add(Kind::Symbol(a), Width::W64, 0)
@@ -336,6 +339,7 @@ impl<'a> Builder<'a> {
             (Def::Leaf(Src::Param { off: a, .. }), Def::Leaf(Src::Param { off: b, .. })) => {
                 if u32::from(b) == u32::from(a) + 4 { 6 } else { -2 }
             }
+            (Def::Leaf(Src::Driver(a)), Def::Leaf(Src::Driver(b))) if b == a + 4 => 6,
             (Def::Leaf(Src::SymbolHalf(a, false)), Def::Leaf(Src::SymbolHalf(b, true))) if a == b => 6,
             (Def::Phi { b, .. }, Def::Phi { b: c, .. }) if b == c => 4,
             (Def::Inst { .. }, Def::Inst { .. }) => {
