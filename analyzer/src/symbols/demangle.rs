@@ -6,6 +6,10 @@
 pub fn demangle(name: &str) -> String {
     // Symbol versions (`memcpy@@GLIBC_2.14`) are no part of the name.
     let name = name.split_once('@').map_or(name, |(name, _)| if name.is_empty() { "@" } else { name });
+    // Nor is what compilers append to the parts and copies of a function.
+    const PARTS: [&str; 6] = [".isra.", ".constprop.", ".part.", ".cold", ".lto_priv.", ".llvm."];
+    let end = PARTS.iter().filter_map(|part| name.find(part)).filter(|at| *at > 0).min();
+    let name = &name[..end.unwrap_or(name.len())];
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
@@ -34,6 +38,8 @@ mod tests {
         assert_eq!(demangle("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
         assert_eq!(demangle("main"), "main");
         assert_eq!(demangle("memcpy@@GLIBC_2.14"), "memcpy");
+        assert_eq!(demangle("_Z3addi.isra.0.cold"), "add(int)");
+        assert_eq!(demangle("copy.part.3"), "copy");
     }
 
     #[test]

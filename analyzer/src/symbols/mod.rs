@@ -22,6 +22,7 @@ use trace::{Op, PyCodeId, PyFrame, StackId};
 pub use demangle::demangle;
 
 use crate::report::model::{Frame, FrameKind};
+use crate::stacks::Stacks;
 use object::ObjectFile;
 use python::Code;
 use source::Sources;
@@ -170,5 +171,19 @@ impl Symbolizer {
             return merge::NativeFrame::unknown(address, name, Some(&module.path));
         }
         merge::NativeFrame::known(address, &module.path, found)
+    }
+}
+
+impl Stacks for Symbolizer {
+    fn define(&mut self, op: &Op<'_>) {
+        Symbolizer::define(self, op);
+    }
+
+    fn resolve(&mut self, stack: StackId) -> Vec<Frame> {
+        Symbolizer::resolve(self, stack)
+    }
+
+    fn demangle(&self, name: &str) -> String {
+        demangle(name)
     }
 }
