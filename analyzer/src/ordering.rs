@@ -20,6 +20,8 @@ impl Ordering {
         let mut options = Options::default();
         options.policy = policy;
         options.latent = latent;
+        // XLA hands host buffers out again from host functions, others fulfil promises there.
+        options.host_functions_signal = true;
         Self { engine: Engine::with_options(options), latent }
     }
 

@@ -80,7 +80,7 @@ impl Core {
             own_analyzer: attached.own_analyzer,
             threads: AtomicU32::new(0),
             shared: Lock::new(Shared {
-                engine: Engine::new(order::Policy::Observed),
+                engine: Engine::with_options(engine_options()),
                 out: Out { producer: attached.producer, named: [0; 16] },
                 stacks: HashMap::default(),
                 frames: frames::Definitions::default(),
@@ -252,6 +252,13 @@ impl Out {
             }
         }
     }
+}
+
+/// The end of a host function tells the host (XLA hands buffers out again from one): without this edge such programs look unordered.
+fn engine_options() -> order::Options {
+    let mut options = order::Options::default();
+    options.host_functions_signal = true;
+    options
 }
 
 /// At least as many bytes as the op's fields take.

@@ -3,6 +3,7 @@
 //!
 //! Owns the buffers and the definitions (modules, code objects, stacks); how frames are found is in [`crate::stack`].
 
+use std::cell::UnsafeCell;
 use std::collections::HashMap;
 
 use trace::codec::{List, Text};
@@ -16,7 +17,30 @@ pub const MAX_NATIVE: usize = native::MAX;
 /// Most Python frames kept.
 pub const MAX_PYTHON: usize = 64;
 
-/// One stack. Lives on the calling thread's stack: 2 KiB.
+thread_local! {
+    /// The buffer of this thread: too large to be cleared on the stack for every call.
+    static BUFFER: UnsafeCell<Frames> = const { UnsafeCell::new(Frames::new()) };
+}
+
+/// The calling thread's buffer, emptied.
+///
+/// # Safety
+/// The thread is inside shim code ([`crate::process::guard::Inside`]), which happens once at a time, and keeps no other reference
+/// to its buffer.
+pub unsafe fn buffer<'a>() -> Option<&'a mut Frames> {
+    BUFFER
+        .try_with(|buffer| {
+            // SAFETY: the caller's promise: nobody else refers to this thread's buffer. It has no destructor, so it lives as long as
+            // the thread.
+            let frames = unsafe { &mut *buffer.get() };
+            frames.native_len = 0;
+            frames.python_len = 0;
+            frames
+        })
+        .ok()
+}
+
+/// One stack: 2 KiB.
 pub struct Frames {
     native: [u64; MAX_NATIVE],
     native_len: usize,
@@ -28,7 +52,7 @@ impl Frames {
     /// No frames.
     #[expect(clippy::new_without_default, reason = "two kilobytes are not made by accident")]
     #[inline]
-    pub fn new() -> Self {
+    pub const fn new() -> Self {
         Self {
             native: [0; MAX_NATIVE],
             native_len: 0,

@@ -4,8 +4,10 @@
 //! Handles that were never seen being made (made before the shim was there, or through a door it does not know) are asked about and
 //! defined when they are first used. Real calls are made before a table is locked, never under it.
 
+use std::cell::Cell;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::LocalKey;
 
 use cuda_sys::*;
 use dashmap::DashMap;
@@ -79,6 +81,57 @@ struct Next {
 
 fn take(counter: &AtomicU32) -> u32 {
     counter.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// Rises whenever a handle's meaning ends, so that what threads remember of handles is forgotten.
+static ENDED: AtomicU32 = AtomicU32::new(1);
+
+/// What one thread remembers of the handles that it used last: a table look-up costs two locked instructions.
+struct Recent {
+    entries: [Cell<(u64, u32, u32)>; Recent::SLOTS],
+}
+
+impl Recent {
+    const SLOTS: usize = 16;
+
+    const fn new() -> Self {
+        Self { entries: [const { Cell::new((0, 0, 0)) }; Self::SLOTS] }
+    }
+
+    fn slot(key: u64) -> usize {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % Self::SLOTS
+    }
+
+    fn get(&self, key: u64) -> Option<u32> {
+        let (known, id, ended) = self.entries[Self::slot(key)].get();
+        (known == key && ended == ENDED.load(Ordering::Acquire)).then_some(id)
+    }
+
+    /// `ended`: [`ENDED`] as it was before the table was asked.
+    fn put(&self, key: u64, id: u32, ended: u32) {
+        self.entries[Self::slot(key)].set((key, id, ended));
+    }
+}
+
+thread_local! {
+    static STREAMS: Recent = const { Recent::new() };
+    static EVENTS: Recent = const { Recent::new() };
+}
+
+/// For the child after a fork: ids of the parent mean nothing there.
+pub fn forget_recent() {
+    ENDED.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Looks a handle up in the thread's memory, then in the table.
+fn recall(recent: &'static LocalKey<Recent>, key: u64, table: impl FnOnce() -> Option<u32>) -> Option<u32> {
+    if let Ok(Some(id)) = recent.try_with(|recent| recent.get(key)) {
+        return Some(id);
+    }
+    let ended = ENDED.load(Ordering::Acquire);
+    let id = table()?;
+    let _ = recent.try_with(|recent| recent.put(key, id, ended));
+    Some(id)
 }
 
 /// Streams that are being captured now, over all threads: while it is 0 nobody asks.
@@ -204,10 +257,8 @@ impl Cx<'_> {
                 self.legacy_stream(context)
             }
             key => {
-                if let Some(id) = core.handles.streams.get(&key) {
-                    return *id;
-                }
-                self.unknown_stream(handle)
+                let known = recall(&STREAMS, key, || core.handles.streams.get(&key).map(|id| id.0));
+                known.map_or_else(|| self.unknown_stream(handle), StreamId)
             }
         }
     }
@@ -274,16 +325,17 @@ impl Cx<'_> {
 
     /// A stream goes away: its handle may come back.
     pub fn forget_stream(&mut self, handle: CUstream) -> Option<StreamId> {
-        Some(self.core()?.handles.streams.remove(&(handle.0 as u64))?.1)
+        let id = self.core()?.handles.streams.remove(&(handle.0 as u64))?.1;
+        ENDED.fetch_add(1, Ordering::AcqRel);
+        Some(id)
     }
 
     /// The id of an event.
     pub fn event(&mut self, handle: CUevent) -> EventId {
         let Some(core) = self.core() else { return EventId::NONE };
-        if let Some(id) = core.handles.events.get(&(handle.0 as u64)) {
-            return *id;
-        }
-        self.define_event(handle, 0)
+        let key = handle.0 as u64;
+        let known = recall(&EVENTS, key, || core.handles.events.get(&key).map(|id| id.0));
+        known.map_or_else(|| self.define_event(handle, 0), EventId)
     }
 
     /// An event was made (or seen first): gives it an id.
@@ -300,7 +352,9 @@ impl Cx<'_> {
 
     /// An event goes away: its handle may come back.
     pub fn forget_event(&mut self, handle: CUevent) -> Option<EventId> {
-        Some(self.core()?.handles.events.remove(&(handle.0 as u64))?.1)
+        let id = self.core()?.handles.events.remove(&(handle.0 as u64))?.1;
+        ENDED.fetch_add(1, Ordering::AcqRel);
+        Some(id)
     }
 
     /// The id of an opaque array; unknown ones get one without a size.

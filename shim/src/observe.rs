@@ -44,17 +44,10 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
     }
     let Some(inside) = Inside::enter() else { return 0 };
     let run = AssertUnwindSafe(|| {
-        let mut frames = Frames::new();
-        let mut cx = Cx {
-            inside: &inside,
-            call,
-            phase,
-            token,
-            thread: None,
-            frames: Some(&mut frames),
-            captured: false,
-            keeps_stacks: true,
-        };
+        // SAFETY: inside proves that this thread is in shim code, and only once.
+        let frames = unsafe { frames::buffer() };
+        let mut cx =
+            Cx { inside: &inside, call, phase, token, thread: None, frames, captured: false, keeps_stacks: true };
         op(&mut cx);
         cx.token
     });
@@ -63,7 +56,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
 }
 
 /// Functions of libraries that are observed besides the driver's, numbered after those of the table.
-const LIBRARY_CALLS: &[&str] = &["c10::cuda::CUDACachingAllocator"];
+const LIBRARY_CALLS: &[&str] = &["c10::cuda::CUDACachingAllocator", "host function"];
 
 /// The number of a library function.
 const fn library_call(index: usize) -> FnId {
@@ -72,6 +65,9 @@ const fn library_call(index: usize) -> FnId {
 
 /// PyTorch's allocator.
 pub const TORCH_ALLOCATOR: FnId = library_call(0);
+
+/// A host function that the driver runs.
+pub const HOST_FUNCTION: FnId = library_call(1);
 
 /// The name of an observed function.
 pub fn call_name(call: FnId) -> &'static str {

@@ -20,6 +20,20 @@ macro_rules! exports {
         static WRAPPERS: &[Wrapper] = &[$($(Wrapper($symbol as *const c_void),)+)*];
     };
     (@row skip $name:ident $(($($arg:ident: $ty:ty),*))? [$($symbol:ident),+]) => { $( exports! { @jump $symbol } )+ };
+    // Rows whose arguments are replaced on the way.
+    (@row both cuLaunchHostFunc $args:tt [$($symbol:ident),+]) => {
+        $( exports! { @host $symbol cuLaunchHostFunc (callback: CUhostFn) wrap_function run_function () } )+
+    };
+    (@row both cuLaunchHostFunc_v2 $args:tt [$($symbol:ident),+]) => {
+        $( exports! {
+            @host $symbol cuLaunchHostFunc_v2 (callback: CUhostFn) wrap_function run_function (sync_mode: c_uint)
+        } )+
+    };
+    (@row both cuStreamAddCallback $args:tt [$($symbol:ident),+]) => {
+        $( exports! {
+            @host $symbol cuStreamAddCallback (callback: CUstreamCallback) wrap_callback run_callback (flags: c_uint)
+        } )+
+    };
     (@row $when:ident $name:ident $args:tt [$($symbol:ident),+]) => { $( exports! { @call $when $name $args $symbol } )+ };
 
     (@call before $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
@@ -59,6 +73,30 @@ macro_rules! exports {
             let result = unsafe { real($($arg),*) };
             // SAFETY: as above; the call has filled its out-pointers.
             observe::observe(id::$symbol, token, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
+            result
+        }
+    };
+    (@host $symbol:ident $name:ident ($callback:ident: $ty:ty) $wrap:ident $run:ident ($($more:ident: $more_ty:ty)?)) => {
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $symbol(
+            stream: CUstream, $callback: $ty, user_data: *mut c_void $(, $more: $more_ty)?
+        ) -> CUresult {
+            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            // SAFETY: the slot holds the driver's function of this name; the table states its signature.
+            let real: pfn::$name = unsafe { std::mem::transmute(real) };
+            let mut wrapped = None;
+            observe::observe(id::$symbol, 0, Phase::Before, |cx| wrapped = cx.$wrap(stream, $callback, user_data));
+            let Some(wrapped) = wrapped else {
+                // SAFETY: arguments are passed on as they came.
+                return unsafe { real(stream, $callback, user_data $(, $more)?) };
+            };
+            let data = Box::into_raw(wrapped);
+            // SAFETY: the driver calls our function once with this data.
+            let result = unsafe { real(stream, Some(ops::$run), data.cast() $(, $more)?) };
+            if result != CUresult::SUCCESS {
+                // SAFETY: a call that failed never runs the function, so the box is still ours.
+                drop(unsafe { Box::from_raw(data) });
+            }
             result
         }
     };

@@ -1,7 +1,7 @@
-//! Stream memory operations and host functions.
+//! Stream memory operations.
 
 use cuda_sys::*;
-use trace::{HostFuncId, Op, WaitCompare};
+use trace::{Op, WaitCompare};
 
 use crate::observe::Cx;
 
@@ -91,38 +91,4 @@ pub(crate) unsafe fn cuStreamBatchMemOp_v2(
 ) {
     // SAFETY: the call has accepted the array.
     unsafe { batch(cx, stream, count, param_array) };
-}
-
-fn host_func(cx: &mut Cx<'_>, stream: CUstream, address: u64) {
-    if cx.is_before() {
-        return;
-    }
-    let Some(core) = cx.core() else { return };
-    if let Some(stream) = cx.working_stream(stream) {
-        cx.log(&Op::HostFunc { stream, func: HostFuncId(core.handles.fresh()), address });
-    }
-}
-
-pub(crate) unsafe fn cuLaunchHostFunc(cx: &mut Cx<'_>, stream: CUstream, callback: CUhostFn, _user_data: *mut c_void) {
-    host_func(cx, stream, callback.map_or(0, |f| f as usize as u64));
-}
-
-pub(crate) unsafe fn cuLaunchHostFunc_v2(
-    cx: &mut Cx<'_>,
-    stream: CUstream,
-    callback: CUhostFn,
-    _user_data: *mut c_void,
-    _sync_mode: c_uint,
-) {
-    host_func(cx, stream, callback.map_or(0, |f| f as usize as u64));
-}
-
-pub(crate) unsafe fn cuStreamAddCallback(
-    cx: &mut Cx<'_>,
-    stream: CUstream,
-    callback: CUstreamCallback,
-    _user_data: *mut c_void,
-    _flags: c_uint,
-) {
-    host_func(cx, stream, callback.map_or(0, |f| f as usize as u64));
 }

@@ -12,6 +12,7 @@ mod code;
 mod contexts;
 mod copies;
 pub mod graph;
+mod host_functions;
 mod launches;
 mod mapped;
 mod memops;
@@ -22,6 +23,6 @@ mod sets;
 mod streams;
 
 pub(crate) use self::{
-    arrays::*, boxed::*, capture::*, code::*, contexts::*, copies::*, graph::*, launches::*, mapped::*, memops::*,
-    memory::*, neutral::*, nodes::*, sets::*, streams::*,
+    arrays::*, boxed::*, capture::*, code::*, contexts::*, copies::*, graph::*, host_functions::*, launches::*,
+    mapped::*, memops::*, memory::*, neutral::*, nodes::*, sets::*, streams::*,
 };

@@ -65,6 +65,7 @@ fn core_slow() -> Option<&'static Core> {
         // a thread that does not exist here, and its ring is not mapped.
         lock::forget_tid();
         GENERATION.fetch_add(1, Ordering::Relaxed);
+        crate::handles::forget_recent();
         CORE.store(std::ptr::null_mut(), Ordering::Relaxed);
         CANARY.store(std::ptr::null_mut(), Ordering::Relaxed);
         let _ = STATE.compare_exchange(RUNNING, DORMANT, Ordering::Relaxed, Ordering::Relaxed);
