@@ -108,7 +108,7 @@ pub fn toolkit() -> Result<&'static Path, &'static str> {
 pub fn cuda_program(file: &Path, cudart: &str, extra: &[&str]) -> Result<PathBuf, String> {
     let toolkit = toolkit().map_err(str::to_owned)?;
     let name = file.file_stem().expect("a source has a name").to_string_lossy().into_owned();
-    let mut args: Vec<String> = ["-O2", "-lineinfo", "-arch=sm_80", "-cudart", cudart].map(String::from).into();
+    let mut args: Vec<String> = ["-O2", "-g", "-arch=sm_80", "-cudart", cudart].map(String::from).into();
     for folder in [toolkit.join("lib"), toolkit.join("lib64"), product::root().join(".toolkit/lib")] {
         args.push(format!("-L{}", folder.display()));
     }
