@@ -242,7 +242,7 @@ unsafe fn build_id<'a>(bias: u64, headers: &[libc::Elf64_Phdr]) -> &'a [u8] {
 /// # Safety
 /// `name` is null or a C string.
 #[inline(never)]
-unsafe fn path<'a>(name: *const libc::c_char, start: u64, buffer: &'a mut [u8; 1024]) -> &'a [u8] {
+unsafe fn path(name: *const libc::c_char, start: u64, buffer: &mut [u8; 1024]) -> &[u8] {
     // SAFETY: the caller's promise.
     let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } }.to_bytes();
     let mut len = 0;
