@@ -94,7 +94,7 @@ fn statement(r: &mut Random, depth: u32) -> String {
         4 => format!("{array}[(long long){e} + m] = {};", r.next(9)),
         5 => format!("d[{e}] = {g};"),
         6 => format!("((short*){array})[{e}] = {g};"),
-        7 => format!("{{ int4 v = ((int4*){array})[{g}]; sum += v.x + v.w; }}"),
+        7 => format!("{{ int4 v = ((int4*){array})[{g}]; sum += v.x + v.y + v.z + v.w; }}"),
         8 | 9 => format!("if ({}) {{ {} }}", condition(r), statement(r, depth - 1)),
         10 => format!("if ({}) {{ {} }} else {{ {} }}", condition(r), statement(r, depth - 1), statement(r, depth - 1)),
         11 => format!("for (int j = 0; j < {}; j++) {{ {} }}", 1 + r.next(8), statement(r, depth - 1)),
@@ -139,7 +139,7 @@ const SHAPES: &[&str] = &[
     "unsigned u = i; a[u / 10u * 3 + u % 10u] = b[u / (unsigned)(n | 1)];",
     "chain(a, b, i, n);",
     "P q = p; q.x += i; q.x[n] = 1; *q.y = 2;",
-    "const float4* f = (const float4*)b; float4 v = f[i]; ((float2*)a)[i] = make_float2(v.x, v.w);",
+    "const float4* f = (const float4*)b; float4 v = f[i]; ((float2*)a)[i] = make_float2(v.x + v.y, v.z + v.w);",
     "((char*)a)[i * 3 + 1] = ((unsigned char*)b)[i]; d[i] = (double)((short*)c)[i];",
     "a[m + i] = 1; b[m * 2 - i] = 2; if (m > i) c[m - i] = 3;",
     "if (i >= n) return; if (i % 2) { a[i] = 1; } else { b[i] = 1; }",
@@ -328,7 +328,11 @@ fn check_summary(
 fn check_module(seed: u64, count: usize) {
     let (text, names) = source(seed, count);
     let module_ptx = ptx(&text, "compute_90", &[]);
-    let image = CodeImage::load(&cubin(&text, "sm_90"), Arch::parse("sm_90").unwrap()).unwrap();
+    if let Ok(folder) = std::env::var("RANGES_DUMP") {
+        std::fs::write(format!("{folder}/{seed}.cu"), &text).unwrap();
+        std::fs::write(format!("{folder}/{seed}.ptx"), &module_ptx).unwrap();
+    }
+    let image = CodeImage::load(&cubin(&text, "sm_90"), Arch::new(90)).unwrap();
     let mut gpu = Gpu::from_ptx(&module_ptx);
     gpu.device.observe = true;
     gpu.workers = 1;
