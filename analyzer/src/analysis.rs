@@ -18,7 +18,7 @@ use crate::stacks::Stacks;
 use crate::streams::{Stream, Streams};
 use crate::work::Work;
 use order::Policy;
-use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
+use trace::launch_flags::{PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
 use trace::{Epoch, FreeKind, KernelId, MemoryKind, NoteKind, Op, Origin, Record, StackId, StreamId};
 
 /// What an analysis may be told.
@@ -172,9 +172,9 @@ impl Analysis {
             Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),
             Op::EventDestroy { event } => self.streams.destroy_event(event),
             Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
-            Op::Global { ptr, size, name, .. } => {
+            Op::Global { ptr, size, image, name } => {
                 let info = Self::allocation(ptr, size, MemoryKind::ModuleGlobal, origin);
-                self.memory.name_global(&name.lossy(), info);
+                self.memory.name_global(image, &name.lossy(), info);
             }
             Op::ArrayCreate { array, size, .. } => {
                 let info = Allocation { kind: None, ..Self::allocation(0, size, MemoryKind::Device, origin) };
@@ -202,7 +202,12 @@ impl Analysis {
     /// An op that touches memory, by itself or as a node of a graph.
     fn work(&mut self, op: &Op<'_>, moment: Moment, node: Option<(&Graph, u32)>) {
         match *op {
-            Op::Launch { stream, kernel, grid, block, cluster, shared, params, .. } => {
+            Op::Launch { stream, kernel, grid, block, cluster, shared, params, flags } => {
+                if flags & PARAMS_UNKNOWN != 0 {
+                    self.coverage.launches += 1;
+                    self.coverage.launch_unknown("the parameters are not known");
+                    return;
+                }
                 let launch = Launch { grid, block, cluster, shared, params };
                 self.launch(stream, kernel, &launch, moment, node);
             }
@@ -256,12 +261,7 @@ impl Analysis {
             Knowledge::Exact => c.launches_exact += 1,
             Knowledge::KindsOnly => c.launches_kinds_only += 1,
             Knowledge::Unknown => {
-                c.launches_unknown += 1;
-                let reason = self.code.reason(kernel).unwrap_or("the code could not be analysed");
-                match c.reasons.get_mut(reason) {
-                    Some(count) => *count += 1,
-                    None => drop(c.reasons.insert(reason.to_string(), 1)),
-                }
+                c.launch_unknown(self.code.reason(kernel).unwrap_or("the code could not be analysed"))
             }
         }
         let site = Site { kernel, ..moment.site(Cause::Kernel, stream) };
@@ -271,7 +271,7 @@ impl Analysis {
         if known.knowledge == Knowledge::Unknown {
             work.pointers(Code::pointers(l.params, def));
         } else {
-            work.effects(&known);
+            work.effects(&known, def.map_or(trace::ImageId::NONE, |d| d.image));
         }
         self.coverage.unknown_memory += work.unknown_memory;
     }

@@ -68,6 +68,15 @@ impl Coverage {
         self.disabled.extend(other.disabled.iter().cloned());
     }
 
+    /// Counts a launch of which nothing is known.
+    pub fn launch_unknown(&mut self, reason: &str) {
+        self.launches_unknown += 1;
+        match self.reasons.get_mut(reason) {
+            Some(count) => *count += 1,
+            None => drop(self.reasons.insert(reason.to_string(), 1)),
+        }
+    }
+
     /// Whether the program did anything on a GPU that could be checked.
     pub fn any_work(&self) -> bool {
         self.memory_ops + self.launches > 0

@@ -66,10 +66,11 @@ impl Elaborator<'_> {
         let gaps: Vec<String> =
             e.dims().iter().map(|d| format!("{} times every {} bytes", d.count, d.stride)).collect();
         let gaps = if gaps.is_empty() { String::new() } else { format!("{} bytes {}", e.width(), gaps.join(", ")) };
+        let stack = self.stacks.resolve(s.stack);
         Side {
             actor: actor(s.cause),
             verb: verb(s.cause, access.kind),
-            call: self.names.call(s.call).to_string(),
+            call: called(&stack, self.names.call(s.call)),
             kernel,
             stream: self.stream(s.stream),
             thread: self.names.thread(s.thread).map(|(tid, name)| (tid, name.to_string())),
@@ -83,18 +84,19 @@ impl Elaborator<'_> {
                 Precision::Unknown => "unknown",
             },
             gaps,
-            stack: self.stacks.resolve(s.stack),
+            stack,
             launched: Vec::new(),
         }
     }
 
     fn memory(&mut self, a: &Allocation) -> Memory {
+        let stack = self.stacks.resolve(a.stack);
         Memory {
             kind: memory_kind(a.kind),
             address: a.ptr,
             size: a.size,
-            call: self.names.call(a.call).to_string(),
-            stack: self.stacks.resolve(a.stack),
+            call: called(&stack, self.names.call(a.call)),
+            stack,
             freed: a.freed.map_or_else(Vec::new, |s| self.stacks.resolve(s)),
         }
     }
@@ -214,6 +216,18 @@ impl Elaborator<'_> {
         }
         s
     }
+}
+
+/// What the program called: the function of CUDA's runtime when the stack tells it, otherwise the driver's, as CUDA's documentation
+/// writes it.
+fn called(stack: &[Frame], driver: &str) -> String {
+    if let Some(runtime) = stack.first().and_then(crate::symbols::entered_by) {
+        return runtime.to_string();
+    }
+    let name = driver.trim_end_matches("_ptsz").trim_end_matches("_ptds");
+    let (base, version) = name.rsplit_once("_v").unwrap_or((name, ""));
+    let is_version = !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit());
+    if is_version { base.to_string() } else { name.to_string() }
 }
 
 fn place(stack: &[Frame]) -> String {

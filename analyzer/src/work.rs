@@ -7,10 +7,19 @@ use crate::memory::allocations::{Home, Place};
 use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, Extent, Precision, Site};
 use crate::ordering::View;
 use crate::race::Race;
-use trace::{Region, Space};
+use trace::{ImageId, Region, Space};
 
 /// Pieces that one access may fall into; an access over more allocations than that is cut short.
 const MAX_PIECES: usize = 1 << 14;
+
+/// What to do with bytes in no allocation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outside {
+    /// They are pageable host memory, of which there is one map.
+    Pageable,
+    /// Nobody knows; they are counted.
+    Counted,
+}
 
 /// One op (or one node of a graph launch) at work on memory.
 pub struct Work<'a, 'v> {
@@ -40,14 +49,14 @@ impl<'a, 'v> Work<'a, 'v> {
         Self { memory, view, site, races, pedantic, unknown_memory: 0 }
     }
 
-    /// A copy. `staged`: a source in pageable memory has been read when the call returns, so nothing later can disturb it.
+    /// A copy. `staged`: the source (pageable memory) has been read when the call returns, so nothing later can disturb it.
     pub fn copy(&mut self, dst: &Region, src: &Region, spaces: (Space, Space), staged: bool) {
         self.site.cause = Cause::Copy;
         self.region(src, AccessKind::Read, spaces.1, !staged);
         self.region(dst, AccessKind::Write, spaces.0, true);
     }
 
-    /// Bytes of a copy or a fill. `keep`: whether an access to pageable memory outlasts the call.
+    /// Bytes of a copy or a fill. `keep`: whether the access outlasts the call.
     pub fn region(&mut self, region: &Region, kind: AccessKind, space: Space, keep: bool) {
         if region.is_empty() {
             return;
@@ -63,7 +72,7 @@ impl<'a, 'v> Work<'a, 'v> {
             }
             return;
         }
-        self.spread(extent, kind, Some(keep));
+        self.spread(extent, kind, Outside::Pageable, keep);
     }
 
     /// A whole allocation: stream-ordered allocation and any free count as writes of every byte.
@@ -85,20 +94,25 @@ impl<'a, 'v> Work<'a, 'v> {
         self.site.cause = Cause::Value;
         // The flag is there to be raced for: plain loads that poll it are the other half of the protocol, but a copy or
         // a fill of it is not. Atomic says just that, as far as the kernels that poll do so with volatile loads.
-        self.spread(Extent::exact(address, address.saturating_add(u64::from(width))), AccessKind::Atomic, Some(true));
+        self.spread(
+            Extent::exact(address, address.saturating_add(u64::from(width))),
+            AccessKind::Atomic,
+            Outside::Pageable,
+            true,
+        );
     }
 
     /// A launch whose code is known. Reads come first, so that the op's own writes stand for them afterwards.
-    pub fn effects(&mut self, evaluated: &Evaluated) {
+    pub fn effects(&mut self, evaluated: &Evaluated, image: ImageId) {
         self.site.cause = Cause::Kernel;
         for write in [false, true] {
             for effect in evaluated.effects.iter().filter(|e| e.kind.writes() == write) {
-                self.effect(effect);
+                self.effect(effect, image);
             }
         }
     }
 
-    fn effect(&mut self, effect: &Effect) {
+    fn effect(&mut self, effect: &Effect, image: ImageId) {
         self.site.param = None;
         match (&effect.base, &effect.bytes) {
             (Base::Maybe(_, value), _) if self.memory.locate(*value).is_none() => {}
@@ -107,7 +121,7 @@ impl<'a, 'v> Work<'a, 'v> {
                 self.kernel_bytes(*value, 0, bytes, effect.kind);
             }
             (Base::Absolute(value), bytes) => self.kernel_bytes(*value, 0, bytes, effect.kind),
-            (Base::Global(name), bytes) => match self.memory.global(name) {
+            (Base::Global(name), bytes) => match self.memory.global(image, name) {
                 Some((ptr, size)) => self.global_bytes(ptr, size, bytes, effect.kind),
                 None => self.unknown_memory += 1,
             },
@@ -128,7 +142,9 @@ impl<'a, 'v> Work<'a, 'v> {
     fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &Bytes, kind: AccessKind) {
         match bytes {
             Bytes::Known { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
-            Bytes::Unknown => self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, None),
+            Bytes::Unknown => {
+                self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, Outside::Counted, true)
+            }
         }
     }
 
@@ -141,7 +157,7 @@ impl<'a, 'v> Work<'a, 'v> {
                     return;
                 }
                 if *exact {
-                    self.spread(Extent::pattern(lo, *width, dims, lo, Precision::Exact), kind, None);
+                    self.spread(Extent::pattern(lo, *width, dims, lo, Precision::Exact), kind, Outside::Counted, true);
                     return;
                 }
                 // An upper bound says nothing of allocations other than the one that the pointer points into.
@@ -175,7 +191,7 @@ impl<'a, 'v> Work<'a, 'v> {
     /// By default an unknown extent is compared by where it starts, so one byte of it is all the map needs to hold.
     fn unknown_extent(&mut self, place: &Place, kind: AccessKind) {
         let at = place.address;
-        let (start, end) = if self.pedantic { self.memory.bounds(place) } else { (at, at + 1) };
+        let (start, end) = if self.pedantic { self.memory.bounds(place) } else { (at, at.saturating_add(1)) };
         self.add(place.home, place.allocation, kind, Extent::unknown(at, start, end));
     }
 
@@ -187,7 +203,7 @@ impl<'a, 'v> Work<'a, 'v> {
             }
             return;
         }
-        self.spread(Extent::bound(region.start, end, region.start), kind, None);
+        self.spread(Extent::bound(region.start, end, region.start), kind, Outside::Counted, true);
     }
 
     /// A launch of which nothing is known: every word that points into an allocation is taken to be read and written.
@@ -207,54 +223,44 @@ impl<'a, 'v> Work<'a, 'v> {
         }
     }
 
-    /// Adds an access at addresses to every allocation that it reaches into. `pageable`: what to do with bytes in no
-    /// allocation: `None` counts them, otherwise they are checked, and kept if true.
-    fn spread(&mut self, extent: Extent, kind: AccessKind, pageable: Option<bool>) {
+    /// Adds an access at addresses to every allocation that it reaches into.
+    fn spread(&mut self, extent: Extent, kind: AccessKind, outside: Outside, keep: bool) {
         let mut at = extent.start;
         for _ in 0..MAX_PIECES {
             if at >= extent.end {
                 return;
             }
-            match self.memory.locate(at) {
-                Some(place) => {
-                    let end = at.saturating_add(place.end - place.address).min(extent.end);
-                    let piece = extent.clip(at, end).moved(place.address.wrapping_sub(at));
-                    self.add(place.home, place.allocation, kind, piece);
-                    at = end;
-                }
-                None => {
-                    let end = self.memory.next_known(at).min(extent.end);
-                    match pageable {
-                        Some(keep) => self.pageable(extent.clip(at, end), kind, keep),
-                        None => self.unknown_memory += 1,
+            let Some(place) = self.memory.locate(at) else {
+                let end = self.memory.next_known(at).min(extent.end);
+                match outside {
+                    Outside::Pageable => {
+                        self.put(Home::Pageable, AllocationId::NONE, kind, extent.clip(at, end), keep);
                     }
-                    at = end;
+                    Outside::Counted => self.unknown_memory += 1,
                 }
-            }
+                at = end;
+                continue;
+            };
+            let end = at.saturating_add(place.end.saturating_sub(place.address).max(1)).min(extent.end);
+            let piece = extent.clip(at, end).moved(place.address.wrapping_sub(at));
+            self.put(place.home, place.allocation, kind, piece, keep);
+            at = end;
         }
-    }
-
-    fn pageable(&mut self, extent: Extent, kind: AccessKind, keep: bool) {
-        if keep {
-            self.add(Home::Pageable, AllocationId::NONE, kind, extent);
-        } else {
-            let access = self.access(AllocationId::NONE, kind, extent);
-            let races = &mut *self.races;
-            if let Some(map) = self.memory.map(Home::Pageable) {
-                map.check(&access, &self.view, &mut |e, latent| races.extend(Race::judge(e, &access, latent)));
-            }
-        }
-    }
-
-    fn access(&self, allocation: AllocationId, kind: AccessKind, extent: Extent) -> Access {
-        Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site }
     }
 
     fn add(&mut self, home: Home, allocation: AllocationId, kind: AccessKind, extent: Extent) {
-        let access = self.access(allocation, kind, extent);
+        self.put(home, allocation, kind, extent, true);
+    }
+
+    /// Compares an access with what is there and, unless it is over already, keeps it.
+    fn put(&mut self, home: Home, allocation: AllocationId, kind: AccessKind, extent: Extent, keep: bool) {
+        let access = Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site };
         let races = &mut *self.races;
-        if let Some(map) = self.memory.map(home) {
-            map.add(&access, &self.view, &mut |e, latent| races.extend(Race::judge(e, &access, latent)));
+        let mut race = |e: &Access, latent| races.extend(Race::judge(e, &access, latent));
+        match self.memory.map(home) {
+            Some(map) if keep => map.add(&access, &self.view, &mut race),
+            Some(map) => map.check(&access, &self.view, &mut race),
+            None => {}
         }
     }
 }

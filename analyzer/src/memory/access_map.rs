@@ -107,16 +107,27 @@ impl AccessMap {
         self.split(start);
         self.split(end);
         let mut gaps: SmallVec<[(u64, u64); 4]> = SmallVec::new();
-        let mut at = start;
+        let mut seen: SmallVec<[u64; 8]> = SmallVec::new();
+        let (mut at, mut uniform) = (start, true);
         for (&from, segment) in self.segments.range_mut(start..end) {
             if at < from {
                 gaps.push((at, from));
             }
             self.forgotten += visit(&mut segment.entries, access, clocks, race);
+            uniform &= segment.entries[..] == [*access];
+            seen.push(from);
             at = segment.end;
         }
         if at < end {
             gaps.push((at, end));
+        }
+        // An access that stands for all that was there leaves one segment, or the borders of long ago would stay for ever.
+        if uniform && seen.len() > 1 {
+            for from in seen {
+                self.segments.remove(&from);
+            }
+            gaps.clear();
+            gaps.push((start, end));
         }
         for (from, to) in gaps {
             self.segments.insert(from, Segment { end: to, entries: SmallVec::from_elem(*access, 1) });

@@ -19,7 +19,7 @@ use super::access_map::AccessMap;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use trace::{ArrayId, CallId, ContextId, MemoryKind, Region, StackId, StreamId, ThreadId};
+use trace::{ArrayId, CallId, ContextId, ImageId, MemoryKind, Region, StackId, StreamId, ThreadId};
 
 /// Ghosts and descriptions of dead allocations that are kept at most.
 const MAX_GHOSTS: usize = 1024;
@@ -138,7 +138,8 @@ pub struct Allocations {
     arrays: FxHashMap<ArrayId, Root>,
     objects: FxHashMap<u64, Object>,
     pageable: AccessMap,
-    globals: FxHashMap<Box<str>, u64>,
+    /// Addresses of `__device__` variables, by the image that defines them.
+    globals: FxHashMap<(ImageId, Box<str>), u64>,
     forgotten: u64,
 }
 
@@ -243,8 +244,8 @@ impl Allocations {
         if !self.aliases.is_empty() {
             if let Some((from, (end, target))) = self.aliases.range(..=address).next_back() {
                 if address < *end {
-                    limit = target + (end - from);
-                    address = target + (address - from);
+                    limit = target.saturating_add(end - from);
+                    address = target.saturating_add(address - from);
                 }
             }
         }
@@ -270,7 +271,7 @@ impl Allocations {
     /// First and last address (exclusive) of the innermost allocation of a place.
     pub fn bounds(&self, place: &Place) -> (u64, u64) {
         let end = self.infos.get(&place.allocation).map_or(place.end, Allocation::end);
-        (place.start, end.max(place.address + 1))
+        (place.start, end.max(place.address.saturating_add(1)))
     }
 
     /// The first address after this one that an allocation or an alias begins at.
@@ -281,29 +282,31 @@ impl Allocations {
         root.min(alias)
     }
 
-    /// Address and size of a `__device__` variable. One whose address nobody has asked for yet gets a place of its own where no
-    /// memory can be, so that kernels that share it are compared.
-    pub fn global(&mut self, name: &str) -> Option<(u64, u64)> {
+    /// Address and size of a `__device__` variable of an image. One whose address nobody has asked for yet gets a place of
+    /// its own where no memory can be, so that kernels that share it are compared.
+    pub fn global(&mut self, image: ImageId, name: &str) -> Option<(u64, u64)> {
         /// No canonical address of x86-64 or AArch64 begins like this; variables lie far enough apart for any size.
         const NOWHERE: u64 = 0xffee_0000_0000_0000;
         const APART: u64 = 1 << 34;
-        if let Some(ptr) = self.globals.get(name) {
+        let key = (image, Box::from(name));
+        if let Some(ptr) = self.globals.get(&key) {
             return self.root(*ptr).map(|info| (info.ptr, info.size));
         }
         let ptr = NOWHERE + self.globals.len() as u64 % (1 << 12) * APART;
-        self.globals.insert(name.into(), ptr);
+        self.globals.insert(key, ptr);
         self.alloc(Allocation::variable(ptr, APART / 2));
         Some((ptr, APART / 2))
     }
 
     /// The address of a `__device__` variable is known now.
-    pub fn name_global(&mut self, name: &str, info: Allocation) {
-        match self.globals.get(name) {
+    pub fn name_global(&mut self, image: ImageId, name: &str, info: Allocation) {
+        let key = (image, Box::from(name));
+        match self.globals.get(&key) {
             Some(known) if *known == info.ptr => {}
             // Kernels that ran before are remembered under the stand-in: the address becomes a second name of that.
             Some(stand_in) => self.alias(info.ptr, *stand_in, info.size),
             None => {
-                self.globals.insert(name.into(), info.ptr);
+                self.globals.insert(key, info.ptr);
                 self.alloc(info);
             }
         }
@@ -313,7 +316,13 @@ impl Allocations {
     pub fn locate_array(&self, array: ArrayId, offset: u64) -> Option<Place> {
         let root = self.arrays.get(&array)?;
         let home = Home::Array(array);
-        Some(Place { home, address: offset, end: root.end.max(offset + 1), allocation: root.id, start: 0 })
+        Some(Place {
+            home,
+            address: offset,
+            end: root.end.max(offset.saturating_add(1)),
+            allocation: root.id,
+            start: 0,
+        })
     }
 
     /// The access map of a place. `None` when the root has gone since.

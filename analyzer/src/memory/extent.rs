@@ -197,10 +197,10 @@ impl Extent {
         if lo >= hi {
             return false;
         }
-        if self.is_dense() || !self.nested() {
+        if self.is_dense() || !self.nested() || self.origin > lo {
             return true;
         }
-        touches(self.dims(), self.width, lo - self.origin, hi - self.origin)
+        touches(self.dims(), self.width, lo.wrapping_sub(self.origin), hi.wrapping_sub(self.origin))
     }
 
     /// Whether the two share a byte. Only the bytes are compared; what an inexact extent is worth is the caller's matter.
@@ -208,6 +208,10 @@ impl Extent {
         let (lo, hi) = (self.start.max(other.start), self.end.min(other.end));
         if lo >= hi {
             return Meet::No;
+        }
+        // Moved below address 0: no real access is.
+        if self.origin > self.start || other.origin > other.start {
+            return Meet::Maybe;
         }
         match (self.is_dense(), other.is_dense()) {
             (true, true) => Meet::Yes,
@@ -274,7 +278,7 @@ fn walk_pieces(
     let first = lo.saturating_sub(at.saturating_add(span).saturating_sub(1)).div_ceil(dim.stride);
     let last = if hi > at { (hi - 1 - at) / dim.stride } else { return Some(false) };
     for i in first..=last.min(dim.count - 1) {
-        if walk_pieces(inner, at + i * dim.stride, width, lo, hi, budget, hit)? {
+        if walk_pieces(inner, at.saturating_add(i.saturating_mul(dim.stride)), width, lo, hi, budget, hit)? {
             return Some(true);
         }
     }

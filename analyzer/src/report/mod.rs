@@ -4,6 +4,7 @@
 
 pub mod json;
 pub mod model;
+pub mod stack;
 pub mod text;
 
 pub use model::{Finding, Report};

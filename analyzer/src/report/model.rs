@@ -49,7 +49,11 @@ impl Frame {
 /// The frame a reader looks for first: the innermost one in the program's own source, as `file:line` without directories.
 pub fn site(stack: &[Frame]) -> Option<String> {
     let python = stack.iter().find(|f| f.kind == FrameKind::Python && f.file.is_some());
-    let frame = python.or_else(|| stack.iter().find(|f| f.kind == FrameKind::Native && f.file.is_some()))?;
+    let Some(frame) = python.or_else(|| stack.iter().find(|f| f.kind == FrameKind::Native && f.file.is_some())) else {
+        // Built without line tables: the function is the next best.
+        let named = stack.iter().find(|f| f.kind == FrameKind::Native && !f.function.is_empty())?;
+        return Some(super::stack::shortened(&named.function, 60));
+    };
     let file = frame.file.as_deref()?;
     let base = file.rsplit('/').next().unwrap_or(file);
     Some(frame.line.map_or_else(|| base.to_string(), |line| format!("{base}:{line}")))

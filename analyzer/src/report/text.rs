@@ -4,7 +4,8 @@
 //! stack) follow PyTorch's CUDA Sanitizer; what is there, what is missing and what would mend it follow Vulkan's
 //! synchronization validation.
 
-use super::model::{Actor, Finding, Frame, FrameKind, Memory, Report, Side};
+use super::model::{Actor, Finding, Frame, Memory, Report, Side};
+use super::stack::{self, Line};
 use crate::elaborate::hazard_sentence;
 use crate::race::Confidence;
 use std::fmt::Write as _;
@@ -149,7 +150,8 @@ pub fn short_kernel(name: &str) -> String {
 }
 
 fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
-    let what = match (&s.kernel, s.call.as_str()) {
+    let kernel = s.kernel.as_deref().map(|kernel| stack::shortened(kernel, 240));
+    let what = match (&kernel, s.call.as_str()) {
         (Some(kernel), "") => format!("kernel {kernel}"),
         (Some(kernel), call) => format!("kernel {kernel}, launched by {call},"),
         (None, "") => match s.actor {
@@ -175,10 +177,10 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
         let _ = write!(by, ", through the pointer at byte {param} of its parameters");
     }
     let _ = writeln!(out, "  {by}");
-    stack(out, style, &s.stack);
+    print_stack(out, style, &s.stack);
     if !s.launched.is_empty() {
         let _ = writeln!(out, "  the graph was launched at");
-        stack(out, style, &s.launched);
+        print_stack(out, style, &s.launched);
     }
     out.push('\n');
 }
@@ -201,42 +203,35 @@ fn allocation(out: &mut String, style: Style, title: &str, m: &Memory, access: &
     let by = if m.call.is_empty() { String::new() } else { format!(", from {}", m.call) };
     let title = style.paint(Ink::Title, title);
     let _ = writeln!(out, "{title}: {} bytes of {} at {:#x}{by}", m.size, m.kind, m.address);
-    stack(out, style, &m.stack);
+    print_stack(out, style, &m.stack);
     if !m.freed.is_empty() && m.freed != access.stack {
         let _ = writeln!(out, "  freed at");
-        stack(out, style, &m.freed);
+        print_stack(out, style, &m.freed);
     }
     out.push('\n');
 }
 
-fn stack(out: &mut String, style: Style, frames: &[Frame]) {
+fn print_stack(out: &mut String, style: Style, frames: &[Frame]) {
     if frames.is_empty() {
         let _ = writeln!(out, "    {}", style.paint(Ink::Faint, "(no stack recorded)"));
     }
-    for (i, f) in frames.iter().take(MAX_FRAMES).enumerate() {
-        if f.kind == FrameKind::Folded {
-            let _ = writeln!(out, "    {}", style.paint(Ink::Faint, &format!("    ... {}", f.function)));
-            continue;
-        }
-        let module = f.module.as_deref().map(|m| m.rsplit('/').next().unwrap_or(m));
-        let name = match (f.function.as_str(), module) {
-            ("", Some(module)) => format!("{:#x} in {module}", f.address),
-            ("", None) => format!("{:#x}", f.address),
-            (name, _) => name.to_string(),
-        };
-        let place = match (f.place(), module) {
-            (Some(place), _) => format!("  {place}"),
-            (None, Some(module)) if !f.function.is_empty() => format!("  ({module})"),
-            _ => String::new(),
-        };
-        let inlined = if f.inlined { "  [inlined]" } else { "" };
-        let _ = writeln!(out, "    #{i:<2} {name}{}{inlined}", style.paint(Ink::Title, &place));
-        if let Some(source) = f.source.as_deref().map(str::trim).filter(|s| !s.is_empty()) {
-            let _ = writeln!(out, "          {}", style.paint(Ink::Faint, source));
+    let lines = stack::lines(frames);
+    for (i, line) in lines.iter().take(MAX_FRAMES).enumerate() {
+        match line {
+            Line::Folded(text) => {
+                let _ = writeln!(out, "    {}", style.paint(Ink::Faint, &format!("    ... {text}")));
+            }
+            Line::Frame { name, place, inlined, source } => {
+                let inlined = if *inlined { "  [inlined]" } else { "" };
+                let _ = writeln!(out, "    #{i:<2} {name}{}{inlined}", style.paint(Ink::Title, place));
+                if let Some(source) = source {
+                    let _ = writeln!(out, "          {}", style.paint(Ink::Faint, source));
+                }
+            }
         }
     }
-    if frames.len() > MAX_FRAMES {
-        let _ = writeln!(out, "        ... {} more", frames.len() - MAX_FRAMES);
+    if lines.len() > MAX_FRAMES {
+        let _ = writeln!(out, "        ... {} more", lines.len() - MAX_FRAMES);
     }
 }
 

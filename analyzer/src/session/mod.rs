@@ -4,7 +4,6 @@
 
 pub mod attach;
 pub mod live;
-pub mod readers;
 pub mod recorded;
 pub mod server;
 pub mod watch;

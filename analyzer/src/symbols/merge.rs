@@ -205,11 +205,14 @@ enum Item {
 
 fn fold(items: impl Iterator<Item = Item>) -> Vec<Frame> {
     let mut frames: Vec<Frame> = Vec::new();
-    let mut open: Option<(String, usize)> = None;
+    let mut open: Option<Fold> = None;
     for item in items {
         match item {
             Item::Native(frame, Part::Folded(name)) => match &mut open {
-                Some((current, count)) if *current == name => *count += 1,
+                Some(fold) if fold.name == name => {
+                    fold.count += 1;
+                    fold.entered(&frame);
+                }
                 _ => {
                     close(&mut frames, open.take());
                     frames.push(Frame {
@@ -222,7 +225,9 @@ fn fold(items: impl Iterator<Item = Item>) -> Vec<Frame> {
                         inlined: false,
                         source: None,
                     });
-                    open = Some((name, 1));
+                    let mut fold = Fold { name, count: 1, entry: None };
+                    fold.entered(&frame);
+                    open = Some(fold);
                 }
             },
             Item::Native(frame, _) => {
@@ -239,9 +244,39 @@ fn fold(items: impl Iterator<Item = Item>) -> Vec<Frame> {
     frames
 }
 
+/// Frames that are being folded into one.
+struct Fold {
+    name: String,
+    count: usize,
+    /// The outermost function of CUDA's runtime among them: what the program called.
+    entry: Option<String>,
+}
+
+impl Fold {
+    fn entered(&mut self, frame: &NativeFrame) {
+        let (function, _) = frame.outer();
+        let rest = function.strip_prefix("cuda").unwrap_or("");
+        if rest.starts_with(|c: char| c.is_ascii_uppercase())
+            && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        {
+            let name = function.trim_end_matches("_ptsz").trim_end_matches("_ptds");
+            self.entry = Some(name.to_string());
+        }
+    }
+}
+
+const ENTERED: &str = ", entered by ";
+
+/// The function of CUDA's runtime that a folded frame was entered by, if that is known.
+pub fn entered_by(frame: &Frame) -> Option<&str> {
+    let (_, name) = frame.function.split_once(ENTERED)?;
+    (frame.kind == FrameKind::Folded).then(|| name.trim_end_matches(']'))
+}
+
 /// Gives the last frame, a folded one, its text.
-fn close(frames: &mut [Frame], open: Option<(String, usize)>) {
-    if let (Some(frame), Some((name, count))) = (frames.last_mut(), open) {
-        frame.function = format!("[{count} {} of {name}]", if count == 1 { "frame" } else { "frames" });
+fn close(frames: &mut [Frame], open: Option<Fold>) {
+    if let (Some(frame), Some(Fold { name, count, entry })) = (frames.last_mut(), open) {
+        let entry = entry.map_or_else(String::new, |entry| format!("{ENTERED}{entry}"));
+        frame.function = format!("[{count} {} of {name}{entry}]", if count == 1 { "frame" } else { "frames" });
     }
 }

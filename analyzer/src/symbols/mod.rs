@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use trace::{Op, PyCodeId, PyFrame, StackId};
 
 pub use demangle::demangle;
+pub use merge::entered_by;
 
 use crate::report::model::{Frame, FrameKind};
 use crate::stacks::Stacks;
