@@ -6,8 +6,13 @@ use std::path::Path;
 
 /// What differs between runs and machines, and what stands for it. In this order.
 const NORMALISERS: &[(&str, Rule)] = &[
-    ("the repository's path", Rule::Text(|context, text| text.replace(&context.root, "ROOT"))),
-    ("the folder of compiled programs", Rule::Text(|context, text| text.replace(&context.scratch, "SCRATCH"))),
+    ("CUDA's toolkit", Rule::Text(|context, text| replace_path(text, &context.toolkit, "TOOLKIT"))),
+    ("the repository's path", Rule::Text(|context, text| replace_path(text, &context.root, "ROOT"))),
+    ("the folder of compiled programs", Rule::Text(|context, text| replace_path(text, &context.scratch, "SCRATCH"))),
+    ("frames of the C library", Rule::After("... [", |c| c.is_ascii_digit(), "... [N")),
+    ("frames (one)", Rule::Text(|_, text| text.replace("... [N frame of", "... [N frames of"))),
+    ("nvcc's temporary files", Rule::After("tmpxft_", |c| c.is_ascii_hexdigit(), "tmpxft_PID")),
+    ("temporary folders", Rule::Text(|_, text| text.replace("/tmp/tmpxft", "TMP/tmpxft"))),
     ("addresses", Rule::After("0x", |c| c.is_ascii_hexdigit(), "0xADDRESS")),
     ("process ids", Rule::After("pid=", |c| c.is_ascii_digit(), "pid=PID")),
     ("processes", Rule::After("process ", |c| c.is_ascii_digit(), "process PID")),
@@ -30,6 +35,8 @@ pub struct Context {
     pub root: String,
     /// Where programs were compiled.
     pub scratch: String,
+    /// CUDA's compiler; empty where there is none.
+    pub toolkit: String,
 }
 
 /// A text with everything replaced that differs between runs.
@@ -42,6 +49,10 @@ pub fn normalised(context: &Context, text: &str) -> String {
         };
     }
     text
+}
+
+fn replace_path(text: &str, path: &str, with: &str) -> String {
+    if path.is_empty() { text.to_owned() } else { text.replace(path, with) }
 }
 
 fn replace_after(text: &str, begin: &str, class: fn(char) -> bool, with: &str) -> String {

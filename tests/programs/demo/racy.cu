@@ -29,7 +29,7 @@ int main() {
     CHECK(cudaMalloc(&in, n * sizeof(float)));
     CHECK(cudaMalloc(&out, n * sizeof(float)));
     CHECK(cudaMalloc(&sum, sizeof(float)));
-    CHECK(cudaMemset(in, 0, n * sizeof(float)));
+    CHECK(cudaMemset(in, 0x3f, n * sizeof(float)));  // about 0.75 each
     CHECK(cudaMemset(out, 0, n * sizeof(float)));
     CHECK(cudaMemset(sum, 0, sizeof(float)));
     cudaStream_t filter, reduce;
