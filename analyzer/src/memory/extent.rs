@@ -235,8 +235,9 @@ fn meet_patterns(a: &Extent, b: &Extent, lo: u64, hi: u64) -> Meet {
     // against odd elements and different columns of one pitched image.
     let divisor = a.dims().iter().chain(b.dims()).fold(0, |g, d| gcd(g, d.stride));
     if divisor > 0 && a.width < divisor && b.width < divisor {
-        let apart = (b.origin % divisor + divisor - a.origin % divisor) % divisor;
-        if apart >= a.width && apart + b.width <= divisor {
+        let (x, y) = (a.origin % divisor, b.origin % divisor);
+        let apart = if y >= x { y - x } else { divisor - (x - y) };
+        if apart >= a.width && b.width <= divisor - apart {
             return Meet::No;
         }
     }
