@@ -27,9 +27,11 @@ fn main() {
             }
         };
         for entry in image.entries() {
-            let code = match entry.unpack().map_err(|e| e.to_string()).and_then(|c| {
-                CodeImage::from_code(c, Arch::new(entry.arch.sm)).map_err(|e| e.to_string())
-            }) {
+            let code = match entry
+                .unpack()
+                .map_err(|e| e.to_string())
+                .and_then(|c| CodeImage::from_code(c, Arch::new(entry.arch.sm)).map_err(|e| e.to_string()))
+            {
                 Ok(c) => c,
                 Err(e) => {
                     eprintln!("{path}: {e}");
@@ -56,7 +58,11 @@ fn main() {
                 let first = t.elapsed();
                 evaluate.push(first);
                 if !quiet {
-                    println!("{n}: {} accesses, prepare {:?}, evaluate {first:?}", s.access_count(), prepare[prepare.len() - 1]);
+                    println!(
+                        "{n}: {} accesses, prepare {:?}, evaluate {first:?}",
+                        s.access_count(),
+                        prepare[prepare.len() - 1]
+                    );
                     for w in s.words() {
                         println!("   {w:?}");
                     }

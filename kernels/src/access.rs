@@ -123,9 +123,9 @@ pub enum Base {
         /// Byte offset in the parameters.
         offset: u16,
     },
-    /// Fixed address, from no parameter word that is used as a 64-bit pointer: `value` is the address itself.
+    /// From no parameter word that is used as a 64-bit pointer, but known.
     Absolute {
-        /// Address.
+        /// The lowest address.
         value: u64,
     },
     /// Loaded from memory, or of unknown origin.

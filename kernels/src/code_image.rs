@@ -4,6 +4,8 @@
 
 use crate::arch::Arch;
 use crate::image::{CodeRef, Cubin, Image, ImageError};
+use crate::ir::Function;
+use crate::lower_ptx;
 use crate::lower_sass::{self, Code, Links, LowerError};
 use crate::sass;
 use crate::summary::Summary;
@@ -36,9 +38,9 @@ pub enum SummaryError {
     /// Lowering gave up.
     #[error(transparent)]
     Lower(#[from] LowerError),
-    /// PTX front end: not there yet.
-    #[error("PTX code is not summarised")]
-    Ptx,
+    /// Lowering PTX gave up.
+    #[error(transparent)]
+    Ptx(#[from] lower_ptx::LowerError),
 }
 
 /// Instructions up to which a kernel is analysed on the caller's stack.
@@ -48,7 +50,7 @@ type Slot = Arc<OnceLock<Result<Arc<Summary>, SummaryError>>>;
 
 enum Unpacked {
     Cubin(Vec<u8>),
-    Ptx(crate::ptx::Module),
+    Ptx(Box<crate::ptx::Module>),
 }
 
 /// Kernels of one image.
@@ -92,7 +94,8 @@ impl CodeImage {
             }
             CodeRef::Ptx(text) => {
                 let module = crate::ptx::parse(&text)?;
-                (Unpacked::Ptx(module), Vec::new(), arch)
+                let names = lower_ptx::kernel_names(&module).map(str::to_owned).collect();
+                (Unpacked::Ptx(Box::new(module)), names, arch)
             }
         };
         Ok(CodeImage { arch, code, names, slots: Mutex::new(BTreeMap::new()) })
@@ -128,7 +131,7 @@ impl CodeImage {
     fn summarise(&self, name: &str) -> Result<Summary, SummaryError> {
         let bytes = match &self.code {
             Unpacked::Cubin(bytes) => bytes,
-            Unpacked::Ptx(_) => return Err(SummaryError::Ptx),
+            Unpacked::Ptx(module) => return Ok(prepare(&lower_ptx::lower(module, name)?)),
         };
         let missing = || SummaryError::NoKernel(name.to_owned());
         let cubin = Cubin::parse(bytes).map_err(|_| missing())?;
@@ -150,10 +153,14 @@ impl CodeImage {
             links: &links,
         };
         let f = lower_sass::lower(&code)?;
-        // Recursion follows chains of values: short ones fit on any stack.
-        let size: usize = f.blocks.iter().map(|b| b.insts.len()).sum();
-        Ok(if size < SMALL_KERNEL { Summary::new(&f) } else { on_large_stack(|| Summary::new(&f)) })
+        Ok(prepare(&f))
     }
+}
+
+/// Recursion follows chains of values: short ones fit on any stack.
+fn prepare(f: &Function) -> Summary {
+    let size: usize = f.blocks.iter().map(|b| b.insts.len()).sum();
+    if size < SMALL_KERNEL { Summary::new(f) } else { on_large_stack(|| Summary::new(f)) }
 }
 
 /// Runs deep recursion over a kernel's values on a stack of its own: callers may be on small ones.

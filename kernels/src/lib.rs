@@ -1,7 +1,7 @@
 //! Which bytes a CUDA kernel touches, from its machine code or PTX.
 //!
 //! The tree reads as the data flows: containers ([`image`]) hold code, front ends ([`sass`], [`ptx`]) read it, lowering
-//! ([`lower_sass`]) turns it into one intermediate representation ([`ir`]), and `ranges` makes a [`Summary`] of it, which
+//! ([`lower_sass`], [`lower_ptx`]) turns it into one intermediate representation ([`ir`]), and `ranges` makes a [`Summary`] of it, which
 //! answers for every launch: which parameter words are read, written or updated atomically, and which bytes behind them.
 //!
 //! It knows nothing of allocations, streams or races: that is the analyzer's work.
@@ -12,8 +12,8 @@ mod code_image;
 mod explain;
 pub mod image;
 pub mod ir;
-pub mod lower_sass;
 pub mod lower_ptx;
+pub mod lower_sass;
 pub mod ptx;
 mod ranges;
 pub mod sass;

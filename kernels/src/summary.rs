@@ -3,8 +3,7 @@
 //! Building it is done by `ranges`; this file only arranges the answers. It does not know containers or encodings.
 
 use crate::access::{
-    AccessKind, Base, Dependency, Extent, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
-    WordExtent,
+    AccessKind, Dependency, IndirectEffect, KernelAccess, LaunchArgs, Param, SymbolRef, WordEffect, WordExtent,
 };
 use crate::ir::Function;
 use crate::ir::cfg::Cfg;
@@ -114,6 +113,3 @@ impl Summary {
         (words.into_values().collect(), indirect)
     }
 }
-
-#[allow(unused)]
-type Unused = (Base, Extent, Reason);

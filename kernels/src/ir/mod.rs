@@ -224,7 +224,7 @@ pub enum Src {
     ParamAddress(u16),
     /// Low (false) or high (true) word of [`Src::ParamAddress`].
     ParamAddressHalf(u16, bool),
-    /// A 32-bit word that the driver passes beside the parameters, by some offset. A pair of neighbours is the address of
+    /// A 32-bit word that the driver passes beside the parameters, by some offset. A pair of neighbours, in either order, is the address of
     /// memory of the driver's own (grid barriers, printf), which no program reaches by itself.
     Driver(u16),
 }

@@ -3,7 +3,7 @@
 //! BSYNC falls through and BSSY adds no edge: reconvergence does not change which path a thread takes. Branches that
 //! depend on divergence alone (`.DIV`, `.CONV`) may go either way.
 
-use super::{LowerError, Lower, MAX_INSTS};
+use super::{Lower, LowerError, MAX_INSTS};
 use crate::ir::{Block, BlockId, Class, Op, Operand, Reason, Term};
 use crate::sass::{self, BraMode, Flow, INST_BYTES, Inst};
 use std::collections::{BTreeSet, HashMap};
@@ -190,7 +190,8 @@ impl Lower<'_> {
                     let fall = if cond.is_imm(1) { None } else { next(self, work) };
                     return self.branch(cond, None, fall);
                 };
-                let undecided = matches!(i.op, sass::Op::Bra { mode: BraMode::Div | BraMode::Conv }) || !i.src.is_empty();
+                let undecided =
+                    matches!(i.op, sass::Op::Bra { mode: BraMode::Div | BraMode::Conv }) || !i.src.is_empty();
                 let fall = if cond.is_imm(1) && !undecided { None } else { next(self, work) };
                 let taken = work.id(&mut self.f, ctx, t);
                 if undecided {

@@ -229,8 +229,9 @@ impl Lower<'_> {
             Some(name) => known_call(name),
             // A computed call into the driver means one of the externals.
             None if self.code.links.syscalls.contains(&i.pc) && !self.code.links.externals.is_empty() => {
-                let all: SmallVec<[Option<bool>; 4]> = self.code.links.externals.iter().map(|n| known_call(n)).collect();
-                if all.iter().any(Option::is_none) { None } else { Some(all.iter().any(|k| *k == Some(true))) }
+                let all: SmallVec<[Option<bool>; 4]> =
+                    self.code.links.externals.iter().map(|n| known_call(n)).collect();
+                if all.iter().any(Option::is_none) { None } else { Some(all.contains(&Some(true))) }
             }
             None => None,
         };

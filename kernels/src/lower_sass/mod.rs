@@ -197,7 +197,9 @@ impl Lower<'_> {
                     return (bytes == 8).then(|| u16::try_from(off).ok().map(Src::Driver)).flatten();
                 }
                 let b = self.code.generation.bank0();
-                let axis = |base: u32| (off >= base && off < base + 12 && (off - base) % 4 == 0).then(|| ((off - base) / 4) as u8);
+                let axis = |base: u32| {
+                    (off >= base && off < base + 12 && (off - base).is_multiple_of(4)).then(|| ((off - base) / 4) as u8)
+                };
                 if let Some(d) = axis(b.block_dim) {
                     return Some(Src::Special(Special::Ntid(d)));
                 }

@@ -436,7 +436,13 @@ impl Eval<'_> {
             let v = p.rem_euclid(1 << 32) as u64 | (q.rem_euclid(1 << 32) as u64) << 32;
             let r = s.iter().enumerate().fold(0u32, |r, (k, c)| {
                 let byte = (v >> (8 * (c & 7))) as u8;
-                let byte = if c & 8 == 0 { byte } else if byte >> 7 == 1 { 0xff } else { 0 };
+                let byte = if c & 8 == 0 {
+                    byte
+                } else if byte >> 7 == 1 {
+                    0xff
+                } else {
+                    0
+                };
                 r | u32::from(byte) << (8 * k)
             });
             return Form::konst(Int::from(r));

@@ -6,7 +6,8 @@ use super::node::{Access, Graph, Kind, LocalStore, Node, NodeId, Target, Width};
 use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
 use crate::ir::{
-    Addr, BlockId, Class, Cmp, Combine, Function, Inst, Mem, Op, Operand, Prefix, Reason, Space, Special, Src, Term, Var,
+    Addr, BlockId, Class, Cmp, Combine, Function, Inst, Mem, Op, Operand, Prefix, Reason, Space, Special, Src, Term,
+    Var,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -213,7 +214,11 @@ impl Builder<'_> {
         let kind = match s {
             Src::Imm(v) => return self.konst(v, w),
             Src::Param { off, bytes } => {
-                if w == Width::W32 && bytes == 8 { Kind::Param(off, 4) } else { Kind::Param(off, bytes) }
+                if w == Width::W32 && bytes == 8 {
+                    Kind::Param(off, 4)
+                } else {
+                    Kind::Param(off, bytes)
+                }
             }
             Src::Special(s) => Kind::Special(s),
             Src::Driver(off) if w == Width::W64 => Kind::Special(Special::DriverBase(off)),
@@ -612,7 +617,11 @@ impl Builder<'_> {
                 } else {
                     let l = self.ssa.source(s[0].src, b, i);
                     let h = self.ssa.source(s.get(2).map_or(Src::Imm(0), |x| x.src), b, i);
-                    if s[0].prefix == Prefix::None { self.node64(l, h) } else { self.opaque(Reason::Bits, Width::W64, b) }
+                    if s[0].prefix == Prefix::None {
+                        self.node64(l, h)
+                    } else {
+                        self.opaque(Reason::Bits, Width::W64, b)
+                    }
                 };
                 let v = self.lin(&[(v, 1i64.wrapping_shl(u32::from(shift)))], 0, Width::W64, b);
                 let h = self.high(v, b);
@@ -707,9 +716,12 @@ impl Builder<'_> {
                     _ => self.add(Kind::ParamIndexed(off, bytes, signed, idx), w, b),
                 }
             }
-            Op::Mem(Mem { space: Space::Local, kind: crate::ir::AccessKind::Read, bytes, addr: Addr::Sum(ref a, off) })
-                if bytes >= 4 =>
-            {
+            Op::Mem(Mem {
+                space: Space::Local,
+                kind: crate::ir::AccessKind::Read,
+                bytes,
+                addr: Addr::Sum(ref a, off),
+            }) if bytes >= 4 => {
                 let n = self.local_address(a, off, part, b, i);
                 self.has_local = true;
                 self.add(Kind::LocalLoad(n, if w == Width::W64 { 8 } else { 4 }), w, b)
@@ -772,13 +784,7 @@ impl Builder<'_> {
         }
     }
 
-    fn funnel(
-        &mut self,
-        s: &[Operand],
-        (right, hi, signed, wide): (bool, bool, bool, bool),
-        b: u32,
-        i: u32,
-    ) -> NodeId {
+    fn funnel(&mut self, s: &[Operand], (right, hi, signed, wide): (bool, bool, bool, bool), b: u32, i: u32) -> NodeId {
         let n = self.operand32(&s[1], b, i);
         let zero_hi = s[2].is_imm(0);
         let zero_lo = s[0].is_imm(0);
@@ -849,7 +855,7 @@ impl Builder<'_> {
                 self.given = None;
             }
         }
-        self.g.accesses.push(Access { block: BlockId(b), kind: m.kind, bytes: m.bytes, target, guard, at: inst.at });
+        self.g.accesses.push(Access { block: BlockId(b), kind: m.kind, bytes: m.bytes, target, guard });
     }
 
     /// Does the address choose by predicate `p` (or its negation) somewhere?

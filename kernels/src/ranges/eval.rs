@@ -189,12 +189,17 @@ impl WordSet {
 }
 
 /// Bounds asked for in one evaluation before everything left is unknown.
-const MAX_TOTAL: u32 = 400_000;
+const MAX_TOTAL: u32 = 150_000;
 /// Elimination steps for one bound.
-const MAX_STEPS: u32 = 4_000;
+const MAX_STEPS: u32 = 2_500;
 
 impl<'g> Eval<'g> {
-    pub fn new(g: &'g Graph, cfg: &'g Cfg, f_conds: &'g [Option<super::logic::Branch>], launch: LaunchArgs<'g>) -> Self {
+    pub fn new(
+        g: &'g Graph,
+        cfg: &'g Cfg,
+        f_conds: &'g [Option<super::logic::Branch>],
+        launch: LaunchArgs<'g>,
+    ) -> Self {
         Eval {
             g,
             cfg,
@@ -312,8 +317,15 @@ impl<'g> Eval<'g> {
     }
 
     /// All constraints that may say something about the atoms of `f`.
-    fn relevant(&self, f: &Form, ctx: &[Con]) -> Vec<Con> {
-        let mut out: Vec<Con> = ctx.to_vec();
+    fn relevant(&self, f: &Form, ctx: &[Con], strict: bool) -> Vec<Con> {
+        let mut out: Vec<Con> = Vec::new();
+        // What the boxes imply can improve nothing; what is there twice would only be tried twice.
+        let put = |c: &Con, out: &mut Vec<Con>| {
+            if self.box_hi(c, strict) > 0 && !out.contains(c) {
+                out.push(c.clone());
+            }
+        };
+        ctx.iter().for_each(|c| put(c, &mut out));
         let mut seen: SmallVec<[AtomId; 24]> = SmallVec::new();
         let mut work: SmallVec<[AtomId; 24]> = f.terms.iter().map(|t| t.0).collect();
         for c in ctx {
@@ -326,7 +338,7 @@ impl<'g> Eval<'g> {
             seen.push(a);
             let atom = self.a(a);
             for c in &atom.cons {
-                out.push(c.clone());
+                put(c, &mut out);
                 work.extend(c.terms.iter().map(|t| t.0));
             }
             work.extend(atom.deps.iter().copied());
@@ -351,8 +363,16 @@ impl<'g> Eval<'g> {
                 ranked.push((mul_sat(c.abs(), span), *x, *c));
             }
         }
-        ranked.sort_by(|p, q| q.0.cmp(&p.0));
-        for (_, x, c) in ranked.into_iter().take(3) {
+        ranked.sort_by_key(|r| std::cmp::Reverse(r.0));
+        // Deeper levels look less far around.
+        let (atoms, tries) = if depth >= DEPTH {
+            (3, 8)
+        } else if depth == 2 {
+            (2, 6)
+        } else {
+            (2, 4)
+        };
+        for (_, x, c) in ranked.into_iter().take(atoms) {
             let mut tried = 0;
             for g in cons {
                 let gx = g.coef(x);
@@ -360,7 +380,7 @@ impl<'g> Eval<'g> {
                     continue;
                 }
                 tried += 1;
-                if tried > 8 {
+                if tried > tries {
                     break;
                 }
                 let d = gcd(c, gx);
@@ -383,7 +403,7 @@ impl<'g> Eval<'g> {
         if self.exhausted() {
             return self.boxed(f, strict);
         }
-        let cons = self.relevant(f, ctx);
+        let cons = self.relevant(f, ctx, strict);
         if cons.is_empty() {
             return self.boxed(f, strict);
         }
@@ -673,7 +693,7 @@ impl<'g> Eval<'g> {
             return None;
         }
         self.used.borrow_mut().insert(off);
-        if off % 4 != 0 {
+        if !off.is_multiple_of(4) {
             self.used.borrow_mut().insert(off + 4);
         }
         let mut b = [0; 4];

@@ -26,7 +26,9 @@ pub(super) enum RawBase {
     Word(u16),
     Symbol(u32),
     ParamAddress(u16),
-    Absolute(i64),
+    /// Texture (false) or surface handle.
+    Handle(u16, bool),
+    Absolute,
     Unknown,
 }
 
@@ -130,7 +132,7 @@ impl Eval<'_> {
             let whole = self.concrete(f);
             let extent = self.extent(&whole, cons, width, b, complete);
             let base = match &extent {
-                Extent::Bounded { .. } if opaque.is_none() => RawBase::Absolute(0),
+                Extent::Bounded { .. } if opaque.is_none() => RawBase::Absolute,
                 _ => RawBase::Unknown,
             };
             if !is_dead(&extent) {
@@ -221,6 +223,11 @@ impl Eval<'_> {
     fn fully(&self, c: &Cond) -> bool {
         match c {
             Cond::True | Cond::Le(_) | Cond::Eq(_) => true,
+            // At the end of a range it is an inequality (see `conj`).
+            Cond::Ne(f) => {
+                let (lo, hi) = self.bounds_in(f, &[], false);
+                lo == 0 || hi == 0
+            }
             Cond::And(v) => v.iter().all(|c| self.fully(c)),
             _ => false,
         }
@@ -386,7 +393,8 @@ impl Eval<'_> {
         for (x, c) in g {
             let a = self.a(*x);
             let top = if self.is_counter(*x) { INF } else { a.hi };
-            let (p, q) = if *c > 0 { (mul_sat(*c, a.lo), mul_sat(*c, top)) } else { (mul_sat(*c, top), mul_sat(*c, a.lo)) };
+            let (p, q) =
+                if *c > 0 { (mul_sat(*c, a.lo), mul_sat(*c, top)) } else { (mul_sat(*c, top), mul_sat(*c, a.lo)) };
             lo = -super::form::add_hi(-lo, -p);
             hi = super::form::add_hi(hi, q);
         }
@@ -562,7 +570,8 @@ fn join_copies(sets: &mut Vec<Extent>) {
             }
             // Two of a kind are no progression worth a dimension, unless it merges into what is there.
             let step = if n > 1 { los[k + 1] - los[k] } else { 0 };
-            let mut all: SmallVec<[(Int, Int); 4]> = dims.iter().map(|d| (Int::from(d.stride), Int::from(d.count))).collect();
+            let mut all: SmallVec<[(Int, Int); 4]> =
+                dims.iter().map(|d| (Int::from(d.stride), Int::from(d.count))).collect();
             if n > 1 {
                 all.push((Int::from(step), n as Int));
             }
@@ -582,7 +591,8 @@ fn join_copies(sets: &mut Vec<Extent>) {
 
 fn bounded(lo: i64, dims: SmallVec<[Dim; 3]>, width: u32, exact: bool) -> Extent {
     let span = dims.iter().fold(0u64, |s, d| s.saturating_add(d.stride.saturating_mul(d.count - 1)));
-    let hi = i64::try_from(span).ok().and_then(|s| lo.checked_add(s)?.checked_add(i64::from(width))).unwrap_or(i64::MAX);
+    let hi =
+        i64::try_from(span).ok().and_then(|s| lo.checked_add(s)?.checked_add(i64::from(width))).unwrap_or(i64::MAX);
     Extent::Bounded { lo, hi, dims, width, exact }
 }
 
@@ -632,7 +642,8 @@ fn join_runs(sets: &mut Vec<Extent>) {
 
 /// Two runs that touch, as one run of the narrower elements.
 fn join_two(a: &Extent, b: &Extent) -> Option<Extent> {
-    let (Extent::Bounded { lo: l, hi: h, width: w, exact, .. }, Extent::Bounded { lo: m, hi: i, width: v, .. }) = (a, b)
+    let (Extent::Bounded { lo: l, hi: h, width: w, exact, .. }, Extent::Bounded { lo: m, hi: i, width: v, .. }) =
+        (a, b)
     else {
         return None;
     };

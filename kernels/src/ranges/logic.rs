@@ -116,8 +116,20 @@ impl Eval<'_> {
                     Combine::And => Cond::all([p, q]),
                     Combine::Or => Cond::any([p, q]),
                     Combine::Xor => match (p.known(), q.known()) {
-                        (Some(a), _) => if a { q.negate() } else { q },
-                        (_, Some(a)) => if a { p.negate() } else { p },
+                        (Some(a), _) => {
+                            if a {
+                                q.negate()
+                            } else {
+                                q
+                            }
+                        }
+                        (_, Some(a)) => {
+                            if a {
+                                p.negate()
+                            } else {
+                                p
+                            }
+                        }
                         _ => Cond::Unknown,
                     },
                 }

@@ -276,9 +276,8 @@ impl Eval<'_> {
                 })
             });
             // A pointer among the alternatives would keep the forms themselves: only when they do not vary.
-            let fixed = arms[1..].iter().all(|a| {
-                header_loop.is_some_and(|l| a.0.terms.iter().all(|t| !self.varying(t.0, l)))
-            });
+            let fixed =
+                arms[1..].iter().all(|a| header_loop.is_some_and(|l| a.0.terms.iter().all(|t| !self.varying(t.0, l))));
             let pointers = arms.iter().any(|a| {
                 a.0.terms.iter().any(|t| {
                     self.a(t.0).alts.is_some()
@@ -328,9 +327,11 @@ impl Eval<'_> {
             let atom = self.a(*a);
             let inside = lp.members[atom.home.0 as usize];
             match atom.kind {
-                AtomKind::Index | AtomKind::Param(_) | AtomKind::Symbol(_) | AtomKind::ParamAddress(_) | AtomKind::Local => {
-                    false
-                }
+                AtomKind::Index
+                | AtomKind::Param(_)
+                | AtomKind::Symbol(_)
+                | AtomKind::ParamAddress(_)
+                | AtomKind::Local => false,
                 AtomKind::Iteration(_) | AtomKind::Unsolved => inside,
                 // An atom over others varies with them; one over nothing is whatever its block computed.
                 AtomKind::Plain => inside && (atom.opaque.is_some() || atom.deps.is_empty() || atom.choice),

@@ -57,9 +57,7 @@ pub(crate) fn analyse(f: &Function, cfg: Cfg) -> Analysis {
         .iter()
         .zip(&graph.conds)
         .map(|(b, c)| match (&b.term, c) {
-            (Term::Branch { taken, fall, .. }, Some(cond)) => {
-                Some(Branch { cond: *cond, taken: *taken, fall: *fall })
-            }
+            (Term::Branch { taken, fall, .. }, Some(cond)) => Some(Branch { cond: *cond, taken: *taken, fall: *fall }),
             _ => None,
         })
         .collect();
@@ -135,6 +133,8 @@ impl Analysis {
         match acc.target {
             Target::Address(_) | Target::Bulk(..) => {
                 e.access(acc, &mut r);
+                // Reading a parameter through its own address touches nothing that others share.
+                r.retain(|x| !matches!(x.base, RawBase::ParamAddress(_)));
                 // Whatever base an unknown address may have had is still named.
                 let lost = r.iter().any(|x| x.base == RawBase::Unknown && !x.several);
                 if lost {
@@ -147,11 +147,7 @@ impl Analysis {
                         .unwrap_or(Reason::Loaded);
                     let have: Vec<RawBase> = r.iter().map(|x| x.base).collect();
                     for w in o.words.iter().filter(|w| !have.contains(&RawBase::Word(**w))) {
-                        r.push(Reached {
-                            base: RawBase::Word(*w),
-                            several: true,
-                            extent: Extent::Unknown { reason },
-                        });
+                        r.push(Reached { base: RawBase::Word(*w), several: true, extent: Extent::Unknown { reason } });
                     }
                     if !o.words.is_empty() {
                         r.iter_mut().for_each(|x| x.several = true);
@@ -169,7 +165,12 @@ impl Analysis {
                 let extent = Extent::Unknown { reason };
                 let several = o.words.len() + o.param_addresses.len() + o.symbols.len() > 1;
                 let mut put = |base| r.push(Reached { base, several, extent: extent.clone() });
-                o.words.iter().for_each(|w| put(RawBase::Word(*w)));
+                o.words.iter().for_each(|w| {
+                    put(match acc.target {
+                        Target::Handle(_, surface) => RawBase::Handle(*w, surface),
+                        _ => RawBase::Word(*w),
+                    });
+                });
                 o.param_addresses.iter().for_each(|w| put(RawBase::ParamAddress(*w)));
                 o.symbols.iter().for_each(|s| put(RawBase::Symbol(*s)));
                 if !o.has_base() {
@@ -202,11 +203,7 @@ impl Analysis {
             result.extend(extents.into_iter().map(|extent| (kind, Reached { base, several, extent })));
         }
         let words: WordSet = e.used.borrow().clone();
-        Kept {
-            shape: shape(launch),
-            words: words.iter().map(|o| (o, word32(launch.params, o))).collect(),
-            result,
-        }
+        Kept { shape: shape(launch), words: words.iter().map(|o| (o, word32(launch.params, o))).collect(), result }
     }
 
     pub(crate) fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
@@ -234,7 +231,18 @@ impl Analysis {
             RawBase::Word(offset) => Base::Word { offset, value: word64(launch.params, offset) },
             RawBase::Symbol(s) => Base::Global(SymbolRef(s)),
             RawBase::ParamAddress(offset) => Base::TensorMap { offset },
-            RawBase::Absolute(v) => Base::Absolute { value: v as u64 },
+            RawBase::Handle(offset, surface) => Base::Handle { offset, value: word64(launch.params, offset), surface },
+            RawBase::Absolute => {
+                // The extent holds addresses: count from the lowest.
+                let mut extent = r.extent.clone();
+                let mut value = 0;
+                if let Extent::Bounded { lo, hi, .. } = &mut extent {
+                    value = *lo as u64;
+                    *hi = hi.saturating_sub(*lo);
+                    *lo = 0;
+                }
+                return KernelAccess { base: Base::Absolute { value }, kind, several: r.several, extent };
+            }
             RawBase::Unknown => Base::Unknown,
         };
         KernelAccess { base, kind, several: r.several, extent: r.extent.clone() }

@@ -147,8 +147,6 @@ pub struct Access {
     pub target: Target,
     /// Guard of the instruction itself.
     pub guard: Option<NodeId>,
-    /// Position in the code.
-    pub at: u32,
 }
 
 /// A store to local memory that no variable stands for.

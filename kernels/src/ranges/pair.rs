@@ -60,12 +60,10 @@ impl<'a> Builder<'a> {
             (Src::Param { off: a, bytes: 4 }, Src::Param { off: b, bytes: 4 }) if b == a + 4 => {
                 self.add(Kind::Param(a, 8), Width::W64, 0)
             }
-            (Src::Driver(a), Src::Driver(b)) if b == a + 4 => {
+            (Src::Driver(a), Src::Driver(b)) if a.abs_diff(b) == 4 => {
                 self.add(Kind::Special(Special::DriverBase(a)), Width::W64, 0)
             }
-            (Src::SymbolHalf(a, false), Src::SymbolHalf(b, true)) if a == b => {
-                self.add(Kind::Symbol(a), Width::W64, 0)
-            }
+            (Src::SymbolHalf(a, false), Src::SymbolHalf(b, true)) if a == b => self.add(Kind::Symbol(a), Width::W64, 0),
             (Src::ParamAddressHalf(a, false), Src::ParamAddressHalf(b, true)) if a == b => {
                 self.add(Kind::ParamAddress(a), Width::W64, 0)
             }
@@ -257,7 +255,8 @@ impl<'a> Builder<'a> {
 
     /// Are two instructions under the very same guard?
     fn same_guard(&mut self, a: Def, c: Def) -> bool {
-        let (Some(x), Some(y)) = (self.ssa.inst(a).and_then(|i| i.guard), self.ssa.inst(c).and_then(|i| i.guard)) else {
+        let (Some(x), Some(y)) = (self.ssa.inst(a).and_then(|i| i.guard), self.ssa.inst(c).and_then(|i| i.guard))
+        else {
             return false;
         };
         let (Def::Inst { b: xb, i: xi, .. }, Def::Inst { b: yb, i: yi, .. }) = (a, c) else { return false };
@@ -270,8 +269,7 @@ impl<'a> Builder<'a> {
             return None;
         }
         let take = |bld: &mut Self, o: &Operand, at: (u32, u32)| (o.prefix, bld.ssa.source(o.src, at.0, at.1));
-        let ls: SmallVec<[Half; 3]> =
-            l.srcs.iter().map(|o| take(self, o, lat)).filter(|x| x.1 != Def::ZERO).collect();
+        let ls: SmallVec<[Half; 3]> = l.srcs.iter().map(|o| take(self, o, lat)).filter(|x| x.1 != Def::ZERO).collect();
         let mut hs: SmallVec<[Half; 3]> = h
             .srcs
             .iter()
@@ -339,7 +337,7 @@ impl<'a> Builder<'a> {
             (Def::Leaf(Src::Param { off: a, .. }), Def::Leaf(Src::Param { off: b, .. })) => {
                 if u32::from(b) == u32::from(a) + 4 { 6 } else { -2 }
             }
-            (Def::Leaf(Src::Driver(a)), Def::Leaf(Src::Driver(b))) if b == a + 4 => 6,
+            (Def::Leaf(Src::Driver(a)), Def::Leaf(Src::Driver(b))) if a.abs_diff(b) == 4 => 6,
             (Def::Leaf(Src::SymbolHalf(a, false)), Def::Leaf(Src::SymbolHalf(b, true))) if a == b => 6,
             (Def::Phi { b, .. }, Def::Phi { b: c, .. }) if b == c => 4,
             (Def::Inst { .. }, Def::Inst { .. }) => {
@@ -374,7 +372,10 @@ impl<'a> Builder<'a> {
         hi: Def,
         hat: (u32, u32),
     ) -> Option<NodeId> {
-        if self.carry_source(hi) != Some(whole(lo)) || h.srcs[0].prefix != Prefix::None || h.srcs[1].prefix != Prefix::None {
+        if self.carry_source(hi) != Some(whole(lo))
+            || h.srcs[0].prefix != Prefix::None
+            || h.srcs[1].prefix != Prefix::None
+        {
             return None;
         }
         let a = self.ssa.source(h.srcs[0].src, hat.0, hat.1);
@@ -552,7 +553,16 @@ fn permutations(n: usize, k: usize) -> Vec<SmallVec<[usize; 3]>> {
     for _ in 0..k {
         out = out
             .into_iter()
-            .flat_map(|p| (0..n).filter(|i| !p.contains(i)).map(|i| { let mut q = p.clone(); q.push(i); q }).collect::<Vec<_>>())
+            .flat_map(|p| {
+                (0..n)
+                    .filter(|i| !p.contains(i))
+                    .map(|i| {
+                        let mut q = p.clone();
+                        q.push(i);
+                        q
+                    })
+                    .collect::<Vec<_>>()
+            })
             .collect();
     }
     out

@@ -54,12 +54,15 @@ impl Def {
     }
 }
 
+/// Where a block defines each variable: (instruction, part), ascending.
+type BlockDefs = HashMap<Var, SmallVec<[(u32, u8); 2]>>;
+
 /// Reaching definitions of one function.
 pub(super) struct Ssa<'a> {
     pub(super) f: &'a Function,
     pub(super) cfg: &'a Cfg,
     /// Per block: variable -> (instruction, part), ascending.
-    defs: Vec<HashMap<Var, SmallVec<[(u32, u8); 2]>>>,
+    defs: Vec<BlockDefs>,
     /// Per block: instructions that define everything.
     clobbers: Vec<SmallVec<[u32; 1]>>,
     /// Per loop: variables defined inside; `None` when everything may be.
@@ -73,7 +76,7 @@ impl<'a> Ssa<'a> {
         let mut defs = Vec::with_capacity(f.blocks.len());
         let mut clobbers = Vec::with_capacity(f.blocks.len());
         for b in &f.blocks {
-            let mut m: HashMap<Var, SmallVec<[(u32, u8); 2]>> = HashMap::new();
+            let mut m: BlockDefs = HashMap::new();
             let mut c = SmallVec::new();
             for (i, inst) in b.insts.iter().enumerate() {
                 if inst.op == Op::ClobberAll {
