@@ -62,6 +62,24 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         // MOVM transposes tiles between lanes; RPCMOV reads the return address.
         0x03a if w.opcode == 0x23a => (Tensor, File::R, 2),
         0x153 if w.opcode == 0x353 => (Control, File::R, one),
+        // Register pools and tensor memory allocation: USETMAXREG, UTCATOMSWS.
+        0x1c8 if w.opcode == 0x9c8 && at_least(Hopper) => {
+            i.pdst[0] = w.p(81, true);
+            return Some(Op::Other(Control));
+        }
+        0x1e3 if matches!(w.opcode, 0x5e3 | 0x9e3) && at_least(Blackwell) => {
+            if w.opcode == 0x5e3 {
+                i.pdst[0] = w.p(81, true);
+            }
+            (Tensor, File::UR, one)
+        }
+        // Tensor core operations between shared and tensor memory: UTCBAR, UTCHMMA and its kin, UTCCP; UVIRTCOUNT.
+        0x1e9 | 0x1ea | 0x1e7 if matches!(w.opcode, 0x3e9 | 0x5ea | 0x9e7) && at_least(Blackwell) => {
+            return Some(Op::Other(Tensor));
+        }
+        0x04c if w.opcode == 0x84c && w.arch == Blackwell => return Some(Op::Other(Control)),
+        // UGETNEXTWORKID writes the next block's number into shared memory.
+        0x1ca if w.opcode == 0x3ca && at_least(Blackwell) => return Some(Op::Other(Control)),
         // B2R.
         0x11c if w.opcode == 0x31c => {
             i.pdst[0] = w.p(81, false);
