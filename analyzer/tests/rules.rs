@@ -441,3 +441,104 @@ fn streams_that_come_and_go_leave_nothing_behind() {
     }
     assert!(p.analysis.footprint().2 < 10, "{:?}", p.analysis.footprint());
 }
+
+#[test]
+fn a_staged_source_is_free_when_the_call_returns_whoever_allocated_it() {
+    // PyTorch reports its host tensors as blocks too; they are pageable memory all the same.
+    let mut p = Program::new();
+    p.alloc(PAGEABLE, N, MemoryKind::Block);
+    p.malloc(X, 2 * N);
+    p.copy(A, X, PAGEABLE, N, H2D);
+    p.copy(B, PAGEABLE, X + N, N, D2H);
+    p.silent();
+}
+
+#[test]
+fn a_launch_that_may_overlap_its_predecessor() {
+    let go = |p: &mut Program, flags| {
+        let params = X.to_le_bytes();
+        let kernel = p.kernel("k", &[writes(0, whole())]);
+        let Op::Launch { stream, grid, block, cluster, shared, params, .. } = launch(A, kernel, &params) else {
+            return;
+        };
+        p.does("cudaLaunchKernelExC", Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params });
+    };
+    for (flags, found) in [(0, false), (launch_flags::PROGRAMMATIC_SERIALIZATION, true)] {
+        let mut p = Program::new();
+        p.malloc(X, N);
+        go(&mut p, flags);
+        go(&mut p, flags);
+        assert_eq!(!p.findings().is_empty(), found, "flags {flags}");
+    }
+    // Nothing is known of the kernel: it is taken to wait.
+    let mut p = Program::new();
+    p.malloc(X, N);
+    let kernel = p.define("mystery");
+    for _ in 0..2 {
+        let params = X.to_le_bytes();
+        let Op::Launch { stream, grid, block, cluster, shared, params, .. } = launch(A, kernel, &params) else {
+            return;
+        };
+        let flags = launch_flags::PROGRAMMATIC_SERIALIZATION;
+        p.does("cudaLaunchKernelExC", Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params });
+    }
+    p.silent();
+}
+
+#[test]
+fn a_launch_without_parameters_is_counted_as_unknown() {
+    let mut p = Program::new();
+    let kernel = p.kernel("k", &[writes(0, whole())]);
+    let (grid, block, cluster) = ([1; 3], [1; 3], [0; 3]);
+    let flags = launch_flags::PARAMS_UNKNOWN;
+    p.does("cuLaunchKernel", Op::Launch { stream: A, kernel, grid, block, cluster, shared: 0, flags, params: &[] });
+    let c = p.outcome().coverage;
+    assert_eq!((c.launches, c.launches_unknown), (1, 1));
+}
+
+#[test]
+fn the_memory_below_blocks_is_one_and_access_across_blocks_is_split() {
+    let mut p = Program::new();
+    p.malloc(X, 4 * N);
+    p.alloc(X, N, MemoryKind::Block);
+    p.alloc(X + 2 * N, N, MemoryKind::Block);
+    p.set(A, X, 3 * N);
+    // Between the blocks, inside the second, and behind everything that was written.
+    p.set(B, X + 3 * N, N);
+    p.silent();
+    p.line(40).set(B, X + N, 16);
+    p.line(50).set(B, X + 2 * N + 8, 16);
+    let found = p.findings();
+    assert_eq!(found.iter().map(|f| f.allocation.as_ref().unwrap().size).collect::<Vec<_>>(), [4 * N, N]);
+    assert_eq!((found[1].from, found[1].to), (8, 24));
+}
+
+#[test]
+fn one_large_write_forgets_the_borders_of_many_small_ones() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    for i in 0..N / 64 {
+        p.line(20).set(A, X + i * 64, 64);
+    }
+    assert_eq!(p.analysis.footprint().2, 64);
+    p.set(A, X, N);
+    assert_eq!(p.analysis.footprint().2, 1);
+    p.set(B, X + 100, 1);
+    let f = p.finds("write-after-write certain");
+    assert_eq!((f.from, f.to), (100, 101));
+}
+
+#[test]
+fn variables_are_told_apart_by_image_and_name() {
+    let mut p = Program::new();
+    for (image, at) in [(1, X), (2, X + N)] {
+        let image = ImageId(image);
+        p.does("cudaGetSymbolAddress", Op::Global { ptr: at, size: 256, image, name: "taps".into() });
+        p.does("cudaGetSymbolAddress", Op::Global { ptr: at, size: 256, image, name: "taps".into() });
+    }
+    p.set(A, X, 256);
+    p.set(B, X + N, 256);
+    p.silent();
+    p.set(B, X, 4);
+    p.finds("write-after-write certain");
+}
