@@ -189,11 +189,7 @@ impl Analysis {
             Op::ObjectCreate { object, region, writable } => self.memory.object(object, Object { region, writable }),
             Op::ObjectDestroy { object } => self.memory.destroy_object(object),
             Op::GraphExec { exec, nodes, .. } => self.graphs.define(exec, nodes),
-            Op::GraphNode { .. } => {
-                if !self.graphs.node(op) {
-                    self.coverage.damaged += 1;
-                }
-            }
+            Op::GraphNode { .. } => self.coverage.damaged += u64::from(!self.graphs.node(op)),
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
             _ => {}
         }

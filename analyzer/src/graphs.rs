@@ -254,9 +254,8 @@ mod tests {
         for i in 0..60 {
             for e in edges.iter().filter(|e| e.1 as usize == i) {
                 reach[i][e.0 as usize] = true;
-                for j in 0..60 {
-                    reach[i][j] |= reach[e.0 as usize][j];
-                }
+                let from = reach[e.0 as usize].clone();
+                reach[i].iter_mut().zip(from).for_each(|(to, from)| *to |= from);
             }
         }
         for i in 0..60_u32 {

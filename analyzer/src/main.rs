@@ -167,13 +167,20 @@ fn ending(status: std::process::ExitStatus, code: impl FnOnce(i32) -> i32) -> i3
     }
 }
 
-/// What the shim in the program is to know: the environment's options, then what the command line changed of its own.
+/// What the shim in the program is to know: the environment's options, then what the command line says of its own.
 fn shim_options(options: &Options) -> String {
-    let mut text = std::env::var("STREAMSAN_OPTIONS").unwrap_or_default();
+    let mut words: Vec<String> =
+        std::env::var("STREAMSAN_OPTIONS").ok().filter(|t| !t.is_empty()).into_iter().collect();
     if !options.stacks {
-        text = if text.is_empty() { "stacks=0".to_owned() } else { format!("{text}:stacks=0") };
+        words.push("stacks=0".into());
     }
-    text
+    if options.shim.ring_mib > 0 {
+        words.push(format!("ring-mib={}", options.shim.ring_mib));
+    }
+    if options.shim.off {
+        words.push("off=1".into());
+    }
+    words.join(":")
 }
 
 fn attach(fd: i32, pid: i32, environment: Option<&str>) -> i32 {

@@ -48,6 +48,19 @@ pub struct Options {
     pub color: Color,
     /// Where `record` writes the trace.
     pub output: Option<String>,
+    /// What the shim reads for itself (see its own `options`): known here so that the help names it and a wrong key is found.
+    pub shim: ShimOptions,
+}
+
+/// Options that the shim inside the program acts on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ShimOptions {
+    /// Megabytes of the ring; 0: the shim's default.
+    pub ring_mib: u64,
+    /// The analyzer to start under plain `LD_PRELOAD`.
+    pub analyzer: Option<String>,
+    /// Stay out of the program.
+    pub off: bool,
 }
 
 impl Default for Options {
@@ -66,6 +79,7 @@ impl Default for Options {
             stacks: true,
             color: Color::Auto,
             output: None,
+            shim: ShimOptions::default(),
         }
     }
 }
@@ -230,6 +244,27 @@ pub const TABLE: &[Spec] = &[
         },
         default: "auto",
         help: "colours in the report; 'auto' follows the terminal and NO_COLOR",
+    },
+    Spec {
+        name: "ring-mib",
+        letter: None,
+        kind: Kind::Number { max: 4096, set: |o, n| o.shim.ring_mib = n },
+        default: "32",
+        help: "megabytes of shared memory between program and analyzer",
+    },
+    Spec {
+        name: "analyzer",
+        letter: None,
+        kind: Kind::File(|o| &mut o.shim.analyzer),
+        default: "",
+        help: "under plain LD_PRELOAD: the streamsan program to start (beside the library)",
+    },
+    Spec {
+        name: "off",
+        letter: None,
+        kind: Kind::Flag(|o| &mut o.shim.off),
+        default: "no",
+        help: "stay out of the program altogether",
     },
 ];
 

@@ -4,12 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// The libraries under the names that programs ask for, and the files they are built as.
-const NAMES: [(&str, &str); 3] = [
-    ("libcuda.so.1", "libstreamsan_sim.so"),
-    ("libcudart.so.12", "libstreamsan_sim_cudart12.so"),
-    ("libcudart.so.13", "libstreamsan_sim_cudart13.so"),
-];
+/// The libraries under the names that programs ask for, and the files they are built as. `libcudart.so.12` differs from `.13` in its
+/// symbols' versions: `scripts/build` makes it.
+const NAMES: [(&str, &str); 2] =
+    [("libcuda.so.1", "libstreamsan_sim.so"), ("libcudart.so.13", "libstreamsan_sim_cudart.so")];
 
 /// Makes the folder inside `run`, which goes away with the run. The error is a line for the user.
 pub fn prepare(run: &Path) -> Result<PathBuf, String> {

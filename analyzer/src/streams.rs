@@ -77,12 +77,12 @@ impl Streams {
     /// A stream was destroyed; its name is still needed for a while.
     pub fn destroy(&mut self, stream: StreamId) {
         self.destroyed.push_back(stream);
-        if self.destroyed.len() > MAX_DESTROYED {
-            if let Some(oldest) = self.destroyed.pop_front() {
-                self.streams.remove(&oldest);
-                self.empty.remove(&oldest);
-                self.links.retain(|(a, b), _| *a != oldest && *b != oldest);
-            }
+        if self.destroyed.len() > MAX_DESTROYED
+            && let Some(oldest) = self.destroyed.pop_front()
+        {
+            self.streams.remove(&oldest);
+            self.empty.remove(&oldest);
+            self.links.retain(|(a, b), _| *a != oldest && *b != oldest);
         }
     }
 

@@ -247,7 +247,8 @@ fn a_block_handed_out_again_while_in_use_is_a_race() {
 fn confidence_of_unknown_extents() {
     // (first, second, pointer offset of the second, verdict by default, verdict when pedantic)
     let unknown = || Shape::Unknown;
-    let cases: [(Shape, Shape, u64, Option<&str>, Option<&str>); 7] = [
+    type Case<'a> = (Shape, Shape, u64, Option<&'a str>, Option<&'a str>);
+    let cases: [Case<'_>; 7] = [
         (unknown(), unknown(), 0, Some("likely"), Some("likely")),
         (unknown(), unknown(), 512, None, Some("possible")),
         (Shape::Exact(0, 513), unknown(), 512, Some("likely"), Some("likely")),

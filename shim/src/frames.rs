@@ -74,7 +74,8 @@ impl Frames {
             b = (b.rotate_left(29) ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
         };
         self.native[..self.native_len].iter().for_each(|word| mix(*word));
-        mix(self.native_len as u64);
+        // Other modules at the same addresses make another stack of the same words.
+        mix(self.native_len as u64 | u64::from(native::modules::generation()) << 32);
         for frame in &self.python[..self.python_len] {
             mix(frame.code);
             mix(u64::from(frame.offset) << 32 | u64::from(frame.check));

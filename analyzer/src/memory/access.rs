@@ -30,10 +30,7 @@ impl AccessKind {
 
     /// Whether two accesses to one byte conflict.
     pub fn conflicts(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Read, Self::Read) | (Self::Atomic, Self::Atomic) => false,
-            _ => true,
-        }
+        !matches!((self, other), (Self::Read, Self::Read) | (Self::Atomic, Self::Atomic))
     }
 
     /// Whether everything that conflicts with `other` conflicts with `self` too.

@@ -98,11 +98,11 @@ impl AccessMap {
             return;
         }
         // The usual case: the same range as before.
-        if let Some(segment) = self.segments.get_mut(&start) {
-            if segment.end == end {
-                self.forgotten += visit(&mut segment.entries, access, clocks, race);
-                return;
-            }
+        if let Some(segment) = self.segments.get_mut(&start)
+            && segment.end == end
+        {
+            self.forgotten += visit(&mut segment.entries, access, clocks, race);
+            return;
         }
         self.split(start);
         self.split(end);

@@ -241,24 +241,23 @@ impl Allocations {
     pub fn locate(&self, address: u64) -> Option<Place> {
         let mut limit = u64::MAX;
         let mut address = address;
-        if !self.aliases.is_empty() {
-            if let Some((from, (end, target))) = self.aliases.range(..=address).next_back() {
-                if address < *end {
-                    limit = target.saturating_add(end - from);
-                    address = target.saturating_add(address - from);
-                }
-            }
+        if !self.aliases.is_empty()
+            && let Some((from, (end, target))) = self.aliases.range(..=address).next_back()
+            && address < *end
+        {
+            limit = target.saturating_add(end - from);
+            address = target.saturating_add(address - from);
         }
         let (ptr, root) = self.root_at(address)?;
         let mut place =
             Place { home: Home::Root(ptr), address, end: root.end.min(limit), allocation: root.id, start: ptr };
         if !self.blocks.is_empty() {
-            if let Some((start, (end, id))) = self.blocks.range(..=address).next_back() {
-                if address < *end {
-                    (place.allocation, place.start) = (*id, *start);
-                    place.end = place.end.min(*end);
-                    return Some(place);
-                }
+            if let Some((start, (end, id))) = self.blocks.range(..=address).next_back()
+                && address < *end
+            {
+                (place.allocation, place.start) = (*id, *start);
+                place.end = place.end.min(*end);
+                return Some(place);
             }
             // Between blocks: the answer changes where the next block begins.
             if let Some((next, _)) = self.blocks.range(address..place.end).next() {
@@ -402,10 +401,10 @@ impl Allocations {
     }
 
     fn drop_ghost(&mut self, ptr: u64, id: AllocationId) {
-        if self.roots.get(&ptr).is_some_and(|r| r.ghost && r.id == id) {
-            if let Some(root) = self.roots.remove(&ptr) {
-                self.bury(id, &root.map);
-            }
+        if self.roots.get(&ptr).is_some_and(|r| r.ghost && r.id == id)
+            && let Some(root) = self.roots.remove(&ptr)
+        {
+            self.bury(id, &root.map);
         }
     }
 
@@ -423,10 +422,10 @@ impl Allocations {
     /// Entries of a root's map may still name a block that is gone, so its description outlives it for a while.
     fn remember_dead(&mut self, id: AllocationId) {
         self.dead.push_back(id);
-        if self.dead.len() > MAX_DEAD {
-            if let Some(oldest) = self.dead.pop_front() {
-                self.infos.remove(&oldest);
-            }
+        if self.dead.len() > MAX_DEAD
+            && let Some(oldest) = self.dead.pop_front()
+        {
+            self.infos.remove(&oldest);
         }
     }
 }

@@ -12,6 +12,8 @@ pub struct NativeFrame {
     address: u64,
     module: Option<String>,
     known: bool,
+    /// What nvcc puts between a launch and the runtime, and nothing else.
+    glue: bool,
     /// Innermost first; never empty.
     places: Vec<Place>,
 }
@@ -44,12 +46,12 @@ impl NativeFrame {
     /// Nothing is known but a text to show.
     pub fn unknown(address: u64, text: String, module: Option<&str>) -> Self {
         let place = Place { function: Some(text), ..Place::default() };
-        Self { address, module: module.map(str::to_string), known: false, places: vec![place] }
+        Self { address, module: module.map(str::to_string), known: false, glue: false, places: vec![place] }
     }
 
     /// Functions are known. `places` must not be empty.
     pub fn known(address: u64, module: &str, places: Vec<Place>) -> Self {
-        Self { address, module: Some(module.to_string()), known: true, places }
+        Self { address, module: Some(module.to_string()), known: true, glue: false, places }
     }
 
     fn module_name(&self) -> &str {
@@ -75,6 +77,9 @@ impl NativeFrame {
         }
         if is_hidden_module(module) {
             return Part::Folded(module.to_string());
+        }
+        if self.glue {
+            return Part::Folded("cudart".to_string());
         }
         if module.starts_with("libffi.so") || module.starts_with("_ctypes.") {
             return Part::Folded("ctypes".to_string());
@@ -139,8 +144,54 @@ fn is_static_cudart(function: &str) -> bool {
         || function.starts_with("__cudaRegister")
 }
 
+/// Files that nvcc puts between a launch and CUDA's runtime: its headers and what it generates.
+fn is_generated(file: &str) -> bool {
+    const HEADERS: [&str; 4] =
+        ["/device_functions.h", "/cuda_runtime.h", "/cuda_runtime_api.h", "/cooperative_groups_helpers.h"];
+    file.contains("tmpxft_") || HEADERS.iter().any(|header| file.ends_with(header))
+}
+
+/// The kernel that a host stub launches, as the programmer wrote its name.
+fn stub_of(function: &str) -> Option<String> {
+    let rest = function.strip_prefix("__device_stub__")?;
+    let mangled = rest.split('(').next().unwrap_or(rest);
+    let name = super::demangle(&format!("_{mangled}"));
+    Some(base_name(&name).to_string())
+}
+
+/// A function's name without return type and parameters.
+fn base_name(function: &str) -> &str {
+    let end = function.find(['(', '<']).unwrap_or(function.len());
+    function[..end].rsplit(' ').next().unwrap_or(function)
+}
+
+/// Takes nvcc's glue out of launches: header functions, the stub, and the kernel's own name on the host, which calls the stub. A frame
+/// that is glue throughout is kept, to be folded.
+fn without_glue(native: &mut [NativeFrame]) {
+    let mut launched: Option<String> = None;
+    for frame in native {
+        let is_glue = |place: &Place, launched: &mut Option<String>| {
+            let function = place.function.as_deref().unwrap_or("");
+            if let Some(kernel) = stub_of(function) {
+                *launched = Some(kernel);
+                return true;
+            }
+            if place.file.as_deref().is_some_and(is_generated) {
+                return true;
+            }
+            launched.take().is_some_and(|kernel| base_name(function) == kernel)
+        };
+        let kept: Vec<Place> = frame.places.iter().filter(|place| !is_glue(place, &mut launched)).cloned().collect();
+        frame.glue = kept.is_empty();
+        if !frame.glue {
+            frame.places = kept;
+        }
+    }
+}
+
 /// Merges. Both lists are innermost first.
-pub fn merge(native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Frame> {
+pub fn merge(mut native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Frame> {
+    without_glue(&mut native);
     let mut parts: Vec<_> = native.iter().map(NativeFrame::part).collect();
     // Without symbols, what of the C library is outermost is its start-up.
     for (part, frame) in parts.iter_mut().zip(&native).rev() {

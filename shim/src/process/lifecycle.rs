@@ -66,6 +66,7 @@ fn core_slow() -> Option<&'static Core> {
         lock::forget_tid();
         GENERATION.fetch_add(1, Ordering::Relaxed);
         crate::handles::forget_recent();
+        crate::stack::native::after_fork_in_child();
         CORE.store(std::ptr::null_mut(), Ordering::Relaxed);
         CANARY.store(std::ptr::null_mut(), Ordering::Relaxed);
         let _ = STATE.compare_exchange(RUNNING, DORMANT, Ordering::Relaxed, Ordering::Relaxed);

@@ -16,8 +16,6 @@ pub struct Options {
     pub analyzer: Option<OsString>,
     /// `error-exitcode`: exit code when there are findings, under plain `LD_PRELOAD` (the program's own).
     pub error_exitcode: Option<i32>,
-    /// `verbose`: say on standard error what the shim does.
-    pub verbose: bool,
     /// `off`: stay out of this process altogether.
     pub off: bool,
 }
@@ -29,8 +27,7 @@ impl Options {
     }
 
     fn parse(text: &[u8]) -> Self {
-        let mut options =
-            Self { stacks: true, ring_mib: 32, analyzer: None, error_exitcode: None, verbose: false, off: false };
+        let mut options = Self { stacks: true, ring_mib: 32, analyzer: None, error_exitcode: None, off: false };
         for pair in text.split(|b| *b == b':') {
             let at = pair.iter().position(|b| *b == b'=').unwrap_or(pair.len());
             let (key, value) = (&pair[..at], pair.get(at + 1..).unwrap_or(b"1"));
@@ -43,7 +40,6 @@ impl Options {
                 }
                 b"analyzer" => options.analyzer = Some(OsString::from_vec(value.to_vec())),
                 b"error-exitcode" => options.error_exitcode = number.filter(|n| *n != 0),
-                b"verbose" => options.verbose = on,
                 b"off" => options.off = on,
                 _ => {}
             }
@@ -75,11 +71,10 @@ mod tests {
 
     #[test]
     fn known_keys_are_read_and_others_left_alone() {
-        let options = Options::parse(b"stacks=0:json=/tmp/x:error-exitcode=66:ring-mib=8:verbose");
+        let options = Options::parse(b"stacks=0:json=/tmp/x:error-exitcode=66:ring-mib=8");
         assert!(!options.stacks);
         assert_eq!(options.error_exitcode, Some(66));
         assert_eq!(options.ring_mib, 8);
-        assert!(options.verbose);
         assert!(Options::parse(b"").stacks);
         assert_eq!(Options::parse(b"error-exitcode=0").error_exitcode, None);
         assert_eq!(Options::parse(b"ring-mib=nonsense").ring_mib, 32);
