@@ -118,6 +118,10 @@ impl<'a> Lexer<'a> {
         if word_start(byte) {
             self.at += 1;
             while let Some(&next) = bytes.get(self.at) {
+                if byte == b'.' && next == b'.' {
+                    // `.reg.b32` is two directives; the dots of an opcode are inside a word that begins with a letter.
+                    break;
+                }
                 if word_part(next) {
                     self.at += 1;
                 } else if bytes[self.at..].starts_with(b"::") && bytes.get(self.at + 2).is_some_and(|&b| word_part(b)) {
@@ -223,6 +227,7 @@ mod tests {
         assert_eq!(tokens[1], Token::Punct(b'!'));
         assert_eq!(tokens[2], Token::Word("%p1"));
         assert_eq!(tokens[3], Token::Word("ld.shared::cluster.f32"));
+        assert_eq!(all(".reg.b32 x").unwrap().len(), 3);
         let rest = &tokens[tokens.len() - 5..];
         assert_eq!(rest[0], Token::Number(Number::F32(0x3f80_0000)));
         assert_eq!(rest[1], Token::Number(Number::Int(16)));

@@ -11,7 +11,7 @@ use crate::interp::exec::memory::{self as exec, GENERIC, GLOBAL, LOCAL, PARAM, S
 use crate::interp::float::{self, Brain, Half, Small};
 
 /// The state space that an opcode names.
-fn space_of(op: Op<'_>) -> u32 {
+pub(super) fn space_of(op: Op<'_>) -> u32 {
     for part in &op.parts[1..] {
         match part.as_str() {
             "global" | "const" => return GLOBAL,
@@ -181,7 +181,10 @@ impl<'m> Scope<'_, 'm> {
     }
 
     fn copy(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
-        if op.part(1) != "async" || op.has("bulk") || op.has("mbarrier") {
+        if op.has("bulk") || op.has("mbarrier") {
+            return self.bulk(op, operands);
+        }
+        if op.part(1) != "async" {
             return self.unsupported(op);
         }
         if op.has("commit_group") || op.has("wait_group") || op.has("wait_all") {

@@ -7,6 +7,7 @@ mod float;
 mod half;
 mod int;
 mod layout;
+mod matrix;
 mod memory;
 mod scope;
 mod texture;

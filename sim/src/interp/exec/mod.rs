@@ -4,6 +4,8 @@ pub(crate) mod atomic;
 pub(crate) mod call;
 pub(crate) mod control;
 pub(crate) mod lanes;
+pub(crate) mod matrix;
+pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod sync;
 pub(crate) mod texture;

@@ -1,0 +1,234 @@
+//! Owns the instruction families of matrices (`mma`, `wmma`, `ldmatrix`) and of `mbarrier` with its copies.
+
+use kernels::ptx::{Operand, Type};
+
+use super::memory::space_of;
+use super::scope::{Result, SCRATCH, Scope};
+use super::{Op, blank};
+use crate::interp::code::{Inst, Slot};
+use crate::interp::exec::control;
+use crate::interp::exec::matrix::{self, Element, Form};
+use crate::interp::exec::mbarrier;
+use crate::interp::exec::memory::SHARED;
+
+fn element(name: &str) -> Option<Element> {
+    Some(match name {
+        "f16" => Element::F16,
+        "bf16" => Element::Bf16,
+        "tf32" => Element::Tf32,
+        "f32" => Element::F32,
+        "f64" => Element::F64,
+        "s8" => Element::S8,
+        "u8" => Element::U8,
+        "s32" => Element::S32,
+        _ => return None,
+    })
+}
+
+/// `m16n8k16`
+fn shape(op: Op<'_>) -> Option<[usize; 3]> {
+    op.parts.iter().find_map(|part| {
+        let (m, rest) = part.strip_prefix('m')?.split_once('n')?;
+        let (n, k) = rest.split_once('k')?;
+        Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
+    })
+}
+
+impl<'m> Scope<'_, 'm> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn matrix(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
+        match op.name() {
+            "mma" => self.mma(op, operands, false)?,
+            "wmma" if op.has("mma") => self.mma(op, operands, true)?,
+            "wmma" => self.fragment(op, operands)?,
+            "ldmatrix" | "stmatrix" => self.matrix_rows(op, operands)?,
+            "mbarrier" => self.mbarrier(op, operands)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn slots(&mut self, operand: Option<&'m Operand>, ty: Type, result: bool) -> Result<Vec<Slot>> {
+        let mut out = Vec::new();
+        for element in self.elements(operand) {
+            out.push(if result { self.dst(Some(element))? } else { self.src(Some(element), ty)? });
+        }
+        Ok(out)
+    }
+
+    fn mma(&mut self, op: Op<'m>, operands: &'m [Operand], opaque: bool) -> Result<()> {
+        let Some([m, n, k]) = shape(op) else { return self.unsupported(op) };
+        let types: Vec<Element> = op.parts.iter().filter_map(|part| element(part)).collect();
+        let [d, a, b, c] = match types[..] {
+            [d, a, b, c] => [d, a, b, c],
+            // wmma on halves names the sums only.
+            [d, c] if opaque => [d, Element::F16, Element::F16, c],
+            _ => return self.unsupported(op),
+        };
+        let sizes = if opaque {
+            matches!([m, n, k], [16, 16, 16] | [32, 8, 16] | [8, 32, 16] | [16, 16, 8] | [8, 8, 4])
+        } else {
+            matches!([m, n], [16, 8]) && matches!(k, 4 | 8 | 16 | 32) || matches!([m, n, k], [8, 8, 4] if a == Element::F64)
+        };
+        if !sizes || op.has("sp") || op.parts.iter().any(|p| p == "xor" || p == "and" || p.starts_with("block_scale")) {
+            return self.unsupported(op);
+        }
+        let wide = if d == Element::F64 { Type::B64 } else { Type::B32 };
+        let to = self.slots(operands.first(), wide, true)?;
+        let sa = self.slots(operands.get(1), wide, false)?;
+        let sb = self.slots(operands.get(2), wide, false)?;
+        let sc = self.slots(operands.get(3), wide, false)?;
+        let room = |slots: &[Slot], element: Element, entries: usize| {
+            slots.len() * (if element == Element::F64 { 1 } else { 4 / element.size() as usize }) * 32 >= entries
+        };
+        if !room(&to, d, m * n) || !room(&sc, c, m * n) || !room(&sa, a, m * k) || !room(&sb, b, k * n) {
+            return self.misfit();
+        }
+        // `row.col` is the only layout of mma; that of fragments is settled when they are loaded.
+        let x = Form { a, b, c, d, saturate: op.has("satfinite"), m, n, k }.pack();
+        let z = [to.len(), sc.len(), sa.len(), sb.len()].iter().rev().fold(0, |z, &count| z << 6 | count as u32);
+        if [&to, &sc, &sa, &sb].iter().any(|slots| slots.len() > 63) {
+            return self.misfit();
+        }
+        let y = self.list(&[to, sc, sa, sb].concat());
+        self.emit(Inst { x, y, z: z | u32::from(opaque) << 31, ..blank(matrix::multiply) });
+        Ok(())
+    }
+
+    /// `wmma.load` and `wmma.store`.
+    fn fragment(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        let Some([m, n, k]) = shape(op) else { return self.unsupported(op) };
+        let store = op.part(1) == "store";
+        let Some(found) = op.parts.iter().rev().find_map(|part| element(part)) else { return self.unsupported(op) };
+        let (rows, columns) = match op.part(2) {
+            "a" => (m, k),
+            "b" => (k, n),
+            _ => (m, n),
+        };
+        let (fragment, address) = if store { (operands.get(1), operands.first()) } else { (operands.first(), operands.get(1)) };
+        let wide = if found == Element::F64 { Type::B64 } else { Type::B32 };
+        let slots = self.slots(fragment, wide, !store)?;
+        let (a, x, space) = self.address(address, space_of(op))?;
+        let column_major = op.has("col");
+        let b = match operands.get(2) {
+            Some(stride) => self.src(Some(stride), Type::B32)?,
+            None => self.c.constant(if column_major { rows } else { columns } as u64),
+        };
+        let Ok(offset) = u32::try_from(x) else { return self.unsupported(op) };
+        if slots.len() > 63 || slots.len() * 32 * 4 < rows * columns * found.size() as usize {
+            return self.misfit();
+        }
+        let form = Form { a: found, b: found, c: found, d: found, saturate: false, m: rows, n: columns, k: usize::from(column_major) };
+        let z = space | (slots.len() as u32) << 8 | u32::from(store) << 30;
+        let y = self.list(&slots);
+        self.emit(Inst { d: Slot(offset), a, b, x: form.pack(), y, z, ..blank(matrix::transfer) });
+        Ok(())
+    }
+
+    fn matrix_rows(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        let store = op.name() == "stmatrix";
+        if !op.has("m8n8") || !op.has("b16") {
+            return self.unsupported(op);
+        }
+        let (list, address) = if store { (operands.get(1), operands.first()) } else { (operands.first(), operands.get(1)) };
+        let slots = self.slots(list, Type::B32, !store)?;
+        let (a, x, _) = self.address(address, SHARED)?;
+        if !matches!(slots.len(), 1 | 2 | 4) {
+            return self.misfit();
+        }
+        let z = (slots.len() as u32) << 4 | u32::from(op.has("trans")) << 30;
+        let y = self.list(&slots);
+        self.emit(Inst { d: Slot(x as u32), a, x: u64::from(store), y, z, ..blank(matrix::rows) });
+        Ok(())
+    }
+
+    fn mbarrier(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        let one = self.c.constant(1);
+        let what = op.part(1);
+        match what {
+            "inval" => self.emit(blank(control::nothing)),
+            "pending_count" => {
+                let d = self.dst(operands.first())?;
+                let a = self.src(operands.get(1), Type::B64)?;
+                self.emit(Inst { d, a, ..blank(mbarrier::pending) });
+            }
+            "test_wait" | "try_wait" => {
+                let p = self.dst_pred(operands.first())?;
+                let parity = op.has("parity");
+                let (a, x, space) = self.address(operands.get(1), SHARED)?;
+                let b = self.src(operands.get(2), if parity { Type::B32 } else { Type::B64 })?;
+                let space = space_for(op, space);
+                self.emit(Inst { d: Slot(p.0), a, b, x, y: u32::from(parity), z: 1 << 4 | space, ..blank(mbarrier::test) });
+            }
+            "init" | "arrive" | "arrive_drop" | "expect_tx" | "complete_tx" => {
+                let returns = what.starts_with("arrive") && !matches!(operands.first(), Some(Operand::Memory(..)));
+                let d = if returns { self.dst(operands.first())? } else { SCRATCH };
+                let rest = &operands[usize::from(returns)..];
+                let (a, x, space) = self.address(rest.first(), SHARED)?;
+                let b = match rest.get(1) {
+                    Some(operand) => self.src(Some(operand), Type::B32)?,
+                    None => one,
+                };
+                let y = match what {
+                    "init" => mbarrier::INIT,
+                    "arrive" if op.has("expect_tx") => mbarrier::ARRIVE_EXPECT,
+                    "arrive" => mbarrier::ARRIVE,
+                    "arrive_drop" if op.has("expect_tx") => return self.unsupported(op),
+                    "arrive_drop" => mbarrier::ARRIVE_DROP,
+                    "expect_tx" => mbarrier::EXPECT,
+                    _ => mbarrier::COMPLETE,
+                };
+                let space = space_for(op, space);
+                self.emit(Inst { d, a, b, x, y, z: 1 << 4 | space, ..blank(mbarrier::operate) });
+            }
+            _ => return self.unsupported(op),
+        }
+        Ok(())
+    }
+
+    /// `cp.async.bulk` without tensors, and `cp.async.mbarrier.arrive`.
+    pub(super) fn bulk(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        if op.has("mbarrier") {
+            // What was copied is there already: with its own arrival counted in, nothing changes.
+            if op.has("noinc") {
+                let (a, x, space) = self.address(operands.first(), SHARED)?;
+                let b = self.c.constant(1);
+                let inst = Inst { d: SCRATCH, a, b, x, y: mbarrier::ARRIVE, z: 1 << 4 | space, ..blank(mbarrier::operate) };
+                self.emit(inst);
+            }
+            return Ok(());
+        }
+        if op.has("commit_group") || op.has("wait_group") || op.has("prefetch") {
+            self.emit(blank(control::nothing));
+            return Ok(());
+        }
+        if op.has("tensor") || op.has("multicast::cluster") || op.part(1) == "reduce" {
+            return self.unsupported(op);
+        }
+        let inward = op.part(3).starts_with("shared") && op.part(4) == "global";
+        if !inward && !(op.part(3) == "global" && op.part(4).starts_with("shared")) {
+            return self.unsupported(op);
+        }
+        let add = |scope: &mut Self, operand: Option<&'m Operand>| -> Result<Slot> {
+            let (slot, offset, _) = scope.address(operand, SHARED)?;
+            if offset == 0 {
+                return Ok(slot);
+            }
+            let constant = scope.c.constant(offset);
+            let sum = scope.temporary();
+            scope.emit_op(crate::interp::exec::lanes::op2(|a: u64, b: u64| a.wrapping_add(b)), sum, [slot, constant, slot], 0);
+            Ok(sum)
+        };
+        let a = add(self, operands.first())?;
+        let b = add(self, operands.get(1))?;
+        let c = self.src(operands.get(2), Type::B32)?;
+        let x = if inward { u64::from(add(self, operands.get(3))?.0) } else { 0 };
+        self.emit(Inst { a, b, c, x, y: u32::from(inward), ..blank(mbarrier::bulk_copy) });
+        Ok(())
+    }
+}
+
+/// An address without a space in the opcode is a generic one.
+fn space_for(op: Op<'_>, found: u32) -> u32 {
+    if space_of(op) == SHARED { found } else { space_of(op) }
+}

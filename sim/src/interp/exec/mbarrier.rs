@@ -1,0 +1,144 @@
+//! Owns barriers in shared memory (`mbarrier`) and the bulk copies that complete on them.
+//!
+//! The 64-bit object holds, from bit 0: arrivals expected in each phase (20 bits), arrivals still missing (20 bits), bytes
+//! still missing (22 bits, signed), and the phase's parity in bit 62. Programs treat it as opaque.
+
+use super::lanes::each;
+use super::memory::{Cell, GLOBAL, SHARED};
+use crate::interp::api::AccessKind;
+use crate::interp::code::{Inst, LANES, Next, Pred};
+use crate::interp::warp::Warp;
+
+const COUNT: u64 = (1 << 20) - 1;
+const PHASE: u64 = 1 << 62;
+
+#[derive(Clone, Copy)]
+struct State {
+    expected: u64,
+    missing: u64,
+    bytes: i64,
+    phase: u64,
+}
+
+impl State {
+    fn unpack(word: u64) -> State {
+        let bytes = (word << 2) as i64 >> 42;
+        State { expected: word & COUNT, missing: word >> 20 & COUNT, bytes, phase: word & PHASE }
+    }
+
+    fn pack(self) -> u64 {
+        let mut state = self;
+        if state.missing == 0 && state.bytes == 0 {
+            state.missing = state.expected;
+            state.phase ^= PHASE;
+        }
+        state.expected | state.missing << 20 | (state.bytes as u64 & ((1 << 22) - 1)) << 40 | state.phase
+    }
+}
+
+/// What `y` of [`operate`] means.
+pub(crate) const INIT: u32 = 0;
+pub(crate) const ARRIVE: u32 = 1;
+pub(crate) const ARRIVE_EXPECT: u32 = 2;
+pub(crate) const ARRIVE_DROP: u32 = 3;
+pub(crate) const EXPECT: u32 = 4;
+pub(crate) const COMPLETE: u32 = 5;
+
+/// Operations that change the object at `a`, with the number `b`; the state before goes to `d`.
+pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let mut at = [0; LANES];
+    if let Err(next) = w.addresses(i, mask, 8, AccessKind::Write, &mut at) {
+        return next;
+    }
+    each(mask, |l| {
+        let number = w.get(i.b, l) & 0xffff_ffff;
+        // SAFETY: `addresses` vouches for the word.
+        let word = unsafe { u64::read(at[l]) };
+        let mut state = State::unpack(word);
+        let less = |missing: u64, n: u64| missing.saturating_sub(n);
+        match i.y {
+            INIT => state = State { expected: number & COUNT, missing: number & COUNT, bytes: 0, phase: 0 },
+            ARRIVE => state.missing = less(state.missing, number),
+            ARRIVE_EXPECT => {
+                state.bytes += number as i64;
+                state.missing = less(state.missing, 1);
+            }
+            ARRIVE_DROP => {
+                state.expected = less(state.expected, number);
+                state.missing = less(state.missing, number);
+            }
+            EXPECT => state.bytes += number as i64,
+            _ => state.bytes -= number as i64,
+        }
+        // SAFETY: as above; one thread runs the whole block.
+        unsafe { u64::write(at[l], if i.y == EXPECT { pack_open(state) } else { state.pack() }) };
+        w.set(i.d, l, word);
+    });
+    Next::Step
+}
+
+/// Packs without ending the phase: expecting bytes completes nothing.
+fn pack_open(state: State) -> u64 {
+    state.expected | state.missing << 20 | (state.bytes as u64 & ((1 << 22) - 1)) << 40 | state.phase
+}
+
+/// `test_wait` and `try_wait`: predicate `d` tells whether the phase of state `b` (with `y` = 1: of parity `b`) is over.
+pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let mut at = [0; LANES];
+    if let Err(next) = w.addresses(i, mask, 8, AccessKind::Read, &mut at) {
+        return next;
+    }
+    let mut done = 0;
+    each(mask, |l| {
+        // SAFETY: `addresses` vouches for the word.
+        let phase = unsafe { u64::read(at[l]) } & PHASE;
+        let asked = if i.y == 1 { (w.get(i.b, l) & 1) << 62 } else { w.get(i.b, l) & PHASE };
+        done |= u32::from(phase != asked) << l;
+    });
+    w.set_pred(Pred(i.d.0), mask, done);
+    if done != mask {
+        // Whoever completes it must get to run.
+        w.pc += 1;
+        return Next::Yield;
+    }
+    Next::Step
+}
+
+/// `pending_count`
+pub(crate) fn pending(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    each(mask, |l| {
+        let state = State::unpack(w.get(i.a, l));
+        w.set(i.d, l, state.missing);
+    });
+    Next::Step
+}
+
+/// `cp.async.bulk`: `c` bytes from `b` to `a`, at once; `y` is 1 from global to shared memory (then the barrier in slot
+/// `x` gets them) and 0 from shared to global.
+pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let inward = i.y == 1;
+    let (to_space, from_space) = if inward { (SHARED, GLOBAL) } else { (GLOBAL, SHARED) };
+    for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
+        let size = w.get(i.c, lane) as u32;
+        let (to, from) = (w.get(i.a, lane), w.get(i.b, lane));
+        for at in (0..u64::from(size)).step_by(16) {
+            let target = w.resolve(to_space, to + at, 16, AccessKind::Write, lane);
+            let source = w.resolve(from_space, from + at, 16, AccessKind::Read, lane);
+            match (target, source) {
+                // SAFETY: `resolve` vouches for both ranges.
+                (Ok(target), Ok(source)) => unsafe { std::ptr::copy(source as *const u8, target as *mut u8, 16) },
+                (Err(kind), _) | (_, Err(kind)) => return w.fail(kind, 1 << lane),
+            }
+        }
+        if w.env.observing && size > 0 {
+            let kind = if inward { AccessKind::Read } else { AccessKind::Write };
+            w.observe(i, 1 << lane, size, kind, &[if inward { from } else { to }; LANES]);
+        }
+    }
+    if inward {
+        let barrier = Inst { a: crate::interp::code::Slot(i.x as u32), b: i.c, x: 0, y: COMPLETE, z: 1 << 4 | SHARED, ..*i };
+        let scratch = Inst { d: crate::interp::code::Slot(1), ..barrier };
+        return operate(w, &scratch, mask);
+    }
+    Next::Step
+}
