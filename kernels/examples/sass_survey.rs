@@ -91,7 +91,7 @@ fn survey(image: &Image<'_>, name: &str, list: bool, tallies: &mut BTreeMap<Stri
         let key = format!("{name} {}", entry.arch);
         match entry.unpack() {
             Ok(CodeRef::Ptx(_)) => tallies.entry(key).or_default().ptx += 1,
-            Ok(CodeRef::Cubin(bytes)) => match {
+            Ok(CodeRef::Cubin(bytes)) => {
                 if let Some(dir) = EXTRACT.get() {
                     let file = format!("{dir}/{name}-{n}-{}-{}.cubin", entry.arch, bytes.len());
                     std::fs::write(&file, &bytes).expect("writable directory");
@@ -101,14 +101,14 @@ fn survey(image: &Image<'_>, name: &str, list: bool, tallies: &mut BTreeMap<Stri
                     Ok(ImageSize::Exact(n)) if n <= bytes.len() as u64 && n + 8 > bytes.len() as u64 => {}
                     other => eprintln!("{key}: size {other:?} of {}", bytes.len()),
                 }
-                Cubin::parse(&bytes)
-            } {
-                Ok(cubin) => match cubin.arch.generation() {
-                    Some(g) => count(&cubin, g, list, tallies.entry(key).or_default()),
-                    None => fail(tallies, &key, &ImageError::Unknown { what: "arch", value: cubin.arch.sm.into() }),
-                },
-                Err(e) => fail(tallies, &key, &e),
-            },
+                match Cubin::parse(&bytes) {
+                    Ok(cubin) => match cubin.arch.generation() {
+                        Some(g) => count(&cubin, g, list, tallies.entry(key).or_default()),
+                        None => fail(tallies, &key, &ImageError::Unknown { what: "arch", value: cubin.arch.sm.into() }),
+                    },
+                    Err(e) => fail(tallies, &key, &e),
+                }
+            }
             Err(e) => fail(tallies, &key, &e),
         }
     }

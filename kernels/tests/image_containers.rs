@@ -109,8 +109,24 @@ fn the_driver_s_choice() {
 #[test]
 fn what_runs_where() {
     let a = |name: &str| name.parse::<Arch>().expect("name");
-    let yes = [("sm_80", 80), ("sm_80", 86), ("sm_86", 89), ("sm_90a", 90), ("sm_100f", 103), ("sm_100a", 100), ("sm_75", 75)];
-    let no = [("sm_86", 80), ("sm_80", 90), ("sm_90a", 100), ("sm_100a", 103), ("sm_100f", 110), ("sm_103f", 100), ("sm_120", 100)];
+    let yes = [
+        ("sm_80", 80),
+        ("sm_80", 86),
+        ("sm_86", 89),
+        ("sm_90a", 90),
+        ("sm_100f", 103),
+        ("sm_100a", 100),
+        ("sm_75", 75),
+    ];
+    let no = [
+        ("sm_86", 80),
+        ("sm_80", 90),
+        ("sm_90a", 100),
+        ("sm_100a", 103),
+        ("sm_100f", 110),
+        ("sm_103f", 100),
+        ("sm_120", 100),
+    ];
     for (code, device) in yes {
         assert!(runs_on(EntryKind::Cubin, a(code), Arch::new(device)), "{code} on {device}");
     }
@@ -125,7 +141,9 @@ fn what_runs_where() {
 
 #[test]
 fn cubins_describe_kernels() {
-    for (name, base) in [("sm_75", 0x160), ("sm_80", 0x160), ("sm_86", 0x160), ("sm_90", 0x210), ("sm_100", 0x380), ("sm_120", 0x380)] {
+    for (name, base) in
+        [("sm_75", 0x160), ("sm_80", 0x160), ("sm_86", 0x160), ("sm_90", 0x210), ("sm_100", 0x380), ("sm_120", 0x380)]
+    {
         let bytes = cubin(name);
         let cubin = Cubin::parse(&bytes).expect("parses");
         assert_eq!(cubin.arch.to_string(), name);
@@ -181,7 +199,8 @@ fn notes_agree_with_the_code() {
         assert!(!jumps.indirect.is_empty(), "{name}: the switch became a table");
         // The table in bank 2 holds the targets.
         let bank2 = cubin.const_bank(jumps, 2).expect("bank 2");
-        let words: Vec<u32> = bank2.data.chunks_exact(4).map(|c| u32::from_le_bytes(c.try_into().expect("4"))).collect();
+        let words: Vec<u32> =
+            bank2.data.chunks_exact(4).map(|c| u32::from_le_bytes(c.try_into().expect("4"))).collect();
         for t in jumps.indirect.iter().flat_map(|b| &b.targets) {
             assert!(words.contains(t), "{name}: {t:#x} in {words:x?}");
         }
@@ -195,8 +214,7 @@ fn constants_name_their_symbols() {
         let cubin = Cubin::parse(&bytes).expect("parses");
         let plain = cubin.kernel("plain").expect("plain");
         let bank4 = cubin.const_bank(plain, 4).expect("bank 4");
-        let names: Vec<&str> =
-            bank4.relocs.iter().map(|r| cubin.symbols()[r.symbol].name.as_str()).collect();
+        let names: Vec<&str> = bank4.relocs.iter().map(|r| cubin.symbols()[r.symbol].name.as_str()).collect();
         for want in ["counter", "garr", "vprintf"] {
             assert!(names.contains(&want), "{name}: {want} in {names:?}");
         }
@@ -213,7 +231,11 @@ fn constants_name_their_symbols() {
 #[test]
 fn registers_agree_with_cuobjdump() {
     let path = compile(&source(), &["-cubin", "-arch=sm_90"]);
-    let out = std::process::Command::new(toolkit().join("bin/cuobjdump")).arg("-res-usage").arg(&path).output().expect("runs");
+    let out = std::process::Command::new(toolkit().join("bin/cuobjdump"))
+        .arg("-res-usage")
+        .arg(&path)
+        .output()
+        .expect("runs");
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     let bytes = std::fs::read(&path).expect("cubin");
     let cubin = Cubin::parse(&bytes).expect("parses");

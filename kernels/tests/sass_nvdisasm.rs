@@ -119,7 +119,10 @@ fn agree(inst: &Inst, theirs: &str) -> Result<(), String> {
 }
 
 fn is_float(o: &str) -> bool {
-    !o.starts_with("0x") && (o.contains("NAN") || o.contains("INF") || o.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()))
+    !o.starts_with("0x")
+        && (o.contains("NAN")
+            || o.contains("INF")
+            || o.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Instructions whose last operands are not decoded.

@@ -31,7 +31,8 @@ fn life_ranges(cubin: &Path) -> HashMap<String, HashMap<u32, Marks>> {
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     let mut all: HashMap<String, HashMap<u32, Marks>> = HashMap::new();
     let mut section = String::new();
-    let (mut names, mut columns): (Vec<(usize, &'static str)>, Vec<(usize, &'static str, u16)>) = (Vec::new(), Vec::new());
+    let mut names: Vec<(usize, &'static str)> = Vec::new();
+    let mut columns: Vec<(usize, &'static str, u16)> = Vec::new();
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("//---------------------") {
             section = rest.trim().trim_end_matches('-').trim().to_string();
@@ -39,9 +40,8 @@ fn life_ranges(cubin: &Path) -> HashMap<String, HashMap<u32, Marks>> {
         }
         let Some(at) = line.find("// |") else { continue };
         let table: Vec<char> = line[at..].chars().collect();
-        if let Some(file) = line[at..].find("GPR") {
+        if line[at..].contains("GPR") {
             // A header: which file each column group is. The groups end at bars.
-            let _ = file;
             names.clear();
             let mut start = 3;
             for (n, c) in table.iter().enumerate().skip(4) {
@@ -122,8 +122,20 @@ fn ours(i: &Inst) -> Marks {
 fn loosely(i: &Inst) -> bool {
     matches!(
         i.op,
-        Op::Call { .. } | Op::Texture | Op::Surface | Op::LoadMulticast | Op::Mbarrier | Op::TensorCopy { .. } | Op::Bulk
-            | Op::BulkPrefetch | Op::P2r { .. } | Op::R2p { .. } | Op::CacheCtl | Op::Qspc | Op::Bmov | Op::Unknown
+        Op::Call { .. }
+            | Op::Texture
+            | Op::Surface
+            | Op::LoadMulticast
+            | Op::Mbarrier
+            | Op::TensorCopy { .. }
+            | Op::Bulk
+            | Op::BulkPrefetch
+            | Op::P2r { .. }
+            | Op::R2p { .. }
+            | Op::CacheCtl
+            | Op::Qspc
+            | Op::Bmov
+            | Op::Unknown
     )
 }
 
@@ -166,15 +178,28 @@ fn check(name: &str) {
                     e.0 += 1;
                     if e.1.is_empty() {
                         let diff = |a: &BTreeSet<(&'static str, u16)>, b: &BTreeSet<(&'static str, u16)>| {
-                            format!("only ours {:?}, only theirs {:?}", a.difference(b).collect::<Vec<_>>(), b.difference(a).collect::<Vec<_>>())
+                            format!(
+                                "only ours {:?}, only theirs {:?}",
+                                a.difference(b).collect::<Vec<_>>(),
+                                b.difference(a).collect::<Vec<_>>()
+                            )
                         };
-                        e.1 = format!("{pc:#x} of {} in {}: {i}\n      writes {}\n      reads {}", s.name, source.display(), diff(&ours.writes, &theirs.writes), diff(&ours.reads, &theirs.reads));
+                        e.1 = format!(
+                            "{pc:#x} of {} in {}: {i}\n      writes {}\n      reads {}",
+                            s.name,
+                            source.display(),
+                            diff(&ours.writes, &theirs.writes),
+                            diff(&ours.reads, &theirs.reads)
+                        );
                     }
                 }
             }
         }
     }
-    println!("{name}: {exact} instructions read and write the same registers, {covered} write no more than we say; {} kinds differ", wrong.len());
+    println!(
+        "{name}: {exact} instructions read and write the same registers, {covered} write no more than we say; {} kinds differ",
+        wrong.len()
+    );
     for (what, (n, example)) in &wrong {
         println!("    {what}: {n} times, e.g. {example}");
     }

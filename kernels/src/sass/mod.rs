@@ -5,6 +5,7 @@
 //! graph and no values: that is `ranges`' work.
 
 pub mod inst;
+pub mod modifier;
 pub mod op;
 pub mod operand;
 

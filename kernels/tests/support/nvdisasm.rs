@@ -63,11 +63,7 @@ pub fn disassemble(sm: u16, code: &[u8]) -> Option<HashMap<u32, String>> {
     let arch = format!("SM{sm}{}", if sm >= 90 { "a" } else { "" });
     // A newer disassembler knows newer architectures.
     let tool = std::env::var_os("SASS_NVDISASM").map_or_else(|| toolkit().join("bin/nvdisasm"), PathBuf::from);
-    let out = Command::new(tool)
-        .args(["-b", &arch, "-ndf"])
-        .arg(&file)
-        .output()
-        .expect("nvdisasm runs");
+    let out = Command::new(tool).args(["-b", &arch, "-ndf"]).arg(&file).output().expect("nvdisasm runs");
     let _ = std::fs::remove_file(&file);
     if !out.status.success() {
         return None;
@@ -92,12 +88,15 @@ pub struct Parts {
     pub ops: Vec<String>,
 }
 
-const CACHE: &str = "STRONG WEAK CONSTANT CTA SM GPU SYS VC PRIVATE MMIO EF EL LU NA EU LTC64B LTC128B LTC256B ENL2 EFL2 RML2";
+const CACHE: &str =
+    "STRONG WEAK CONSTANT CTA SM GPU SYS VC PRIVATE MMIO EF EL LU NA EU LTC64B LTC128B LTC256B ENL2 EFL2 RML2";
 
 /// Modifiers that are not decoded, by operation.
 fn dropped(name: &str) -> &'static str {
     match name {
-        "LDG" => "U STRONG WEAK CONSTANT CTA SM GPU SYS VC PRIVATE MMIO EF EL LU NA EU LTC64B LTC128B LTC256B ENL2 EFL2 RML2",
+        "LDG" => {
+            "U STRONG WEAK CONSTANT CTA SM GPU SYS VC PRIVATE MMIO EF EL LU NA EU LTC64B LTC128B LTC256B ENL2 EFL2 RML2"
+        }
         "LD" | "STG" | "ST" | "ATOM" | "ATOMG" | "RED" | "LDL" | "STL" => CACHE,
         "LDGSTS" => {
             "STRONG WEAK CONSTANT CTA SM GPU SYS VC PRIVATE MMIO EF EL LU NA EU LTC64B LTC128B LTC256B ENL2 EFL2 RML2 BYPASS ACCESS"
@@ -128,8 +127,8 @@ fn dropped(name: &str) -> &'static str {
 
 /// Names whose modifiers are not decoded at all.
 const NO_MODS: &[&str] = &[
-    "SYNCS", "ARRIVES", "UBLKCP", "UBLKRED", "UBLKPF", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UTMACCTL", "TEX", "TLD",
-    "TLD4", "TXD", "TXQ", "SULD", "SUST", "SURED", "CCTL", "LDGMC", "BMOV", "ACQBULK", "PREEXIT",
+    "SYNCS", "ARRIVES", "UBLKCP", "UBLKRED", "UBLKPF", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UTMACCTL", "TEX",
+    "TLD", "TLD4", "TXD", "TXQ", "SULD", "SUST", "SURED", "CCTL", "LDGMC", "BMOV", "ACQBULK", "PREEXIT",
 ];
 
 /// Names where PT as an operand only means "no carry".
@@ -214,7 +213,13 @@ pub fn parts(text: &str) -> Parts {
         name = "RED".into();
     }
     // `HFMA2 R, -RZ, RZ, hi, lo` is a move of a constant.
-    if name == "HFMA2" && ops.len() == 5 && ops[1] == "-RZ" && ops[2] == "RZ" && half_operand(&ops[3]) && half_operand(&ops[4]) {
+    if name == "HFMA2"
+        && ops.len() == 5
+        && ops[1] == "-RZ"
+        && ops[2] == "RZ"
+        && half_operand(&ops[3])
+        && half_operand(&ops[4])
+    {
         let value = match (half_bits(&ops[3]), half_bits(&ops[4])) {
             (Some(hi), Some(lo)) => format!("{:#x}", u32::from(hi) << 16 | u32::from(lo)),
             _ => "NAN".into(),
@@ -229,7 +234,8 @@ pub fn parts(text: &str) -> Parts {
         mods.clear();
     }
     mods.sort();
-    let code_address = matches!(name.as_str(), "BRA" | "CALL" | "RET" | "BSSY" | "LEPC" | "WARPSYNC" | "BRX" | "BRXU" | "JMP");
+    let code_address =
+        matches!(name.as_str(), "BRA" | "CALL" | "RET" | "BSSY" | "LEPC" | "WARPSYNC" | "BRX" | "BRXU" | "JMP");
     if !code_address {
         for o in &mut ops {
             if let Some(v) = parse_hex(o) {

@@ -44,7 +44,7 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         // Integer dot products, absolute differences, conversions to packed integers.
         0x014 | 0x015 | 0x026 | 0x039 if any => (Integer, File::R, one),
         // Uniform floating point of sm_120.
-        0x051 | 0x054..=0x056 | 0x05a | 0x05c | 0x05e if any && at_least(BlackwellConsumer) => (Float, File::UR, one),
+        0x051 | 0x054..=0x056 | 0x05a..=0x05e if any && at_least(BlackwellConsumer) => (Float, File::UR, one),
         0x0ba if at_least(BlackwellConsumer) => (Float, File::UR, one),
         0x053 if any && at_least(BlackwellConsumer) => {
             i.pdst = [w.p(81, true), w.p(84, true)];
@@ -74,7 +74,7 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
             (Tensor, File::UR, one)
         }
         // Tensor core operations between shared and tensor memory: UTCBAR, UTCHMMA and its kin, UTCCP; UVIRTCOUNT.
-        0x1e9 | 0x1ea | 0x1e7 if matches!(w.opcode, 0x3e9 | 0x5ea | 0x9e7) && at_least(Blackwell) => {
+        0x1e9 | 0x1ea | 0x1e7 if (w.base() == 0x1ea || matches!(w.opcode, 0x3e9 | 0x9e7)) && at_least(Blackwell) => {
             return Some(Op::Other(Tensor));
         }
         0x04c if w.opcode == 0x84c && w.arch == Blackwell => return Some(Op::Other(Control)),

@@ -129,9 +129,7 @@ fn family(w: &Word, i: &mut Inst) -> Option<Op> {
         0x024 | 0x025 | 0x027 if forms(w, TERNARY) => integer::imad(w, i, false),
         0x0a4..=0x0a6 if forms(w, U_TERNARY) => integer::imad(w, i, true),
         0x013 if forms(w, UNARY) => integer::unary(w, i, false, Op::Iabs),
-        0x017 if forms(w, UNARY) && w.arch != Hopper => {
-            integer::imnmx(w, i, false)
-        }
+        0x017 if forms(w, UNARY) && w.arch != Hopper => integer::imnmx(w, i, false),
         0x085 if forms(w, U_BINARY) && at_least(BlackwellConsumer) => integer::imnmx(w, i, true),
         0x048 if forms(w, UNARY) && at_least(Hopper) => integer::vimnmx(w, i, false),
         0x04a if forms(w, U_BINARY) && at_least(BlackwellConsumer) => integer::vimnmx(w, i, true),

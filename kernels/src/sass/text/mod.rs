@@ -1,0 +1,131 @@
+//! Text of instructions, close to what `nvdisasm` prints, for `explain`, tests and messages. Nothing parses it.
+//!
+//! Left out: scheduling, cache hints, memory order; operands of instructions of which only the effects are decoded.
+
+mod modifiers;
+mod names;
+mod operands;
+
+use self::names::SPECIAL;
+use super::inst::Inst;
+use super::op::*;
+use super::operand::*;
+use std::fmt::{self, Display, Formatter, Write as _};
+
+impl Display for Inst {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if !self.guard.always() {
+            write!(f, "@{} ", self.guard)?;
+        }
+        f.write_str(&self.mnemonic())?;
+        for m in self.modifiers() {
+            write!(f, ".{m}")?;
+        }
+        for (n, operand) in self.operands().iter().enumerate() {
+            f.write_str(if n == 0 { " " } else { ", " })?;
+            f.write_str(operand)?;
+        }
+        Ok(())
+    }
+}
+
+fn hex(v: i64) -> String {
+    if v < 0 { format!("-{:#x}", v.unsigned_abs()) } else { format!("{v:#x}") }
+}
+
+fn run_name(r: Run) -> String {
+    match r.file {
+        File::R => Reg(r.first).to_string(),
+        File::UR => UReg(r.first).to_string(),
+    }
+}
+
+impl Display for ConstRef {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.bank {
+            Bank::Number(n) => write!(f, "c[{n:#x}][")?,
+            Bank::Bindless(u) => write!(f, "cx[{u}][")?,
+        }
+        match self.index {
+            Index::None => write!(f, "{}]", hex(i64::from(self.offset))),
+            Index::Reg(_) | Index::UReg(_) => {
+                match self.index {
+                    Index::Reg(r) => write!(f, "{r}")?,
+                    Index::UReg(r) => write!(f, "{r}")?,
+                    Index::None => {}
+                }
+                if self.offset != 0 {
+                    write!(f, "+{}", hex(i64::from(self.offset)))?;
+                }
+                f.write_char(']')
+            }
+        }
+    }
+}
+
+impl Display for Src {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.neg {
+            f.write_char('-')?;
+        }
+        if self.inv {
+            f.write_char('~')?;
+        }
+        let bar = if self.abs { "|" } else { "" };
+        match self.value {
+            Value::Reg(r) => write!(f, "{bar}{r}{bar}"),
+            Value::UReg(r) => write!(f, "{bar}{r}{bar}"),
+            Value::Imm(v) => f.write_str(&hex(v)),
+            Value::Const(c) => write!(f, "{bar}{c}{bar}"),
+        }
+    }
+}
+
+impl Display for Mem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if matches!(self.space, Space::Handle | Space::Tensor) {
+            return f.write_str("[handle]");
+        }
+        if let Some(d) = self.desc {
+            write!(f, "desc[{d}]")?;
+        }
+        f.write_char('[')?;
+        let mut plus = false;
+        let shown = match (self.ubase, self.desc) {
+            (None, None) => !self.base.is_zero() || self.offset == 0,
+            (Some(_), _) => !self.base.is_zero() || (self.reaches_global() && !self.base64),
+            (None, Some(_)) => true,
+        };
+        if shown {
+            write!(f, "{}", self.base)?;
+            let suffix = match self.space {
+                Space::RemoteShared => self.ubase.is_some() || self.base64,
+                _ => self.reaches_global() && (self.ubase.is_some() || self.desc.is_some()),
+            };
+            if suffix {
+                f.write_str(if self.base64 { ".64" } else { ".U32" })?;
+            }
+            if self.scale > 1 {
+                write!(f, ".X{}", self.scale)?;
+            }
+            plus = true;
+        }
+        if let Some(u) = self.ubase {
+            write!(f, "{}{u}", if plus { "+" } else { "" })?;
+            plus = true;
+        }
+        if self.offset != 0 {
+            write!(f, "{}{}", if plus { "+" } else { "" }, hex(self.offset))?;
+        }
+        f.write_char(']')
+    }
+}
+
+impl Display for SpecialReg {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match SPECIAL.iter().find(|(n, _)| *n == self.0) {
+            Some((_, name)) => f.write_str(name),
+            None => write!(f, "SR{}", self.0),
+        }
+    }
+}
