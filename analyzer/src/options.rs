@@ -53,14 +53,20 @@ pub struct Options {
 }
 
 /// Options that the shim inside the program acts on.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShimOptions {
-    /// Megabytes of the ring; 0: the shim's default.
+    /// Megabytes of the ring; 0 leaves it to the shim.
     pub ring_mib: u64,
     /// The analyzer to start under plain `LD_PRELOAD`.
     pub analyzer: Option<String>,
     /// Stay out of the program.
     pub off: bool,
+}
+
+impl Default for ShimOptions {
+    fn default() -> Self {
+        Self { ring_mib: 32, analyzer: None, off: false }
+    }
 }
 
 impl Default for Options {
