@@ -63,6 +63,8 @@ pub enum Bytes {
     },
     /// Only the base is known.
     Unknown,
+    /// Only the base is known, because the rest is data: an index that the kernel loads.
+    Scattered,
 }
 
 /// One access of a launch.
@@ -213,8 +215,9 @@ impl Code {
         let mut effects = Vec::new();
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
         code.evaluate(l, &mut effects);
-        let open =
-            effects.iter().any(|e| e.bytes == Bytes::Unknown && !matches!(e.base, Base::Unknown | Base::Handle(..)));
+        let open = effects.iter().any(|e| {
+            matches!(e.bytes, Bytes::Unknown | Bytes::Scattered) && !matches!(e.base, Base::Unknown | Base::Handle(..))
+        });
         let knowledge = if open { Knowledge::KindsOnly } else { Knowledge::Exact };
         let result = Arc::new(Evaluated { effects, knowledge, indirect: code.indirect() });
         self.cache[slot] = Some(Cached {

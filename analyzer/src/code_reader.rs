@@ -155,6 +155,7 @@ impl Known {
             }
         };
         let bytes = match &a.extent {
+            Extent::Unknown { reason: kernels::Reason::Loaded } => Bytes::Scattered,
             Extent::Unknown { .. } => Bytes::Unknown,
             Extent::Bounded { lo, hi, dims, width, exact } => Bytes::Known {
                 lo: origin.wrapping_add_signed(*lo),

@@ -45,6 +45,7 @@ impl Elaborator<'_> {
             confidence: race.confidence,
             latent: race.latent,
             host: access.actor == Actor::Host || previous.actor == Actor::Host,
+            internal: is_library_internal(&access.stack, &previous.stack, allocation.as_ref()),
             count: raw.count,
             pid: self.names.process.pid,
             access,
@@ -216,6 +217,30 @@ impl Elaborator<'_> {
         }
         s
     }
+}
+
+/// Whether both ops and the memory belong to one of NVIDIA's libraries. cuDNN, for one, clears the workspace of a new handle on a stream
+/// of its own and uses it on the program's without an event between (seen with cuDNN 9 under PyTorch 2.11): true, and nothing that
+/// the program could mend.
+fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<&Memory>) -> bool {
+    const LIBRARIES: [&str; 9] = [
+        "libcudnn",
+        "libcublas",
+        "libcufft",
+        "libcusolver",
+        "libcusparse",
+        "libcurand",
+        "libnccl",
+        "libnpp",
+        "libnvjpeg",
+    ];
+    let library = |stack: &[Frame]| {
+        let caller = stack.iter().find(|f| f.kind == FrameKind::Native)?;
+        let module = caller.module.as_deref()?.rsplit('/').next()?;
+        LIBRARIES.into_iter().find(|prefix| module.starts_with(prefix))
+    };
+    let owner = allocation.and_then(|memory| library(&memory.stack));
+    owner.is_some() && owner == library(access) && owner == library(previous)
 }
 
 /// What the program called: the function of CUDA's runtime when the stack tells it, otherwise the driver's, as CUDA's documentation

@@ -99,7 +99,13 @@ impl Race {
     /// Judges an unordered pair; `None` when it is no race.
     pub fn judge(previous: &Access, access: &Access, latent: bool) -> Option<Self> {
         let hazard = Hazard::of(previous, access)?;
-        let confidence = Confidence::of(&previous.extent, &access.extent)?;
+        let mut confidence = Confidence::of(&previous.extent, &access.extent)?;
+        // Two scatters into one table usually share it out between them, and nobody can tell without running them. A scatter and a
+        // gather that are not ordered are hardly ever meant.
+        let scatters = previous.extent.scattered && access.extent.scattered && hazard == Hazard::WriteAfterWrite;
+        if scatters {
+            confidence = confidence.min(Confidence::Possible);
+        }
         Some(Self { hazard, confidence, latent, previous: *previous, access: *access })
     }
 

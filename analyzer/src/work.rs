@@ -142,7 +142,7 @@ impl<'a, 'v> Work<'a, 'v> {
     fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &Bytes, kind: AccessKind) {
         match bytes {
             Bytes::Known { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
-            Bytes::Unknown => {
+            Bytes::Unknown | Bytes::Scattered => {
                 self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, Outside::Counted, true)
             }
         }
@@ -175,24 +175,26 @@ impl<'a, 'v> Work<'a, 'v> {
                 extent.anchor = extent.start;
                 self.add(place.home, place.allocation, kind, extent);
             }
-            Bytes::Unknown => self.pointer(base, kind),
+            Bytes::Unknown => self.pointer(base, kind, false),
+            Bytes::Scattered => self.pointer(base, kind, true),
         }
     }
 
     /// An access of unknown extent through a pointer. False: it points into no allocation.
-    fn pointer(&mut self, value: u64, kind: AccessKind) {
+    fn pointer(&mut self, value: u64, kind: AccessKind, scattered: bool) {
         let Some(place) = self.memory.locate(value) else {
             self.unknown_memory += 1;
             return;
         };
-        self.unknown_extent(&place, kind);
+        self.unknown_extent(&place, kind, scattered);
     }
 
     /// By default an unknown extent is compared by where it starts, so one byte of it is all the map needs to hold.
-    fn unknown_extent(&mut self, place: &Place, kind: AccessKind) {
+    fn unknown_extent(&mut self, place: &Place, kind: AccessKind, scattered: bool) {
         let at = place.address;
         let (start, end) = if self.pedantic { self.memory.bounds(place) } else { (at, at.saturating_add(1)) };
-        self.add(place.home, place.allocation, kind, Extent::unknown(at, start, end));
+        let extent = Extent::unknown(at, start, end);
+        self.add(place.home, place.allocation, kind, if scattered { extent.by_data() } else { extent });
     }
 
     fn shown(&mut self, region: &Region, kind: AccessKind) {
@@ -217,8 +219,8 @@ impl<'a, 'v> Work<'a, 'v> {
                     self.shown(&object.region, AccessKind::Write);
                 }
             } else if let Some(place) = self.memory.locate(value) {
-                self.unknown_extent(&place, AccessKind::Read);
-                self.unknown_extent(&place, AccessKind::Write);
+                self.unknown_extent(&place, AccessKind::Read, false);
+                self.unknown_extent(&place, AccessKind::Write, false);
             }
         }
     }

@@ -55,6 +55,9 @@ pub struct Extent {
     pub anchor: u64,
     /// How well the bytes are known.
     pub precision: Precision,
+    /// Unknown because the addresses are data (an index that was loaded): the two sides of a scatter may well be disjoint on
+    /// purpose.
+    pub scattered: bool,
     origin: u64,
     width: u64,
     dims: [Dim; MAX_DIMS],
@@ -77,9 +80,25 @@ impl Extent {
         Self::dense(start, end, anchor, Precision::Unknown)
     }
 
+    /// The same extent, unknown because the addresses are data.
+    #[must_use]
+    pub fn by_data(self) -> Self {
+        Self { scattered: true, ..self }
+    }
+
     fn dense(start: u64, end: u64, anchor: u64, precision: Precision) -> Self {
         let width = end.saturating_sub(start);
-        Self { start, end, anchor, precision, origin: start, width, dims: [Dim::default(); MAX_DIMS], used: 0 }
+        Self {
+            start,
+            end,
+            anchor,
+            precision,
+            scattered: false,
+            origin: start,
+            width,
+            dims: [Dim::default(); MAX_DIMS],
+            used: 0,
+        }
     }
 
     /// Runs of `width` bytes from `origin`, repeated along `dims`. More gaps than [`MAX_DIMS`] can hold turn an exact

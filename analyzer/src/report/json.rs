@@ -27,7 +27,7 @@ pub const VERSION: u32 = 1;
 pub fn report(report: &Report) -> Value {
     let [certain, likely, possible, latent] = report.counts();
     let least = if report.pedantic { Confidence::Possible } else { Confidence::Likely };
-    let shown: Vec<Value> = report.findings.iter().filter(|f| f.confidence >= least).map(finding).collect();
+    let shown: Vec<Value> = report.shown(least).map(finding).collect();
     let c = &report.coverage;
     let processes: Vec<Value> = report
         .processes
@@ -78,6 +78,7 @@ pub fn finding(f: &Finding) -> Value {
         "fingerprint": f.fingerprint,
         "hazard": f.hazard.name(),
         "host": f.host,
+        "library_internal": f.internal,
         "confidence": f.confidence.name(),
         "latent": f.latent,
         "count": f.count,

@@ -173,6 +173,8 @@ pub struct Finding {
     pub latent: bool,
     /// One side is the host.
     pub host: bool,
+    /// Both sides and the memory belong to one of NVIDIA's libraries, which the program can not mend.
+    pub internal: bool,
     /// Occurrences.
     pub count: u64,
     /// The process.
@@ -196,7 +198,7 @@ pub struct Finding {
 impl Finding {
     /// Whether it counts as a failure of the run.
     pub fn fails(&self, pedantic: bool) -> bool {
-        !self.latent && (pedantic || self.confidence >= Confidence::Likely)
+        !self.latent && (pedantic || (self.confidence >= Confidence::Likely && !self.internal))
     }
 }
 
@@ -239,6 +241,11 @@ impl Report {
             (a.latent, std::cmp::Reverse(a.confidence)).cmp(&(b.latent, std::cmp::Reverse(b.confidence)))
         });
         report
+    }
+
+    /// Findings of at least this confidence that are printed: those inside NVIDIA's libraries only when weak ones are wanted too.
+    pub fn shown(&self, least: Confidence) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |f| f.confidence >= least && (self.pedantic || !f.internal))
     }
 
     /// Findings that fail the run.

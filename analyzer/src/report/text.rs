@@ -316,6 +316,14 @@ pub fn coverage(report: &Report) -> String {
             counted(c.damaged, "record could not be read", "records could not be read"),
         );
     }
+    let internal = report.findings.iter().filter(|f| f.internal && !report.pedantic).count() as u64;
+    if internal > 0 {
+        let what = counted(internal, "finding", "findings");
+        let _ = writeln!(
+            out,
+            "streamsan: NOTE: {what} inside memory that a CUDA library keeps for itself (see --pedantic)"
+        );
+    }
     for why in &c.disabled {
         let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");
     }
@@ -338,7 +346,7 @@ pub fn report(report: &Report, style: Style, max_findings: u64, printed: &[Strin
     let mut out = String::new();
     let style = Style { processes: report.processes.len() > 1, ..style };
     let least = if report.pedantic { Confidence::Possible } else { Confidence::Likely };
-    let shown = report.findings.iter().filter(|f| f.confidence >= least);
+    let shown = report.shown(least);
     let already = printed.len() as u64;
     let mut left = 0_u64;
     for (i, f) in shown.filter(|f| !printed.contains(&f.fingerprint)).enumerate() {
