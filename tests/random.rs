@@ -25,7 +25,9 @@ impl Random {
 
 const STREAMS: usize = 4;
 const EVENTS: usize = 3;
-const BUFFERS: usize = 2;
+const BUFFERS: usize = 3;
+/// The buffer that is allocated and freed in the order of streams; the others are plain device memory.
+const POOLED: usize = 2;
 const BYTES: usize = 4096;
 
 /// One access of one op: buffer, bytes, write or read.
@@ -49,6 +51,8 @@ struct Oracle {
     recorded: [Option<usize>; EVENTS],
     /// Ops that the host has seen finish.
     seen: Vec<bool>,
+    /// The last ops of streams that were destroyed.
+    orphans: Vec<usize>,
     /// Streams that take part in the order of the legacy stream.
     blocking: [bool; STREAMS],
 }
@@ -130,9 +134,11 @@ fn program(seed: u64) -> (String, Oracle) {
     (0..EVENTS).for_each(|event| {
         let _ = writeln!(script, "E {event}");
     });
-    (0..BUFFERS).for_each(|buffer| {
+    (0..POOLED).for_each(|buffer| {
         let _ = writeln!(script, "B {buffer} {BYTES}");
     });
+    let mut buffers = POOLED;
+    let whole = vec![Access { buffer: POOLED, from: 0, to: BYTES, write: true }];
     // Few programs use the legacy stream, or they would all be ordered.
     let first = usize::from(random.below(3) > 0);
     let ops = 6 + random.below(16);
@@ -143,9 +149,9 @@ fn program(seed: u64) -> (String, Oracle) {
             let from = random.below(4) * (BYTES / 4);
             let length = (1 + random.below(2)) * (BYTES / 4);
             let to = (from + length).min(BYTES);
-            Access { buffer: random.below(BUFFERS), from, to, write }
+            Access { buffer: random.below(buffers), from, to, write }
         };
-        match random.below(20) {
+        match random.below(22) {
             0..=5 => {
                 let a = part(&mut random, true);
                 let _ = writeln!(script, "f {stream} {} {} {}", a.buffer, a.from, a.to - a.from);
@@ -159,11 +165,23 @@ fn program(seed: u64) -> (String, Oracle) {
                 let _ = writeln!(script, "c {stream} {} {} {} {} {length}", a.buffer, a.from, b.buffer, b.from);
                 oracle.op(stream, None, vec![a, b]);
             }
+            20 if buffers == POOLED => {
+                // Counts as a write of the whole block.
+                let _ = writeln!(script, "A {POOLED} {BYTES} {stream}");
+                oracle.op(stream, None, whole.clone());
+                buffers = BUFFERS;
+            }
+            // A blocking stream that is gone may or may not still hold the legacy stream up: not asked.
+            21 if stream != 0 && !oracle.blocking[stream] => {
+                let _ = writeln!(script, "x {stream}\nS {stream} 1");
+                oracle.orphans.extend(oracle.last[stream].take());
+            }
             9..=12 => {
                 let _ = writeln!(script, "r {event} {stream}");
                 oracle.recorded[event] = Some(oracle.op(stream, None, Vec::new()));
             }
-            13..=16 => {
+            // Whether a wait that waits for nothing still is an op of the legacy stream is not documented: not asked.
+            13..=16 if stream != 0 || oracle.recorded[event].is_some() => {
                 let _ = writeln!(script, "w {stream} {event}");
                 if oracle.recorded[event].is_some() {
                     oracle.op(stream, oracle.recorded[event], Vec::new());
@@ -187,9 +205,16 @@ fn program(seed: u64) -> (String, Oracle) {
                 if random.below(4) == 0 {
                     script.push_str("d\n");
                     oracle.last.into_iter().for_each(|op| oracle.host_sees(op));
+                    oracle.orphans.clone().into_iter().for_each(|op| oracle.host_sees(Some(op)));
                 }
             }
         }
+    }
+    // At the end only: an allocation after a free may get the same bytes, and is then ordered behind it.
+    if buffers == BUFFERS && random.below(2) == 0 {
+        let stream = first + random.below(STREAMS - first);
+        let _ = writeln!(script, "F {POOLED} {stream}");
+        oracle.op(stream, None, whole);
     }
     (script, oracle)
 }
