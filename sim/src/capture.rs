@@ -99,9 +99,10 @@ pub fn add(stream: &Arc<Stream>, task: &Task) -> Result<bool, CUresult> {
 /// Work in the legacy stream would depend on blocking streams that capture: an error that breaks their captures.
 fn refuse_legacy(stream: &Arc<Stream>) -> Result<(), CUresult> {
     for shared in lock(&ACTIVE).iter() {
-        let touches = lock(&shared.streams).iter().filter_map(Weak::upgrade).any(|captured| {
-            captured.ctx.id == stream.ctx.id && captured.kind == StreamKind::Blocking
-        });
+        let touches = lock(&shared.streams)
+            .iter()
+            .filter_map(Weak::upgrade)
+            .any(|captured| captured.ctx.id == stream.ctx.id && captured.kind == StreamKind::Blocking);
         if touches {
             shared.invalidate();
             return Err(CUresult::ERROR_STREAM_CAPTURE_IMPLICIT);
@@ -149,7 +150,9 @@ pub fn refuse_wait(stream: &Stream) -> Result<(), CUresult> {
 
 /// Begins a capture on a stream, into a new graph or behind nodes of an existing one.
 pub fn begin(
-    stream: &Arc<Stream>, mode: CUstreamCaptureMode, into: Option<(Arc<Graph>, Vec<Arc<Node>>)>,
+    stream: &Arc<Stream>,
+    mode: CUstreamCaptureMode,
+    into: Option<(Arc<Graph>, Vec<Arc<Node>>)>,
 ) -> Result<(), CUresult> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if stream.kind == StreamKind::Legacy {

@@ -81,9 +81,8 @@ impl Config {
             let (key, value) = item.split_once('=').unwrap_or((item, ""));
             let (key, value) = (key.trim(), value.trim());
             let bad = || ConfigError::BadValue(key.to_owned(), value.to_owned());
-            let number = |low: u64, high: u64| {
-                value.parse::<u64>().ok().filter(|n| (low..=high).contains(n)).ok_or_else(bad)
-            };
+            let number =
+                |low: u64, high: u64| value.parse::<u64>().ok().filter(|n| (low..=high).contains(n)).ok_or_else(bad);
             match key {
                 "arch" => {
                     let digits = value.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
@@ -146,7 +145,8 @@ mod tests {
 
     #[test]
     fn reads_every_key() {
-        let config = Config::parse("arch=sm_90a:devices=2:mem=512M:schedule=late-first:seed=9:workers=3:hold=5").unwrap();
+        let config =
+            Config::parse("arch=sm_90a:devices=2:mem=512M:schedule=late-first:seed=9:workers=3:hold=5").unwrap();
         assert_eq!(config.arch, 90);
         assert_eq!(config.devices, 2);
         assert_eq!(config.mem, 512 << 20);

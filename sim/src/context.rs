@@ -120,8 +120,7 @@ pub struct Primary {
 
 /// The primary context of a device.
 pub fn primary(device: u32) -> Result<&'static Mutex<Primary>, CUresult> {
-    static PRIMARIES: [Mutex<Primary>; 8] =
-        [const { Mutex::new(Primary { ctx: None, count: 0, flags: 0 }) }; 8];
+    static PRIMARIES: [Mutex<Primary>; 8] = [const { Mutex::new(Primary { ctx: None, count: 0, flags: 0 }) }; 8];
     if device >= config::get_or_default().devices {
         return Err(CUresult::ERROR_INVALID_DEVICE);
     }

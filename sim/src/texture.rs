@@ -55,21 +55,39 @@ impl Object {
                     let channel = channel_bytes(linear.format).ok_or(UNSUPPORTED)?;
                     let texel = channel * u64::from(linear.numChannels.max(1));
                     let size = [linear.sizeInBytes as u64 / texel, 1, 1];
-                    View { at: linear.devPtr, pitch: linear.sizeInBytes as u64, layer: 0, size,
-                        channels: u64::from(linear.numChannels), format: linear.format }
+                    View {
+                        at: linear.devPtr,
+                        pitch: linear.sizeInBytes as u64,
+                        layer: 0,
+                        size,
+                        channels: u64::from(linear.numChannels),
+                        format: linear.format,
+                    }
                 }
                 CU_RESOURCE_TYPE_PITCH2D => {
                     let p = resource.res.pitch2D;
                     channel_bytes(p.format).ok_or(UNSUPPORTED)?;
-                    View { at: p.devPtr, pitch: p.pitchInBytes as u64, layer: 0, size: [p.width as u64, p.height as u64, 1],
-                        channels: u64::from(p.numChannels), format: p.format }
+                    View {
+                        at: p.devPtr,
+                        pitch: p.pitchInBytes as u64,
+                        layer: 0,
+                        size: [p.width as u64, p.height as u64, 1],
+                        channels: u64::from(p.numChannels),
+                        format: p.format,
+                    }
                 }
                 CU_RESOURCE_TYPE_ARRAY => {
                     let array = ARRAYS.get(resource.res.array.hArray.bits())?;
                     let d = array.descriptor;
                     let size = [d.Width as u64, d.Height.max(1) as u64, d.Depth.max(1) as u64];
-                    let view = View { at: array.at, pitch: array.pitch(), layer: array.layer(), size,
-                        channels: u64::from(d.NumChannels), format: d.Format };
+                    let view = View {
+                        at: array.at,
+                        pitch: array.pitch(),
+                        layer: array.layer(),
+                        size,
+                        channels: u64::from(d.NumChannels),
+                        format: d.Format,
+                    };
                     keep = Some(array);
                     view
                 }
@@ -158,12 +176,13 @@ impl Object {
     pub fn sample(&self, coordinates: &[f32]) -> Result<[u64; 4], String> {
         let normal = self.texture.flags & CU_TRSF_NORMALIZED_COORDINATES != 0;
         let axes = coordinates.len().min(3);
-        let scale = |axis: usize| if normal { coordinates[axis] * self.view.size[axis] as f32 } else { coordinates[axis] };
+        let scale =
+            |axis: usize| if normal { coordinates[axis] * self.view.size[axis] as f32 } else { coordinates[axis] };
         if self.texture.filterMode != CU_TR_FILTER_MODE_LINEAR || !(self.is_float() || self.normalises()) {
             let mut at = [0u64; 3];
-            for axis in 0..axes {
+            for (axis, at) in at.iter_mut().enumerate().take(axes) {
                 match self.wrap(axis, scale(axis).floor() as i64) {
-                    Some(inside) => at[axis] = inside,
+                    Some(inside) => *at = inside,
                     None => return self.texel(None),
                 }
             }
@@ -253,18 +272,24 @@ pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
                 _ => None,
             });
             let width = width.ok_or_else(unsupported)?;
-            let count = if parts.contains(&"v4") { 4 } else if parts.contains(&"v2") { 2 } else { 1 };
+            let count = if parts.contains(&"v4") {
+                4
+            } else if parts.contains(&"v2") {
+                2
+            } else {
+                1
+            };
             let space = memory::get().space;
             let mut out = [0u64; 4];
             let Some(at) = object.surface_address(&whole, width * count) else {
                 return if parts.contains(&"trap") { Err("outside of the surface".into()) } else { Ok(out) };
             };
-            for n in 0..count as usize {
+            for (n, out) in out.iter_mut().enumerate().take(count as usize) {
                 let at = at + n as u64 * width;
                 let mut bytes = [0u8; 8];
                 let done = if parts[0] == "suld" {
                     let done = space.read(at, &mut bytes[..width as usize]);
-                    out[n] = u64::from_le_bytes(bytes);
+                    *out = u64::from_le_bytes(bytes);
                     done
                 } else {
                     let value = request.values.get(n).copied().unwrap_or(0).to_le_bytes();

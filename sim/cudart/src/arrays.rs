@@ -54,7 +54,11 @@ pub fn texel(array: CUarray) -> Result<usize, cudaError> {
 fn create(out: *mut CUarray, desc: *const cudaChannelFormatDesc, extent: cudaExtent, flags: c_uint) -> Res {
     let (format, channels) = format(&get(desc)?)?;
     let d = CUDA_ARRAY3D_DESCRIPTOR {
-        Width: extent.width, Height: extent.height, Depth: extent.depth, Format: format, NumChannels: channels,
+        Width: extent.width,
+        Height: extent.height,
+        Depth: extent.depth,
+        Format: format,
+        NumChannels: channels,
         Flags: flags,
     };
     cu!(cuArray3DCreate_v2(out, &d))
@@ -74,7 +78,10 @@ fn resource(from: &cudaResourceDesc) -> Result<CUDA_RESOURCE_DESC, cudaError> {
                 let (format, numChannels) = format(&linear.desc)?;
                 to.resType = CU_RESOURCE_TYPE_LINEAR;
                 to.res.linear = CUDA_RESOURCE_DESC_v1_res_linear {
-                    devPtr: linear.devPtr as u64, format, numChannels, sizeInBytes: linear.sizeInBytes,
+                    devPtr: linear.devPtr as u64,
+                    format,
+                    numChannels,
+                    sizeInBytes: linear.sizeInBytes,
                 };
             }
             cudaResourceTypePitch2D => {
@@ -82,7 +89,11 @@ fn resource(from: &cudaResourceDesc) -> Result<CUDA_RESOURCE_DESC, cudaError> {
                 let (format, numChannels) = format(&p.desc)?;
                 to.resType = CU_RESOURCE_TYPE_PITCH2D;
                 to.res.pitch2D = CUDA_RESOURCE_DESC_v1_res_pitch2D {
-                    devPtr: p.devPtr as u64, format, numChannels, width: p.width, height: p.height,
+                    devPtr: p.devPtr as u64,
+                    format,
+                    numChannels,
+                    width: p.width,
+                    height: p.height,
                     pitchInBytes: p.pitchInBytes,
                 };
             }
@@ -120,7 +131,11 @@ fn texture(from: &cudaTextureDesc) -> CUDA_TEXTURE_DESC {
 // SAFETY: the name and signature of the runtime's function, which answers a struct and no status.
 #[unsafe(no_mangle)]
 extern "C" fn cudaCreateChannelDesc(
-    x: c_int, y: c_int, z: c_int, w: c_int, f: cudaChannelFormatKind,
+    x: c_int,
+    y: c_int,
+    z: c_int,
+    w: c_int,
+    f: cudaChannelFormatKind,
 ) -> cudaChannelFormatDesc {
     cudaChannelFormatDesc { x, y, z, w, f }
 }

@@ -38,8 +38,15 @@ fn types(kind: cudaMemcpyKind) -> Result<(CUmemorytype, CUmemorytype), cudaError
 
 #[allow(clippy::too_many_arguments)]
 fn plane(
-    pt: bool, dst: u64, dst_pitch: usize, src: u64, src_pitch: usize, width: usize, height: usize,
-    kind: cudaMemcpyKind, stream: Option<CUstream>,
+    pt: bool,
+    dst: u64,
+    dst_pitch: usize,
+    src: u64,
+    src_pitch: usize,
+    width: usize,
+    height: usize,
+    kind: cudaMemcpyKind,
+    stream: Option<CUstream>,
 ) -> Res {
     if width == 0 || height == 0 {
         return Ok(());
@@ -48,11 +55,23 @@ fn plane(
         return Err(cudaErrorInvalidPitchValue);
     }
     let (from, to) = types(kind)?;
-    run_2d(pt, CUDA_MEMCPY2D {
-        srcMemoryType: from, srcHost: src as *const c_void, srcDevice: src, srcPitch: src_pitch,
-        dstMemoryType: to, dstHost: dst as *mut c_void, dstDevice: dst, dstPitch: dst_pitch,
-        WidthInBytes: width, Height: height, ..CUDA_MEMCPY2D::zeroed()
-    }, stream)
+    run_2d(
+        pt,
+        CUDA_MEMCPY2D {
+            srcMemoryType: from,
+            srcHost: src as *const c_void,
+            srcDevice: src,
+            srcPitch: src_pitch,
+            dstMemoryType: to,
+            dstHost: dst as *mut c_void,
+            dstDevice: dst,
+            dstPitch: dst_pitch,
+            WidthInBytes: width,
+            Height: height,
+            ..CUDA_MEMCPY2D::zeroed()
+        },
+        stream,
+    )
 }
 
 fn run_2d(pt: bool, copy: CUDA_MEMCPY2D, stream: Option<CUstream>) -> Res {
@@ -79,13 +98,27 @@ pub fn describe(p: &cudaMemcpy3DParms) -> Result<CUDA_MEMCPY3D, cudaError> {
     }
     let position = |array: CUarray, x: usize| if array.is_null() { x } else { x * unit };
     Ok(CUDA_MEMCPY3D {
-        srcXInBytes: position(p.srcArray, p.srcPos.x), srcY: p.srcPos.y, srcZ: p.srcPos.z, srcMemoryType: from,
-        srcHost: p.srcPtr.ptr, srcDevice: p.srcPtr.ptr as u64, srcArray: p.srcArray, srcPitch: p.srcPtr.pitch,
+        srcXInBytes: position(p.srcArray, p.srcPos.x),
+        srcY: p.srcPos.y,
+        srcZ: p.srcPos.z,
+        srcMemoryType: from,
+        srcHost: p.srcPtr.ptr,
+        srcDevice: p.srcPtr.ptr as u64,
+        srcArray: p.srcArray,
+        srcPitch: p.srcPtr.pitch,
         srcHeight: p.srcPtr.ysize,
-        dstXInBytes: position(p.dstArray, p.dstPos.x), dstY: p.dstPos.y, dstZ: p.dstPos.z, dstMemoryType: to,
-        dstHost: p.dstPtr.ptr, dstDevice: p.dstPtr.ptr as u64, dstArray: p.dstArray, dstPitch: p.dstPtr.pitch,
+        dstXInBytes: position(p.dstArray, p.dstPos.x),
+        dstY: p.dstPos.y,
+        dstZ: p.dstPos.z,
+        dstMemoryType: to,
+        dstHost: p.dstPtr.ptr,
+        dstDevice: p.dstPtr.ptr as u64,
+        dstArray: p.dstArray,
+        dstPitch: p.dstPtr.pitch,
         dstHeight: p.dstPtr.ysize,
-        WidthInBytes: p.extent.width * unit, Height: p.extent.height, Depth: p.extent.depth,
+        WidthInBytes: p.extent.width * unit,
+        Height: p.extent.height,
+        Depth: p.extent.depth,
         ..CUDA_MEMCPY3D::zeroed()
     })
 }
@@ -94,36 +127,87 @@ pub fn describe(p: &cudaMemcpy3DParms) -> Result<CUDA_MEMCPY3D, cudaError> {
 pub fn describe_linear(dst: u64, src: u64, n: usize, kind: cudaMemcpyKind) -> Result<CUDA_MEMCPY3D, cudaError> {
     let (from, to) = types(kind)?;
     Ok(CUDA_MEMCPY3D {
-        srcMemoryType: from, srcHost: src as *const c_void, srcDevice: src, srcPitch: n, srcHeight: 1,
-        dstMemoryType: to, dstHost: dst as *mut c_void, dstDevice: dst, dstPitch: n, dstHeight: 1,
-        WidthInBytes: n, Height: 1, Depth: 1, ..CUDA_MEMCPY3D::zeroed()
+        srcMemoryType: from,
+        srcHost: src as *const c_void,
+        srcDevice: src,
+        srcPitch: n,
+        srcHeight: 1,
+        dstMemoryType: to,
+        dstHost: dst as *mut c_void,
+        dstDevice: dst,
+        dstPitch: n,
+        dstHeight: 1,
+        WidthInBytes: n,
+        Height: 1,
+        Depth: 1,
+        ..CUDA_MEMCPY3D::zeroed()
     })
 }
 
 #[allow(clippy::too_many_arguments)]
 fn to_array(
-    pt: bool, array: CUarray, x: usize, y: usize, src: u64, pitch: usize, width: usize, height: usize,
-    kind: cudaMemcpyKind, stream: Option<CUstream>,
+    pt: bool,
+    array: CUarray,
+    x: usize,
+    y: usize,
+    src: u64,
+    pitch: usize,
+    width: usize,
+    height: usize,
+    kind: cudaMemcpyKind,
+    stream: Option<CUstream>,
 ) -> Res {
     let (from, _) = types(kind)?;
-    run_2d(pt, CUDA_MEMCPY2D {
-        srcMemoryType: from, srcHost: src as *const c_void, srcDevice: src, srcPitch: pitch,
-        dstXInBytes: x, dstY: y, dstMemoryType: CU_MEMORYTYPE_ARRAY, dstArray: array, WidthInBytes: width,
-        Height: height, ..CUDA_MEMCPY2D::zeroed()
-    }, stream)
+    run_2d(
+        pt,
+        CUDA_MEMCPY2D {
+            srcMemoryType: from,
+            srcHost: src as *const c_void,
+            srcDevice: src,
+            srcPitch: pitch,
+            dstXInBytes: x,
+            dstY: y,
+            dstMemoryType: CU_MEMORYTYPE_ARRAY,
+            dstArray: array,
+            WidthInBytes: width,
+            Height: height,
+            ..CUDA_MEMCPY2D::zeroed()
+        },
+        stream,
+    )
 }
 
 #[allow(clippy::too_many_arguments)]
 fn from_array(
-    pt: bool, dst: u64, pitch: usize, array: CUarray, x: usize, y: usize, width: usize, height: usize,
-    kind: cudaMemcpyKind, stream: Option<CUstream>,
+    pt: bool,
+    dst: u64,
+    pitch: usize,
+    array: CUarray,
+    x: usize,
+    y: usize,
+    width: usize,
+    height: usize,
+    kind: cudaMemcpyKind,
+    stream: Option<CUstream>,
 ) -> Res {
     let (_, to) = types(kind)?;
-    run_2d(pt, CUDA_MEMCPY2D {
-        srcXInBytes: x, srcY: y, srcMemoryType: CU_MEMORYTYPE_ARRAY, srcArray: array,
-        dstMemoryType: to, dstHost: dst as *mut c_void, dstDevice: dst, dstPitch: pitch, WidthInBytes: width,
-        Height: height, ..CUDA_MEMCPY2D::zeroed()
-    }, stream)
+    run_2d(
+        pt,
+        CUDA_MEMCPY2D {
+            srcXInBytes: x,
+            srcY: y,
+            srcMemoryType: CU_MEMORYTYPE_ARRAY,
+            srcArray: array,
+            dstMemoryType: to,
+            dstHost: dst as *mut c_void,
+            dstDevice: dst,
+            dstPitch: pitch,
+            WidthInBytes: width,
+            Height: height,
+            ..CUDA_MEMCPY2D::zeroed()
+        },
+        stream,
+    )
 }
 
 rt! {

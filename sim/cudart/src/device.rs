@@ -21,8 +21,16 @@ fn text(error: cudaError, name: bool) -> &'static CStr {
         (cudaErrorInvalidSymbol, c"cudaErrorInvalidSymbol", c"invalid device symbol"),
         (cudaErrorInvalidMemcpyDirection, c"cudaErrorInvalidMemcpyDirection", c"invalid copy direction for memcpy"),
         (cudaErrorInvalidChannelDescriptor, c"cudaErrorInvalidChannelDescriptor", c"invalid channel descriptor"),
-        (cudaErrorInsufficientDriver, c"cudaErrorInsufficientDriver", c"CUDA driver version is insufficient for CUDA runtime version"),
-        (cudaErrorMissingConfiguration, c"cudaErrorMissingConfiguration", c"__global__ function call is not configured"),
+        (
+            cudaErrorInsufficientDriver,
+            c"cudaErrorInsufficientDriver",
+            c"CUDA driver version is insufficient for CUDA runtime version",
+        ),
+        (
+            cudaErrorMissingConfiguration,
+            c"cudaErrorMissingConfiguration",
+            c"__global__ function call is not configured",
+        ),
         (cudaErrorInvalidDeviceFunction, c"cudaErrorInvalidDeviceFunction", c"invalid device function"),
         (cudaSuccess, c"cudaSuccess", c"no error"),
         (cudaErrorInvalidValue, c"cudaErrorInvalidValue", c"invalid argument"),
@@ -77,7 +85,11 @@ extern "C" fn cudaPeekAtLastError() -> cudaError {
 }
 
 fn entry(
-    name: *const c_char, out: *mut *mut c_void, version: c_int, flags: u64, pt: bool,
+    name: *const c_char,
+    out: *mut *mut c_void,
+    version: c_int,
+    flags: u64,
+    pt: bool,
     status: *mut cudaDriverEntryPointQueryResult,
 ) -> Res {
     // The default meaning of stream 0 is that of the symbol through which we were called.

@@ -52,7 +52,9 @@ pub fn proc_address(name: &str, version: c_int, flags: u64) -> Option<*mut c_voi
 
 /// The same for a name as programs hand it over, with the reason when there is none.
 pub fn entry_point(
-    name: *const c_char, version: c_int, flags: u64,
+    name: *const c_char,
+    version: c_int,
+    flags: u64,
 ) -> (Option<*mut c_void>, CUdriverProcAddressQueryResult) {
     let mut found = std::ptr::null_mut();
     let mut status = cuda_sys::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;

@@ -17,17 +17,30 @@ fn kernel_params(p: *const cudaKernelNodeParams) -> Result<CUDA_KERNEL_NODE_PARA
     // The driver takes a kernel where it asks for a function, here as in launches; the field `kern` is its own.
     let handle = kernel_or_handle(p.func)?;
     Ok(CUDA_KERNEL_NODE_PARAMS {
-        func: CUfunction::NULL, kern: CUkernel::from_bits(handle.bits()), ctx: CUcontext::NULL,
-        gridDimX: p.gridDim.x, gridDimY: p.gridDim.y, gridDimZ: p.gridDim.z,
-        blockDimX: p.blockDim.x, blockDimY: p.blockDim.y, blockDimZ: p.blockDim.z,
-        sharedMemBytes: p.sharedMemBytes, kernelParams: p.kernelParams, extra: p.extra,
+        func: CUfunction::NULL,
+        kern: CUkernel::from_bits(handle.bits()),
+        ctx: CUcontext::NULL,
+        gridDimX: p.gridDim.x,
+        gridDimY: p.gridDim.y,
+        gridDimZ: p.gridDim.z,
+        blockDimX: p.blockDim.x,
+        blockDimY: p.blockDim.y,
+        blockDimZ: p.blockDim.z,
+        sharedMemBytes: p.sharedMemBytes,
+        kernelParams: p.kernelParams,
+        extra: p.extra,
     })
 }
 
 fn set_params(p: *const cudaMemsetParams) -> Result<CUDA_MEMSET_NODE_PARAMS, cudaError> {
     let p = get(p)?;
     Ok(CUDA_MEMSET_NODE_PARAMS {
-        dst: p.dst as u64, pitch: p.pitch, value: p.value, elementSize: p.elementSize, width: p.width, height: p.height,
+        dst: p.dst as u64,
+        pitch: p.pitch,
+        value: p.value,
+        elementSize: p.elementSize,
+        width: p.width,
+        height: p.height,
     })
 }
 

@@ -20,7 +20,13 @@ thread_local! {
 }
 
 fn launch(
-    pt: bool, f: CUfunction, grid: dim3, block: dim3, args: *mut *mut c_void, shared: usize, stream: CUstream,
+    pt: bool,
+    f: CUfunction,
+    grid: dim3,
+    block: dim3,
+    args: *mut *mut c_void,
+    shared: usize,
+    stream: CUstream,
 ) -> Res {
     let shared = c_uint::try_from(shared).map_err(|_| INVALID)?;
     let none = std::ptr::null_mut();

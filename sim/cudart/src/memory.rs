@@ -4,9 +4,7 @@ use cuda_sys::*;
 
 use crate::state::{INVALID, Res, put};
 
-fn set(
-    pt: bool, at: u64, pitch: usize, value: c_int, width: usize, height: usize, stream: Option<CUstream>,
-) -> Res {
+fn set(pt: bool, at: u64, pitch: usize, value: c_int, width: usize, height: usize, stream: Option<CUstream>) -> Res {
     let value = value as u8;
     match (stream, height) {
         (None, 1) => cu!(cuMemsetD8_v2, pt; (at, value, width)),

@@ -147,8 +147,16 @@ unsafe extern "C" fn __cudaUnregisterFatBinary(handle: *mut *mut c_void) {
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn __cudaRegisterFunction(
-    handle: *mut *mut c_void, host: *const c_char, _device: *mut c_char, device_name: *const c_char, _limit: c_int,
-    _tid: *mut uint3, _bid: *mut uint3, _block: *mut dim3, _grid: *mut dim3, _warp: *mut c_int,
+    handle: *mut *mut c_void,
+    host: *const c_char,
+    _device: *mut c_char,
+    device_name: *const c_char,
+    _limit: c_int,
+    _tid: *mut uint3,
+    _bid: *mut uint3,
+    _block: *mut dim3,
+    _grid: *mut dim3,
+    _warp: *mut c_int,
 ) {
     if let Some(binary) = binary(handle) {
         let kernel = Kernel { binary, name: name(device_name), handle: OnceLock::new() };
@@ -160,8 +168,14 @@ unsafe extern "C" fn __cudaRegisterFunction(
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn __cudaRegisterVar(
-    handle: *mut *mut c_void, host: *mut c_char, _device: *mut c_char, device_name: *const c_char, _external: c_int,
-    size: usize, _constant: c_int, _global: c_int,
+    handle: *mut *mut c_void,
+    host: *mut c_char,
+    _device: *mut c_char,
+    device_name: *const c_char,
+    _external: c_int,
+    size: usize,
+    _constant: c_int,
+    _global: c_int,
 ) {
     if let Some(binary) = binary(handle) {
         registry().variables.insert(host as usize, Arc::new(Variable { binary, name: name(device_name), size }));
@@ -172,8 +186,14 @@ unsafe extern "C" fn __cudaRegisterVar(
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn __cudaRegisterManagedVar(
-    handle: *mut *mut c_void, pointer: *mut *mut c_void, _device: *mut c_char, device_name: *const c_char,
-    _external: c_int, size: usize, _constant: c_int, _global: c_int,
+    handle: *mut *mut c_void,
+    pointer: *mut *mut c_void,
+    _device: *mut c_char,
+    device_name: *const c_char,
+    _external: c_int,
+    size: usize,
+    _constant: c_int,
+    _global: c_int,
 ) {
     if let Some(binary) = binary(handle) {
         let wanted = (pointer as usize, name(device_name));

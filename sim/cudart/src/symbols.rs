@@ -7,7 +7,12 @@ use crate::register::variable;
 use crate::state::Res;
 
 fn to(
-    pt: bool, symbol: *const c_void, src: *const c_void, n: usize, offset: usize, kind: cudaMemcpyKind,
+    pt: bool,
+    symbol: *const c_void,
+    src: *const c_void,
+    n: usize,
+    offset: usize,
+    kind: cudaMemcpyKind,
     stream: Option<CUstream>,
 ) -> Res {
     let (at, size) = variable(symbol)?;
@@ -15,7 +20,12 @@ fn to(
 }
 
 fn from(
-    pt: bool, dst: *mut c_void, symbol: *const c_void, n: usize, offset: usize, kind: cudaMemcpyKind,
+    pt: bool,
+    dst: *mut c_void,
+    symbol: *const c_void,
+    n: usize,
+    offset: usize,
+    kind: cudaMemcpyKind,
     stream: Option<CUstream>,
 ) -> Res {
     let (at, size) = variable(symbol)?;

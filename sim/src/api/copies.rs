@@ -153,12 +153,26 @@ fn checked(copy: Copy) -> Result<Copy, CUresult> {
 
 fn copy_2d(p: &CUDA_MEMCPY2D) -> Result<Copy, CUresult> {
     let src = End {
-        kind: p.srcMemoryType, host: p.srcHost as u64, device: p.srcDevice,
-        array: p.srcArray, x: p.srcXInBytes, y: p.srcY, z: 0, pitch: p.srcPitch, height: 0,
+        kind: p.srcMemoryType,
+        host: p.srcHost as u64,
+        device: p.srcDevice,
+        array: p.srcArray,
+        x: p.srcXInBytes,
+        y: p.srcY,
+        z: 0,
+        pitch: p.srcPitch,
+        height: 0,
     };
     let dst = End {
-        kind: p.dstMemoryType, host: p.dstHost as u64, device: p.dstDevice, array: p.dstArray, x: p.dstXInBytes,
-        y: p.dstY, z: 0, pitch: p.dstPitch, height: 0,
+        kind: p.dstMemoryType,
+        host: p.dstHost as u64,
+        device: p.dstDevice,
+        array: p.dstArray,
+        x: p.dstXInBytes,
+        y: p.dstY,
+        z: 0,
+        pitch: p.dstPitch,
+        height: 0,
     };
     checked(Copy {
         src: src.side(p.WidthInBytes, p.Height)?,
@@ -172,12 +186,26 @@ fn copy_2d(p: &CUDA_MEMCPY2D) -> Result<Copy, CUresult> {
 /// A three-dimensional copy as described in C.
 pub(super) fn copy_3d(p: &CUDA_MEMCPY3D) -> Result<Copy, CUresult> {
     let src = End {
-        kind: p.srcMemoryType, host: p.srcHost as u64, device: p.srcDevice, array: p.srcArray, x: p.srcXInBytes,
-        y: p.srcY, z: p.srcZ, pitch: p.srcPitch, height: p.srcHeight,
+        kind: p.srcMemoryType,
+        host: p.srcHost as u64,
+        device: p.srcDevice,
+        array: p.srcArray,
+        x: p.srcXInBytes,
+        y: p.srcY,
+        z: p.srcZ,
+        pitch: p.srcPitch,
+        height: p.srcHeight,
     };
     let dst = End {
-        kind: p.dstMemoryType, host: p.dstHost as u64, device: p.dstDevice, array: p.dstArray, x: p.dstXInBytes,
-        y: p.dstY, z: p.dstZ, pitch: p.dstPitch, height: p.dstHeight,
+        kind: p.dstMemoryType,
+        host: p.dstHost as u64,
+        device: p.dstDevice,
+        array: p.dstArray,
+        x: p.dstXInBytes,
+        y: p.dstY,
+        z: p.dstZ,
+        pitch: p.dstPitch,
+        height: p.dstHeight,
     };
     checked(Copy {
         src: src.side(p.WidthInBytes, p.Height)?,
@@ -190,11 +218,29 @@ pub(super) fn copy_3d(p: &CUDA_MEMCPY3D) -> Result<Copy, CUresult> {
 
 fn copy_3d_peer(p: &CUDA_MEMCPY3D_PEER) -> Result<Copy, CUresult> {
     copy_3d(&CUDA_MEMCPY3D {
-        srcXInBytes: p.srcXInBytes, srcY: p.srcY, srcZ: p.srcZ, srcLOD: p.srcLOD, srcMemoryType: p.srcMemoryType,
-        srcHost: p.srcHost, srcDevice: p.srcDevice, srcArray: p.srcArray, srcPitch: p.srcPitch, srcHeight: p.srcHeight,
-        dstXInBytes: p.dstXInBytes, dstY: p.dstY, dstZ: p.dstZ, dstLOD: p.dstLOD, dstMemoryType: p.dstMemoryType,
-        dstHost: p.dstHost, dstDevice: p.dstDevice, dstArray: p.dstArray, dstPitch: p.dstPitch, dstHeight: p.dstHeight,
-        WidthInBytes: p.WidthInBytes, Height: p.Height, Depth: p.Depth,
+        srcXInBytes: p.srcXInBytes,
+        srcY: p.srcY,
+        srcZ: p.srcZ,
+        srcLOD: p.srcLOD,
+        srcMemoryType: p.srcMemoryType,
+        srcHost: p.srcHost,
+        srcDevice: p.srcDevice,
+        srcArray: p.srcArray,
+        srcPitch: p.srcPitch,
+        srcHeight: p.srcHeight,
+        dstXInBytes: p.dstXInBytes,
+        dstY: p.dstY,
+        dstZ: p.dstZ,
+        dstLOD: p.dstLOD,
+        dstMemoryType: p.dstMemoryType,
+        dstHost: p.dstHost,
+        dstDevice: p.dstDevice,
+        dstArray: p.dstArray,
+        dstPitch: p.dstPitch,
+        dstHeight: p.dstHeight,
+        WidthInBytes: p.WidthInBytes,
+        Height: p.Height,
+        Depth: p.Depth,
         ..CUDA_MEMCPY3D::zeroed()
     })
 }
@@ -261,8 +307,15 @@ fn batch(stream: CUstream, zero: Zero, copies: Vec<Copy>, orders: &[CUmemcpySrcA
 
 #[allow(clippy::too_many_arguments)]
 fn batch_1d(
-    dsts: *mut CUdeviceptr, srcs: *mut CUdeviceptr, sizes: *mut usize, count: usize, attrs: *mut CUmemcpyAttributes,
-    attrs_idxs: *mut usize, num_attrs: usize, stream: CUstream, zero: Zero,
+    dsts: *mut CUdeviceptr,
+    srcs: *mut CUdeviceptr,
+    sizes: *mut usize,
+    count: usize,
+    attrs: *mut CUmemcpyAttributes,
+    attrs_idxs: *mut usize,
+    num_attrs: usize,
+    stream: CUstream,
+    zero: Zero,
 ) -> Res {
     let (dsts, srcs, sizes) = (list(dsts, count)?, list(srcs, count)?, list(sizes, count)?);
     let (attrs, firsts) = (list(attrs, num_attrs)?, list(attrs_idxs, num_attrs)?);
@@ -297,7 +350,11 @@ fn batch_3d(num_ops: usize, op_list: *mut CUDA_MEMCPY3D_BATCH_OP, stream: CUstre
         }
         let extent = op.extent;
         copies.push(checked(Copy {
-            dst, src, width: extent.width as u64 * texel, height: extent.height as u64, depth: extent.depth as u64,
+            dst,
+            src,
+            width: extent.width as u64 * texel,
+            height: extent.height as u64,
+            depth: extent.depth as u64,
         })?);
     }
     batch(stream, zero, copies, &ops.iter().map(|op| op.srcAccessOrder).collect::<Vec<_>>())

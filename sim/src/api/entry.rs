@@ -83,7 +83,12 @@ fn version_number(symbol: &str) -> u32 {
 
 /// The symbol that a base name means for a version and a kind of default stream.
 fn find(name: &str, version: c_int, per_thread: bool) -> Result<*mut c_void, CUdriverProcAddressQueryResult> {
-    let candidates = cuda_sys::DRIVER_FUNCTIONS.iter().filter(|f| f.family == name || f.name == name);
+    // A full name means exactly that symbol; a base name the newest one that suits.
+    let exact = cuda_sys::DRIVER_FUNCTIONS.iter().find(|f| f.name == name && f.family != name);
+    if let Some(f) = exact {
+        return ADDRESSES.get(f.index as usize).map(|&f| f as *mut c_void).ok_or(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    }
+    let candidates = cuda_sys::DRIVER_FUNCTIONS.iter().filter(|f| f.family == name);
     let fits = |f: &&cuda_sys::FunctionInfo| since(f.name) <= version;
     let mut known = false;
     let best = candidates
@@ -92,14 +97,19 @@ fn find(name: &str, version: c_int, per_thread: bool) -> Result<*mut c_void, CUd
         .filter(|f| f.stream0 != Stream0::PerThread || per_thread)
         .max_by_key(|f| (version_number(f.name), f.stream0 == Stream0::PerThread));
     match best {
-        Some(f) => ADDRESSES.get(f.index as usize).map(|&f| f as *mut c_void).ok_or(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND),
+        Some(f) => {
+            ADDRESSES.get(f.index as usize).map(|&f| f as *mut c_void).ok_or(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND)
+        }
         None if known => Err(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT),
         None => Err(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND),
     }
 }
 
 fn proc_address(
-    symbol: *const c_char, pfn: *mut *mut c_void, version: c_int, flags: u64,
+    symbol: *const c_char,
+    pfn: *mut *mut c_void,
+    version: c_int,
+    flags: u64,
     status: *mut CUdriverProcAddressQueryResult,
 ) -> Res {
     let name = text(symbol)?;

@@ -128,9 +128,9 @@ fn lasting_name(name: &str) -> *const c_char {
     use std::sync::{Mutex, OnceLock};
     static NAMES: OnceLock<Mutex<HashMap<String, &'static std::ffi::CStr>>> = OnceLock::new();
     let mut names = NAMES.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let found = names.entry(name.to_owned()).or_insert_with(|| {
-        Box::leak(std::ffi::CString::new(name).unwrap_or_default().into_boxed_c_str())
-    });
+    let found = names
+        .entry(name.to_owned())
+        .or_insert_with(|| Box::leak(std::ffi::CString::new(name).unwrap_or_default().into_boxed_c_str()));
     found.as_ptr()
 }
 

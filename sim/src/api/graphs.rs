@@ -37,10 +37,13 @@ fn neighbours(node: CUgraphNode, before: bool) -> Result<Vec<usize>, CUresult> {
     let found = NODES.get(node.bits())?;
     let me = node.bits();
     let edges = graph_of(&found)?.edges();
-    Ok(edges.iter().filter_map(|&(from, to)| match before {
-        true => (to == me).then_some(from),
-        false => (from == me).then_some(to),
-    }).collect())
+    Ok(edges
+        .iter()
+        .filter_map(|&(from, to)| match before {
+            true => (to == me).then_some(from),
+            false => (from == me).then_some(to),
+        })
+        .collect())
 }
 
 fn put_edges(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) -> Res {

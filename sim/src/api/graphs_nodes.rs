@@ -46,9 +46,18 @@ pub(super) fn host_task(p: &CUDA_HOST_NODE_PARAMS) -> Result<Task, CUresult> {
 
 pub(super) fn widen(p: &CUDA_KERNEL_NODE_PARAMS_v1) -> CUDA_KERNEL_NODE_PARAMS {
     CUDA_KERNEL_NODE_PARAMS {
-        func: p.func, gridDimX: p.gridDimX, gridDimY: p.gridDimY, gridDimZ: p.gridDimZ, blockDimX: p.blockDimX,
-        blockDimY: p.blockDimY, blockDimZ: p.blockDimZ, sharedMemBytes: p.sharedMemBytes, kernelParams: p.kernelParams,
-        extra: p.extra, kern: CUkernel::NULL, ctx: CUcontext::NULL,
+        func: p.func,
+        gridDimX: p.gridDimX,
+        gridDimY: p.gridDimY,
+        gridDimZ: p.gridDimZ,
+        blockDimX: p.blockDimX,
+        blockDimY: p.blockDimY,
+        blockDimZ: p.blockDimZ,
+        sharedMemBytes: p.sharedMemBytes,
+        kernelParams: p.kernelParams,
+        extra: p.extra,
+        kern: CUkernel::NULL,
+        ctx: CUcontext::NULL,
     }
 }
 
@@ -87,9 +96,17 @@ pub(super) fn any_task(p: *mut CUgraphNodeParams) -> Result<Task, CUresult> {
             CU_GRAPH_NODE_TYPE_KERNEL => {
                 let k = u.kernel;
                 let v2 = CUDA_KERNEL_NODE_PARAMS {
-                    func: k.func, gridDimX: k.gridDimX, gridDimY: k.gridDimY, gridDimZ: k.gridDimZ,
-                    blockDimX: k.blockDimX, blockDimY: k.blockDimY, blockDimZ: k.blockDimZ,
-                    sharedMemBytes: k.sharedMemBytes, kernelParams: k.kernelParams, extra: k.extra, kern: k.kern,
+                    func: k.func,
+                    gridDimX: k.gridDimX,
+                    gridDimY: k.gridDimY,
+                    gridDimZ: k.gridDimZ,
+                    blockDimX: k.blockDimX,
+                    blockDimY: k.blockDimY,
+                    blockDimZ: k.blockDimZ,
+                    sharedMemBytes: k.sharedMemBytes,
+                    kernelParams: k.kernelParams,
+                    extra: k.extra,
+                    kern: k.kern,
                     ctx: k.ctx,
                 };
                 kernel_task(&v2, &context(k.ctx)?)
@@ -98,7 +115,11 @@ pub(super) fn any_task(p: *mut CUgraphNodeParams) -> Result<Task, CUresult> {
             CU_GRAPH_NODE_TYPE_MEMSET => {
                 let m = u.memset;
                 set_task(&CUDA_MEMSET_NODE_PARAMS {
-                    dst: m.dst, pitch: m.pitch, value: m.value, elementSize: m.elementSize, width: m.width,
+                    dst: m.dst,
+                    pitch: m.pitch,
+                    value: m.value,
+                    elementSize: m.elementSize,
+                    width: m.width,
                     height: m.height,
                 })
             }
@@ -150,8 +171,12 @@ fn kernel_params(node: CUgraphNode) -> Result<CUDA_KERNEL_NODE_PARAMS, CUresult>
     let from_library = kernel.function.kernel.as_ref().and_then(std::sync::Weak::upgrade);
     Ok(CUDA_KERNEL_NODE_PARAMS {
         func: CUfunction::from_bits(handle_of(&kernel.function)),
-        gridDimX: launch.grid[0], gridDimY: launch.grid[1], gridDimZ: launch.grid[2],
-        blockDimX: launch.block[0], blockDimY: launch.block[1], blockDimZ: launch.block[2],
+        gridDimX: launch.grid[0],
+        gridDimY: launch.grid[1],
+        gridDimZ: launch.grid[2],
+        blockDimX: launch.block[0],
+        blockDimY: launch.block[1],
+        blockDimZ: launch.block[2],
         sharedMemBytes: launch.shared,
         kernelParams: kept.1.as_mut_ptr(),
         extra: std::ptr::null_mut(),

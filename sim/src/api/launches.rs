@@ -90,9 +90,7 @@ pub(super) fn kernel(f: Arc<Function>, shape: Shape, params: Vec<u8>) -> Result<
     Ok(Task::Kernel(Box::new(Kernel { function: f, launch })))
 }
 
-fn launch(
-    f: CUfunction, shape: Shape, stream: &Arc<Stream>, params: *mut *mut c_void, extra: *mut *mut c_void,
-) -> Res {
+fn launch(f: CUfunction, shape: Shape, stream: &Arc<Stream>, params: *mut *mut c_void, extra: *mut *mut c_void) -> Res {
     let function = function_of(f.bits(), &stream.ctx)?;
     let block = gather(&function, params, extra)?;
     enqueue(stream, kernel(function, shape, block)?).map(|_| ())
@@ -110,7 +108,11 @@ fn record_behind(stream: &Arc<Stream>, event: CUevent) -> Res {
 }
 
 fn launch_ex(
-    config: *const CUlaunchConfig, f: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void, zero: Zero,
+    config: *const CUlaunchConfig,
+    f: CUfunction,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+    zero: Zero,
 ) -> Res {
     let c = get(config)?;
     let mut shape = Shape {

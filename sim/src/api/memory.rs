@@ -18,7 +18,8 @@ fn alloc(size: usize) -> Result<u64, CUresult> {
 
 fn alloc_host(size: usize, flags: u32) -> Result<u64, CUresult> {
     let ctx = thread::context()?;
-    if size == 0 || flags & !(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED) != 0 {
+    if size == 0 || flags & !(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED) != 0
+    {
         return Err(INVALID);
     }
     memory::get().alloc_host(ctx.id, ctx.device, size as u64, Kind::Host(flags | CU_MEMHOSTALLOC_DEVICEMAP))

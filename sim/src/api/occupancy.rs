@@ -32,7 +32,12 @@ fn blocks(f: CUfunction, threads: c_int, dynamic: usize) -> Result<c_int, CUresu
 }
 
 fn best_block(
-    grid: *mut c_int, block: *mut c_int, f: CUfunction, size: CUoccupancyB2DSize, dynamic: usize, limit: c_int,
+    grid: *mut c_int,
+    block: *mut c_int,
+    f: CUfunction,
+    size: CUoccupancyB2DSize,
+    dynamic: usize,
+    limit: c_int,
 ) -> Res {
     let function = function(f)?;
     let arch = config::get_or_default().arch;

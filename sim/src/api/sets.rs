@@ -9,9 +9,19 @@ use crate::stream::{Zero, resolve};
 use crate::task::{Task, enqueue};
 
 /// A set, checked against the allocation that it is for.
-pub(super) fn checked(at: u64, pitch: usize, value: u32, size: u32, width: usize, height: usize) -> Result<Set, CUresult> {
+pub(super) fn checked(
+    at: u64,
+    pitch: usize,
+    value: u32,
+    size: u32,
+    width: usize,
+    height: usize,
+) -> Result<Set, CUresult> {
     let set = Set { at, pitch: pitch as u64, value, size, width: width as u64, height: height as u64 };
-    if !matches!(size, 1 | 2 | 4) || at % u64::from(size) != 0 || (height > 1 && (pitch as u64) < set.width * u64::from(size)) {
+    if !matches!(size, 1 | 2 | 4)
+        || !at.is_multiple_of(u64::from(size))
+        || (height > 1 && (pitch as u64) < set.width * u64::from(size))
+    {
         return Err(INVALID);
     }
     if set.width == 0 || set.height == 0 {

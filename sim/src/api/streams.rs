@@ -37,9 +37,12 @@ fn mem_ops(list: &[CUstreamBatchMemOpParams]) -> Result<Vec<MemOp>, CUresult> {
         // SAFETY: every member of the union begins with the operation, and all are plain numbers.
         let op = unsafe {
             match params.operation {
-                CU_STREAM_MEM_OP_WAIT_VALUE_32 => {
-                    MemOp::Wait(params.waitValue.address, u64::from(params.waitValue.anon1.value), 4, params.waitValue.flags)
-                }
+                CU_STREAM_MEM_OP_WAIT_VALUE_32 => MemOp::Wait(
+                    params.waitValue.address,
+                    u64::from(params.waitValue.anon1.value),
+                    4,
+                    params.waitValue.flags,
+                ),
                 CU_STREAM_MEM_OP_WAIT_VALUE_64 => {
                     MemOp::Wait(params.waitValue.address, params.waitValue.anon1.value64, 8, params.waitValue.flags)
                 }
@@ -68,7 +71,7 @@ fn mem_ops(list: &[CUstreamBatchMemOpParams]) -> Result<Vec<MemOp>, CUresult> {
 
 fn check_value_address(at: u64, size: u32) -> Res {
     let known = crate::memory::get().find(at).is_some();
-    if known && at % u64::from(size) == 0 { Ok(()) } else { Err(INVALID) }
+    if known && at.is_multiple_of(u64::from(size)) { Ok(()) } else { Err(INVALID) }
 }
 
 /// Checked operations for a graph node.
@@ -324,8 +327,12 @@ fn status_of(stream: &Arc<Stream>) -> CUstreamCaptureStatus {
 }
 
 fn capture_info(
-    stream: &Arc<Stream>, status: *mut CUstreamCaptureStatus, id: *mut u64, graph: *mut CUgraph,
-    dependencies: *mut *const CUgraphNode, num_dependencies: *mut usize,
+    stream: &Arc<Stream>,
+    status: *mut CUstreamCaptureStatus,
+    id: *mut u64,
+    graph: *mut CUgraph,
+    dependencies: *mut *const CUgraphNode,
+    num_dependencies: *mut usize,
 ) -> Res {
     thread_local! {
         // The array stays readable until the thread's next call, as the interface promises.
@@ -339,7 +346,9 @@ fn capture_info(
     put_if(num_dependencies, nodes.len());
     if !dependencies.is_null() {
         let last = LAST.get();
-        let last = if last.is_null() { Box::leak(Box::new(nodes)) } else {
+        let last = if last.is_null() {
+            Box::leak(Box::new(nodes))
+        } else {
             // SAFETY: leaked by an earlier call of this very thread.
             let last = unsafe { &mut *last };
             *last = nodes;

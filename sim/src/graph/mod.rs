@@ -103,7 +103,12 @@ impl Graph {
         self.add_copy(task, deps, None)
     }
 
-    fn add_copy(self: &Arc<Graph>, task: Task, deps: &[Arc<Node>], origin: Option<usize>) -> Result<Arc<Node>, CUresult> {
+    fn add_copy(
+        self: &Arc<Graph>,
+        task: Task,
+        deps: &[Arc<Node>],
+        origin: Option<usize>,
+    ) -> Result<Arc<Node>, CUresult> {
         let mut state = lock(&self.state);
         if !deps.iter().all(|dep| state.nodes.iter().any(|node| Arc::ptr_eq(node, dep))) {
             return Err(CUresult::ERROR_INVALID_VALUE);
@@ -222,8 +227,12 @@ impl Graph {
                 if place.contains_key(&handle) {
                     continue;
                 }
-                let deps: Option<Vec<usize>> =
-                    state.edges.iter().filter(|edge| edge.1 == handle).map(|edge| place.get(&edge.0).copied()).collect();
+                let deps: Option<Vec<usize>> = state
+                    .edges
+                    .iter()
+                    .filter(|edge| edge.1 == handle)
+                    .map(|edge| place.get(&edge.0).copied())
+                    .collect();
                 if let Some(deps) = deps {
                     place.insert(handle, sorted.len());
                     sorted.push((node.clone(), deps));

@@ -39,7 +39,7 @@ impl Arena {
     /// Takes exactly the given range, if it is free.
     pub fn take_at(&mut self, at: u64, size: u64) -> bool {
         let Some(size) = round_up(size.max(1), self.align) else { return false };
-        if at % self.align != 0 {
+        if !at.is_multiple_of(self.align) {
             return false;
         }
         let Some((&start, &len)) = self.free.range(..=at).next_back() else { return false };

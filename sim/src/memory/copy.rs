@@ -128,7 +128,8 @@ impl Set {
     pub fn run(&self, space: &Space) -> Result<(), Fault> {
         let bytes = self.width * u64::from(self.size);
         let pattern = self.value.to_le_bytes();
-        let chunk: Vec<u8> = pattern[..self.size as usize].iter().copied().cycle().take(bytes.min(1 << 16) as usize).collect();
+        let chunk: Vec<u8> =
+            pattern[..self.size as usize].iter().copied().cycle().take(bytes.min(1 << 16) as usize).collect();
         for y in 0..self.height {
             let row = self.at + y * self.pitch;
             let mut done = 0;

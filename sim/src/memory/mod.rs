@@ -199,7 +199,14 @@ impl Memory {
     }
 
     /// Plain device memory.
-    pub fn alloc_device(&self, ctx: ContextId, device: u32, size: u64, align: u64, kind: Kind) -> Result<u64, CUresult> {
+    pub fn alloc_device(
+        &self,
+        ctx: ContextId,
+        device: u32,
+        size: u64,
+        align: u64,
+        kind: Kind,
+    ) -> Result<u64, CUresult> {
         let at = self.take_device(device, size, align)?;
         self.insert(at, size, kind, ctx, device);
         Ok(at)

@@ -76,7 +76,12 @@ impl Pool {
     /// Takes a block, for use in `stream` after the operations answered. `now` is what an operation put into the stream
     /// now would come after.
     pub fn alloc(
-        self: &Arc<Pool>, memory: &Memory, ctx: ContextId, stream: StreamId, now: &[OpId], size: u64,
+        self: &Arc<Pool>,
+        memory: &Memory,
+        ctx: ContextId,
+        stream: StreamId,
+        now: &[OpId],
+        size: u64,
     ) -> Result<(u64, Vec<OpId>), CUresult> {
         let rounded = round_up(size, ALIGN).filter(|&n| n > 0).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         let mut state = lock(&self.state);
@@ -154,9 +159,10 @@ impl State {
             }
             let (rank, after) = if free.stream == stream {
                 (0, Vec::new())
-            } else if self.opportunistic && scheduler.is_done(free.op) {
-                (1, Vec::new())
-            } else if self.follow_events && scheduler.is_ordered(free.op, now) && !scheduler.is_done(free.op) {
+            } else if match scheduler.is_done(free.op) {
+                true => self.opportunistic,
+                false => self.follow_events && scheduler.is_ordered(free.op, now),
+            } {
                 (1, Vec::new())
             } else if self.internal {
                 (2, vec![free.op])

@@ -63,7 +63,7 @@ const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
 impl Memory {
     /// Reserves addresses.
     pub fn reserve(&self, size: u64, align: u64, wish: u64) -> Result<u64, CUresult> {
-        if size == 0 || size % STEP != 0 || (align != 0 && !align.is_power_of_two()) {
+        if size == 0 || !size.is_multiple_of(STEP) || (align != 0 && !align.is_power_of_two()) {
             return Err(INVALID);
         }
         let mut r = lock(&self.reserved);
@@ -89,7 +89,7 @@ impl Memory {
 
     /// Makes physical memory.
     pub fn create_physical(&self, size: u64, device: Option<u32>, handle_types: u32) -> Result<u64, CUresult> {
-        if size == 0 || size % STEP != 0 {
+        if size == 0 || !size.is_multiple_of(STEP) {
             return Err(INVALID);
         }
         if let Some(device) = device {
@@ -153,7 +153,7 @@ impl Memory {
         let p = r.physical.get(&handle).copied().filter(|p| p.handles > 0).ok_or(INVALID)?;
         let inside = at.checked_add(size).is_some_and(|end| end <= range + len);
         let held = offset.checked_add(size).is_some_and(|end| end <= p.size);
-        if !inside || !held || size == 0 || (at | size | offset) % STEP != 0 {
+        if !inside || !held || size == 0 || !(at | size | offset).is_multiple_of(STEP) {
             return Err(INVALID);
         }
         let taken = r.maps.range(..at + size).next_back().is_some_and(|(&other, map)| other + map.size > at);
@@ -195,7 +195,7 @@ impl Memory {
         let r = lock(&self.reserved);
         let end = at.checked_add(size).ok_or(INVALID)?;
         let covered: u64 = r.maps.range(at..end).map(|(_, map)| map.size).sum();
-        if size == 0 || covered != size || (at | size) % GRANULE != 0 {
+        if size == 0 || covered != size || !(at | size).is_multiple_of(GRANULE) {
             return Err(INVALID);
         }
         self.space.protect(at, size, page);

@@ -73,7 +73,7 @@ pub fn find_ptx_in(image: &[u8], arch: u32) -> Result<String, ImageError> {
     let head: [u8; 4] = image.get(..4).and_then(|head| head.try_into().ok()).ok_or(ImageError::Unknown)?;
     match u32::from_le_bytes(head) {
         FATBIN => {
-            let header = u16::from_le_bytes([image[6], image[7]]) as usize;
+            let header = (read_u32(image, 4)? >> 16) as usize;
             let size = read_u64(image, 8)? as usize;
             let body = image.get(header..).ok_or(ImageError::Damaged("truncated"))?;
             from_fatbin(body.get(..size).ok_or(ImageError::Damaged("truncated"))?, arch)
@@ -108,7 +108,8 @@ fn from_fatbin(mut rest: &[u8], arch: u32) -> Result<String, ImageError> {
     while rest.len() >= 64 {
         let kind = u16::from_le_bytes([rest[0], rest[1]]);
         let (header, payload) = (read_u32(rest, 4)? as usize, read_u64(rest, 8)? as usize);
-        let entry = header.checked_add(payload).and_then(|end| rest.get(..end)).ok_or(ImageError::Damaged("truncated"))?;
+        let entry =
+            header.checked_add(payload).and_then(|end| rest.get(..end)).ok_or(ImageError::Damaged("truncated"))?;
         if header < 64 {
             return Err(ImageError::Damaged("short entry header"));
         }
@@ -131,7 +132,8 @@ fn unpack(entry: &[u8]) -> Result<String, ImageError> {
     if full > MAX_TEXT {
         return Err(ImageError::Damaged("impossible size"));
     }
-    let packed = if compressed != 0 { payload.get(..compressed).ok_or(ImageError::Damaged("truncated"))? } else { payload };
+    let packed =
+        if compressed != 0 { payload.get(..compressed).ok_or(ImageError::Damaged("truncated"))? } else { payload };
     let bytes = if flags & FLAG_ZSTD != 0 {
         let mut decoder =
             ruzstd::decoding::StreamingDecoder::new(packed).map_err(|_| ImageError::Damaged("zstd frame"))?;

@@ -223,15 +223,14 @@ impl Module {
 
 fn facts(code: &Code, function: &ptx::Function) -> Facts {
     let shared = |v: &&ptx::Variable| v.space == Space::Shared;
-    let own = function.body.as_ref().map(|body| body.variables.iter().map(|v| &*v)).into_iter().flatten();
+    let own = function.body.as_ref().map(|body| body.variables.iter()).into_iter().flatten();
     let static_shared: u64 = own.filter(shared).chain(code.ast.globals.iter().filter(shared)).map(|v| v.size()).sum();
     let constant: u64 = code.ast.globals.iter().filter(|v| v.space == Space::Const).map(|v| v.size()).sum();
     let tuning = |name: &str| function.tuning.iter().find(|t| code.ast.name(t.name) == name).map(|t| t.values.clone());
     let threads = tuning("reqntid").or_else(|| tuning("maxntid"));
     let max_threads = threads.map_or(1024, |values| values.iter().product::<u64>().clamp(1, 1024) as u32);
-    let cluster = tuning("reqnctapercluster").map_or([0; 3], |values| {
-        [0, 1, 2].map(|axis| values.get(axis).map_or(1, |&n| n as u32))
-    });
+    let cluster = tuning("reqnctapercluster")
+        .map_or([0; 3], |values| [0, 1, 2].map(|axis| values.get(axis).map_or(1, |&n| n as u32)));
     Facts {
         shared: static_shared as u32,
         constant: constant as u32,

@@ -202,6 +202,7 @@ impl Scheduler {
     }
 
     /// The last operation of a stream.
+    #[cfg(test)]
     pub fn tail(&self, stream: StreamId) -> OpId {
         self.lock().streams.get(&stream).map_or(OpId(0), |s| s.tail)
     }
