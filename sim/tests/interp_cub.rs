@@ -69,7 +69,13 @@ fn block_sort_scan_and_reduce() {
         let (din, out, total) = (gpu.buffer(&input), gpu.zeros::<u64>(256), gpu.zeros::<u32>(1));
         gpu.launch("scan", 1, 256, &[(&din).into(), (&out).into(), (&total).into()]);
         let mut sum = 0u64;
-        let want: Vec<u64> = input.iter().map(|&x| { sum += u64::from(x); sum - u64::from(x) }).collect();
+        let want: Vec<u64> = input
+            .iter()
+            .map(|&x| {
+                sum += u64::from(x);
+                sum - u64::from(x)
+            })
+            .collect();
         assert_eq!(out.read::<u64>(), want);
         assert_eq!(total.read::<u32>(), [sum as u32]);
         let input = random(3, 192 * 3);

@@ -48,10 +48,8 @@ fn check(op: &str, ty: &str, rows: &[(&[u64], u64)]) {
 
 fn check_types(op: &str, to: &str, from: [&str; 3], rows: &[(&[u64], u64)]) {
     let count = rows[0].0.len();
-    let inputs: Vec<[u64; 3]> = rows
-        .iter()
-        .map(|(row, _)| std::array::from_fn(|at| row.get(at).copied().unwrap_or(0)))
-        .collect();
+    let inputs: Vec<[u64; 3]> =
+        rows.iter().map(|(row, _)| std::array::from_fn(|at| row.get(at).copied().unwrap_or(0))).collect();
     for (got, (row, want)) in each_row(op, to, from, count, &inputs).into_iter().zip(rows) {
         assert_eq!(got, *want, "{op} {row:x?}: got {got:#x}, want {want:#x}");
     }
@@ -139,7 +137,16 @@ fn shifts_and_bit_fields() {
     check_types("bfind.u32", "b32", ["b32"; 3], &[(&[0], M1), (&[0x10], 4)]);
     check_types("bfind.s32", "b32", ["b32"; 3], &[(&[M1], M1), (&[0xffff_fffe], 0), (&[4], 2)]);
     check_types("bfind.shiftamt.u32", "b32", ["b32"; 3], &[(&[0x10], 27), (&[0], M1)]);
-    check("fns.b32", "b32", &[(&[0b1010_1000, 0, 1], 3), (&[0b1010_1000, 0, 3], 7), (&[0b1000, 0, 2], M1), (&[0b1010, 3, (-2i32) as u32 as u64], 1)]);
+    check(
+        "fns.b32",
+        "b32",
+        &[
+            (&[0b1010_1000, 0, 1], 3),
+            (&[0b1010_1000, 0, 3], 7),
+            (&[0b1000, 0, 2], M1),
+            (&[0b1010, 3, (-2i32) as u32 as u64], 1),
+        ],
+    );
     check("prmt.b32", "b32", &[(&[0x3322_1100, 0x7766_5544, 0x7531], 0x7755_3311), (&[0x0000_0080, 0, 0x8888], M1)]);
     check("prmt.b32.f4e", "b32", &[(&[0x3322_1100, 0x7766_5544, 1], 0x4433_2211)]);
     check("dp4a.s32.s32", "b32", &[(&[0xff02_0304, 0x0102_0304, 10], 10 + 16 + 9 + 4 - 1)]);
@@ -156,7 +163,9 @@ fn shifts_and_bit_fields() {
         let text = each_row_custom(&op, &rows);
         assert_eq!(text & 0xff, if table == 0xc0 { 0xc0 } else { want }, "table {table:x}");
     }
-    let bfi = |a: u64, b: u64, c: u64, e: u64| each_row_custom(&format!("bfi.b32 %d, %a, %b, {c}, {e}; or.b32"), &[[a, b, 0]]);
+    let bfi = |a: u64, b: u64, c: u64, e: u64| {
+        each_row_custom(&format!("bfi.b32 %d, %a, %b, {c}, {e}; or.b32"), &[[a, b, 0]])
+    };
     assert_eq!(bfi(0xff, 0, 4, 4), 0xf0);
     assert_eq!(bfi(0xff, 0xaaaa_aaaa, 28, 8), 0xfaaa_aaaa);
     assert_eq!(bfi(0xff, 0x55, 32, 8), 0x55);
@@ -185,8 +194,16 @@ fn singles() {
     let nan = 0x7fff_ffff;
     let tiny = f(f32::MIN_POSITIVE / 2.0);
     check("add.f32", "b32", &[(&[f(1.0), f(2.0)], f(3.0)), (&[f(f32::INFINITY), f(f32::NEG_INFINITY)], nan)]);
-    check("add.ftz.f32", "b32", &[(&[tiny, tiny], 0), (&[tiny | MIN, tiny | MIN], MIN), (&[f(f32::INFINITY), f(f32::NEG_INFINITY)], nan)]);
-    check("add.rz.f32", "b32", &[(&[f(1.0), f(-1e-10)], f(1f32.next_down())), (&[f(-1.0), f(1e-10)], f((-1f32).next_up()))]);
+    check(
+        "add.ftz.f32",
+        "b32",
+        &[(&[tiny, tiny], 0), (&[tiny | MIN, tiny | MIN], MIN), (&[f(f32::INFINITY), f(f32::NEG_INFINITY)], nan)],
+    );
+    check(
+        "add.rz.f32",
+        "b32",
+        &[(&[f(1.0), f(-1e-10)], f(1f32.next_down())), (&[f(-1.0), f(1e-10)], f((-1f32).next_up()))],
+    );
     check("add.rp.f32", "b32", &[(&[f(1.0), f(1e-10)], f(1f32.next_up()))]);
     check("add.rm.f32", "b32", &[(&[f(1.0), f(-1.0)], MIN), (&[f(0.0), f(0.0)], 0)]);
     check("sub.sat.f32", "b32", &[(&[f(3.0), f(1.0)], f(1.0)), (&[f(1.0), f(3.0)], 0), (&[nan, f(1.0)], 0)]);
@@ -196,7 +213,11 @@ fn singles() {
     check("fma.rn.f32", "b32", &[(&[f(x), f(y), f(-1.0)], f(x.mul_add(y, -1.0)))]);
     check("fma.rz.f32", "b32", &[(&[f(1.0), f(1.0), f(-1e-20)], f(1f32.next_down()))]);
     check("fma.rn.sat.f32", "b32", &[(&[f(5.0), f(5.0), f(0.0)], f(1.0))]);
-    check("div.rn.f32", "b32", &[(&[f(1.0), f(3.0)], f(1.0 / 3.0)), (&[f(1.0), f(0.0)], f(f32::INFINITY)), (&[f(0.0), f(0.0)], nan)]);
+    check(
+        "div.rn.f32",
+        "b32",
+        &[(&[f(1.0), f(3.0)], f(1.0 / 3.0)), (&[f(1.0), f(0.0)], f(f32::INFINITY)), (&[f(0.0), f(0.0)], nan)],
+    );
     check("div.rp.f32", "b32", &[(&[f(1.0), f(3.0)], f(1.0 / 3.0))]);
     check("div.rm.f32", "b32", &[(&[f(1.0), f(3.0)], f((1.0f32 / 3.0).next_down()))]);
     check("rcp.rn.f32", "b32", &[(&[f(4.0)], f(0.25)), (&[MIN], f(f32::NEG_INFINITY))]);
@@ -242,7 +263,12 @@ fn halves() {
 #[test]
 fn conversions() {
     let t = |op: &str, to: &str, from: &str, rows: &[(&[u64], u64)]| check_types(op, to, [from; 3], rows);
-    t("cvt.rzi.s32.f32", "b32", "b32", &[(&[f(-1.9)], M1), (&[f(3e9)], 0x7fff_ffff), (&[f(f32::NAN)], 0), (&[f(-3e9)], MIN)]);
+    t(
+        "cvt.rzi.s32.f32",
+        "b32",
+        "b32",
+        &[(&[f(-1.9)], M1), (&[f(3e9)], 0x7fff_ffff), (&[f(f32::NAN)], 0), (&[f(-3e9)], MIN)],
+    );
     t("cvt.rni.s32.f32", "b32", "b32", &[(&[f(2.5)], 2), (&[f(3.5)], 4)]);
     t("cvt.rmi.s32.f32", "b32", "b32", &[(&[f(-1.1)], 0xffff_fffe)]);
     t("cvt.rpi.u32.f32", "b32", "b32", &[(&[f(1.1)], 2), (&[f(-1.5)], 0)]);
@@ -253,7 +279,12 @@ fn conversions() {
     t("cvt.rn.f32.s32", "b32", "b32", &[(&[0x7fff_ffff], f(2147483648.0)), (&[M1], f(-1.0))]);
     t("cvt.rz.f32.u32", "b32", "b32", &[(&[M1], f(4294967296f32.next_down()))]);
     t("cvt.rp.f32.s64", "b32", "b64", &[(&[(1 << 24) + 1], f(16777218.0))]);
-    t("cvt.rn.f32.u64", "b32", "b64", &[(&[u64::MAX], f(18446744073709551616.0)), (&[0x8000_0080_0000_0001], f(9223373136366403584.0))]);
+    t(
+        "cvt.rn.f32.u64",
+        "b32",
+        "b64",
+        &[(&[u64::MAX], f(18446744073709551616.0)), (&[0x8000_0080_0000_0001], f(9223373136366403584.0))],
+    );
     t("cvt.rn.f64.u64", "b64", "b64", &[(&[u64::MAX], d(18446744073709551616.0))]);
     t("cvt.rz.f64.s64", "b64", "b64", &[(&[i64::MAX as u64], d(9223372036854775807f64.next_down()))]);
     t("cvt.rn.f32.f64", "b32", "b64", &[(&[d(0.1)], f(0.1)), (&[d(1e300)], f(f32::INFINITY))]);
@@ -285,7 +316,9 @@ fn conversions() {
 fn comparisons_with_nan_and_combination() {
     let nan = f(f32::NAN);
     let run = |op: &str, a: u64, b: u64| {
-        let stmt = format!("{{ .reg .pred %p, %q, %r; setp.eq.u32 %r, 0, 0; {op} selp.u32 %d, 1, 0, %p; @%q add.u32 %d, %d, 2; }} or.b32");
+        let stmt = format!(
+            "{{ .reg .pred %p, %q, %r; setp.eq.u32 %r, 0, 0; {op} selp.u32 %d, 1, 0, %p; @%q add.u32 %d, %d, 2; }} or.b32"
+        );
         each_row_custom(&stmt, &[[a, b, 0]])
     };
     assert_eq!(run("setp.lt.f32 %p|%q, %a, %b;", f(1.0), f(2.0)), 1);

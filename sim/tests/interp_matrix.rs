@@ -8,7 +8,11 @@ use streamsan_sim::interp::Launch;
 /// A half from a small integer or multiple of 1/8: exact in half, bfloat16 and tf32.
 fn half(value: f32) -> u16 {
     let bits = value.to_bits();
-    if value == 0.0 { 0 } else { ((bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 0x3ff)) as u16 }
+    if value == 0.0 {
+        0
+    } else {
+        ((bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 0x3ff)) as u16
+    }
 }
 
 fn values(count: usize, seed: usize) -> Vec<f32> {
@@ -143,7 +147,9 @@ fn barriers_in_shared_memory_and_asynchronous_copies() {
 
 #[test]
 fn textures_are_asked_of_the_device() {
-    let gpu = Gpu::new("extern \"C\" __global__ void fetch(unsigned long long t, int* out) { out[threadIdx.x] = tex1Dfetch<int>((cudaTextureObject_t)t, threadIdx.x * 2); }");
+    let gpu = Gpu::new(
+        "extern \"C\" __global__ void fetch(unsigned long long t, int* out) { out[threadIdx.x] = tex1Dfetch<int>((cudaTextureObject_t)t, threadIdx.x * 2); }",
+    );
     let out = gpu.zeros::<i32>(8);
     gpu.launch("fetch", 1, 8, &[77u64.into(), (&out).into()]);
     // The test's device answers with the object, so that is what arrives.
@@ -169,7 +175,10 @@ fn faults_name_the_thread_and_the_place() {
         gpu.try_launch(name, launch, args).unwrap_err().to_string()
     };
     let text = run("outside", 32, &[(&x).into(), 3i32.into()]);
-    assert!(text.contains("out-of-bounds global write of 4 bytes") && text.contains("block (1,0,0), thread (29,0,0)"), "{text}");
+    assert!(
+        text.contains("out-of-bounds global write of 4 bytes") && text.contains("block (1,0,0), thread (29,0,0)"),
+        "{text}"
+    );
     assert!(text.contains("a.cu:2"), "{text}");
     assert!(run("odd", 2, &[(&x).into()]).contains("misaligned write of 4 bytes"));
     assert!(run("shared_outside", 2, &[(&x).into(), 9i32.into()]).contains("out-of-bounds shared write"));

@@ -7,7 +7,9 @@ use streamsan_sim::interp::Launch;
 
 #[test]
 fn saxpy_with_guard() {
-    let gpu = Gpu::new("__global__ void saxpy(int n, float a, const float* x, float* y) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }");
+    let gpu = Gpu::new(
+        "__global__ void saxpy(int n, float a, const float* x, float* y) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }",
+    );
     let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();
     let (dx, dy) = (gpu.buffer(&x), gpu.buffer(&vec![1f32; 1000]));
     gpu.launch("saxpy", 8, 128, &[1000i32.into(), 2f32.into(), (&dx).into(), (&dy).into()]);
@@ -122,7 +124,11 @@ fn printf_recursion_function_pointers_and_structs() {
     for i in 0..32i32 {
         let fact: i32 = (1..=i % 8).product();
         let called = if i & 1 == 0 { i + 1 } else { i * 2 };
-        assert_eq!(got[i as usize], fact.wrapping_add(fib(i % 10) * 10000).wrapping_add(called.wrapping_mul(100000000)), "{i}");
+        assert_eq!(
+            got[i as usize],
+            fact.wrapping_add(fib(i % 10) * 10000).wrapping_add(called.wrapping_mul(100000000)),
+            "{i}"
+        );
         let a = (i % 3 + 1) * 2;
         assert_eq!(got[32 + i as usize], 100 + i + a * 1000 + (i % 4 + 1) * 1000000, "{i}");
     }

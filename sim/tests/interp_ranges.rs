@@ -230,9 +230,8 @@ impl Claim<'_> {
             }
             Extent::Bounded { lo, hi, dims, width, .. } => {
                 let first = seen.address.wrapping_sub(base) as i64;
-                (first..first + i64::from(seen.size)).all(|byte| {
-                    *lo <= byte && byte < *hi && reachable((byte - lo) as u64, dims, u64::from(*width))
-                })
+                (first..first + i64::from(seen.size))
+                    .all(|byte| *lo <= byte && byte < *hi && reachable((byte - lo) as u64, dims, u64::from(*width)))
             }
         }
     }
@@ -361,7 +360,8 @@ fn check_module(seed: u64, count: usize) {
             assert_eq!(kernel.params_size() as usize, params.len(), "{name}");
             gpu.device.seen.lock().unwrap().clear();
             let launch = interp::Launch { grid, block, params: params.clone(), ..interp::Launch::default() };
-            interp::run(&gpu.program, kernel, &launch, &gpu.device, 1).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+            interp::run(&gpu.program, kernel, &launch, &gpu.device, 1)
+                .unwrap_or_else(|fault| panic!("{name}: {fault}"));
             let mut seen = gpu.device.seen.lock().unwrap().clone();
             seen.sort_by_key(|s| (s.address, s.size, s.kind as u32));
             seen.dedup_by_key(|s| (s.address, s.size, s.kind as u32));

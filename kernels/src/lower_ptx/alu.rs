@@ -29,11 +29,69 @@ fn is_float(ty: Type) -> bool {
 fn is_pure(name: &str) -> bool {
     matches!(
         name,
-        "add" | "sub" | "mul" | "mad" | "mul24" | "mad24" | "sad" | "div" | "rem" | "abs" | "neg" | "min" | "max" | "popc"
-            | "clz" | "bfind" | "fns" | "brev" | "bfe" | "bfi" | "bmsk" | "szext" | "dp4a" | "dp2a" | "addc" | "subc" | "madc"
-            | "testp" | "copysign" | "fma" | "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "set" | "setp"
-            | "selp" | "slct" | "and" | "or" | "xor" | "not" | "cnot" | "lop3" | "shf" | "shl" | "shr" | "mov" | "prmt" | "cvt"
-            | "cvta" | "isspacep" | "mma" | "wgmma" | "createpolicy" | "getctarank" | "mapa" | "movmatrix" | "istypep"
+        "add"
+            | "sub"
+            | "mul"
+            | "mad"
+            | "mul24"
+            | "mad24"
+            | "sad"
+            | "div"
+            | "rem"
+            | "abs"
+            | "neg"
+            | "min"
+            | "max"
+            | "popc"
+            | "clz"
+            | "bfind"
+            | "fns"
+            | "brev"
+            | "bfe"
+            | "bfi"
+            | "bmsk"
+            | "szext"
+            | "dp4a"
+            | "dp2a"
+            | "addc"
+            | "subc"
+            | "madc"
+            | "testp"
+            | "copysign"
+            | "fma"
+            | "rcp"
+            | "sqrt"
+            | "rsqrt"
+            | "sin"
+            | "cos"
+            | "lg2"
+            | "ex2"
+            | "tanh"
+            | "set"
+            | "setp"
+            | "selp"
+            | "slct"
+            | "and"
+            | "or"
+            | "xor"
+            | "not"
+            | "cnot"
+            | "lop3"
+            | "shf"
+            | "shl"
+            | "shr"
+            | "mov"
+            | "prmt"
+            | "cvt"
+            | "cvta"
+            | "isspacep"
+            | "mma"
+            | "wgmma"
+            | "createpolicy"
+            | "getctarank"
+            | "mapa"
+            | "movmatrix"
+            | "istypep"
     )
 }
 
@@ -216,7 +274,9 @@ impl Lower<'_> {
                 let (low, high) = (self.dst(parts.first()), self.dst(parts.get(1)));
                 self.emit(Op::Unpack, &[value], &[low, high]);
             }
-            (Some(ptx::Operand::Register(_)), Some(ptx::Operand::Vector(parts))) if ty == Type::B64 && parts.len() == 2 => {
+            (Some(ptx::Operand::Register(_)), Some(ptx::Operand::Vector(parts)))
+                if ty == Type::B64 && parts.len() == 2 =>
+            {
                 let low = self.src(parts.first(), Class::W32);
                 let high = self.src(parts.get(1), Class::W32);
                 let d = self.dst(o.first());

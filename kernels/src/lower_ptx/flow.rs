@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::ir::{Block, BlockId, Class, Op, Operand, Reason, Term, Var};
 use crate::ptx::{self, Instruction, Label, Local, OpcodeInfo, Parameter};
 
-use super::{LowerError, Lower, MAX_CALLS, MAX_INSTS, class};
+use super::{Lower, LowerError, MAX_CALLS, MAX_INSTS, class};
 
 /// An instruction of an instance.
 type Place = (usize, usize);
@@ -184,7 +184,8 @@ impl<'m> Lower<'m> {
             }
             ("brx", _) => {
                 let targets = self.table(i);
-                let mut blocks: Vec<BlockId> = targets.into_iter().map(|at| work.id(&mut self.f, (instance, at))).collect();
+                let mut blocks: Vec<BlockId> =
+                    targets.into_iter().map(|at| work.id(&mut self.f, (instance, at))).collect();
                 if guard.is_some() {
                     blocks.push(work.id(&mut self.f, next));
                 }
@@ -221,7 +222,8 @@ impl<'m> Lower<'m> {
         let body = self.here().body;
         match i.operands.get(1) {
             Some(ptx::Operand::Table(table)) => {
-                let mut places: Vec<usize> = body.tables[table.index()].1.iter().map(|&label| self.place_of(label)).collect();
+                let mut places: Vec<usize> =
+                    body.tables[table.index()].1.iter().map(|&label| self.place_of(label)).collect();
                 places.sort_unstable();
                 places.dedup();
                 places

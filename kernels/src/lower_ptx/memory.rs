@@ -221,7 +221,10 @@ impl Lower<'_> {
                 Base::Local(local) => {
                     // Words that other instructions cut differently are not followed.
                     let mixed = self.here().words.keys().any(|&(other, start, size)| {
-                        other == local && (start, size) != (at, bytes) && start < at + i64::from(bytes) && at < start + i64::from(size)
+                        other == local
+                            && (start, size) != (at, bytes)
+                            && start < at + i64::from(bytes)
+                            && at < start + i64::from(size)
                     });
                     if mixed || bytes > 8 {
                         self.emit(Op::Unknown(Reason::Call), &[], &[d]);
@@ -240,7 +243,11 @@ impl Lower<'_> {
                     let off = i32::try_from(at).unwrap_or(0);
                     if i64::from(off) == at {
                         let inner = self.f.var(if bytes == 8 { Class::W64 } else { Class::W32 });
-                        self.emit_always(Op::ParamIndexed { off, bytes: bytes as u8, signed: false }, &[index], &[inner]);
+                        self.emit_always(
+                            Op::ParamIndexed { off, bytes: bytes as u8, signed: false },
+                            &[index],
+                            &[inner],
+                        );
                         self.widened(Operand::var(inner), bytes, signed, register, d);
                     } else {
                         self.emit(Op::Unknown(Reason::Constant), &[], &[d]);
@@ -333,7 +340,8 @@ impl Lower<'_> {
         let ty = last_type(op).unwrap_or(Type::B32);
         let Some(Addr::Sum(parts, offset)) = self.local_address(o.first()) else {
             // Somewhere in local memory: no load knows what it gets.
-            let mem = Mem { space: Space::Local, kind: AccessKind::Write, bytes: 1, addr: Addr::Unknown(Reason::Local) };
+            let mem =
+                Mem { space: Space::Local, kind: AccessKind::Write, bytes: 1, addr: Addr::Unknown(Reason::Local) };
             return self.emit(Op::Mem(mem), &[], &[]);
         };
         for (&source, (at, bytes)) in Self::each(o.get(1)).iter().zip(elements(op, offset)) {

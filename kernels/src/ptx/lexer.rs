@@ -222,7 +222,9 @@ mod tests {
 
     #[test]
     fn words_numbers_and_marks() {
-        let tokens = all("@!%p1 ld.shared::cluster.f32 %f1, [%rd2+-8]; // x\n/* y\n */ 0f3F800000 0x10U 017 1.5 \"a\\\"b\"").unwrap();
+        let tokens =
+            all("@!%p1 ld.shared::cluster.f32 %f1, [%rd2+-8]; // x\n/* y\n */ 0f3F800000 0x10U 017 1.5 \"a\\\"b\"")
+                .unwrap();
         assert_eq!(tokens[0], Token::Punct(b'@'));
         assert_eq!(tokens[1], Token::Punct(b'!'));
         assert_eq!(tokens[2], Token::Word("%p1"));
@@ -238,7 +240,10 @@ mod tests {
 
     #[test]
     fn damage_is_named() {
-        assert_eq!(all("\n\"abc").unwrap_err(), ParseError { line: 2, kind: ParseErrorKind::UnexpectedEnd("a string") });
+        assert_eq!(
+            all("\n\"abc").unwrap_err(),
+            ParseError { line: 2, kind: ParseErrorKind::UnexpectedEnd("a string") }
+        );
         assert!(matches!(all("/* abc").unwrap_err().kind, ParseErrorKind::UnexpectedEnd("a comment")));
         assert!(matches!(all("0f12").unwrap_err().kind, ParseErrorKind::BadNumber(_)));
         assert!(matches!(all("99999999999999999999").unwrap_err().kind, ParseErrorKind::BadNumber(_)));

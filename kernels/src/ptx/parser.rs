@@ -332,7 +332,8 @@ impl<'a> Parser<'a> {
             }
             while depth > 0 && self.eat(b'}')? {
                 // A closing brace completes a row of the dimensions inside it.
-                let row = dimensions.get(depth - 1..).unwrap_or(&[]).iter().fold(1u64, |a, &b| a.saturating_mul(b)).max(1);
+                let row =
+                    dimensions.get(depth - 1..).unwrap_or(&[]).iter().fold(1u64, |a, &b| a.saturating_mul(b)).max(1);
                 index = index.div_ceil(row).saturating_mul(row);
                 depth -= 1;
             }
@@ -356,9 +357,7 @@ impl<'a> Parser<'a> {
                 }
                 Ok(symbol)
             }
-            Token::Number(Number::Int(value)) => {
-                Ok(Initial::Bits(if negative { value.wrapping_neg() } else { value }))
-            }
+            Token::Number(Number::Int(value)) => Ok(Initial::Bits(if negative { value.wrapping_neg() } else { value })),
             Token::Number(Number::F32(bits)) => Ok(Initial::Bits(u64::from(bits))),
             Token::Number(Number::F64(bits)) => Ok(Initial::Bits(bits)),
             Token::Word(word) => self.symbol(word),

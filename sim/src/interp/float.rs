@@ -38,13 +38,25 @@ pub(crate) fn flush(a: f32) -> f32 {
 /// Clamps to 0..1; NaN becomes 0.
 #[inline(always)]
 pub(crate) fn saturate(a: f32) -> f32 {
-    if a >= 1.0 { 1.0 } else if a > 0.0 { a } else { 0.0 }
+    if a >= 1.0 {
+        1.0
+    } else if a > 0.0 {
+        a
+    } else {
+        0.0
+    }
 }
 
 /// Clamps to 0..1; NaN becomes 0.
 #[inline(always)]
 pub(crate) fn saturate64(a: f64) -> f64 {
-    if a >= 1.0 { 1.0 } else if a > 0.0 { a } else { 0.0 }
+    if a >= 1.0 {
+        1.0
+    } else if a > 0.0 {
+        a
+    } else {
+        0.0
+    }
 }
 
 /// Applies the flags of an instruction's constant to its operands.
@@ -141,8 +153,7 @@ fn direct32(r: f32, error: i32, mode: Rounding) -> f32 {
 
 /// Zeros of exact cancellation are negative when rounding down.
 fn zero_sign(a: f64, b: f64, mode: Rounding) -> Option<f64> {
-    (a + b == 0.0 && mode == Rounding::Down && !(a == 0.0 && b == 0.0 && a.to_bits() == b.to_bits()))
-        .then_some(-0.0)
+    (a + b == 0.0 && mode == Rounding::Down && !(a == 0.0 && b == 0.0 && a.to_bits() == b.to_bits())).then_some(-0.0)
 }
 
 /// The error of a nearest single that should be the sum of some doubles.
@@ -304,7 +315,13 @@ pub(crate) fn fma64(a: f64, b: f64, c: f64, mode: Rounding) -> f64 {
     } else if far > 200 {
         // r is c or its neighbour.
         let rest = sign_of_sum(&[c, -r]);
-        if rest != 0 { rest } else if p > 0.0 { 1 } else { -1 }
+        if rest != 0 {
+            rest
+        } else if p > 0.0 {
+            1
+        } else {
+            -1
+        }
     } else {
         let addend = if far < -200 { f64::MIN_POSITIVE.copysign(c) } else { scale(c, shift) };
         sign_of_sum(&[p, low, addend, -scale(r, shift)])
@@ -350,7 +367,13 @@ pub(crate) fn min32(a: f32, b: f32) -> f32 {
         (true, false) => b,
         (false, true) => a,
         _ if a == b => f32::from_bits(a.to_bits() | b.to_bits()),
-        _ => if a < b { a } else { b },
+        _ => {
+            if a < b {
+                a
+            } else {
+                b
+            }
+        }
     }
 }
 
@@ -361,7 +384,13 @@ pub(crate) fn max32(a: f32, b: f32) -> f32 {
         (true, false) => b,
         (false, true) => a,
         _ if a == b => f32::from_bits(a.to_bits() & b.to_bits()),
-        _ => if a > b { a } else { b },
+        _ => {
+            if a > b {
+                a
+            } else {
+                b
+            }
+        }
     }
 }
 
@@ -382,7 +411,13 @@ pub(crate) fn min64(a: f64, b: f64) -> f64 {
         (true, false) => b,
         (false, true) => a,
         _ if a == b => f64::from_bits(a.to_bits() | b.to_bits()),
-        _ => if a < b { a } else { b },
+        _ => {
+            if a < b {
+                a
+            } else {
+                b
+            }
+        }
     }
 }
 
@@ -393,7 +428,13 @@ pub(crate) fn max64(a: f64, b: f64) -> f64 {
         (true, false) => b,
         (false, true) => a,
         _ if a == b => f64::from_bits(a.to_bits() & b.to_bits()),
-        _ => if a > b { a } else { b },
+        _ => {
+            if a > b {
+                a
+            } else {
+                b
+            }
+        }
     }
 }
 
@@ -523,7 +564,8 @@ mod tests {
             state >> 16
         };
         for _ in 0..20_000 {
-            let (a, b, c) = (f32::from_bits(random() as u32), f32::from_bits(random() as u32), f32::from_bits(random() as u32));
+            let (a, b, c) =
+                (f32::from_bits(random() as u32), f32::from_bits(random() as u32), f32::from_bits(random() as u32));
             for (down, up, near) in [
                 (add32(a, b, Rounding::Down), add32(a, b, Rounding::Up), a + b),
                 (mul32(a, b, Rounding::Down), mul32(a, b, Rounding::Up), a * b),
@@ -536,7 +578,11 @@ mod tests {
                 assert!(down <= near && near <= up, "{a:e} {b:e} {c:e}: {down:e} {near:e} {up:e}");
                 assert!(down == up || down.next_up() == up, "{a:e} {b:e} {c:e}: {down:e} {up:e}");
             }
-            let (a, b, c) = (f64::from_bits(random() << 8 ^ random()), f64::from_bits(random() << 9), f64::from_bits(random() << 7));
+            let (a, b, c) = (
+                f64::from_bits(random() << 8 ^ random()),
+                f64::from_bits(random() << 9),
+                f64::from_bits(random() << 7),
+            );
             for (down, up, near) in [
                 (add64(a, b, Rounding::Down), add64(a, b, Rounding::Up), a + b),
                 (mul64(a, b, Rounding::Down), mul64(a, b, Rounding::Up), a * b),

@@ -114,7 +114,8 @@ pub fn run(
         started: std::time::Instant::now(),
         workspace: if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() },
     };
-    let shared = Shared { env: &env, blocks, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };
+    let shared =
+        Shared { env: &env, blocks, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };
     // Threads cost more than small grids take.
     let helpers = (workers.max(1) as u64 - 1).min(blocks * u64::from(threads) / 4096).min(blocks - 1);
     if helpers == 0 {

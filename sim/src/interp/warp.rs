@@ -381,7 +381,11 @@ impl<'b> Warp<'b> {
                 u32::MAX
             } else {
                 let same = self.groups.iter().filter(|group| group.rbase == self.rbase);
-                same.filter(|group| !matches!(group.wait, Wait::Barrier(..))).map(|group| group.pc).filter(|&pc| pc > self.pc).min().unwrap_or(u32::MAX)
+                same.filter(|group| !matches!(group.wait, Wait::Barrier(..)))
+                    .map(|group| group.pc)
+                    .filter(|&pc| pc > self.pc)
+                    .min()
+                    .unwrap_or(u32::MAX)
             };
             // Groups behind this one in the code are joined or overtaken only by jumping back.
             let floor = if oldest || !others { 0 } else { self.pc };

@@ -231,11 +231,8 @@ impl<'m> Scope<'_, 'm> {
         let mut inst = Inst { y: kind, ..blank(sync::barrier) };
         if kind >= sync::BARRIER_POPC {
             let [first, middle @ .., last] = operands else { return self.misfit() };
-            inst.d = if kind == sync::BARRIER_POPC {
-                self.dst(Some(first))?
-            } else {
-                Slot(self.dst_pred(Some(first))?.0)
-            };
+            inst.d =
+                if kind == sync::BARRIER_POPC { self.dst(Some(first))? } else { Slot(self.dst_pred(Some(first))?.0) };
             inst.c = Slot(self.src_pred(Some(last))?.0);
             rest = middle;
         }
@@ -298,10 +295,34 @@ impl<'m> Scope<'_, 'm> {
         let float = op.ty() == Some(Type::F32);
         let y = match op.part(2) {
             "add" => 0,
-            "min" if float => if op.has("NaN") { 10 } else { 8 },
-            "max" if float => if op.has("NaN") { 11 } else { 9 },
-            "min" => if signed { 3 } else { 1 },
-            "max" => if signed { 4 } else { 2 },
+            "min" if float => {
+                if op.has("NaN") {
+                    10
+                } else {
+                    8
+                }
+            }
+            "max" if float => {
+                if op.has("NaN") {
+                    11
+                } else {
+                    9
+                }
+            }
+            "min" => {
+                if signed {
+                    3
+                } else {
+                    1
+                }
+            }
+            "max" => {
+                if signed {
+                    4
+                } else {
+                    2
+                }
+            }
             "and" => 5,
             "or" => 6,
             "xor" => 7,

@@ -147,7 +147,8 @@ fn float_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ones = u64::MAX >> (64 - width);
     // What a NaN becomes.
     let nan = if i.y != FLOAT64 && width < 64 { 0 } else { 1 << (width - 1) };
-    let (low, high) = if signed { (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1) } else { (0, (1i128 << width) - 1) };
+    let (low, high) =
+        if signed { (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1) } else { (0, (1i128 << width) - 1) };
     each(mask, |l| {
         let value = read_float(w.get(i.a, l), i.y, i.x);
         let out = if value.is_nan() { nan } else { (integral(value, i.x) as i128).clamp(low, high) as u64 & ones };
@@ -320,9 +321,9 @@ impl<'m> Scope<'_, 'm> {
             Type::S16 => op3(|a: i32, b: i32, _: u32| {
                 u32::from(a.clamp(-0x8000, 0x7fff) as u16) << 16 | u32::from(b.clamp(-0x8000, 0x7fff) as u16)
             }),
-            Type::U8 => op3(|a: i32, b: i32, c: u32| {
-                c << 16 | (a.clamp(0, 0xff) as u32) << 8 | b.clamp(0, 0xff) as u32
-            }),
+            Type::U8 => {
+                op3(|a: i32, b: i32, c: u32| c << 16 | (a.clamp(0, 0xff) as u32) << 8 | b.clamp(0, 0xff) as u32)
+            }
             Type::S8 => op3(|a: i32, b: i32, c: u32| {
                 c << 16 | u32::from(a.clamp(-0x80, 0x7f) as u8) << 8 | u32::from(b.clamp(-0x80, 0x7f) as u8)
             }),

@@ -35,17 +35,19 @@ fn single(op: Op<'_>) -> Option<Exec> {
         "fma" | "mad" => op3x(|a: f32, b: f32, c: f32, x| {
             output(fma32(input(a, x), input(b, x), input(c, x), Rounding::from_code(x)), x)
         }),
-        "div" if op.has("approx") || op.has("full") => op2x(|a: f32, b: f32, x| {
-            output(input(a, x) / input(b, x), x)
-        }),
+        "div" if op.has("approx") || op.has("full") => op2x(|a: f32, b: f32, x| output(input(a, x) / input(b, x), x)),
         "div" => op2x(|a: f32, b: f32, x| output(div32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
         "rcp" => op2x(|a: f32, _: f32, x| output(div32(1.0, input(a, x), Rounding::from_code(x)), x)),
         "sqrt" => op2x(|a: f32, _: f32, x| output(sqrt32(input(a, x), Rounding::from_code(x)), x)),
         "rsqrt" => op2x(|a: f32, _: f32, x| output((1.0 / f64::from(input(a, x)).sqrt()) as f32, x)),
         "neg" => op2x(|a: f32, _: f32, x| input(-a, x)),
         "abs" => op2x(|a: f32, _: f32, x| input(a.abs(), x)),
-        "min" if op.has("xorsign") => op2x(|a: f32, b: f32, x| xorsign(a, b, min32(input(a.abs(), x), input(b.abs(), x)))),
-        "max" if op.has("xorsign") => op2x(|a: f32, b: f32, x| xorsign(a, b, max32(input(a.abs(), x), input(b.abs(), x)))),
+        "min" if op.has("xorsign") => {
+            op2x(|a: f32, b: f32, x| xorsign(a, b, min32(input(a.abs(), x), input(b.abs(), x))))
+        }
+        "max" if op.has("xorsign") => {
+            op2x(|a: f32, b: f32, x| xorsign(a, b, max32(input(a.abs(), x), input(b.abs(), x))))
+        }
         "min" if op.has("NaN") => op2x(|a: f32, b: f32, x| min32_nan(input(a, x), input(b, x))),
         "max" if op.has("NaN") => op2x(|a: f32, b: f32, x| max32_nan(input(a, x), input(b, x))),
         "min" => op2x(|a: f32, b: f32, x| min32(input(a, x), input(b, x))),

@@ -53,8 +53,20 @@ fn element(op: Op<'_>) -> Option<u32> {
         "fma" => 3,
         "neg" => 4,
         "abs" => 5,
-        "min" => if nan { 6 } else { 8 },
-        "max" => if nan { 7 } else { 9 },
+        "min" => {
+            if nan {
+                6
+            } else {
+                8
+            }
+        }
+        "max" => {
+            if nan {
+                7
+            } else {
+                9
+            }
+        }
         "ex2" => 10,
         "tanh" => 11,
         _ => return None,
@@ -230,7 +242,12 @@ impl<'m> Scope<'_, 'm> {
                 pairs(|a, b, _| output(mul32(input(a, x), input(b, x), Rounding::from_code(x)), x), a, b, c)
             }),
             "fma" => op3x(|a: u64, b: u64, c: u64, x| {
-                pairs(|a, b, c| output(fma32(input(a, x), input(b, x), input(c, x), Rounding::from_code(x)), x), a, b, c)
+                pairs(
+                    |a, b, c| output(fma32(input(a, x), input(b, x), input(c, x), Rounding::from_code(x)), x),
+                    a,
+                    b,
+                    c,
+                )
             }),
             "neg" => op3x(|a: u64, _: u64, _: u64, x| both(|a| input(-a, x), a)),
             "abs" => op3x(|a: u64, _: u64, _: u64, x| both(|a| input(a.abs(), x), a)),

@@ -139,12 +139,22 @@ impl<'m> Scope<'_, 'm> {
             "szext" => Some(szext(ty, op.has("clamp"))),
             "prmt" => Some(match op.parts.get(2).map(String::as_str) {
                 None => op3(|a: u32, b: u32, c: u32| prmt(a, b, c)),
-                Some("f4e") => op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x3210, 0x4321, 0x5432, 0x6543][(c & 3) as usize])),
-                Some("b4e") => op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x5670, 0x6701, 0x7012, 0x0123][(c & 3) as usize])),
+                Some("f4e") => {
+                    op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x3210, 0x4321, 0x5432, 0x6543][(c & 3) as usize]))
+                }
+                Some("b4e") => {
+                    op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x5670, 0x6701, 0x7012, 0x0123][(c & 3) as usize]))
+                }
                 Some("rc8") => op3(|a: u32, b: u32, c: u32| prmt(a, b, (c & 3) * 0x1111)),
-                Some("ecl") => op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x3210, 0x3211, 0x3222, 0x3333][(c & 3) as usize])),
-                Some("ecr") => op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x0000, 0x1110, 0x2210, 0x3210][(c & 3) as usize])),
-                Some("rc16") => op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x1010, 0x3232, 0x1010, 0x3232][(c & 3) as usize])),
+                Some("ecl") => {
+                    op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x3210, 0x3211, 0x3222, 0x3333][(c & 3) as usize]))
+                }
+                Some("ecr") => {
+                    op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x0000, 0x1110, 0x2210, 0x3210][(c & 3) as usize]))
+                }
+                Some("rc16") => {
+                    op3(|a: u32, b: u32, c: u32| prmt(a, b, [0x1010, 0x3232, 0x1010, 0x3232][(c & 3) as usize]))
+                }
                 Some(_) => return self.unsupported(op),
             }),
             "lop3" => return self.lop3(op, operands),
@@ -159,7 +169,13 @@ impl<'m> Scope<'_, 'm> {
     }
 
     /// Emits `d = run(a, b, c)` with as many sources as there are operands.
-    pub(super) fn simple(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type, run: Exec) -> Result<(Slot, [Slot; 3])> {
+    pub(super) fn simple(
+        &mut self,
+        op: Op<'m>,
+        operands: &'m [Operand],
+        ty: Type,
+        run: Exec,
+    ) -> Result<(Slot, [Slot; 3])> {
         if !(2..=4).contains(&operands.len()) {
             return self.misfit();
         }
@@ -195,16 +211,28 @@ impl<'m> Scope<'_, 'm> {
                 4 => Some(op3(|a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c))),
                 _ => Some(op3(|a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c))),
             },
-            ("mad", "hi") if op.has("sat") => Some(op3(|a: i32, b: i32, c: i32| {
-                (((i64::from(a) * i64::from(b)) >> 32) as i32).saturating_add(c)
-            })),
+            ("mad", "hi") if op.has("sat") => {
+                Some(op3(|a: i32, b: i32, c: i32| (((i64::from(a) * i64::from(b)) >> 32) as i32).saturating_add(c)))
+            }
             ("mad", "hi") => match ty {
-                Type::U16 => Some(op3(|a: u16, b: u16, c: u16| (((u32::from(a) * u32::from(b)) >> 16) as u16).wrapping_add(c))),
-                Type::S16 => Some(op3(|a: i16, b: i16, c: i16| (((i32::from(a) * i32::from(b)) >> 16) as i16).wrapping_add(c))),
-                Type::U32 => Some(op3(|a: u32, b: u32, c: u32| (((u64::from(a) * u64::from(b)) >> 32) as u32).wrapping_add(c))),
-                Type::S32 => Some(op3(|a: i32, b: i32, c: i32| (((i64::from(a) * i64::from(b)) >> 32) as i32).wrapping_add(c))),
-                Type::U64 => Some(op3(|a: u64, b: u64, c: u64| (((u128::from(a) * u128::from(b)) >> 64) as u64).wrapping_add(c))),
-                _ => Some(op3(|a: i64, b: i64, c: i64| (((i128::from(a) * i128::from(b)) >> 64) as i64).wrapping_add(c))),
+                Type::U16 => {
+                    Some(op3(|a: u16, b: u16, c: u16| (((u32::from(a) * u32::from(b)) >> 16) as u16).wrapping_add(c)))
+                }
+                Type::S16 => {
+                    Some(op3(|a: i16, b: i16, c: i16| (((i32::from(a) * i32::from(b)) >> 16) as i16).wrapping_add(c)))
+                }
+                Type::U32 => {
+                    Some(op3(|a: u32, b: u32, c: u32| (((u64::from(a) * u64::from(b)) >> 32) as u32).wrapping_add(c)))
+                }
+                Type::S32 => {
+                    Some(op3(|a: i32, b: i32, c: i32| (((i64::from(a) * i64::from(b)) >> 32) as i32).wrapping_add(c)))
+                }
+                Type::U64 => {
+                    Some(op3(|a: u64, b: u64, c: u64| (((u128::from(a) * u128::from(b)) >> 64) as u64).wrapping_add(c)))
+                }
+                _ => {
+                    Some(op3(|a: i64, b: i64, c: i64| (((i128::from(a) * i128::from(b)) >> 64) as i64).wrapping_add(c)))
+                }
             },
             ("mad", "wide") => match ty {
                 Type::U16 => Some(op3(|a: u16, b: u16, c: u32| (u32::from(a) * u32::from(b)).wrapping_add(c))),
@@ -541,10 +569,22 @@ fn dot(op: Op<'_>, two: bool) -> Exec {
     macro_rules! signs {
         (|$a:ident, $b:ident, $c:ident, $sa:ident, $sb:ident| $e:expr) => {
             match (a, b) {
-                (true, true) => op3(|$a: u32, $b: u32, $c: u32| { let ($sa, $sb) = (true, true); $e }),
-                (true, false) => op3(|$a: u32, $b: u32, $c: u32| { let ($sa, $sb) = (true, false); $e }),
-                (false, true) => op3(|$a: u32, $b: u32, $c: u32| { let ($sa, $sb) = (false, true); $e }),
-                (false, false) => op3(|$a: u32, $b: u32, $c: u32| { let ($sa, $sb) = (false, false); $e }),
+                (true, true) => op3(|$a: u32, $b: u32, $c: u32| {
+                    let ($sa, $sb) = (true, true);
+                    $e
+                }),
+                (true, false) => op3(|$a: u32, $b: u32, $c: u32| {
+                    let ($sa, $sb) = (true, false);
+                    $e
+                }),
+                (false, true) => op3(|$a: u32, $b: u32, $c: u32| {
+                    let ($sa, $sb) = (false, true);
+                    $e
+                }),
+                (false, false) => op3(|$a: u32, $b: u32, $c: u32| {
+                    let ($sa, $sb) = (false, false);
+                    $e
+                }),
             }
         };
     }
@@ -556,11 +596,7 @@ fn dot(op: Op<'_>, two: bool) -> Exec {
 }
 
 /// Add, subtract and multiply-add with the carry in slot `x`; what exactly in `y`.
-fn with_carry(
-    w: &mut crate::interp::warp::Warp<'_>,
-    i: &Inst,
-    mask: u32,
-) -> crate::interp::code::Next {
+fn with_carry(w: &mut crate::interp::warp::Warp<'_>, i: &Inst, mask: u32) -> crate::interp::code::Next {
     let flag = Slot(i.x as u32);
     let is = |bit: u32| i.y >> bit & 1 != 0;
     let (reads, writes, subtract, multiply, high, signed, double) = (is(0), is(1), is(2), is(3), is(4), is(5), is(6));

@@ -74,7 +74,8 @@ impl SharedLayout {
             }
             let mut end = layout.common_end;
             let locals = function.body.iter().flat_map(|body| &body.variables);
-            let globals = module.globals.iter().filter(|v| uses.contains(&v.name) && !layout.common.contains_key(&v.name));
+            let globals =
+                module.globals.iter().filter(|v| uses.contains(&v.name) && !layout.common.contains_key(&v.name));
             for variable in globals.chain(locals.filter(|v| v.space == Space::Shared)) {
                 if !is_dynamic(variable) {
                     let at = place(&mut end, variable);

@@ -68,7 +68,8 @@ impl<'m> Scope<'_, 'm> {
         let sizes = if opaque {
             matches!([m, n, k], [16, 16, 16] | [32, 8, 16] | [8, 32, 16] | [16, 16, 8] | [8, 8, 4])
         } else {
-            matches!([m, n], [16, 8]) && matches!(k, 4 | 8 | 16 | 32) || matches!([m, n, k], [8, 8, 4] if a == Element::F64)
+            matches!([m, n], [16, 8]) && matches!(k, 4 | 8 | 16 | 32)
+                || matches!([m, n, k], [8, 8, 4] if a == Element::F64)
         };
         if !sizes || op.has("sp") || op.parts.iter().any(|p| p == "xor" || p == "and" || p.starts_with("block_scale")) {
             return self.unsupported(op);
@@ -105,7 +106,8 @@ impl<'m> Scope<'_, 'm> {
             "b" => (k, n),
             _ => (m, n),
         };
-        let (fragment, address) = if store { (operands.get(1), operands.first()) } else { (operands.first(), operands.get(1)) };
+        let (fragment, address) =
+            if store { (operands.get(1), operands.first()) } else { (operands.first(), operands.get(1)) };
         let wide = if found == Element::F64 { Type::B64 } else { Type::B32 };
         let slots = self.slots(fragment, wide, !store)?;
         let (a, x, space) = self.address(address, space_of(op))?;
@@ -118,7 +120,16 @@ impl<'m> Scope<'_, 'm> {
         if slots.len() > 63 || slots.len() * 32 * 4 < rows * columns * found.size() as usize {
             return self.misfit();
         }
-        let form = Form { a: found, b: found, c: found, d: found, saturate: false, m: rows, n: columns, k: usize::from(column_major) };
+        let form = Form {
+            a: found,
+            b: found,
+            c: found,
+            d: found,
+            saturate: false,
+            m: rows,
+            n: columns,
+            k: usize::from(column_major),
+        };
         let z = space | (slots.len() as u32) << 8 | u32::from(store) << 30;
         let y = self.list(&slots);
         self.emit(Inst { d: Slot(offset), a, b, x: form.pack(), y, z, ..blank(matrix::transfer) });
@@ -130,7 +141,8 @@ impl<'m> Scope<'_, 'm> {
         if !op.has("m8n8") || !op.has("b16") {
             return self.unsupported(op);
         }
-        let (list, address) = if store { (operands.get(1), operands.first()) } else { (operands.first(), operands.get(1)) };
+        let (list, address) =
+            if store { (operands.get(1), operands.first()) } else { (operands.first(), operands.get(1)) };
         let slots = self.slots(list, Type::B32, !store)?;
         let (a, x, _) = self.address(address, SHARED)?;
         if !matches!(slots.len(), 1 | 2 | 4) {
@@ -158,7 +170,15 @@ impl<'m> Scope<'_, 'm> {
                 let (a, x, space) = self.address(operands.get(1), SHARED)?;
                 let b = self.src(operands.get(2), if parity { Type::B32 } else { Type::B64 })?;
                 let space = space_for(op, space);
-                self.emit(Inst { d: Slot(p.0), a, b, x, y: u32::from(parity), z: 1 << 4 | space, ..blank(mbarrier::test) });
+                self.emit(Inst {
+                    d: Slot(p.0),
+                    a,
+                    b,
+                    x,
+                    y: u32::from(parity),
+                    z: 1 << 4 | space,
+                    ..blank(mbarrier::test)
+                });
             }
             "init" | "arrive" | "arrive_drop" | "expect_tx" | "complete_tx" => {
                 let returns = what.starts_with("arrive") && !matches!(operands.first(), Some(Operand::Memory(..)));
@@ -193,7 +213,8 @@ impl<'m> Scope<'_, 'm> {
             if op.has("noinc") {
                 let (a, x, space) = self.address(operands.first(), SHARED)?;
                 let b = self.c.constant(1);
-                let inst = Inst { d: SCRATCH, a, b, x, y: mbarrier::ARRIVE, z: 1 << 4 | space, ..blank(mbarrier::operate) };
+                let inst =
+                    Inst { d: SCRATCH, a, b, x, y: mbarrier::ARRIVE, z: 1 << 4 | space, ..blank(mbarrier::operate) };
                 self.emit(inst);
             }
             return Ok(());
@@ -216,7 +237,12 @@ impl<'m> Scope<'_, 'm> {
             }
             let constant = scope.c.constant(offset);
             let sum = scope.temporary();
-            scope.emit_op(crate::interp::exec::lanes::op2(|a: u64, b: u64| a.wrapping_add(b)), sum, [slot, constant, slot], 0);
+            scope.emit_op(
+                crate::interp::exec::lanes::op2(|a: u64, b: u64| a.wrapping_add(b)),
+                sum,
+                [slot, constant, slot],
+                0,
+            );
             Ok(sum)
         };
         let a = add(self, operands.first())?;

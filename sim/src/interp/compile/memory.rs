@@ -101,20 +101,20 @@ impl<'m> Scope<'_, 'm> {
             if *offset < 0 || *offset as u64 + size > variable.size() || x % u64::from(ty.size()) != 0 {
                 return self.misfit();
             }
-            let run = by_cell(ty, [load_param::<u8>(), load_param::<u16>(), load_param::<u32>(), load_param::<u64>()], [
-                load_param::<i8>(),
-                load_param::<i16>(),
-                load_param::<i32>(),
-            ]);
+            let run = by_cell(
+                ty,
+                [load_param::<u8>(), load_param::<u16>(), load_param::<u32>(), load_param::<u64>()],
+                [load_param::<i8>(), load_param::<i16>(), load_param::<i32>()],
+            );
             self.emit(Inst { d, c, x, y, z: count << 4, ..blank(run) });
             return Ok(());
         }
         let (a, x, space) = self.address(operands.get(1), space_of(op))?;
-        let run = by_cell(ty, [load::<u8>(), load::<u16>(), load::<u32>(), load::<u64>()], [
-            load::<i8>(),
-            load::<i16>(),
-            load::<i32>(),
-        ]);
+        let run = by_cell(
+            ty,
+            [load::<u8>(), load::<u16>(), load::<u32>(), load::<u64>()],
+            [load::<i8>(), load::<i16>(), load::<i32>()],
+        );
         self.emit(Inst { d, a, c, x, y, z: count << 4 | space, ..blank(run) });
         Ok(())
     }
@@ -195,7 +195,9 @@ impl<'m> Scope<'_, 'm> {
         let (a, x, space) = self.address(operands.first(), SHARED)?;
         let (b, from, _) = self.address(operands.get(1), GLOBAL)?;
         let c = match operands.get(3) {
-            Some(operand @ (Operand::Int(_) | Operand::Register(_))) if self.register_type(operand) != Some(Type::Pred) => {
+            Some(operand @ (Operand::Int(_) | Operand::Register(_)))
+                if self.register_type(operand) != Some(Type::Pred) =>
+            {
                 self.src(Some(operand), Type::U32)?
             }
             None => self.c.constant(*size),
@@ -204,7 +206,16 @@ impl<'m> Scope<'_, 'm> {
         if !matches!(size, 4 | 8 | 16) || from > u64::from(u32::MAX) {
             return self.unsupported(op);
         }
-        self.emit(Inst { d: Slot(from as u32), a, b, c, x, y: *size as u32, z: 1 << 4 | space, ..blank(exec::copy_async) });
+        self.emit(Inst {
+            d: Slot(from as u32),
+            a,
+            b,
+            c,
+            x,
+            y: *size as u32,
+            z: 1 << 4 | space,
+            ..blank(exec::copy_async)
+        });
         Ok(())
     }
 }
@@ -226,8 +237,14 @@ fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
     macro_rules! both {
         ($word:ty, |$old:ident, $b:ident, $c:ident| $e:expr) => {
             Some((
-                atom(|$old: $word, $b: $word, $c: $word| -> $word { let _ = ($b, $c); $e }),
-                Some(atom_vector(|$old: $word, $b: $word, $c: $word| -> $word { let _ = ($b, $c); $e })),
+                atom(|$old: $word, $b: $word, $c: $word| -> $word {
+                    let _ = ($b, $c);
+                    $e
+                }),
+                Some(atom_vector(|$old: $word, $b: $word, $c: $word| -> $word {
+                    let _ = ($b, $c);
+                    $e
+                })),
             ))
         };
     }
@@ -241,10 +258,7 @@ fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
         };
     }
     let kind = op.parts[1..].iter().find(|part| {
-        matches!(
-            part.as_str(),
-            "add" | "min" | "max" | "inc" | "dec" | "and" | "or" | "xor" | "exch" | "cas" | "sub"
-        )
+        matches!(part.as_str(), "add" | "min" | "max" | "inc" | "dec" | "and" | "or" | "xor" | "exch" | "cas" | "sub")
     })?;
     let signed = matches!(ty, Type::S32 | Type::S64);
     if ty == Type::B128 || ty.size() == 1 {
@@ -258,9 +272,9 @@ fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
         ("xor", _) => ints!(|old, b, c| old ^ b),
         ("inc", Type::U32) => both!(u32, |old, b, c| if old >= b { 0 } else { old + 1 }),
         ("dec", Type::U32) => both!(u32, |old, b, c| if old == 0 || old > b { b } else { old - 1 }),
-        ("add", Type::F32) => both!(u32, |old, b, c| {
-            float::output(f32::from_bits(old) + f32::from_bits(b), 0).to_bits()
-        }),
+        ("add", Type::F32) => {
+            both!(u32, |old, b, c| { float::output(f32::from_bits(old) + f32::from_bits(b), 0).to_bits() })
+        }
         ("add", Type::F64) => both!(u64, |old, b, c| (f64::from_bits(old) + f64::from_bits(b)).to_bits()),
         ("add", Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, |a, b| a + b)),
         ("add", Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, |a, b| a + b)),

@@ -196,7 +196,8 @@ impl<'c, 'm> Scope<'c, 'm> {
         }
         let (function, body) = (self.function, self.body);
         let returns = places(&function.returns, &self.variables, &self.homes);
-        let params = if function.kernel { Vec::new() } else { places(&function.parameters, &self.variables, &self.homes) };
+        let params =
+            if function.kernel { Vec::new() } else { places(&function.parameters, &self.variables, &self.homes) };
         // Jump tables were numbered as they came; their labels are known only now.
         let first = self.c.program.tables.len() - body.tables.len();
         for (at, (_, labels)) in body.tables.iter().enumerate() {

@@ -87,7 +87,8 @@ pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
             each(mask, |l| {
                 let operand = T::of(w.get(b, l));
                 // SAFETY: `addresses` vouches for the memory.
-                let old = unsafe { T::update(at[l] + element as u64 * u64::from(T::SIZE), |old| f(old, operand, operand)) };
+                let old =
+                    unsafe { T::update(at[l] + element as u64 * u64::from(T::SIZE), |old| f(old, operand, operand)) };
                 w.set(d, l, old.bits());
             });
         }

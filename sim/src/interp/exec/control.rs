@@ -258,7 +258,8 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let workspace = if launch.cooperative { w.env.workspace().0 } else { 0 };
         // Something that advances about as clocks do: jumps, and the host's nanoseconds for what spins on it.
         let nanos = || w.env.started.elapsed().as_nanos() as u64;
-        let unix = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        let unix =
+            || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
         match y {
             y if y == Special::Warpid as u32 => u64::from(w.index),
             y if y == Special::Nwarpid as u32 => 32,

@@ -227,7 +227,8 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             let stride = w.get(i.b, lane);
             let (major, minor) = if form.k == 1 { (column, row) } else { (row, column) };
             let index = (major as u64).wrapping_mul(stride).wrapping_add(minor as u64);
-            let address = w.get(i.a, lane).wrapping_add(u64::from(i.line_offset())).wrapping_add(index * u64::from(size));
+            let address =
+                w.get(i.a, lane).wrapping_add(u64::from(i.line_offset())).wrapping_add(index * u64::from(size));
             let host = match w.resolve(space, address, size, kind, lane) {
                 Ok(host) => host,
                 Err(kind) => return w.fail(kind, 1 << lane),
@@ -288,7 +289,8 @@ pub(crate) fn rows(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         each(mask, |l| {
             let mut bits = if store { w.get(slot, l) } else { 0 };
             for element in 0..2 {
-                let (row, column) = if transposed { (l % 4 * 2 + element, l / 4) } else { (l / 4, l % 4 * 2 + element) };
+                let (row, column) =
+                    if transposed { (l % 4 * 2 + element, l / 4) } else { (l / 4, l % 4 * 2 + element) };
                 let at = hosts[row] + column as u64 * 2;
                 // SAFETY: `resolve` vouches for the row.
                 unsafe {

@@ -136,7 +136,8 @@ pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         }
     }
     if inward {
-        let barrier = Inst { a: crate::interp::code::Slot(i.x as u32), b: i.c, x: 0, y: COMPLETE, z: 1 << 4 | SHARED, ..*i };
+        let barrier =
+            Inst { a: crate::interp::code::Slot(i.x as u32), b: i.c, x: 0, y: COMPLETE, z: 1 << 4 | SHARED, ..*i };
         let scratch = Inst { d: crate::interp::code::Slot(1), ..barrier };
         return operate(w, &scratch, mask);
     }

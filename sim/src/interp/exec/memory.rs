@@ -75,7 +75,14 @@ impl<'b> Warp<'b> {
     }
 
     /// The host address of `size` bytes at an address of a space, for one lane.
-    pub(crate) fn resolve(&mut self, space: u32, address: u64, size: u32, kind: AccessKind, lane: usize) -> Result<u64, FaultKind> {
+    pub(crate) fn resolve(
+        &mut self,
+        space: u32,
+        address: u64,
+        size: u32,
+        kind: AccessKind,
+        lane: usize,
+    ) -> Result<u64, FaultKind> {
         let end = address.wrapping_add(u64::from(size));
         let out = |space| FaultKind::OutOfBounds { address, size, access: kind, space };
         if address % u64::from(size) != 0 && !matches!(space, PARAM | FRAME) {
