@@ -410,7 +410,15 @@ impl<'g> Eval<'g> {
         let lo = -self.upper(&f.scale(-1), &cons, DEPTH, strict);
         self.total.set(self.total.get().saturating_add(self.steps.get()));
         self.steps.set(0);
-        (lo, self.upper(f, &cons, DEPTH, strict))
+        let hi = self.upper(f, &cons, DEPTH, strict);
+        // The values are congruent to the constant modulo the common factor.
+        let g = f.gcd();
+        if g < 2 {
+            return (lo, hi);
+        }
+        let up = if lo > -INF { lo + (f.c - lo).rem_euclid(g) } else { lo };
+        let down = if hi < INF { hi - (hi - f.c).rem_euclid(g) } else { hi };
+        (up, down)
     }
 
     /// Bounds whenever block `b` executes.

@@ -1,0 +1,450 @@
+//! Byte ranges of generated kernels against an interpreter of the generator's own syntax trees: no touched byte may be
+//! missing, no byte may be claimed exactly that is not touched.
+//!
+//! `RANGES_FUZZ=FIRST..LAST` runs other seeds than the few that are always run; each seed is one file of kernels.
+
+#[path = "support/nvdisasm.rs"]
+mod nvdisasm;
+
+use kernels::arch::Arch;
+use kernels::{AccessKind, Base, CodeImage, Dim, Extent, KernelAccess, LaunchArgs};
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write;
+use std::path::Path;
+
+const KERNELS: usize = 40;
+
+/// xorshift64*
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 16) % n
+    }
+    fn pick<T: Copy>(&mut self, v: &[T]) -> T {
+        v[self.below(v.len() as u64) as usize]
+    }
+}
+
+/// 32-bit unsigned expressions, wrapping.
+enum Expr {
+    Leaf(&'static str),
+    Num(u32),
+    Var(usize),
+    Bin(&'static str, Box<Expr>, Box<Expr>),
+    Sel(Box<Cond>, Box<Expr>, Box<Expr>),
+}
+
+struct Cond {
+    op: &'static str,
+    signed: bool,
+    a: Expr,
+    b: Expr,
+}
+
+enum Stmt {
+    /// pointer, kind, wide elements, sign-extended index, index
+    Access(u8, AccessKind, bool, bool, Expr),
+    If(Cond, Vec<Stmt>, Vec<Stmt>),
+    Return(Cond),
+    /// variable, start, bound, step, signed
+    For(usize, Expr, Expr, u32, bool, Vec<Stmt>),
+}
+
+const LEAVES: [&str; 9] = ["tx", "ty", "bx", "by", "i", "n", "m", "d", "i"];
+
+fn expr(r: &mut Rng, depth: u32, vars: usize) -> Expr {
+    if depth == 0 || r.below(4) == 0 {
+        return match r.below(5) {
+            0 => Expr::Num(r.pick(&[0, 1, 2, 3, 4, 7, 8, 31, 32, 100, 1000])),
+            1 | 2 if vars > 0 => Expr::Var(r.below(vars as u64) as usize),
+            _ => Expr::Leaf(r.pick(&LEAVES)),
+        };
+    }
+    let op = r.pick(&["+", "+", "+", "-", "*", "*", ">>", "<<", "&", "/", "%", "min", "max", "smin", "|", "^", "?"]);
+    let a = Box::new(expr(r, depth - 1, vars));
+    let b = match op {
+        ">>" | "<<" => Expr::Num(r.below(7) as u32),
+        "&" | "|" | "^" => Expr::Num(r.pick(&[1, 3, 7, 31, 0xff, 0xffff_fff0, 0x0f0, 64])),
+        "/" | "%" => {
+            if r.below(3) == 0 {
+                Expr::Leaf("d")
+            } else {
+                Expr::Num(r.pick(&[2, 3, 4, 12, 32, 100]))
+            }
+        }
+        "*" if r.below(3) > 0 => Expr::Num(r.pick(&[2, 3, 4, 5, 16, 33, 128])),
+        _ => expr(r, depth - 1, vars),
+    };
+    if op == "?" {
+        return Expr::Sel(Box::new(cond(r, vars)), a, Box::new(b));
+    }
+    Expr::Bin(op, a, Box::new(b))
+}
+
+fn cond(r: &mut Rng, vars: usize) -> Cond {
+    Cond {
+        op: r.pick(&["<", "<", "<", "<=", ">", ">=", "==", "!="]),
+        signed: r.below(2) == 0,
+        a: expr(r, 1, vars),
+        b: expr(r, 1, 0),
+    }
+}
+
+fn block(r: &mut Rng, depth: u32, vars: usize, loops: u32) -> Vec<Stmt> {
+    (0..1 + r.below(2))
+        .map(|_| match r.below(10) {
+            0..=3 if depth > 0 => {
+                let other = if r.below(3) == 0 { block(r, depth - 1, vars, loops) } else { Vec::new() };
+                Stmt::If(cond(r, vars), block(r, depth - 1, vars, loops), other)
+            }
+            4 | 5 if depth > 0 && loops > 0 => {
+                let start = expr(r, 1, vars);
+                // Few iterations: the bound is masked.
+                let bound = Expr::Bin("&", Box::new(expr(r, 1, 0)), Box::new(Expr::Num(127)));
+                let body = block(r, depth - 1, vars + 1, loops - 1);
+                let signed = r.below(2) == 0;
+                Stmt::For(vars, start, bound, r.pick(&[1, 1, 2, 3, 4, 32, 64]), signed, body)
+            }
+            6 if depth == 3 => Stmt::Return(cond(r, vars)),
+            _ => {
+                let kind = r.pick(&[AccessKind::Write, AccessKind::Write, AccessKind::Read, AccessKind::Atomic]);
+                Stmt::Access(r.below(2) as u8, kind, r.below(4) == 0, r.below(2) == 0, expr(r, 2, vars))
+            }
+        })
+        .collect()
+}
+
+impl Expr {
+    fn text(&self) -> String {
+        match self {
+            Expr::Leaf(s) => (*s).to_owned(),
+            Expr::Num(n) => format!("{n}u"),
+            Expr::Var(v) => format!("(unsigned)v{v}"),
+            Expr::Bin(op @ ("min" | "max"), a, b) => format!("{op}({}, {})", a.text(), b.text()),
+            Expr::Bin("smin", a, b) => format!("(unsigned)min((int)({}), (int)({}))", a.text(), b.text()),
+            Expr::Bin(op, a, b) => format!("({} {op} {})", a.text(), b.text()),
+            Expr::Sel(c, a, b) => format!("({} ? {} : {})", c.text(), a.text(), b.text()),
+        }
+    }
+    fn eval(&self, e: &Env) -> u32 {
+        match self {
+            Expr::Leaf(s) => e.leaf(s),
+            Expr::Num(n) => *n,
+            Expr::Var(v) => e.vars[*v],
+            Expr::Sel(c, a, b) => {
+                if c.eval(e) {
+                    a.eval(e)
+                } else {
+                    b.eval(e)
+                }
+            }
+            Expr::Bin(op, a, b) => {
+                let (a, b) = (a.eval(e), b.eval(e));
+                match *op {
+                    "+" => a.wrapping_add(b),
+                    "-" => a.wrapping_sub(b),
+                    "*" => a.wrapping_mul(b),
+                    ">>" => a >> b,
+                    "<<" => a << b,
+                    "&" => a & b,
+                    "|" => a | b,
+                    "^" => a ^ b,
+                    "/" => a / b,
+                    "%" => a % b,
+                    "min" => a.min(b),
+                    "max" => a.max(b),
+                    _ => (a as i32).min(b as i32) as u32,
+                }
+            }
+        }
+    }
+}
+
+impl Cond {
+    fn text(&self) -> String {
+        let cast = if self.signed { "(int)" } else { "(unsigned)" };
+        format!("({cast}({}) {} {cast}({}))", self.a.text(), self.op, self.b.text())
+    }
+    fn eval(&self, e: &Env) -> bool {
+        let (a, b) = (self.a.eval(e), self.b.eval(e));
+        let o = if self.signed { (a as i32).cmp(&(b as i32)) } else { a.cmp(&b) };
+        match self.op {
+            "<" => o.is_lt(),
+            "<=" => o.is_le(),
+            ">" => o.is_gt(),
+            ">=" => o.is_ge(),
+            "==" => o.is_eq(),
+            _ => o.is_ne(),
+        }
+    }
+}
+
+fn text(block: &[Stmt], out: &mut String) {
+    for s in block {
+        match s {
+            Stmt::Access(p, kind, wide, signed, e) => {
+                let ty = if *wide { "unsigned long long" } else { "int" };
+                let at =
+                    format!("(({ty} *)p{p})[(long long)({})({})]", if *signed { "int" } else { "unsigned" }, e.text());
+                match kind {
+                    AccessKind::Write => writeln!(out, "*(volatile {ty} *)&{at} = 1;"),
+                    AccessKind::Read => writeln!(out, "(void)*(volatile {ty} *)&{at};"),
+                    AccessKind::Atomic => writeln!(out, "atomicAdd(&{at}, ({ty})1);"),
+                }
+                .unwrap();
+            }
+            Stmt::If(c, a, b) => {
+                writeln!(out, "if {} {{", c.text()).unwrap();
+                text(a, out);
+                out.push_str("} else {\n");
+                text(b, out);
+                out.push_str("}\n");
+            }
+            Stmt::Return(c) => writeln!(out, "if {} return;", c.text()).unwrap(),
+            Stmt::For(v, start, bound, step, signed, body) => {
+                let ty = if *signed { "int" } else { "unsigned" };
+                writeln!(
+                    out,
+                    "for ({ty} v{v} = ({ty})({}), c{v} = 0; v{v} < ({ty})({}) && c{v} < 70; v{v} = ({ty})((unsigned)v{v} + {step}u), c{v}++) {{",
+                    start.text(),
+                    bound.text()
+                )
+                .unwrap();
+                text(body, out);
+                out.push_str("}\n");
+            }
+        }
+    }
+}
+
+struct Env {
+    t: [u32; 3],
+    b: [u32; 3],
+    bd: [u32; 3],
+    params: [u32; 3],
+    vars: Vec<u32>,
+}
+
+impl Env {
+    fn leaf(&self, s: &str) -> u32 {
+        match s {
+            "tx" => self.t[0],
+            "ty" => self.t[1],
+            "bx" => self.b[0],
+            "by" => self.b[1],
+            "i" => self.b[0] * self.bd[0] + self.t[0],
+            "n" => self.params[0],
+            "m" => self.params[1],
+            _ => self.params[2],
+        }
+    }
+}
+
+type Truth = BTreeMap<(u8, AccessKind), HashSet<(i64, i64)>>;
+
+/// Runs a block for one thread; false: it returned.
+fn run(block: &[Stmt], e: &mut Env, t: &mut Truth) -> bool {
+    for s in block {
+        match s {
+            Stmt::Access(p, kind, wide, signed, x) => {
+                let v = x.eval(e);
+                let i = if *signed { i64::from(v as i32) } else { i64::from(v) };
+                let w = if *wide { 8 } else { 4 };
+                t.entry((*p, *kind)).or_default().insert((i * w, w));
+            }
+            Stmt::If(c, a, b) => {
+                let taken = c.eval(e);
+                if !run(if taken { a } else { b }, e, t) {
+                    return false;
+                }
+            }
+            Stmt::Return(c) => {
+                if c.eval(e) {
+                    return false;
+                }
+            }
+            Stmt::For(v, start, bound, step, signed, body) => {
+                let mut x = start.eval(e);
+                let mut count = 0;
+                loop {
+                    let end = bound.eval(e);
+                    let go = if *signed { (x as i32) < end as i32 } else { x < end };
+                    if !go || count >= 70 {
+                        break;
+                    }
+                    e.vars.truncate(*v);
+                    e.vars.push(x);
+                    if !run(body, e, t) {
+                        return false;
+                    }
+                    x = x.wrapping_add(*step);
+                    count += 1;
+                }
+                e.vars.truncate(*v);
+            }
+        }
+    }
+    true
+}
+
+/// Is offset `at` one of `base + sum(stride * j)`?
+fn member(at: i64, dims: &[Dim]) -> bool {
+    let Some((last, rest)) = dims.split_last() else { return at == 0 };
+    if at < 0 {
+        return false;
+    }
+    let span: u64 = rest.iter().map(|d| d.stride * (d.count - 1)).sum();
+    let at = at as u64;
+    let least = at.saturating_sub(span).div_ceil(last.stride);
+    let most = (at / last.stride).min(last.count - 1);
+    (least..=most).any(|j| member((at - j * last.stride) as i64, rest))
+}
+
+fn covers(e: &Extent, at: i64) -> bool {
+    match e {
+        Extent::Unknown { .. } => true,
+        Extent::Bounded { lo, hi, dims, width, .. } => {
+            at >= *lo && at < *hi && (0..i64::from(*width)).any(|w| member(at - w - lo, dims))
+        }
+    }
+}
+
+fn base(p: u8) -> u64 {
+    ((0x7f01 + 16 * u64::from(p)) << 32) - 4096
+}
+
+/// An access at a known address, as one relative to the pointer it lies near.
+fn relative(a: &KernelAccess) -> KernelAccess {
+    let mut a = a.clone();
+    if let (Base::Absolute { value }, Extent::Bounded { lo, hi, .. }) = (a.base, &mut a.extent) {
+        let p = u8::from(value.abs_diff(base(1)) < value.abs_diff(base(0)));
+        let d = value.wrapping_sub(base(p)) as i64;
+        (*lo, *hi) = (*lo + d, *hi + d);
+        a.base = Base::Word { offset: u16::from(p) * 8, value: base(p) };
+    }
+    a
+}
+
+fn check(what: &str, accesses: &[KernelAccess], truth: &Truth, bounded: &mut usize, exact: &mut usize) {
+    let accesses: Vec<KernelAccess> = accesses.iter().map(relative).collect();
+    let accesses = &accesses[..];
+    for ((p, kind), set) in truth {
+        let word = u16::from(*p) * 8;
+        let mine: Vec<&Extent> = accesses
+            .iter()
+            .filter(|a| a.kind == *kind)
+            .filter(|a| {
+                matches!(a.base, Base::Unknown) || matches!(a.base, Base::Word { offset, .. } if offset == word)
+            })
+            .map(|a| &a.extent)
+            .collect();
+        for (at, w) in set {
+            for b in [*at, at + w - 1] {
+                assert!(
+                    mine.iter().any(|e| covers(e, b)),
+                    "{what}: byte {b} of p{p} {kind:?} is missing: {accesses:#?}"
+                );
+            }
+        }
+    }
+    for a in accesses {
+        let Base::Word { offset, .. } = a.base else { continue };
+        let Extent::Bounded { lo, dims, width, exact: e, .. } = &a.extent else { continue };
+        *bounded += 1;
+        let count: u64 = dims.iter().map(|d| d.count).product();
+        if !*e || count > 200_000 {
+            continue;
+        }
+        *exact += 1;
+        let empty = HashSet::new();
+        let touched: HashSet<i64> =
+            truth.get(&((offset / 8) as u8, a.kind)).unwrap_or(&empty).iter().flat_map(|(at, w)| *at..at + w).collect();
+        let mut starts = vec![*lo];
+        for d in dims {
+            starts = starts.iter().flat_map(|s| (0..d.count).map(move |k| s + (d.stride * k) as i64)).collect();
+        }
+        for s in starts {
+            for b in [s, s + i64::from(*width) - 1] {
+                assert!(touched.contains(&b), "{what}: byte {b} is claimed exactly, but not touched: {a:?}");
+            }
+        }
+    }
+}
+
+fn seed(seed: u64) {
+    let mut r = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let programs: Vec<Vec<Stmt>> = (0..KERNELS).map(|_| block(&mut r, 3, 0, 2)).collect();
+    let mut source = String::new();
+    for (k, p) in programs.iter().enumerate() {
+        writeln!(
+            source,
+            "extern \"C\" __global__ void f{k}(void *p0, void *p1, unsigned n, unsigned m, unsigned d) {{\n\
+             unsigned tx = threadIdx.x, ty = threadIdx.y, bx = blockIdx.x, by = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x;"
+        )
+        .unwrap();
+        text(p, &mut source);
+        source.push_str("}\n");
+    }
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ranges-fuzz");
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join(format!("seed{seed}.cu"));
+    std::fs::write(&file, &source).unwrap();
+    let (mut bounded, mut exact, mut total) = (0, 0, 0);
+    for (arch, kind) in [("sm_90", "-cubin"), ("sm_80", "-cubin"), ("sm_120", "-cubin"), ("sm_80", "-ptx")] {
+        let code = std::fs::read(nvdisasm::compile(&file, &[kind, &format!("-arch={arch}"), "-w"])).unwrap();
+        let image = CodeImage::load(&code, arch.parse::<Arch>().unwrap()).unwrap();
+        for (k, p) in programs.iter().enumerate() {
+            let summary = image.summary(&format!("f{k}")).unwrap();
+            for (grid, block) in [([1, 1, 1], [32, 1, 1]), ([3, 2, 1], [40, 2, 1]), ([5, 1, 1], [64, 1, 1])] {
+                for params in [[0, 1, 3], [100, 37, 7], [1000, 131, 16], [u32::MAX - 3, 64, 1]] {
+                    let mut bytes = Vec::new();
+                    bytes.extend(base(0).to_le_bytes());
+                    bytes.extend(base(1).to_le_bytes());
+                    params.iter().for_each(|p| bytes.extend(p.to_le_bytes()));
+                    let mut truth = Truth::new();
+                    for b in 0..grid[0] * grid[1] {
+                        for t in 0..block[0] * block[1] {
+                            let mut e = Env {
+                                t: [t % block[0], t / block[0], 0],
+                                b: [b % grid[0], b / grid[0], 0],
+                                bd: block,
+                                params,
+                                vars: Vec::new(),
+                            };
+                            run(p, &mut e, &mut truth);
+                        }
+                    }
+                    let mut out = Vec::new();
+                    summary.evaluate(&LaunchArgs::new(grid, block, &bytes), &mut out);
+                    total += out.len();
+                    let what = format!(
+                        "seed {seed} f{k} {arch} {kind} grid {grid:?} block {block:?} params {params:?} in {}",
+                        file.display()
+                    );
+                    check(&what, &out, &truth, &mut bounded, &mut exact);
+                }
+            }
+        }
+    }
+    println!("seed {seed}: {total} results, {bounded} bounded, {exact} exact");
+    assert!(bounded * 2 > total, "seed {seed}: only {bounded} of {total} results are bounded");
+}
+
+#[test]
+fn generated_kernels() {
+    let seeds = match std::env::var("RANGES_FUZZ") {
+        Ok(v) => {
+            let (a, b) = v.split_once("..").expect("RANGES_FUZZ=FIRST..LAST");
+            a.parse().unwrap()..b.parse().unwrap()
+        }
+        Err(_) => 1..4,
+    };
+    seeds.for_each(seed);
+}
