@@ -543,3 +543,18 @@ fn variables_are_told_apart_by_image_and_name() {
     p.set(B, X, 4);
     p.finds("write-after-write certain");
 }
+
+#[test]
+fn two_scatters_are_weak_but_hide_nothing_stronger() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.go(A, X, &[writes(0, Shape::Scattered)]);
+    p.go(B, X, &[writes(0, Shape::Scattered)]);
+    assert_eq!(p.report().failures().count(), 0);
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.go(A, X, &[writes(0, Shape::Unknown)]);
+    p.go(A, X, &[writes(0, Shape::Scattered)]);
+    p.go(B, X, &[writes(0, Shape::Scattered)]);
+    assert_eq!(p.report().failures().count(), 1);
+}

@@ -193,6 +193,7 @@ impl Extent {
     pub fn same_shape(&self, other: &Self) -> bool {
         self.anchor == other.anchor
             && self.precision == other.precision
+            && self.scattered == other.scattered
             && self.origin == other.origin
             && self.width == other.width
             && self.dims() == other.dims()

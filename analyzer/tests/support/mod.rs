@@ -32,6 +32,8 @@ pub enum Shape {
         count: u64,
     },
     Unknown,
+    /// Unknown, because the index is data.
+    Scattered,
     /// The word is a texture or surface handle.
     Object,
 }
@@ -78,6 +80,7 @@ impl KernelCode for TestKernel {
                 Shape::Strided { lo, width, stride, count } => {
                     known(lo, lo + stride * (count - 1) + width, width, vec![Dim { stride, count }], true)
                 }
+                Shape::Scattered => Bytes::Scattered,
                 Shape::Unknown | Shape::Object => Bytes::Unknown,
             };
             let base = match does.bytes {
