@@ -141,13 +141,13 @@ fn program(seed: u64) -> (String, Oracle) {
     let whole = vec![Access { buffer: POOLED, from: 0, to: BYTES, write: true }];
     // Few programs use the legacy stream, or they would all be ordered.
     let first = usize::from(random.below(3) > 0);
-    let ops = 6 + random.below(16);
+    let ops = 6 + random.below(20);
     for _ in 0..ops {
         let stream = first + random.below(STREAMS - first);
         let event = random.below(EVENTS);
         let part = |random: &mut Random, write| {
-            let from = random.below(4) * (BYTES / 4);
-            let length = (1 + random.below(2)) * (BYTES / 4);
+            let from = random.below(8) * (BYTES / 8);
+            let length = (1 + random.below(2)) * (BYTES / 8);
             let to = (from + length).min(BYTES);
             Access { buffer: random.below(buffers), from, to, write }
         };
@@ -179,6 +179,12 @@ fn program(seed: u64) -> (String, Oracle) {
             9..=12 => {
                 let _ = writeln!(script, "r {event} {stream}");
                 oracle.recorded[event] = Some(oracle.op(stream, None, Vec::new()));
+                // Mostly somebody waits for it, or too few programs would be clean.
+                if random.below(3) > 0 {
+                    let waiting = first + random.below(STREAMS - first);
+                    let _ = writeln!(script, "w {waiting} {event}");
+                    oracle.op(waiting, oracle.recorded[event], Vec::new());
+                }
             }
             // Whether a wait that waits for nothing still is an op of the legacy stream is not documented: not asked.
             13..=16 if stream != 0 || oracle.recorded[event].is_some() => {
