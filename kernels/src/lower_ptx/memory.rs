@@ -186,7 +186,7 @@ impl Lower<'_> {
     }
 
     /// The elements of a vector operand, or the operand itself.
-    fn each<'o>(operand: Option<&'o ptx::Operand>) -> SmallVec<[&'o ptx::Operand; 4]> {
+    fn each(operand: Option<&ptx::Operand>) -> SmallVec<[&ptx::Operand; 4]> {
         match operand {
             Some(ptx::Operand::Vector(list)) => list.iter().collect(),
             Some(operand) => SmallVec::from_slice(&[operand]),

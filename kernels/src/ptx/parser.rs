@@ -81,13 +81,8 @@ impl<'a> Parser<'a> {
 
     /// `+n`, `-n` or `+-n`, if one stands here.
     pub(super) fn offset(&mut self) -> Result<i64> {
-        if self.eat(b'+')? {
-            self.signed()
-        } else if self.lexer.peek()? == Token::Punct(b'-') {
-            self.signed()
-        } else {
-            Ok(0)
-        }
+        let plus = self.eat(b'+')?;
+        if plus || self.lexer.peek()? == Token::Punct(b'-') { self.signed() } else { Ok(0) }
     }
 
     fn directive(&mut self, word: &'a str) -> Result<()> {

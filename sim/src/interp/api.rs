@@ -205,7 +205,7 @@ pub enum FaultKind {
     /// A call through a pointer that is no function.
     BadCall(u64),
     /// The kernel or a function that it called could not be compiled.
-    Unsupported(CompileError),
+    Unsupported(Box<CompileError>),
     /// Calls nested deeper than the stack allows.
     StackOverflow,
     /// Threads wait at barriers that nobody can complete.

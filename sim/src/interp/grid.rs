@@ -79,7 +79,7 @@ pub fn run(
         Err(Fault { kernel, block: [0; 3], thread: [0; 3], kind, line: 0, source: None })
     };
     if let Some(error) = &kernel.error {
-        return refuse(FaultKind::Unsupported(error.clone()));
+        return refuse(FaultKind::Unsupported(Box::new(error.clone())));
     }
     let bad = |why| refuse(FaultKind::BadLaunch(why));
     let threads = launch.block.iter().try_fold(1u32, |a, &b| a.checked_mul(b));

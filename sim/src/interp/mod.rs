@@ -25,6 +25,7 @@ mod float;
 mod grid;
 mod image;
 mod printf;
+mod small;
 mod warp;
 
 pub use api::*;

@@ -167,7 +167,7 @@ fn float(out: &mut Vec<u8>, conversion: &Conversion, value: f64) {
     let negative = value.is_sign_negative();
     let magnitude = value.abs();
     let upper = conversion.kind.is_ascii_uppercase();
-    let prefix = sign(conversion, negative && !value.is_nan() || negative && value.is_nan());
+    let prefix = sign(conversion, negative);
     let text = if value.is_nan() {
         "nan".to_owned()
     } else if value.is_infinite() {

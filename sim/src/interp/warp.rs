@@ -94,12 +94,10 @@ impl<'b> Warp<'b> {
     pub(crate) fn new(env: &'b Env<'b>, index: u32) -> Self {
         let [nx, ny, _] = env.launch.block;
         let mut tid = [[0; LANES]; 3];
-        for lane in 0..LANES {
-            let linear = index * LANES as u32 + lane as u32;
-            tid[0][lane] = linear % nx;
-            tid[1][lane] = linear / nx % ny;
-            tid[2][lane] = linear / nx / ny;
-        }
+        let linear = |lane: usize| index * LANES as u32 + lane as u32;
+        tid[0] = std::array::from_fn(|lane| linear(lane) % nx);
+        tid[1] = std::array::from_fn(|lane| linear(lane) / nx % ny);
+        tid[2] = std::array::from_fn(|lane| linear(lane) / nx / ny);
         let function = &env.program.functions[env.kernel.function as usize];
         let mut warp = Warp {
             env,

@@ -7,6 +7,7 @@ use super::{Op, bits, blank};
 use crate::interp::code::{Exec, Inst, Next, Slot};
 use crate::interp::exec::lanes::{each, op1, op2x};
 use crate::interp::float::*;
+use crate::interp::small::{Brain, Half, Small};
 use crate::interp::warp::Warp;
 
 /// Bit of the constant: round to an integer in the float's own format, or on the way to an integer.
@@ -17,7 +18,7 @@ const RELU: u64 = 32;
 const FINITE: u64 = 64;
 
 fn flags(op: Op<'_>) -> u64 {
-    let mode = match op.parts.iter().find_map(|part| match part.as_str() {
+    let mode = op.parts.iter().find_map(|part| match part.as_str() {
         "rn" | "rna" => Some(0),
         "rz" => Some(1),
         "rm" => Some(2),
@@ -27,10 +28,8 @@ fn flags(op: Op<'_>) -> u64 {
         "rmi" => Some(INTEGER | 2),
         "rpi" => Some(INTEGER | 3),
         _ => None,
-    }) {
-        Some(mode) => mode,
-        None => 0,
-    };
+    });
+    let mode = mode.unwrap_or_default();
     let bit = |name: &str, bit: u64| if op.has(name) { bit } else { 0 };
     mode | bit("ftz", FTZ) | bit("sat", SAT) | bit("relu", RELU) | bit("satfinite", FINITE)
 }
@@ -218,7 +217,7 @@ impl<'m> Scope<'_, 'm> {
             return self.pack_saturated(op, operands);
         }
         if op.has("tf32") {
-            return self.to_tf32(op, operands);
+            return self.convert_tf32(op, operands);
         }
         let mut types = op.types();
         let (Some(to), Some(from)) = (types.next(), types.next()) else { return self.unsupported(op) };
@@ -289,7 +288,7 @@ impl<'m> Scope<'_, 'm> {
     }
 
     /// `cvt.rna.tf32.f32`: a single whose lower 13 fraction bits are zero.
-    fn to_tf32(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
+    fn convert_tf32(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
         let a = self.src(operands.get(1), Type::F32)?;
         let d = self.dst(operands.first())?;
         if op.has("satfinite") || op.has("relu") {

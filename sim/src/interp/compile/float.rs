@@ -110,12 +110,13 @@ macro_rules! float_comparisons {
         }
         Some(match $op {
             "eq" => cmp!(a, b, a == b),
-            "ne" => cmp!(a, b, a < b || a > b),
+            // Ordered: false when one is NaN.
+            "ne" => cmp!(a, b, a != b && !a.is_nan() && !b.is_nan()),
             "lt" => cmp!(a, b, a < b),
             "le" => cmp!(a, b, a <= b),
             "gt" => cmp!(a, b, a > b),
             "ge" => cmp!(a, b, a >= b),
-            "equ" => cmp!(a, b, !(a < b || a > b)),
+            "equ" => cmp!(a, b, a == b || a.is_nan() || b.is_nan()),
             "neu" => cmp!(a, b, a != b),
             "ltu" => cmp!(a, b, !(a >= b)),
             "leu" => cmp!(a, b, !(a > b)),

@@ -10,6 +10,7 @@ use super::{Op, blank};
 use crate::interp::code::{Exec, Inst, Next, Pred, Slot};
 use crate::interp::exec::lanes::{Lane, each, op2x, op3x, set, setp};
 use crate::interp::float::*;
+use crate::interp::small::{Brain, Half, Small};
 use crate::interp::warp::Warp;
 
 /// A half as a register holds it.
@@ -87,7 +88,7 @@ fn apply<S: Small>(f: Element, a: u16, b: u16, c: u16, x: u64) -> u16 {
         }
     };
     let mut value = f(read(a), read(b), read(c), x);
-    if x & RELU != 0 && !(value > 0.0) && !value.is_nan() {
+    if x & RELU != 0 && value <= 0.0 {
         value = 0.0;
     }
     if x & SAT != 0 {

@@ -227,7 +227,8 @@ impl<'m> Scope<'_, 'm> {
             return self.unsupported(op);
         }
         let inward = op.part(3).starts_with("shared") && op.part(4) == "global";
-        if !inward && !(op.part(3) == "global" && op.part(4).starts_with("shared")) {
+        let outward = op.part(3) == "global" && op.part(4).starts_with("shared");
+        if !inward && !outward {
             return self.unsupported(op);
         }
         let add = |scope: &mut Self, operand: Option<&'m Operand>| -> Result<Slot> {

@@ -8,7 +8,8 @@ use crate::interp::code::{Exec, Inst, Slot};
 use crate::interp::exec::atomic::{atom, atom_vector};
 use crate::interp::exec::control;
 use crate::interp::exec::memory::{self as exec, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, load, load_param, store};
-use crate::interp::float::{self, Brain, Half, Small};
+use crate::interp::float;
+use crate::interp::small::{Brain, Half, Small};
 
 /// The state space that an opcode names.
 pub(super) fn space_of(op: Op<'_>) -> u32 {
@@ -272,9 +273,7 @@ fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
         ("xor", _) => ints!(|old, b, c| old ^ b),
         ("inc", Type::U32) => both!(u32, |old, b, c| if old >= b { 0 } else { old + 1 }),
         ("dec", Type::U32) => both!(u32, |old, b, c| if old == 0 || old > b { b } else { old - 1 }),
-        ("add", Type::F32) => {
-            both!(u32, |old, b, c| { float::output(f32::from_bits(old) + f32::from_bits(b), 0).to_bits() })
-        }
+        ("add", Type::F32) => both!(u32, |old, b, c| add_singles(old, b)),
         ("add", Type::F64) => both!(u64, |old, b, c| (f64::from_bits(old) + f64::from_bits(b)).to_bits()),
         ("add", Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, |a, b| a + b)),
         ("add", Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, |a, b| a + b)),
@@ -299,6 +298,10 @@ fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
         ("max", Type::U32 | Type::U64) if !signed => ints!(|old, b, c| old.max(b)),
         _ => None,
     }
+}
+
+fn add_singles(a: u32, b: u32) -> u32 {
+    float::output(f32::from_bits(a) + f32::from_bits(b), 0).to_bits()
 }
 
 fn least(a: f64, b: f64) -> f64 {

@@ -1,6 +1,7 @@
 //! Owns the compilation of a PTX module into a [`Program`]: where registers, variables and parameters are kept, and
 //! which instruction family handles what. The families are in the files beside it.
 
+mod bits;
 mod control;
 mod convert;
 mod float;

@@ -53,7 +53,7 @@ pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
     fn run<T: Word, F: Fn(T, T, T) -> T + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         const { assert!(size_of::<F>() == 0) };
         // SAFETY: `F` has no bytes, and a value of it existed: `atom` took one.
-        let f = unsafe { std::mem::MaybeUninit::<F>::uninit().assume_init() };
+        let f = unsafe { std::ptr::NonNull::<F>::dangling().read() };
         let mut at = [0; LANES];
         if let Err(next) = w.addresses(i, mask, T::SIZE, AccessKind::Atomic, &mut at) {
             return next;
@@ -75,7 +75,7 @@ pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
     fn run<T: Word, F: Fn(T, T, T) -> T + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         const { assert!(size_of::<F>() == 0) };
         // SAFETY: as in `atom`.
-        let f = unsafe { std::mem::MaybeUninit::<F>::uninit().assume_init() };
+        let f = unsafe { std::ptr::NonNull::<F>::dangling().read() };
         let count = (i.z >> 4) as usize;
         let mut at = [0; LANES];
         if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Atomic, &mut at) {

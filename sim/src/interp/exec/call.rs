@@ -73,7 +73,7 @@ pub(crate) fn call(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             continue;
         }
         if let Some(error) = &function.error {
-            return w.fail(FaultKind::Unsupported(error.clone()), lanes);
+            return w.fail(FaultKind::Unsupported(Box::new(error.clone())), lanes);
         }
         if function.entry == u32::MAX {
             return w.fail(FaultKind::BadCall(u64::from(target)), lanes);

@@ -52,7 +52,7 @@ impl Lane for f64 {
 fn only<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0) };
     // SAFETY: `F` has no bytes, and a value of it existed: the combinators below take one.
-    unsafe { std::mem::MaybeUninit::<F>::uninit().assume_init() }
+    unsafe { std::ptr::NonNull::<F>::dangling().read() }
 }
 
 /// Calls `f` for each lane of a mask.

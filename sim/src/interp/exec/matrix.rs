@@ -5,7 +5,8 @@ use super::lanes::each;
 use super::memory::{Cell, SHARED};
 use crate::interp::api::AccessKind;
 use crate::interp::code::{Inst, LANES, Next, Slot};
-use crate::interp::float::{Brain, Half, Rounding, Small};
+use crate::interp::float::Rounding;
+use crate::interp::small::{Brain, Half, Small};
 use crate::interp::warp::Warp;
 
 /// Type of a matrix element.

@@ -85,7 +85,7 @@ impl<'b> Warp<'b> {
     ) -> Result<u64, FaultKind> {
         let end = address.wrapping_add(u64::from(size));
         let out = |space| FaultKind::OutOfBounds { address, size, access: kind, space };
-        if address % u64::from(size) != 0 && !matches!(space, PARAM | FRAME) {
+        if !address.is_multiple_of(u64::from(size)) && !matches!(space, PARAM | FRAME) {
             return Err(FaultKind::Misaligned { address, size, access: kind });
         }
         match space {

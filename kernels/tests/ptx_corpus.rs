@@ -1,0 +1,85 @@
+//! Owns the parsing of what nvcc makes of the project's own programs and of CUB's device-wide algorithms: everything
+//! parses, and what is parsed is whole (every kernel of the text, a body for each, every branch with its target).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kernels::ptx::{Module, Operand, parse};
+
+fn toolkit() -> PathBuf {
+    let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/toolkit")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+fn compile(source: &Path, arch: &str, extra: &[String]) -> String {
+    let stem = source.file_stem().unwrap().to_string_lossy();
+    let output = std::env::temp_dir().join(format!("ptx-{}-{stem}-{arch}.ptx", std::process::id()));
+    let nvcc = Command::new(toolkit().join("bin/nvcc"))
+        .args(["-ptx", "-std=c++17", "-lineinfo", &format!("-arch={arch}"), "--extended-lambda"])
+        .args(extra)
+        .arg("-o")
+        .args([&output, &source.to_path_buf()])
+        .output()
+        .unwrap();
+    assert!(nvcc.status.success(), "{}", String::from_utf8_lossy(&nvcc.stderr));
+    let text = std::fs::read_to_string(&output).unwrap();
+    let _ = std::fs::remove_file(&output);
+    text
+}
+
+fn check(what: &str, text: &str) -> Module {
+    let module = parse(text).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let entries = text.lines().filter(|line| line.contains(".entry ")).count();
+    assert_eq!(module.functions.iter().filter(|f| f.kernel).count(), entries, "{what}");
+    // Every line with a semicolon inside a body is an instruction or a declaration: none may be lost.
+    let branches = text.lines().map(str::trim_start).filter(|l| l.contains("bra ") || l.contains("bra.uni ")).count();
+    let mut found = 0;
+    for function in &module.functions {
+        let Some(body) = &function.body else { continue };
+        for instruction in &body.code {
+            if let Some(Operand::Label(label)) = instruction.operands.first() {
+                found += 1;
+                assert!((body.labels[label.index()].at as usize) <= body.code.len());
+            }
+        }
+    }
+    assert_eq!(found, branches, "{what}: branches");
+    module
+}
+
+#[test]
+fn programs_of_the_corpus_parse() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "cu") {
+            check(&path.display().to_string(), &compile(&path, "compute_90", &[]));
+            count += 1;
+        }
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn device_wide_algorithms_parse() {
+    let folder = std::env::temp_dir().join(format!("ptx-cub-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("cub.cu");
+    let source = "#include <cub/cub.cuh>
+        int main() {
+            int *k = 0, *v = 0, *n = 0; float* f = 0; void* t = 0; size_t s = 0;
+            cub::DeviceRadixSort::SortPairs(t, s, k, v, k, v, 1000);
+            cub::DeviceScan::ExclusiveSum(t, s, k, v, 1000);
+            cub::DeviceReduce::Sum(t, s, f, f, 1000);
+            cub::DeviceSelect::Flagged(t, s, k, v, k, n, 1000);
+        }";
+    std::fs::write(&path, source).unwrap();
+    let include = format!("-I{}", toolkit().join("include/cccl").display());
+    for arch in ["compute_75", "compute_90"] {
+        let module = check(arch, &compile(&path, arch, std::slice::from_ref(&include)));
+        assert!(module.functions.iter().filter(|f| f.kernel).count() > 8);
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}
