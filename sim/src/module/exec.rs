@@ -1,6 +1,5 @@
 //! Running kernels: between the driver's launches and the interpreter.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use cuda_sys::CUresult;
@@ -85,8 +84,12 @@ impl Device for Gpu {
     }
 
     fn print(&self, text: &[u8]) {
-        let mut out = std::io::stdout().lock();
-        let _ = out.write_all(text).and_then(|()| out.flush());
+        unsafe extern "C" {
+            static stdout: *mut libc::FILE;
+        }
+        // Through C's own stream, so that the program's and the kernels' output keep their order in one buffer.
+        // SAFETY: libc's stream lives as long as the process and locks itself.
+        unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout) };
     }
 
     fn malloc(&self, size: u64) -> u64 {

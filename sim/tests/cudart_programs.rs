@@ -1,0 +1,147 @@
+//! Programs built by NVIDIA's compiler with `-cudart shared`, run on the simulated GPU.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{stderr}", output.status);
+    output
+}
+
+/// A folder of this process with `libcuda.so.1`, `libcudart.so.12` and `libcudart.so.13`.
+fn libraries() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        // The libraries are built by cargo, into the folder that this test was built into.
+        let exe = std::env::current_exe().unwrap();
+        let profile = exe.parent().unwrap().parent().unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "-p", "sim", "-p", "sim-cudart", "--target-dir"]);
+        build.arg(profile.parent().unwrap()).current_dir(root());
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        run(&mut build);
+        let folder = profile.join("sim-tests");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::copy(profile.join("libstreamsan_sim.so"), folder.join("libcuda.so.1")).unwrap();
+        std::fs::copy(profile.join("libstreamsan_sim.so"), folder.join("libcuda.so")).unwrap();
+        let cudart = profile.join("libstreamsan_sim_cudart.so");
+        std::fs::copy(&cudart, folder.join("libcudart.so.13")).unwrap();
+        run(Command::new(profile.join("streamsan-cudart12")).arg(&cudart).arg(folder.join("libcudart.so.12")));
+        folder
+    })
+}
+
+/// NVIDIA's compiler, from `scripts/toolkit`.
+fn toolkit() -> &'static str {
+    static TOOLKIT: OnceLock<String> = OnceLock::new();
+    TOOLKIT.get_or_init(|| {
+        let output = run(&mut Command::new(root().join("scripts/toolkit")));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    })
+}
+
+/// Compiles a program beside the libraries.
+fn compile(source: &Path, extra: &[&str]) -> PathBuf {
+    let program = libraries().join(source.file_stem().unwrap());
+    let mut nvcc = Command::new(format!("{}/bin/nvcc", toolkit()));
+    nvcc.args(["-O2", "-arch=sm_80", "-cudart", "shared", "-cudadevrt", "none"]).arg(source).arg("-o").arg(&program);
+    nvcc.arg(format!("-L{}", root().join(".toolkit/lib").display())).arg(format!("-L{}/lib", toolkit()));
+    nvcc.arg(format!("-L{}", libraries().display())).args(extra);
+    run(&mut nvcc);
+    program
+}
+
+fn start(program: &Path, options: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", libraries()).env("STREAMSAN_SIM", options);
+    command
+}
+
+fn own(name: &str) -> PathBuf {
+    root().join("sim/tests/cuda").join(name)
+}
+
+#[test]
+fn the_runtime_does_what_it_should_under_every_schedule() {
+    let program = compile(&own("runtime.cu"), &[]);
+    for options in ["", "schedule=late-first", "schedule=random:seed=3", "schedule=in-order", "arch=90:workers=2"] {
+        let output = run(&mut start(&program, options));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines[4], lines.len()), ("before", "after", 5), "{options}: {text}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(stderr.lines().count(), 1, "{options}: {stderr}");
+        assert!(stderr.contains("out-of-bounds global write of 4 bytes"), "{stderr}");
+    }
+}
+
+#[test]
+fn what_is_not_ordered_happens_both_ways() {
+    let program = compile(&own("order.cu"), &[]);
+    let result = |options: &str| String::from_utf8(run(&mut start(&program, options)).stdout).unwrap();
+    assert_eq!(result("schedule=in-order"), "11 11\n");
+    // The later stream goes first; the event still holds.
+    assert_eq!(result("schedule=late-first"), "1 11\n");
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in 0..20 {
+        let options = format!("schedule=random:seed={seed}");
+        let first = result(&options);
+        assert_eq!(first, result(&options), "a seed repeats");
+        seen.insert(first);
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["1 11\n", "11 11\n"]);
+}
+
+#[test]
+fn a_wrong_option_fails_and_says_so() {
+    let program = compile(&own("order.cu"), &[]);
+    let output = start(&program, "schedule=fastest").output().unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("option `schedule` cannot be `fastest`"));
+}
+
+#[test]
+fn version_12_is_another_library_with_its_own_symbol_versions() {
+    let source = libraries().join("version12.c");
+    let text = "#include <stdio.h>\nint cudaRuntimeGetVersion(int *);\nint cudaGetDeviceCount(int *);\n\
+        int main(void) { int v = 0, n = 0; int e = cudaRuntimeGetVersion(&v) | cudaGetDeviceCount(&n);\
+        printf(\"%d %d %d\\n\", e, v, n); return 0; }\n";
+    std::fs::write(&source, text).unwrap();
+    let program = libraries().join("version12");
+    let mut cc = Command::new("cc");
+    cc.arg(&source).arg("-o").arg(&program).arg(format!("-L{}", libraries().display())).arg("-l:libcudart.so.12");
+    run(&mut cc);
+    let output = run(&mut start(&program, ""));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0 12090 1\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "no complaint of the loader about versions");
+}
+
+#[test]
+#[ignore = "compiles 54 programs"]
+fn the_corpus_runs() {
+    let folder = std::env::var_os("STREAMSAN_CORPUS").map_or_else(|| root().join("tests/corpus/cuda"), PathBuf::from);
+    let mut programs = 0;
+    for entry in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let source = entry.unwrap().path();
+        if source.extension().is_none_or(|extension| extension != "cu") {
+            continue;
+        }
+        let driver = std::fs::read_to_string(&source).unwrap().contains("driver-api");
+        let program = compile(&source, if driver { &["-lcuda"] } else { &[] });
+        for options in ["", "schedule=late-first", "schedule=random:seed=1", "schedule=in-order"] {
+            let output = run(&mut start(&program, options));
+            assert!(output.stderr.is_empty(), "{options} {}", String::from_utf8_lossy(&output.stderr));
+        }
+        programs += 1;
+    }
+    assert!(programs > 40, "{programs} programs in {}", folder.display());
+}
