@@ -136,6 +136,9 @@ fn effects_agree(inst: &Inst, kind: OtherKind, theirs: &Parts) -> Result<(), Str
     let preds: Vec<String> = inst.pdst.iter().map(ToString::to_string).collect();
     let has_preds = theirs.ops.first().is_some_and(|o| o.trim_start_matches('U').starts_with('P') && o.len() <= 3);
     if let Some(d) = inst.dst {
+        if has_preds && !inst.pdst[0].is_true() {
+            want.push(preds[0].clone());
+        }
         want.push(match d.file {
             File::R => Reg(d.first).to_string(),
             File::UR => UReg(d.first).to_string(),

@@ -212,6 +212,10 @@ pub fn parts(text: &str) -> Parts {
     if name == "REDG" {
         name = "RED".into();
     }
+    // The kind of numbers is no part of the decoded name.
+    if name.starts_with("UTC") && name.ends_with("MMA") {
+        name = "UTCMMA".into();
+    }
     // `HFMA2 R, -RZ, RZ, hi, lo` is a move of a constant.
     if name == "HFMA2"
         && ops.len() == 5
