@@ -14,7 +14,14 @@ use analyzer::{AnalysisOptions, cli, exit_code};
 
 fn main() {
     let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
-    std::process::exit(run(&args));
+    let run = move || run(&args);
+    let thread = std::thread::Builder::new().stack_size(analyzer::session::STACK).spawn(run);
+    // A panic has printed its own message.
+    let code = thread.map(|thread| thread.join().unwrap_or(exit_code::INTERNAL));
+    std::process::exit(code.unwrap_or_else(|error| {
+        eprintln!("streamsan: no thread: {error}");
+        exit_code::INTERNAL
+    }));
 }
 
 fn run(args: &[String]) -> i32 {

@@ -14,6 +14,8 @@ use crate::stack::python::{self, Encoding, RawPyFrame};
 
 /// Most native frames kept.
 pub const MAX_NATIVE: usize = native::MAX;
+/// Native frames kept when there are Python frames: PyTorch's deepest dispatch from operator to launch takes about 20.
+const NATIVE_UNDER_PYTHON: usize = 28;
 /// Most Python frames kept.
 pub const MAX_PYTHON: usize = 64;
 
@@ -86,8 +88,11 @@ impl Frames {
 
 /// Fills `frames` with the calling thread's stack.
 pub fn capture(frames: &mut Frames) {
-    frames.native_len = native::capture(&mut frames.native);
     frames.python_len = python::capture(&mut frames.python);
+    // Where there are Python frames they are what is read; of the C++ below, the operator and what it calls. On a training step the
+    // native part is most of the cost.
+    let most = if frames.python_len > 0 { NATIVE_UNDER_PYTHON } else { MAX_NATIVE };
+    frames.native_len = native::capture(&mut frames.native[..most]);
 }
 
 /// What has been defined so far.

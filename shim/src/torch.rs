@@ -72,7 +72,8 @@ unsafe extern "C" fn report(ptr: *mut c_void, size: i64, total: usize, reserved:
                     flags: 0,
                 });
             } else {
-                cx.log(&Op::Free { ptr, kind: FreeKind::Block, stream: StreamId::NONE });
+                // A block goes back when its last reference dies, mostly somewhere that says nothing; the next life has its own stack.
+                cx.without_stack().log(&Op::Free { ptr, kind: FreeKind::Block, stream: StreamId::NONE });
             }
         });
     }

@@ -197,7 +197,7 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
     connected.iter().filter(|c| c.pid == pid).for_each(|c| c.stop.store(true, Ordering::Relaxed));
     let thread = {
         let (shared, stop, sink) = (Arc::clone(shared), Arc::clone(&stop), sink.clone());
-        std::thread::spawn(move || {
+        let run = move || {
             follow(ring, beat, index, &Watch::new(pid), &stop, &sink, |outcome| {
                 let mut failures = 0;
                 if let Some(outcome) = outcome {
@@ -206,7 +206,16 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
                 }
                 failures
             });
-        })
+        };
+        std::thread::Builder::new().name(format!("process {pid}")).stack_size(super::STACK).spawn(run)
+    };
+    let thread = match thread {
+        Ok(thread) => thread,
+        Err(error) => {
+            shared.failed.fetch_add(1, Ordering::Relaxed);
+            eprintln!("streamsan: process {pid} is not checked: {error}");
+            return;
+        }
     };
     connected.push(Connected { pid, stop, thread });
 }

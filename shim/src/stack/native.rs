@@ -38,14 +38,14 @@ struct Registers {
     fp: u64,
 }
 
-/// Fills `buf` with return addresses of the calling thread, innermost first, and says how many there are. The first one
+/// Fills `buf` (not empty, at most [`MAX`] entries are of use) with return addresses of the calling thread, innermost first, and says how many there are. The first one
 /// lies in the function that called into this library: innermost frames of our own are left out. Frames further out that
 /// belong to this library (a callback that we wrapped) are kept.
 ///
 /// An address that a signal interrupted is given plus one, so that "minus one" leads into the right instruction for every
 /// entry. Never faults, never fails; a stack that cannot be followed is short.
 #[inline(never)]
-pub fn capture(buf: &mut [u64; MAX]) -> usize {
+pub fn capture(buf: &mut [u64]) -> usize {
     let (pc, sp, fp): (u64, u64, u64);
     // SAFETY: reads three registers, touches no memory.
     unsafe {
@@ -64,19 +64,19 @@ pub fn after_fork_in_child() {
 }
 
 #[inline]
-fn walk(mut at: Registers, buf: &mut [u64; MAX]) -> usize {
+fn walk(mut at: Registers, buf: &mut [u64]) -> usize {
     let mut window = Window::around(at.sp);
     let mut len = 0;
     let mut own = true;
-    // Frames of our own do not count against `MAX`, so the number of steps has a bound of its own.
-    for _ in 0..2 * MAX {
+    // Frames of our own do not count, so the number of steps has a bound of its own.
+    for _ in 0..buf.len() + MAX {
         let rule = rule_at(at.lookup);
         own &= rule.is_own();
         if !own {
             // `lookup` of the first frame outside this library is a return address minus one, or interrupted code.
             buf[len] = at.lookup + 1;
             len += 1;
-            if len == MAX {
+            if len == buf.len() {
                 break;
             }
         }
