@@ -30,6 +30,8 @@ pub struct Context {
     pub cache_config: AtomicU32,
     /// See `cache_config`.
     pub shared_config: AtomicU32,
+    /// Devices whose memory was made accessible, one bit each.
+    pub peers: AtomicU32,
     legacy: OnceLock<Arc<Stream>>,
     error: AtomicU32,
     destroyed: AtomicBool,
@@ -47,6 +49,7 @@ impl Context {
             limits: Default::default(),
             cache_config: AtomicU32::new(0),
             shared_config: AtomicU32::new(0),
+            peers: AtomicU32::new(0),
             legacy: OnceLock::new(),
             error: AtomicU32::new(0),
             destroyed: AtomicBool::new(false),

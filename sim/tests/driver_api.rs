@@ -9,7 +9,7 @@ use cuda_sys::*;
 use driver_support::*;
 
 /// Starts work that ends when the answer is dropped or told so: what a call waits for shows by whether it returns.
-struct Busy(u64, &'static AtomicU32);
+struct Busy(&'static AtomicU32);
 
 fn busy(gpu: &Gpu, stream: CUstream) -> Busy {
     let (at, words) = pinned(1);
@@ -17,12 +17,12 @@ fn busy(gpu: &Gpu, stream: CUstream) -> Busy {
     let flag = unsafe { &*(words.as_ptr() as *const AtomicU32) };
     flag.store(0, Ordering::SeqCst);
     gpu.spin(at, stream);
-    Busy(at, flag)
+    Busy(flag)
 }
 
 impl Busy {
     fn end(&self) {
-        self.1.store(1, Ordering::SeqCst);
+        self.0.store(1, Ordering::SeqCst);
     }
 }
 
@@ -87,8 +87,8 @@ fn calls_wait_for_what_was_measured() {
         ("cuMemcpyDtoH pageable", true, false, Box::new(move || ok!(cuMemcpyDtoH_v2(page as *mut _, d, 256)))),
         ("cuMemsetD8 on pinned", true, false, Box::new(move || ok!(cuMemsetD8_v2(h, 1, 256)))),
         ("cuStreamSynchronize(0)", true, false, Box::new(|| ok!(cuStreamSynchronize(CUstream::NULL)))),
-        ("cuMemAlloc", false, false, Box::new(|| drop(alloc(64)))),
-        ("cuMemHostAlloc", false, false, Box::new(|| drop(pinned(1)))),
+        ("cuMemAlloc", false, false, Box::new(|| assert_ne!(alloc(64), 0))),
+        ("cuMemHostAlloc", false, false, Box::new(|| assert_ne!(pinned(1).0, 0))),
         ("cuMemsetD8 on device", false, false, Box::new(move || ok!(cuMemsetD8_v2(d, 1, 256)))),
         ("cuMemcpyDtoD", false, false, Box::new(move || ok!(cuMemcpyDtoD_v2(d, d + 1024, 256)))),
         (
@@ -506,4 +506,57 @@ fn libraries_give_kernels_that_launch_like_functions() {
     ok!(cuLibraryUnload(library));
     assert_eq!(cu!(cuLibraryGetKernel(&mut kernel, library, c"put".as_ptr())), CUresult::ERROR_INVALID_HANDLE);
     let _ = gpu;
+}
+
+#[test]
+fn the_linker_passes_one_text_through_and_refuses_more() {
+    let _gpu = gpu();
+    let mut state = CUlinkState::NULL;
+    let (options, values) = (std::ptr::null_mut(), std::ptr::null_mut());
+    ok!(cuLinkCreate_v2(0, options, values, &mut state));
+    let mut add = || {
+        let text = PTX.to_bytes_with_nul();
+        let data = text.as_ptr().cast_mut().cast();
+        ok!(cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, data, text.len(), c"x".as_ptr(), 0, options, values));
+    };
+    add();
+    let (mut image, mut size) = (std::ptr::null_mut(), 0);
+    ok!(cuLinkComplete(state, &mut image, &mut size));
+    let mut module = CUmodule::NULL;
+    ok!(cuModuleLoadData(&mut module, image));
+    let mut f = CUfunction::NULL;
+    ok!(cuModuleGetFunction(&mut f, module, c"twice".as_ptr()));
+    add();
+    assert_eq!(cu!(cuLinkComplete(state, &mut image, &mut size)), CUresult::ERROR_NOT_SUPPORTED);
+    ok!(cuLinkDestroy(state));
+    assert_eq!(cu!(cuLinkDestroy(state)), CUresult::ERROR_INVALID_HANDLE);
+    ok!(cuModuleUnload(module));
+}
+
+#[test]
+fn batches_copy_everything_and_read_some_sources_at_once() {
+    let gpu = gpu();
+    let s = stream(CU_STREAM_NON_BLOCKING);
+    let (x, y) = (alloc(256), alloc(256));
+    let (h, words) = pinned(128);
+    words.fill(1);
+    let work = busy(&gpu, s);
+    let mut dsts = [x, y];
+    let mut srcs = [h, h + 256];
+    let mut sizes = [256, 256];
+    let attr = |order| CUmemcpyAttributes { srcAccessOrder: order, ..CUmemcpyAttributes::zeroed() };
+    let mut attrs = [attr(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM), attr(CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL)];
+    let mut firsts = [0, 1];
+    let call = |dsts: &mut [u64; 2], srcs: &mut [u64; 2], attrs: &mut [CUmemcpyAttributes; 2], stream| {
+        let (dsts, srcs) = (dsts.as_mut_ptr(), srcs.as_mut_ptr());
+        let (sizes, firsts) = (sizes.as_mut_ptr(), firsts.as_mut_ptr());
+        cu!(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 2, attrs.as_mut_ptr(), firsts, 2, stream))
+    };
+    let mut call = call;
+    assert_eq!(call(&mut dsts, &mut srcs, &mut attrs, s), CUresult::SUCCESS);
+    assert_eq!(call(&mut dsts, &mut srcs, &mut attrs, CUstream::NULL), CUresult::ERROR_INVALID_VALUE);
+    words.fill(2);
+    work.end();
+    ok!(cuStreamSynchronize(s));
+    assert_eq!((read(x, 64), read(y, 64)), (vec![2; 64], vec![1; 64]));
 }

@@ -159,7 +159,12 @@ rt! {
         cu!(cuCtxSetCurrent(own))?;
         cu!(cuCtxEnablePeerAccess(other, flags))
     }
-    ctx fn [cudaDeviceDisablePeerAccess plain](_pt, peer: c_int) { device_exists(peer) }
+    ctx fn [cudaDeviceDisablePeerAccess plain](_pt, peer: c_int) {
+        let mut other = CUcontext::NULL;
+        device_exists(peer)?;
+        cu!(cuDevicePrimaryCtxRetain(&mut other, peer))?;
+        cu!(cuCtxDisablePeerAccess(other))
+    }
     bare fn [cudaDeviceGetP2PAttribute plain](
         _pt, value: *mut c_int, attr: CUdevice_P2PAttribute, src: c_int, dst: c_int
     ) {

@@ -227,11 +227,15 @@ abi! {
         if flags != 0 || peer.device == ctx.device {
             return Err(CUresult::ERROR_INVALID_DEVICE);
         }
-        // One address space for all devices: every device reaches every byte.
-        Ok(())
+        // One address space for all devices: every device reaches every byte anyway.
+        let before = ctx.peers.fetch_or(1 << peer.device, Ordering::Relaxed);
+        if before >> peer.device & 1 == 1 { Err(CUresult::ERROR_PEER_ACCESS_ALREADY_ENABLED) } else { Ok(()) }
     }
     call fn [cuCtxDisablePeerAccess plain](_z, peer: CUcontext) {
-        CONTEXTS.find(peer.bits()).map(|_| ()).ok_or(CUresult::ERROR_INVALID_CONTEXT)
+        let ctx = thread::context()?;
+        let peer = CONTEXTS.find(peer.bits()).ok_or(CUresult::ERROR_INVALID_CONTEXT)?;
+        let before = ctx.peers.fetch_and(!(1 << peer.device), Ordering::Relaxed);
+        if before >> peer.device & 1 == 0 { Err(CUresult::ERROR_PEER_ACCESS_NOT_ENABLED) } else { Ok(()) }
     }
     call fn [cuProfilerStart plain](_z) { Ok(()) }
     call fn [cuProfilerStop plain](_z) { Ok(()) }

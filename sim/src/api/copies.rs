@@ -500,4 +500,10 @@ abi! {
     ) {
         batch_3d(num_ops, op_list, stream, zero)
     }
+    call fn [cuMemcpyWithAttributesAsync legacy, cuMemcpyWithAttributesAsync_ptsz per_thread](
+        zero, dst: CUdeviceptr, src: CUdeviceptr, n: usize, attr: *mut CUmemcpyAttributes, stream: CUstream
+    ) {
+        let order = get(attr)?.srcAccessOrder;
+        batch(stream, zero, vec![linear(dst, src, n)], &[order])
+    }
 }

@@ -165,4 +165,13 @@ abi! {
     ) {
         advise(dev_ptr, count)
     }
+    call fn [cuMemPrefetchBatchAsync legacy, cuMemPrefetchBatchAsync_ptsz per_thread](
+        zero, dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, locations: *mut CUmemLocation,
+        firsts: *mut usize, num_locations: usize, flags: u64, stream: CUstream
+    ) {
+        for (at, size) in list(dptrs, count)?.into_iter().zip(list(sizes, count)?) {
+            prefetch(at, size, stream, zero)?;
+        }
+        Ok(())
+    }
 }

@@ -20,6 +20,7 @@ mod graphs;
 mod graphs_exec;
 mod graphs_nodes;
 mod launches;
+mod linker;
 mod memory;
 mod missing;
 mod occupancy;

@@ -28,6 +28,7 @@ pub mod cuda {
 }
 
 /// Calls a function of the driver.
+#[allow(clippy::macro_metavars_in_unsafe, reason = "the call is the argument")]
 #[macro_export]
 macro_rules! cu {
     ($name:ident($($arg:expr),* $(,)?)) => {
