@@ -194,3 +194,46 @@ fn spin_locks_between_lanes_warps_and_blocks() {
     gpu.launch("lanes", 1, 32, &[(&flag).into(), (&out).into()]);
     assert_eq!(out.read::<i32>(), [7; 33]);
 }
+
+#[test]
+fn clusters_of_several_blocks_are_refused_by_name() {
+    let gpu = Gpu::with(
+        "#include <cooperative_groups.h>
+         extern \"C\" __global__ void k(int* x) { auto c = cooperative_groups::this_cluster(); c.sync(); x[blockIdx.x] = c.num_blocks(); }",
+        "compute_90",
+        &[],
+    );
+    let x = gpu.zeros::<i32>(2);
+    let launch = Launch { grid: [2, 1, 1], block: [32, 1, 1], ..Launch::default() };
+    gpu.launch_with("k", launch.clone(), &[(&x).into()]);
+    assert_eq!(x.read::<i32>(), [1, 1]);
+    let fault = gpu.try_launch("k", Launch { cluster: [2, 1, 1], ..launch }, &[(&x).into()]).unwrap_err();
+    assert!(fault.to_string().contains("barrier.cluster in a cluster of several blocks"), "{fault}");
+}
+
+#[test]
+fn a_kernel_that_cannot_be_compiled_leaves_the_others_usable() {
+    let gpu = streamsan_sim::interp::Program::compile(
+        &kernels::ptx::parse(
+            ".version 8.0 .target sm_90 .address_size 64
+            .visible .entry bad() { tcgen05.wait.ld.sync.aligned; ret; }
+            .visible .func helper() { .reg .b32 %r1; frobnicate.b32 %r1, %r1; ret; }
+            .visible .entry worse() { call helper; ret; }
+            .visible .entry good() { ret; }",
+        )
+        .unwrap(),
+        &Nobody,
+    );
+    let error = |name: &str| gpu.kernel(name).unwrap().error().map(|error| error.to_string());
+    assert!(error("bad").unwrap().contains("Unsupported(tcgen05.wait.ld.sync.aligned) in `bad`, PTX line 2"));
+    assert!(error("worse").unwrap().contains("Unsupported(frobnicate.b32) in `helper`"));
+    assert_eq!(error("good"), None);
+}
+
+struct Nobody;
+
+impl streamsan_sim::interp::Linker for Nobody {
+    fn symbol(&self, _: &str, _: kernels::ptx::Space) -> Option<u64> {
+        None
+    }
+}

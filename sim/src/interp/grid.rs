@@ -12,6 +12,9 @@ use super::code::{Kernel, LANES, Program};
 /// Turns that a block gets before the next one is begun beside it: a block that spins for a later one must not hang.
 const TURNS: u32 = 4;
 
+/// Blocks that are resident at most in a launch that is not cooperative: about what a GPU holds.
+const RESIDENT: u64 = 2112;
+
 /// What is common to all blocks of a launch.
 pub(crate) struct Env<'b> {
     pub device: &'b dyn Device,
@@ -147,7 +150,7 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
             return;
         }
         // A cooperative launch begins all its blocks at once; otherwise one more each time round.
-        loop {
+        while cooperative || (resident.len() as u64) < RESIDENT.div_ceil(workers) {
             let linear = if cooperative {
                 begun += workers;
                 begun - workers

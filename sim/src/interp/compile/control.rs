@@ -245,6 +245,7 @@ impl<'m> Scope<'_, 'm> {
     }
 
     fn cluster_barrier(&mut self, op: Op<'m>) -> Result<()> {
+        self.emit(blank(control::one_block_cluster));
         // A cluster of one block: arriving and waiting fall together in a barrier that PTX has no number for.
         if op.has("wait") {
             let a = self.c.constant(15);
