@@ -39,6 +39,8 @@ pub enum Base {
     Handle(u32, u64),
     /// Some texture, surface or tensor that is not known.
     Object,
+    /// A texture or surface object that one of these words of the parameters holds (byte offset, value).
+    SomeHandle(Box<[(u32, u64)]>),
     /// A fixed address.
     Absolute(u64),
     /// An address that comes out of memory, or nobody knows where from.
@@ -216,7 +218,8 @@ impl Code {
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
         code.evaluate(l, &mut effects);
         let open = effects.iter().any(|e| {
-            matches!(e.bytes, Bytes::Unknown | Bytes::Scattered) && !matches!(e.base, Base::Unknown | Base::Handle(..))
+            matches!(e.bytes, Bytes::Unknown | Bytes::Scattered)
+                && !matches!(e.base, Base::Unknown | Base::Handle(..) | Base::SomeHandle(_))
         });
         let knowledge = if open { Knowledge::KindsOnly } else { Knowledge::Exact };
         let result = Arc::new(Evaluated { effects, knowledge, indirect: code.indirect() });

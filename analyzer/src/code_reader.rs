@@ -141,6 +141,14 @@ impl Known {
             kernels::Base::Absolute { value } => (Base::Absolute(value), value),
             kernels::Base::Global(symbol) => (Base::Global(self.0.symbol(symbol).into()), 0),
             kernels::Base::Handle { offset, value, .. } => (Base::Handle(u32::from(offset), value), 0),
+            kernels::Base::Unknown if matches!(a.extent, Extent::Unknown { reason: kernels::Reason::Descriptor }) => {
+                // Machine code takes a handle apart into halves, so that its word is not told; the handle is among the parameters all
+                // the same, for objects are passed by value.
+                let words = params.chunks_exact(8).enumerate();
+                let word =
+                    |(i, w): (usize, &[u8])| (i as u32 * 8, u64::from_le_bytes(w.try_into().unwrap_or_default()));
+                (Base::SomeHandle(words.map(word).collect()), 0)
+            }
             kernels::Base::Unknown => (Base::Unknown, 0),
             kernels::Base::TensorMap { offset } => {
                 // The map holds the address of its tensor among other things; what points into an allocation is it.

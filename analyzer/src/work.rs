@@ -132,6 +132,17 @@ impl<'a, 'v> Work<'a, 'v> {
                 }
                 None => self.unknown_memory += 1,
             },
+            (Base::SomeHandle(words), _) => {
+                let mut found = false;
+                for (offset, handle) in words {
+                    if let Some(object) = self.memory.object_of(*handle) {
+                        found = true;
+                        self.site.param = Some(*offset);
+                        self.shown(&object.region, effect.kind);
+                    }
+                }
+                self.unknown_memory += u64::from(!found);
+            }
             (Base::Object, _) => self.unknown_memory += 1,
             // Counted as indirect, not guessed.
             (Base::Unknown, _) => {}
