@@ -267,6 +267,29 @@ fn json_holds_what_the_text_says() {
 }
 
 #[test]
+fn one_run_holds_many_processes_and_names_them() {
+    let program = build::c_program("pair.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+    let folder = build::scratch("pair");
+    let (file, trace) = (folder.join("out.json"), folder.join("t"));
+    let ended = end(streamsan(["run", "--json"]).arg(&file).arg("-o").arg(&trace).arg("--").arg(program));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    let pids: Vec<u64> = ended.out.split_whitespace().map(|n| n.parse().expect("a pid")).collect();
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("written")).expect("JSON");
+    assert_eq!(json["processes"].as_array().map(Vec::len), Some(2), "{json:#}");
+    let findings = json["findings"].as_array().expect("findings");
+    let mut sizes: Vec<_> = findings.iter().map(|f| (f["pid"].as_u64(), f["allocation"]["size"].as_u64())).collect();
+    sizes.sort_unstable_by_key(|(_, size)| *size);
+    assert_eq!(sizes, [(Some(pids[1]), Some(1024)), (Some(pids[0]), Some(2048))], "{json:#}");
+    for pid in pids {
+        assert!(ended.err.contains(&format!("process {pid}")), "{pid}: {}", ended.err);
+    }
+    // The trace holds both.
+    let later = end(streamsan(["check"]).arg(&trace));
+    assert!(later.err.contains("SUMMARY: 2 findings") && later.err.contains("2 processes"), "{}", later.err);
+}
+
+#[test]
 fn recorded_then_checked_is_as_live() {
     let folder = build::scratch("record-check");
     let trace = folder.join("t");
