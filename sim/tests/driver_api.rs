@@ -514,7 +514,7 @@ fn the_linker_passes_one_text_through_and_refuses_more() {
     let mut state = CUlinkState::NULL;
     let (options, values) = (std::ptr::null_mut(), std::ptr::null_mut());
     ok!(cuLinkCreate_v2(0, options, values, &mut state));
-    let mut add = || {
+    let add = || {
         let text = PTX.to_bytes_with_nul();
         let data = text.as_ptr().cast_mut().cast();
         ok!(cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, data, text.len(), c"x".as_ptr(), 0, options, values));

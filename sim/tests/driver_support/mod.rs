@@ -1,4 +1,5 @@
 //! What the tests of the driver share: its functions as a program links them, kernels in PTX, and small conveniences.
+#![allow(clippy::macro_metavars_in_unsafe, reason = "the call is the argument")]
 #![allow(dead_code, non_snake_case, missing_docs, reason = "each test uses a part")]
 
 use cuda_sys::*;
@@ -28,7 +29,6 @@ pub mod cuda {
 }
 
 /// Calls a function of the driver.
-#[allow(clippy::macro_metavars_in_unsafe, reason = "the call is the argument")]
 #[macro_export]
 macro_rules! cu {
     ($name:ident($($arg:expr),* $(,)?)) => {
