@@ -1,4 +1,5 @@
 //! The simulated driver, called as a program calls it.
+#![allow(clippy::macro_metavars_in_unsafe, reason = "in `cu!` and `ok!` the call is the argument")]
 
 mod driver_support;
 

@@ -1,5 +1,4 @@
 //! What the tests of the driver share: its functions as a program links them, kernels in PTX, and small conveniences.
-#![allow(clippy::macro_metavars_in_unsafe, reason = "the call is the argument")]
 #![allow(dead_code, non_snake_case, missing_docs, reason = "each test uses a part")]
 
 use cuda_sys::*;
