@@ -443,10 +443,21 @@ impl<'g> Eval<'g> {
         if self.assumed.is_some() {
             let (lo, hi) = self.boxed(f, false);
             if lo <= -INF || hi >= INF {
-                if let Some(v) = &mut self.assumed {
-                    v.push((f.clone(), tlo, thi));
+                // Which of the numbers congruent to it is meant shows in the first iteration.
+                let mut first = f.clone();
+                for (x, _) in &f.terms {
+                    if matches!(self.a(*x).kind, AtomKind::Iteration(_)) {
+                        first = first.without(*x);
+                    }
                 }
-                return f.clone();
+                let (lo, hi) = self.bounds(&first, b);
+                if let Some(s) = [0, m, -m].into_iter().find(|s| tlo <= lo + s && hi + s <= thi) {
+                    let f = f.plus(s);
+                    if let Some(v) = &mut self.assumed {
+                        v.push((f.clone(), tlo, thi));
+                    }
+                    return f;
+                }
             }
         }
         let (lo, hi) = self.bounds(f, b);

@@ -453,8 +453,17 @@ impl Eval<'_> {
                 && !groups.iter().flatten().any(|t| t.0 == x)
                 && concrete.iter().all(|o| !o.has(x) || o.terms.len() == 1)
             {
-                // Another coordinate is restricted, by itself: some threads are left.
-                return true;
+                // Another coordinate is restricted, by itself: are threads left?
+                let (mut lo, mut hi) = (self.a(x).lo, self.a(x).hi);
+                for o in concrete.iter().filter(|o| o.has(x)) {
+                    let k = o.coef(x);
+                    if k > 0 {
+                        hi = hi.min(floor_ratio(-o.c, k));
+                    } else {
+                        lo = lo.max(-floor_ratio(-o.c, -k));
+                    }
+                }
+                return lo <= hi;
             }
             // Implied: c <= r*q for a bound q <= 0.
             concrete.iter().filter(|q| on_group(q)).any(|q| {

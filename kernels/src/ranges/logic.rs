@@ -225,7 +225,12 @@ impl Eval<'_> {
             (true, _) => self.bounds_in(f, &[], false),
             (false, _) => self.bounds(f, b),
         };
+        // 16*x == 10 has no solution.
+        let g = f.gcd();
+        let never = g > 1 && f.c % g != 0;
         match &c {
+            Cond::Eq(_) if never => Cond::False,
+            Cond::Ne(_) if never => Cond::True,
             Cond::Le(_) if hi <= 0 => Cond::True,
             Cond::Le(_) if lo > 0 => Cond::False,
             Cond::Eq(_) if lo > 0 || hi < 0 => Cond::False,
@@ -241,8 +246,8 @@ impl Eval<'_> {
         match c {
             Cond::Le(f) => out.push(Fact::Le(Rc::new(f.clone().tighten()))),
             Cond::Eq(f) => {
-                out.push(Fact::Le(Rc::new(f.clone())));
-                out.push(Fact::Le(Rc::new(f.scale(-1))));
+                out.push(Fact::Le(Rc::new(f.clone().tighten())));
+                out.push(Fact::Le(Rc::new(f.scale(-1).tighten())));
             }
             Cond::Ne(f) => out.push(Fact::Ne(f.clone())),
             Cond::And(v) => v.iter().for_each(|c| self.facts(c, out)),

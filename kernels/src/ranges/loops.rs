@@ -401,7 +401,7 @@ impl Eval<'_> {
                 ok &= self.proved(f, *tlo, *thi, &pre);
             }
         }
-        if !ok && !never {
+        if !ok {
             self.atoms[k.0 as usize].cons = Vec::new();
             self.atoms[k.0 as usize].hi = INF;
         }
@@ -438,7 +438,7 @@ impl Eval<'_> {
                 }
             }
         }
-        self.exact_trip[l as usize] = never || (ok && hi < INF && exact);
+        self.exact_trip[l as usize] = ok && (never || (hi < INF && exact));
         self.loops[l as usize] = LoopState::Done;
     }
 
