@@ -599,7 +599,7 @@ fn cases() -> Vec<Case> {
             |n| vec![Ptr(0), Ptr(1), I32(n % 90), I32(21)],
             |t, x, n| {
                 let (c, r, w) = (x.xy(0), x.xy(1), n % 90);
-                if c >= 1 && c < w - 1 && r >= 1 && r < 20 {
+                if c >= 1 && c < w - 1 && (1..20).contains(&r) {
                     t.w(0, r * w + c);
                     for j in [r * w + c - 1, r * w + c + 1, (r - 1) * w + c, (r + 1) * w + c] {
                         t.r(1, j)
