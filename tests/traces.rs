@@ -59,3 +59,28 @@ fn they_are_whole() {
         assert!(trace.launches().count() >= 2 && trace.launches().all(|op| op.has_stack), "{name}");
     }
 }
+
+/// Peak resident memory of `streamsan check` on a trace, in KiB.
+fn peak(trace: &std::path::Path) -> i64 {
+    let child = run::streamsan(["check"]).arg(trace).stderr(std::process::Stdio::null()).spawn().expect("start");
+    let mut status = 0;
+    // SAFETY: all-zero is a valid rusage to be overwritten.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: waits for a child of ours that nobody else waits for; both out-pointers are valid.
+    let waited = unsafe { libc::wait4(child.id() as i32, &mut status, 0, &mut usage) };
+    assert_eq!((waited, status), (child.id() as i32, 0));
+    usage.ru_maxrss
+}
+
+#[test]
+fn memory_does_not_grow_with_the_length_of_a_run() {
+    let program = build::c_program("bench/driver_calls.c", &[]);
+    let folder = build::scratch("long");
+    let [short, long] = ["20000", "400000"].map(|calls| {
+        let trace = folder.join(calls);
+        let ended = run::end(run::streamsan(["record", "-o"]).arg(&trace).arg("--").arg(&program).arg(calls));
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+        peak(&trace)
+    });
+    assert!(long < short + 16 * 1024, "{short} KiB for a short run, {long} KiB for one twenty times as long");
+}
