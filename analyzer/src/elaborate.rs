@@ -93,7 +93,10 @@ impl Elaborator<'_> {
     fn memory(&mut self, a: &Allocation) -> Memory {
         let stack = self.stacks.resolve(a.stack);
         Memory {
-            kind: memory_kind(a.kind),
+            kind: match self.names.call(a.call) {
+                call if a.kind == Some(MemoryKind::Block) && call.starts_with("c10::") => "PyTorch tensor memory",
+                _ => memory_kind(a.kind),
+            },
             address: a.ptr,
             size: a.size,
             call: called(&stack, self.names.call(a.call)),

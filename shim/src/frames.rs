@@ -86,12 +86,27 @@ impl Frames {
     }
 }
 
+/// How much of a stack an op is worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Depth {
+    /// Nothing.
+    None,
+    /// Python frames; the native ones only where there are none. For what happens as often as launches and says less.
+    PythonFirst,
+    /// Both.
+    Full,
+}
+
 /// Fills `frames` with the calling thread's stack.
-pub fn capture(frames: &mut Frames) {
+pub fn capture(frames: &mut Frames, depth: Depth) {
     frames.python_len = python::capture(&mut frames.python);
     // Where there are Python frames they are what is read; of the C++ below, the operator and what it calls. On a training step the
     // native part is most of the cost.
-    let most = if frames.python_len > 0 { NATIVE_UNDER_PYTHON } else { MAX_NATIVE };
+    let most = match (depth, frames.python_len) {
+        (_, 0) => MAX_NATIVE,
+        (Depth::Full, _) => NATIVE_UNDER_PYTHON,
+        _ => return,
+    };
     frames.native_len = native::capture(&mut frames.native[..most]);
 }
 

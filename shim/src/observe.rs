@@ -8,7 +8,7 @@ use cuda_sys::{CUresult, FnId, Stream0};
 use trace::{Epoch, NoteKind, Op, StackId, ThreadId};
 
 use crate::core::Core;
-use crate::frames::{self, Frames};
+use crate::frames::{self, Depth, Frames};
 use crate::process::guard::Inside;
 use crate::process::lifecycle;
 
@@ -33,7 +33,7 @@ pub struct Cx<'a> {
     thread: Option<ThreadId>,
     frames: Option<&'a mut Frames>,
     captured: bool,
-    keeps_stacks: bool,
+    depth: Depth,
 }
 
 /// Runs an op function around a real call. Returns the token for the second part.
@@ -47,7 +47,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
         // SAFETY: inside proves that this thread is in shim code, and only once.
         let frames = unsafe { frames::buffer() };
         let mut cx =
-            Cx { inside: &inside, call, phase, token, thread: None, frames, captured: false, keeps_stacks: true };
+            Cx { inside: &inside, call, phase, token, thread: None, frames, captured: false, depth: Depth::Full };
         op(&mut cx);
         cx.token
     });
@@ -118,15 +118,21 @@ impl Cx<'_> {
 
     /// Ops of this call need no stack (polling, creation of handles that reports never show).
     pub fn without_stack(&mut self) -> &mut Self {
-        self.keeps_stacks = false;
+        self.depth = Depth::None;
+        self
+    }
+
+    /// Ops of this call need Python frames only, where there are any.
+    pub fn with_python_stack(&mut self) -> &mut Self {
+        self.depth = Depth::PythonFirst;
         self
     }
 
     fn capture(&mut self, core: &Core) {
-        if !self.captured && self.keeps_stacks && core.options.stacks {
+        if !self.captured && self.depth != Depth::None && core.options.stacks {
             self.captured = true;
             if let Some(frames) = self.frames.as_deref_mut() {
-                frames::capture(frames);
+                frames::capture(frames, self.depth);
             }
         }
     }

@@ -62,7 +62,7 @@ unsafe extern "C" fn report(ptr: *mut c_void, size: i64, total: usize, reserved:
         observe(TORCH_ALLOCATOR, 0, Phase::Before, |cx| {
             let ptr = ptr as u64;
             if size > 0 {
-                cx.log(&Op::Alloc {
+                cx.with_python_stack().log(&Op::Alloc {
                     ptr,
                     size: size as u64,
                     kind: MemoryKind::Block,

@@ -48,7 +48,15 @@ impl Frame {
 
 /// The frame a reader looks for first: the innermost one in the program's own source, as `file:line` without directories.
 pub fn site(stack: &[Frame]) -> Option<String> {
-    let python = stack.iter().find(|f| f.kind == FrameKind::Python && f.file.is_some());
+    let has_line = |f: &&Frame| f.kind == FrameKind::Python && f.file.is_some();
+    // A line of the program says more than one of a library that it uses.
+    let installed = |f: &Frame| {
+        const FOLDERS: [&str; 3] = ["/site-packages/", "/dist-packages/", "/lib/python"];
+        f.file
+            .as_deref()
+            .is_some_and(|file| file.starts_with('<') || FOLDERS.iter().any(|folder| file.contains(folder)))
+    };
+    let python = stack.iter().filter(has_line).find(|f| !installed(f)).or_else(|| stack.iter().find(has_line));
     let Some(frame) = python.or_else(|| stack.iter().find(|f| f.kind == FrameKind::Native && f.file.is_some())) else {
         // Built without line tables: the function is the next best.
         let named = stack.iter().find(|f| f.kind == FrameKind::Native && !f.function.is_empty())?;

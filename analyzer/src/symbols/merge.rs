@@ -195,6 +195,10 @@ pub fn merge(mut native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Fram
     let mut parts: Vec<_> = native.iter().map(NativeFrame::part).collect();
     // Without symbols, what of the C library is outermost is its start-up.
     for (part, frame) in parts.iter_mut().zip(&native).rev() {
+        // The interpreter's own start lies around it.
+        if *part == Part::Interpreter {
+            continue;
+        }
         if *part == Part::Shown && !frame.known && is_c_library(frame.module_name()) {
             *part = Part::Folded(START_UP.to_string());
         }
