@@ -103,7 +103,8 @@ impl Host {
 
     /// The host thread has seen all this finish.
     pub fn acquire(&mut self, _thread: ThreadId, what: &Covered, holds: Holds) {
-        if !holds.by_policy && !(holds.promised && self.promised.is_some()) {
+        let of_use = holds.by_policy || (holds.promised && self.promised.is_some());
+        if !of_use {
             return;
         }
         self.changes += 1;
