@@ -12,6 +12,7 @@ mod code_reader;
 pub mod coverage;
 mod elaborate;
 pub mod exit_code;
+pub mod explain;
 pub mod findings;
 pub mod graphs;
 pub mod launch;

@@ -32,6 +32,15 @@ fn run(args: &[String]) -> i32 {
     {
         return attach(fd, pid, environment.as_deref());
     }
+    // `explain` prints its JSON: there the option takes no file.
+    let explain_json = args.first().is_some_and(|word| word == "explain") && args.iter().any(|arg| arg == "--json");
+    let kept: Vec<String>;
+    let args = if explain_json {
+        kept = args.iter().filter(|arg| *arg != "--json").cloned().collect();
+        &kept
+    } else {
+        args
+    };
     let CommandLine { command, options } = match parse(args, environment.as_deref()) {
         Ok(line) => line,
         Err(error) => {
@@ -44,7 +53,7 @@ fn run(args: &[String]) -> i32 {
         Command::Record { program } => run_program(&program, &options, false),
         Command::Check { files } => check(&files, &options),
         Command::Dump { file } => dump(&file),
-        Command::Explain { file, kernel } => explain(&file, kernel.as_deref()),
+        Command::Explain { file, kernel } => explain(&file, kernel.as_deref(), explain_json),
         Command::Help => {
             print!("{}", cli::help());
             exit_code::CLEAN
@@ -233,8 +242,16 @@ fn dump(file: &str) -> i32 {
     }
 }
 
-fn explain(file: &str, kernel: Option<&str>) -> i32 {
-    let _ = kernel;
-    eprintln!("streamsan: {file}: 'explain' is not built yet");
-    exit_code::INTERNAL
+fn explain(file: &str, kernel: Option<&str>, json: bool) -> i32 {
+    match analyzer::explain::describe(file, kernel, json) {
+        Ok(text) => {
+            // A reader that has seen enough (head) closes the pipe: no error of ours.
+            let _ = std::io::stdout().lock().write_all(text.as_bytes());
+            exit_code::CLEAN
+        }
+        Err(error) => {
+            eprintln!("streamsan: {error}");
+            exit_code::INTERNAL
+        }
+    }
 }

@@ -1,0 +1,72 @@
+//! `streamsan explain`: what kernels read and write, in words, and how far that is known.
+//!
+//! Owns the wording; the analysis is the crate `kernels`.
+
+use std::fmt::Write as _;
+
+use kernels::{Explained, explain, explain_json};
+
+use crate::symbols::demangle;
+
+/// The text (or JSON) about the kernels of a file; `only`: those whose mangled name contains it. The error is a line for the user.
+pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<String, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+    let kernels = explain(&bytes, only).map_err(|error| format!("{path}: {error}"))?;
+    if kernels.is_empty() {
+        return Err(match only {
+            Some(name) => format!("{path}: no kernel whose name contains '{name}'"),
+            None => format!("{path}: no kernel found"),
+        });
+    }
+    if json {
+        return Ok(format!("{:#}\n", explain_json(&kernels)));
+    }
+    Ok(kernels.iter().map(words).collect())
+}
+
+fn words(kernel: &Explained) -> String {
+    let mut text = format!("{} ({})\n", demangle(&kernel.name), kernel.arch);
+    let summary = match &kernel.summary {
+        Ok(summary) => summary,
+        Err(why) => {
+            let _ =
+                writeln!(text, "  not known: {why}; every pointer among its parameters counts as read and written\n");
+            return text;
+        }
+    };
+    if summary.words().is_empty() {
+        text.push_str("  touches no memory through its parameters\n");
+    }
+    for word in summary.words() {
+        let mut verbs = Vec::new();
+        for (does, verb) in [(word.reads, "reads"), (word.writes, "writes"), (word.atomic, "updates atomically")] {
+            if does {
+                verbs.push(verb);
+            }
+        }
+        let extent = match word.extent {
+            kernels::WordExtent::Affine => "the bytes follow from the launch",
+            kernels::WordExtent::Unknown => "how many bytes is not known",
+        };
+        let _ = writeln!(text, "  through the pointer at byte {:<4} {}; {extent}", word.offset, verbs.join(" and "));
+    }
+    let indirect = summary.indirect();
+    if indirect.any() {
+        let mut verbs = Vec::new();
+        for (does, verb) in [(indirect.reads, "reads"), (indirect.writes, "writes"), (indirect.atomic, "updates")] {
+            if does {
+                verbs.push(verb);
+            }
+        }
+        let verbs = verbs.join(" and ");
+        let _ = writeln!(
+            text,
+            "  {verbs} through addresses that come out of memory, textures or tensor maps: not followed"
+        );
+    }
+    if summary.waits_for_dependency().waits {
+        text.push_str("  waits for the grids it depends on (programmatic dependent launch)\n");
+    }
+    text.push('\n');
+    text
+}
