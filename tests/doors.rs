@@ -205,3 +205,29 @@ fn dlopen_and_dlclose_storms() {
     assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{}", ended.err);
     assert_eq!(trace.launches().count(), 4 * 200);
 }
+
+#[test]
+fn ctypes_with_the_lines_of_the_python_program() {
+    let script = build::programs().join("ctypes_race.py");
+    let json = build::scratch("ctypes").join("report.json");
+    let mut command = run::streamsan(["run", "--error-exitcode", "0", "--json"]);
+    let ended = end(command.arg(&json).args(["--", "python3"]).arg(&script).arg("x"));
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(3), "python 2\n"), "{}", ended.err);
+    let report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).expect("written")).expect("valid JSON");
+    assert_eq!(report["summary"]["findings"], 1, "{report:#}");
+    let finding = &report["findings"][0];
+    let lines = |part: &str| {
+        let stack = finding[part]["stack"].as_array().expect("a stack");
+        let python = stack.iter().filter(|frame| frame["kind"] == "python");
+        python
+            .map(|f| (f["function"].clone(), f["source"].as_str().unwrap_or_default().trim().to_owned()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lines("access")[0].0, "fill", "{finding:#}");
+    assert_eq!(lines("access").last().expect("frames").1, "fill(second, 2)", "{finding:#}");
+    assert_eq!(lines("previous").last().expect("frames").1, "fill(first, 1)", "{finding:#}");
+    let allocated = lines("allocation");
+    assert_eq!(allocated.last().expect("frames").1, "memory = make(cuda.cuMemAlloc_v2, ctypes.c_size_t(4096))");
+    assert_eq!(allocated[0].0, "make");
+}
