@@ -193,6 +193,9 @@ fn shim_options(options: &Options) -> String {
     if options.shim.ring_mib > 0 {
         words.push(format!("ring-mib={}", options.shim.ring_mib));
     }
+    if options.shim.count_calls {
+        words.push("count-calls=1".into());
+    }
     if options.shim.off {
         words.push("off=1".into());
     }

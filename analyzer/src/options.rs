@@ -59,13 +59,15 @@ pub struct ShimOptions {
     pub ring_mib: u64,
     /// The analyzer to start under plain `LD_PRELOAD`.
     pub analyzer: Option<String>,
+    /// Count calls by function.
+    pub count_calls: bool,
     /// Stay out of the program.
     pub off: bool,
 }
 
 impl Default for ShimOptions {
     fn default() -> Self {
-        Self { ring_mib: 32, analyzer: None, off: false }
+        Self { ring_mib: 32, analyzer: None, count_calls: false, off: false }
     }
 }
 
@@ -264,6 +266,13 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::File(|o| &mut o.shim.analyzer),
         default: "",
         help: "under plain LD_PRELOAD: the streamsan program to start (beside the library)",
+    },
+    Spec {
+        name: "count-calls",
+        letter: None,
+        kind: Kind::Flag(|o| &mut o.shim.count_calls),
+        default: "no",
+        help: "write how often each driver function was called into the trace (for 'record' and 'dump')",
     },
     Spec {
         name: "off",

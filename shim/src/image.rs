@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn sizes_come_from_headers() {
-        let mut fatbin = vec![0_u8; 64];
+        let mut fatbin = [0_u8; 64];
         fatbin[..4].copy_from_slice(&FATBIN.to_le_bytes());
         fatbin[6..8].copy_from_slice(&16_u16.to_le_bytes());
         fatbin[8..16].copy_from_slice(&48_u64.to_le_bytes());
@@ -140,7 +140,7 @@ mod tests {
         let (path, offset) = file_of(DATA.as_ptr(), DATA.len()).expect("in a file");
         let bytes = std::fs::read(String::from_utf8(path).expect("path")).expect("file");
         assert_eq!(bytes[offset as usize..][..64], DATA);
-        let heap = vec![0_u8; 64];
+        let heap = Box::new([0_u8; 64]);
         assert!(file_of(heap.as_ptr(), heap.len()).is_none());
     }
 }

@@ -14,7 +14,10 @@
 //! 7. Nothing is started, opened or read in a process that uses no CUDA.
 
 #![recursion_limit = "512"]
+// `real!` states signatures next to arguments; what is passed is plain handles and pointers to locals.
+#![allow(clippy::macro_metavars_in_unsafe)]
 
+pub mod calls;
 pub mod core;
 pub mod frames;
 pub mod handles;
@@ -25,6 +28,8 @@ pub mod observe;
 mod ops;
 pub mod process;
 pub mod stack;
+// Its one export would be found in test programs too.
+#[cfg(not(test))]
 pub mod torch;
 
 /// Start-up: finds the real `dlsym`, nothing else.

@@ -39,6 +39,7 @@ pub struct Cx<'a> {
 /// Runs an op function around a real call. Returns the token for the second part.
 #[inline]
 pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>)) -> u64 {
+    crate::calls::count(call, phase);
     if lifecycle::is_off() || matches!(phase, Phase::After(result) if result != CUresult::SUCCESS) {
         return 0;
     }

@@ -89,7 +89,7 @@ pub(crate) unsafe fn cuDevicePrimaryCtxReset_v2(cx: &mut Cx<'_>, dev: CUdevice) 
 pub(crate) unsafe fn cuCtxSetLimit(cx: &mut Cx<'_>, limit: CUlimit, _value: usize) {
     // Measured: a new stack size waits for both blocking and non-blocking streams; other limits are promised nothing.
     const STACK_SIZE: u32 = 0;
-    if limit.0 as u32 == STACK_SIZE {
+    if limit.0 == STACK_SIZE {
         cx.synchronise(SyncScope::Device, StreamId::NONE, EventId::NONE, ContextId::NONE);
     }
 }

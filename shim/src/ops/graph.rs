@@ -55,8 +55,11 @@ fn encode(op: &Op<'_>) -> (u16, Vec<u8>) {
     (op.tag(), body)
 }
 
+/// From, to, and the port of the first.
+type Edge = (CUgraphNode, CUgraphNode, u32);
+
 /// Nodes and edges of a graph as the driver lists them.
-fn list(graph: CUgraph) -> Option<(Vec<CUgraphNode>, Vec<(CUgraphNode, CUgraphNode, u32)>)> {
+fn list(graph: CUgraph) -> Option<(Vec<CUgraphNode>, Vec<Edge>)> {
     let mut count = 0_usize;
     let none = std::ptr::null_mut::<CUgraphNode>();
     let sized = real!(cuGraphGetNodes(graph => CUgraph, none => *mut CUgraphNode, &raw mut count => *mut usize));

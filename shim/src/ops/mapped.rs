@@ -18,7 +18,7 @@ pub(crate) unsafe fn cuMemMap(
     let context = cx.current_context();
     let context = cx.context(context);
     // Two mappings of one handle are one memory: the later one is an alias of the first that is still there.
-    let first = core.handles.mapped(handle as u64, offset as u64, ptr, size as u64);
+    let first = core.handles.mapped(handle, offset as u64, ptr, size as u64);
     if let Some(target) = first {
         cx.log(&Op::Alias { ptr, target, size: size as u64 });
     } else {

@@ -161,6 +161,7 @@ pub fn at_exit() {
     }
     // SAFETY: a published core is never freed.
     let core = unsafe { &*core };
+    crate::calls::tell(core);
     core.say_goodbye();
     if !core.own_analyzer {
         return;
