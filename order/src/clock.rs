@@ -26,6 +26,9 @@ pub(crate) struct Entry {
 /// Entries held without an allocation.
 pub(crate) const INLINE: usize = 6;
 
+/// Owner of clocks that are no timeline's: of two such clocks neither need contain the other.
+pub(crate) const NO_LINEAGE: u32 = 0;
+
 /// The spilled part of a clock: immutable, shared, sorted by slot.
 #[derive(Debug)]
 struct Base {
@@ -195,17 +198,31 @@ impl Clock {
         match &self.base {
             Some(ours) if Arc::ptr_eq(ours, theirs) => {}
             Some(ours) if ours.serial >= known.all_before => {
-                if ours.owner == theirs.owner {
+                if ours.owner == theirs.owner && ours.owner != NO_LINEAGE {
                     if ours.serial < theirs.serial {
-                        self.base = Some(theirs.clone());
+                        self.adopt(theirs);
                     }
                 } else {
                     let theirs = theirs.clone();
                     self.spill(&theirs.entries, own, known);
                 }
             }
-            _ => self.base = Some(theirs.clone()),
+            _ => self.adopt(theirs),
         }
+    }
+
+    /// Takes another base. Inline entries stay later than the base's: lookups stop at the first they find.
+    fn adopt(&mut self, base: &Arc<Base>) {
+        let mut kept = 0;
+        for i in 0..usize::from(self.len) {
+            let e = self.small[i];
+            if base.get(e.slot) < e.time {
+                self.small[kept] = e;
+                kept += 1;
+            }
+        }
+        self.len = kept as u8;
+        self.base = Some(base.clone());
     }
 
     /// Learns many components at once: one merge instead of one for every [`INLINE`] entries.
@@ -319,6 +336,32 @@ mod tests {
         for i in 1..70 {
             assert_eq!(j.get(i), a.get(i).max(b.get(i)), "slot {i}");
         }
+    }
+
+    #[test]
+    fn an_adopted_base_replaces_older_inline_entries() {
+        let mut big = Clock::default();
+        for i in 1..40 {
+            big.raise(e(i, 20), 100, NOTHING);
+        }
+        let mut c = Clock::default();
+        c.raise(e(3, 10), 101, NOTHING);
+        c.raise(e(4, 30), 101, NOTHING);
+        c.join(&big, 101, NOTHING);
+        assert_eq!((c.get(3), c.get(4), c.get(5)), (20, 30, 20));
+    }
+
+    #[test]
+    fn clocks_of_no_timeline_have_no_lineage() {
+        let of = |from: u32, now| {
+            let mut c = Clock::default();
+            let mut many: Vec<_> = (from..from + 20).map(|i| e(i, 5)).collect();
+            c.raise_many(&mut many, NO_LINEAGE, Known { now, ..NOTHING });
+            c
+        };
+        let mut c = of(1, 3);
+        c.join(&of(30, 4), 200, Known { now: 5, ..NOTHING });
+        assert_eq!((c.get(1), c.get(30)), (5, 5));
     }
 
     #[test]

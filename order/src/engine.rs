@@ -288,12 +288,11 @@ impl Engine {
         Epoch { timeline: TimelineId::HOST, time: self.host.time }
     }
 
-    /// Whether the host has seen this finish: a load or store of the host now is ordered after it.
+    /// Whether the host has seen this finish. Nothing that comes later can race with it, so it may be forgotten. To judge
+    /// a load or store of the host, ask [`Engine::host_clock`], which is lenient with what cannot be judged.
     #[inline]
     pub fn host_covers(&self, epoch: Epoch) -> bool {
-        epoch.timeline == TimelineId::HOST
-            || self.host.floor.get(epoch.timeline.0) >= epoch.time
-            || self.in_future(epoch)
+        epoch.timeline == TimelineId::HOST || self.host.floor.get(epoch.timeline.0) >= epoch.time
     }
 
     /// The clock at which the op applied last starts: all that it covers has finished before the op begins. Valid until

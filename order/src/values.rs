@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 use trace::WaitCompare;
 
-use crate::clock::{Clock, Entry, Known, Snapshot};
+use crate::clock::{Clock, Entry, Known, NO_LINEAGE, Snapshot};
 use crate::table::IdMap;
 
 /// Writes remembered at each address.
@@ -170,15 +170,15 @@ impl Values {
         let released = |w: &Write| {
             let mut clock = Clock::default();
             if w.releases {
-                clock.raise(w.by.own, own, known);
-                clock.join(&w.by.clock, own, known);
+                clock.raise(w.by.own, NO_LINEAGE, known);
+                clock.join(&w.by.clock, NO_LINEAGE, known);
             }
             clock
         };
         let mut common = released(first);
         for other in candidates {
             let other = released(other);
-            common = common.meet(|slot| other.get(slot), own, known);
+            common = common.meet(|slot| other.get(slot), NO_LINEAGE, known);
         }
         Answer::After(common)
     }

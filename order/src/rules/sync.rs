@@ -4,7 +4,7 @@
 
 use trace::{ContextId, Epoch, EventId, StreamId, SyncId, SyncScope, ThreadId};
 
-use crate::clock::{Clock, Entry, Snapshot};
+use crate::clock::{Clock, Entry, NO_LINEAGE, Snapshot};
 use crate::engine::Engine;
 use crate::host::{Covered, Holds};
 
@@ -101,7 +101,7 @@ impl Engine {
             // Clocks hold nothing but epochs of streams with work that is not covered: those of these contexts are in
             // `many` anyway.
             if !everything || clock.is_behind() {
-                snapshot.clock.join(clock, 0, known);
+                snapshot.clock.join(clock, NO_LINEAGE, known);
             }
         }
         let all_before = if everything { self.host.time } else { 0 };
@@ -137,9 +137,9 @@ impl Engine {
                 let mut clock = Clock::default();
                 let mut many: Vec<Entry> = context.uncovered.iter().map(|slot| self.frontier(slot)).collect();
                 for e in &many {
-                    clock.join(&self.streams.slots[e.slot as usize].clock, 0, known);
+                    clock.join(&self.streams.slots[e.slot as usize].clock, NO_LINEAGE, known);
                 }
-                clock.raise_many(&mut many, 0, known);
+                clock.raise_many(&mut many, NO_LINEAGE, known);
                 Snapshot { clock, ..Snapshot::default() }
             }
             None => Snapshot::default(),

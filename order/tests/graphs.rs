@@ -1,0 +1,102 @@
+//! Launches of executable graphs.
+
+mod common;
+
+use common::World;
+use trace::*;
+
+const EXEC: GraphExecId = GraphExecId(1);
+
+fn graph(w: &mut World) {
+    w.op(Op::GraphExec { exec: EXEC, nodes: 0, flags: 0, handle: 1 });
+}
+
+fn node(w: &mut World, index: u32, enabled: bool, op: Op<'_>) {
+    let mut buffer = [0; 64];
+    let mut to = Encoder::new(&mut buffer);
+    op.encode(&mut to);
+    let len = to.finish().expect("fits");
+    let dependencies = codec::List::new(&[]);
+    let (stack, call, tag) = (StackId::NONE, CallId::NONE, op.tag());
+    let body = &buffer[..len];
+    w.op(Op::GraphNode { exec: EXEC, index, stack, call, enabled, dependencies, tag, body });
+}
+
+#[test]
+fn launches_of_one_graph_are_ordered() {
+    let mut w = World::new();
+    let [a, b, c] = w.streams();
+    graph(&mut w);
+    let first = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+    let late = w.launch(a);
+    w.op(Op::GraphLaunch { stream: b, exec: EXEC });
+    assert!(w.after(first) && !w.after(late));
+    assert!(w.launch_after(b, first));
+    w.op(Op::GraphLaunch { stream: c, exec: GraphExecId(2) });
+    assert!(!w.after(first), "another graph");
+}
+
+#[test]
+fn a_graph_launch_is_an_op_of_its_stream() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    graph(&mut w);
+    let k = w.launch(a);
+    let g = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+    assert!(w.after(k));
+    assert_eq!(w.engine.graph_epoch(EXEC), Some(g));
+    assert!(w.launch_after(a, g) && !w.launch_after(b, g));
+    w.sync_stream(a);
+    assert!(w.host_after(g));
+}
+
+#[test]
+fn a_destroyed_graph_leaves_no_order() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    graph(&mut w);
+    let g = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+    w.op(Op::GraphExecDestroy { exec: EXEC });
+    w.op(Op::GraphLaunch { stream: b, exec: EXEC });
+    assert!(!w.after(g));
+}
+
+#[test]
+fn event_nodes_record_and_wait() {
+    let mut w = World::new();
+    let [a, b, c] = w.streams();
+    let mode = EventMode::External;
+    graph(&mut w);
+    node(&mut w, 0, true, Op::StreamWait { stream: StreamId::NONE, event: EventId(1), mode });
+    node(&mut w, 1, true, Op::EventRecord { event: EventId(2), stream: StreamId::NONE, mode });
+    node(&mut w, 2, false, Op::StreamWait { stream: StreamId::NONE, event: EventId(3), mode });
+    let (ka, kc) = (w.launch(a), w.launch(c));
+    w.record(1, a);
+    w.record(3, c);
+    let g = w.op(Op::GraphLaunch { stream: b, exec: EXEC });
+    assert!(w.after(ka) && !w.after(kc), "a disabled node does not wait");
+    w.wait(c, 2);
+    assert!(w.launch_after(c, g));
+    let bad = Op::GraphNode {
+        exec: EXEC,
+        index: 3,
+        stack: StackId::NONE,
+        call: CallId::NONE,
+        enabled: true,
+        dependencies: codec::List::new(&[]),
+        tag: 38,
+        body: &[1],
+    };
+    w.op(bad);
+    w.op(Op::GraphLaunch { stream: b, exec: EXEC });
+}
+
+#[test]
+fn captured_streams_do_nothing() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    w.op(Op::CaptureBegin { stream: a, graph: GraphId(1) });
+    w.op(Op::CaptureEnd { stream: a, graph: GraphId(1) });
+    let k = w.launch(a);
+    assert!(!w.launch_after(b, k));
+}

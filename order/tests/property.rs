@@ -1,0 +1,452 @@
+//! Random programs against a naive model: every op keeps the explicit set of ops that have finished before it starts.
+//!
+//! The model shares nothing with the engine but the rules: no clocks, no laziness, no pruning, no reuse of timelines.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{CTX, World};
+use order::{Engine, Options};
+use proptest::prelude::*;
+use trace::*;
+
+type Set = BTreeSet<usize>;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Launch(u32),
+    Overlap(u32),
+    Record(u32, u32),
+    Wait(u32, u32),
+    DestroyEvent(u32),
+    Begin(u32, SyncScope, u32, u32),
+    End(u32),
+    QueryBegin(u32),
+    QueryEnd,
+    EventQueryBegin(u32),
+    EventQueryEnd,
+    Replace(u32, StreamKind),
+    CopyOut(u32),
+    Drain,
+    ContextRecord(u32),
+    ContextWait(u32),
+    AllocAsync(u32, u64),
+    FreeAsync(u32, u64),
+    Graph(u32, u32),
+}
+
+const STREAMS: u32 = 12;
+const EVENTS: u32 = 5;
+const PAGEABLE: u64 = 0x7000_0000;
+
+fn kind() -> impl Strategy<Value = StreamKind> {
+    prop_oneof![
+        3 => Just(StreamKind::NonBlocking),
+        2 => Just(StreamKind::Blocking),
+        1 => Just(StreamKind::PerThread),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let s = 0..STREAMS;
+    let e = 0..EVENTS;
+    let scope = prop_oneof![
+        3 => Just(SyncScope::Stream),
+        3 => Just(SyncScope::Event),
+        1 => Just(SyncScope::Context),
+        1 => Just(SyncScope::Device),
+    ];
+    prop_oneof![
+        12 => s.clone().prop_map(Step::Launch),
+        1 => s.clone().prop_map(Step::Overlap),
+        8 => (e.clone(), s.clone()).prop_map(|(e, s)| Step::Record(e, s)),
+        8 => (s.clone(), e.clone()).prop_map(|(s, e)| Step::Wait(s, e)),
+        1 => e.clone().prop_map(Step::DestroyEvent),
+        2 => (0..3_u32, scope, s.clone(), e.clone()).prop_map(|(t, k, s, e)| Step::Begin(t, k, s, e)),
+        2 => (0..3_u32).prop_map(Step::End),
+        1 => s.clone().prop_map(Step::QueryBegin),
+        1 => Just(Step::QueryEnd),
+        1 => e.clone().prop_map(Step::EventQueryBegin),
+        1 => Just(Step::EventQueryEnd),
+        2 => (1..STREAMS, kind()).prop_map(|(s, k)| Step::Replace(s, k)),
+        1 => s.clone().prop_map(Step::CopyOut),
+        1 => Just(Step::Drain),
+        1 => e.clone().prop_map(Step::ContextRecord),
+        1 => e.clone().prop_map(Step::ContextWait),
+        2 => (s.clone(), 0..6_u64).prop_map(|(s, p)| Step::AllocAsync(s, p)),
+        2 => (s.clone(), 0..6_u64).prop_map(|(s, p)| Step::FreeAsync(s, p)),
+        1 => (s, 1..3_u32).prop_map(|(s, g)| Step::Graph(s, g)),
+    ]
+}
+
+/// A stream of the model: what its next op comes after.
+#[derive(Clone, Debug)]
+struct Lane {
+    id: StreamId,
+    kind: StreamKind,
+    context: usize,
+    frontier: Set,
+    /// Frontier after each of its ops, with the engine's time of it.
+    history: Vec<(u64, Set)>,
+    /// Set when the latest op was a kernel: what that kernel's start was after.
+    kernel_start: Option<Set>,
+}
+
+#[derive(Default)]
+struct Model {
+    host: Set,
+    lanes: Vec<Lane>,
+    dead: Vec<Lane>,
+    events: BTreeMap<u32, (u64, Vec<Set>)>,
+    pending: BTreeMap<u32, Vec<(SyncId, Set)>>,
+    legacy: [Set; 2],
+    context_waits: [Set; 2],
+    freed: BTreeMap<u64, Set>,
+    graphs: BTreeMap<u32, Set>,
+}
+
+impl Model {
+    /// What the next op of a lane comes after, before anything special of the op.
+    fn before(&self, lane: usize) -> Set {
+        let l = &self.lanes[lane];
+        let mut set: Set = self.host.union(&l.frontier).copied().collect();
+        set.extend(&self.context_waits[l.context]);
+        match l.kind {
+            StreamKind::Legacy => {
+                for other in self.lanes.iter().chain(&self.dead) {
+                    if other.context == l.context && !matches!(other.kind, StreamKind::NonBlocking) {
+                        set.extend(&other.frontier);
+                    }
+                }
+            }
+            StreamKind::Blocking | StreamKind::PerThread => set.extend(&self.legacy[l.context]),
+            StreamKind::NonBlocking => {}
+        }
+        set
+    }
+
+    fn all(&self, context: Option<usize>) -> Set {
+        let lanes = self.lanes.iter().chain(&self.dead);
+        lanes.filter(|l| context.is_none_or(|c| c == l.context)).flat_map(|l| l.frontier.iter().copied()).collect()
+    }
+
+    fn current(&self, event: u32) -> Set {
+        self.events.get(&event).and_then(|(_, all)| all.last().cloned()).unwrap_or_default()
+    }
+}
+
+struct Run {
+    w: World,
+    m: Model,
+    epochs: Vec<Epoch>,
+    next_stream: u32,
+    next_sync: u32,
+    query: Option<(u32, StreamId, u64)>,
+    event_query: Option<(u32, u64)>,
+}
+
+impl Run {
+    fn new(latent: bool) -> Self {
+        let mut options = Options::default();
+        options.latent = latent;
+        let w = World::with(options);
+        let mut run = Self {
+            w,
+            m: Model::default(),
+            epochs: vec![],
+            next_stream: 0,
+            next_sync: 0,
+            query: None,
+            event_query: None,
+        };
+        for i in 0..STREAMS {
+            let context = usize::from(i >= STREAMS - 3);
+            let kind = match i {
+                0 => StreamKind::Legacy,
+                _ if i % 3 == 0 => StreamKind::Blocking,
+                _ => StreamKind::NonBlocking,
+            };
+            let lane = run.new_lane(kind, context);
+            run.m.lanes.push(lane);
+        }
+        run
+    }
+
+    fn new_lane(&mut self, kind: StreamKind, context: usize) -> Lane {
+        self.next_stream += 1;
+        let id = self.w.stream_in(ContextId(context as u32 + 1), self.next_stream, kind);
+        Lane { id, kind, context, frontier: Set::new(), history: vec![], kernel_start: None }
+    }
+
+    /// An op of lane `i` was applied: compare, and let the model go on.
+    fn check(&mut self, i: usize, epoch: Epoch, before: Set, whole: Set) -> Result<(), TestCaseError> {
+        let clock = self.w.engine.start_clock();
+        for (n, &e) in self.epochs.iter().enumerate() {
+            prop_assert_eq!(
+                clock.covers(e),
+                before.contains(&n),
+                "op {} ({:?}) against op {} ({:?})",
+                self.epochs.len(),
+                epoch,
+                n,
+                e
+            );
+        }
+        let me = self.epochs.len();
+        self.epochs.push(epoch);
+        let lane = &mut self.m.lanes[i];
+        lane.frontier = whole;
+        lane.frontier.insert(me);
+        lane.history.push((epoch.time, lane.frontier.clone()));
+        lane.kernel_start = None;
+        if lane.kind == StreamKind::Legacy {
+            self.m.legacy[lane.context] = lane.frontier.clone();
+        }
+        Ok(())
+    }
+
+    fn check_host(&self) -> Result<(), TestCaseError> {
+        for (n, &e) in self.epochs.iter().enumerate() {
+            prop_assert_eq!(self.w.engine.host_covers(e), self.m.host.contains(&n), "host against op {}", n);
+            prop_assert_eq!(self.w.engine.host_clock().covers_promised(e), self.m.host.contains(&n));
+        }
+        Ok(())
+    }
+
+    fn set_event(&mut self, event: u32, set: Set) {
+        let (count, all) = self.m.events.entry(event).or_default();
+        *count += 1;
+        all.push(set);
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match *step {
+            Step::Launch(s) | Step::Overlap(s) => {
+                let i = s as usize;
+                let overlap = matches!(step, Step::Overlap(_));
+                let whole = self.m.before(i);
+                let mut before = whole.clone();
+                let shared: Set = if overlap && self.m.lanes[i].kernel_start.is_some() {
+                    // All that is not the lane's own still holds; of the lane's own, what the last kernel's start had.
+                    let start = self.m.lanes[i].kernel_start.clone().unwrap();
+                    let own: Set =
+                        self.m.lanes[i].history.iter().map(|(t, _)| *t).flat_map(|t| self.own(i, t)).collect();
+                    before.retain(|n| !own.contains(n) || start.contains(n) || self.m.host.contains(n));
+                    before.clone()
+                } else {
+                    before.clone()
+                };
+                let flags = if overlap { launch_flags::PROGRAMMATIC_SERIALIZATION } else { 0 };
+                let epoch = self.w.launch_flags(self.m.lanes[i].id, flags);
+                self.check(i, epoch, before, whole)?;
+                self.m.lanes[i].kernel_start = Some(shared);
+            }
+            Step::Record(e, s) => {
+                let i = s as usize;
+                let before = self.m.before(i);
+                let stream = self.m.lanes[i].id;
+                let epoch = self.w.op(Op::EventRecord { event: EventId(e + 1), stream, mode: EventMode::Plain });
+                self.check(i, epoch, before.clone(), before)?;
+                self.set_event(e, self.m.lanes[i].frontier.clone());
+            }
+            Step::Wait(s, e) => {
+                let i = s as usize;
+                let mut before = self.m.before(i);
+                before.extend(self.m.current(e));
+                let stream = self.m.lanes[i].id;
+                let epoch = self.w.op(Op::StreamWait { stream, event: EventId(e + 1), mode: EventMode::Plain });
+                self.check(i, epoch, before.clone(), before)?;
+            }
+            Step::DestroyEvent(e) => {
+                self.w.op(Op::EventDestroy { event: EventId(e + 1) });
+                self.m.events.remove(&e);
+                self.event_query.take_if(|q| q.0 == e);
+            }
+            Step::Begin(thread, scope, s, e) => {
+                let stream = self.m.lanes[s as usize].id;
+                let covered = match scope {
+                    SyncScope::Stream => {
+                        let mut set = self.m.lanes[s as usize].frontier.clone();
+                        if self.m.lanes[s as usize].kind == StreamKind::Legacy {
+                            set.extend(self.m.before(s as usize).difference(&self.m.context_waits[0]));
+                        }
+                        set
+                    }
+                    SyncScope::Event => self.m.current(e),
+                    SyncScope::Context => self.m.all(Some(0)),
+                    _ => self.m.all(None),
+                };
+                self.next_sync += 1;
+                let sync = SyncId(self.next_sync);
+                let op = Op::SyncBegin { sync, scope, stream, event: EventId(e + 1), context: CTX };
+                self.w.engine.apply(&op, ThreadId(thread));
+                let pending = self.m.pending.entry(thread).or_default();
+                if pending.len() == 4 {
+                    pending.remove(0);
+                }
+                pending.push((sync, covered));
+            }
+            Step::End(thread) => {
+                if let Some((sync, covered)) = self.m.pending.get_mut(&thread).and_then(Vec::pop) {
+                    self.w.engine.apply(&Op::SyncEnd { sync }, ThreadId(thread));
+                    self.m.host.extend(covered);
+                }
+            }
+            Step::QueryBegin(s) => {
+                let lane = &self.m.lanes[s as usize];
+                if lane.kind != StreamKind::Legacy {
+                    self.query = Some((s, lane.id, self.w.engine.stream_time(lane.id)));
+                }
+            }
+            Step::QueryEnd => {
+                if let Some((s, stream, upto)) = self.query.take()
+                    && self.m.lanes[s as usize].id == stream
+                {
+                    let history = &self.m.lanes[s as usize].history;
+                    let overtaken = history.iter().filter(|(t, _)| *t > upto).count();
+                    // The engine remembers a few changes only.
+                    if overtaken <= 2 {
+                        self.w.op(Op::StreamIdle { stream, upto });
+                        let at = history.iter().rev().find(|(t, _)| *t <= upto);
+                        self.m.host.extend(at.map(|(_, set)| set.clone()).unwrap_or_default());
+                    }
+                }
+            }
+            Step::EventQueryBegin(e) => {
+                self.event_query = Some((e, self.w.engine.event_record(EventId(e + 1))));
+            }
+            Step::EventQueryEnd => {
+                if let Some((e, record)) = self.event_query.take() {
+                    let (count, all) = self.m.events.get(&e).cloned().unwrap_or_default();
+                    self.w.op(Op::EventReached { event: EventId(e + 1), record });
+                    if record > 0 && record <= count && count - record < 2 {
+                        self.m.host.extend(&all[record as usize - 1]);
+                    }
+                }
+            }
+            Step::Replace(s, kind) => {
+                let i = s as usize;
+                let old = self.m.lanes[i].clone();
+                self.w.op(Op::StreamDestroy { stream: old.id });
+                let new = self.new_lane(kind, old.context);
+                self.m.lanes[i] = new;
+                self.m.dead.push(old);
+            }
+            Step::CopyOut(s) => {
+                let i = s as usize;
+                let before = self.m.before(i);
+                let stream = self.m.lanes[i].id;
+                let (dst, src) = (Region::linear(PAGEABLE, 4), Region::linear(0x100, 4));
+                let (dst_space, src_space) = (Space::Host, Space::Device);
+                let epoch =
+                    self.w.op(Op::Copy { stream, dst, src, dst_space, src_space, asynchronous: false, batch: 0 });
+                let me = self.epochs.len();
+                self.epochs.push(epoch);
+                self.m.host.extend(&before);
+                self.m.host.insert(me);
+                let lane = &mut self.m.lanes[i];
+                lane.frontier = before;
+                lane.frontier.insert(me);
+                lane.history.push((epoch.time, lane.frontier.clone()));
+                lane.kernel_start = None;
+                if lane.kind == StreamKind::Legacy {
+                    self.m.legacy[lane.context] = lane.frontier.clone();
+                }
+            }
+            Step::Drain => {
+                let kind = MemoryKind::PinnedHost;
+                self.w.alloc(0x9000, 16, kind);
+                self.w.begin_end_device();
+                self.m.host.extend(self.m.all(None));
+            }
+            Step::ContextRecord(e) => {
+                self.w.op(Op::ContextRecord { event: EventId(e + 1), context: CTX });
+                self.set_event(e, self.m.all(Some(0)));
+            }
+            Step::ContextWait(e) => {
+                self.w.op(Op::ContextWait { context: CTX, event: EventId(e + 1) });
+                let set = self.m.current(e);
+                self.m.context_waits[0].extend(set);
+            }
+            Step::AllocAsync(s, p) => {
+                let i = s as usize;
+                let mut before = self.m.before(i);
+                if let Some(free) = self.m.freed.remove(&p) {
+                    before.extend(free);
+                }
+                let epoch = self.w.alloc_async(0x100_0000 + p * 64, 64, self.m.lanes[i].id);
+                self.check(i, epoch, before.clone(), before)?;
+            }
+            Step::FreeAsync(s, p) => {
+                let i = s as usize;
+                let before = self.m.before(i);
+                let ptr = 0x100_0000 + p * 64;
+                let live = self.w.engine.memory_kind(ptr).is_some();
+                let epoch = self.w.free_async(ptr, self.m.lanes[i].id);
+                self.check(i, epoch, before.clone(), before)?;
+                if live {
+                    self.m.freed.insert(p, self.m.lanes[i].frontier.clone());
+                }
+            }
+            Step::Graph(s, g) => {
+                let i = s as usize;
+                let mut before = self.m.before(i);
+                before.extend(self.m.graphs.get(&g).cloned().unwrap_or_default());
+                let epoch = self.w.op(Op::GraphLaunch { stream: self.m.lanes[i].id, exec: GraphExecId(g) });
+                self.check(i, epoch, before.clone(), before)?;
+                self.m.graphs.insert(g, self.m.lanes[i].frontier.clone());
+            }
+        }
+        self.check_host()
+    }
+
+    /// The op of lane `i` at engine time `t`.
+    fn own(&self, i: usize, t: u64) -> Option<usize> {
+        let timeline = self.w.engine.timeline(self.m.lanes[i].id)?;
+        self.epochs.iter().position(|e| e.timeline == timeline && e.time == t)
+    }
+}
+
+impl World {
+    fn begin_end_device(&mut self) {
+        let sync = self.begin(9, SyncScope::Device, StreamId::NONE, 0);
+        self.end(sync);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_engine_agrees_with_the_naive_model(steps in prop::collection::vec(step(), 1..160), latent: bool) {
+        let mut run = Run::new(latent);
+        for step in &steps {
+            run.step(step)?;
+        }
+    }
+
+    /// Damaged traces: any ops in any order, ids that nobody made. Nothing to compare; it must not panic, and must answer.
+    #[test]
+    fn nothing_panics(ops in prop::collection::vec((0..40_u16, any::<[u8; 96]>(), 0..4_u32, any::<bool>()), 1..200)) {
+        let mut engine = Engine::with_options(Options::default());
+        for (pick, mut bytes, thread, small) in ops {
+            if small {
+                // Small numbers meet each other, and make valid enumerations.
+                for chunk in bytes.chunks_mut(4) {
+                    chunk[0] &= 3;
+                    chunk[1..].fill(0);
+                }
+            }
+            let tags = [32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 64, 65, 66, 67, 71, 96, 97, 98, 99, 100, 101, 102, 103, 104, 130, 131, 132, 133];
+            let tag = tags[usize::from(pick) % tags.len()];
+            if let Ok(op) = Op::decode(tag, &bytes) {
+                let epoch = engine.apply(&op, ThreadId(thread));
+                let clock = engine.start_clock();
+                let _ = clock.covers(epoch);
+                let _ = clock.keep().clock().time_of(epoch.timeline);
+                let _ = engine.host_covers(epoch);
+            }
+        }
+    }
+}

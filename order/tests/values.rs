@@ -1,0 +1,192 @@
+//! Streams that wait for values in memory.
+
+mod common;
+
+use common::World;
+use trace::*;
+
+const FLAG: u64 = 0x1000;
+
+fn write(w: &mut World, stream: StreamId, value: u64) -> Epoch {
+    w.op(Op::WriteValue { stream, address: FLAG, value, width: 4, barrier: true })
+}
+
+fn wait(w: &mut World, stream: StreamId, compare: WaitCompare, value: u64) -> Epoch {
+    w.op(Op::WaitValue { stream, address: FLAG, value, width: 4, compare })
+}
+
+use WaitCompare::{Equal, GreaterEqual};
+
+#[test]
+fn a_wait_is_after_the_write_that_satisfies_it() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    let before = w.launch(a);
+    write(&mut w, a, 1);
+    let after = w.launch(a);
+    wait(&mut w, b, GreaterEqual, 1);
+    w.launch(b);
+    assert!(w.after(before) && !w.after(after));
+    assert!(!w.engine.start_clock().is_unjudged());
+}
+
+#[test]
+fn a_value_that_does_not_satisfy_is_no_order() {
+    let mut w = World::new();
+    let [a, b, c] = w.streams();
+    let ka = w.launch(a);
+    write(&mut w, a, 1);
+    let kc = w.launch(c);
+    write(&mut w, c, 2);
+    wait(&mut w, b, Equal, 2);
+    w.launch(b);
+    assert!(w.after(kc) && !w.after(ka));
+}
+
+#[test]
+fn the_earliest_write_that_may_have_released_it_counts() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    let first = w.launch(a);
+    write(&mut w, a, 1);
+    let second = w.launch(a);
+    write(&mut w, a, 2);
+    wait(&mut w, b, GreaterEqual, 1);
+    w.launch(b);
+    assert!(w.after(first) && !w.after(second));
+    wait(&mut w, b, GreaterEqual, 2);
+    assert!(w.launch_after(b, second));
+}
+
+#[test]
+fn two_possible_writers_are_as_good_as_what_they_share() {
+    let mut w = World::new();
+    let [root, a, c, b] = w.streams();
+    let shared = w.launch(root);
+    w.record(1, root);
+    let mut only = vec![];
+    for s in [a, c] {
+        w.wait(s, 1);
+        only.push(w.launch(s));
+        write(&mut w, s, 5);
+    }
+    wait(&mut w, b, Equal, 5);
+    w.launch(b);
+    assert!(w.after(shared) && !w.after(only[0]) && !w.after(only[1]));
+}
+
+#[test]
+fn a_flag_that_was_reset_does_not_release_again() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    for _ in 0..3 {
+        let k = w.launch(a);
+        write(&mut w, a, 1);
+        wait(&mut w, b, Equal, 1);
+        assert!(w.launch_after(b, k));
+        write(&mut w, b, 0);
+        wait(&mut w, a, Equal, 0);
+    }
+}
+
+#[test]
+fn a_flag_cleared_by_a_set_does_not_release_again() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    for _ in 0..3 {
+        w.set(a, FLAG, true);
+        w.record(1, a);
+        w.wait(b, 1);
+        let k = w.launch(a);
+        write(&mut w, a, 1);
+        wait(&mut w, b, Equal, 1);
+        assert!(w.launch_after(b, k));
+        w.record(2, b);
+        w.wait(a, 2);
+    }
+}
+
+#[test]
+fn a_stale_flag_is_no_order() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    write(&mut w, a, 1);
+    w.sync_context();
+    let k = w.launch(a);
+    write(&mut w, a, 1);
+    wait(&mut w, b, Equal, 1);
+    assert!(!w.launch_after(b, k), "the old value satisfies the wait at once");
+}
+
+#[test]
+fn a_write_without_a_barrier_releases_nothing() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    let k = w.launch(a);
+    w.op(Op::WriteValue { stream: a, address: FLAG, value: 1, width: 4, barrier: false });
+    wait(&mut w, b, Equal, 1);
+    assert!(!w.launch_after(b, k));
+    assert!(!w.engine.start_clock().is_unjudged());
+}
+
+#[test]
+fn a_wait_may_come_before_its_write() {
+    let mut w = World::new();
+    let [a, b, c] = w.streams();
+    let early = w.launch(a);
+    wait(&mut w, b, Equal, 1);
+    let behind = w.launch(b);
+    assert!(w.after(early) && w.engine.start_clock().is_unjudged(), "it may well be before the write");
+    w.launch(a);
+    assert!(w.after(behind), "this is before the write, so the other is in its future");
+    w.record(1, b);
+    w.wait(c, 1);
+    let transitive = w.launch(c);
+    write(&mut w, a, 1);
+    let late = w.launch(a);
+    assert!(!w.after(behind) && !w.after(transitive), "after the write nothing excuses it");
+    w.launch(b);
+    assert!(w.after(early) && !w.after(late) && !w.engine.start_clock().is_unjudged());
+    w.launch(c);
+    assert!(w.after(early) && !w.after(late) && !w.engine.start_clock().is_unjudged());
+}
+
+#[test]
+fn an_event_recorded_behind_a_wait_learns_of_the_write() {
+    let mut w = World::new();
+    let [a, b, c] = w.streams();
+    wait(&mut w, b, Equal, 1);
+    w.record(1, b);
+    let k = w.launch(a);
+    write(&mut w, a, 1);
+    w.wait(c, 1);
+    assert!(w.launch_after(c, k));
+    assert!(!w.engine.start_clock().is_unjudged());
+}
+
+#[test]
+fn a_synchronise_shows_that_the_wait_is_over() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    wait(&mut w, b, Equal, 1);
+    let kb = w.launch(b);
+    assert!(!w.engine.host_covers(kb), "not judged is not finished");
+    w.sync_stream(b);
+    let ka = w.launch(a);
+    assert!(w.after(kb));
+    w.launch(b);
+    assert!(!w.after(ka) && !w.engine.start_clock().is_unjudged());
+}
+
+#[test]
+fn freed_memory_forgets_its_flags() {
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    w.alloc(FLAG, 64, MemoryKind::Device);
+    let k = w.launch(a);
+    write(&mut w, a, 1);
+    w.free(FLAG, FreeKind::Unmap);
+    wait(&mut w, b, Equal, 1);
+    w.launch(b);
+    assert!(w.engine.start_clock().is_unjudged() && w.after(k));
+}
