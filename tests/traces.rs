@@ -62,7 +62,6 @@ fn they_are_whole() {
 
 /// Peak resident memory of `streamsan check` on a trace, in KiB.
 #[expect(clippy::zombie_processes, reason = "wait4 waits, because it tells the memory")]
-#[expect(clippy::zombie_processes, reason = "wait4 waits, and tells the peak")]
 fn peak(trace: &std::path::Path) -> i64 {
     let child = run::streamsan(["check"]).arg(trace).stderr(std::process::Stdio::null()).spawn().expect("start");
     let mut status = 0;
