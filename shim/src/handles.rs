@@ -87,51 +87,54 @@ fn take(counter: &AtomicU32) -> u32 {
 static ENDED: AtomicU32 = AtomicU32::new(1);
 
 /// What one thread remembers of the handles that it used last: a table look-up costs two locked instructions.
-struct Recent {
-    entries: [Cell<(u64, u32, u32)>; Recent::SLOTS],
+pub struct Recent<T> {
+    entries: [Cell<(u64, u32, Option<T>)>; SLOTS],
 }
 
-impl Recent {
-    const SLOTS: usize = 16;
+const SLOTS: usize = 16;
 
-    const fn new() -> Self {
-        Self { entries: [const { Cell::new((0, 0, 0)) }; Self::SLOTS] }
+impl<T: Copy> Recent<T> {
+    /// Remembers nothing.
+    #[expect(clippy::new_without_default, reason = "lives in thread-locals, which are made by constants")]
+    pub const fn new() -> Self {
+        Self { entries: [const { Cell::new((0, 0, None)) }; SLOTS] }
     }
 
     fn slot(key: u64) -> usize {
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % Self::SLOTS
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % SLOTS
     }
 
-    fn get(&self, key: u64) -> Option<u32> {
-        let (known, id, ended) = self.entries[Self::slot(key)].get();
-        (known == key && ended == ENDED.load(Ordering::Acquire)).then_some(id)
+    fn get(&self, key: u64) -> Option<T> {
+        let (known, ended, value) = self.entries[Self::slot(key)].get();
+        value.filter(|_| known == key && ended == ENDED.load(Ordering::Acquire))
     }
 
     /// `ended`: [`ENDED`] as it was before the table was asked.
-    fn put(&self, key: u64, id: u32, ended: u32) {
-        self.entries[Self::slot(key)].set((key, id, ended));
+    fn put(&self, key: u64, value: T, ended: u32) {
+        self.entries[Self::slot(key)].set((key, ended, Some(value)));
     }
 }
 
 thread_local! {
-    static STREAMS: Recent = const { Recent::new() };
-    static EVENTS: Recent = const { Recent::new() };
+    static STREAMS: Recent<StreamId> = const { Recent::new() };
+    static LEGACY: Recent<StreamId> = const { Recent::new() };
+    static EVENTS: Recent<EventId> = const { Recent::new() };
 }
 
-/// For the child after a fork: ids of the parent mean nothing there.
+/// The meaning of some handle has ended, or all have (in the child after a fork).
 pub fn forget_recent() {
     ENDED.fetch_add(1, Ordering::AcqRel);
 }
 
 /// Looks a handle up in the thread's memory, then in the table.
-fn recall(recent: &'static LocalKey<Recent>, key: u64, table: impl FnOnce() -> Option<u32>) -> Option<u32> {
-    if let Ok(Some(id)) = recent.try_with(|recent| recent.get(key)) {
-        return Some(id);
+pub fn recall<T: Copy>(recent: &'static LocalKey<Recent<T>>, key: u64, table: impl FnOnce() -> Option<T>) -> Option<T> {
+    if let Ok(Some(value)) = recent.try_with(|recent| recent.get(key)) {
+        return Some(value);
     }
     let ended = ENDED.load(Ordering::Acquire);
-    let id = table()?;
-    let _ = recent.try_with(|recent| recent.put(key, id, ended));
-    Some(id)
+    let value = table()?;
+    let _ = recent.try_with(|recent| recent.put(key, value, ended));
+    Some(value)
 }
 
 /// Streams that are being captured now, over all threads: while it is 0 nobody asks.
@@ -241,6 +244,7 @@ impl Cx<'_> {
         let id = core.handles.contexts.remove(&key)?.1;
         core.handles.legacy.remove(&key);
         core.handles.per_thread.retain(|(context, _), _| *context != key);
+        forget_recent();
         Some(id)
     }
 
@@ -257,8 +261,8 @@ impl Cx<'_> {
                 self.legacy_stream(context)
             }
             key => {
-                let known = recall(&STREAMS, key, || core.handles.streams.get(&key).map(|id| id.0));
-                known.map_or_else(|| self.unknown_stream(handle), StreamId)
+                let known = recall(&STREAMS, key, || core.handles.streams.get(&key).map(|id| *id));
+                known.unwrap_or_else(|| self.unknown_stream(handle))
             }
         }
     }
@@ -267,8 +271,8 @@ impl Cx<'_> {
     pub fn legacy_stream(&mut self, context: CUcontext) -> StreamId {
         let Some(core) = self.core() else { return StreamId::NONE };
         let key = context.0 as u64;
-        if let Some(id) = core.handles.legacy.get(&key) {
-            return *id;
+        if let Some(id) = recall(&LEGACY, key, || core.handles.legacy.get(&key).map(|id| *id)) {
+            return id;
         }
         let context = self.context(context);
         let mut made = false;
@@ -334,8 +338,8 @@ impl Cx<'_> {
     pub fn event(&mut self, handle: CUevent) -> EventId {
         let Some(core) = self.core() else { return EventId::NONE };
         let key = handle.0 as u64;
-        let known = recall(&EVENTS, key, || core.handles.events.get(&key).map(|id| id.0));
-        known.map_or_else(|| self.define_event(handle, 0), EventId)
+        let known = recall(&EVENTS, key, || core.handles.events.get(&key).map(|id| *id));
+        known.unwrap_or_else(|| self.define_event(handle, 0))
     }
 
     /// An event was made (or seen first): gives it an id.

@@ -7,6 +7,7 @@ use cuda_sys::*;
 use trace::codec::{List, Text};
 use trace::{ImageId, KernelId, Op, ParamSlot};
 
+use crate::handles::{Recent, recall};
 use crate::observe::Cx;
 use crate::real;
 
@@ -20,6 +21,10 @@ pub struct Kernel {
     size: usize,
     /// Whether the layout is unknown.
     pub unknown: bool,
+}
+
+thread_local! {
+    static KERNELS: Recent<&'static Kernel> = const { Recent::new() };
 }
 
 /// Largest parameter buffer that CUDA allows (32,764 bytes since 12.1 on sm_70 and later).
@@ -57,8 +62,9 @@ impl Cx<'_> {
     /// The kernel behind a handle.
     pub fn kernel(&mut self, handle: CUfunction) -> Option<&'static Kernel> {
         let core = self.core()?;
-        if let Some(kernel) = core.handles.kernels.get(&(handle.0 as u64)) {
-            return Some(*kernel);
+        let key = handle.0 as u64;
+        if let Some(kernel) = recall(&KERNELS, key, || core.handles.kernels.get(&key).map(|kernel| *kernel)) {
+            return Some(kernel);
         }
         let kernel = self.new_kernel(handle)?;
         Some(*core.handles.kernels.entry(handle.0 as u64).or_insert(kernel))

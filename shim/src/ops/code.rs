@@ -9,6 +9,7 @@ use cuda_sys::*;
 use trace::codec::Text;
 use trace::{ImageId, ImageSource, Op};
 
+use crate::handles::forget_recent;
 use crate::image;
 use crate::observe::Cx;
 
@@ -86,7 +87,9 @@ impl Cx<'_> {
             }
         }
         // The handle may have belonged to a kernel of a module that was unloaded since.
-        core.handles.kernels.remove(&(function as u64));
+        if core.handles.kernels.remove(&(function as u64)).is_some() {
+            forget_recent();
+        }
     }
 
     /// A module or library goes away: its kernels' handles may come back as others.
@@ -96,6 +99,7 @@ impl Cx<'_> {
         let images = &core.handles.images;
         core.handles.kernels.retain(|handle, _| images.get(handle).is_none_or(|of| *of != image));
         core.handles.images.retain(|_, of| *of != image);
+        forget_recent();
     }
 
     /// The address of a variable was asked for.
