@@ -75,9 +75,12 @@ impl Stream {
         matches!(self.kind, StreamKind::Blocking | StreamKind::PerThread)
     }
 
-    /// To be called before `clock` changes.
+    /// To be called before `clock` changes. Of several changes by one op, the first counts.
     #[inline]
     pub fn keep_past(&mut self) {
+        if self.past.iter().any(|(valid, _)| *valid == self.time) {
+            return;
+        }
         let entry = (self.time, self.clock.clone());
         if self.past.len() < PAST {
             self.past.push(entry);

@@ -113,17 +113,18 @@ impl Model {
         let mut set: Set = self.host.union(&l.frontier).copied().collect();
         set.extend(&self.context_waits[l.context]);
         match l.kind {
-            StreamKind::Legacy => {
-                for other in self.lanes.iter().chain(&self.dead) {
-                    if other.context == l.context && !matches!(other.kind, StreamKind::NonBlocking) {
-                        set.extend(&other.frontier);
-                    }
-                }
-            }
+            StreamKind::Legacy => set.extend(self.blocking(l.context)),
             StreamKind::Blocking | StreamKind::PerThread => set.extend(&self.legacy[l.context]),
             StreamKind::NonBlocking => {}
         }
         set
+    }
+
+    /// The work of a context's blocking streams.
+    fn blocking(&self, context: usize) -> Set {
+        let lanes = self.lanes.iter().chain(&self.dead);
+        let blocking = lanes.filter(|l| l.context == context && l.kind != StreamKind::NonBlocking);
+        blocking.flat_map(|l| l.frontier.iter().copied()).collect()
     }
 
     fn all(&self, context: Option<usize>) -> Set {
@@ -269,7 +270,7 @@ impl Run {
                     SyncScope::Stream => {
                         let mut set = self.m.lanes[s as usize].frontier.clone();
                         if self.m.lanes[s as usize].kind == StreamKind::Legacy {
-                            set.extend(self.m.before(s as usize).difference(&self.m.context_waits[0]));
+                            set.extend(self.m.blocking(0));
                         }
                         set
                     }
