@@ -12,7 +12,8 @@ const CTX: ContextId = ContextId(1);
 fn engine(streams: u32, kind: StreamKind) -> Engine {
     let mut e = Engine::new(Policy::Observed);
     e.apply(&Op::ContextCreate { context: CTX, device: 0, handle: 0 }, T);
-    let legacy = Op::StreamCreate { stream: StreamId(1), context: CTX, kind: StreamKind::Legacy, priority: 0, handle: 0 };
+    let legacy =
+        Op::StreamCreate { stream: StreamId(1), context: CTX, kind: StreamKind::Legacy, priority: 0, handle: 0 };
     e.apply(&legacy, T);
     for i in 0..streams {
         e.apply(&Op::StreamCreate { stream: StreamId(i + 2), context: CTX, kind, priority: 0, handle: 0 }, T);

@@ -12,6 +12,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::values::OpenWait;
 
 /// One component of a clock: everything of timeline `slot` up to and including `time` has finished.
@@ -56,6 +58,8 @@ pub(crate) struct Known<'a> {
     pub times: &'a [u64],
     /// Everything enqueued before this host time is known finished.
     pub all_before: u64,
+    /// Changes with every change of `times`.
+    pub version: u64,
     /// Host time now: serial number for new bases.
     pub now: u64,
 }
@@ -73,6 +77,8 @@ pub(crate) struct Clock {
     base: Option<Arc<Base>>,
     /// Waits for values that lie before this point and that nothing seen has released.
     behind: Option<Arc<Vec<Arc<OpenWait>>>>,
+    /// Version of the floor when the base was last freed of what the floor covers.
+    pruned: u64,
     len: u8,
     small: [Entry; INLINE],
 }
@@ -241,32 +247,42 @@ impl Clock {
     /// Rebuilds the clock from its parts and `more` (sorted by slot), leaving out what the floor covers.
     #[cold]
     fn spill(&mut self, more: &[Entry], own: u32, known: Known<'_>) {
-        let mut small: [Entry; INLINE] = self.small;
-        let small = &mut small[..usize::from(self.len)];
-        small.sort_unstable_by_key(|e| e.slot);
+        let mut added: SmallVec<[Entry; 2 * INLINE]> = SmallVec::with_capacity(more.len() + INLINE);
+        added.extend_from_slice(more);
+        added.extend_from_slice(self.inline());
+        added.sort_unstable_by_key(|e| (e.slot, e.time));
+        added.retain(|e| e.slot != own && !known.covers(*e));
+        self.len = 0;
         let old = self.base.take().filter(|b| b.serial >= known.all_before);
         let old: &[Entry] = old.as_ref().map_or(&[], |b| &b.entries);
-        let mut merged: Vec<Entry> = Vec::with_capacity(old.len() + small.len() + more.len());
-        let (mut a, mut b, mut c) = (old.iter().peekable(), small.iter().peekable(), more.iter().peekable());
-        loop {
-            let next = [a.peek(), b.peek(), c.peek()].into_iter().flatten().map(|e| e.slot).min();
-            let Some(slot) = next else { break };
-            let mut time = 0;
-            while let Some(e) = a.next_if(|e| e.slot == slot) {
-                time = time.max(e.time);
+        let mut merged: Vec<Entry> = Vec::with_capacity(old.len() + added.len());
+        // Runs of old entries are copied whole: mostly there are few new ones.
+        let mut rest = old;
+        for (i, &e) in added.iter().enumerate() {
+            if added.get(i + 1).is_some_and(|next| next.slot == e.slot) {
+                continue;
             }
-            while let Some(e) = b.next_if(|e| e.slot == slot) {
-                time = time.max(e.time);
+            let run = if rest.first().is_some_and(|x| x.slot >= e.slot) {
+                0
+            } else {
+                rest.partition_point(|x| x.slot < e.slot)
+            };
+            merged.extend_from_slice(&rest[..run]);
+            rest = &rest[run..];
+            let mut time = e.time;
+            if let Some((x, tail)) = rest.split_first()
+                && x.slot == e.slot
+            {
+                time = time.max(x.time);
+                rest = tail;
             }
-            while let Some(e) = c.next_if(|e| e.slot == slot) {
-                time = time.max(e.time);
-            }
-            let e = Entry { slot, time };
-            if slot != own && !known.covers(e) {
-                merged.push(e);
-            }
+            merged.push(Entry { slot: e.slot, time });
         }
-        self.len = 0;
+        merged.extend_from_slice(rest);
+        if known.version != self.pruned {
+            merged.retain(|e| e.slot != own && !known.covers(*e));
+            self.pruned = known.version;
+        }
         if merged.len() <= INLINE {
             self.small[..merged.len()].copy_from_slice(&merged);
             self.len = merged.len() as u8;
@@ -303,7 +319,7 @@ pub(crate) struct Snapshot {
 mod tests {
     use super::*;
 
-    const NOTHING: Known<'static> = Known { times: &[], all_before: 0, now: 1 };
+    const NOTHING: Known<'static> = Known { times: &[], all_before: 0, version: 0, now: 1 };
 
     fn e(slot: u32, time: u64) -> Entry {
         Entry { slot, time }
@@ -367,12 +383,12 @@ mod tests {
     #[test]
     fn floor_entries_are_dropped() {
         let times = vec![10; 64];
-        let known = Known { times: &times, all_before: 0, now: 9 };
+        let known = Known { times: &times, all_before: 0, version: 1, now: 9 };
         let mut c = Clock::default();
         let mut many: Vec<_> = (1..40).map(|i| e(i, if i % 4 == 0 { 11 } else { 9 })).collect();
         c.raise_many(&mut many, 0, known);
         assert_eq!(c.entries().count(), 9);
-        let later = Known { all_before: 10, times: &[20; 64], now: 11 };
+        let later = Known { all_before: 10, times: &[20; 64], version: 2, now: 11 };
         let mut d = Clock::default();
         d.join(&c, 0, later);
         assert!(d.is_empty(), "what everybody knows is not carried on");

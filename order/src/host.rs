@@ -98,7 +98,7 @@ impl Host {
     #[inline]
     pub fn known(&self) -> Known<'_> {
         let floor = self.weakest();
-        Known { times: &floor.times, all_before: floor.all_before, now: self.time }
+        Known { times: &floor.times, all_before: floor.all_before, version: self.changes, now: self.time }
     }
 
     /// The host thread has seen all this finish.

@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn reuse_of_a_part_keeps_the_rest() {
-        let known = Known { times: &[], all_before: 0, now: 1 };
+        let known = Known { times: &[], all_before: 0, version: 0, now: 1 };
         let mut m = Memory::default();
         m.freed(100, 200, by(1), known);
         m.freed(200, 300, by(2), known);
