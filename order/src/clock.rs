@@ -5,14 +5,13 @@
 //!
 //! A clock is a set of entries "timeline `slot` is known finished up to `time`". Programs with few streams never leave
 //! the inline part: taking a snapshot copies about a hundred bytes and allocates nothing. Beyond [`INLINE`] entries the
-//! clock spills into a sorted base behind an `Arc`, which snapshots share. A base carries its *lineage*: the timeline
-//! whose clock it was and a serial number. Clocks of one timeline only grow, so of two bases of one lineage the later
-//! one contains the earlier one, and joining them is choosing; that keeps fork-join over thousands of streams, and
-//! default-stream traffic, from merging long vectors at every op.
+//! clock spills into a dense base of chunks behind `Arc`s: snapshots share the base, and bases that grew from each other
+//! share the chunks that did not change. A base carries its *lineage*: the timeline whose clock it was and a serial
+//! number. Clocks of one timeline only grow, so of two bases of one lineage the later one contains the earlier one, and
+//! joining them is choosing; that keeps fork-join over thousands of streams, and default-stream traffic, from merging
+//! long vectors at every op.
 
 use std::sync::Arc;
-
-use smallvec::SmallVec;
 
 use crate::values::OpenWait;
 
@@ -31,23 +30,95 @@ pub(crate) const INLINE: usize = 6;
 /// Owner of clocks that are no timeline's: of two such clocks neither need contain the other.
 pub(crate) const NO_LINEAGE: u32 = 0;
 
-/// The spilled part of a clock: immutable, shared, sorted by slot.
-#[derive(Debug)]
+/// Times in one chunk of a base.
+const CHUNK: usize = 64;
+
+/// Times of [`CHUNK`] neighbouring slots.
+type Chunk = [u64; CHUNK];
+
+/// The spilled part of a clock: immutable and shared, by slot. Bases that grew from each other share their chunks.
+#[derive(Debug, Clone)]
 struct Base {
-    /// Timeline whose clock this is.
+    /// Timeline whose clock this is, or [`NO_LINEAGE`].
     owner: u32,
     /// Later bases of the same owner contain earlier ones. Doubles as the birthday, in host time.
     serial: u64,
-    /// The entries.
-    entries: Vec<Entry>,
+    /// Version of the floor when chunks that it covers were dropped last.
+    pruned: u64,
+    /// The times; an absent chunk knows nothing.
+    chunks: Vec<Option<Arc<Chunk>>>,
 }
 
 impl Base {
+    #[inline]
     fn get(&self, slot: u32) -> u64 {
-        match self.entries.binary_search_by_key(&slot, |e| e.slot) {
-            Ok(i) => self.entries[i].time,
-            Err(_) => 0,
+        let slot = slot as usize;
+        match self.chunks.get(slot / CHUNK) {
+            Some(Some(chunk)) => chunk[slot % CHUNK],
+            _ => 0,
         }
+    }
+
+    fn raise(&mut self, e: Entry) {
+        let slot = e.slot as usize;
+        if self.chunks.len() <= slot / CHUNK {
+            self.chunks.resize(slot / CHUNK + 1, None);
+        }
+        let chunk = self.chunks[slot / CHUNK].get_or_insert_with(|| Arc::new([0; CHUNK]));
+        if chunk[slot % CHUNK] < e.time {
+            Arc::make_mut(chunk)[slot % CHUNK] = e.time;
+        }
+    }
+
+    fn join(&mut self, other: &Base) {
+        if self.chunks.len() < other.chunks.len() {
+            self.chunks.resize(other.chunks.len(), None);
+        }
+        for (ours, theirs) in self.chunks.iter_mut().zip(&other.chunks) {
+            let Some(theirs) = theirs else { continue };
+            match ours {
+                None => *ours = Some(theirs.clone()),
+                Some(ours) if Arc::ptr_eq(ours, theirs) => {}
+                Some(ours) => {
+                    let (mut ahead, mut behind) = (false, false);
+                    for (a, b) in ours.iter().zip(theirs.iter()) {
+                        ahead |= a > b;
+                        behind |= a < b;
+                    }
+                    if behind && !ahead {
+                        *ours = theirs.clone();
+                    } else if behind {
+                        for (a, b) in Arc::make_mut(ours).iter_mut().zip(theirs.iter()) {
+                            *a = (*a).max(*b);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Drops the chunks that the floor covers; false when nothing is left.
+    fn prune(&mut self, known: Known<'_>) -> bool {
+        if self.pruned != known.version {
+            self.pruned = known.version;
+            for (i, chunk) in self.chunks.iter_mut().enumerate() {
+                let floor = known.times.get(i * CHUNK..).unwrap_or(&[]);
+                let covered = |c: &Arc<Chunk>| {
+                    let in_floor = c.iter().zip(floor).all(|(time, floor)| time <= floor);
+                    in_floor && c.iter().skip(floor.len()).all(|&time| time == 0)
+                };
+                chunk.take_if(|c| covered(c));
+            }
+        }
+        self.chunks.iter().any(Option::is_some)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+        let chunks = self.chunks.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?)));
+        chunks.flat_map(|(i, c)| {
+            let entries = c.iter().enumerate();
+            entries.map(move |(j, &time)| Entry { slot: (i * CHUNK + j) as u32, time }).filter(|e| e.time > 0)
+        })
     }
 }
 
@@ -77,8 +148,6 @@ pub(crate) struct Clock {
     base: Option<Arc<Base>>,
     /// Waits for values that lie before this point and that nothing seen has released.
     behind: Option<Arc<Vec<Arc<OpenWait>>>>,
-    /// Version of the floor when the base was last freed of what the floor covers.
-    pruned: u64,
     len: u8,
     small: [Entry; INLINE],
 }
@@ -108,7 +177,7 @@ impl Clock {
 
     /// All entries, in no order; a slot may occur twice, the larger time counts.
     pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
-        self.inline().iter().copied().chain(self.base.iter().flat_map(|b| b.entries.iter().copied()))
+        self.inline().iter().copied().chain(self.base.iter().flat_map(|b| b.entries()))
     }
 
     /// Learns one component. `own` is the timeline whose clock this is: it never holds itself.
@@ -131,7 +200,7 @@ impl Clock {
             self.small[len] = e;
             self.len += 1;
         } else {
-            self.spill(&[e], own, known);
+            self.spill([e].into_iter(), None, own, known);
         }
     }
 
@@ -209,8 +278,7 @@ impl Clock {
                         self.adopt(theirs);
                     }
                 } else {
-                    let theirs = theirs.clone();
-                    self.spill(&theirs.entries, own, known);
+                    self.spill(std::iter::empty(), Some(theirs), own, known);
                 }
             }
             _ => self.adopt(theirs),
@@ -231,64 +299,37 @@ impl Clock {
         self.base = Some(base.clone());
     }
 
-    /// Learns many components at once: one merge instead of one for every [`INLINE`] entries.
+    /// Learns many components at once, and leaves the list empty.
     pub fn raise_many(&mut self, entries: &mut Vec<Entry>, own: u32, known: Known<'_>) {
         if entries.len() <= INLINE - usize::from(self.len) {
             for e in entries.drain(..) {
                 self.raise(e, own, known);
             }
-            return;
+        } else {
+            self.spill(entries.drain(..), None, own, known);
         }
-        entries.sort_unstable_by_key(|e| (e.slot, e.time));
-        self.spill(entries, own, known);
-        entries.clear();
     }
 
-    /// Rebuilds the clock from its parts and `more` (sorted by slot), leaving out what the floor covers.
+    /// Moves everything into a new base: the old one, another one, what was inline, and `more`.
     #[cold]
-    fn spill(&mut self, more: &[Entry], own: u32, known: Known<'_>) {
-        let mut added: SmallVec<[Entry; 2 * INLINE]> = SmallVec::with_capacity(more.len() + INLINE);
-        added.extend_from_slice(more);
-        added.extend_from_slice(self.inline());
-        added.sort_unstable_by_key(|e| (e.slot, e.time));
-        added.retain(|e| e.slot != own && !known.covers(*e));
+    fn spill(&mut self, more: impl Iterator<Item = Entry>, other: Option<&Arc<Base>>, own: u32, known: Known<'_>) {
+        let mut base = match self.base.take().filter(|b| b.serial >= known.all_before) {
+            // Nobody shares it: it can grow in place.
+            Some(old) => Arc::try_unwrap(old).unwrap_or_else(|old| (*old).clone()),
+            None => Base { owner: own, serial: 0, pruned: known.version, chunks: Vec::new() },
+        };
+        (base.owner, base.serial) = (own, known.now);
+        if let Some(other) = other {
+            base.join(other);
+        }
+        let small = self.small;
+        for e in small[..usize::from(self.len)].iter().copied().chain(more) {
+            if e.slot != own && !known.covers(e) {
+                base.raise(e);
+            }
+        }
         self.len = 0;
-        let old = self.base.take().filter(|b| b.serial >= known.all_before);
-        let old: &[Entry] = old.as_ref().map_or(&[], |b| &b.entries);
-        let mut merged: Vec<Entry> = Vec::with_capacity(old.len() + added.len());
-        // Runs of old entries are copied whole: mostly there are few new ones.
-        let mut rest = old;
-        for (i, &e) in added.iter().enumerate() {
-            if added.get(i + 1).is_some_and(|next| next.slot == e.slot) {
-                continue;
-            }
-            let run = if rest.first().is_some_and(|x| x.slot >= e.slot) {
-                0
-            } else {
-                rest.partition_point(|x| x.slot < e.slot)
-            };
-            merged.extend_from_slice(&rest[..run]);
-            rest = &rest[run..];
-            let mut time = e.time;
-            if let Some((x, tail)) = rest.split_first()
-                && x.slot == e.slot
-            {
-                time = time.max(x.time);
-                rest = tail;
-            }
-            merged.push(Entry { slot: e.slot, time });
-        }
-        merged.extend_from_slice(rest);
-        if known.version != self.pruned {
-            merged.retain(|e| e.slot != own && !known.covers(*e));
-            self.pruned = known.version;
-        }
-        if merged.len() <= INLINE {
-            self.small[..merged.len()].copy_from_slice(&merged);
-            self.len = merged.len() as u8;
-        } else {
-            self.base = Some(Arc::new(Base { owner: own, serial: known.now, entries: merged }));
-        }
+        self.base = base.prune(known).then(|| Arc::new(base));
     }
 
     /// Keeps only what both clocks know: the components that hold whichever of two things happened.
@@ -388,6 +429,7 @@ mod tests {
         let mut many: Vec<_> = (1..40).map(|i| e(i, if i % 4 == 0 { 11 } else { 9 })).collect();
         c.raise_many(&mut many, 0, known);
         assert_eq!(c.entries().count(), 9);
+        assert_eq!((c.get(4), c.get(5)), (11, 0));
         let later = Known { all_before: 10, times: &[20; 64], version: 2, now: 11 };
         let mut d = Clock::default();
         d.join(&c, 0, later);

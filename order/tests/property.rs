@@ -148,7 +148,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(latent: bool) -> Self {
+    fn new(latent: bool, spread: bool) -> Self {
         let mut options = Options::default();
         options.latent = latent;
         let w = World::with(options);
@@ -162,6 +162,10 @@ impl Run {
             event_query: None,
         };
         for i in 0..STREAMS {
+            // Idle streams between them, so that timelines are far apart.
+            for _ in 0..if spread { 13 } else { 0 } {
+                run.new_lane(StreamKind::NonBlocking, 1);
+            }
             let context = usize::from(i >= STREAMS - 3);
             let kind = match i {
                 0 => StreamKind::Legacy,
@@ -420,8 +424,8 @@ proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_engine_agrees_with_the_naive_model(steps in prop::collection::vec(step(), 1..160), latent: bool) {
-        let mut run = Run::new(latent);
+    fn the_engine_agrees_with_the_naive_model(steps in prop::collection::vec(step(), 1..160), latent: bool, spread: bool) {
+        let mut run = Run::new(latent, spread);
         for step in &steps {
             run.step(step)?;
         }
