@@ -161,7 +161,7 @@ Usage:
   streamsan record -o FILE [OPTIONS] [--] PROGRAM [ARGS...]
                                                       write a trace, check it later
   streamsan check [OPTIONS] FILE...                   check traces
-  streamsan explain [--json] FILE [KERNEL]            show what the kernels of a program, cubin, fatbin or PTX file touch
+  streamsan explain [--json] FILE [KERNEL]            show what kernels touch, as far as it is known
   streamsan dump FILE                                 print the ops of a trace
 
 Options (options come before PROGRAM; what follows it belongs to the program):
