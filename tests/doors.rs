@@ -197,6 +197,18 @@ fn deep_bound_libraries_are_missed_as_documented() {
 }
 
 #[test]
+fn deep_bound_libraries_are_caught_under_the_drivers_soname() {
+    let folder = build::scratch("door-soname");
+    let library = build::c_program("deepbound.c", &["-shared"]);
+    let program = build::c_program("deepbind.c", &[]);
+    let (ended, trace) = record_with(&folder, &program, &[&library.to_string_lossy()], |command| {
+        command.env("STREAMSAN_OPTIONS", "soname=1");
+    });
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "launched\n"), "{}", ended.err);
+    assert_eq!(trace.launches().count(), 1, "{}", ended.err);
+}
+
+#[test]
 fn dlopen_and_dlclose_storms() {
     let program = build::c_program("dlstorm.c", &[]);
     let library = build::c_program("lookups_other.c", &["-shared"]);

@@ -21,6 +21,8 @@ pub struct Plan<'a> {
     pub socket: OsString,
     /// The simulated GPU's folder, when it is to be used.
     pub sim: Option<PathBuf>,
+    /// The shim under the driver's SONAME, and the real driver, when that is asked for.
+    pub soname: Option<(PathBuf, OsString)>,
     /// `STREAMSAN_OPTIONS` for the shim: what the environment says and what the command line adds.
     pub shim_options: String,
 }
@@ -71,13 +73,19 @@ fn in_front(value: &OsStr, variable: &str) -> OsString {
 
 /// Runs the program to its end.
 pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
-    let shim = beside("libstreamsan.so")?;
+    let shim = match &plan.soname {
+        Some((shim, _)) => shim.clone(),
+        None => beside("libstreamsan.so")?,
+    };
     let mut command = Command::new(&plan.program[0]);
     command.args(&plan.program[1..]);
     command.env("LD_PRELOAD", in_front(shim.as_os_str(), "LD_PRELOAD"));
     command.env("STREAMSAN_SOCKET", &plan.socket);
     if !plan.shim_options.is_empty() {
         command.env("STREAMSAN_OPTIONS", &plan.shim_options);
+    }
+    if let Some((_, driver)) = &plan.soname {
+        command.env("STREAMSAN_DRIVER", driver);
     }
     if let Some(sim) = &plan.sim {
         command.env("LD_LIBRARY_PATH", in_front(sim.as_os_str(), "LD_LIBRARY_PATH"));

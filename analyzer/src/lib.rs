@@ -24,6 +24,7 @@ pub mod race;
 pub mod report;
 pub mod session;
 pub mod sim;
+pub mod soname;
 pub mod stacks;
 pub mod streams;
 pub mod symbols;

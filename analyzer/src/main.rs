@@ -1,6 +1,8 @@
 //! The `streamsan` command: understands the command line, runs or reads what it names, prints the report, answers the exit code.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use analyzer::cli::{Command, CommandLine, parse};
@@ -144,7 +146,14 @@ fn run_program(program: &[String], options: &Options, analyse: bool) -> i32 {
             return exit_code::INTERNAL;
         }
     };
-    let plan = Plan { program, socket: server.path(), sim, shim_options: shim_options(options) };
+    let soname = match options.soname.then(|| soname(server.folder(), sim.as_deref())).transpose() {
+        Ok(soname) => soname,
+        Err(error) => {
+            eprintln!("streamsan: {error}");
+            return exit_code::INTERNAL;
+        }
+    };
+    let plan = Plan { program, socket: server.path(), sim, soname, shim_options: shim_options(options) };
     let status = launch::run(&plan);
     let outcomes = server.finish();
     let failed = server.failed();
@@ -167,6 +176,16 @@ fn run_program(program: &[String], options: &Options, analyse: bool) -> i32 {
         let code = exit_code::of(&report, code, options.error_exitcode, options.require_cuda);
         if code == exit_code::CLEAN && (failed > 0 || !printed) { exit_code::INTERNAL } else { code }
     })
+}
+
+/// The shim under the driver's name, and the driver that it is to open.
+fn soname(folder: &Path, sim: Option<&Path>) -> Result<(PathBuf, OsString), String> {
+    let shim = launch::beside("libstreamsan.so").map_err(|error| error.to_string())?;
+    let driver = match sim {
+        Some(sim) => sim.join("libcuda.so.1").into_os_string(),
+        None => analyzer::soname::driver()?,
+    };
+    Ok((analyzer::soname::copy(&shim, folder)?, driver))
 }
 
 fn hint(error: &LaunchError, program: &[String]) -> String {

@@ -42,6 +42,8 @@ pub struct Options {
     pub max_findings: u64,
     /// Use the simulated GPU.
     pub sim: bool,
+    /// Give the shim the driver's SONAME.
+    pub soname: bool,
     /// Record call stacks.
     pub stacks: bool,
     /// Colours.
@@ -84,6 +86,7 @@ impl Default for Options {
             require_cuda: false,
             max_findings: 50,
             sim: false,
+            soname: false,
             stacks: true,
             color: Color::Auto,
             output: None,
@@ -252,6 +255,13 @@ pub const TABLE: &[Spec] = &[
         },
         default: "auto",
         help: "colours in the report; 'auto' follows the terminal and NO_COLOR",
+    },
+    Spec {
+        name: "soname",
+        letter: None,
+        kind: Kind::Flag(|o| &mut o.soname),
+        default: "no",
+        help: "load the shim under the driver's name, which libraries opened with RTLD_DEEPBIND need",
     },
     Spec {
         name: "ring-mib",

@@ -4,11 +4,12 @@
 //! (on drivers 535, 550 and 580 every answer is exactly one exported symbol, none aliased). Does not decide what happens around
 //! a call.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem::transmute;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use cuda_sys::{DRIVER_FUNCTIONS, FnId};
+use libloading::os::unix::Library;
 
 use super::elf;
 use crate::process::options;
@@ -145,24 +146,22 @@ pub fn resolve_all() {
 /// The driver: the one that `STREAMSAN_DRIVER` names (needed when the shim itself bears the driver's SONAME), otherwise the one
 /// that the program has loaded or would load.
 fn open_driver() -> *mut c_void {
-    if let Some(path) = options::variable(c"STREAMSAN_DRIVER")
-        && let Ok(path) = std::ffi::CString::new(path)
-    {
-        // SAFETY: dlopen takes a C string.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let open = |name: &OsStr, flags| {
+        // SAFETY: the driver's constructors run in every CUDA program; this is where they would run without us.
+        let library = unsafe { Library::open(Some(name), flags) };
+        // The handle is kept for the life of the process.
+        library.map_or(std::ptr::null_mut(), Library::into_raw)
+    };
+    if let Some(path) = options::os_variable(c"STREAMSAN_DRIVER").filter(|path| !path.is_empty()) {
+        let handle = open(path, libc::RTLD_NOW | libc::RTLD_LOCAL);
         if !handle.is_null() {
             return handle;
         }
     }
-    // SAFETY: as above. A library that is loaded already is preferred, whatever path it came from.
-    unsafe {
-        let loaded = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
-        if loaded.is_null() {
-            libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL)
-        } else {
-            loaded
-        }
-    }
+    // A library that is loaded already is preferred, whatever path it came from.
+    let name = OsStr::new("libcuda.so.1");
+    let loaded = open(name, libc::RTLD_NOW | libc::RTLD_NOLOAD);
+    if loaded.is_null() { open(name, libc::RTLD_NOW | libc::RTLD_LOCAL) } else { loaded }
 }
 
 /// Which function of the table has this real address.

@@ -1,0 +1,58 @@
+//! `--soname`: a copy of the shim that bears the driver's SONAME.
+//!
+//! A library opened with `RTLD_DEEPBIND` finds the C library's `dlsym` before ours, but it finds a library that is loaded already under the
+//! name `libcuda.so.1`: so every look-up of that name leads to the shim, which opens the real driver by its path. The price: a program that
+//! asks for the driver by path is caught by the `dlsym` hook only, as always, and the driver has to be found here.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSection};
+
+const OURS: &[u8] = b"\0libstreamsan.so\0";
+const DRIVER: &str = "libcuda.so.1";
+
+/// Writes the copy into `folder`. The error is a line for the user.
+pub fn copy(shim: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let mut bytes = std::fs::read(shim).map_err(|error| format!("{}: {error}", shim.display()))?;
+    let place = soname_offset(&bytes).ok_or_else(|| format!("{}: built without a SONAME", shim.display()))?;
+    let mut name = [0; OURS.len() - 2];
+    name[..DRIVER.len()].copy_from_slice(DRIVER.as_bytes());
+    bytes[place..place + name.len()].copy_from_slice(&name);
+    let path = folder.join("libstreamsan-as-driver.so");
+    std::fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}
+
+/// Where the SONAME stands in the file: in the table of dynamic strings.
+fn soname_offset(bytes: &[u8]) -> Option<usize> {
+    let file = object::File::parse(bytes).ok()?;
+    let (start, size) = file.section_by_name(".dynstr")?.file_range()?;
+    let strings = bytes.get(start as usize..(start + size) as usize)?;
+    let at = strings.windows(OURS.len()).position(|window| window == OURS)?;
+    Some(start as usize + at + 1)
+}
+
+/// The real driver: as the dynamic linker would find it. The error is a line for the user.
+pub fn driver() -> Result<OsString, String> {
+    let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let known = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
+    let mut folders = std::env::split_paths(&listed).chain(known.into_iter().map(PathBuf::from));
+    let found = folders.find_map(|folder| Some(folder.join(DRIVER)).filter(|path| path.is_file()));
+    found.map(PathBuf::into_os_string).ok_or_else(|| {
+        format!("no {DRIVER} found in LD_LIBRARY_PATH or the usual folders, which --soname needs: name its folder in LD_LIBRARY_PATH")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_without_our_name_is_refused() {
+        let folder = std::env::temp_dir();
+        let error = copy(Path::new("/proc/self/exe"), &folder).unwrap_err();
+        assert!(error.contains("SONAME"), "{error}");
+        assert!(copy(Path::new("/nowhere/lib.so"), &folder).is_err());
+    }
+}
