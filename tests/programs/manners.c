@@ -29,6 +29,14 @@ static void handler(int signal) {
 
 int main(int argc, char **argv) {
     const char *what = argv[1];
+    /* What is done about each signal before CUDA is used: defaults, or ignored where the program was started so (nohup). */
+    void (*before[65])(int);
+    for (int signal = 1; signal < 65; signal++) {
+        struct sigaction action = {.sa_handler = SIG_DFL};
+        sigaction(signal, 0, &action);
+        before[signal] = action.sa_handler;
+        REQUIRE(action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
+    }
     int fds = descriptors();
     function = begin("count_4_4");
     CHECK(cuStreamCreate(&stream, 1));
@@ -90,9 +98,7 @@ int main(int argc, char **argv) {
         for (int signal = 1; signal < 65; signal++) {
             REQUIRE(!sigismember(&mask, signal));
             struct sigaction action;
-            /* What was ignored when the program was started (nohup) stays ignored; nobody may have set a handler. */
-            if (sigaction(signal, 0, &action) == 0)
-                REQUIRE(action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
+            if (sigaction(signal, 0, &action) == 0) REQUIRE(action.sa_handler == before[signal]);
         }
         stack_t stack;
         REQUIRE(sigaltstack(0, &stack) == 0 && (stack.ss_flags & SS_DISABLE));
