@@ -14,12 +14,14 @@ pub mod codec;
 #[cfg(feature = "file")]
 pub mod file;
 pub mod id;
+pub mod kind;
 pub mod op;
 pub mod region;
 pub mod ring;
 
 pub use codec::{DecodeError, Decoder, Encoder};
 pub use id::*;
+pub use kind::*;
 pub use op::*;
 pub use region::*;
 
