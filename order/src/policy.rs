@@ -114,6 +114,8 @@ const ASYNC_HOST_TO_HOST: Rule = Rule::new("asynchronous copy, host to host", Op
 const ASYNC_FROM_PAGEABLE: Rule =
     Rule { source: SourceRead::DuringCall, ..Rule::new("asynchronous copy, pageable to device", Nothing, Nothing) };
 const COPY_DEVICE: Rule = Rule::new("copy, device to device", Nothing, Nothing);
+// Measured on an H200 with driver 580 (tests/gpu/what_waits.cu): the host waits as for pinned memory. Older documents promised it.
+const COPY_MANAGED: Rule = Rule::new("copy, managed memory on either side", Op, Nothing);
 const COPY_TO_HOST: Rule = Rule::new("copy, device to host", Op, Op);
 const COPY_FROM_PINNED: Rule = Rule::new("copy, pinned to device", Op, Op);
 // "A stream sync is performed before the copy", then the bytes are staged; the transfer to the final destination may not
@@ -138,6 +140,7 @@ const FREE_OTHER: Rule = Rule::new("unmapping, closing, sub-allocator's free", N
 /// All lines, for listings.
 pub const RULES: &[Rule] = &[
     COPY_DEVICE,
+    COPY_MANAGED,
     COPY_TO_HOST,
     COPY_FROM_PINNED,
     COPY_FROM_PAGEABLE,
@@ -158,7 +161,7 @@ pub const RULES: &[Rule] = &[
 
 /// The line for a copy.
 pub fn copy(asynchronous: bool, dst: Place, src: Place, sync_memops: bool) -> &'static Rule {
-    use Place::{Device, Managed, Pageable, Pinned};
+    use Place::{Managed, Pageable, Pinned};
     let host = |p| matches!(p, Pinned | Pageable);
     match (asynchronous, dst, src) {
         (true, d, s) if host(d) && host(s) => &ASYNC_HOST_TO_HOST,
@@ -170,7 +173,7 @@ pub fn copy(asynchronous: bool, dst: Place, src: Place, sync_memops: bool) -> &'
         (false, _, Pinned) => &COPY_FROM_PINNED,
         _ if sync_memops => &COPY_SYNC_MEMOPS,
         (false, _, Pageable) => &COPY_FROM_PAGEABLE,
-        (false, Device | Managed, Device | Managed) => &COPY_DEVICE,
+        (false, Managed, _) | (false, _, Managed) => &COPY_MANAGED,
         (false, _, _) => &COPY_DEVICE,
     }
 }
@@ -213,6 +216,16 @@ mod tests {
         assert_eq!(Place::of(Space::Unified, Some(M::Pool)), Place::Device);
         assert_eq!(Place::of(Space::Device, None), Place::Device, "memory from before the tool was loaded");
         assert_eq!(Place::of(Space::Array, None), Place::Device);
+    }
+
+    #[test]
+    fn copies_of_managed_memory_hold_the_host_and_device_copies_do_not() {
+        for (dst, src) in [(Place::Device, Place::Managed), (Place::Managed, Place::Device)] {
+            let rule = copy(false, dst, src, false);
+            assert_eq!((rule.observed, rule.documented), (Op, Nothing), "{dst:?} {src:?}");
+            assert_eq!(copy(true, dst, src, false).observed, Nothing, "asynchronous copies do not");
+        }
+        assert_eq!(copy(false, Place::Device, Place::Device, false).observed, Nothing);
     }
 
     #[test]
