@@ -68,6 +68,22 @@ fn recording_and_waiting_on_the_legacy_stream_are_actions() {
     assert!(w.launch_after(b, kn), "the wait holds back blocking streams");
 }
 
+/// Measured (tests/gpu/what_waits.cu, "record on c after wait(0, never recorded)"): such a wait is no action of the legacy
+/// stream, so it is no barrier among blocking streams.
+#[test]
+fn waiting_for_an_event_never_recorded_is_no_action() {
+    let (mut w, legacy, a, b, _) = setup();
+    let ka = w.launch(a);
+    w.op(Op::EventCreate { event: EventId(7), context: common::CTX, flags: 0, handle: 7 });
+    w.wait(legacy, 7);
+    assert!(!w.launch_after(b, ka), "no barrier");
+    w.wait(legacy, 8);
+    assert!(!w.launch_after(b, ka), "nor for an event that was never seen made");
+    w.record(7, b);
+    w.wait(legacy, 7);
+    assert!(w.launch_after(b, ka), "its silent twin: a recorded event");
+}
+
 #[test]
 fn recording_on_a_blocking_stream_comes_after_legacy_work() {
     let (mut w, legacy, a, _, n) = setup();

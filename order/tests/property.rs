@@ -1,6 +1,9 @@
 //! Random programs against a naive model: every op keeps the explicit set of ops that have finished before it starts.
 //!
-//! The model shares nothing with the engine but the rules: no clocks, no laziness, no pruning, no reuse of timelines.
+//! The model shares nothing with the engine but the rules: no clocks, no laziness, no pruning, no reuse of timelines. What
+//! an op comes after is the set of ops that a path leads from, in a graph with an edge for every rule.
+//!
+//! `PROPTEST_CASES=100000 cargo test --release -p order --test property` takes a hundred thousand programs (256 otherwise).
 
 mod common;
 
@@ -34,11 +37,16 @@ enum Step {
     AllocAsync(u32, u64),
     FreeAsync(u32, u64),
     Graph(u32, u32),
+    Batch(u32, u32),
+    HostFunc(u32),
+    HostFuncRun(usize, bool),
 }
 
 const STREAMS: u32 = 12;
 const EVENTS: u32 = 5;
 const PAGEABLE: u64 = 0x7000_0000;
+/// The graph with event nodes: it waits for the first event and records the second.
+const EVENT_GRAPH: u32 = 2;
 
 fn kind() -> impl Strategy<Value = StreamKind> {
     prop_oneof![
@@ -76,7 +84,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => e.clone().prop_map(Step::ContextWait),
         2 => (s.clone(), 0..6_u64).prop_map(|(s, p)| Step::AllocAsync(s, p)),
         2 => (s.clone(), 0..6_u64).prop_map(|(s, p)| Step::FreeAsync(s, p)),
-        1 => (s, 1..3_u32).prop_map(|(s, g)| Step::Graph(s, g)),
+        1 => (s.clone(), 1..3_u32).prop_map(|(s, g)| Step::Graph(s, g)),
+        1 => (s.clone(), 1..4_u32).prop_map(|(s, n)| Step::Batch(s, n)),
+        1 => s.prop_map(Step::HostFunc),
+        1 => (0..8_usize, any::<bool>()).prop_map(|(k, done)| Step::HostFuncRun(k, done)),
     ]
 }
 
@@ -104,6 +115,18 @@ struct Model {
     context_waits: [Set; 2],
     freed: BTreeMap<u64, Set>,
     graphs: BTreeMap<u32, Set>,
+    funcs: Vec<Func>,
+}
+
+/// A host function in stream order: what it starts after, what has finished with it.
+#[derive(Clone)]
+struct Func {
+    id: HostFuncId,
+    lane: StreamId,
+    time: u64,
+    me: usize,
+    before: Set,
+    whole: Set,
 }
 
 impl Model {
@@ -145,12 +168,17 @@ struct Run {
     next_sync: u32,
     query: Option<(u32, StreamId, u64)>,
     event_query: Option<(u32, u64)>,
+    /// Whether the end of a host function tells the host.
+    signal: bool,
 }
 
 impl Run {
     fn new(latent: bool, spread: bool) -> Self {
         let mut options = Options::default();
         options.latent = latent;
+        // No promise is made of it, and the model keeps no second host.
+        let signal = spread && !latent;
+        options.host_functions_signal = signal;
         let w = World::with(options);
         let mut run = Self {
             w,
@@ -160,7 +188,9 @@ impl Run {
             next_sync: 0,
             query: None,
             event_query: None,
+            signal,
         };
+        run.event_graph();
         for i in 0..STREAMS {
             // Idle streams between them, so that timelines are far apart.
             for _ in 0..if spread { 13 } else { 0 } {
@@ -176,6 +206,30 @@ impl Run {
             run.m.lanes.push(lane);
         }
         run
+    }
+
+    fn event_graph(&mut self) {
+        let exec = GraphExecId(EVENT_GRAPH);
+        self.w.op(Op::GraphExec { exec, nodes: 2, flags: 0, handle: 1 });
+        let (stream, mode) = (StreamId::NONE, EventMode::External);
+        let nodes =
+            [Op::StreamWait { stream, event: EventId(1), mode }, Op::EventRecord { event: EventId(2), stream, mode }];
+        for (index, op) in nodes.iter().enumerate() {
+            let mut buffer = [0; 64];
+            let mut to = Encoder::new(&mut buffer);
+            op.encode(&mut to);
+            let len = to.finish().expect("fits");
+            self.w.op(Op::GraphNode {
+                exec,
+                index: index as u32,
+                stack: StackId::NONE,
+                call: CallId::NONE,
+                enabled: true,
+                dependencies: codec::List::new(&[]),
+                tag: op.tag(),
+                body: &buffer[..len],
+            });
+        }
     }
 
     fn new_lane(&mut self, kind: StreamKind, context: usize) -> Lane {
@@ -261,7 +315,12 @@ impl Run {
                 before.extend(self.m.current(e));
                 let stream = self.m.lanes[i].id;
                 let epoch = self.w.op(Op::StreamWait { stream, event: EventId(e + 1), mode: EventMode::Plain });
-                self.check(i, epoch, before.clone(), before)?;
+                if self.m.events.contains_key(&e) {
+                    self.check(i, epoch, before.clone(), before)?;
+                } else {
+                    // An event never recorded: no op.
+                    self.m.lanes[i].kernel_start = None;
+                }
             }
             Step::DestroyEvent(e) => {
                 self.w.op(Op::EventDestroy { event: EventId(e + 1) });
@@ -398,9 +457,72 @@ impl Run {
                 let i = s as usize;
                 let mut before = self.m.before(i);
                 before.extend(self.m.graphs.get(&g).cloned().unwrap_or_default());
+                if g == EVENT_GRAPH {
+                    before.extend(self.m.current(0));
+                }
                 let epoch = self.w.op(Op::GraphLaunch { stream: self.m.lanes[i].id, exec: GraphExecId(g) });
                 self.check(i, epoch, before.clone(), before)?;
                 self.m.graphs.insert(g, self.m.lanes[i].frontier.clone());
+                if g == EVENT_GRAPH {
+                    self.set_event(1, self.m.lanes[i].frontier.clone());
+                }
+            }
+            Step::Batch(s, n) => {
+                let i = s as usize;
+                let start = self.m.before(i);
+                let mut whole = start.clone();
+                self.next_sync += 1;
+                let batch = self.next_sync;
+                for _ in 0..n {
+                    let stream = self.m.lanes[i].id;
+                    let (dst, src) = (Region::linear(0x200, 4), Region::linear(0x100, 4));
+                    let (dst_space, src_space, asynchronous) = (Space::Device, Space::Device, true);
+                    let epoch = self.w.op(Op::Copy { stream, dst, src, dst_space, src_space, asynchronous, batch });
+                    self.check(i, epoch, start.clone(), whole.clone())?;
+                    whole.clone_from(&self.m.lanes[i].frontier);
+                }
+            }
+            Step::HostFunc(s) => {
+                let i = s as usize;
+                let before = self.m.before(i);
+                self.next_sync += 1;
+                let id = HostFuncId(self.next_sync);
+                let stream = self.m.lanes[i].id;
+                let epoch = self.w.op(Op::HostFunc { stream, func: id, address: 0 });
+                self.check(i, epoch, before.clone(), before.clone())?;
+                let (me, whole) = (self.epochs.len() - 1, self.m.lanes[i].frontier.clone());
+                self.m.funcs.push(Func { id, lane: stream, time: epoch.time, me, before, whole });
+            }
+            Step::HostFuncRun(k, done) => {
+                let live = |f: &Func| {
+                    let lane = self.m.lanes.iter().find(|l| l.id == f.lane)?;
+                    // The engine remembers a few changes only, which matters to the end of a function that tells the host.
+                    (lane.history.iter().filter(|(t, _)| *t > f.time).count() <= 2).then_some(())
+                };
+                let Some(at) = self.m.funcs.len().checked_sub(1).map(|last| k.min(last)) else { return Ok(()) };
+                let func = self.m.funcs[at].clone();
+                if live(&func).is_none() || self.m.host.contains(&func.me) {
+                    self.m.funcs.remove(at);
+                    return Ok(());
+                }
+                let epoch = self.w.op(Op::HostFuncRun { func: func.id, done });
+                prop_assert_eq!(epoch, self.epochs[func.me]);
+                let clock = self.w.engine.start_clock();
+                for (n, &e) in self.epochs.iter().enumerate() {
+                    prop_assert_eq!(
+                        clock.covers(e),
+                        func.before.contains(&n),
+                        "host function {} against op {}",
+                        func.me,
+                        n
+                    );
+                }
+                if done {
+                    self.m.funcs.remove(at);
+                    if self.signal {
+                        self.m.host.extend(&func.whole);
+                    }
+                }
             }
         }
         self.check_host()

@@ -7,7 +7,7 @@ pub(crate) mod graph;
 mod memory;
 mod sync;
 
-use trace::{Epoch, EventId, EventMode, HostFuncId, Op, StreamId, StreamKind, ThreadId};
+use trace::{Epoch, EventId, EventMode, HostFuncId, Op, StreamId, StreamKind, ThreadId, TimelineId};
 
 use crate::clock::{Entry, Snapshot};
 use crate::engine::Engine;
@@ -46,12 +46,7 @@ impl Engine {
                 self.host_op()
             }
             Op::EventRecord { event, stream, mode } => self.event_record_op(event, stream, mode),
-            Op::StreamWait { stream, event, .. } => {
-                let slot = self.begin(stream);
-                self.join_event(slot, event);
-                let upto = self.streams.slots[slot as usize].time;
-                self.advance(slot, upto)
-            }
+            Op::StreamWait { stream, event, .. } => self.stream_wait(stream, event),
             Op::ContextRecord { event, context } => self.context_record(event, context),
             Op::ContextWait { context, event } => self.context_wait(context, event),
             Op::SyncBegin { sync, scope, stream, event, context } => {
@@ -139,12 +134,31 @@ impl Engine {
                 let time = s.kernel_start.unwrap_or(s.time);
                 let snapshot = Snapshot { own: Entry { slot, time }, clock: s.clock.clone(), exact: false };
                 self.events.entry(event.0).or_default().set(snapshot);
-                Epoch { timeline: trace::TimelineId(slot), time: s.time }
+                Epoch { timeline: TimelineId(slot), time: s.time }
             }
         }
     }
 
-    /// The stream waits for what the event captured last; an event never recorded is no order.
+    /// `cuStreamWaitEvent`. A wait for an event that was never recorded ("the empty set") is nothing at all, not even an
+    /// action of the legacy stream: measured on an H200 (`tests/gpu/what_waits.cu`), a record on one blocking stream does
+    /// not wait for another one across it. Its epoch is the stream's as it was.
+    fn stream_wait(&mut self, stream: StreamId, event: EventId) -> Epoch {
+        let recorded = self.events.get(&event.0).is_some_and(|e| e.current().is_some());
+        if !recorded {
+            let slot = self.slot(stream);
+            self.host_op();
+            let s = &mut self.streams.slots[slot as usize];
+            // Whether a kernel may still overlap one on the far side of such a wait was not measured.
+            s.kernel_start = None;
+            return Epoch { timeline: TimelineId(slot), time: s.time };
+        }
+        let slot = self.begin(stream);
+        self.join_event(slot, event);
+        let upto = self.streams.slots[slot as usize].time;
+        self.advance(slot, upto)
+    }
+
+    /// A clock takes in what the event captured last; an event never recorded is no order.
     pub(crate) fn join_event(&mut self, slot: u32, event: EventId) {
         let known = self.host.known();
         let s = &mut self.streams.slots[slot as usize];
