@@ -8,6 +8,7 @@ use crate::coverage::Coverage;
 use crate::elaborate::Elaborator;
 use crate::findings::Findings;
 use crate::graphs::{Graph, Graphs};
+use crate::hints::Hints;
 use crate::memory::allocations::Object;
 use crate::memory::{Allocation, AllocationId, Allocations, Cause, Site};
 use crate::names::Names;
@@ -30,11 +31,13 @@ pub struct AnalysisOptions {
     pub latent: bool,
     /// Also compare unknown extents at different addresses.
     pub pedantic: bool,
+    /// Also look for what is no race, but probably not meant.
+    pub hints: bool,
 }
 
 impl Default for AnalysisOptions {
     fn default() -> Self {
-        Self { policy: Policy::Observed, latent: false, pedantic: false }
+        Self { policy: Policy::Observed, latent: false, pedantic: false, hints: false }
     }
 }
 
@@ -49,6 +52,7 @@ pub struct Analysis {
     graphs: Graphs,
     stacks: Box<dyn Stacks>,
     findings: Findings,
+    hints: Hints,
     coverage: Coverage,
     races: Vec<Race>,
 }
@@ -66,6 +70,7 @@ impl Analysis {
             graphs: Graphs::default(),
             stacks,
             findings: Findings::default(),
+            hints: Hints::default(),
             coverage: Coverage::default(),
             races: Vec::new(),
         }
@@ -89,9 +94,13 @@ impl Analysis {
             }
             _ => self.ordering.apply(&record.op, record.origin.thread),
         };
+        if self.options.hints {
+            let view = self.ordering.view(epoch, None);
+            self.hints.observe(&record.op, &record.origin, &view, &self.names, &self.streams);
+        }
         self.act(&record.op, &record.origin, epoch);
         if !self.races.is_empty() {
-            self.count_races(record.origin.stack);
+            self.count_races();
         }
     }
 
@@ -118,7 +127,8 @@ impl Analysis {
         let mut coverage = self.coverage.clone();
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped = self.findings.dropped();
-        Outcome { process: self.names.process.clone(), findings, coverage }
+        let hints = self.hints.finish(&mut elaborator);
+        Outcome { process: self.names.process.clone(), findings, hints, coverage }
     }
 
     /// Live roots, live blocks and remembered accesses, for the bounds on memory.
@@ -343,22 +353,25 @@ impl Analysis {
             *self.coverage.unobserved.entry("launch of a graph that was never seen".to_string()).or_default() += 1;
             return;
         };
+        let launched = origin.stack;
         for &index in graph.sequence() {
             let Some(node) = graph.node(index) else { continue };
             let Some(op) = node.op() else { continue };
             let origin = Origin { stack: node.stack, call: node.call, ..*origin };
-            let moment = Moment { stream: Some(stream), ..Moment::of(&origin, epoch) };
+            let moment = Moment { graph: Some((stream, launched)), ..Moment::of(&origin, epoch) };
+            if self.options.hints {
+                self.hints.event_node(&op, stream, node.stack, &self.ordering.view(epoch, None));
+            }
             self.work(&op, moment, Some((&graph, index)));
         }
         self.graphs.put(exec, graph);
     }
 
     #[cold]
-    fn count_races(&mut self, launched: StackId) {
+    fn count_races(&mut self) {
         race::merge(&mut self.races);
         for race in self.races.drain(..) {
-            let launched = if race.access.site.node > 0 { launched } else { StackId::NONE };
-            self.findings.add(&race, &self.memory, &self.streams, launched);
+            self.findings.add(&race, &self.memory, &self.streams);
         }
     }
 }
@@ -368,13 +381,13 @@ impl Analysis {
 struct Moment {
     origin: Origin,
     epoch: Epoch,
-    /// The stream a graph is launched in, which its nodes' ops do not name.
-    stream: Option<StreamId>,
+    /// Of a node: the stream that its graph is launched in, which its op does not name, and where.
+    graph: Option<(StreamId, StackId)>,
 }
 
 impl Moment {
     fn of(origin: &Origin, epoch: Epoch) -> Self {
-        Self { origin: *origin, epoch, stream: None }
+        Self { origin: *origin, epoch, graph: None }
     }
 
     fn site(&self, cause: Cause, stream: StreamId) -> Site {
@@ -383,10 +396,11 @@ impl Moment {
             call: self.origin.call,
             cause,
             thread: self.origin.thread,
-            stream: self.stream.unwrap_or(stream),
+            stream: self.graph.map_or(stream, |(stream, _)| stream),
             kernel: KernelId::NONE,
             batch: 0,
             node: 0,
+            launched: self.graph.map_or(StackId::NONE, |(_, stack)| stack),
             param: None,
         }
     }

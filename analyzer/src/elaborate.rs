@@ -29,8 +29,7 @@ impl Elaborator<'_> {
     pub fn finding(&mut self, raw: &Raw) -> Finding {
         let race = &raw.race;
         let base = raw.allocation.map_or(0, |a| a.ptr);
-        let launched = self.stacks.resolve(raw.launched);
-        let access = Side { launched, ..self.side(&race.access, base) };
+        let access = self.side(&race.access, base);
         let previous = self.side(&race.previous, base);
         let (a, p) = (&race.access.extent, &race.previous.extent);
         let from = a.start.max(p.start);
@@ -86,7 +85,7 @@ impl Elaborator<'_> {
             },
             gaps,
             stack,
-            launched: Vec::new(),
+            launched: self.stacks.resolve(s.launched),
         }
     }
 
@@ -103,6 +102,11 @@ impl Elaborator<'_> {
             stack,
             freed: a.freed.map_or_else(Vec::new, |s| self.stacks.resolve(s)),
         }
+    }
+
+    /// What a sentence calls a stream.
+    pub fn stream_name(&mut self, id: StreamId) -> String {
+        self.stream(id).long
     }
 
     fn stream(&mut self, id: StreamId) -> StreamName {

@@ -32,8 +32,6 @@ pub struct Raw {
     pub allocation: Option<Allocation>,
     /// The memory as the earlier op knew it.
     pub previous_allocation: Option<Allocation>,
-    /// Where the later op's graph was launched, for graph nodes.
-    pub launched: StackId,
     /// What links the streams.
     pub links: Links,
     /// Occurrences.
@@ -50,8 +48,8 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Counts a race. `launched` is where its graph was launched, if the later side is a graph node.
-    pub fn add(&mut self, race: &Race, memory: &Allocations, streams: &Streams, launched: StackId) {
+    /// Counts a race.
+    pub fn add(&mut self, race: &Race, memory: &Allocations, streams: &Streams) {
         let allocation = memory.info(race.access.allocation).copied();
         let side = |s: &crate::memory::Site| (s.stack, s.kernel, s.node);
         let key = Key {
@@ -78,7 +76,6 @@ impl Findings {
             race: *race,
             allocation,
             previous_allocation: memory.info(race.previous.allocation).copied(),
-            launched,
             links: streams.links(race.previous.site.stream, race.access.site.stream),
             count: 1,
         });

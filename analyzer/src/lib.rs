@@ -15,6 +15,7 @@ pub mod exit_code;
 pub mod explain;
 pub mod findings;
 pub mod graphs;
+pub mod hints;
 pub mod launch;
 pub mod memory;
 pub mod names;

@@ -68,7 +68,7 @@ fn run(args: &[String]) -> i32 {
 }
 
 fn analysis_options(options: &Options) -> AnalysisOptions {
-    AnalysisOptions { policy: options.policy, latent: options.latent, pedantic: options.pedantic }
+    AnalysisOptions { policy: options.policy, latent: options.latent, pedantic: options.pedantic, hints: options.hints }
 }
 
 /// Prints the report where the options say. False when a file could not be written.

@@ -32,6 +32,8 @@ pub struct Options {
     pub latent: bool,
     /// Show all findings, weak ones too.
     pub pedantic: bool,
+    /// Also say what is no race, but probably not meant.
+    pub hints: bool,
     /// Where to write the JSON report.
     pub json: Option<String>,
     /// Where to write the text report instead of stderr.
@@ -81,6 +83,7 @@ impl Default for Options {
             policy: Policy::Observed,
             latent: false,
             pedantic: false,
+            hints: false,
             json: None,
             log_file: None,
             require_cuda: false,
@@ -217,6 +220,13 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Flag(|o| &mut o.latent),
         default: "no",
         help: "also show pairs ordered by unpromised synchronisation only; they fail no run",
+    },
+    Spec {
+        name: "hints",
+        letter: None,
+        kind: Kind::Flag(|o| &mut o.hints),
+        default: "no",
+        help: "also list what is no race, but probably not meant; hints fail no run",
     },
     Spec {
         name: "max-findings",

@@ -60,6 +60,13 @@ pub struct View<'a> {
     pub node: Option<(&'a Graph, u32)>,
 }
 
+impl View<'_> {
+    /// Whether the op came after everything up to this epoch.
+    pub fn covers(&self, earlier: Epoch) -> bool {
+        self.clock.covers(earlier)
+    }
+}
+
 impl Clocks for View<'_> {
     #[inline]
     fn ordered(&self, earlier: &Access) -> Ordered {

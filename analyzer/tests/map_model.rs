@@ -74,6 +74,7 @@ fn access(epoch: Epoch, kind: AccessKind, extent: Extent) -> Access {
         kernel: KernelId(0),
         batch: 0,
         node: 0,
+        launched: StackId(0),
         param: None,
     };
     Access { epoch, kind, extent, allocation: AllocationId(1), site }

@@ -79,6 +79,8 @@ pub struct Site {
     pub batch: u32,
     /// Node of the launched graph, counted from 1; 0 when no graph.
     pub node: u32,
+    /// Of a node: where its graph was launched.
+    pub launched: StackId,
     /// Byte offset of the kernel parameter that led here, when there is one.
     pub param: Option<u32>,
 }

@@ -11,12 +11,13 @@
 //!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] } }
 //! coverage  { ops, launches { total, ranges, kinds_only, unknown, indirect, reasons }, memory_ops, graph_launches,
 //!             not_modelled {name: count}, unobserved {name: count}, ... }
+//! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
 //! processes[] { pid, parent, exe, args[], driver }
 //! ```
 //!
 //! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with `--pedantic` all.
 
-use super::model::{Actor, Finding, Frame, FrameKind, Memory, Report, Side};
+use super::model::{Actor, Finding, Frame, FrameKind, Hint, Memory, Report, Side};
 use crate::race::Confidence;
 use serde_json::{Value, json};
 
@@ -67,7 +68,19 @@ pub fn report(report: &Report) -> Value {
             "damaged_records": c.damaged,
             "disabled": c.disabled,
         },
+        "hints": report.hints.iter().map(hint).collect::<Vec<_>>(),
         "processes": processes,
+    })
+}
+
+fn hint(h: &Hint) -> Value {
+    json!({
+        "kind": h.kind,
+        "text": h.text,
+        "count": h.count,
+        "pid": h.pid,
+        "stack": stack(&h.stack),
+        "other": stack(&h.other),
     })
 }
 

@@ -210,6 +210,23 @@ impl Finding {
     }
 }
 
+/// Something that is no race, but probably not meant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hint {
+    /// Its sort, see [`crate::hints::Kind`].
+    pub kind: &'static str,
+    /// One sentence.
+    pub text: String,
+    /// Occurrences.
+    pub count: u64,
+    /// The process.
+    pub pid: u32,
+    /// Where.
+    pub stack: Vec<Frame>,
+    /// Where the other call was made, if there are two.
+    pub other: Vec<Frame>,
+}
+
 /// What one process did and where it raced.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
@@ -217,6 +234,8 @@ pub struct Outcome {
     pub process: Process,
     /// Its findings.
     pub findings: Vec<Finding>,
+    /// Its hints, when they were asked for.
+    pub hints: Vec<Hint>,
     /// What could be seen.
     pub coverage: Coverage,
 }
@@ -228,6 +247,8 @@ pub struct Report {
     pub processes: Vec<Process>,
     /// All findings, the surest and most frequent first.
     pub findings: Vec<Finding>,
+    /// Hints, when they were asked for. They never fail a run.
+    pub hints: Vec<Hint>,
     /// What could be seen in all processes.
     pub coverage: Coverage,
     /// Whether weak findings count.
@@ -241,6 +262,7 @@ impl Report {
         for outcome in outcomes {
             report.coverage.merge(&outcome.coverage);
             report.processes.push(outcome.process);
+            report.hints.extend(outcome.hints);
             for finding in outcome.findings {
                 merge_finding(&mut report.findings, finding);
             }

@@ -4,7 +4,7 @@
 //! stack) follow PyTorch's CUDA Sanitizer; what is there, what is missing and what would mend it follow Vulkan's
 //! synchronization validation.
 
-use super::model::{Actor, Finding, Frame, Memory, Report, Side};
+use super::model::{Actor, Finding, Frame, Hint, Memory, Report, Side};
 use super::stack::{self, Line};
 use crate::elaborate::hazard_sentence;
 use crate::race::Confidence;
@@ -235,6 +235,19 @@ fn print_stack(out: &mut String, style: Style, frames: &[Frame]) {
     }
 }
 
+/// One hint: a sentence, and where.
+fn hint(out: &mut String, style: Style, h: &Hint) {
+    let times = if h.count > 1 { format!(" ({} times)", h.count) } else { String::new() };
+    let process = if style.processes { format!(" [process {}]", h.pid) } else { String::new() };
+    let head = format!("streamsan: HINT: {}{times}{process}", h.text);
+    let _ = writeln!(out, "{}", style.paint(Ink::Title, &head));
+    print_stack(out, style, &h.stack);
+    if !h.other.is_empty() {
+        let _ = writeln!(out, "  before that at");
+        print_stack(out, style, &h.other);
+    }
+}
+
 /// The block for machines: one line, keys in a fixed order, values without spaces.
 fn machine(f: &Finding) -> String {
     let call = |s: &Side| if s.call.is_empty() { "-".to_string() } else { s.call.clone() };
@@ -362,6 +375,9 @@ pub fn report(report: &Report, style: Style, max_findings: u64, printed: &[Strin
     if left > 0 {
         let _ =
             writeln!(out, "streamsan: NOTE: {} not printed (see --max-findings)", counted(left, "finding", "findings"));
+    }
+    for h in &report.hints {
+        hint(&mut out, style, h);
     }
     out.push_str(&coverage(report));
     let line = summary(report);

@@ -168,9 +168,15 @@ pub(crate) unsafe fn cuEventQuery(cx: &mut Cx<'_>, event: CUevent) {
     event_query(cx, event);
 }
 
-pub(crate) unsafe fn cuEventElapsedTime_v2(cx: &mut Cx<'_>, _milliseconds: *mut f32, _start: CUevent, end: CUevent) {
-    // Success means that both records have completed; the later one covers what matters.
+pub(crate) unsafe fn cuEventElapsedTime_v2(cx: &mut Cx<'_>, _milliseconds: *mut f32, start: CUevent, end: CUevent) {
+    // Success means that both records have completed. Of the start only the record that is current now is known; recording it
+    // again meanwhile, from another thread, would spoil the measurement.
     event_query(cx, end);
+    if cx.is_after() && start != end {
+        let event = cx.event(start);
+        let record = cx.core().and_then(|core| Some(core.lock()?.engine.event_record(event))).unwrap_or(0);
+        cx.without_stack().log(&Op::EventReached { event, record });
+    }
 }
 
 pub(crate) unsafe fn cuStreamAttachMemAsync(
