@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <functional>
 
@@ -15,6 +16,20 @@
             exit(1);                                                                                                   \
         }                                                                                                              \
     } while (0)
+
+#define DO(call)                                                                                                       \
+    do {                                                                                                               \
+        CUresult result = (call);                                                                                      \
+        if (result != CUDA_SUCCESS) {                                                                                  \
+            fprintf(stderr, "line %d: driver error %d\n", __LINE__, result);                                           \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+/// A function of the driver, by way of the runtime.
+#define DRIVER(name)                                                                                                   \
+    decltype(&name) p_##name = nullptr;                                                                                \
+    CHECK(cudaGetDriverEntryPointByVersion(#name, (void **)&p_##name, CUDA_VERSION, cudaEnableDefault, nullptr))
 
 __global__ void spin(long long ns) {
     long long begin, now;
@@ -76,6 +91,55 @@ int main() {
         row(label("cudaMemcpyAsync D2H pageable on blocking c"), on.stream,
             [&] { CHECK(cudaMemcpyAsync(pageable, device, size, cudaMemcpyDeviceToHost, c)); });
     }
+    // Rows of rules that are less used. Driver calls are looked up: the program links no driver.
+    CUdeviceptr sync_memops = 0, va = 0;
+    CUmemGenericAllocationHandle handle = 0;
+    CUmemAllocationProp prop = {};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemAccessDesc access = {};
+    access.location = prop.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    const size_t page = 2 << 20;
+    DRIVER(cuPointerSetAttribute);
+    DRIVER(cuMemCreate);
+    DRIVER(cuMemAddressReserve);
+    DRIVER(cuMemMap);
+    DRIVER(cuMemSetAccess);
+    DRIVER(cuMemUnmap);
+    CHECK(cudaMalloc((void **)&sync_memops, size));
+    unsigned one = 1;
+    DO(p_cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, sync_memops));
+    DO(p_cuMemAddressReserve(&va, page, 0, 0, 0));
+    DO(p_cuMemCreate(&handle, page, &prop, 0));
+    for (auto &on : busy) {
+        char name[128];
+        auto label = [&](const char *what) { snprintf(name, sizeof name, "%s, %s stream busy", what, on.name); return name; };
+        row(label("cudaMemset device, SYNC_MEMOPS"), on.stream, [&] { CHECK(cudaMemset((void *)sync_memops, 0, size)); });
+        row(label("cudaMemcpy D2D, SYNC_MEMOPS"), on.stream,
+            [&] { CHECK(cudaMemcpy(device, (void *)sync_memops, size, cudaMemcpyDeviceToDevice)); });
+        row(label("cudaFreeHost"), on.stream, [&] { char *p; CHECK(cudaMallocHost(&p, size)); CHECK(cudaFreeHost(p)); });
+        row(label("cudaHostUnregister"), on.stream, [&] {
+            char *p = (char *)aligned_alloc(4096, size);
+            CHECK(cudaHostRegister(p, size, 0));
+            CHECK(cudaHostUnregister(p));
+            free(p);
+        });
+        row(label("cudaFree of pool memory"), on.stream, [&] { char *p; CHECK(cudaMallocAsync(&p, size, c)); CHECK(cudaFree(p)); });
+        row(label("cuMemUnmap"), on.stream, [&] { DO(p_cuMemMap(va, page, 0, handle, 0)); DO(p_cuMemUnmap(va, page)); });
+        row(label("cuMemSetAccess"), on.stream, [&] { DO(p_cuMemMap(va, page, 0, handle, 0)); DO(p_cuMemSetAccess(va, page, &access, 1)); });
+        DO(p_cuMemUnmap(va, page));
+        row(label("cudaStreamDestroy"), on.stream, [&] { cudaStream_t s; CHECK(cudaStreamCreate(&s)); CHECK(cudaStreamDestroy(s)); });
+    }
+    row("record on c after wait(0, completed event), b busy", b, [&] {
+        cudaEvent_t old;
+        CHECK(cudaEventCreate(&old));
+        CHECK(cudaEventRecord(old, n));
+        CHECK(cudaEventSynchronize(old));
+        CHECK(cudaStreamWaitEvent(0, old, 0));
+        CHECK(cudaEventRecord(done, c));
+        CHECK(cudaEventSynchronize(done));
+    });
     // Is a wait of the legacy stream for an event that was never recorded an action of that stream, and so a barrier among blocking ones?
     row("record on c after wait(0, never recorded), b busy", b, [&] {
         CHECK(cudaStreamWaitEvent(0, never, 0));
