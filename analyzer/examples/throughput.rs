@@ -33,7 +33,7 @@ impl KernelCode for Kernel {
             let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
             let kind = if i == 2 { AccessKind::Write } else { AccessKind::Read };
             let bytes = Bytes::Known { lo: value, hi: value + TENSOR, width: TENSOR, dims: Vec::new(), exact: true };
-            effects.push(Effect { base: Base::Param(i as u32 * 8, value), kind, bytes });
+            effects.push(Effect::new(Base::Param(i as u32 * 8, value), kind, bytes));
         }
     }
     fn indirect(&self) -> bool {

@@ -4,7 +4,7 @@
 //! anything to memory, compared with what was there before.
 
 use crate::code::{Code, CodeReader, Knowledge, Launch};
-use crate::coverage::Coverage;
+use crate::coverage::{Coverage, KernelCoverage};
 use crate::elaborate::Elaborator;
 use crate::findings::Findings;
 use crate::graphs::{Graph, Graphs};
@@ -19,6 +19,7 @@ use crate::stacks::Stacks;
 use crate::streams::{Stream, Streams};
 use crate::work::Work;
 use order::Policy;
+use rustc_hash::FxHashMap;
 use trace::launch_flags::{PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
 use trace::{Epoch, FreeKind, KernelId, MemoryKind, NoteKind, Op, Origin, Record, StackId, StreamId};
 
@@ -54,6 +55,7 @@ pub struct Analysis {
     findings: Findings,
     hints: Hints,
     coverage: Coverage,
+    kernels: FxHashMap<KernelId, KernelCoverage>,
     races: Vec<Race>,
 }
 
@@ -72,6 +74,7 @@ impl Analysis {
             findings: Findings::default(),
             hints: Hints::default(),
             coverage: Coverage::default(),
+            kernels: FxHashMap::default(),
             races: Vec::new(),
         }
     }
@@ -125,6 +128,10 @@ impl Analysis {
             merge_finding(&mut findings, elaborator.finding(raw));
         }
         let mut coverage = self.coverage.clone();
+        for (id, kernel) in &self.kernels {
+            let name = self.names.kernel(*id).map_or("", |k| &k.name);
+            coverage.kernels.entry(name.to_string()).or_default().merge(kernel);
+        }
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped = self.findings.dropped();
         let hints = self.hints.finish(&mut elaborator);
@@ -279,7 +286,9 @@ impl Analysis {
         } else {
             work.effects(&known, def.map_or(trace::ImageId::NONE, |d| d.image));
         }
+        let several = work.several();
         self.coverage.unknown_memory += work.unknown_memory;
+        self.kernels.entry(kernel).or_default().count(&known, several);
     }
 
     fn arch(&self, stream: StreamId) -> Option<u32> {

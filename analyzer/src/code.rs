@@ -78,6 +78,32 @@ pub struct Effect {
     pub kind: AccessKind,
     /// Which bytes.
     pub bytes: Bytes,
+    /// The memory instruction: byte offset in the kernel's code section, or line of PTX.
+    pub at: u32,
+    /// Why the bytes are not known; empty when they are.
+    pub why: &'static str,
+}
+
+impl Effect {
+    /// An effect of no known instruction.
+    pub fn new(base: Base, kind: AccessKind, bytes: Bytes) -> Self {
+        Self { base, kind, bytes, at: 0, why: "" }
+    }
+
+    /// Whether it is missing from the ranges of its launch.
+    fn open(&self) -> bool {
+        matches!(self.bytes, Bytes::Unknown | Bytes::Scattered)
+            && !matches!(self.base, Base::Unknown | Base::Handle(..) | Base::SomeHandle(_))
+    }
+}
+
+/// Where the analysis of a kernel gave up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Gap {
+    /// The first thing that was not understood.
+    pub reason: &'static str,
+    /// The memory instruction: byte offset in the kernel's code section, or line of PTX.
+    pub at: u32,
 }
 
 /// What is known of a kernel.
@@ -86,6 +112,10 @@ pub trait KernelCode: Send {
     fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>);
     /// Whether some addresses come out of memory, so that the accesses behind them are not among the effects.
     fn indirect(&self) -> bool;
+    /// Where the first of those is.
+    fn indirect_gap(&self) -> Option<Gap> {
+        None
+    }
     /// Whether the kernel waits for the grids it depends on (`griddepcontrol.wait`) before it does anything.
     fn waits(&self) -> bool;
 }
@@ -123,6 +153,26 @@ pub struct Evaluated {
     pub knowledge: Knowledge,
     /// Whether accesses through loaded addresses are missing.
     pub indirect: bool,
+    /// Whether every extent is exact, none only an upper bound.
+    pub exact: bool,
+    /// Where the first unknown extent is.
+    pub gap: Option<Gap>,
+    /// Where the first address that comes out of memory is.
+    pub indirect_gap: Option<Gap>,
+}
+
+impl Evaluated {
+    fn nothing() -> Self {
+        let (effects, knowledge) = (Vec::new(), Knowledge::Unknown);
+        Self { effects, knowledge, indirect: false, exact: false, gap: None, indirect_gap: None }
+    }
+
+    fn of(effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
+        let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why, at: e.at });
+        let knowledge = if gap.is_some() { Knowledge::KindsOnly } else { Knowledge::Exact };
+        let exact = gap.is_none() && effects.iter().all(|e| !matches!(e.bytes, Bytes::Known { exact: false, .. }));
+        Self { effects, knowledge, indirect: code.indirect(), exact, gap, indirect_gap: code.indirect_gap() }
+    }
 }
 
 /// Evaluated launches that are kept. A power of two.
@@ -160,12 +210,11 @@ pub struct Code {
 impl Code {
     /// Reads code with `reader`.
     pub fn new(reader: Box<dyn CodeReader>) -> Self {
-        let nothing = Evaluated { effects: Vec::new(), knowledge: Knowledge::Unknown, indirect: false };
         Self {
             reader,
             kernels: FxHashMap::default(),
             cache: (0..CACHE).map(|_| None).collect(),
-            nothing: Arc::new(nothing),
+            nothing: Arc::new(Evaluated::nothing()),
         }
     }
 
@@ -217,12 +266,7 @@ impl Code {
         let mut effects = Vec::new();
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
         code.evaluate(l, &mut effects);
-        let open = effects.iter().any(|e| {
-            matches!(e.bytes, Bytes::Unknown | Bytes::Scattered)
-                && !matches!(e.base, Base::Unknown | Base::Handle(..) | Base::SomeHandle(_))
-        });
-        let knowledge = if open { Knowledge::KindsOnly } else { Knowledge::Exact };
-        let result = Arc::new(Evaluated { effects, knowledge, indirect: code.indirect() });
+        let result = Arc::new(Evaluated::of(effects, &**code));
         self.cache[slot] = Some(Cached {
             kernel: id,
             grid: l.grid,

@@ -3,7 +3,7 @@
 //! Owns: where the bytes of an image come from (the trace or a file, read when first needed) and the translation of that
 //! crate's answers. Whatever goes wrong is a short reason that the coverage line counts.
 
-use crate::code::{Base, Bytes, CodeReader, Effect, KernelCode, Launch};
+use crate::code::{Base, Bytes, CodeReader, Effect, Gap, KernelCode, Launch};
 use crate::memory::{AccessKind, Dim};
 use kernels::arch::Arch;
 use kernels::{CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
@@ -110,7 +110,7 @@ impl KernelCode for Known {
                 let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
                 for kind in [AccessKind::Read, AccessKind::Write] {
                     let base = Base::Maybe(i as u32 * 8, value);
-                    effects.push(Effect { base, kind, bytes: Bytes::Unknown });
+                    effects.push(Effect { why: "the analysis failed", ..Effect::new(base, kind, Bytes::Unknown) });
                 }
             }
         }
@@ -121,6 +121,10 @@ impl KernelCode for Known {
 
     fn indirect(&self) -> bool {
         self.0.indirect().any()
+    }
+
+    fn indirect_gap(&self) -> Option<Gap> {
+        self.0.indirect().why.map(|g| Gap { reason: g.reason.words(), at: g.at })
     }
 
     fn waits(&self) -> bool {
@@ -157,7 +161,8 @@ impl Known {
                 for (i, word) in words.chunks_exact(8).enumerate() {
                     let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
                     let base = Base::Maybe(u32::from(offset) + i as u32 * 8, value);
-                    effects.push(Effect { base, kind, bytes: Bytes::Unknown });
+                    let effect = Effect::new(base, kind, Bytes::Unknown);
+                    effects.push(Effect { at: a.at, why: kernels::Reason::Descriptor.words(), ..effect });
                 }
                 return;
             }
@@ -173,6 +178,10 @@ impl Known {
                 exact: *exact,
             },
         };
-        effects.push(Effect { base, kind, bytes });
+        let why = match a.extent {
+            Extent::Unknown { reason } => reason.words(),
+            Extent::Bounded { .. } => "",
+        };
+        effects.push(Effect { base, kind, bytes, at: a.at, why });
     }
 }

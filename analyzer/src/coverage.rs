@@ -2,6 +2,7 @@
 //!
 //! Owns counters only. Blind spots are stated, never hidden.
 
+use crate::code::{Evaluated, Gap, Knowledge};
 use std::collections::BTreeMap;
 
 /// Counters of one process or of a whole run.
@@ -35,10 +36,74 @@ pub struct Coverage {
     pub unobserved: BTreeMap<String, u64>,
     /// Why kernels are not known, with the number of launches.
     pub reasons: BTreeMap<String, u64>,
+    /// The same numbers for each kernel, by mangled name.
+    pub kernels: BTreeMap<String, KernelCoverage>,
     /// The shim switched itself off.
     pub disabled: Vec<String>,
     /// Records that could not be read.
     pub damaged: u64,
+}
+
+/// How well the launches of one kernel are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelCoverage {
+    /// All launches.
+    pub launches: u64,
+    /// Launches of which every access has exact bytes.
+    pub exact: u64,
+    /// Launches of which every access has exact bytes or an upper bound (those with exact bytes included).
+    pub ranges: u64,
+    /// Launches with some unknown extent.
+    pub kinds_only: u64,
+    /// Launches of which nothing is known.
+    pub unknown: u64,
+    /// Launches with accesses through addresses that come out of memory.
+    pub indirect: u64,
+    /// Launches with an address made of several words of the parameters of which more than one points into an allocation.
+    pub several: u64,
+    /// Why an extent is unknown, with the number of launches. In nearly all cases a single entry.
+    pub gaps: Vec<(Gap, u64)>,
+    /// Where the first address that comes out of memory is.
+    pub indirect_gap: Option<Gap>,
+}
+
+impl KernelCoverage {
+    /// Counts a launch.
+    pub fn count(&mut self, known: &Evaluated, several: bool) {
+        self.launches += 1;
+        self.exact += u64::from(known.exact);
+        match known.knowledge {
+            Knowledge::Exact => self.ranges += 1,
+            Knowledge::KindsOnly => self.kinds_only += 1,
+            Knowledge::Unknown => self.unknown += 1,
+        }
+        self.indirect += u64::from(known.indirect);
+        self.several += u64::from(several);
+        self.indirect_gap = self.indirect_gap.or(known.indirect_gap);
+        if let Some(gap) = known.gap {
+            self.gap(gap, 1);
+        }
+    }
+
+    fn gap(&mut self, gap: Gap, count: u64) {
+        match self.gaps.iter_mut().find(|g| g.0 == gap) {
+            Some(g) => g.1 += count,
+            None => self.gaps.push((gap, count)),
+        }
+    }
+
+    /// Adds the numbers of another process, or of a kernel of the same name.
+    pub fn merge(&mut self, other: &Self) {
+        self.launches += other.launches;
+        self.exact += other.exact;
+        self.ranges += other.ranges;
+        self.kinds_only += other.kinds_only;
+        self.unknown += other.unknown;
+        self.indirect += other.indirect;
+        self.several += other.several;
+        self.indirect_gap = self.indirect_gap.or(other.indirect_gap);
+        other.gaps.iter().for_each(|g| self.gap(g.0, g.1));
+    }
 }
 
 impl Coverage {
@@ -64,6 +129,9 @@ impl Coverage {
             for (name, count) in from {
                 *into.entry(name.clone()).or_default() += count;
             }
+        }
+        for (name, kernel) in &other.kernels {
+            self.kernels.entry(name.clone()).or_default().merge(kernel);
         }
         self.disabled.extend(other.disabled.iter().cloned());
     }

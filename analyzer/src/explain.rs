@@ -24,6 +24,11 @@ pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<String, St
     Ok(kernels.iter().map(words).collect())
 }
 
+fn because(kernel: &Explained, gap: kernels::Gap) -> String {
+    let place = if kernel.ptx { format!("line {}", gap.at) } else { format!("instruction {:#x}", gap.at) };
+    format!(" ({}, {place})", gap.reason.words())
+}
+
 fn words(kernel: &Explained) -> String {
     let mut text = format!("{} ({})\n", demangle(&kernel.name), kernel.arch);
     let summary = match &kernel.summary {
@@ -48,7 +53,9 @@ fn words(kernel: &Explained) -> String {
             kernels::WordExtent::Affine => "the bytes follow from the launch",
             kernels::WordExtent::Unknown => "how many bytes is not known",
         };
-        let _ = writeln!(text, "  through the pointer at byte {:<4} {}; {extent}", word.offset, verbs.join(" and "));
+        let why = word.why.map_or_else(String::new, |gap| because(kernel, gap));
+        let _ =
+            writeln!(text, "  through the pointer at byte {:<4} {}; {extent}{why}", word.offset, verbs.join(" and "));
     }
     let indirect = summary.indirect();
     if indirect.any() {
@@ -59,9 +66,10 @@ fn words(kernel: &Explained) -> String {
             }
         }
         let verbs = verbs.join(" and ");
+        let why = indirect.why.map_or_else(String::new, |gap| because(kernel, gap));
         let _ = writeln!(
             text,
-            "  {verbs} through addresses that come out of memory, textures or tensor maps: not followed"
+            "  {verbs} through addresses that come out of memory, textures or tensor maps: not followed{why}"
         );
     }
     if summary.waits_for_dependency().waits {

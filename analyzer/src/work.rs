@@ -35,6 +35,8 @@ pub struct Work<'a, 'v> {
     pub pedantic: bool,
     /// Accesses of kernels at addresses in no allocation.
     pub unknown_memory: u64,
+    /// The last word of the parameters that was one of several candidates, and whether there was another.
+    candidates: (Option<u32>, bool),
 }
 
 impl<'a, 'v> Work<'a, 'v> {
@@ -46,7 +48,12 @@ impl<'a, 'v> Work<'a, 'v> {
         races: &'a mut Vec<Race>,
         pedantic: bool,
     ) -> Self {
-        Self { memory, view, site, races, pedantic, unknown_memory: 0 }
+        Self { memory, view, site, races, pedantic, unknown_memory: 0, candidates: (None, false) }
+    }
+
+    /// Whether the address of some access was made of several words, more than one of which points into an allocation.
+    pub fn several(&self) -> bool {
+        self.candidates.1
     }
 
     /// A copy. `staged`: the source (pageable memory) has been read when the call returns, so nothing later can disturb it.
@@ -118,6 +125,10 @@ impl<'a, 'v> Work<'a, 'v> {
             (Base::Maybe(_, value), _) if self.memory.locate(*value).is_none() => {}
             (Base::Param(offset, value) | Base::Maybe(offset, value), bytes) => {
                 self.site.param = Some(*offset);
+                if matches!(effect.base, Base::Maybe(..)) {
+                    let another = self.candidates.0.is_some_and(|o| o != *offset);
+                    self.candidates = (Some(*offset), self.candidates.1 || another);
+                }
                 self.kernel_bytes(*value, 0, bytes, effect.kind);
             }
             (Base::Absolute(value), bytes) => self.kernel_bytes(*value, 0, bytes, effect.kind),

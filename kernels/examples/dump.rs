@@ -1,94 +1,197 @@
-//! Prints what is known of every kernel of the given code images: words, and the accesses of a made-up launch. Development aid.
+//! Prints what is known of the kernels of code images (cubin, fatbin, PTX, or a library that holds fatbins): words, and the
+//! accesses of a made-up launch; with a `launches.txt` (made by `analyzer/examples/extract.rs`), of the launches in it.
+//! Development aid: `dump [-q] [-g] [-a SM] [-k NAME] FILE...`; `-q`: totals only; `-g`: only what is not known; `-a`: machine code
+//! for this architecture; `-s`: the instructions too; `-k`: kernels whose name contains this; `-n N`: of a library, every N-th image.
 
 use kernels::arch::Arch;
-use kernels::{CodeImage, Extent, LaunchArgs, Reason};
-use std::collections::BTreeMap;
+use kernels::image::Image;
+use kernels::{CodeImage, Extent, KernelAccess, LaunchArgs, Reason, Summary};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+#[derive(Default)]
+struct Totals {
+    quiet: bool,
+    gaps: bool,
+    code: bool,
+    only: Option<String>,
+    kernels: usize,
+    failed: usize,
+    results: usize,
+    bounded: usize,
+    exact: usize,
+    why: BTreeMap<Reason, usize>,
+    prepare: Vec<Duration>,
+    evaluate: Vec<Duration>,
+    /// Launches: all, with ranges, exact.
+    launches: [usize; 3],
+}
+
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let quiet = args.iter().any(|a| a == "-q");
-    let (mut total, mut bounded, mut exact, mut kernels, mut failed) = (0usize, 0usize, 0usize, 0usize, 0usize);
-    let mut why: BTreeMap<Reason, usize> = BTreeMap::new();
-    let (mut prepare, mut evaluate) = (Vec::new(), Vec::new());
-    for path in args.iter().filter(|a| !a.starts_with('-')) {
-        let bytes = match std::fs::read(path) {
-            Ok(b) => b,
-            Err(e) => {
-                eprintln!("{path}: {e}");
-                continue;
+    let mut t = Totals::default();
+    let (mut arch, mut step) = (None, 1);
+    let mut args = std::env::args().skip(1);
+    let mut paths = Vec::new();
+    while let Some(a) = args.next() {
+        match a.as_str() {
+            "-q" => t.quiet = true,
+            "-g" => t.gaps = true,
+            "-s" => t.code = true,
+            "-a" => arch = args.next().and_then(|v| v.parse().ok()).map(Arch::new),
+            "-k" => t.only = args.next(),
+            "-n" => step = args.next().and_then(|v| v.parse().ok()).unwrap_or(1),
+            _ => paths.push(a),
+        }
+    }
+    for path in &paths {
+        if path.ends_with(".txt") {
+            t.launches(path);
+        } else if let Err(e) = t.file(path, arch, step) {
+            eprintln!("{path}: {e}");
+        }
+    }
+    println!(
+        "{} kernels, {} failed, {} results, {} bounded, {} exact, unknown {:?}",
+        t.kernels, t.failed, t.results, t.bounded, t.exact, t.why
+    );
+    println!("{} launches, {} with ranges, {} exact", t.launches[0], t.launches[1], t.launches[2]);
+    println!("prepare {}, evaluate {}", spread(&mut t.prepare), spread(&mut t.evaluate));
+}
+
+impl Totals {
+    fn file(&mut self, path: &str, arch: Option<Arch>, step: usize) -> Result<(), String> {
+        let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+        if let Ok(image) = Image::parse(&bytes) {
+            self.image(&image, arch);
+            return Ok(());
+        }
+        let hosted = kernels::image::find_in_host(&bytes).map_err(|e| e.to_string())?;
+        for h in hosted.iter().step_by(step) {
+            if let Ok(image) = &h.image {
+                self.image(image, arch);
             }
-        };
-        let image = match kernels::image::Image::parse(&bytes) {
-            Ok(i) => i,
-            Err(e) => {
-                eprintln!("{path}: {e}");
-                continue;
-            }
-        };
-        for entry in image.entries() {
-            let code = match entry
-                .unpack()
-                .map_err(|e| e.to_string())
-                .and_then(|c| CodeImage::from_code(c, Arch::new(entry.arch.sm)).map_err(|e| e.to_string()))
-            {
-                Ok(c) => c,
-                Err(e) => {
-                    eprintln!("{path}: {e}");
-                    continue;
-                }
-            };
-            for n in code.kernel_names() {
-                let t = Instant::now();
-                let s = match code.summary(n) {
-                    Ok(s) => s,
-                    Err(e) => {
-                        println!("{n}: {e}");
-                        failed += 1;
-                        continue;
+        }
+        Ok(())
+    }
+
+    fn image(&mut self, image: &Image<'_>, arch: Option<Arch>) {
+        for entry in image.entries().iter().filter(|e| arch.is_none_or(|a| e.arch.sm == a.sm)) {
+            let code = entry.unpack().map_err(|e| e.to_string());
+            match code.and_then(|c| CodeImage::from_code(c, entry.arch).map_err(|e| e.to_string())) {
+                Ok(code) => code.kernel_names().for_each(|n| {
+                    if let Some(s) = self.summary(&code, n) {
+                        let b = made_up(&s);
+                        self.launch(&s, &LaunchArgs::new([6, 3, 2], [128, 1, 1], &b));
                     }
-                };
-                prepare.push(t.elapsed());
-                kernels += 1;
-                let b = made_up(&s);
-                let l = LaunchArgs::new([6, 3, 2], [128, 1, 1], &b);
-                let mut out = Vec::new();
-                let t = Instant::now();
-                s.evaluate(&l, &mut out);
-                let first = t.elapsed();
-                evaluate.push(first);
-                if !quiet {
-                    println!(
-                        "{n}: {} accesses, prepare {:?}, evaluate {first:?}",
-                        s.access_count(),
-                        prepare[prepare.len() - 1]
-                    );
-                    for w in s.words() {
-                        println!("   {w:?}");
-                    }
-                    println!("   {:?}", s.indirect());
-                }
-                for a in &out {
-                    total += 1;
-                    match &a.extent {
-                        Extent::Bounded { exact: e, .. } => {
-                            bounded += 1;
-                            exact += usize::from(*e);
-                        }
-                        Extent::Unknown { reason } => *why.entry(*reason).or_default() += 1,
-                    }
-                    if !quiet {
-                        println!("     {:?} {:x?} several={} {:?}", a.kind, a.base, a.several, a.extent);
-                    }
-                }
+                }),
+                Err(e) => eprintln!("{e}"),
             }
         }
     }
-    println!("{kernels} kernels, {failed} failed, {total} results, {bounded} bounded, {exact} exact, unknown {why:?}");
-    println!("prepare {}, evaluate {}", spread(&mut prepare), spread(&mut evaluate));
+
+    fn summary(&mut self, code: &CodeImage, name: &str) -> Option<Arc<Summary>> {
+        if self.only.as_ref().is_some_and(|o| !name.contains(o)) {
+            return None;
+        }
+        let t = Instant::now();
+        match code.summary(name) {
+            Ok(s) => {
+                self.prepare.push(t.elapsed());
+                self.kernels += 1;
+                Some(s)
+            }
+            Err(e) => {
+                println!("{name}: {e}");
+                self.failed += 1;
+                None
+            }
+        }
+    }
+
+    fn launches(&mut self, path: &str) {
+        let folder = Path::new(path).parent().unwrap_or(Path::new("."));
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let mut codes: HashMap<String, Option<CodeImage>> = HashMap::new();
+        for line in text.lines() {
+            let f: Vec<&str> = line.split(' ').collect();
+            let [name, file, numbers @ .., hex] = f.as_slice() else { continue };
+            let code = codes.entry((*file).to_owned()).or_insert_with(|| {
+                let bytes = std::fs::read(folder.join(file)).ok()?;
+                let image = Image::parse(&bytes).ok()?;
+                let code = image.entries().first()?.unpack().ok()?;
+                CodeImage::from_code(code, image.entries().first()?.arch).ok()
+            });
+            if self.code && self.only.as_ref().is_none_or(|o| name.contains(o)) {
+                print_code(&folder.join(file), name);
+            }
+            let n: Vec<u32> = numbers.iter().filter_map(|x| x.parse().ok()).collect();
+            let params: Vec<u8> =
+                (0..hex.len() / 2).filter_map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).ok()).collect();
+            let (Some(code), &[gx, gy, gz, bx, by, bz, cx, cy, cz, shared]) = (code, n.as_slice()) else { continue };
+            let launch =
+                LaunchArgs { grid: [gx, gy, gz], block: [bx, by, bz], cluster: [cx, cy, cz], shared, params: &params };
+            if let Some(s) = self.summary(code, name) {
+                self.launch(&s, &launch);
+            }
+        }
+    }
+
+    fn launch(&mut self, s: &Summary, l: &LaunchArgs<'_>) {
+        let mut out = Vec::new();
+        let t = Instant::now();
+        s.evaluate(l, &mut out);
+        let first = t.elapsed();
+        self.evaluate.push(first);
+        let known = |a: &KernelAccess| matches!(a.extent, Extent::Bounded { .. });
+        let gap = out.iter().any(|a| !known(a)) || s.indirect().any();
+        let show = !self.quiet && (gap || !self.gaps);
+        self.launches[0] += 1;
+        self.launches[1] += usize::from(!gap);
+        self.launches[2] +=
+            usize::from(!gap && out.iter().all(|a| matches!(a.extent, Extent::Bounded { exact: true, .. })));
+        if show {
+            println!(
+                "{}: {} accesses, prepare {:?}, evaluate {first:?}; grid {:?} block {:?}",
+                s.name(),
+                s.access_count(),
+                self.prepare.last(),
+                l.grid,
+                l.block
+            );
+            for w in s.words() {
+                println!("   {w:?}");
+            }
+            println!("   {:?}", s.indirect());
+        }
+        for a in &out {
+            self.results += 1;
+            match &a.extent {
+                Extent::Bounded { exact: e, .. } => {
+                    self.bounded += 1;
+                    self.exact += usize::from(*e);
+                }
+                Extent::Unknown { reason } => *self.why.entry(*reason).or_default() += 1,
+            }
+            if show && (!self.gaps || !known(a)) {
+                println!("     {:#x} {:?} {:x?} several={} {:?}", a.at, a.kind, a.base, a.several, a.extent);
+            }
+        }
+    }
 }
 
-fn made_up(s: &kernels::Summary) -> Vec<u8> {
+fn print_code(path: &Path, name: &str) {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let Ok(cubin) = kernels::image::Cubin::parse(&bytes) else { return };
+    if let (Some(kernel), Some(generation)) = (cubin.kernel(name), cubin.arch.generation()) {
+        for i in kernels::sass::decode_all(generation, kernel.code, 0) {
+            println!("        {:#x}  {}", i.pc, i);
+        }
+    }
+}
+
+fn made_up(s: &Summary) -> Vec<u8> {
     let n = s.params().iter().map(|p| usize::from(p.offset) + usize::from(p.size)).max().unwrap_or(0);
     let mut b = vec![0u8; n + 8];
     for p in s.params() {

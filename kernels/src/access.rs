@@ -59,6 +59,17 @@ pub struct WordEffect {
     pub atomic: bool,
     /// Extent of all of them.
     pub extent: WordExtent,
+    /// Why the extent is unknown: the first access that gave up, in the order of the code.
+    pub why: Option<Gap>,
+}
+
+/// Where and why the range analysis gave up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gap {
+    /// The first thing that was not understood.
+    pub reason: Reason,
+    /// The memory instruction: its byte offset in the kernel's code section, or its line of PTX.
+    pub at: u32,
 }
 
 /// Accesses through addresses that come from no parameter word: loaded from memory, or unknown.
@@ -70,6 +81,8 @@ pub struct IndirectEffect {
     pub writes: bool,
     /// Some atomic.
     pub atomic: bool,
+    /// Where the first of them is, and where its address comes from.
+    pub why: Option<Gap>,
 }
 
 impl IndirectEffect {
@@ -79,7 +92,8 @@ impl IndirectEffect {
         self.reads || self.writes || self.atomic
     }
 
-    pub(crate) fn add(&mut self, kind: ir::AccessKind) {
+    pub(crate) fn add(&mut self, kind: ir::AccessKind, why: Gap) {
+        self.why.get_or_insert(why);
         match kind {
             AccessKind::Read => self.reads = true,
             AccessKind::Write => self.writes = true,
@@ -148,6 +162,8 @@ pub struct KernelAccess {
     pub several: bool,
     /// Bytes touched.
     pub extent: Extent,
+    /// The first memory instruction that makes it: its byte offset in the kernel's code section, or its line of PTX.
+    pub at: u32,
 }
 
 /// A progression of addresses: `count` of them, `stride` bytes apart.

@@ -3,8 +3,10 @@
 //! The JSON is a contract:
 //! `{"kernels":[{"name","arch","params":[{"offset","size","reads","writes","atomic","extent"}],"indirect"}]}` with one
 //! entry of `params` for each pointer-sized parameter word that some access derives from (a by-value struct gives one for
-//! each such word; `offset` counts from the start of the parameters), `extent` one of `affine`, `unknown`. Kernels that could
-//! not be summarised are in `"failed":[{"name","arch","error"}]`.
+//! each such word; `offset` counts from the start of the parameters), `extent` one of `affine`, `unknown`. An unknown
+//! extent also has `reason` (the first thing that was not understood) and `at` (the memory instruction: byte offset in the code
+//! section, or line of PTX), and so has a kernel with indirect accesses (`indirect_reason`, `indirect_at`). Kernels that could not be
+//! summarised are in `"failed":[{"name","arch","error"}]`.
 
 use crate::access::WordExtent;
 use crate::arch::Arch;
@@ -21,6 +23,8 @@ pub struct Explained {
     pub name: String,
     /// Architecture the code is for.
     pub arch: Arch,
+    /// PTX, whose instructions are counted in lines; else machine code.
+    pub ptx: bool,
     /// The summary, or why there is none.
     pub summary: Result<Arc<Summary>, String>,
 }
@@ -46,6 +50,7 @@ pub fn explain(bytes: &[u8], only: Option<&str>) -> Result<Vec<Explained>, Image
                     Err(e) => out.push(Explained {
                         name: String::new(),
                         arch: Arch::new(0),
+                        ptx: false,
                         summary: Err(format!("fatbin at {:#x}: {e}", h.offset)),
                     }),
                 }
@@ -59,16 +64,17 @@ fn explain_image(image: &Image<'_>, only: Option<&str>, out: &mut Vec<Explained>
     // The PTX beside machine code says the same once more.
     let machine = image.entries().iter().any(|e| e.kind == EntryKind::Cubin);
     for e in image.entries().iter().filter(|e| !machine || e.kind == EntryKind::Cubin) {
+        let ptx = e.kind != EntryKind::Cubin;
         let code = e.unpack().map_err(|e| e.to_string());
         let code = code.and_then(|c| CodeImage::from_code(c, e.arch).map_err(|e| e.to_string()));
         match code {
             Ok(code) => {
                 for name in code.kernel_names().filter(|n| only.is_none_or(|o| n.contains(o))) {
                     let summary = code.summary(name).map_err(|e| e.to_string());
-                    out.push(Explained { name: name.to_owned(), arch: e.arch, summary });
+                    out.push(Explained { name: name.to_owned(), arch: e.arch, ptx, summary });
                 }
             }
-            Err(error) => out.push(Explained { name: String::new(), arch: e.arch, summary: Err(error) }),
+            Err(error) => out.push(Explained { name: String::new(), arch: e.arch, ptx, summary: Err(error) }),
         }
     }
 }
@@ -91,13 +97,23 @@ pub fn explain_json(kernels: &[Explained]) -> Value {
                             WordExtent::Affine => "affine",
                             WordExtent::Unknown => "unknown",
                         };
-                        json!({
+                        let mut v = json!({
                             "offset": w.offset, "size": 8, "reads": w.reads, "writes": w.writes, "atomic": w.atomic,
                             "extent": extent,
-                        })
+                        });
+                        if let Some(gap) = w.why {
+                            v["reason"] = gap.reason.words().into();
+                            v["at"] = gap.at.into();
+                        }
+                        v
                     })
                     .collect();
-                list.push(json!({ "name": k.name, "arch": arch, "params": params, "indirect": s.indirect().any() }));
+                let mut v = json!({ "name": k.name, "arch": arch, "params": params, "indirect": s.indirect().any() });
+                if let Some(gap) = s.indirect().why {
+                    v["indirect_reason"] = gap.reason.words().into();
+                    v["indirect_at"] = gap.at.into();
+                }
+                list.push(v);
             }
         }
     }

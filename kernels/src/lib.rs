@@ -20,7 +20,7 @@ pub mod sass;
 mod summary;
 
 pub use access::{
-    AccessKind, Base, Dependency, Dim, Extent, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef,
+    AccessKind, Base, Dependency, Dim, Extent, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef,
     WordEffect, WordExtent,
 };
 pub use code_image::{CodeImage, LoadError, SummaryError};

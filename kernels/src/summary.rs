@@ -3,7 +3,7 @@
 //! Building it is done by `ranges`; this file only arranges the answers. It does not know containers or encodings.
 
 use crate::access::{
-    AccessKind, Dependency, IndirectEffect, KernelAccess, LaunchArgs, Param, SymbolRef, WordEffect, WordExtent,
+    AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect, WordExtent,
 };
 use crate::ir::Function;
 use crate::ir::cfg::Cfg;
@@ -87,8 +87,8 @@ impl Summary {
     fn find_words(&self) -> (Vec<WordEffect>, IndirectEffect) {
         let mut words: BTreeMap<u16, WordEffect> = BTreeMap::new();
         let mut indirect = IndirectEffect::default();
-        let bounded = self.analysis.trial(&self.params);
-        for (k, (kind, o)) in self.analysis.origins().enumerate() {
+        let gaps = self.analysis.trial(&self.params);
+        for (gap, (kind, at, o)) in gaps.into_iter().zip(self.analysis.origins()) {
             for w in &o.words {
                 let e = words.entry(*w).or_insert(WordEffect {
                     offset: *w,
@@ -96,18 +96,20 @@ impl Summary {
                     writes: false,
                     atomic: false,
                     extent: WordExtent::Affine,
+                    why: None,
                 });
                 match kind {
                     AccessKind::Read => e.reads = true,
                     AccessKind::Write => e.writes = true,
                     AccessKind::Atomic => e.atomic = true,
                 }
-                if !bounded[k] {
+                if gap.is_some() {
                     e.extent = WordExtent::Unknown;
+                    e.why = e.why.or(gap);
                 }
             }
             if !o.has_base() && !o.window {
-                indirect.add(kind);
+                indirect.add(kind, gap.unwrap_or(Gap { reason: o.unknown.unwrap_or(Reason::Loaded), at }));
             }
         }
         (words.into_values().collect(), indirect)

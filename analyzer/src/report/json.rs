@@ -9,7 +9,9 @@
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node, param, bytes, stack[] },
 //!              allocation          { kind, address, size, call, stack[], freed[] } or null,
 //!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] } }
-//! coverage  { ops, launches { total, ranges, kinds_only, unknown, indirect, reasons }, memory_ops, graph_launches,
+//! coverage  { ops, launches { total, ranges, kinds_only, unknown, indirect, reasons },
+//!             kernels[] { name, kernel, launches, exact, ranges, kinds_only, unknown, indirect, several,
+//!                         gaps[] { reason, at, launches }, indirect_gap { reason, at } or null }, memory_ops, graph_launches,
 //!             not_modelled {name: count}, unobserved {name: count}, ... }
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
 //! processes[] { pid, parent, exe, args[], driver }
@@ -18,7 +20,10 @@
 //! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with `--pedantic` all.
 
 use super::model::{Actor, Finding, Frame, FrameKind, Hint, Memory, Report, Side};
+use crate::code::Gap;
+use crate::coverage::KernelCoverage;
 use crate::race::Confidence;
+use crate::symbols::demangle;
 use serde_json::{Value, json};
 
 /// Version of the contract.
@@ -58,6 +63,7 @@ pub fn report(report: &Report) -> Value {
                 "indirect": c.launches_indirect,
                 "reasons": c.reasons,
             },
+            "kernels": c.kernels.iter().map(|(name, kernel)| coverage_of(name, kernel)).collect::<Vec<_>>(),
             "memory_ops": c.memory_ops,
             "graph_launches": c.graph_launches,
             "not_modelled": c.not_modelled,
@@ -81,6 +87,24 @@ fn hint(h: &Hint) -> Value {
         "pid": h.pid,
         "stack": stack(&h.stack),
         "other": stack(&h.other),
+    })
+}
+
+fn coverage_of(name: &str, k: &KernelCoverage) -> Value {
+    let gap = |g: &Gap| json!({ "reason": g.reason, "at": g.at });
+    let gaps = k.gaps.iter().map(|(g, count)| json!({ "reason": g.reason, "at": g.at, "launches": count }));
+    json!({
+        "name": name,
+        "kernel": demangle(name),
+        "launches": k.launches,
+        "exact": k.exact,
+        "ranges": k.ranges,
+        "kinds_only": k.kinds_only,
+        "unknown": k.unknown,
+        "indirect": k.indirect,
+        "several": k.several,
+        "gaps": gaps.collect::<Vec<_>>(),
+        "indirect_gap": k.indirect_gap.as_ref().map(gap),
     })
 }
 

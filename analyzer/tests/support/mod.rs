@@ -87,7 +87,7 @@ impl KernelCode for TestKernel {
                 Shape::Object => Base::Handle(does.param, value),
                 _ => Base::Param(does.param, value),
             };
-            effects.push(Effect { base, kind: does.kind, bytes });
+            effects.push(Effect::new(base, does.kind, bytes));
         }
     }
     fn indirect(&self) -> bool {

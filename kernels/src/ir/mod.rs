@@ -161,6 +161,34 @@ pub enum Reason {
     Budget,
 }
 
+impl Reason {
+    /// A few words for users, fitting after "because of".
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Reason::Loaded => "a value loaded from memory",
+            Reason::Shared => "a value from shared memory",
+            Reason::Local => "a value from local memory",
+            Reason::AtomicResult => "the result of an atomic",
+            Reason::Float => "a floating-point value",
+            Reason::CrossLane => "a value of another lane (shuffle, vote)",
+            Reason::Loop => "a loop that is not affine",
+            Reason::Pairing => "two words that make no known 64-bit value",
+            Reason::MayWrap => "32-bit arithmetic that may wrap around",
+            Reason::Bits => "bit manipulation or division",
+            Reason::Constant => "a parameter or constant at an unknown index",
+            Reason::Call => "a call that was not followed",
+            Reason::Undefined => "a register that was never written",
+            Reason::Instruction => "an instruction without a rule",
+            Reason::Special => "a special register without a rule",
+            Reason::Irreducible => "control flow without structure",
+            Reason::Window => "an address made of a shared or local window",
+            Reason::Descriptor => "a tensor map, texture or surface",
+            Reason::Budget => "too many cases",
+        }
+    }
+}
+
 /// A special value that the launch fixes or boxes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Special {

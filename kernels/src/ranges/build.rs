@@ -855,7 +855,8 @@ impl Builder<'_> {
                 self.given = None;
             }
         }
-        self.g.accesses.push(Access { block: BlockId(b), kind: m.kind, bytes: m.bytes, target, guard });
+        let block = BlockId(b);
+        self.g.accesses.push(Access { block, kind: m.kind, bytes: m.bytes, target, guard, at: inst.at });
     }
 
     /// Does the address choose by predicate `p` (or its negation) somewhere?

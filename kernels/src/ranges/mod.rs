@@ -17,7 +17,7 @@ mod origin;
 mod pair;
 mod ssa;
 
-use crate::access::{Base, Extent, KernelAccess, LaunchArgs, Param, SymbolRef};
+use crate::access::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
 use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, Function, Reason, Term};
 use eval::{Eval, WordSet};
@@ -45,7 +45,19 @@ pub(crate) struct Analysis {
 struct Kept {
     shape: ([u32; 3], [u32; 3], [u32; 3], u32, usize),
     words: Vec<(usize, u32)>,
-    result: Vec<(AccessKind, Reached)>,
+    result: Vec<(AccessKind, Reached, u32)>,
+}
+
+/// Extents of the accesses that agree in everything else.
+struct Set {
+    kind: AccessKind,
+    base: RawBase,
+    several: bool,
+    /// Bounded extents (which are joined), or unknown ones.
+    known: bool,
+    /// The first instruction.
+    at: u32,
+    extents: Vec<Extent>,
 }
 
 /// Prepares a kernel.
@@ -82,18 +94,19 @@ impl Analysis {
         self.graph.accesses.len()
     }
 
-    pub(crate) fn origins(&self) -> impl Iterator<Item = (AccessKind, &Origins)> {
-        self.graph.accesses.iter().zip(&self.origins).map(|(a, o)| (a.kind, o))
+    pub(crate) fn origins(&self) -> impl Iterator<Item = (AccessKind, u32, &Origins)> {
+        self.graph.accesses.iter().zip(&self.origins).map(|(a, o)| (a.kind, a.at, o))
     }
 
-    /// For each access: is its extent bounded in made-up launches? One that is dead in all of them counts as bounded when
-    /// nothing unknown is in its address.
-    pub(crate) fn trial(&self, params: &[Param]) -> Vec<bool> {
+    /// For each access: why its extent is not bounded in made-up launches (`None`: it is in one of them). One that is dead in
+    /// all of them counts as bounded when nothing unknown is in its address.
+    pub(crate) fn trial(&self, params: &[Param]) -> Vec<Option<Gap>> {
         let size = params.iter().map(|p| usize::from(p.offset) + usize::from(p.size)).max().unwrap_or(0);
         let mut pointers: Vec<u16> = self.origins.iter().flat_map(|o| o.words.iter().copied()).collect();
         pointers.sort_unstable();
         pointers.dedup();
-        let mut best: Vec<Option<bool>> = vec![None; self.graph.accesses.len()];
+        // Outer: does it happen? Inner: why it is not bounded.
+        let mut best: Vec<Option<Option<Reason>>> = vec![None; self.graph.accesses.len()];
         for scalar in [96u32, 1000, 4] {
             let mut bytes: Vec<u8> = Vec::with_capacity(size + 8);
             while bytes.len() < size {
@@ -115,11 +128,18 @@ impl Analysis {
                 if r.is_empty() {
                     continue;
                 }
-                let bounded = r.iter().all(|x| matches!(x.extent, Extent::Bounded { .. }));
-                best[k] = Some(best[k].unwrap_or(false) || bounded);
+                let why = r.iter().find_map(|x| match x.extent {
+                    Extent::Unknown { reason } => Some(reason),
+                    Extent::Bounded { .. } => None,
+                });
+                best[k] = match best[k] {
+                    None => Some(why),
+                    Some(before) => Some(before.and(why)),
+                };
             }
         }
-        best.iter().zip(&self.origins).map(|(b, o)| b.unwrap_or(o.unknown.is_none())).collect()
+        let found = best.into_iter().zip(&self.origins).zip(&self.graph.accesses);
+        found.map(|((b, o), a)| b.unwrap_or(o.unknown).map(|reason| Gap { reason, at: a.at })).collect()
     }
 
     fn eval<'a>(&'a self, launch: &LaunchArgs<'a>) -> Eval<'a> {
@@ -188,19 +208,24 @@ impl Analysis {
 
     fn fresh(&self, launch: &LaunchArgs<'_>) -> Kept {
         let mut e = self.eval(launch);
-        let mut sets: Vec<(AccessKind, RawBase, bool, Vec<Extent>)> = Vec::new();
+        let mut sets: Vec<Set> = Vec::new();
         for (k, acc) in self.graph.accesses.iter().enumerate() {
             for r in self.reach(&mut e, k) {
-                match sets.iter_mut().find(|s| s.0 == acc.kind && s.1 == r.base && s.2 == r.several) {
-                    Some(s) => s.3.push(r.extent),
-                    None => sets.push((acc.kind, r.base, r.several, vec![r.extent])),
+                let known = matches!(r.extent, Extent::Bounded { .. });
+                let same = |s: &&mut Set| (s.kind, s.base, s.several, s.known) == (acc.kind, r.base, r.several, known);
+                match sets.iter_mut().find(same) {
+                    Some(s) => s.extents.push(r.extent),
+                    None => {
+                        let (kind, base, several) = (acc.kind, r.base, r.several);
+                        sets.push(Set { kind, base, several, known, at: acc.at, extents: vec![r.extent] });
+                    }
                 }
             }
         }
         let mut result = Vec::new();
-        for (kind, base, several, mut extents) in sets {
+        for Set { kind, base, several, at, mut extents, .. } in sets {
             extent::compact(&mut extents);
-            result.extend(extents.into_iter().map(|extent| (kind, Reached { base, several, extent })));
+            result.extend(extents.into_iter().map(|extent| (kind, Reached { base, several, extent }, at)));
         }
         let words: WordSet = e.used.borrow().clone();
         Kept { shape: shape(launch), words: words.iter().map(|o| (o, word32(launch.params, o))).collect(), result }
@@ -223,10 +248,10 @@ impl Analysis {
             kept.push(k.clone());
             k
         });
-        out.extend(kept.result.iter().map(|(kind, r)| self.resolve(*kind, r, launch)));
+        out.extend(kept.result.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
-    fn resolve(&self, kind: AccessKind, r: &Reached, launch: &LaunchArgs<'_>) -> KernelAccess {
+    fn resolve(&self, kind: AccessKind, r: &Reached, at: u32, launch: &LaunchArgs<'_>) -> KernelAccess {
         let base = match r.base {
             RawBase::Word(offset) => Base::Word { offset, value: word64(launch.params, offset) },
             RawBase::Symbol(s) => Base::Global(SymbolRef(s)),
@@ -241,11 +266,11 @@ impl Analysis {
                     *hi = hi.saturating_sub(*lo);
                     *lo = 0;
                 }
-                return KernelAccess { base: Base::Absolute { value }, kind, several: r.several, extent };
+                return KernelAccess { base: Base::Absolute { value }, kind, several: r.several, extent, at };
             }
             RawBase::Unknown => Base::Unknown,
         };
-        KernelAccess { base, kind, several: r.several, extent: r.extent.clone() }
+        KernelAccess { base, kind, several: r.several, extent: r.extent.clone(), at }
     }
 }
 

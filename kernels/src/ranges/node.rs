@@ -147,6 +147,8 @@ pub struct Access {
     pub target: Target,
     /// Guard of the instruction itself.
     pub guard: Option<NodeId>,
+    /// Where in the code (byte offset, or line of PTX).
+    pub at: u32,
 }
 
 /// A store to local memory that no variable stands for.
