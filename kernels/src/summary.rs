@@ -3,7 +3,8 @@
 //! Building it is done by `ranges`; this file only arranges the answers. It does not know containers or encodings.
 
 use crate::access::{
-    AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect, WordExtent,
+    AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
+    WordExtent,
 };
 use crate::ir::Function;
 use crate::ir::cfg::Cfg;
