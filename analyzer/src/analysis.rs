@@ -13,8 +13,9 @@ use crate::memory::allocations::Object;
 use crate::memory::{Allocation, AllocationId, Allocations, Cause, Site};
 use crate::names::Names;
 use crate::ordering::Ordering;
-use crate::race::{self, Confidence, Race};
-use crate::report::model::{Finding, Outcome, merge_finding};
+use crate::race::{self, Race};
+use crate::report::fingerprint::number;
+use crate::report::model::{Outcome, merge_finding};
 use crate::stacks::Stacks;
 use crate::streams::{Stream, Streams};
 use crate::work::Work;
@@ -112,14 +113,6 @@ impl Analysis {
         self.coverage.damaged += 1;
     }
 
-    /// Findings that came up since the last call, ready to be printed.
-    pub fn take_new(&mut self) -> Vec<Finding> {
-        let least = if self.options.pedantic { Confidence::Possible } else { Confidence::Likely };
-        let raw = self.findings.take_new(least);
-        let mut elaborator = Elaborator { names: &self.names, streams: &self.streams, stacks: &mut *self.stacks };
-        raw.iter().map(|r| elaborator.finding(r)).collect()
-    }
-
     /// Everything found, and what could be seen.
     pub fn finish(&mut self) -> Outcome {
         let mut elaborator = Elaborator { names: &self.names, streams: &self.streams, stacks: &mut *self.stacks };
@@ -127,6 +120,7 @@ impl Analysis {
         for raw in self.findings.list() {
             merge_finding(&mut findings, elaborator.finding(raw));
         }
+        number(&mut findings);
         let mut coverage = self.coverage.clone();
         for (id, kernel) in &self.kernels {
             let name = self.names.kernel(*id).map_or("", |k| &k.name);

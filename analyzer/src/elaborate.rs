@@ -6,13 +6,13 @@ use crate::findings::Raw;
 use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
 use crate::names::Names;
 use crate::race::Hazard;
-use crate::report::model::{Actor, Finding, Frame, FrameKind, Memory, Side, StreamName, Synchronisation, site};
+use crate::report::fingerprint::identity;
+use crate::report::model::{
+    Actor, Finding, Frame, FrameKind, Memory, Side, Standing, StreamName, Synchronisation, site,
+};
 use crate::stacks::Stacks;
 use crate::streams::Streams;
 use trace::{MemoryKind, StackId, StreamId, StreamKind};
-
-/// Frames of a stack that tell call sites apart.
-const SIGNIFICANT_FRAMES: usize = 6;
 
 /// What is needed to resolve ids.
 pub struct Elaborator<'a> {
@@ -39,7 +39,9 @@ impl Elaborator<'_> {
         let previous_allocation = other.as_ref().map(|o| self.memory(o));
         let synchronisation = self.synchronisation(raw, &previous, &access);
         let mut finding = Finding {
+            identity: Default::default(),
             fingerprint: String::new(),
+            standing: Standing::New,
             hazard: race.hazard,
             confidence: race.confidence,
             latent: race.latent,
@@ -47,6 +49,7 @@ impl Elaborator<'_> {
             internal: is_library_internal(&access.stack, &previous.stack, allocation.as_ref()),
             count: raw.count,
             pid: self.names.process.pid,
+            processes: Vec::new(),
             access,
             previous,
             allocation,
@@ -55,7 +58,7 @@ impl Elaborator<'_> {
             to: to.wrapping_sub(base),
             synchronisation,
         };
-        finding.fingerprint = fingerprint(&finding);
+        finding.identity = identity(&finding);
         finding
     }
 
@@ -313,52 +316,6 @@ fn memory_kind(kind: Option<MemoryKind>) -> &'static str {
         Some(MemoryKind::GraphNode) => "memory of a graph",
         Some(MemoryKind::Block) => "a pool of the program",
     }
-}
-
-/// FNV-1a, 64 bits: stable for ever, which the hashers of the library do not promise.
-struct Fnv(u64);
-
-impl Fnv {
-    fn text(&mut self, text: &str) {
-        for byte in text.bytes().chain([0]) {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    /// Directories and load addresses differ between machines and runs; file names, lines and page offsets do not.
-    fn stack(&mut self, stack: &[Frame]) {
-        let base = |path: &Option<String>| path.as_deref().and_then(|p| p.rsplit('/').next()).unwrap_or("").to_string();
-        for f in stack.iter().filter(|f| f.kind != FrameKind::Folded).take(SIGNIFICANT_FRAMES) {
-            self.text(&f.function);
-            self.text(&base(&f.file));
-            match f.line {
-                Some(line) => self.text(&line.to_string()),
-                None => {
-                    self.text(&base(&f.module));
-                    self.text(&format!("{:x}", f.address & 0xfff));
-                }
-            }
-        }
-    }
-
-    fn side(&mut self, side: &Side) {
-        self.text(&side.call);
-        self.text(side.kernel.as_deref().unwrap_or(""));
-        self.text(side.verb);
-        self.stack(&side.stack);
-    }
-}
-
-fn fingerprint(f: &Finding) -> String {
-    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
-    hash.text(f.hazard.name());
-    hash.side(&f.previous);
-    hash.side(&f.access);
-    if let Some(memory) = &f.allocation {
-        hash.text(&memory.call);
-        hash.stack(&memory.stack);
-    }
-    format!("{:016x}", hash.0)
 }
 
 /// The hazard in a sentence of its own, for people who do not know the three letters.

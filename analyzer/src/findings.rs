@@ -5,7 +5,7 @@
 //! the business of `elaborate`.
 
 use crate::memory::{Allocation, Allocations};
-use crate::race::{Confidence, Hazard, Race};
+use crate::race::{Hazard, Race};
 use crate::streams::{Links, Streams};
 use rustc_hash::FxHashMap;
 use trace::{KernelId, StackId};
@@ -44,7 +44,6 @@ pub struct Findings {
     index: FxHashMap<Key, usize>,
     list: Vec<Raw>,
     dropped: u64,
-    taken: usize,
 }
 
 impl Findings {
@@ -84,13 +83,6 @@ impl Findings {
     /// All of them.
     pub fn list(&self) -> &[Raw] {
         &self.list
-    }
-
-    /// Those that were not taken yet and are worth showing at this confidence.
-    pub fn take_new(&mut self, least: Confidence) -> Vec<Raw> {
-        let new = self.list[self.taken..].iter().filter(|r| r.race.confidence >= least).copied().collect();
-        self.taken = self.list.len();
-        new
     }
 
     /// Occurrences that were not kept.

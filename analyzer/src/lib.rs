@@ -2,8 +2,8 @@
 //!
 //! The modules in the order of the data: `names`, `streams` and `stacks` keep what ids stand for; `ordering` gives every
 //! op its place; `work`, `code` and `graphs` turn ops into accesses; `memory` knows who touched which byte last; `race`
-//! judges pairs; `findings` counts them; `elaborate` turns them into the data of a `report`. [`Analysis`] holds one
-//! process together.
+//! judges pairs; `findings` counts them; `elaborate` turns them into the data of a `report`; the `gate` decides which of them
+//! fail the run. [`Analysis`] holds one process together.
 
 pub mod analysis;
 pub mod cli;
@@ -14,6 +14,7 @@ mod elaborate;
 pub mod exit_code;
 pub mod explain;
 pub mod findings;
+pub mod gate;
 pub mod graphs;
 pub mod hints;
 pub mod launch;
@@ -21,6 +22,7 @@ pub mod memory;
 pub mod names;
 pub mod options;
 pub mod ordering;
+pub mod output;
 pub mod race;
 pub mod report;
 pub mod session;

@@ -1,18 +1,19 @@
 //! The `streamsan` command: understands the command line, runs or reads what it names, prints the report, answers the exit code.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use analyzer::cli::{Command, CommandLine, parse};
+use analyzer::gate::Gate;
 use analyzer::launch::{self, LaunchError, Plan};
 use analyzer::options::Options;
 use analyzer::report::model::{Outcome, Report};
-use analyzer::report::{json, text};
+use analyzer::report::reporter::Reporters;
 use analyzer::session::live::{Recorder, Sink};
 use analyzer::session::{attach, recorded, server::Server};
-use analyzer::{AnalysisOptions, cli, exit_code};
+use analyzer::{AnalysisOptions, cli, exit_code, output};
 
 fn main() {
     let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -51,9 +52,9 @@ fn run(args: &[String]) -> i32 {
         }
     };
     match command {
-        Command::Run { program } => run_program(&program, &options, true),
-        Command::Record { program } => run_program(&program, &options, false),
-        Command::Check { files } => check(&files, &options),
+        Command::Run { program } => run_program(&program, options, true),
+        Command::Record { program } => run_program(&program, options, false),
+        Command::Check { files } => check(&files, options),
         Command::Dump { file } => dump(&file),
         Command::Explain { file, kernel } => explain(&file, kernel.as_deref(), explain_json),
         Command::Help => {
@@ -71,42 +72,23 @@ fn analysis_options(options: &Options) -> AnalysisOptions {
     AnalysisOptions { policy: options.policy, latent: options.latent, pedantic: options.pedantic, hints: options.hints }
 }
 
-/// Prints the report where the options say. False when a file could not be written.
-fn print(report: &Report, options: &Options) -> bool {
-    let mut fine = true;
-    let no_color = std::env::var("NO_COLOR").ok();
-    let to_terminal = options.log_file.is_none() && std::io::stderr().is_terminal();
-    let color = text::wants_color(options.color, to_terminal, no_color.as_deref());
-    let style = text::Style { color, processes: report.processes.len() > 1 };
-    let printed = text::report(report, style, options.max_findings, &[]);
-    match &options.log_file {
-        Some(path) => fine &= write_file(path, printed.as_bytes()),
-        None => {
-            let _ = std::io::stderr().lock().write_all(printed.as_bytes());
-        }
-    }
-    if let Some(path) = &options.json {
-        let mut bytes = serde_json::to_vec_pretty(&json::report(report)).unwrap_or_default();
-        bytes.push(b'\n');
-        fine &= write_file(path, &bytes);
-    }
-    fine
-}
-
-fn write_file(path: &str, bytes: &[u8]) -> bool {
-    let written = std::fs::write(path, bytes);
-    if let Err(error) = &written {
-        eprintln!("streamsan: {path} can not be written: {error}");
-    }
-    written.is_ok()
-}
-
-/// Says before the program runs, not after an hour, that a file can not be written.
-fn writable(path: &str) -> Result<(), i32> {
-    std::fs::OpenOptions::new().append(true).create(true).open(path).map(drop).map_err(|error| {
-        eprintln!("streamsan: {path} can not be written: {error}");
+/// What the options say of files, before anything runs: names are expanded, suppressions and the baseline are read, what will be written can be
+/// written. The error has been said.
+fn prepare(options: &mut Options, pid: u32) -> Result<Gate, i32> {
+    let ready = output::expand_all(options, pid).and_then(|()| Gate::open(options));
+    let ready = ready.and_then(|gate| output::check_writable(options).map(|()| gate));
+    ready.map_err(|error| {
+        eprintln!("streamsan: {error}");
         exit_code::USAGE
     })
+}
+
+/// The report of these outcomes, judged. Second: whether everything could be written.
+fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options) -> (Report, bool) {
+    let mut report = Report::merge(outcomes, options.pedantic);
+    gate.judge(&mut report);
+    let written = Reporters::asked_for(options).write(&report);
+    (report, written)
 }
 
 fn recorder(options: &Options) -> Result<Option<Recorder>, i32> {
@@ -121,12 +103,12 @@ fn recorder(options: &Options) -> Result<Option<Recorder>, i32> {
     }
 }
 
-fn run_program(program: &[String], options: &Options, analyse: bool) -> i32 {
-    for path in options.json.iter().chain(&options.log_file) {
-        if let Err(code) = writable(path) {
-            return code;
-        }
-    }
+fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
+    let gate = match prepare(&mut options, std::process::id()) {
+        Ok(gate) => gate,
+        Err(code) => return code,
+    };
+    let options = &options;
     let recorder = match recorder(options) {
         Ok(recorder) => recorder,
         Err(code) => return code,
@@ -170,8 +152,7 @@ fn run_program(program: &[String], options: &Options, analyse: bool) -> i32 {
         eprintln!("streamsan: recorded; check it with: streamsan check {note}");
         return ending(status, |code| code);
     }
-    let report = Report::merge(outcomes, options.pedantic);
-    let printed = print(&report, options);
+    let (report, printed) = report(outcomes, &gate, options);
     ending(status, |code| {
         let code = exit_code::of(&report, code, options.error_exitcode, options.require_cuda);
         if code == exit_code::CLEAN && (failed > 0 || !printed) { exit_code::INTERNAL } else { code }
@@ -227,14 +208,21 @@ fn attach(fd: i32, pid: i32, environment: Option<&str>) -> i32 {
         // The program runs already: the wrong option is named, the others hold.
         eprintln!("streamsan: in STREAMSAN_OPTIONS: {error}");
     }
+    let gate = prepare(&mut options, pid.unsigned_abs()).unwrap_or_default();
     let recorder = recorder(&options).ok().flatten();
     let sink = Sink { analysis: Some(analysis_options(&options)), recorder };
-    attach::attach_ring(fd, pid, &options, &sink, |report| {
-        print(report, &options);
+    attach::attach_ring(fd, pid, &sink, |outcome| {
+        let (report, _) = report(outcome.into_iter().collect(), &gate, &options);
+        report.failures().count() as u32
     })
 }
 
-fn check(files: &[String], options: &Options) -> i32 {
+fn check(files: &[String], mut options: Options) -> i32 {
+    let gate = match prepare(&mut options, std::process::id()) {
+        Ok(gate) => gate,
+        Err(code) => return code,
+    };
+    let options = &options;
     let mut outcomes: Vec<Outcome> = Vec::new();
     let mut unread = false;
     for file in files {
@@ -248,8 +236,7 @@ fn check(files: &[String], options: &Options) -> i32 {
     if outcomes.is_empty() && unread {
         return exit_code::INTERNAL;
     }
-    let report = Report::merge(outcomes, options.pedantic);
-    let printed = print(&report, options);
+    let (report, printed) = report(outcomes, &gate, options);
     let code = exit_code::of(&report, 0, options.error_exitcode, options.require_cuda);
     if code == exit_code::CLEAN && (unread || !printed) { exit_code::INTERNAL } else { code }
 }

@@ -165,7 +165,7 @@ proptest! {
             }
         }
         let report = analyzer::report::Report::merge(vec![p.outcome()], pedantic);
-        let _ = text::report(&report, text::Style::default(), 5, &[]);
+        let _ = text::report(&report, text::Style::default(), 5);
         let _ = json::report(&report).to_string();
     }
 }

@@ -141,7 +141,7 @@ fn a_kernel_on_the_legacy_stream_among_non_blocking_ones() {
 fn program_text(build: impl FnOnce(&mut Program)) -> String {
     let mut p = program();
     build(&mut p);
-    text::report(&p.report(), text::Style::default(), 50, &[])
+    text::report(&p.report(), text::Style::default(), 50)
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn expect(name: &str, actual: &str) {
 }
 
 fn print(report: &Report) -> String {
-    text::report(report, text::Style::default(), 50, &[])
+    text::report(report, text::Style::default(), 50)
 }
 
 fn plain_race() -> Program {
@@ -183,14 +183,11 @@ fn the_same_finding_in_two_processes_is_one() {
 }
 
 #[test]
-fn limits_and_repetition() {
+fn limits() {
     let report = plain_race().report();
-    let none = text::report(&report, text::Style::default(), 0, &[]);
+    let none = text::report(&report, text::Style::default(), 0);
     assert!(none.contains("NOTE: 1 finding not printed (see --max-findings)"), "{none}");
     assert!(none.contains("SUMMARY: 1 finding"));
-    let printed = [report.findings[0].fingerprint.clone()];
-    let again = text::report(&report, text::Style::default(), 50, &printed);
-    assert!(!again.contains("DATA RACE") && again.contains("SUMMARY: 1 finding"), "{again}");
 }
 
 #[test]
@@ -199,7 +196,7 @@ fn colours_only_where_wanted() {
     let plain = print(&plain_race().report());
     assert!(!plain.contains('\x1b'));
     let style = text::Style { color: true, processes: false };
-    let coloured = text::report(&plain_race().report(), style, 50, &[]);
+    let coloured = text::report(&plain_race().report(), style, 50);
     assert!(coloured.contains("\x1b[1;31m"));
     assert!(text::wants_color(Color::Auto, true, None));
     assert!(text::wants_color(Color::Auto, true, Some("")));

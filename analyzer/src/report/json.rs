@@ -4,11 +4,13 @@
 //!
 //! ```text
 //! version, tool
-//! summary   { findings, certain, likely, possible, latent, occurrences, processes }
-//! findings[] { fingerprint, hazard, host, confidence, latent, count, pid, bytes { from, to },
+//! summary   { findings, certain, likely, possible, latent, occurrences, processes, suppressed, known }
+//! findings[] { fingerprint, hazard, host, confidence, latent, verdict, standing, count, pid, processes[], bytes { from, to },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node, param, bytes, stack[] },
 //!              allocation          { kind, address, size, call, stack[], freed[] } or null,
 //!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] } }
+//! set_aside[] as findings[]: what suppressions and the baseline cover
+//! judgement { fail_on, filters[] { filter, left_out }, suppressions[] { text, place, findings, occurrences }, baseline_absent }
 //! coverage  { ops, launches { total, ranges, kinds_only, unknown, indirect, reasons },
 //!             kernels[] { name, kernel, launches, exact, ranges, kinds_only, unknown, indirect, several,
 //!                         gaps[] { reason, at, launches }, indirect_gap { reason, at } or null }, memory_ops, graph_launches,
@@ -17,12 +19,13 @@
 //! processes[] { pid, parent, exe, args[], driver }
 //! ```
 //!
-//! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with `--pedantic` all.
+//! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with `--pedantic` all. A finding's
+//! `processes` are places in the list `processes[]`.
 
-use super::model::{Actor, Finding, Frame, FrameKind, Hint, Memory, Report, Side};
+use super::model::{Actor, Finding, Frame, FrameKind, Hint, Memory, Report, Side, Standing};
+use super::reporter::{Event, Reporter, Verdict, feed};
 use crate::code::Gap;
 use crate::coverage::KernelCoverage;
-use crate::race::Confidence;
 use crate::symbols::demangle;
 use serde_json::{Value, json};
 
@@ -31,15 +34,52 @@ pub const VERSION: u32 = 1;
 
 /// The whole report.
 pub fn report(report: &Report) -> Value {
+    String::from_utf8(feed(report, &mut Json::default()))
+        .ok()
+        .and_then(|t| serde_json::from_str(&t).ok())
+        .unwrap_or_default()
+}
+
+/// The report as JSON.
+#[derive(Default)]
+pub struct Json {
+    findings: Vec<Value>,
+    set_aside: Vec<Value>,
+    whole: Value,
+}
+
+impl Reporter for Json {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(_) => {}
+            Event::Finding(f, verdict) => {
+                let mut value = finding(f);
+                value["verdict"] = verdict.name().into();
+                if verdict == Verdict::SetAside { &mut self.set_aside } else { &mut self.findings }.push(value);
+            }
+            Event::End(report) => {
+                let (shown, aside) = (std::mem::take(&mut self.findings), std::mem::take(&mut self.set_aside));
+                self.whole = whole(report, shown, aside);
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(&self.whole).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
     let [certain, likely, possible, latent] = report.counts();
-    let least = if report.pedantic { Confidence::Possible } else { Confidence::Likely };
-    let shown: Vec<Value> = report.shown(least).map(finding).collect();
     let c = &report.coverage;
     let processes: Vec<Value> = report
         .processes
         .iter()
         .map(|p| json!({ "pid": p.pid, "parent": p.parent, "exe": p.exe, "args": p.args, "driver": p.driver }))
         .collect();
+    let known = report.set_aside().filter(|f| f.standing == Standing::Known).count();
     json!({
         "version": VERSION,
         "tool": { "name": "streamsan", "version": env!("CARGO_PKG_VERSION") },
@@ -51,8 +91,12 @@ pub fn report(report: &Report) -> Value {
             "latent": latent,
             "occurrences": report.failures().map(|f| f.count).sum::<u64>(),
             "processes": report.processes.len(),
+            "suppressed": report.set_aside().count() - known,
+            "known": known,
         },
         "findings": shown,
+        "set_aside": aside,
+        "judgement": judgement(report),
         "coverage": {
             "ops": c.ops,
             "launches": {
@@ -108,6 +152,14 @@ fn coverage_of(name: &str, k: &KernelCoverage) -> Value {
     })
 }
 
+fn judgement(report: &Report) -> Value {
+    let j = &report.judgement;
+    let filters: Vec<Value> = j.filters.iter().map(|f| json!({ "filter": f.text, "left_out": f.left_out })).collect();
+    let suppression = |s: &crate::gate::suppressions::Suppression| json!({ "text": s.text, "place": s.place, "findings": s.findings, "occurrences": s.hits });
+    let suppressions: Vec<Value> = j.suppressions.iter().map(suppression).collect();
+    json!({ "fail_on": report.fail_on.name(), "filters": filters, "suppressions": suppressions, "baseline_absent": j.absent })
+}
+
 /// One finding.
 pub fn finding(f: &Finding) -> Value {
     let s = &f.synchronisation;
@@ -120,11 +172,17 @@ pub fn finding(f: &Finding) -> Value {
         "latent": f.latent,
         "count": f.count,
         "pid": f.pid,
+        "processes": f.processes,
         "bytes": { "from": f.from, "to": f.to },
         "access": side(&f.access),
         "previous": side(&f.previous),
         "allocation": f.allocation.as_ref().map(memory),
         "previous_allocation": f.previous_allocation.as_ref().map(memory),
+        "standing": match f.standing {
+            Standing::New => "new",
+            Standing::Known => "known",
+            Standing::Suppressed(_) => "suppressed",
+        },
         "synchronisation": { "facts": s.facts, "missing": s.missing, "cuda": s.cuda, "torch": s.torch },
     })
 }

@@ -2,8 +2,13 @@
 //!
 //! Owns the wording. Finds nothing itself.
 
+pub mod fingerprint;
+pub mod github;
 pub mod json;
+pub mod junit;
 pub mod model;
+pub mod reporter;
+pub mod sarif;
 pub mod stack;
 pub mod text;
 

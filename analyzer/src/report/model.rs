@@ -2,8 +2,11 @@
 //!
 //! Owns the shape and the counting of findings; `text` and `json` print it.
 
+use super::fingerprint::{Identity, number};
 use crate::coverage::Coverage;
+use crate::gate::Judgement;
 use crate::names::Process;
+use crate::options::FailOn;
 use crate::race::{Confidence, Hazard};
 
 /// Sort of a stack frame.
@@ -46,8 +49,8 @@ impl Frame {
     }
 }
 
-/// The frame a reader looks for first: the innermost one in the program's own source, as `file:line` without directories.
-pub fn site(stack: &[Frame]) -> Option<String> {
+/// The frame a reader looks for first: the innermost one in the program's own source.
+pub fn site_frame(stack: &[Frame]) -> Option<&Frame> {
     let has_line = |f: &&Frame| f.kind == FrameKind::Python && f.file.is_some();
     // A line of the program says more than one of a library that it uses.
     let installed = |f: &Frame| {
@@ -57,7 +60,12 @@ pub fn site(stack: &[Frame]) -> Option<String> {
             .is_some_and(|file| file.starts_with('<') || FOLDERS.iter().any(|folder| file.contains(folder)))
     };
     let python = stack.iter().filter(has_line).find(|f| !installed(f)).or_else(|| stack.iter().find(has_line));
-    let Some(frame) = python.or_else(|| stack.iter().find(|f| f.kind == FrameKind::Native && f.file.is_some())) else {
+    python.or_else(|| stack.iter().find(|f| f.kind == FrameKind::Native && f.file.is_some()))
+}
+
+/// [`site_frame`] as `file:line` without directories.
+pub fn site(stack: &[Frame]) -> Option<String> {
+    let Some(frame) = site_frame(stack) else {
         // Built without line tables: the function is the next best.
         let named = stack.iter().find(|f| f.kind == FrameKind::Native && !f.function.is_empty())?;
         return Some(super::stack::shortened(&named.function, 60));
@@ -168,11 +176,27 @@ pub struct Synchronisation {
     pub torch: Vec<String>,
 }
 
+/// What the gate has made of a finding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Standing {
+    /// Nobody knows it yet.
+    #[default]
+    New,
+    /// The baseline has it.
+    Known,
+    /// A suppression covers it: its index in the judgement's list.
+    Suppressed(usize),
+}
+
 /// A race after de-duplication.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// Names the finding across runs: a hash of call sites, hazard, kernels and allocation site.
+    /// What it is recognised by, within the run and across runs.
+    pub identity: Identity,
+    /// Names the finding across runs, also when its lines have moved (see [`super::fingerprint`]).
     pub fingerprint: String,
+    /// What the gate has made of it.
+    pub standing: Standing,
     /// The kind of conflict.
     pub hazard: Hazard,
     /// How sure.
@@ -185,8 +209,10 @@ pub struct Finding {
     pub internal: bool,
     /// Occurrences.
     pub count: u64,
-    /// The process.
+    /// The process of the first occurrence.
     pub pid: u32,
+    /// All processes it came up in, as places in the report's list of them.
+    pub processes: Vec<u32>,
     /// The later op.
     pub access: Side,
     /// The earlier op.
@@ -205,8 +231,17 @@ pub struct Finding {
 
 impl Finding {
     /// Whether it counts as a failure of the run.
-    pub fn fails(&self, pedantic: bool) -> bool {
-        !self.latent && (pedantic || (self.confidence >= Confidence::Likely && !self.internal))
+    fn fails(&self, pedantic: bool, fail_on: FailOn) -> bool {
+        let least = match fail_on {
+            FailOn::Certain => Confidence::Certain,
+            FailOn::Latent if pedantic => Confidence::Possible,
+            FailOn::Likely | FailOn::Latent => Confidence::Likely,
+            FailOn::Possible => Confidence::Possible,
+        };
+        self.standing == Standing::New
+            && self.confidence >= least
+            && (pedantic || !self.internal)
+            && (!self.latent || fail_on == FailOn::Latent)
     }
 }
 
@@ -251,54 +286,83 @@ pub struct Report {
     pub hints: Vec<Hint>,
     /// What could be seen in all processes.
     pub coverage: Coverage,
-    /// Whether weak findings count.
+    /// Whether weak findings are shown.
     pub pedantic: bool,
+    /// The weakest finding that fails the run.
+    pub fail_on: FailOn,
+    /// What the gate has set aside.
+    pub judgement: Judgement,
 }
 
 impl Report {
-    /// Puts the outcomes of several processes together. Findings with one fingerprint become one.
+    /// Puts the outcomes of several processes together. Findings with one identity become one.
     pub fn merge(outcomes: Vec<Outcome>, pedantic: bool) -> Self {
-        let mut report = Self { pedantic, ..Self::default() };
-        for outcome in outcomes {
+        let fail_on = if pedantic { FailOn::Possible } else { FailOn::Likely };
+        let mut report = Self { pedantic, fail_on, ..Self::default() };
+        for (index, outcome) in outcomes.into_iter().enumerate() {
             report.coverage.merge(&outcome.coverage);
             report.processes.push(outcome.process);
             report.hints.extend(outcome.hints);
-            for finding in outcome.findings {
+            for mut finding in outcome.findings {
+                finding.processes = vec![index as u32];
                 merge_finding(&mut report.findings, finding);
             }
         }
         report.findings.sort_by(|a, b| {
             (a.latent, std::cmp::Reverse(a.confidence)).cmp(&(b.latent, std::cmp::Reverse(b.confidence)))
         });
+        number(&mut report.findings);
         report
     }
 
-    /// Findings of at least this confidence that are printed: those inside NVIDIA's libraries only when weak ones are wanted too.
-    pub fn shown(&self, least: Confidence) -> impl Iterator<Item = &Finding> {
+    /// Findings that are printed: nobody has set them aside, and they are sure enough. Those inside NVIDIA's libraries only when weak
+    /// ones are wanted too.
+    pub fn shown(&self) -> impl Iterator<Item = &Finding> {
+        self.worth_showing().filter(|f| f.standing == Standing::New)
+    }
+
+    /// Findings that would be printed, had nobody set them aside.
+    pub fn set_aside(&self) -> impl Iterator<Item = &Finding> {
+        self.worth_showing().filter(|f| f.standing != Standing::New)
+    }
+
+    fn worth_showing(&self) -> impl Iterator<Item = &Finding> {
+        let least = if self.pedantic { Confidence::Possible } else { Confidence::Likely };
         self.findings.iter().filter(move |f| f.confidence >= least && (self.pedantic || !f.internal))
+    }
+
+    /// Whether a finding of this report fails the run.
+    pub fn fails(&self, finding: &Finding) -> bool {
+        finding.fails(self.pedantic, self.fail_on)
     }
 
     /// Findings that fail the run.
     pub fn failures(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|f| f.fails(self.pedantic))
+        self.findings.iter().filter(|f| self.fails(f))
     }
 
     /// Number of findings that fail the run, by confidence: certain, likely, possible; and latent ones, which do not.
     pub fn counts(&self) -> [usize; 4] {
         let by = |c: Confidence| self.failures().filter(|f| f.confidence == c).count();
-        let latent = self.findings.iter().filter(|f| f.latent).count();
+        let latent = self.findings.iter().filter(|f| f.latent && f.standing == Standing::New).count();
         [by(Confidence::Certain), by(Confidence::Likely), by(Confidence::Possible), latent]
     }
 }
 
-/// Adds a finding, or counts it with the one of the same fingerprint.
+/// Adds a finding, or counts it with the one of the same identity.
 pub fn merge_finding(findings: &mut Vec<Finding>, finding: Finding) {
-    match findings.iter_mut().find(|f| f.fingerprint == finding.fingerprint && f.latent == finding.latent) {
-        Some(first) if first.confidence < finding.confidence => {
-            let count = first.count + finding.count;
-            *first = Finding { count, ..finding };
-        }
-        Some(first) => first.count += finding.count,
-        None => findings.push(finding),
+    let same = |f: &&mut Finding| f.identity == finding.identity && f.latent == finding.latent;
+    let Some(first) = findings.iter_mut().find(same) else {
+        findings.push(finding);
+        return;
+    };
+    let count = first.count + finding.count;
+    let mut processes = std::mem::take(&mut first.processes);
+    processes.extend(finding.processes.iter().copied());
+    processes.dedup();
+    if first.confidence < finding.confidence {
+        *first = finding;
     }
+    first.count = count;
+    first.processes = processes;
 }

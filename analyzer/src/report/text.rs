@@ -4,7 +4,8 @@
 //! stack) follow PyTorch's CUDA Sanitizer; what is there, what is missing and what would mend it follow Vulkan's
 //! synchronization validation.
 
-use super::model::{Actor, Finding, Frame, Hint, Memory, Report, Side};
+use super::model::{Actor, Finding, Frame, Hint, Memory, Report, Side, Standing};
+use super::reporter::{Event, Reporter, Verdict, feed};
 use super::stack::{self, Line};
 use crate::elaborate::hazard_sentence;
 use crate::race::Confidence;
@@ -63,7 +64,9 @@ pub fn finding(f: &Finding, style: Style) -> String {
         let _ = writeln!(out, "Not certain, because {doubt}.");
     }
     if style.processes {
-        let _ = writeln!(out, "In process {}.", f.pid);
+        let others = f.processes.len().saturating_sub(1) as u64;
+        let others = if others > 0 { format!(" and {}", counted(others, "other", "others")) } else { String::new() };
+        let _ = writeln!(out, "In process {}{others}.", f.pid);
     }
     out.push('\n');
     side(&mut out, style, "Access", &f.access, f);
@@ -110,7 +113,7 @@ fn doubt(f: &Finding) -> Option<&'static str> {
 }
 
 /// One line that says what happened.
-fn headline(f: &Finding) -> String {
+pub fn headline(f: &Finding) -> String {
     let actor = match &f.access.kernel {
         Some(kernel) => format!("Kernel {} on {}", short_kernel(kernel), f.access.stream.long),
         None if f.access.call.is_empty() => format!("An operation on {}", f.access.stream.long),
@@ -293,7 +296,47 @@ pub fn summary(report: &Report) -> String {
     if latent > 0 {
         let _ = write!(line, ", {latent} latent");
     }
+    let pass = report.shown().filter(|f| !report.fails(f) && !f.latent).count();
+    if pass > 0 {
+        let _ = write!(line, ", {pass} below --fail-on");
+    }
+    let known = report.set_aside().filter(|f| f.standing == Standing::Known).count();
+    if known > 0 {
+        let _ = write!(line, ", {known} known");
+    }
+    let suppressed = report.set_aside().count() - known;
+    if suppressed > 0 {
+        let _ = write!(line, ", {suppressed} suppressed");
+    }
     line
+}
+
+/// What the user has had set aside or left out, a line each.
+fn judgement(report: &Report) -> String {
+    let mut out = String::new();
+    let j = &report.judgement;
+    for filter in &j.filters {
+        let left_out = counted(filter.left_out, "finding", "findings");
+        let _ = writeln!(out, "streamsan: NOTE: not everything was wanted: {} left out {left_out}", filter.text);
+    }
+    for s in &j.suppressions {
+        let _ = match s.findings {
+            0 => writeln!(out, "streamsan: NOTE: {} ({}) suppressed nothing", s.text, s.place),
+            n => writeln!(
+                out,
+                "streamsan: SUPPRESSED: {} with {} by {} ({})",
+                counted(n, "finding", "findings"),
+                counted(s.hits, "occurrence", "occurrences"),
+                s.text,
+                s.place
+            ),
+        };
+    }
+    if let Some(absent) = j.absent.filter(|n| *n > 0) {
+        let what = counted(absent, "finding of the baseline", "findings of the baseline");
+        let _ = writeln!(out, "streamsan: NOTE: {what} did not come up (--write-baseline takes stock anew)");
+    }
+    out
 }
 
 /// What could be seen and what could not.
@@ -337,6 +380,7 @@ pub fn coverage(report: &Report) -> String {
             "streamsan: NOTE: {what} inside memory that a CUDA library keeps for itself (see --pedantic)"
         );
     }
+    out.push_str(&judgement(report));
     for why in &c.disabled {
         let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");
     }
@@ -354,34 +398,56 @@ fn most_frequent(counts: &std::collections::BTreeMap<String, u64>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The whole report: findings (at most `max_findings` in full, those in `printed` not again), coverage, summary.
-pub fn report(report: &Report, style: Style, max_findings: u64, printed: &[String]) -> String {
-    let mut out = String::new();
-    let style = Style { processes: report.processes.len() > 1, ..style };
-    let least = if report.pedantic { Confidence::Possible } else { Confidence::Likely };
-    let shown = report.shown(least);
-    let already = printed.len() as u64;
-    let mut left = 0_u64;
-    for (i, f) in shown.filter(|f| !printed.contains(&f.fingerprint)).enumerate() {
-        if i as u64 + already < max_findings {
-            out.push_str(&finding(f, style));
-        } else {
-            left += 1;
+/// The report as text: findings (at most `max_findings` in full), coverage, summary.
+pub struct Text {
+    style: Style,
+    max_findings: u64,
+    out: String,
+    printed: u64,
+    left: u64,
+}
+
+impl Text {
+    /// A report in this style.
+    pub fn new(style: Style, max_findings: u64) -> Self {
+        Self { style, max_findings, out: String::new(), printed: 0, left: 0 }
+    }
+}
+
+impl Reporter for Text {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(report) => self.style.processes |= report.processes.len() > 1,
+            Event::Finding(_, Verdict::SetAside) => {}
+            Event::Finding(f, _) if self.printed < self.max_findings => {
+                self.printed += 1;
+                self.out.push_str(&finding(f, self.style));
+            }
+            Event::Finding(..) => self.left += 1,
+            Event::End(report) => {
+                if self.printed > 0 {
+                    let _ = writeln!(self.out, "{}", self.style.paint(Ink::Faint, &"=".repeat(80)));
+                }
+                if self.left > 0 {
+                    let what = counted(self.left, "finding", "findings");
+                    let _ = writeln!(self.out, "streamsan: NOTE: {what} not printed (see --max-findings)");
+                }
+                for h in &report.hints {
+                    hint(&mut self.out, self.style, h);
+                }
+                self.out.push_str(&coverage(report));
+                let ink = if report.failures().next().is_some() { Ink::Alarm } else { Ink::Title };
+                let _ = writeln!(self.out, "{}", self.style.paint(ink, &summary(report)));
+            }
         }
     }
-    if !out.is_empty() {
-        let _ = writeln!(out, "{}", style.paint(Ink::Faint, &"=".repeat(80)));
+
+    fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out).into_bytes()
     }
-    if left > 0 {
-        let _ =
-            writeln!(out, "streamsan: NOTE: {} not printed (see --max-findings)", counted(left, "finding", "findings"));
-    }
-    for h in &report.hints {
-        hint(&mut out, style, h);
-    }
-    out.push_str(&coverage(report));
-    let line = summary(report);
-    let ink = if report.failures().next().is_some() { Ink::Alarm } else { Ink::Title };
-    let _ = writeln!(out, "{}", style.paint(ink, &line));
-    out
+}
+
+/// The whole report.
+pub fn report(report: &Report, style: Style, max_findings: u64) -> String {
+    String::from_utf8_lossy(&feed(report, &mut Text::new(style, max_findings))).into_owned()
 }

@@ -8,11 +8,12 @@ use trace::ring::Ring;
 
 use super::live::{Sink, follow};
 use super::watch::Watch;
-use crate::options::Options;
-use crate::report::model::Report;
+use crate::report::model::Outcome;
 
 /// Follows the process `pid` through the ring on descriptor `fd`, then reports. Answers an exit code (which nobody waits for).
-pub fn attach_ring(fd: RawFd, pid: i32, options: &Options, sink: &Sink, print: impl FnOnce(&Report)) -> i32 {
+///
+/// `report` prints what was found and answers how many findings fail the run.
+pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<Outcome>) -> u32) -> i32 {
     // SAFETY: the shim has put the ring on this descriptor before it started us.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let (ring, beat) = match (Ring::open(fd), Ring::open(fd)) {
@@ -24,9 +25,7 @@ pub fn attach_ring(fd: RawFd, pid: i32, options: &Options, sink: &Sink, print: i
     };
     let mut code = crate::exit_code::CLEAN;
     follow(ring, beat, 0, &Watch::new(pid), &AtomicBool::new(false), sink, |outcome| {
-        let report = Report::merge(outcome.into_iter().collect(), options.pedantic);
-        print(&report);
-        let failures = report.failures().count() as u32;
+        let failures = report(outcome);
         if failures > 0 {
             code = crate::exit_code::FINDINGS;
         }

@@ -3,10 +3,48 @@
 //! Owns names, types, defaults and help of all options. Which command takes which words besides options is the business
 //! of `cli`.
 //!
-//! To add an option: one field of [`Options`] with its default, one row of [`TABLE`].
+//! To add an option: one field of [`Options`] with its default, one row of [`table`].
 
+pub mod table;
+
+use crate::gate::filter::Filters;
 use order::Policy;
 use std::fmt::Write as _;
+
+/// The weakest finding that fails a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum FailOn {
+    /// Only certain ones.
+    Certain,
+    /// Certain and likely ones.
+    #[default]
+    Likely,
+    /// All that are not latent.
+    Possible,
+    /// Certain and likely ones, latent ones too (with `--pedantic`: all).
+    Latent,
+}
+
+impl FailOn {
+    /// The word of the option.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Certain => "certain",
+            Self::Likely => "likely",
+            Self::Possible => "possible",
+            Self::Latent => "latent",
+        }
+    }
+}
+
+/// How the report on stderr, or in `--log-file`, is written. Files of other formats have an option each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// For people; under GitHub Actions followed by annotations.
+    Text,
+    /// GitHub's annotations, coverage and summary.
+    Github,
+}
 
 /// When to colour text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +90,26 @@ pub struct Options {
     pub color: Color,
     /// Where `record` writes the trace.
     pub output: Option<String>,
+    /// The weakest finding that fails the run; by default `likely`, with `pedantic` `possible`.
+    pub fail_on: Option<FailOn>,
+    /// Suppression files.
+    pub suppressions: Vec<String>,
+    /// Where to write suppressions for what fails this run.
+    pub gen_suppressions: Option<String>,
+    /// The baseline: what is in it fails no run.
+    pub baseline: Option<String>,
+    /// Where to write the baseline of this run.
+    pub write_baseline: Option<String>,
+    /// Where to write SARIF.
+    pub sarif: Option<String>,
+    /// Where to write JUnit XML.
+    pub junit: Option<String>,
+    /// How the report is written.
+    pub format: Format,
+    /// Which findings are wanted.
+    pub filters: Filters,
+    /// Folders with debug information.
+    pub symbol_path: Vec<String>,
     /// What the shim reads for itself (see its own `options`): known here so that the help names it and a wrong key is found.
     pub shim: ShimOptions,
 }
@@ -93,6 +151,16 @@ impl Default for Options {
             stacks: true,
             color: Color::Auto,
             output: None,
+            fail_on: None,
+            suppressions: Vec::new(),
+            gen_suppressions: None,
+            baseline: None,
+            write_baseline: None,
+            sarif: None,
+            junit: None,
+            format: Format::Text,
+            filters: Filters::default(),
+            symbol_path: Vec::new(),
             shim: ShimOptions::default(),
         }
     }
@@ -145,6 +213,8 @@ pub enum Kind {
     },
     /// A file name.
     File(fn(&mut Options) -> &mut Option<String>),
+    /// Words that may be given several times, and what the help calls one.
+    List(&'static str, fn(&mut Options) -> &mut Vec<String>),
 }
 
 /// One row of the table.
@@ -160,148 +230,6 @@ pub struct Spec {
     /// What it does, in a line or two.
     pub help: &'static str,
 }
-
-/// All options.
-pub const TABLE: &[Spec] = &[
-    Spec {
-        name: "error-exitcode",
-        letter: None,
-        kind: Kind::Number {
-            max: 255,
-            set: |o, n| {
-                o.error_exitcode = n as i32;
-                o.error_exitcode_set = true;
-            },
-        },
-        default: "66",
-        help: "exit code when there are findings; 0 keeps the program's own",
-    },
-    Spec {
-        name: "json",
-        letter: None,
-        kind: Kind::File(|o| &mut o.json),
-        default: "",
-        help: "write findings, summary and coverage to FILE as JSON",
-    },
-    Spec {
-        name: "log-file",
-        letter: None,
-        kind: Kind::File(|o| &mut o.log_file),
-        default: "",
-        help: "write the report to FILE instead of stderr",
-    },
-    Spec {
-        name: "output",
-        letter: Some('o'),
-        kind: Kind::File(|o| &mut o.output),
-        default: "",
-        help: "write the trace to FILE (with 'run': as well)",
-    },
-    Spec {
-        name: "pedantic",
-        letter: None,
-        kind: Kind::Flag(|o| &mut o.pedantic),
-        default: "no",
-        help: "count and show weak findings too ('possible')",
-    },
-    Spec {
-        name: "policy",
-        letter: None,
-        kind: Kind::Choice {
-            words: &["observed", "documented"],
-            set: |o, i| o.policy = [Policy::Observed, Policy::Documented][i],
-        },
-        default: "observed",
-        help: "what synchronises: what drivers do, or what CUDA promises",
-    },
-    Spec {
-        name: "latent",
-        letter: None,
-        kind: Kind::Flag(|o| &mut o.latent),
-        default: "no",
-        help: "also show pairs ordered by unpromised synchronisation only; they fail no run",
-    },
-    Spec {
-        name: "hints",
-        letter: None,
-        kind: Kind::Flag(|o| &mut o.hints),
-        default: "no",
-        help: "also list what is no race, but probably not meant; hints fail no run",
-    },
-    Spec {
-        name: "max-findings",
-        letter: None,
-        kind: Kind::Number { max: u32::MAX as u64, set: |o, n| o.max_findings = n },
-        default: "50",
-        help: "print this many findings in full; all are counted",
-    },
-    Spec {
-        name: "require-cuda",
-        letter: None,
-        kind: Kind::Flag(|o| &mut o.require_cuda),
-        default: "no",
-        help: "fail with exit code 4 when the program makes no use of CUDA",
-    },
-    Spec {
-        name: "sim",
-        letter: None,
-        kind: Kind::Flag(|o| &mut o.sim),
-        default: "no",
-        help: "run on the simulated GPU",
-    },
-    Spec {
-        name: "stacks",
-        letter: None,
-        kind: Kind::Flag(|o| &mut o.stacks),
-        default: "yes",
-        help: "record call stacks; '--no-stacks' is faster, but reports name no lines",
-    },
-    Spec {
-        name: "color",
-        letter: None,
-        kind: Kind::Choice {
-            words: &["auto", "always", "never"],
-            set: |o, i| o.color = [Color::Auto, Color::Always, Color::Never][i],
-        },
-        default: "auto",
-        help: "colours in the report; 'auto' follows the terminal and NO_COLOR",
-    },
-    Spec {
-        name: "soname",
-        letter: None,
-        kind: Kind::Flag(|o| &mut o.soname),
-        default: "no",
-        help: "load the shim under the driver's name, which libraries opened with RTLD_DEEPBIND need",
-    },
-    Spec {
-        name: "ring-mib",
-        letter: None,
-        kind: Kind::Number { max: 4096, set: |o, n| o.shim.ring_mib = n },
-        default: "32",
-        help: "megabytes of shared memory between program and analyzer",
-    },
-    Spec {
-        name: "analyzer",
-        letter: None,
-        kind: Kind::File(|o| &mut o.shim.analyzer),
-        default: "",
-        help: "under plain LD_PRELOAD: the streamsan program to start (beside the library)",
-    },
-    Spec {
-        name: "count-calls",
-        letter: None,
-        kind: Kind::Flag(|o| &mut o.shim.count_calls),
-        default: "no",
-        help: "write how often each driver function was called into the trace (for 'record' and 'dump')",
-    },
-    Spec {
-        name: "off",
-        letter: None,
-        kind: Kind::Flag(|o| &mut o.shim.off),
-        default: "no",
-        help: "stay out of the program altogether",
-    },
-];
 
 impl Options {
     /// Reads the value of `STREAMSAN_OPTIONS`: `key=value` pairs with colons between them; a key alone switches on.
@@ -335,8 +263,7 @@ impl Options {
             }
             find(name)
         } else {
-            TABLE
-                .iter()
+            table::all()
                 .find(|s| s.letter.is_some_and(|l| spelled.strip_prefix('-').is_some_and(|n| n == l.to_string())))
         };
         let spec = spec.ok_or_else(|| unknown(spelled))?;
@@ -378,20 +305,21 @@ impl Options {
                 Some(i) => set(self, i),
                 None => return Err(wrong(words.join(" or "))),
             },
-            Kind::File(_) if value.is_empty() => return Err(OptionError::Missing(spec.name.into())),
+            Kind::File(_) | Kind::List(..) if value.is_empty() => return Err(OptionError::Missing(spec.name.into())),
             Kind::File(place) => *place(self) = Some(value.to_string()),
+            Kind::List(_, place) => place(self).push(value.to_string()),
         }
         Ok(())
     }
 }
 
 fn find(name: &str) -> Option<&'static Spec> {
-    TABLE.iter().find(|s| s.name == name)
+    table::all().find(|s| s.name == name)
 }
 
 fn unknown(spelled: &str) -> OptionError {
     let bare = spelled.trim_start_matches('-');
-    let names = TABLE.iter().flat_map(|s| {
+    let names = table::all().flat_map(|s| {
         let negated = matches!(s.kind, Kind::Flag(_)).then(|| format!("no-{}", s.name));
         [Some(s.name.to_string()), negated].into_iter().flatten()
     });
@@ -426,30 +354,43 @@ fn distance(a: &str, b: &str) -> usize {
 /// The options part of the help text.
 pub fn help() -> String {
     let mut text = String::new();
-    for spec in TABLE {
-        let value = match spec.kind {
-            Kind::Flag(_) => String::new(),
-            Kind::Number { .. } => " N".into(),
-            Kind::Choice { words, .. } => format!(" {}", words.join("|")),
-            Kind::File(_) => " FILE".into(),
-        };
-        let shown = match (&spec.kind, spec.default) {
-            (Kind::Flag(_), "yes") => format!("--no-{}", spec.name),
-            _ => format!("--{}{value}", spec.name),
-        };
-        let shown = spec.letter.map_or_else(|| format!("    {shown}"), |l| format!("-{l}, {shown}"));
-        let default = match (&spec.kind, spec.default) {
-            (Kind::Flag(_), _) | (_, "") => String::new(),
-            (_, default) => format!(" [default: {default}]"),
-        };
-        let line = format!("{}{default}", spec.help);
-        if shown.len() <= 26 {
-            let _ = writeln!(text, "  {shown:<26}  {line}");
-        } else {
-            let _ = writeln!(text, "  {shown}\n  {:<26}  {line}", "");
+    for (title, rows) in table::GROUPS {
+        let _ = writeln!(text, "{title}:");
+        for spec in *rows {
+            help_of(spec, &mut text);
         }
     }
     text
+}
+
+/// Name and value of an option, as the help writes them: `--json FILE`.
+pub fn shown(spec: &Spec) -> String {
+    let value = match spec.kind {
+        Kind::Flag(_) => String::new(),
+        Kind::Number { .. } => " N".into(),
+        Kind::Choice { words, .. } => format!(" {}", words.join("|")),
+        Kind::File(_) => " FILE".into(),
+        Kind::List(what, _) => format!(" {what}"),
+    };
+    match (&spec.kind, spec.default) {
+        (Kind::Flag(_), "yes") => format!("--no-{}", spec.name),
+        _ => format!("--{}{value}", spec.name),
+    }
+}
+
+fn help_of(spec: &Spec, text: &mut String) {
+    let shown = shown(spec);
+    let shown = spec.letter.map_or_else(|| format!("    {shown}"), |l| format!("-{l}, {shown}"));
+    let default = match (&spec.kind, spec.default) {
+        (Kind::Flag(_), _) | (_, "") => String::new(),
+        (_, default) => format!(" [default: {default}]"),
+    };
+    let line = format!("{}{default}", spec.help);
+    if shown.len() <= 26 {
+        let _ = writeln!(text, "  {shown:<26}  {line}");
+    } else {
+        let _ = writeln!(text, "  {shown}\n  {:<26}  {line}", "");
+    }
 }
 
 #[cfg(test)]
@@ -489,7 +430,7 @@ mod tests {
             say("--error-exitcode=256", None),
             "option 'error-exitcode' takes a number from 0 to 255, not '256'"
         );
-        assert_eq!(say("--no-json", None), "unknown option '--no-json'; did you mean '--json'?");
+        assert_eq!(say("--jsno", None), "unknown option '--jsno'; did you mean '--json'?");
     }
 
     #[test]
@@ -505,14 +446,14 @@ mod tests {
     #[test]
     fn help_names_every_option_and_its_default() {
         let help = help();
-        for spec in TABLE {
+        for spec in table::all() {
             assert!(help.contains(spec.name), "{}", spec.name);
             let lines: Vec<&str> = help.lines().filter(|l| l.len() > 118).collect();
             assert!(lines.is_empty(), "{lines:?}");
         }
         // The table's defaults are prose; they must be true.
         let mut o = Options::default();
-        for spec in TABLE.iter().filter(|s| !s.default.is_empty()) {
+        for spec in table::all().filter(|s| !s.default.is_empty()) {
             o.store(spec, spec.default).unwrap();
         }
         assert_eq!(Options { error_exitcode_set: false, ..o }, Options::default());

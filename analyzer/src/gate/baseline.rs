@@ -1,0 +1,73 @@
+//! The baseline: findings that are known and do not fail a run.
+//!
+//! Owns the file. It is JSON with the fingerprints of the findings and enough beside them for a person to see what each is; a report
+//! written by `--json` serves as well.
+
+use crate::report::model::{Finding, Side, site};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Fingerprints that are known, and whether each has come up in this run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Baseline {
+    known: BTreeMap<String, bool>,
+}
+
+impl Baseline {
+    /// Reads the text of a baseline. The error is a line for the user, without the file's name.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text).map_err(|e| format!("this is no baseline: {e}"))?;
+        let findings = value["findings"].as_array().ok_or("this is no baseline: it has no list of findings")?;
+        let fingerprint = |f: &Value| f["fingerprint"].as_str().map(|text| (text.to_string(), false));
+        // A report that was itself held against a baseline keeps what was known apart.
+        let aside = value["set_aside"].as_array().into_iter().flatten().filter(|f| f["standing"] == "known");
+        let known: Option<BTreeMap<_, _>> = findings.iter().chain(aside).map(fingerprint).collect();
+        Ok(Self { known: known.ok_or("this is no baseline: a finding has no fingerprint")? })
+    }
+
+    /// Whether a finding is known; remembers that it has come up.
+    pub fn knows(&mut self, fingerprint: &str) -> bool {
+        self.known.get_mut(fingerprint).map(|seen| *seen = true).is_some()
+    }
+
+    /// How many have not come up.
+    pub fn absent(&self) -> u64 {
+        self.known.values().filter(|seen| !**seen).count() as u64
+    }
+}
+
+/// The text of a baseline of these findings, in the order of their fingerprints, so that it can be kept under version control.
+pub fn write<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+    let side = |s: &Side| {
+        let what = s.kernel.clone().unwrap_or_else(|| s.call.clone());
+        site(&s.stack).map_or(what.clone(), |at| format!("{what} at {at}"))
+    };
+    let mut list: BTreeMap<&str, Value> = BTreeMap::new();
+    for f in findings {
+        let entry = json!({
+            "fingerprint": f.fingerprint,
+            "hazard": f.hazard.name(),
+            "confidence": f.confidence.name(),
+            "access": side(&f.access),
+            "previous": side(&f.previous),
+        });
+        list.insert(&f.fingerprint, entry);
+    }
+    let list: Vec<Value> = list.into_values().collect();
+    format!("{:#}\n", json!({ "tool": "streamsan", "baseline": 1, "findings": list }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_has_fingerprints_and_names_what_has_not() {
+        let mut b = Baseline::read(r#"{"findings":[{"fingerprint":"a"},{"fingerprint":"b"}]}"#).unwrap();
+        assert!(b.knows("a") && b.knows("a") && !b.knows("c"));
+        assert_eq!(b.absent(), 1);
+        assert!(Baseline::read("hello").unwrap_err().starts_with("this is no baseline: "));
+        assert!(Baseline::read("{}").unwrap_err().contains("no list"));
+        assert!(Baseline::read(r#"{"findings":[{}]}"#).unwrap_err().contains("no fingerprint"));
+    }
+}

@@ -1,0 +1,90 @@
+//! Which findings are wanted at all: `--only-kernel`, `--ignore-stream` and their like.
+//!
+//! Owns what a filter looks at. What is left out is counted, and the report says so: a filter is a blind spot that the user has
+//! made.
+
+use super::pattern::Pattern;
+use crate::report::model::{Finding, FrameKind, Side};
+
+/// The filters as given.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Filters {
+    /// Keep findings of these kernels.
+    pub only_kernel: Vec<String>,
+    /// Leave out findings of these kernels.
+    pub ignore_kernel: Vec<String>,
+    /// Keep findings on these streams.
+    pub only_stream: Vec<String>,
+    /// Leave out findings on these streams.
+    pub ignore_stream: Vec<String>,
+    /// Keep findings with these files in a stack.
+    pub only_module: Vec<String>,
+    /// Leave out findings of which a side was called from these files.
+    pub ignore_module: Vec<String>,
+}
+
+/// What a filter looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Field {
+    Kernel,
+    Stream,
+    Module,
+}
+
+/// One filter, and how many findings it has left out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Filter {
+    field: Field,
+    only: bool,
+    patterns: Vec<Pattern>,
+    /// As it was given, for the report: `--ignore-kernel 'fill'`.
+    pub text: String,
+    /// Findings left out.
+    pub left_out: u64,
+}
+
+impl Filters {
+    /// Those that were given, ready to be applied.
+    pub fn ready(&self) -> Vec<Filter> {
+        let all = [
+            (Field::Kernel, true, &self.only_kernel, "only-kernel"),
+            (Field::Kernel, false, &self.ignore_kernel, "ignore-kernel"),
+            (Field::Stream, true, &self.only_stream, "only-stream"),
+            (Field::Stream, false, &self.ignore_stream, "ignore-stream"),
+            (Field::Module, true, &self.only_module, "only-module"),
+            (Field::Module, false, &self.ignore_module, "ignore-module"),
+        ];
+        let given = all.into_iter().filter(|(_, _, patterns, _)| !patterns.is_empty());
+        given
+            .map(|(field, only, patterns, name)| {
+                let text: Vec<String> = patterns.iter().map(|p| format!("--{name} '{p}'")).collect();
+                let patterns = patterns.iter().map(|p| Pattern::new(p)).collect();
+                Filter { field, only, patterns, text: text.join(" "), left_out: 0 }
+            })
+            .collect()
+    }
+}
+
+impl Filter {
+    /// Whether the finding stays.
+    pub fn keeps(&self, finding: &Finding) -> bool {
+        let named = [&finding.access, &finding.previous].into_iter().any(|side| self.names(side));
+        named == self.only
+    }
+
+    fn names(&self, side: &Side) -> bool {
+        let any = |text: &str| self.patterns.iter().any(|p| p.matches(text));
+        match self.field {
+            Field::Kernel => side.kernel.as_deref().is_some_and(any),
+            Field::Stream => any(&side.stream.long),
+            Field::Module => {
+                let named = |f: &crate::report::model::Frame| {
+                    f.module.as_deref().is_some_and(any) || f.file.as_deref().is_some_and(any)
+                };
+                let mut shown = side.stack.iter().filter(|f| f.kind != FrameKind::Folded);
+                // Every stack ends in the program itself: to ignore a library means what the library itself has called.
+                if self.only { shown.any(named) } else { shown.next().is_some_and(named) }
+            }
+        }
+    }
+}

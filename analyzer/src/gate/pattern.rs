@@ -1,0 +1,74 @@
+//! Patterns of suppressions and filters, in ThreadSanitizer's manner.
+//!
+//! Owns the matching only: a pattern is found anywhere in a name, `*` stands for any text, `^` at the beginning and `$` at the
+//! end tie it to the name's ends.
+
+/// A pattern, ready to match.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pattern {
+    /// The texts between the stars; never empty.
+    pieces: Vec<String>,
+    from_start: bool,
+    to_end: bool,
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    pub fn new(text: &str) -> Self {
+        let rest = text.strip_prefix('^');
+        let from_start = rest.is_some();
+        let rest = rest.unwrap_or(text);
+        let cut = rest.strip_suffix('$');
+        let to_end = cut.is_some();
+        let pieces = cut.unwrap_or(rest).split('*').map(String::from).collect();
+        Self { pieces, from_start, to_end }
+    }
+
+    /// Whether it is found in a name. An empty name is found by nothing: it is unknown.
+    pub fn matches(&self, name: &str) -> bool {
+        if name.is_empty() {
+            return false;
+        }
+        let (last, others) = self.pieces.split_last().expect("split gives at least one piece");
+        let mut rest = name;
+        for (i, piece) in others.iter().enumerate() {
+            let at = if i == 0 && self.from_start { rest.starts_with(piece).then_some(0) } else { rest.find(piece) };
+            let Some(at) = at else { return false };
+            rest = &rest[at + piece.len()..];
+        }
+        let tied = others.is_empty() && self.from_start;
+        match (tied, self.to_end) {
+            (true, true) => rest == last,
+            (true, false) => rest.starts_with(last.as_str()),
+            (false, true) => rest.ends_with(last.as_str()),
+            (false, false) => rest.contains(last.as_str()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_anywhere_unless_tied() {
+        let m = |p: &str, n: &str| Pattern::new(p).matches(n);
+        assert!(m("scale", "void scale<float>(float*)"));
+        assert!(!m("^scale", "void scale<float>(float*)"));
+        assert!(m("^void scale", "void scale<float>(float*)"));
+        assert!(m("libfoo.so$", "/usr/lib/libfoo.so"));
+        assert!(!m("libfoo$", "/usr/lib/libfoo.so"));
+        assert!(m("^main$", "main") && !m("^main$", "main2") && !m("^main$", "domain"));
+        assert!(m("", "anything") && m("*", "anything") && !m("*", ""));
+    }
+
+    #[test]
+    fn stars_stand_for_any_text_and_take_no_byte_twice() {
+        let m = |p: &str, n: &str| Pattern::new(p).matches(n);
+        assert!(m("void *<float>", "void scale<float>(float*)"));
+        assert!(m("^a*b*c$", "a.b.b.c") && m("^a*b*c$", "abc"));
+        assert!(!m("^a*b*c$", "acb") && !m("^ab*b$", "ab"));
+        assert!(m("**", "x") && m("^*x$", "x"));
+        assert!(!m("aa*aa", "aaa") && m("aa*aa", "aaaa"));
+    }
+}

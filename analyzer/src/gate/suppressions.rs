@@ -1,0 +1,164 @@
+//! Suppression files in ThreadSanitizer's manner: `race:PATTERN` sets findings aside that are known and accepted.
+//!
+//! Owns the file format and the matching. A suppressed finding is counted, never forgotten, and a suppression that was of no use
+//! is named, because it may hide the next race.
+//!
+//! ```text
+//! # a comment
+//! race:libfoo.so            any function, file or module of either stack, any kernel, either stream
+//! race_top:^launch_all      the innermost frame of either stack only
+//! kernel:scale<*>           kernel:, stream:, function:, file:, module: look at one thing
+//! fingerprint:85943be02c0869e1
+//! ```
+
+use super::pattern::Pattern;
+use crate::report::model::{Finding, Frame, FrameKind, Side};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Field {
+    Any,
+    Top,
+    Kernel,
+    Stream,
+    Function,
+    File,
+    Module,
+    Fingerprint,
+}
+
+const FIELDS: [(&str, Field); 8] = [
+    ("race", Field::Any),
+    ("race_top", Field::Top),
+    ("kernel", Field::Kernel),
+    ("stream", Field::Stream),
+    ("function", Field::Function),
+    ("file", Field::File),
+    ("module", Field::Module),
+    ("fingerprint", Field::Fingerprint),
+];
+
+/// What ThreadSanitizer knows besides: a file may serve both.
+const FOREIGN: [&str; 5] = ["thread", "mutex", "signal", "deadlock", "called_from_lib"];
+
+/// One line of a suppression file, and what it has done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Suppression {
+    field: Field,
+    pattern: Pattern,
+    /// As written: `race:libfoo.so`.
+    pub text: String,
+    /// `FILE:LINE`.
+    pub place: String,
+    /// Findings set aside.
+    pub findings: u64,
+    /// Occurrences of those.
+    pub hits: u64,
+}
+
+/// Reads the text of a suppression file. The error is a line for the user.
+pub fn read(file: &str, text: &str) -> Result<Vec<Suppression>, String> {
+    let mut list = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let place = format!("{file}:{}", index + 1);
+        let Some((kind, pattern)) = line.split_once(':') else {
+            return Err(format!("{place}: '{line}' is no suppression; write 'race:PATTERN'"));
+        };
+        let (kind, pattern) = (kind.trim(), pattern.trim());
+        if FOREIGN.contains(&kind) {
+            continue;
+        }
+        let Some((_, field)) = FIELDS.iter().find(|(name, _)| *name == kind) else {
+            let known: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
+            return Err(format!("{place}: no suppressions of type '{kind}'; there are {}", known.join(", ")));
+        };
+        if pattern.is_empty() {
+            return Err(format!("{place}: '{line}' names nothing; '{kind}:*' would suppress all"));
+        }
+        let (field, pattern, text) = (*field, Pattern::new(pattern), line.to_string());
+        list.push(Suppression { field, pattern, text, place, findings: 0, hits: 0 });
+    }
+    Ok(list)
+}
+
+impl Suppression {
+    /// Whether it is meant for this finding.
+    pub fn covers(&self, finding: &Finding) -> bool {
+        if self.field == Field::Fingerprint {
+            return self.pattern.matches(&finding.fingerprint);
+        }
+        [&finding.access, &finding.previous].into_iter().any(|side| self.covers_side(side))
+    }
+
+    fn covers_side(&self, side: &Side) -> bool {
+        let is = |text: &str| self.pattern.matches(text);
+        let named = |text: &Option<String>| text.as_deref().is_some_and(is);
+        let frame = |f: &Frame| is(&f.function) || named(&f.file) || named(&f.module);
+        let mut frames = side.stack.iter().chain(&side.launched).filter(|f| f.kind != FrameKind::Folded);
+        match self.field {
+            Field::Any => named(&side.kernel) || is(&side.stream.long) || frames.any(frame),
+            Field::Top => frames.next().is_some_and(frame),
+            Field::Kernel => named(&side.kernel),
+            Field::Stream => is(&side.stream.long),
+            Field::Function => frames.any(|f| is(&f.function)),
+            Field::File => frames.any(|f| named(&f.file)),
+            Field::Module => frames.any(|f| named(&f.module)),
+            Field::Fingerprint => false,
+        }
+    }
+}
+
+/// The text of a suppression file for these findings: one line each that covers it and nothing else, and wider ones to choose from.
+pub fn generate<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+    let mut text = String::from(
+        "# Suppressions for streamsan, made by --gen-suppressions. Each 'fingerprint:' line sets aside one finding; the\n# lines behind '#' under it are wider.\n",
+    );
+    for f in findings {
+        let at = |side: &Side| {
+            let what = side.kernel.clone().unwrap_or_else(|| side.call.clone());
+            let place = crate::report::model::site(&side.stack).map_or_else(String::new, |at| format!(" at {at}"));
+            format!("{}{place}", what.replace('\n', " "))
+        };
+        text.push_str(&format!(
+            "\n# {} ({}): {}, after {}\nfingerprint:{}\n",
+            f.hazard.name(),
+            f.confidence.name(),
+            at(&f.access),
+            at(&f.previous),
+            f.fingerprint
+        ));
+        let mut wider: Vec<String> = Vec::new();
+        for side in [&f.access, &f.previous] {
+            if let Some(kernel) = &side.kernel {
+                wider.push(format!("# kernel:^{kernel}$"));
+            }
+            let top = side.stack.iter().find(|f| f.kind != FrameKind::Folded && !f.function.is_empty());
+            wider.extend(top.map(|f| format!("# race_top:^{}$", f.function)));
+        }
+        wider.dedup();
+        for line in wider {
+            text.push_str(&line.replace('\n', " "));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_and_mistakes_named() {
+        let list = read("s", "# all\n\n race:a*b \nrace_top:^f$\nkernel:k\ndeadlock:whatever\n").unwrap();
+        let texts: Vec<_> = list.iter().map(|s| (s.text.as_str(), s.place.as_str())).collect();
+        assert_eq!(texts, [("race:a*b", "s:3"), ("race_top:^f$", "s:4"), ("kernel:k", "s:5")]);
+        let say = |text: &str| read("s", text).unwrap_err();
+        assert_eq!(say("\nfoo"), "s:2: 'foo' is no suppression; write 'race:PATTERN'");
+        assert!(say("races:foo").starts_with("s:1: no suppressions of type 'races'; there are race, "));
+        assert!(say("race:").contains("names nothing"));
+    }
+}

@@ -1,0 +1,109 @@
+//! What makes a finding the same finding: within one run, and across runs and edits.
+//!
+//! Owns two notions. The *identity* tells call sites apart exactly, lines and addresses included: findings that agree in it are
+//! one. The *fingerprint* survives moved lines: it knows functions, files and the text of source lines, but no numbers. Findings of
+//! one run that would share a fingerprint (one text twice in one function) are numbered in the order of their places.
+
+use super::model::{Finding, Frame, FrameKind, Side};
+
+/// Frames of a stack that tell call sites apart.
+const SIGNIFICANT_FRAMES: usize = 6;
+
+/// What a finding is recognised by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Identity {
+    /// Hash of everything that tells call sites apart within one program.
+    pub exact: u64,
+    /// Hash of what stays when lines move.
+    pub lasting: u64,
+}
+
+/// FNV-1a, 64 bits: stable for ever, which the hashers of the library do not promise.
+struct Fnv {
+    hash: u64,
+    exact: bool,
+}
+
+impl Fnv {
+    fn text(&mut self, text: &str) {
+        for byte in text.bytes().chain([0]) {
+            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// Directories and load addresses differ between machines and runs; file names, lines and page offsets do not.
+    fn stack(&mut self, stack: &[Frame]) {
+        for f in significant(stack) {
+            self.text(&f.function);
+            self.text(base(&f.file));
+            match (self.exact, f.line) {
+                (true, Some(line)) => self.text(&line.to_string()),
+                (true, None) => {
+                    self.text(base(&f.module));
+                    self.text(&format!("{:x}", f.address & 0xfff));
+                }
+                (false, Some(_)) => {
+                    let words = f.source.as_deref().unwrap_or("").split_whitespace();
+                    words.for_each(|word| self.text(word));
+                }
+                (false, None) => self.text(base(&f.module)),
+            }
+        }
+    }
+
+    fn side(&mut self, side: &Side) {
+        self.text(&side.call);
+        self.text(side.kernel.as_deref().unwrap_or(""));
+        self.text(side.verb);
+        self.stack(&side.stack);
+    }
+
+    fn of(f: &Finding, exact: bool) -> u64 {
+        let mut hash = Self { hash: 0xcbf2_9ce4_8422_2325, exact };
+        hash.text(f.hazard.name());
+        hash.side(&f.previous);
+        hash.side(&f.access);
+        if let Some(memory) = &f.allocation {
+            hash.text(&memory.call);
+            hash.stack(&memory.stack);
+        }
+        hash.hash
+    }
+}
+
+fn significant(stack: &[Frame]) -> impl Iterator<Item = &Frame> {
+    stack.iter().filter(|f| f.kind != FrameKind::Folded).take(SIGNIFICANT_FRAMES)
+}
+
+fn base(path: &Option<String>) -> &str {
+    path.as_deref().and_then(|p| p.rsplit('/').next()).unwrap_or("")
+}
+
+/// The identity of a finding.
+pub fn identity(f: &Finding) -> Identity {
+    Identity { exact: Fnv::of(f, true), lasting: Fnv::of(f, false) }
+}
+
+/// Gives all findings of a run their fingerprints.
+pub fn number(findings: &mut [Finding]) {
+    /// Lines, or page offsets where there are none, of the stacks that the identity is made of.
+    fn places(f: &Finding) -> (bool, Vec<u64>) {
+        let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
+        let stacks = [&f.previous.stack[..], &f.access.stack, memory];
+        let place = |f: &Frame| f.line.map_or(f.address & 0xfff, u64::from);
+        (f.latent, stacks.into_iter().flat_map(|stack| significant(stack).map(place)).collect())
+    }
+    let mut order: Vec<usize> = (0..findings.len()).collect();
+    order.sort_by_cached_key(|&i| (findings[i].identity.lasting, places(&findings[i]), findings[i].identity.exact));
+    let (mut last, mut nth) = (None, 0_u32);
+    for i in order {
+        let lasting = findings[i].identity.lasting;
+        nth = if last == Some(lasting) { nth + 1 } else { 0 };
+        last = Some(lasting);
+        let mut hash = Fnv { hash: lasting, exact: false };
+        if nth > 0 {
+            hash.text(&nth.to_string());
+        }
+        findings[i].fingerprint = format!("{:016x}", hash.hash);
+    }
+}
