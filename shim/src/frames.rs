@@ -103,8 +103,9 @@ pub fn capture(frames: &mut Frames, depth: Depth) {
     // Where there are Python frames they are what is read; of the C++ below, the operator and what it calls. On a training step the
     // native part is most of the cost.
     let most = match (depth, frames.python_len) {
-        (_, 0) => MAX_NATIVE,
-        (Depth::Full, _) => NATIVE_UNDER_PYTHON,
+        (Depth::Full, 0) => MAX_NATIVE,
+        // Of a block that an autograd thread allocates, the operator and the node of the graph are worth their price.
+        (Depth::PythonFirst, 0) | (Depth::Full, _) => NATIVE_UNDER_PYTHON,
         _ => return,
     };
     frames.native_len = native::capture(&mut frames.native[..most]);

@@ -11,6 +11,7 @@
 //! | `seed` | `0` | chooses among the possible schedules; the same seed gives the same schedule for a program with one host thread |
 //! | `workers` | `8` | upper limit of threads that execute work at the same time (`eager` only; threads start when first needed) |
 //! | `hold` | `20` | milliseconds for which the schedules other than `eager` hold work back when no host thread waits for any |
+//! | `sass` | `refuse` | what machine code without PTX does: `refuse` to load it, or `skip`: its kernels return at once |
 //!
 //! Schedules. None of them ever runs an operation before one that CUDA orders before it.
 //! - `eager`: work runs as soon as it may, on several threads: like a real device, not repeatable.
@@ -54,11 +55,22 @@ pub struct Config {
     pub workers: usize,
     /// Milliseconds that work is held when nobody waits.
     pub hold_ms: u64,
+    /// Kernels of machine code do nothing instead of being refused.
+    pub skip_sass: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { arch: 80, devices: 1, mem: 8 << 30, schedule: Schedule::Eager, seed: 0, workers: 8, hold_ms: 20 }
+        Config {
+            arch: 80,
+            devices: 1,
+            mem: 8 << 30,
+            schedule: Schedule::Eager,
+            seed: 0,
+            workers: 8,
+            hold_ms: 20,
+            skip_sass: false,
+        }
     }
 }
 
@@ -66,7 +78,7 @@ impl Default for Config {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// No option of this name.
-    #[error("unknown option `{0}` (options: arch, devices, mem, schedule, seed, workers, hold)")]
+    #[error("unknown option `{0}` (options: arch, devices, mem, schedule, seed, workers, hold, sass)")]
     UnknownKey(String),
     /// The value does not fit the option.
     #[error("option `{0}` cannot be `{1}`")]
@@ -101,6 +113,13 @@ impl Config {
                 }
                 "seed" => config.seed = number(0, u64::MAX)?,
                 "workers" => config.workers = number(1, 256)? as usize,
+                "sass" => {
+                    config.skip_sass = match value {
+                        "refuse" => false,
+                        "skip" => true,
+                        _ => return Err(bad()),
+                    }
+                }
                 "hold" => config.hold_ms = number(0, 60_000)?,
                 _ => return Err(ConfigError::UnknownKey(key.to_owned())),
             }

@@ -9,7 +9,7 @@ use super::*;
 use crate::config;
 use crate::handles::handle_of;
 use crate::module::{
-    Code, FUNCTIONS, Function, KERNELS, Kernel, LIBRARIES, Library, MODULES, Module, function_of, image,
+    Code, FUNCTIONS, Function, KERNELS, Kernel, LIBRARIES, Library, MODULES, Module, function_of, image, standin,
 };
 use crate::sched;
 
@@ -22,8 +22,16 @@ fn code_from_memory(data: *const c_void) -> Result<Arc<Code>, CUresult> {
     if data.is_null() {
         return Err(INVALID);
     }
+    let config = config::get_or_default();
     // SAFETY: the C interface: the pointer is to a code image.
-    let text = unsafe { image::find_ptx(data.cast(), config::get_or_default().arch) };
+    let text = unsafe { image::find_ptx(data.cast(), config.arch) };
+    let text = match text {
+        // SAFETY: as above.
+        Err(image::ImageError::NoPtx) if config.skip_sass => unsafe {
+            standin::text_at(image::unwrapped(data.cast()), config.arch).ok_or(image::ImageError::NoPtx)
+        },
+        text => text,
+    };
     Code::new(text.map_err(|error| report(&error))?)
 }
 

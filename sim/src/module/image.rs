@@ -38,6 +38,18 @@ impl ImageError {
     }
 }
 
+/// The image itself, where a fat binary's wrapper is given.
+///
+/// # Safety
+/// As for [`find_ptx`].
+pub unsafe fn unwrapped(image: *const u8) -> *const u8 {
+    // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by byte.
+    unsafe {
+        let head = [0, 1, 2, 3].map(|n| if n == 0 || *image.add(n - 1) != 0 { *image.add(n) } else { 0 });
+        if u32::from_le_bytes(head) == WRAPPER { image.add(8).cast::<*const u8>().read_unaligned() } else { image }
+    }
+}
+
 /// The PTX text of the image at `image` that suits compute capability `arch` (times ten) best.
 ///
 /// # Safety

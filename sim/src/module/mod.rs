@@ -2,6 +2,7 @@
 
 pub mod exec;
 pub mod image;
+pub mod standin;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,6 +32,8 @@ pub struct Code {
     pub ast: ptx::Module,
     /// Variables marked `.attribute(.managed)`.
     managed: Vec<String>,
+    /// Stands in for machine code: running it does nothing.
+    pub stand_in: bool,
 }
 
 /// One parameter of a kernel.
@@ -50,7 +53,8 @@ impl Code {
             CUresult::ERROR_INVALID_PTX
         })?;
         let managed = find_managed(&text);
-        Ok(Arc::new(Code { ast, managed }))
+        let stand_in = text.starts_with(standin::MARK);
+        Ok(Arc::new(Code { ast, managed, stand_in }))
     }
 
     /// Names of the kernels, in the order of the text.

@@ -153,7 +153,7 @@ pub fn is_readable(address: u64) -> bool {
 }
 
 /// Address of the thread's control block.
-fn thread_pointer() -> u64 {
+pub fn thread_pointer() -> u64 {
     let tp: u64;
     // SAFETY: the first word of the control block is its own address in the x86-64 TLS ABI.
     unsafe { core::arch::asm!("mov {}, fs:0", out(reg) tp, options(nostack, readonly, preserves_flags)) };

@@ -85,6 +85,25 @@ impl Rule {
         Self(bits)
     }
 
+    /// In 32 bits, never 0: kind, saved frame pointer and own (bits 0..8), offsets in words (8..16 and 16..32). `None` when it
+    /// does not fit.
+    pub fn short(self) -> Option<u32> {
+        let (cfa, fp) = (self.cfa_offset(), self.fp_offset());
+        if self.is_unknown() || cfa % 8 != 0 || fp % 8 != 0 {
+            return None;
+        }
+        let (cfa, fp) = (i16::try_from(cfa / 8).ok()?, i8::try_from(fp / 8).ok()?);
+        Some((self.0 & 0xff) as u32 | u32::from(fp as u8) << 8 | u32::from(cfa as u16) << 16)
+    }
+
+    /// From 32 bits.
+    #[inline]
+    pub fn from_short(short: u32) -> Self {
+        let cfa = (i32::from((short >> 16) as i16) * 8) as u32;
+        let fp = (i16::from((short >> 8) as i8) * 8) as u16;
+        Self(u64::from(short & 0xff) | u64::from(fp) << 8 | u64::from(cfa) << 32)
+    }
+
     /// What the CFA is computed from.
     #[inline]
     pub fn base(self) -> Base {
@@ -257,6 +276,9 @@ mod tests {
                     assert!(!rule.is_own() && rule.own().is_own());
                     assert_eq!(rule.own().cfa_offset(), cfa);
                     assert!(!rule.is_unknown() && !rule.is_end() && !rule.is_signal());
+                    let fits = (-(1 << 18)..1 << 18).contains(&cfa) && cfa % 8 == 0 && (-1024..1024).contains(&at);
+                    assert_eq!(rule.short().map(Rule::from_short), fits.then_some(rule));
+                    assert_eq!(rule.own().short().map(Rule::from_short), fits.then_some(rule.own()));
                 }
             }
         }
@@ -266,6 +288,10 @@ mod tests {
         assert!(unknown.is_unknown() && !unknown.is_own());
         assert_eq!(unknown.fingerprint(), 0x00ff_ffff_ffff_ffff);
         assert_eq!(unknown.base(), Base::Other);
+        assert_eq!(unknown.short(), None);
+        for rule in [Rule::END, Rule::SIGNAL, Rule::NO_INFO, Rule::NO_INFO.own()] {
+            assert_eq!(rule.short().map(Rule::from_short), Some(rule));
+        }
     }
 
     #[test]
