@@ -108,7 +108,8 @@ mod tests {
     fn what_was_put_is_found_until_it_is_forgotten() {
         let addresses: Vec<u64> = (0..4000).map(|n| 0x7f12_3450_0000 + n * 97).collect();
         // Frames of 8 bytes and more; every fifth has an offset that fits into no entry.
-        let rule = |address: u64| Rule::from_bits(1 | (address % 1000 * 8 + u64::from(address.is_multiple_of(5)) * 4) << 32);
+        let rule =
+            |address: u64| Rule::from_bits(1 | (address % 1000 * 8 + u64::from(address.is_multiple_of(5)) * 4) << 32);
         addresses.iter().for_each(|address| put(*address, rule(*address)));
         let found = addresses.iter().filter(|address| get(**address) == Some(rule(**address))).count();
         assert!(found > 3300, "{found} of 4000: sets have eight entries, the table for large rules 256");
