@@ -9,8 +9,9 @@ use crate::elaborate::Elaborator;
 use crate::findings::Findings;
 use crate::graphs::{Graph, Graphs};
 use crate::hints::Hints;
+use crate::host::{self, Watch, Watches};
 use crate::memory::allocations::Object;
-use crate::memory::{Allocation, AllocationId, Allocations, Cause, Site};
+use crate::memory::{Access, AccessKind, Allocation, AllocationId, Allocations, Cause, Extent, Site};
 use crate::names::Names;
 use crate::ordering::Ordering;
 use crate::race::{self, Race};
@@ -22,7 +23,7 @@ use crate::work::Work;
 use order::Policy;
 use rustc_hash::FxHashMap;
 use trace::launch_flags::{PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
-use trace::{Epoch, FreeKind, KernelId, MemoryKind, NoteKind, Op, Origin, Record, StackId, StreamId};
+use trace::{Epoch, FreeKind, KernelId, MemoryKind, NoteKind, Op, Origin, Record, StackId, StreamId, ThreadId};
 
 /// What an analysis may be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +53,8 @@ pub struct Analysis {
     ordering: Ordering,
     code: Code,
     graphs: Graphs,
+    watches: Watches,
+    latest: FxHashMap<ThreadId, Epoch>,
     stacks: Box<dyn Stacks>,
     findings: Findings,
     hints: Hints,
@@ -71,6 +74,8 @@ impl Analysis {
             ordering: Ordering::new(options.policy, options.latent),
             code: Code::new(code),
             graphs: Graphs::default(),
+            watches: Watches::default(),
+            latest: FxHashMap::default(),
             stacks,
             findings: Findings::default(),
             hints: Hints::default(),
@@ -165,6 +170,9 @@ impl Analysis {
     }
 
     fn act(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
+        if matches!(op, Op::Copy { .. } | Op::GraphLaunch { .. }) {
+            self.latest.insert(origin.thread, epoch);
+        }
         match *op {
             Op::Launch { .. } | Op::Copy { .. } | Op::Set { .. } | Op::WriteValue { .. } | Op::Prefetch { .. } => {
                 self.work(op, Moment::of(origin, epoch), None);
@@ -202,6 +210,8 @@ impl Analysis {
             Op::GraphExec { exec, nodes, .. } => self.graphs.define(exec, nodes),
             Op::GraphNode { .. } => self.coverage.damaged += u64::from(!self.graphs.node(op)),
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
+            Op::HostWatch { .. } => self.watch(op, origin),
+            Op::HostAccess { .. } => self.host_access(op, origin, epoch),
             _ => {}
         }
     }
@@ -360,6 +370,9 @@ impl Analysis {
         for &index in graph.sequence() {
             let Some(node) = graph.node(index) else { continue };
             let Some(op) = node.op() else { continue };
+            if matches!(op, Op::HostFunc { .. }) {
+                self.watches.graph_tells(epoch);
+            }
             let origin = Origin { stack: node.stack, call: node.call, ..*origin };
             let moment = Moment { graph: Some((stream, launched)), ..Moment::of(&origin, epoch) };
             if self.options.hints {
@@ -368,6 +381,44 @@ impl Analysis {
             self.work(&op, moment, Some((&graph, index)));
         }
         self.graphs.put(exec, graph);
+    }
+
+    /// The shim watches what work of this thread reads or writes.
+    fn watch(&mut self, op: &Op<'_>, origin: &Origin) {
+        let Op::HostWatch { watch, stream, exec, node, ref region, writes } = *op else { return };
+        let Some(epoch) = self.latest.get(&origin.thread).copied() else { return };
+        let Some(place) = self.memory.locate(region.start) else { return };
+        let site = Moment::of(origin, epoch).site(Cause::Copy, stream);
+        let made = node.checked_sub(1).and_then(|index| self.graphs.find(exec, index)).map(|n| (n.stack, n.call));
+        let (stack, call) = made.unwrap_or((site.stack, site.call));
+        let work = Access {
+            epoch,
+            kind: if writes { AccessKind::Write } else { AccessKind::Read },
+            extent: host::extent(region).moved(place.address.wrapping_sub(region.start)),
+            allocation: place.allocation,
+            site: Site { stack, call, node, launched: if node > 0 { origin.stack } else { StackId::NONE }, ..site },
+        };
+        let begun = Watch { work, home: place.home, known: self.ordering.known(), void: false };
+        let void = begun.is_overwritten(&self.memory);
+        self.watches.begin(watch, Watch { void, ..begun });
+    }
+
+    /// The host touched watched bytes.
+    fn host_access(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
+        let Op::HostAccess { watch, start, end, writes, in_the_act } = *op else { return };
+        let Some(watch) = self.watches.judge(watch, in_the_act, &self.memory) else { return };
+        let cause = if in_the_act { Cause::Host } else { Cause::HostBetween };
+        let access = Access {
+            epoch,
+            kind: if writes { AccessKind::Write } else { AccessKind::Read },
+            extent: if in_the_act { Extent::exact(start, end) } else { Extent::bound(start, end, start) },
+            allocation: watch.work.allocation,
+            site: Moment::of(origin, epoch).site(cause, StreamId::NONE),
+        };
+        // Even where it is not known which bytes were written: some of them were.
+        let race =
+            Race::judge(&watch.work, &access, false).map(|r| Race { confidence: race::Confidence::Certain, ..r });
+        self.races.extend(race);
     }
 
     #[cold]

@@ -46,7 +46,12 @@ impl Elaborator<'_> {
             confidence: race.confidence,
             latent: race.latent,
             host: access.actor == Actor::Host || previous.actor == Actor::Host,
-            internal: is_library_internal(&access.stack, &previous.stack, allocation.as_ref()),
+            // Where the host was is not known from the call that found what it did.
+            internal: is_library_internal(
+                if access.seen_by.is_empty() { &access.stack } else { &previous.stack },
+                &previous.stack,
+                allocation.as_ref(),
+            ),
             count: raw.count,
             pid: self.names.process.pid,
             processes: Vec::new(),
@@ -70,10 +75,17 @@ impl Elaborator<'_> {
             e.dims().iter().map(|d| format!("{} times every {} bytes", d.count, d.stride)).collect();
         let gaps = if gaps.is_empty() { String::new() } else { format!("{} bytes {}", e.width(), gaps.join(", ")) };
         let stack = self.stacks.resolve(s.stack);
+        let call = called(&stack, self.names.call(s.call));
+        let (call, seen_by) = match s.cause {
+            Cause::Host => (String::new(), String::new()),
+            Cause::HostBetween => (String::new(), call),
+            _ => (call, String::new()),
+        };
         Side {
             actor: actor(s.cause),
             verb: verb(s.cause, access.kind),
-            call: called(&stack, self.names.call(s.call)),
+            call,
+            seen_by,
             kernel,
             stream: self.stream(s.stream),
             thread: self.names.thread(s.thread).map(|(tid, name)| (tid, name.to_string())),
@@ -197,15 +209,19 @@ impl Elaborator<'_> {
         if matches!((p.kind, a.kind), ("legacy", "non-blocking") | ("non-blocking", "legacy")) {
             s.facts.push("A non-blocking stream takes no part in the order of the legacy default stream.".into());
         }
-        if links.forward.is_none() && !race.latent {
+        if links.forward.is_none() && !race.latent && access.actor != Actor::Host {
             s.facts.push(format!("{} never waited for an event of {}.", cap(&a.name), p.name));
         }
         let (first, second) = (place(&previous.stack), place(&access.stack));
         if access.actor == Actor::Host || a.kind == "host" {
             s.missing = format!("The host does not wait for {} to finish the previous access.", p.name);
-            s.cuda.push(format!("cudaStreamSynchronize({});  // before this access{second}", p.short));
+            let place = match (access.actor, access.seen_by.is_empty()) {
+                (Actor::Host, false) => "before the host writes there".to_string(),
+                _ => format!("before this access{second}"),
+            };
+            s.cuda.push(format!("cudaStreamSynchronize({});  // {place}", p.short));
             if self.names.python {
-                s.torch.push(format!("{}.synchronize()  # before this access{second}", torch_name(p)));
+                s.torch.push(format!("{}.synchronize()  # {place}", torch_name(p)));
             }
             return s;
         }
@@ -287,7 +303,7 @@ fn actor(cause: Cause) -> Actor {
         Cause::Free => Actor::Free,
         Cause::Value => Actor::Value,
         Cause::Discard => Actor::Discard,
-        Cause::Host => Actor::Host,
+        Cause::Host | Cause::HostBetween => Actor::Host,
     }
 }
 

@@ -174,6 +174,11 @@ impl Graphs {
         true
     }
 
+    /// A node of an executable graph.
+    pub fn find(&self, exec: GraphExecId, index: u32) -> Option<&Node> {
+        self.execs.get(&exec)?.node(index)
+    }
+
     /// An executable graph goes away.
     pub fn destroy(&mut self, exec: GraphExecId) {
         self.execs.remove(&exec);

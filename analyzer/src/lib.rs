@@ -17,6 +17,7 @@ pub mod findings;
 pub mod gate;
 pub mod graphs;
 pub mod hints;
+pub mod host;
 pub mod launch;
 pub mod memory;
 pub mod names;

@@ -193,6 +193,10 @@ fn shim_options(options: &Options) -> String {
     if options.shim.ring_mib > 0 {
         words.push(format!("ring-mib={}", options.shim.ring_mib));
     }
+    if !options.shim.host_writes {
+        words.push("host-writes=0".into());
+    }
+    words.push(format!("host-sample={}", options.shim.host_sample));
     if options.shim.count_calls {
         words.push("count-calls=1".into());
     }

@@ -42,6 +42,11 @@ impl Ordering {
         View { clock: self.engine.start_clock(), engine: &self.engine, latent: self.latent, epoch, node }
     }
 
+    /// What the host knows now, to be kept.
+    pub fn known(&self) -> order::KeptClock {
+        self.engine.host_clock().keep()
+    }
+
     /// Whether the copy applied last had read its source when its call returned: staged, or waited for.
     pub fn source_is_read(&self) -> bool {
         self.engine.source_epoch().is_some()

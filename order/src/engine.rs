@@ -295,6 +295,12 @@ impl Engine {
         epoch.timeline == TimelineId::HOST || self.host.floor.get(epoch.timeline.0) >= epoch.time
     }
 
+    /// How often the host has learnt that something finished: while this stands still, so does what [`Engine::host_covers`] says.
+    #[inline]
+    pub fn host_changes(&self) -> u64 {
+        self.host.changes
+    }
+
     /// The clock at which the op applied last starts: all that it covers has finished before the op begins. Valid until
     /// the next op; [`ClockRef::keep`] makes it last.
     #[inline]
@@ -320,6 +326,11 @@ impl Engine {
     /// The clock that a host function in stream order runs at, and its epoch, while it is pending or running.
     pub fn host_function(&self, func: HostFuncId) -> Option<(Epoch, ClockRef<'_>)> {
         self.host_funcs.get(&func.0).map(|(epoch, clock)| (*epoch, clock.as_ref(Some(self))))
+    }
+
+    /// Whether host functions have been put into streams that have not ended yet.
+    pub fn host_functions_pending(&self) -> bool {
+        !self.host_funcs.is_empty()
     }
 
     /// Epoch of the latest launch of an executable graph.

@@ -14,6 +14,7 @@ use trace::{CallId, Encoder, Epoch, NoteKind, Op, Origin, RECORD_HEAD, Record, S
 
 use crate::frames::{self, Frames};
 use crate::handles::Handles;
+use crate::host::{self, Allowance, watch::Watches};
 use crate::observe;
 use crate::process::attach::Attached;
 use crate::process::lock::{Held, Lock};
@@ -26,6 +27,8 @@ pub struct Core {
     pub options: Options,
     /// Handle tables.
     pub handles: Handles,
+    /// What looking at the host's memory may cost.
+    pub allowance: Allowance,
     /// Whether exit waits for the report.
     pub own_analyzer: bool,
     threads: AtomicU32,
@@ -42,6 +45,8 @@ unsafe impl Send for Core {}
 pub struct Shared {
     /// The happens-before engine: builds the clocks.
     pub engine: Engine,
+    /// Bytes of the host that pending work reads.
+    pub watches: Watches,
     out: Out,
     stacks: HashMap<u128, StackId, BuildHasherDefault<Folded>>,
     frames: frames::Definitions,
@@ -77,10 +82,12 @@ impl Core {
         Self {
             options,
             handles: Handles::default(),
+            allowance: Allowance::default(),
             own_analyzer: attached.own_analyzer,
             threads: AtomicU32::new(0),
             shared: Lock::new(Shared {
                 engine: Engine::with_options(engine_options()),
+                watches: Watches::default(),
                 out: Out { producer: attached.producer, named: [0; 16] },
                 stacks: HashMap::default(),
                 frames: frames::Definitions::default(),
@@ -140,6 +147,11 @@ impl Core {
         }
     }
 
+    /// Host threads that have made calls.
+    pub fn thread_count(&self) -> u32 {
+        self.threads.load(Ordering::Relaxed)
+    }
+
     /// A number for a thread that makes its first call; logs its definition.
     pub fn new_thread(&self) -> ThreadId {
         frames::look_for_python();
@@ -162,6 +174,9 @@ impl Shared {
         let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
         let call = self.out.name(call);
         let epoch = self.engine.apply(op, thread);
+        if self.watches.note(op) {
+            host::note_bounds(&self.watches);
+        }
         self.out.emit(&Record { origin: Origin { call, thread, stack, epoch }, op: *op });
         epoch
     }

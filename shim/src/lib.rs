@@ -21,6 +21,7 @@ pub mod calls;
 pub mod core;
 pub mod frames;
 pub mod handles;
+pub mod host;
 pub mod image;
 pub mod intercept;
 pub mod kernel;

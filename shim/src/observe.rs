@@ -34,6 +34,7 @@ pub struct Cx<'a> {
     frames: Option<&'a mut Frames>,
     captured: bool,
     depth: Depth,
+    known: u64,
 }
 
 /// Runs an op function around a real call. Returns the token for the second part.
@@ -47,8 +48,17 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
     let run = AssertUnwindSafe(|| {
         // SAFETY: inside proves that this thread is in shim code, and only once.
         let frames = unsafe { frames::buffer() };
-        let mut cx =
-            Cx { inside: &inside, call, phase, token, thread: None, frames, captured: false, depth: Depth::Full };
+        let mut cx = Cx {
+            inside: &inside,
+            call,
+            phase,
+            token,
+            thread: None,
+            frames,
+            captured: false,
+            depth: Depth::Full,
+            known: 0,
+        };
         op(&mut cx);
         cx.token
     });
@@ -144,10 +154,35 @@ impl Cx<'_> {
         let thread = self.thread();
         self.capture(core);
         let frames = self.frames.as_deref().filter(|_| self.captured);
-        match core.lock() {
-            Some(mut shared) => shared.log(self.call, thread, frames, op),
-            None => Epoch::default(),
+        let Some(mut shared) = core.lock() else { return Epoch::default() };
+        let epoch = shared.log(self.call, thread, frames, op);
+        self.known = shared.engine.host_changes();
+        let due = {
+            let shared = &*shared;
+            shared.watches.is_due(&shared.engine, op)
+        };
+        drop(shared);
+        if due {
+            let func = if let Op::HostFuncRun { func, done: false } = *op { Some(func) } else { None };
+            self.look_at_ended(func);
         }
+        epoch
+    }
+
+    /// How often the host's knowledge had changed when the latest op of this call was logged.
+    pub fn known(&self) -> u64 {
+        self.known
+    }
+
+    /// This call's stack, if it was captured.
+    pub fn captured_frames(&self) -> Option<&Frames> {
+        self.frames.as_deref().filter(|_| self.captured)
+    }
+
+    /// From now on this call's ops have a stack, whatever was said before.
+    pub fn with_full_stack(&mut self, core: &Core) {
+        self.depth = Depth::Full;
+        self.capture(core);
     }
 
     /// The id of this call's stack, for ops that refer to it later.

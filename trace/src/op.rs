@@ -557,6 +557,38 @@ ops! {
         /// Which.
         exec: GraphExecId,
     }
+
+    // ---- the host's own accesses -----------------------------------------------------------------------------------
+    /// Bytes of the host that the latest copy or graph launch of this thread reads or writes: the shim looks whether the host touches
+    /// them before that is over.
+    160 HostWatch {
+        /// Its number.
+        watch: u32,
+        /// The stream of that work.
+        stream: StreamId,
+        /// The executable graph, when the work is one of its nodes.
+        exec: GraphExecId,
+        /// Node of that graph, counted from 1; 0 when no graph.
+        node: u32,
+        /// Which bytes.
+        region: Region,
+        /// Whether the work writes them.
+        writes: bool,
+    }
+    /// The host touched watched bytes before it was ordered after the work.
+    161 HostAccess {
+        /// The number of the watch.
+        watch: u32,
+        /// First address.
+        start: u64,
+        /// One past the last address. When not seen in the act: these are the bytes among which some have changed.
+        end: u64,
+        /// Whether the host wrote.
+        writes: bool,
+        /// Whether it was seen in the act (then the stack is that of the access). Otherwise other bytes were found there by the call
+        /// whose stack this is, and the host wrote at some time between that call and the watched work's.
+        in_the_act: bool,
+    }
 }
 
 /// Bits of [`Op::Launch`]'s `flags`.

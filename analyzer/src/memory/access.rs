@@ -56,8 +56,10 @@ pub enum Cause {
     Value,
     /// The contents are given up.
     Discard,
-    /// The host itself, by load or store.
+    /// The host itself, seen in the act of a load or store.
     Host,
+    /// The host itself, by a store between two calls; the site is that of the second, which found other bytes than the first.
+    HostBetween,
 }
 
 /// Where in the program an access comes from.

@@ -168,6 +168,11 @@ impl AccessMap {
         *self = Self { forgotten: self.forgotten, ..Self::default() };
     }
 
+    /// All entries; one that reaches into several segments comes several times.
+    pub fn iter(&self) -> impl Iterator<Item = &Access> {
+        self.segments.values().flat_map(|s| s.entries.iter())
+    }
+
     /// Number of entries, for the bounds on memory.
     pub fn entries(&self) -> usize {
         self.segments.values().map(|s| s.entries.len()).sum()

@@ -15,6 +15,7 @@
 //!
 //! Memory that is no allocation at all (pageable host memory) shares one bounded map.
 
+use super::access::Access;
 use super::access_map::AccessMap;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
@@ -331,6 +332,22 @@ impl Allocations {
             Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.map),
             Home::Pageable => Some(&mut self.pageable),
         }
+    }
+
+    /// The accesses that are remembered at a place.
+    pub fn accesses(&self, home: Home) -> impl Iterator<Item = &Access> {
+        let map = match home {
+            Home::Root(ptr) => self.roots.get(&ptr).map(|r| &r.map),
+            Home::Array(array) => self.arrays.get(&array).map(|r| &r.map),
+            Home::Pageable => Some(&self.pageable),
+        };
+        map.into_iter().flat_map(AccessMap::iter)
+    }
+
+    /// The accesses that are remembered in roots of these sorts.
+    pub fn accesses_in(&self, kinds: &[MemoryKind]) -> impl Iterator<Item = &Access> {
+        let is_one = |root: &&Root| self.infos.get(&root.id).and_then(|i| i.kind).is_some_and(|k| kinds.contains(&k));
+        self.roots.values().filter(is_one).flat_map(|r| r.map.iter())
     }
 
     /// What is known of an allocation, dead or alive.

@@ -117,6 +117,10 @@ pub struct Options {
 /// Options that the shim inside the program acts on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShimOptions {
+    /// Look for writes of the host to memory that pending copies read.
+    pub host_writes: bool,
+    /// Kibibytes of a copy's source that are always compared in full.
+    pub host_sample: u64,
     /// Megabytes of the ring; 0 leaves it to the shim.
     pub ring_mib: u64,
     /// The analyzer to start under plain `LD_PRELOAD`.
@@ -129,7 +133,7 @@ pub struct ShimOptions {
 
 impl Default for ShimOptions {
     fn default() -> Self {
-        Self { ring_mib: 32, analyzer: None, count_calls: false, off: false }
+        Self { host_writes: true, host_sample: 64, ring_mib: 32, analyzer: None, count_calls: false, off: false }
     }
 }
 

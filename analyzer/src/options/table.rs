@@ -48,6 +48,20 @@ const RUN: &[Spec] = &[
         help: "load the shim under the driver's name, which libraries opened with RTLD_DEEPBIND need",
     },
     Spec {
+        name: "host-writes",
+        letter: None,
+        kind: Kind::Flag(|o| &mut o.shim.host_writes),
+        default: "yes",
+        help: "do not compare what pending copies read with what it was: early refills are missed",
+    },
+    Spec {
+        name: "host-sample",
+        letter: None,
+        kind: Kind::Number { max: 1 << 20, set: |o, n| o.shim.host_sample = n },
+        default: "64",
+        help: "KiB of a copy's source always compared in full; of more, a sample",
+    },
+    Spec {
         name: "ring-mib",
         letter: None,
         kind: Kind::Number { max: 4096, set: |o, n| o.shim.ring_mib = n },

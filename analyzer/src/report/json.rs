@@ -205,6 +205,7 @@ fn side(s: &Side) -> Value {
             _ => "write",
         },
         "call": s.call,
+        "seen_by": s.seen_by,
         "kernel": s.kernel,
         "stream": {
             "id": s.stream.id,

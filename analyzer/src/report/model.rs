@@ -122,6 +122,8 @@ pub struct Side {
     pub verb: &'static str,
     /// The API function.
     pub call: String,
+    /// Of the host: the call that found the change; empty when the host was seen in the act.
+    pub seen_by: String,
     /// Demangled kernel name.
     pub kernel: Option<String>,
     /// The stream.

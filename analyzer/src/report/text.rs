@@ -116,6 +116,7 @@ fn doubt(f: &Finding) -> Option<&'static str> {
 pub fn headline(f: &Finding) -> String {
     let actor = match &f.access.kernel {
         Some(kernel) => format!("Kernel {} on {}", short_kernel(kernel), f.access.stream.long),
+        None if f.access.actor == Actor::Host => "The host".to_string(),
         None if f.access.call.is_empty() => format!("An operation on {}", f.access.stream.long),
         None => format!("{} on {}", f.access.call, f.access.stream.long),
     };
@@ -166,12 +167,20 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
         (None, call) => call.to_string(),
     };
     let _ = writeln!(out, "{}: {what} {} {}", style.paint(Ink::Title, title), s.verb, bytes(s, f));
-    let mut by = format!("on {}", s.stream.long);
+    let mut by = if s.actor == Actor::Host { String::new() } else { format!("on {}", s.stream.long) };
+    if !s.seen_by.is_empty() {
+        let _ = write!(by, "at some time before {}, which found other bytes there than the previous access", s.seen_by);
+    }
     if let Some(node) = s.node {
         let _ = write!(by, ", as node {node} of a graph launched there");
     }
     if let Some((tid, name)) = &s.thread {
-        let _ = write!(by, ", submitted by host thread {tid}");
+        let does = match (s.actor, s.seen_by.is_empty()) {
+            (Actor::Host, true) => "in",
+            (Actor::Host, false) => ", called by",
+            _ => ", submitted by",
+        };
+        let _ = write!(by, "{does} host thread {tid}");
         if !name.is_empty() {
             let _ = write!(by, " ({name})");
         }
@@ -253,7 +262,11 @@ fn hint(out: &mut String, style: Style, h: &Hint) {
 
 /// The block for machines: one line, keys in a fixed order, values without spaces.
 fn machine(f: &Finding) -> String {
-    let call = |s: &Side| if s.call.is_empty() { "-".to_string() } else { s.call.clone() };
+    let call = |s: &Side| match s.call.as_str() {
+        _ if s.actor == Actor::Host => "host".to_string(),
+        "" => "-".to_string(),
+        call => call.to_string(),
+    };
     let (address, size) = f.allocation.as_ref().map_or((0, 0), |m| (m.address, m.size));
     format!(
         "[streamsan hazard={} confidence={} host={} latent={} access={} stream={} previous={} previous_stream={} \

@@ -86,10 +86,10 @@ boxed_pair! {
 macro_rules! boxed {
     ($($name:ident($ty:ty $(, $stream:ident)?) $pair:ident;)*) => {$(
         pub(crate) unsafe fn $name(cx: &mut Cx<'_>, copy: *const $ty $(, $stream: CUstream)?) {
-            if cx.is_before() || copy.is_null() {
+            if copy.is_null() {
                 return;
             }
-            // SAFETY: the call has just read the descriptor.
+            // SAFETY: the call reads the descriptor too.
             let (dst, src) = $pair(cx, unsafe { &*copy });
             let (stream, asynchronous) = boxed!(@stream $($stream)?);
             cx.copy(dst, src, stream, asynchronous);

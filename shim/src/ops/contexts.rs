@@ -72,6 +72,12 @@ pub(crate) unsafe fn cuCtxDestroy_v2(cx: &mut Cx<'_>, ctx: CUcontext) {
     if let Some(context) = cx.forget_context(ctx) {
         cx.log(&Op::ContextDestroy { context });
     }
+    // Pinned memory goes with the context that it was made in.
+    cx.host_memory_goes(0, u64::MAX);
+}
+
+pub(crate) unsafe fn cuDevicePrimaryCtxRelease_v2(cx: &mut Cx<'_>, _dev: CUdevice) {
+    cx.host_memory_goes(0, u64::MAX);
 }
 
 pub(crate) unsafe fn cuDevicePrimaryCtxReset_v2(cx: &mut Cx<'_>, dev: CUdevice) {
@@ -83,6 +89,7 @@ pub(crate) unsafe fn cuDevicePrimaryCtxReset_v2(cx: &mut Cx<'_>, dev: CUdevice) 
         if let Some(context) = cx.forget_context(context) {
             cx.log(&Op::ContextDestroy { context });
         }
+        cx.host_memory_goes(0, u64::MAX);
     }
 }
 

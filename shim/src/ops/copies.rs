@@ -1,7 +1,7 @@
 //! Copies: which bytes go where. What the host waits for follows from the kinds of memory and is decided by `order`.
 
 use cuda_sys::*;
-use trace::{Op, Region, Space};
+use trace::{GraphExecId, Op, Region, Space};
 
 use crate::observe::Cx;
 
@@ -28,10 +28,10 @@ impl Cx<'_> {
     /// One of the copies of a batch call, which are unordered among themselves.
     pub(super) fn copy_in_batch(&mut self, dst: Side, src: Side, stream: CUstream, asynchronous: bool, batch: u32) {
         if self.is_before() {
-            return;
+            return self.device_will_write(&dst.region);
         }
         if let Some(stream) = self.working_stream(stream) {
-            self.log(&Op::Copy {
+            let epoch = self.log(&Op::Copy {
                 stream,
                 dst: dst.region,
                 src: src.region,
@@ -40,6 +40,9 @@ impl Cx<'_> {
                 asynchronous,
                 batch,
             });
+            if asynchronous {
+                self.watch_source(epoch, stream, (GraphExecId::NONE, 0), &src.region);
+            }
         }
     }
 

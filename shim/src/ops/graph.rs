@@ -4,6 +4,7 @@
 //! graphs and the ops of nodes; the order that follows is decided by the analyzer.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use cuda_sys::*;
 use trace::codec::List;
@@ -14,6 +15,7 @@ use trace::{
 
 use super::boxed::pair_3d;
 use super::launches::Shape;
+use crate::host::graph::HostWork;
 use crate::observe::Cx;
 use crate::real;
 
@@ -23,6 +25,15 @@ pub struct Exec {
     pub id: GraphExecId,
     nodes: Vec<Node>,
     by_handle: HashMap<u64, usize>,
+    /// What it does to the host's memory.
+    pub host: Arc<HostWork>,
+}
+
+impl Exec {
+    fn host_work(nodes: &[Node]) -> Arc<HostWork> {
+        let ops = nodes.iter().map(|n| if n.enabled { Op::decode(n.tag, &n.body).ok() } else { None });
+        Arc::new(HostWork::of(&ops.collect::<Vec<_>>()))
+    }
 }
 
 /// One node, child graphs flattened.
@@ -286,7 +297,8 @@ impl Cx<'_> {
         for (index, node) in nodes.iter().enumerate() {
             self.send_node(id, index, node);
         }
-        core.handles.execs.insert(exec.0 as u64, Exec { id, nodes, by_handle });
+        let host = Exec::host_work(&nodes);
+        core.handles.execs.insert(exec.0 as u64, Exec { id, nodes, by_handle, host });
     }
 
     fn send_node(&mut self, exec: GraphExecId, index: usize, node: &Node) {
@@ -320,6 +332,7 @@ impl Cx<'_> {
         self.send_node(id, index, &updated);
         if let Some(mut e) = core.handles.execs.get_mut(&(exec.0 as u64)) {
             e.nodes[index] = updated;
+            e.host = Exec::host_work(&e.nodes);
         }
     }
 
@@ -493,7 +506,8 @@ pub(crate) unsafe fn cuGraphLaunch(cx: &mut Cx<'_>, graph_exec: CUgraphExec, str
     let Some(stream) = cx.working_stream(stream) else { return };
     match exec {
         Some(exec) => {
-            cx.log(&Op::GraphLaunch { stream, exec });
+            let epoch = cx.log(&Op::GraphLaunch { stream, exec });
+            cx.watch_graph(epoch, stream, graph_exec);
         }
         None => {
             cx.log(&Op::Opaque { stream });

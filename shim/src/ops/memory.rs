@@ -24,7 +24,12 @@ impl Cx<'_> {
     /// Frees are logged before the real call: when it returns, another thread may already have been given the address.
     fn freed(&mut self, ptr: u64, kind: FreeKind) {
         if self.is_before() && ptr != 0 {
+            let host = matches!(kind, FreeKind::Host | FreeKind::Unregister);
+            let range = if host { self.pinned_range(ptr) } else { None };
             self.log(&Op::Free { ptr, kind, stream: StreamId::NONE });
+            if let Some((start, end)) = range {
+                self.host_memory_goes(start, end);
+            }
         }
     }
 }

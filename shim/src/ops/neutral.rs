@@ -110,7 +110,6 @@ no_effect! {
     fn cuModuleGetSurfRef(surf_ref: *mut CUsurfref, module: CUmodule, name: *const c_char);
     fn cuFuncGetModule(module: *mut CUmodule, function: CUfunction);
     fn cuInit(flags: c_uint);
-    fn cuDevicePrimaryCtxRelease_v2(dev: CUdevice);
     fn cuDevicePrimaryCtxSetFlags_v2(dev: CUdevice, flags: c_uint);
     fn cuCtxPushCurrent_v2(ctx: CUcontext);
     fn cuCtxPopCurrent_v2(ctx: *mut CUcontext);

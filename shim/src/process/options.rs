@@ -10,6 +10,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 pub struct Options {
     /// `stacks`: record call stacks (on).
     pub stacks: bool,
+    /// `host-writes`: look for writes of the host to memory that pending copies read (on).
+    pub host_writes: bool,
+    /// `host-sample`: sources of copies up to this many bytes are always compared in full; given in KiB (64).
+    pub host_sample: u64,
     /// `ring-mib`: data bytes of the ring in MiB (32).
     pub ring_mib: usize,
     /// `analyzer`: path of the `streamsan` program to start under plain `LD_PRELOAD` (beside the library).
@@ -27,7 +31,15 @@ impl Options {
     }
 
     fn parse(text: &[u8]) -> Self {
-        let mut options = Self { stacks: true, ring_mib: 32, analyzer: None, error_exitcode: None, off: false };
+        let mut options = Self {
+            stacks: true,
+            host_writes: true,
+            host_sample: 64 << 10,
+            ring_mib: 32,
+            analyzer: None,
+            error_exitcode: None,
+            off: false,
+        };
         for pair in text.split(|b| *b == b':') {
             let at = pair.iter().position(|b| *b == b'=').unwrap_or(pair.len());
             let (key, value) = (&pair[..at], pair.get(at + 1..).unwrap_or(b"1"));
@@ -35,6 +47,10 @@ impl Options {
             let on = !matches!(value, b"0" | b"no" | b"off" | b"false");
             match key {
                 b"stacks" => options.stacks = on,
+                b"host-writes" => options.host_writes = on,
+                b"host-sample" => {
+                    options.host_sample = number.and_then(|n| u64::try_from(n).ok()).unwrap_or(64).max(1) << 10;
+                }
                 b"ring-mib" => {
                     options.ring_mib = number.and_then(|n| usize::try_from(n).ok()).unwrap_or(32).clamp(1, 4096)
                 }

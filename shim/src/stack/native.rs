@@ -24,6 +24,7 @@ pub use modules::{ModuleInfo, modules_since, note_modules_changed};
 use memo::{Memo, NOT_PLAIN};
 use memory::Window;
 pub(super) use memory::is_readable;
+pub use memory::is_readable_range;
 use rule::{Base, Rule, SavedFp};
 
 /// Most frames that one capture gives.

@@ -152,6 +152,12 @@ pub fn is_readable(address: u64) -> bool {
     result != EFAULT
 }
 
+/// Whether every byte from `start` to `end` can be read.
+pub fn is_readable_range(start: u64, end: u64) -> bool {
+    let first = start & !(PAGE - 1);
+    end > start && readable_from(first, end) >= end
+}
+
 /// Address of the thread's control block.
 pub fn thread_pointer() -> u64 {
     let tp: u64;

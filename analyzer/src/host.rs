@@ -1,0 +1,112 @@
+//! The host's own accesses: what the shim saw of them, and what they are worth.
+//!
+//! Owns the watches: bytes of the host that pending work reads or writes. The shim says when the host touched them before it was ordered
+//! after that work; whether anything else explains that is decided here, for only the analyzer knows what kernels write.
+//!
+//! # What else explains it
+//!
+//! - *Work of the device wrote there.* Other bytes than before are no proof of a write by the host when any work that was not over at the
+//!   beginning of the watch may have written them.
+//! - *The host was told.* A kernel, a stream's write of a value or a host function of a graph, in order after the watched work, may
+//!   tell the host of its end through memory that the host reads. A store of a kernel to memory of the host is taken for such a message
+//!   whatever it means, so a race beside one is missed. Copies are not: what they write may not be read before one has waited for them.
+
+use order::KeptClock;
+use rustc_hash::FxHashMap;
+use trace::{Epoch, MemoryKind, Region, TimelineId};
+
+use crate::memory::allocations::Home;
+use crate::memory::{Access, Allocations, Cause, Dim, Extent, Meet, Precision};
+
+/// Watches that are kept at most: those of the shim, of which the oldest make room.
+const MOST: usize = 4096;
+
+/// Bytes that pending work reads or writes.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// The access of that work.
+    pub work: Access,
+    /// Where its bytes are.
+    pub home: Home,
+    /// What the host knew when the watch began.
+    pub known: KeptClock,
+    /// Other work may have been writing to the bytes then.
+    pub void: bool,
+}
+
+/// All watches of a process.
+#[derive(Debug, Default)]
+pub struct Watches {
+    by_number: FxHashMap<u32, Watch>,
+    /// Latest launch on each timeline of a graph with host functions.
+    told: FxHashMap<TimelineId, u64>,
+}
+
+impl Watches {
+    /// A watch begins.
+    pub fn begin(&mut self, number: u32, watch: Watch) {
+        if self.by_number.len() >= MOST {
+            let half = number.saturating_sub(MOST as u32 / 2);
+            self.by_number.retain(|n, _| *n >= half);
+        }
+        self.by_number.insert(number, watch);
+    }
+
+    /// A graph with host functions was launched.
+    pub fn graph_tells(&mut self, epoch: Epoch) {
+        self.told.insert(epoch.timeline, epoch.time);
+    }
+
+    /// What the watched work did, when an access of the host to these bytes races with it.
+    ///
+    /// `in_the_act`: the host itself was seen; otherwise only that bytes changed.
+    pub fn judge(&self, number: u32, in_the_act: bool, memory: &Allocations) -> Option<&Watch> {
+        let watch = self.by_number.get(&number)?;
+        if !in_the_act && (watch.void || watch.is_overwritten(memory)) {
+            return None;
+        }
+        let tells = |e: &Access| {
+            let cause = matches!(e.site.cause, Cause::Kernel | Cause::Value);
+            cause && e.kind.writes() && !e.same_op(&watch.work) && watch.may_follow(e.epoch)
+        };
+        let host = [MemoryKind::PinnedHost, MemoryKind::RegisteredHost, MemoryKind::Managed];
+        if memory.accesses_in(&host).any(tells)
+            || self.told.iter().any(|(timeline, time)| watch.may_follow(Epoch { timeline: *timeline, time: *time }))
+        {
+            return None;
+        }
+        Some(watch)
+    }
+}
+
+impl Watch {
+    /// Whether other work that is not over may write to the bytes.
+    pub fn is_overwritten(&self, memory: &Allocations) -> bool {
+        memory.accesses(self.home).any(|e| {
+            let meets = e.extent.precision != Precision::Exact || e.extent.meet(&self.work.extent) != Meet::No;
+            e.kind.writes() && !e.same_op(&self.work) && self.is_new(e.epoch) && meets
+        })
+    }
+
+    /// Whether this was not over when the watch began.
+    fn is_new(&self, epoch: Epoch) -> bool {
+        !self.known.clock().covers(epoch)
+    }
+
+    /// Whether an op may be in order after the watched work.
+    fn may_follow(&self, epoch: Epoch) -> bool {
+        if epoch.timeline == self.work.epoch.timeline {
+            return epoch.time >= self.work.epoch.time;
+        }
+        self.is_new(epoch)
+    }
+}
+
+/// The bytes of a region as an extent.
+pub fn extent(region: &Region) -> Extent {
+    let dims = [
+        Dim { stride: region.pitch, count: u64::from(region.height) },
+        Dim { stride: region.slice_pitch, count: u64::from(region.depth) },
+    ];
+    Extent::pattern(region.start, region.width, &dims, region.start, Precision::Exact)
+}

@@ -1,0 +1,183 @@
+//! The host's own accesses: what counts as a race, and everything that explains a change otherwise.
+#![allow(missing_docs)]
+
+mod support;
+use support::*;
+use trace::*;
+
+const N: u64 = 4096;
+
+/// A program that copies from pinned memory on stream A, watched as number 1.
+fn copying() -> Program {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.alloc(PINNED, N, MemoryKind::PinnedHost);
+    p.copy(A, X, PINNED, N, H2D);
+    watch(&mut p, 1, A, false);
+    p
+}
+
+fn watch(p: &mut Program, watch: u32, stream: StreamId, writes: bool) {
+    let region = Region::linear(PINNED, N);
+    p.does("cudaMemcpyAsync", Op::HostWatch { watch, stream, exec: GraphExecId::NONE, node: 0, region, writes });
+}
+
+fn changed(p: &mut Program, watch: u32) {
+    let op = Op::HostAccess { watch, start: PINNED + 256, end: PINNED + 1024, writes: true, in_the_act: false };
+    p.does("cudaStreamSynchronize", op);
+}
+
+fn caught(p: &mut Program, watch: u32, writes: bool) {
+    p.does("", Op::HostAccess { watch, start: PINNED + 8, end: PINNED + 16, writes, in_the_act: true });
+}
+
+#[test]
+fn other_bytes_than_at_the_copy_are_a_write_of_the_host() {
+    let mut p = copying();
+    changed(&mut p, 1);
+    let f = p.finds("write-after-read certain");
+    assert!(f.host);
+    assert_eq!((f.from, f.to), (256, 1024));
+    assert_eq!(f.access.seen_by, "cudaStreamSynchronize");
+    assert_eq!((f.previous.call.as_str(), f.previous.verb), ("cudaMemcpyAsync", "reads"));
+    assert!(f.synchronisation.missing.contains("The host does not wait for stream 1"), "{:?}", f.synchronisation);
+}
+
+#[test]
+fn a_watch_that_was_never_seen_says_nothing() {
+    let mut p = copying();
+    changed(&mut p, 2);
+    p.silent();
+}
+
+#[test]
+fn work_that_was_still_to_write_the_bytes_explains_their_change() {
+    // Downloaded and uploaded again from the same buffer: the upload was enqueued when the old bytes were still there.
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.alloc(PINNED, N, MemoryKind::PinnedHost);
+    p.copy(A, PINNED, X, N, D2H);
+    p.copy(A, X, PINNED, N, H2D);
+    watch(&mut p, 1, A, false);
+    p.sync(A);
+    changed(&mut p, 1);
+    p.silent();
+}
+
+#[test]
+fn work_that_is_over_explains_nothing() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.alloc(PINNED, N, MemoryKind::PinnedHost);
+    p.copy(A, PINNED, X, N, D2H);
+    p.sync(A);
+    p.copy(A, X, PINNED, N, H2D);
+    watch(&mut p, 1, A, false);
+    changed(&mut p, 1);
+    p.finds("write-after-read certain");
+}
+
+#[test]
+fn a_kernel_that_writes_the_bytes_later_explains_their_change() {
+    for (bytes, silent) in [(Shape::Exact(0, 512), true), (Shape::Unknown, true), (Shape::Exact(N, N + 64), true)] {
+        // The last one writes elsewhere in pinned memory: it may have told the host of the copy's end.
+        let mut p = Program::new();
+        p.malloc(X, N);
+        p.alloc(PINNED, 2 * N, MemoryKind::PinnedHost);
+        p.copy(A, X, PINNED, N, H2D);
+        watch(&mut p, 1, A, false);
+        p.go(A, PINNED, &[writes(0, bytes)]);
+        changed(&mut p, 1);
+        assert_eq!(p.findings().is_empty(), silent);
+    }
+}
+
+#[test]
+fn kernels_that_tell_the_host_nothing_do_not_hide_its_writes() {
+    let mut p = copying();
+    p.go(A, X, &[writes(0, Shape::Exact(0, N))]);
+    p.go(A, PINNED, &[reads(0, Shape::Exact(0, N))]);
+    changed(&mut p, 1);
+    p.finds("write-after-read certain");
+}
+
+#[test]
+fn a_message_from_before_the_copy_is_none() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.alloc(PINNED, N, MemoryKind::PinnedHost);
+    p.alloc(PINNED + (1 << 20), N, MemoryKind::PinnedHost);
+    p.go(A, PINNED + (1 << 20), &[writes(0, Shape::Exact(0, 4))]);
+    p.copy(A, X, PINNED, N, H2D);
+    watch(&mut p, 1, A, false);
+    changed(&mut p, 1);
+    p.finds("write-after-read certain");
+}
+
+#[test]
+fn a_value_written_behind_the_copy_may_have_told_the_host() {
+    let mut p = copying();
+    p.alloc(PINNED + (1 << 20), N, MemoryKind::PinnedHost);
+    let (address, value) = (PINNED + (1 << 20), 1);
+    p.does("cuStreamWriteValue32", Op::WriteValue { stream: A, address, value, width: 4, barrier: true });
+    changed(&mut p, 1);
+    p.silent();
+}
+
+#[test]
+fn a_download_tells_nothing_before_it_is_waited_for() {
+    let mut p = copying();
+    p.alloc(PINNED + (1 << 20), N, MemoryKind::PinnedHost);
+    p.copy(A, PINNED + (1 << 20), X, N, D2H);
+    changed(&mut p, 1);
+    p.finds("write-after-read certain");
+}
+
+#[test]
+fn the_host_in_the_act_of_reading_a_download() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.alloc(PINNED, N, MemoryKind::PinnedHost);
+    p.copy(A, PINNED, X, N, D2H);
+    watch(&mut p, 1, A, true);
+    p.line(70);
+    caught(&mut p, 1, false);
+    let f = p.finds("read-after-write certain");
+    assert!(f.host && f.access.seen_by.is_empty() && f.access.call.is_empty());
+    assert_eq!((f.from, f.to, f.access.verb), (8, 16, "reads"));
+    assert_eq!(f.access.stack[0].line, Some(70));
+}
+
+#[test]
+fn the_host_in_the_act_of_writing_what_a_download_writes() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.alloc(PINNED, N, MemoryKind::PinnedHost);
+    p.copy(A, PINNED, X, N, D2H);
+    watch(&mut p, 1, A, true);
+    caught(&mut p, 1, true);
+    p.finds("write-after-write certain");
+}
+
+#[test]
+fn a_flag_behind_the_download_may_have_told_the_host() {
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.alloc(PINNED, N, MemoryKind::PinnedHost);
+    p.alloc(PINNED + (1 << 20), N, MemoryKind::PinnedHost);
+    p.copy(A, PINNED, X, N, D2H);
+    watch(&mut p, 1, A, true);
+    p.go(A, PINNED + (1 << 20), &[writes(0, Shape::Exact(0, 4))]);
+    caught(&mut p, 1, false);
+    p.silent();
+}
+
+#[test]
+fn wild_numbers_do_no_harm() {
+    let mut p = copying();
+    let exec = GraphExecId(99);
+    let region = Region { height: u32::MAX, depth: u32::MAX, pitch: u64::MAX, ..Region::linear(PINNED, N) };
+    p.does("", Op::HostWatch { watch: u32::MAX, stream: StreamId(77), exec, node: u32::MAX, region, writes: true });
+    p.does("", Op::HostAccess { watch: u32::MAX, start: u64::MAX, end: 0, writes: false, in_the_act: true });
+    p.does("", Op::HostAccess { watch: 1, start: 0, end: u64::MAX, writes: true, in_the_act: false });
+}

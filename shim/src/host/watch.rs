@@ -1,0 +1,270 @@
+//! The watched bytes: sources of copies that may not have been read yet, with what they looked like.
+//!
+//! Owns the table and its rules; lives behind the lock of [`crate::core`]. Bytes are summed up outside of that lock, so a watch that
+//! somebody is looking at says so, and what makes the look worthless meanwhile marks it void.
+//!
+//! # Why a change proves a race
+//!
+//! A watch begins when its copy has been enqueued and ends at the first moment at which the host is ordered after the copy; that
+//! moment is known to this shim before the program's call returns. Whatever changed the bytes in between was not ordered after the
+//! copy. It was the host, unless work of the device wrote there: the analyzer, which knows what kernels write, sees to that, and to
+//! programs that learn of the copy's end from memory which a kernel writes.
+
+use order::Engine;
+use trace::{Epoch, HostFuncId, Op, Region};
+
+use super::sample::{self, Sums};
+
+/// Watches at a time. More are not begun: the oldest one makes room.
+const MOST: usize = 256;
+
+/// Memory of the host that devices can reach, whose bytes may be read here.
+#[derive(Clone, Copy, Debug)]
+struct Pinned {
+    start: u64,
+    end: u64,
+    /// Reading it is some hundred times slower than usual.
+    write_combined: bool,
+    /// The program's own pages: it may take them away without a word.
+    registered: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Its first sums are being made.
+    New,
+    /// Nobody looks at it.
+    Idle,
+    /// Somebody compares the bytes.
+    Looked,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    id: u32,
+    epoch: Epoch,
+    region: Region,
+    most: u64,
+    registered: bool,
+    sums: Sums,
+    state: State,
+    /// What the look that is under way will see means nothing.
+    void: bool,
+}
+
+/// One watch to look at outside of the lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Its number.
+    pub id: u32,
+    /// Its bytes.
+    pub region: Region,
+    /// The size of the sample, see [`sample::sums`].
+    pub most: u64,
+    /// The program's own pages: each is to be tried before it is read.
+    pub registered: bool,
+}
+
+/// All watches, and the memory that can be watched.
+#[derive(Debug, Default)]
+pub struct Watches {
+    pinned: Vec<Pinned>,
+    list: Vec<Watch>,
+    last: u32,
+    /// The latest launch on each timeline of a graph with host functions.
+    callers: Vec<Epoch>,
+    /// How often the host's knowledge had changed when the watches were last held against it.
+    seen: u64,
+}
+
+impl Watches {
+    /// Memory comes and goes. Answers whether this op changed the list.
+    pub fn note(&mut self, op: &Op<'_>) -> bool {
+        use trace::{FreeKind, MemoryKind};
+        const WRITE_COMBINED: u32 = 4;
+        const IO_MEMORY: u32 = 4;
+        match *op {
+            Op::Alloc {
+                ptr, size, kind: kind @ (MemoryKind::PinnedHost | MemoryKind::RegisteredHost), flags, ..
+            } => {
+                let registered = kind == MemoryKind::RegisteredHost;
+                let end = ptr.saturating_add(size);
+                self.pinned.retain(|p| p.end <= ptr || p.start >= end);
+                if !(registered && flags & IO_MEMORY != 0) && size > 0 {
+                    let write_combined = !registered && flags & WRITE_COMBINED != 0;
+                    let at = self.pinned.partition_point(|p| p.start < ptr);
+                    self.pinned.insert(at, Pinned { start: ptr, end, write_combined, registered });
+                }
+                true
+            }
+            Op::Free { ptr, kind: FreeKind::Host | FreeKind::Unregister, .. } => {
+                self.pinned.retain(|p| p.start != ptr);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// First address of pinned memory and one past the last.
+    pub fn bounds(&self) -> (u64, u64) {
+        let end = self.pinned.iter().map(|p| p.end).max().unwrap_or(0);
+        (self.pinned.first().map_or(0, |p| p.start), end)
+    }
+
+    fn pinned(&self, region: &Region) -> Option<Pinned> {
+        let at = self.pinned.partition_point(|p| p.start <= region.start).checked_sub(1)?;
+        self.pinned.get(at).copied().filter(|p| region.end() <= p.end && !region.is_empty())
+    }
+
+    /// The range that a free of this address takes away.
+    pub fn range(&self, ptr: u64) -> Option<(u64, u64)> {
+        self.pinned.iter().find(|p| p.start == ptr).map(|p| (p.start, p.end))
+    }
+
+    /// Whether nothing is watched.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// A graph with host functions was launched.
+    pub fn calls_host(&mut self, epoch: Epoch) {
+        self.callers.retain(|e| e.timeline != epoch.timeline);
+        self.callers.push(epoch);
+    }
+
+    /// Begins to watch the source of work at `epoch`, unless it is over or its bytes are not pinned memory. `most`: how many bytes to
+    /// sum up at most, by the size of the region.
+    pub fn begin(
+        &mut self,
+        engine: &Engine,
+        epoch: Epoch,
+        region: &Region,
+        most: impl FnOnce(u64, bool) -> u64,
+    ) -> Option<Look> {
+        let memory = self.pinned(region)?;
+        self.callers.retain(|epoch| !engine.host_covers(*epoch));
+        // A host function that is still to run may fill the bytes, in order before the copy.
+        if engine.host_covers(epoch) || engine.host_functions_pending() || !self.callers.is_empty() {
+            return None;
+        }
+        if self.list.len() >= MOST {
+            let oldest = self.list.iter().position(|w| w.state == State::Idle)?;
+            self.list.remove(oldest);
+        }
+        let bytes = region.width.saturating_mul(u64::from(region.height)).saturating_mul(u64::from(region.depth));
+        let most = most(bytes, memory.write_combined);
+        self.last += 1;
+        let watch = Watch {
+            id: self.last,
+            epoch,
+            region: *region,
+            most,
+            registered: memory.registered,
+            sums: [0; sample::PARTS],
+            state: State::New,
+            void: false,
+        };
+        self.list.push(watch);
+        Some(watch.look())
+    }
+
+    /// The first sums of a watch are made. False: it has come to nothing meanwhile.
+    pub fn ready(&mut self, engine: &Engine, id: u32, sums: Option<Sums>) -> bool {
+        let Some(at) = self.list.iter().position(|w| w.id == id) else { return false };
+        let watch = &mut self.list[at];
+        match sums {
+            Some(sums) if !watch.void && !engine.host_covers(watch.epoch) => {
+                (watch.sums, watch.state) = (sums, State::Idle);
+                true
+            }
+            _ => {
+                self.list.remove(at);
+                false
+            }
+        }
+    }
+
+    /// Whether `op`, just applied, may have ended watches.
+    #[inline]
+    pub fn is_due(&self, engine: &Engine, op: &Op<'_>) -> bool {
+        !self.list.is_empty()
+            && (engine.host_changes() != self.seen || matches!(op, Op::HostFuncRun { done: false, .. }))
+    }
+
+    /// A watch to look at because it ends, if there is one. Those that others are looking at are void now: whoever waited for the
+    /// same work may touch the bytes as soon as its call returns.
+    pub fn next_ended(&mut self, engine: &Engine, func: Option<HostFuncId>) -> Option<Look> {
+        self.seen = engine.host_changes();
+        // A host function in stream order knows more than the host.
+        let clock = func.and_then(|func| Some(engine.host_function(func)?.1));
+        let mut found = None;
+        for watch in &mut self.list {
+            if !engine.host_covers(watch.epoch) && !clock.is_some_and(|clock| clock.covers(watch.epoch)) {
+                continue;
+            }
+            match watch.state {
+                State::Idle if found.is_none() => {
+                    watch.state = State::Looked;
+                    found = Some(watch.look());
+                }
+                State::Idle => {}
+                State::New | State::Looked => watch.void = true,
+            }
+        }
+        found
+    }
+
+    /// A watch to look at because new work reads some of its bytes, if there is one that is older than `than`.
+    pub fn next_reused(&mut self, region: &Region, than: u32, after: u32) -> Option<Look> {
+        let overlaps = |w: &Watch| w.region.start < region.end() && region.start < w.region.end();
+        let next =
+            self.list.iter_mut().find(|w| w.id > after && w.id < than && w.state == State::Idle && overlaps(w))?;
+        next.state = State::Looked;
+        Some(next.look())
+    }
+
+    /// The bytes that a look found changed; `None` also when the look is worthless.
+    pub fn changed(&self, id: u32, now: &Sums) -> Option<(u64, u64)> {
+        let watch = self.list.iter().find(|w| w.id == id && !w.void)?;
+        sample::changed(&watch.region, &watch.sums, now)
+    }
+
+    /// A look is over, and with it the watch, unless it `goes_on`.
+    pub fn settle(&mut self, id: u32, goes_on: bool) {
+        let Some(at) = self.list.iter().position(|w| w.id == id) else { return };
+        if goes_on && !self.list[at].void {
+            self.list[at].state = State::Idle;
+        } else {
+            self.list.remove(at);
+        }
+    }
+
+    /// Earlier work at the same timeline that read just these bytes: whoever races with it races with the new one too.
+    pub fn supersede(&mut self, id: u32) {
+        let Some(new) = self.list.iter().find(|w| w.id == id).copied() else { return };
+        self.list.retain(|w| {
+            w.id >= id || w.state != State::Idle || w.epoch.timeline != new.epoch.timeline || w.region != new.region
+        });
+    }
+
+    /// The device is about to write to these bytes: what they looked like says nothing any more.
+    pub fn forget(&mut self, start: u64, end: u64) {
+        self.list.retain_mut(|w| {
+            let hit = w.region.start < end && start < w.region.end();
+            w.void |= hit;
+            !hit || w.state != State::Idle
+        });
+    }
+
+    /// Whether somebody is reading bytes of this range now.
+    pub fn is_read(&self, start: u64, end: u64) -> bool {
+        self.list.iter().any(|w| w.state != State::Idle && w.region.start < end && start < w.region.end())
+    }
+}
+
+impl Watch {
+    fn look(&self) -> Look {
+        Look { id: self.id, region: self.region, most: self.most, registered: self.registered }
+    }
+}
