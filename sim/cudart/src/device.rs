@@ -1,6 +1,8 @@
 //! Devices, errors, versions, entry points.
 
-use std::ffi::CStr;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::sync::{Mutex, OnceLock};
 
 use cuda_sys::*;
 
@@ -12,64 +14,59 @@ fn device_exists(device: c_int) -> Res {
     if (0..count).contains(&device) { Ok(()) } else { Err(cudaErrorInvalidDevice) }
 }
 
-/// The driver's text for a status, where the runtime has none of its own.
-fn text(error: cudaError, name: bool) -> &'static CStr {
-    let own: &[(cudaError, &CStr, &CStr)] = &[
-        (cudaErrorMemoryAllocation, c"cudaErrorMemoryAllocation", c"out of memory"),
-        (cudaErrorInvalidConfiguration, c"cudaErrorInvalidConfiguration", c"invalid configuration argument"),
-        (cudaErrorInvalidPitchValue, c"cudaErrorInvalidPitchValue", c"invalid pitch argument"),
-        (cudaErrorInvalidSymbol, c"cudaErrorInvalidSymbol", c"invalid device symbol"),
-        (cudaErrorInvalidMemcpyDirection, c"cudaErrorInvalidMemcpyDirection", c"invalid copy direction for memcpy"),
-        (cudaErrorInvalidChannelDescriptor, c"cudaErrorInvalidChannelDescriptor", c"invalid channel descriptor"),
-        (
-            cudaErrorInsufficientDriver,
-            c"cudaErrorInsufficientDriver",
-            c"CUDA driver version is insufficient for CUDA runtime version",
-        ),
-        (
-            cudaErrorMissingConfiguration,
-            c"cudaErrorMissingConfiguration",
-            c"__global__ function call is not configured",
-        ),
-        (cudaErrorInvalidDeviceFunction, c"cudaErrorInvalidDeviceFunction", c"invalid device function"),
-        (cudaSuccess, c"cudaSuccess", c"no error"),
-        (cudaErrorInvalidValue, c"cudaErrorInvalidValue", c"invalid argument"),
-        (cudaErrorInitializationError, c"cudaErrorInitializationError", c"initialization error"),
-        (cudaErrorNoDevice, c"cudaErrorNoDevice", c"no CUDA-capable device is detected"),
-        (cudaErrorInvalidDevice, c"cudaErrorInvalidDevice", c"invalid device ordinal"),
-        (cudaErrorInvalidResourceHandle, c"cudaErrorInvalidResourceHandle", c"invalid resource handle"),
-        (cudaErrorNotReady, c"cudaErrorNotReady", c"device not ready"),
-        (cudaErrorIllegalAddress, c"cudaErrorIllegalAddress", c"an illegal memory access was encountered"),
-        (cudaErrorLaunchFailure, c"cudaErrorLaunchFailure", c"unspecified launch failure"),
-        (cudaErrorNotSupported, c"cudaErrorNotSupported", c"operation not supported"),
-        (cudaErrorNotPermitted, c"cudaErrorNotPermitted", c"operation not permitted"),
-        (cudaErrorUnknown, c"cudaErrorUnknown", c"unknown error"),
-    ];
-    if let Some((_, short, long)) = own.iter().find(|(known, ..)| *known == error) {
-        return if name { short } else { long };
+/// The name of a status, as a C string that lives for ever.
+fn name(error: cudaError) -> Option<&'static CStr> {
+    static NAMES: OnceLock<Mutex<HashMap<u32, &'static CStr>>> = OnceLock::new();
+    let text = error.name()?;
+    let mut names = NAMES.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    Some(names.entry(error.0).or_insert_with(|| {
+        let text = CString::new(text).unwrap_or_default();
+        Box::leak(text.into_boxed_c_str())
+    }))
+}
+
+/// What a status means: the driver's text, except where only the runtime has the status.
+fn describe(error: cudaError) -> &'static CStr {
+    let own = match error {
+        cudaErrorInvalidConfiguration => Some(c"invalid configuration argument"),
+        cudaErrorInvalidPitchValue => Some(c"invalid pitch argument"),
+        cudaErrorInvalidSymbol => Some(c"invalid device symbol"),
+        cudaErrorInvalidMemcpyDirection => Some(c"invalid copy direction for memcpy"),
+        cudaErrorInvalidChannelDescriptor => Some(c"invalid channel descriptor"),
+        cudaErrorInsufficientDriver => Some(c"CUDA driver version is insufficient for CUDA runtime version"),
+        cudaErrorMissingConfiguration => Some(c"__global__ function call is not configured"),
+        cudaErrorInvalidDeviceFunction => Some(c"invalid device function"),
+        _ => None,
+    };
+    if let Some(text) = own {
+        return text;
     }
     let mut found: *const c_char = std::ptr::null();
-    let asked = match name {
-        true => cu!(cuGetErrorName(CUresult(error.0), &mut found)),
-        false => cu!(cuGetErrorString(CUresult(error.0), &mut found)),
-    };
-    if asked.is_err() || found.is_null() {
-        return c"unrecognized error code";
+    if cu!(cuGetErrorString(CUresult(error.0), &mut found)).is_ok() && !found.is_null() {
+        // SAFETY: the driver's texts end with a zero and live for ever.
+        return unsafe { CStr::from_ptr(found) };
     }
-    // SAFETY: the driver's texts end with a zero and live for ever.
-    unsafe { CStr::from_ptr(found) }
+    match error {
+        // Said without a driver too: this is what its absence is reported with.
+        cudaSuccess => c"no error",
+        cudaErrorNoDevice => c"no CUDA-capable device is detected",
+        cudaErrorInitializationError => c"initialization error",
+        _ => name(error).unwrap_or(UNKNOWN),
+    }
 }
+
+const UNKNOWN: &CStr = c"unrecognized error code";
 
 // SAFETY: the name and signature of the runtime's function.
 #[unsafe(no_mangle)]
 extern "C" fn cudaGetErrorString(error: cudaError) -> *const c_char {
-    text(error, false).as_ptr()
+    describe(error).as_ptr()
 }
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn cudaGetErrorName(error: cudaError) -> *const c_char {
-    text(error, true).as_ptr()
+    name(error).unwrap_or(UNKNOWN).as_ptr()
 }
 
 // SAFETY: as above.

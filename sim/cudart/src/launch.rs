@@ -30,14 +30,26 @@ fn launch(
 ) -> Res {
     let shared = c_uint::try_from(shared).map_err(|_| INVALID)?;
     let none = std::ptr::null_mut();
-    configuration(cu!(cuLaunchKernel, pt; (
-        f, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, stream, args, none
-    )))
+    configuration(
+        grid,
+        block,
+        cu!(cuLaunchKernel, pt; (
+            f, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, stream, args, none
+        )),
+    )
 }
 
-/// The runtime has a name of its own for impossible launches.
-fn configuration(result: Res) -> Res {
-    result.map_err(|error| if error == cudaErrorInvalidValue { cudaErrorInvalidConfiguration } else { error })
+/// The runtime has a name of its own for grids and blocks that no device can run. (Too much shared memory keeps the driver's.)
+fn configuration(grid: dim3, block: dim3, result: Res) -> Res {
+    let threads = [block.x, block.y, block.z].iter().map(|&n| u64::from(n)).product::<u64>();
+    let blocks = [grid.x, grid.y, grid.z];
+    let impossible =
+        !(1..=1024).contains(&threads) || block.z > 64 || blocks.contains(&0) || grid.y > 65535 || grid.z > 65535;
+    result.map_err(
+        |error| {
+            if error == cudaErrorInvalidValue && impossible { cudaErrorInvalidConfiguration } else { error }
+        },
+    )
 }
 
 // SAFETY: the names and signatures that the compiler's generated code calls.
@@ -72,7 +84,7 @@ rt! {
     ) {
         let f = kernel_or_handle(f)?;
         let shared = c_uint::try_from(shared).map_err(|_| INVALID)?;
-        configuration(cu!(cuLaunchCooperativeKernel, pt; (
+        configuration(grid, block, cu!(cuLaunchCooperativeKernel, pt; (
             f, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, stream, args
         )))
     }
@@ -80,16 +92,9 @@ rt! {
         pt, config: *const cudaLaunchConfig_st, f: *const c_void, args: *mut *mut c_void
     ) {
         let c = get(config)?;
-        let config = CUlaunchConfig {
-            gridDimX: c.gridDim.x, gridDimY: c.gridDim.y, gridDimZ: c.gridDim.z,
-            blockDimX: c.blockDim.x, blockDimY: c.blockDim.y, blockDimZ: c.blockDim.z,
-            sharedMemBytes: c_uint::try_from(c.dynamicSmemBytes).map_err(|_| INVALID)?,
-            hStream: c.stream,
-            // The attributes have one layout on both levels.
-            attrs: c.attrs.cast(),
-            numAttrs: c.numAttrs,
-        };
-        configuration(cu!(cuLaunchKernelEx, pt; (&config, kernel_or_handle(f)?, args, std::ptr::null_mut())))
+        let config = crate::libraries::launch_config(config)?;
+        let launched = cu!(cuLaunchKernelEx, pt; (&config, kernel_or_handle(f)?, args, std::ptr::null_mut()));
+        configuration(c.gridDim, c.blockDim, launched)
     }
     ctx fn [cudaLaunchHostFunc legacy, cudaLaunchHostFunc_ptsz per_thread](
         pt, stream: CUstream, function: CUhostFn, data: *mut c_void

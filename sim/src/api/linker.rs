@@ -1,4 +1,4 @@
-//! The just-in-time linker: one PTX text goes in, the same comes out. Linking several images is not simulated.
+//! The just-in-time linker: PTX texts go in, one comes out.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,13 +7,15 @@ use cuda_sys::*;
 use super::*;
 use crate::config;
 use crate::handles::Handles;
-use crate::module::image;
+use crate::module::{image, link};
 
 /// One linking under way.
 #[derive(Default)]
 struct Link {
     /// PTX texts with a zero at the end, as modules are loaded from them.
     inputs: Mutex<Vec<Vec<u8>>>,
+    /// What they were joined to.
+    image: Mutex<Option<Vec<u8>>>,
 }
 
 static LINKS: Handles<Link> = Handles::new();
@@ -57,13 +59,21 @@ abi! {
     call fn [cuLinkComplete plain](_z, state: CUlinkState, image: *mut *mut c_void, size: *mut usize) {
         let link = LINKS.get(state.bits())?;
         let inputs = link.inputs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let [one] = inputs.as_slice() else {
-            eprintln!("streamsan-sim: linking {} images into one is not simulated", inputs.len());
-            return Err(CUresult::ERROR_NOT_SUPPORTED);
+        let texts: Vec<_> = inputs.iter().map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len() - 1])).collect();
+        let joined = match texts.as_slice() {
+            [one] => one.clone().into_owned(),
+            several => link::join(&several.iter().map(|text| &**text).collect::<Vec<_>>()).map_err(|why| {
+                eprintln!("streamsan-sim: linking {} images: {why}", several.len());
+                CUresult::ERROR_INVALID_PTX
+            })?,
         };
+        let mut bytes = joined.into_bytes();
+        bytes.push(0);
+        let mut kept = link.image.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let whole = kept.get_or_insert(bytes);
         // Valid until the state is destroyed, as the interface says.
-        put_if(size, one.len());
-        put(image, one.as_ptr().cast_mut().cast())
+        put_if(size, whole.len());
+        put(image, whole.as_ptr().cast_mut().cast())
     }
     call fn [cuLinkDestroy plain](_z, state: CUlinkState) {
         LINKS.remove(state.bits()).map(|_| ())

@@ -148,6 +148,10 @@ pub trait Device: Sync {
     }
     /// Output of device-side `printf`, formatted.
     fn print(&self, text: &[u8]);
+    /// What a failed assertion of a kernel says, for standard error.
+    fn complain(&self, text: &[u8]) {
+        self.print(text);
+    }
     /// Device-side `malloc`; 0 when there is none left.
     fn malloc(&self, size: u64) -> u64 {
         let _ = size;

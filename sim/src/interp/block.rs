@@ -1,14 +1,18 @@
 //! Owns one block: its shared memory, its barriers, and taking turns among its warps.
 
 use super::api::FaultKind;
+use super::cluster::Members;
 use super::code::{LANES, Row};
 use super::grid::Env;
-use super::warp::{Outcome, Warp};
+use super::warp::{Outcome, Wait, Warp};
 
 /// Jumps that a warp may make before the next warp of the block gets its turn.
 const TURN: u32 = 1 << 14;
 
-/// One of the block's 16 barriers.
+/// The number of the block's part in the cluster's barrier, behind those that PTX can name.
+const CLUSTER: usize = 16;
+
+/// One of the block's 16 barriers, or its part in the cluster's.
 #[derive(Debug, Clone, Default)]
 struct Barrier {
     /// Lanes of each warp that have arrived in this phase.
@@ -38,6 +42,9 @@ pub(crate) struct BlockState {
     pub shared_size: u32,
     alive: Vec<u32>,
     barriers: Vec<Barrier>,
+    /// The blocks of the cluster, this one among them.
+    pub members: Members,
+    ended: bool,
 }
 
 impl BlockState {
@@ -50,7 +57,9 @@ impl BlockState {
             shared: vec![Row([0; LANES]); (size as usize).div_ceil(size_of::<Row>()) + 1],
             shared_size: size,
             alive: vec![0; warps],
-            barriers: vec![Barrier { arrived: vec![0; warps], ..Barrier::default() }; 16],
+            barriers: vec![Barrier { arrived: vec![0; warps], ..Barrier::default() }; CLUSTER + 1],
+            members: Members::default(),
+            ended: false,
         }
     }
 
@@ -59,9 +68,35 @@ impl BlockState {
         self.shared.as_mut_ptr().cast()
     }
 
+    /// The same as an address.
+    pub(crate) fn shared_start(&self) -> u64 {
+        self.shared.as_ptr() as u64
+    }
+
     /// Lanes arrive at a barrier. Returns the phase that they take part in.
     pub(crate) fn arrive(&mut self, number: u8, warp: usize, mask: u32, expected: u32, truth: u32) -> u32 {
-        let barrier = &mut self.barriers[usize::from(number & 15)];
+        self.arrive_at(usize::from(number & 15), warp, mask, expected, truth)
+    }
+
+    /// Lanes arrive at the cluster's barrier.
+    pub(crate) fn arrive_in_cluster(&mut self, warp: usize, mask: u32) {
+        self.arrive_at(CLUSTER, warp, mask, 0, 0);
+    }
+
+    /// The phase of the cluster's barrier that lanes have arrived for last.
+    pub(crate) fn cluster_phase(&self, warp: usize, mask: u32) -> u32 {
+        let barrier = &self.barriers[CLUSTER];
+        // A lane's mark stays until all of the block have arrived.
+        if barrier.arrived[warp] & mask != 0 { barrier.phase } else { barrier.phase.wrapping_sub(1) }
+    }
+
+    /// True when this block's threads have all arrived for that phase.
+    pub(crate) fn cluster_phase_over(&self, phase: u32) -> bool {
+        self.ended || self.barriers[CLUSTER].phase.wrapping_sub(phase) as i32 > 0
+    }
+
+    fn arrive_at(&mut self, number: usize, warp: usize, mask: u32, expected: u32, truth: u32) -> u32 {
+        let barrier = &mut self.barriers[number];
         if !barrier.waiting {
             barrier.waiting = true;
             (barrier.count, barrier.all, barrier.any) = (0, true, false);
@@ -72,7 +107,7 @@ impl BlockState {
         barrier.all &= truth & mask == mask;
         barrier.any |= truth & mask != 0;
         let phase = barrier.phase;
-        self.check(usize::from(number & 15));
+        self.check(number);
         phase
     }
 
@@ -129,6 +164,8 @@ pub(crate) struct Block<'b> {
 pub(crate) enum Progress {
     Done,
     Paused,
+    /// All that is left waits for other blocks of the cluster.
+    Blocked,
     /// The warp that is at fault.
     Fault(usize),
 }
@@ -140,6 +177,16 @@ impl<'b> Block<'b> {
         Block { env, state: Box::new(BlockState::new(env)), warps, done }
     }
 
+    /// What its warps share. It stays there as long as the block.
+    pub(crate) fn state(&mut self) -> *mut BlockState {
+        &mut *self.state
+    }
+
+    /// Makes it one of a cluster's blocks.
+    pub(crate) fn join(&mut self, members: Members) {
+        self.state.members = members;
+    }
+
     /// Makes it the block of that linear number, about to begin.
     pub(crate) fn start(&mut self, linear: u64) {
         self.state.linear = linear;
@@ -148,6 +195,9 @@ impl<'b> Block<'b> {
             barrier.arrived.fill(0);
             barrier.waiting = false;
         }
+        // All blocks of a cluster count its barrier's phases from the same number.
+        self.state.barriers[CLUSTER].phase = 0;
+        self.state.ended = false;
         let state: *mut BlockState = &mut *self.state;
         for (at, warp) in self.warps.iter_mut().enumerate() {
             warp.block = state;
@@ -190,30 +240,40 @@ impl<'b> Block<'b> {
                 }
             }
             if !left {
+                self.state.ended = true;
                 return Progress::Done;
             }
             if !progress && !self.can_go_on() {
-                let at = self.done.iter().position(|done| !done).unwrap_or(0);
-                let warp = &mut self.warps[at];
-                if let Some(group) = warp.groups.first() {
-                    warp.pc = group.pc;
-                    let mask = group.mask;
-                    let _ = warp.fail(FaultKind::Deadlock, mask);
+                let waits = |warp: &Warp<'_>| warp.groups.iter().any(|group| matches!(group.wait, Wait::Cluster(_)));
+                if self.state.members.count() > 1 && self.warps.iter().any(waits) {
+                    return Progress::Blocked;
                 }
-                return Progress::Fault(at);
+                return self.give_up(FaultKind::Deadlock);
             }
         }
         Progress::Paused
     }
 
+    /// Says what is wrong with the first warp that has not ended.
+    pub(crate) fn give_up(&mut self, why: FaultKind) -> Progress {
+        let at = self.done.iter().position(|done| !done).unwrap_or(0);
+        let warp = &mut self.warps[at];
+        if let Some(group) = warp.groups.first() {
+            warp.pc = group.pc;
+            let mask = group.mask;
+            let _ = warp.fail(why, mask);
+        }
+        Progress::Fault(at)
+    }
+
     /// True when a warp that reported to be blocked was released since, by a warp after it.
-    fn can_go_on(&mut self) -> bool {
-        use super::warp::Wait;
+    pub(crate) fn can_go_on(&mut self) -> bool {
         let state = &self.state;
         self.warps.iter().any(|warp| {
             warp.groups.iter().any(|group| match group.wait {
                 Wait::None => true,
                 Wait::Barrier(number, phase) => state.barrier_passed(number, phase).is_some(),
+                Wait::Cluster(phase) => state.members.passed(phase),
                 Wait::Lanes(_) => false,
             })
         })

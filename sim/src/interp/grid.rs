@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::api::{Device, Fault, FaultKind, Launch};
-use super::block::{Block, Progress};
+use super::block::Progress;
+use super::cluster::Cluster;
 use super::code::{Kernel, LANES, Program};
 
 /// Turns that a block gets before the next one is begun beside it: a block that spins for a later one must not hang.
@@ -56,11 +57,25 @@ impl Env<'_> {
         let [gx, gy, _] = self.launch.grid.map(u64::from);
         [(linear % gx) as u32, (linear / gx % gy) as u32, (linear / gx / gy) as u32]
     }
+
+    /// The linear number of the block of that rank in the cluster of that linear number.
+    pub(crate) fn block_of_cluster(&self, linear: u64, rank: u32) -> u64 {
+        let size = self.cluster.map(u64::from);
+        let [gx, gy, gz] = self.launch.grid.map(u64::from);
+        let (nx, ny) = (gx / size[0], gy / size[1]);
+        let at = [linear % nx, linear / nx % ny, linear / nx / ny];
+        let rank = u64::from(rank);
+        let within = [rank % size[0], rank / size[0] % size[1], rank / size[0] / size[1]];
+        let [x, y, z] = std::array::from_fn(|axis| at[axis] * size[axis] + within[axis]);
+        debug_assert!(x < gx && y < gy && z < gz);
+        x + gx * (y + gy * z)
+    }
 }
 
 struct Shared<'b> {
     env: &'b Env<'b>,
-    blocks: u64,
+    /// Clusters to run; without clusters these are the blocks.
+    units: u64,
     next: AtomicU64,
     stop: AtomicBool,
     fault: Mutex<Option<Fault>>,
@@ -105,6 +120,16 @@ pub fn run(
         (0, Some(cluster)) => cluster[at].max(1),
         (size, _) => size.max(1),
     });
+    let clusters = (0..3).map(|axis| {
+        let (grid, size) = (launch.grid[axis], cluster[axis]);
+        grid.is_multiple_of(size).then_some(u64::from(grid / size))
+    });
+    let Some(units) = clusters.product::<Option<u64>>() else {
+        return bad("a grid that is no multiple of its cluster");
+    };
+    if cluster.iter().map(|&n| u64::from(n)).product::<u64>() > 16 {
+        return bad("more than 16 blocks in a cluster");
+    }
     let env = Env {
         device,
         program,
@@ -118,9 +143,9 @@ pub fn run(
         workspace: if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() },
     };
     let shared =
-        Shared { env: &env, blocks, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };
+        Shared { env: &env, units, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };
     // Threads cost more than small grids take.
-    let helpers = (workers.max(1) as u64 - 1).min(blocks * u64::from(threads) / 4096).min(blocks - 1);
+    let helpers = (workers.max(1) as u64 - 1).min(blocks * u64::from(threads) / 4096).min(units - 1);
     if helpers == 0 {
         work(&shared, 1, 0);
     } else {
@@ -139,28 +164,30 @@ pub fn run(
     }
 }
 
-/// What one thread does: begin blocks in order, and go round those that are not done.
+/// What one thread does: begin clusters (mostly of one block) in order, and go round those that are not done.
 fn work(shared: &Shared<'_>, workers: u64, index: u64) {
     let cooperative = shared.env.launch.cooperative;
-    let mut resident: VecDeque<Block<'_>> = VecDeque::new();
-    let mut spare: Vec<Block<'_>> = Vec::new();
+    let size = shared.env.cluster.iter().map(|&n| u64::from(n)).product::<u64>();
+    let most = (RESIDENT / size).div_ceil(workers);
+    let mut resident: VecDeque<Cluster<'_>> = VecDeque::new();
+    let mut spare: Vec<Cluster<'_>> = Vec::new();
     let mut begun = index;
     loop {
         if shared.stop.load(Ordering::Relaxed) {
             return;
         }
         // A cooperative launch begins all its blocks at once; otherwise one more each time round.
-        while cooperative || (resident.len() as u64) < RESIDENT.div_ceil(workers) {
+        while cooperative || (resident.len() as u64) < most {
             let linear = if cooperative {
                 begun += workers;
                 begun - workers
             } else {
                 shared.next.fetch_add(1, Ordering::Relaxed)
             };
-            if linear >= shared.blocks {
+            if linear >= shared.units {
                 break;
             }
-            let mut block = spare.pop().unwrap_or_else(|| Block::new(shared.env));
+            let mut block = spare.pop().unwrap_or_else(|| Cluster::new(shared.env));
             block.start(linear);
             resident.push_back(block);
             if !cooperative {
@@ -175,7 +202,7 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
             let alone = resident.is_empty();
             match block.run(if alone { TURNS } else { 1 }, !alone) {
                 Progress::Done => spare.push(block),
-                Progress::Paused => {
+                Progress::Paused | Progress::Blocked => {
                     if shared.stop.load(Ordering::Relaxed) {
                         return;
                     }
@@ -197,7 +224,7 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
 }
 
 #[cold]
-fn report(shared: &Shared<'_>, block: &Block<'_>, warp: usize, kind: Option<FaultKind>) {
+fn report(shared: &Shared<'_>, block: &Cluster<'_>, warp: usize, kind: Option<FaultKind>) {
     shared.stop.store(true, Ordering::Relaxed);
     let (index, warp) = block.culprit(warp);
     let program = shared.env.program;

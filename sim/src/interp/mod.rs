@@ -18,6 +18,7 @@
 
 mod api;
 mod block;
+mod cluster;
 mod code;
 mod compile;
 mod exec;

@@ -24,6 +24,8 @@ pub(crate) enum Wait {
     None,
     /// A barrier of the block: its number and the phase that must end.
     Barrier(u8, u32),
+    /// The cluster's barrier: the phase that must end.
+    Cluster(u32),
     /// Other lanes of the warp (`.sync` instructions). The mask is all lanes that any of the group waits for.
     Lanes(u32),
 }
@@ -286,6 +288,12 @@ impl<'b> Warp<'b> {
                 let resume = *group;
                 group.pc += 1;
                 self.barrier_result(resume, result);
+            } else if let Wait::Cluster(phase) = self.groups[at].wait
+                && self.block().members.passed(phase)
+            {
+                let group = &mut self.groups[at];
+                group.wait = Wait::None;
+                group.pc += 1;
             }
         }
         self.merge();
@@ -319,7 +327,7 @@ impl<'b> Warp<'b> {
             let mut other = at + 1;
             while other < self.groups.len() {
                 let (first, second) = (self.groups[at], self.groups[other]);
-                let barrier = |group: &Group| matches!(group.wait, Wait::Barrier(..));
+                let barrier = |group: &Group| matches!(group.wait, Wait::Barrier(..) | Wait::Cluster(_));
                 if first.same_place(&second) && !barrier(&first) && !barrier(&second) {
                     self.groups[at].mask |= second.mask;
                     self.groups[at].stamp = first.stamp.min(second.stamp);
@@ -379,7 +387,7 @@ impl<'b> Warp<'b> {
                 u32::MAX
             } else {
                 let same = self.groups.iter().filter(|group| group.rbase == self.rbase);
-                same.filter(|group| !matches!(group.wait, Wait::Barrier(..)))
+                same.filter(|group| !matches!(group.wait, Wait::Barrier(..) | Wait::Cluster(_)))
                     .map(|group| group.pc)
                     .filter(|&pc| pc > self.pc)
                     .min()

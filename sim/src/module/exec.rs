@@ -92,6 +92,10 @@ impl Device for Gpu {
         unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout) };
     }
 
+    fn complain(&self, text: &[u8]) {
+        eprint!("{}", String::from_utf8_lossy(text));
+    }
+
     fn malloc(&self, size: u64) -> u64 {
         let (ctx, device) = (self.ctx.id, self.ctx.device);
         memory::get().alloc_device(ctx, device, size, memory::ALIGN, Kind::Global).unwrap_or(0)

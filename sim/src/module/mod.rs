@@ -2,6 +2,7 @@
 
 pub mod exec;
 pub mod image;
+pub mod link;
 pub mod standin;
 
 use std::collections::HashMap;
@@ -141,7 +142,7 @@ pub struct Facts {
     pub constant: u32,
     /// Most threads of a block.
     pub max_threads: u32,
-    /// PTX version times ten.
+    /// The virtual architecture that the PTX was made for: 80 for `sm_80`.
     pub ptx: u32,
     /// Cluster that the code requires; zeros for none.
     pub cluster: [u32; 3],
@@ -239,7 +240,7 @@ fn facts(code: &Code, function: &ptx::Function) -> Facts {
         shared: static_shared as u32,
         constant: constant as u32,
         max_threads,
-        ptx: code.ast.version.0 * 10 + code.ast.version.1,
+        ptx: code.ast.target.trim_start_matches("sm_").trim_end_matches(char::is_alphabetic).parse().unwrap_or(0),
         cluster,
         max_dynamic: AtomicU32::new((48u32 << 10).saturating_sub(static_shared as u32)),
         carveout: AtomicU32::new(u32::MAX),

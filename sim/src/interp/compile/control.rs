@@ -218,7 +218,8 @@ impl<'m> Scope<'_, 'm> {
             return Ok(());
         }
         if op.has("cluster") {
-            return self.cluster_barrier(op);
+            self.emit(blank(if op.has("wait") { sync::cluster_wait } else { sync::cluster_arrive }));
+            return Ok(());
         }
         let kind = match op.parts.iter().position(|part| part == "red") {
             Some(_) if op.has("popc") => sync::BARRIER_POPC,
@@ -241,16 +242,6 @@ impl<'m> Scope<'_, 'm> {
             inst.b = self.src(Some(count), Type::B32)?;
         }
         self.emit(inst);
-        Ok(())
-    }
-
-    fn cluster_barrier(&mut self, op: Op<'m>) -> Result<()> {
-        self.emit(blank(control::one_block_cluster));
-        // A cluster of one block: arriving and waiting fall together in a barrier that PTX has no number for.
-        if op.has("wait") {
-            let a = self.c.constant(15);
-            self.emit(Inst { a, y: sync::BARRIER_SYNC, ..blank(sync::barrier) });
-        }
         Ok(())
     }
 

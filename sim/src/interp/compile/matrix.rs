@@ -117,7 +117,8 @@ impl<'m> Scope<'_, 'm> {
             None => self.c.constant(if column_major { rows } else { columns } as u64),
         };
         let Ok(offset) = u32::try_from(x) else { return self.unsupported(op) };
-        if slots.len() > 63 || slots.len() * 32 * 4 < rows * columns * found.size() as usize {
+        let register = if found == Element::F64 { 8 } else { 4 };
+        if slots.len() > 63 || slots.len() * 32 * register < rows * columns * found.size() as usize {
             return self.misfit();
         }
         let form = Form {
@@ -223,14 +224,16 @@ impl<'m> Scope<'_, 'm> {
             self.emit(blank(control::nothing));
             return Ok(());
         }
-        if op.has("tensor") || op.has("multicast::cluster") || op.part(1) == "reduce" {
+        if op.has("tensor") || op.part(1) == "reduce" {
             return self.unsupported(op);
         }
-        let inward = op.part(3).starts_with("shared") && op.part(4) == "global";
-        let outward = op.part(3) == "global" && op.part(4).starts_with("shared");
-        if !inward && !outward {
-            return self.unsupported(op);
-        }
+        // Both ways are told on a barrier; the way out is waited for by groups, and what was copied is there at once.
+        let way = match (op.part(3), op.part(4)) {
+            ("shared" | "shared::cta" | "shared::cluster", "global") => mbarrier::INWARD,
+            ("shared::cluster", "shared" | "shared::cta") => mbarrier::ACROSS,
+            ("global", "shared" | "shared::cta") => mbarrier::OUTWARD,
+            _ => return self.unsupported(op),
+        };
         let add = |scope: &mut Self, operand: Option<&'m Operand>| -> Result<Slot> {
             let (slot, offset, _) = scope.address(operand, SHARED)?;
             if offset == 0 {
@@ -249,8 +252,12 @@ impl<'m> Scope<'_, 'm> {
         let a = add(self, operands.first())?;
         let b = add(self, operands.get(1))?;
         let c = self.src(operands.get(2), Type::B32)?;
-        let x = if inward { u64::from(add(self, operands.get(3))?.0) } else { 0 };
-        self.emit(Inst { a, b, c, x, y: u32::from(inward), ..blank(mbarrier::bulk_copy) });
+        let x = if way == mbarrier::OUTWARD { 0 } else { u64::from(add(self, operands.get(3))?.0) };
+        let d = match op.has("multicast::cluster") {
+            true => self.src(operands.get(4), Type::B16)?,
+            false => Slot::NONE,
+        };
+        self.emit(Inst { d, a, b, c, x, y: way, ..blank(mbarrier::bulk_copy) });
         Ok(())
     }
 }

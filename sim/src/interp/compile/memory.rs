@@ -6,7 +6,9 @@ use super::scope::{Result, SCRATCH, Scope, VariableHome};
 use super::{Op, bits, blank};
 use crate::interp::code::{Exec, Inst, Slot};
 use crate::interp::exec::atomic::{atom, atom_vector};
+use crate::interp::exec::cluster;
 use crate::interp::exec::control;
+use crate::interp::exec::mbarrier;
 use crate::interp::exec::memory::{self as exec, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, load, load_param, store};
 use crate::interp::float;
 use crate::interp::small::{Brain, Half, Small};
@@ -32,7 +34,12 @@ impl<'m> Scope<'_, 'm> {
             "ld" | "ldu" => self.load(op, operands)?,
             "st" => self.store(op, operands)?,
             "atom" => self.atom(op, operands)?,
-            "red" if op.has("async") => return Ok(false),
+            "red" if op.has("async") => {
+                let Some(ty) = op.ty() else { return self.unsupported(op) };
+                self.atom(op, operands)?;
+                let bytes = self.c.constant(u64::from(ty.size()));
+                self.complete(operands.get(2), bytes)?;
+            }
             "red" => self.atom(op, operands)?,
             "cvta" => {
                 let back = op.has("to");
@@ -44,7 +51,19 @@ impl<'m> Scope<'_, 'm> {
             "isspacep" => {
                 let d = Slot(self.dst_pred(operands.first())?.0);
                 let a = self.src(operands.get(1), Type::U64)?;
-                self.emit(Inst { d, a, z: space_of(op), ..blank(exec::is_space) });
+                let y = u32::from(op.has("shared::cluster"));
+                self.emit(Inst { d, a, y, z: space_of(op), ..blank(exec::is_space) });
+            }
+            "mapa" | "getctarank" => {
+                let window = op.has("shared::cluster");
+                let d = self.dst(operands.first())?;
+                let ty = if window { Type::B32 } else { Type::B64 };
+                let a = self.src(operands.get(1), ty)?;
+                let (b, run) = match op.name() {
+                    "mapa" => (self.src(operands.get(2), Type::B32)?, cluster::map_to_block as Exec),
+                    _ => (a, cluster::rank_of as Exec),
+                };
+                self.emit(Inst { d, a, b, y: u32::from(window), ..blank(run) });
             }
             // Hints, and promises about memory that caches nothing here.
             "prefetch" | "prefetchu" | "applypriority" | "discard" => self.emit(blank(control::nothing)),
@@ -121,7 +140,7 @@ impl<'m> Scope<'_, 'm> {
     }
 
     fn store(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
-        if op.has("async") || op.has("bulk") {
+        if op.has("bulk") || op.has("async") && !op.has("mbarrier::complete_tx::bytes") {
             return self.unsupported(op);
         }
         let Some(ty) = op.ty() else { return self.unsupported(op) };
@@ -146,6 +165,20 @@ impl<'m> Scope<'_, 'm> {
             _ => store::<u64>(),
         };
         self.emit(Inst { a, b: slots[0], x, y, z: count << 4 | space, ..blank(run) });
+        if op.has("async") {
+            // `st.async`: done at once, and the barrier is told how many bytes came.
+            let bytes = self.c.constant(u64::from(ty.size() * count));
+            self.complete(operands.get(2), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the barrier at an address that bytes have come.
+    fn complete(&mut self, barrier: Option<&'m Operand>, bytes: Slot) -> Result<()> {
+        let (a, x, space) = self.address(barrier, SHARED)?;
+        let inst =
+            Inst { d: SCRATCH, a, b: bytes, x, y: mbarrier::COMPLETE, z: 1 << 4 | space, ..blank(mbarrier::operate) };
+        self.emit(inst);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ mod layout;
 mod matrix;
 mod memory;
 mod scope;
+mod simd;
 mod texture;
 
 use std::collections::{HashMap, HashSet};

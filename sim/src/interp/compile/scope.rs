@@ -227,6 +227,7 @@ impl<'c, 'm> Scope<'c, 'm> {
         if self.control(op, operands)?
             || self.memory(op, operands)?
             || self.matrix(op, operands)?
+            || self.simd(op, operands)?
             || self.integer(op, operands)?
             || self.floating(op, operands)?
             || self.half(op, operands)?

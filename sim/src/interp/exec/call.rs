@@ -195,7 +195,7 @@ fn run_builtin(w: &mut Warp<'_>, builtin: Builtin, site: &CallSite, lanes: u32) 
                     String::from_utf8_lossy(&function),
                     String::from_utf8_lossy(&message),
                 );
-                w.env.device.print(text.as_bytes());
+                w.env.device.complain(text.as_bytes());
                 return Err(w.fail(FaultKind::Assert, 1 << lane));
             }
         };

@@ -1,7 +1,7 @@
 //! Owns branches, moves between rows and predicates, special registers, and the ends of threads.
 
 use super::lanes::each;
-use crate::interp::api::{CompileError, FaultKind};
+use crate::interp::api::FaultKind;
 use crate::interp::code::{Inst, Next, Pred};
 use crate::interp::warp::Warp;
 
@@ -49,19 +49,6 @@ pub(crate) fn exit(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
 /// `trap`
 pub(crate) fn trap(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     w.fail(FaultKind::Trap, mask)
-}
-
-/// Barriers of a cluster: only clusters of one block are simulated, and a launch with larger ones is told so.
-pub(crate) fn one_block_cluster(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    if w.env.cluster == [1; 3] {
-        return Next::Step;
-    }
-    let error = CompileError::Unsupported {
-        instruction: "barrier.cluster in a cluster of several blocks".to_owned(),
-        function: w.env.kernel.name.clone(),
-        line: i.line,
-    };
-    w.fail(FaultKind::Unsupported(Box::new(error)), mask)
 }
 
 /// An instruction without effect here.

@@ -234,8 +234,8 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                 Ok(host) => host,
                 Err(kind) => return w.fail(kind, 1 << lane),
             };
-            if w.env.observing && space != SHARED && w.env.device.allocation(host).is_some() {
-                w.observe(i, 1 << lane, size, kind, &[host; LANES]);
+            if w.env.observing && space != SHARED && w.env.device.allocation(address).is_some() {
+                w.observe(i, 1 << lane, size, kind, &[address; LANES]);
             }
             if store {
                 let bits = w.get(slots[at / packed], lane) >> (at % packed * 8 * size as usize);

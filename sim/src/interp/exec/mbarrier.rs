@@ -3,10 +3,12 @@
 //! The 64-bit object holds, from bit 0: arrivals expected in each phase (20 bits), arrivals still missing (20 bits), bytes
 //! still missing (22 bits, signed), and the phase's parity in bit 62. Programs treat it as opaque.
 
+use super::cluster::OFFSET;
 use super::lanes::each;
 use super::memory::{Cell, GLOBAL, SHARED};
 use crate::interp::api::AccessKind;
-use crate::interp::code::{Inst, LANES, Next, Pred};
+use crate::interp::cluster::RANK_SHIFT;
+use crate::interp::code::{Inst, LANES, Next, Pred, Slot};
 use crate::interp::warp::Warp;
 
 const COUNT: u64 = (1 << 20) - 1;
@@ -113,33 +115,57 @@ pub(crate) fn pending(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// `cp.async.bulk`: `c` bytes from `b` to `a`, at once; `y` is 1 from global to shared memory (then the barrier in slot
-/// `x` gets them) and 0 from shared to global.
+/// What `y` of [`bulk_copy`] means: from global to shared memory, from there to global memory, between blocks of a cluster.
+pub(crate) const INWARD: u32 = 1;
+pub(crate) const OUTWARD: u32 = 0;
+pub(crate) const ACROSS: u32 = 2;
+
+/// `cp.async.bulk`: `c` bytes from `b` to `a`, at once. Where they go to shared memory, the barrier in slot `x` gets them.
+/// With a mask in `d` they go to the same place of every block of the cluster in it, and each has its own barrier there.
 pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let inward = i.y == 1;
-    let (to_space, from_space) = if inward { (SHARED, GLOBAL) } else { (GLOBAL, SHARED) };
+    let (to_space, from_space) = match i.y {
+        INWARD => (SHARED, GLOBAL),
+        ACROSS => (SHARED, SHARED),
+        _ => (GLOBAL, SHARED),
+    };
     for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
         let size = w.get(i.c, lane) as u32;
         let (to, from) = (w.get(i.a, lane), w.get(i.b, lane));
-        for at in (0..u64::from(size)).step_by(16) {
-            let target = w.resolve(to_space, to + at, 16, AccessKind::Write, lane);
-            let source = w.resolve(from_space, from + at, 16, AccessKind::Read, lane);
-            match (target, source) {
-                // SAFETY: `resolve` vouches for both ranges.
-                (Ok(target), Ok(source)) => unsafe { std::ptr::copy(source as *const u8, target as *mut u8, 16) },
-                (Err(kind), _) | (_, Err(kind)) => return w.fail(kind, 1 << lane),
+        let barrier = if i.y == OUTWARD { 0 } else { w.get(Slot(i.x as u32), lane) };
+        let targets: Vec<Option<u64>> = match i.d {
+            Slot::NONE => vec![None],
+            blocks => {
+                let blocks = w.get(blocks, lane);
+                (0..16).filter(|rank| blocks >> rank & 1 != 0).map(|rank| Some((rank + 1) << RANK_SHIFT)).collect()
+            }
+        };
+        for rank in targets {
+            let there = |address: u64| rank.map_or(address, |rank| rank | (address & OFFSET));
+            for at in (0..u64::from(size)).step_by(16) {
+                let target = w.resolve(to_space, there(to) + at, 16, AccessKind::Write, lane);
+                let source = w.resolve(from_space, from + at, 16, AccessKind::Read, lane);
+                match (target, source) {
+                    // SAFETY: `resolve` vouches for both ranges.
+                    (Ok(target), Ok(source)) => unsafe { std::ptr::copy(source as *const u8, target as *mut u8, 16) },
+                    (Err(kind), _) | (_, Err(kind)) => return w.fail(kind, 1 << lane),
+                }
+            }
+            if i.y != OUTWARD {
+                match w.resolve(SHARED, there(barrier), 8, AccessKind::Write, lane) {
+                    // SAFETY: `resolve` vouches for the word; one thread runs the whole cluster.
+                    Ok(at) => unsafe {
+                        let mut state = State::unpack(u64::read(at));
+                        state.bytes -= i64::from(size);
+                        u64::write(at, state.pack());
+                    },
+                    Err(kind) => return w.fail(kind, 1 << lane),
+                }
             }
         }
-        if w.env.observing && size > 0 {
-            let kind = if inward { AccessKind::Read } else { AccessKind::Write };
-            w.observe(i, 1 << lane, size, kind, &[if inward { from } else { to }; LANES]);
+        if w.env.observing && size > 0 && i.y != ACROSS {
+            let (kind, at) = if i.y == INWARD { (AccessKind::Read, from) } else { (AccessKind::Write, to) };
+            w.observe(i, 1 << lane, size, kind, &[at; LANES]);
         }
-    }
-    if inward {
-        let barrier =
-            Inst { a: crate::interp::code::Slot(i.x as u32), b: i.c, x: 0, y: COMPLETE, z: 1 << 4 | SHARED, ..*i };
-        let scratch = Inst { d: crate::interp::code::Slot(1), ..barrier };
-        return operate(w, &scratch, mask);
     }
     Next::Step
 }

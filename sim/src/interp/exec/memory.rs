@@ -1,7 +1,10 @@
 //! Owns loads, stores and address conversions: from addresses of PTX's state spaces to checked host addresses.
 
+use super::cluster::{OFFSET, window};
 use super::lanes::each;
+use super::wide::{read_whole, write_whole};
 use crate::interp::api::{AccessKind, Accesses, Extent, FaultKind};
+use crate::interp::cluster::RANK_SHIFT;
 use crate::interp::code::{Exec, Inst, LANES, Next, Pred};
 use crate::interp::warp::Warp;
 
@@ -24,6 +27,8 @@ pub(crate) trait Cell: Copy {
     /// # Safety
     /// As `read`.
     unsafe fn write(at: u64, value: u64);
+    /// The low bits of a word as a value, extended by its sign.
+    fn extend(bits: u64) -> u64;
 }
 
 macro_rules! cell {
@@ -42,6 +47,10 @@ macro_rules! cell {
                 use std::sync::atomic::*;
                 // SAFETY: as in `read`.
                 unsafe { (*(at as *const $atomic)).store(value as $unsigned, Ordering::Relaxed) }
+            }
+            #[inline(always)]
+            fn extend(bits: u64) -> u64 {
+                bits as $ty as i64 as u64
             }
         }
     )*};
@@ -91,7 +100,16 @@ impl<'b> Warp<'b> {
         match space {
             SHARED => {
                 let limit = u64::from(self.block().shared_size);
-                if end > limit || end < address { Err(out("shared")) } else { Ok(self.shared_base() + address) }
+                let offset = address & OFFSET;
+                if address >> (RANK_SHIFT + 8) != 0 || offset + u64::from(size) > limit {
+                    return Err(out("shared"));
+                }
+                // All blocks of a cluster have as much.
+                match (address >> RANK_SHIFT) as usize {
+                    0 => Ok(self.shared_base() + offset),
+                    rank if rank <= self.block().members.count() => Ok(self.shared_to_generic(address)),
+                    _ => Err(out("shared")),
+                }
             }
             LOCAL | FRAME => {
                 let each = u64::from(self.env.lane_local);
@@ -120,6 +138,9 @@ impl<'b> Warp<'b> {
                 if space == GENERIC {
                     let start = self.shared_base();
                     if start <= address && end <= start + u64::from(self.block().shared_size) {
+                        return Ok(address);
+                    }
+                    if self.shared_owner(address).is_some() && self.shared_owner(end - 1).is_some() {
                         return Ok(address);
                     }
                     let each = u64::from(self.env.lane_local);
@@ -263,12 +284,16 @@ pub(crate) fn load<T: Cell>() -> Exec {
             // SAFETY: `addresses` vouches for the memory; the row is live.
             each(mask, |l| unsafe { (*d).0[l] = T::read(at[l]) & cut });
         } else {
-            for element in 0..count {
-                let d = w.row_mut(w.env.program.slots[i.y as usize + element]);
-                let offset = element as u64 * u64::from(T::SIZE);
-                // SAFETY: as above.
-                each(mask, |l| unsafe { (*d).0[l] = T::read(at[l] + offset) & cut });
-            }
+            let parts = T::SIZE as usize * count;
+            each(mask, |l| {
+                // SAFETY: `addresses` vouches for the memory, and for its alignment.
+                let words = unsafe { read_whole(at[l], parts) };
+                for element in 0..count {
+                    let byte = element * T::SIZE as usize;
+                    let value = T::extend(words[byte / 8] >> (byte % 8 * 8)) & cut;
+                    w.set(w.env.program.slots[i.y as usize + element], l, value);
+                }
+            });
         }
         Next::Step
     }
@@ -283,12 +308,24 @@ pub(crate) fn store<T: Cell>() -> Exec {
         if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Write, &mut at) {
             return next;
         }
-        for element in 0..count {
-            let b = w.row(if count == 1 { i.b } else { w.env.program.slots[i.y as usize + element] });
-            let offset = element as u64 * u64::from(T::SIZE);
+        if count == 1 {
+            let b = w.row(i.b);
             // SAFETY: `addresses` vouches for the memory; the row is live.
-            each(mask, |l| unsafe { T::write(at[l] + offset, (*b).0[l]) });
+            each(mask, |l| unsafe { T::write(at[l], (*b).0[l]) });
+            return Next::Step;
         }
+        let parts = T::SIZE as usize * count;
+        let keep = u64::MAX >> (64 - 8 * T::SIZE);
+        each(mask, |l| {
+            let mut words = [0; 4];
+            for element in 0..count {
+                let byte = element * T::SIZE as usize;
+                let value = w.get(w.env.program.slots[i.y as usize + element], l) & keep;
+                words[byte / 8] |= value << (byte % 8 * 8);
+            }
+            // SAFETY: `addresses` vouches for the memory, and for its alignment.
+            unsafe { write_whole(at[l], parts, &words) };
+        });
         Next::Step
     }
     run::<T>
@@ -338,6 +375,14 @@ pub(crate) fn dynamic_shared_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> N
 /// `cvta`: from the space in `z` to generic, or (`y` = 1) back.
 pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let back = i.y == 1;
+    if i.z == SHARED && w.block().members.count() > 1 {
+        each(mask, |l| {
+            let address = w.get(i.a, l);
+            let value = if back { window(w, address) } else { w.shared_to_generic(address) };
+            w.set(i.d, l, value);
+        });
+        return Next::Step;
+    }
     let (base, stride) = match i.z {
         SHARED => (w.shared_base(), 0),
         LOCAL => (w.local() as u64, u64::from(w.env.lane_local)),
@@ -351,7 +396,8 @@ pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// `isspacep`: predicate `d` tells whether generic address `a` lies in the space in `z`.
+/// `isspacep`: predicate `d` tells whether generic address `a` lies in the space in `z`; with `y` = 1 in shared memory of any
+/// block of the cluster.
 pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let shared = (w.shared_base(), u64::from(w.block().shared_size).max(1));
     let local = (w.local() as u64, u64::from(w.env.lane_local).max(1) * LANES as u64);
@@ -361,6 +407,7 @@ pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| {
         let address = w.get(i.a, l);
         let is = match i.z {
+            SHARED if i.y == 1 => w.shared_owner(address).is_some(),
             SHARED => within(address, shared),
             LOCAL => within(address, local),
             PARAM => within(address, params),

@@ -2,6 +2,7 @@
 
 pub(crate) mod atomic;
 pub(crate) mod call;
+pub(crate) mod cluster;
 pub(crate) mod control;
 pub(crate) mod lanes;
 pub(crate) mod matrix;
@@ -9,3 +10,4 @@ pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod sync;
 pub(crate) mod texture;
+mod wide;

@@ -218,6 +218,26 @@ pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Repick
 }
 
+/// `barrier.cluster.arrive`
+pub(crate) fn cluster_arrive(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+    let index = w.index as usize;
+    w.block().arrive_in_cluster(index, mask);
+    Next::Step
+}
+
+/// `barrier.cluster.wait`: until all threads of the cluster have arrived for the phase that these lanes arrived for.
+pub(crate) fn cluster_wait(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+    let index = w.index as usize;
+    let phase = w.block().cluster_phase(index, mask);
+    if w.block().members.passed(phase) {
+        return Next::Step;
+    }
+    let group = Group { wait: Wait::Cluster(phase), ..w.here(w.pc) };
+    w.send(mask, group);
+    w.pc += 1;
+    Next::Repick
+}
+
 /// Writes what a barrier's reduction found for lanes that wait at it.
 pub(crate) fn write_barrier_result(w: &mut Warp<'_>, i: &Inst, group: Group, result: u32) {
     if i.y < BARRIER_POPC {
