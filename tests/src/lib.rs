@@ -8,3 +8,4 @@ pub mod fake;
 pub mod product;
 pub mod recorded;
 pub mod run;
+pub mod verdict;
