@@ -1,5 +1,5 @@
 // expect: clean
-// pair: kernel work of thread 0 / kernel work of thread 1
+// pair: kernel work on a thread's stream / kernel join on stream last
 // needs: threads
 // racy: race RAW
 // why: Four host threads, each with a stream and a buffer; the last kernel waits for an event of each, or (`racy`) for all but one.
