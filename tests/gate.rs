@@ -357,3 +357,37 @@ fn sarif_and_junit_hold_against_their_schemas() {
         assert!(said.contains(&format!("{file} invalid: ")), "{said}");
     }
 }
+
+#[test]
+fn the_program_names_its_parts_and_stops_checking() {
+    let program = build::c_program("parts.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+    let alone = end(&mut tests::run::command(&program));
+    assert_eq!((alone.code(), alone.out.as_str()), (Some(0), "alone\n"), "{}", alone.err);
+    let file = build::scratch("parts").join("report.json");
+    let checked = |how: &str| {
+        let ended = end(streamsan(["run", "--json"]).arg(&file).arg("--").arg(&program).arg(how));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "active\n"), "{how}: {}", ended.err);
+        (ended, json(&file))
+    };
+    for how in ["header", "nvtx"] {
+        let (ended, report) = checked(how);
+        let parts: Vec<String> = report["findings"]
+            .as_array()
+            .expect("findings")
+            .iter()
+            .map(|f| format!("{} {} {}", f["allocation"]["size"], f["access"]["regions"], f["previous"]["regions"]))
+            .collect();
+        let expected =
+            [r#"4096 ["step","forward"] ["step","forward"]"#, r#"100 ["step","backward"] ["step","backward"]"#];
+        assert_eq!(parts, expected, "{how}");
+        assert!(ended.err.contains(", in step > forward\n"), "{how}: {}", ended.err);
+    }
+    let (ended, report) = checked("stop");
+    assert_eq!((&report["summary"]["findings"], &report["coverage"]["paused"]), (&1.into(), &2.into()));
+    assert_eq!(report["findings"][0]["allocation"]["size"], 100);
+    assert!(
+        ended.err.contains("2 operations were not checked, because the program had stopped checking"),
+        "{}",
+        ended.err
+    );
+}

@@ -15,6 +15,7 @@ use crate::memory::{Access, AccessKind, Allocation, AllocationId, Allocations, C
 use crate::names::Names;
 use crate::ordering::Ordering;
 use crate::race::{self, Race};
+use crate::regions::{Region, Regions};
 use crate::report::fingerprint::number;
 use crate::report::model::{Outcome, merge_finding};
 use crate::stacks::Stacks;
@@ -61,6 +62,9 @@ pub struct Analysis {
     coverage: Coverage,
     kernels: FxHashMap<KernelId, KernelCoverage>,
     races: Vec<Race>,
+    regions: Regions,
+    /// The program has asked for its work not to be checked.
+    paused: bool,
 }
 
 impl Analysis {
@@ -82,6 +86,8 @@ impl Analysis {
             coverage: Coverage::default(),
             kernels: FxHashMap::default(),
             races: Vec::new(),
+            regions: Regions::default(),
+            paused: false,
         }
     }
 
@@ -108,8 +114,18 @@ impl Analysis {
             self.hints.observe(&record.op, &record.origin, &view, &self.names, &self.streams);
         }
         self.act(&record.op, &record.origin, epoch);
+        if self.paused {
+            self.races.clear();
+        }
         if !self.races.is_empty() {
             self.count_races();
+        }
+    }
+
+    /// Takes a definition that the trace has at its end: before all other records, and counted with none of them.
+    pub fn define_late(&mut self, op: &Op<'_>) {
+        if matches!(op, Op::Symbol { .. } | Op::Source { .. } | Op::Image { .. }) {
+            self.define(op);
         }
     }
 
@@ -120,7 +136,12 @@ impl Analysis {
 
     /// Everything found, and what could be seen.
     pub fn finish(&mut self) -> Outcome {
-        let mut elaborator = Elaborator { names: &self.names, streams: &self.streams, stacks: &mut *self.stacks };
+        let mut elaborator = Elaborator {
+            names: &self.names,
+            streams: &self.streams,
+            regions: &self.regions,
+            stacks: &mut *self.stacks,
+        };
         let mut findings = Vec::new();
         for raw in self.findings.list() {
             merge_finding(&mut findings, elaborator.finding(raw));
@@ -150,7 +171,7 @@ impl Analysis {
             return;
         }
         match *op {
-            Op::Module { .. } | Op::Stack { .. } => self.stacks.define(op),
+            Op::Module { .. } | Op::Stack { .. } | Op::Symbol { .. } | Op::Source { .. } => self.stacks.define(op),
             Op::PyCode { .. } => {
                 self.names.python = true;
                 self.stacks.define(op);
@@ -169,16 +190,33 @@ impl Analysis {
         }
     }
 
+    fn moment(&self, origin: &Origin, epoch: Epoch) -> Moment {
+        Moment { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) }
+    }
+
     fn act(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
         if matches!(op, Op::Copy { .. } | Op::GraphLaunch { .. }) {
             self.latest.insert(origin.thread, epoch);
         }
         match *op {
+            Op::Checking { on } => self.paused = !on,
+            Op::RangePush { name } => self.regions.push(origin.thread, &name.lossy()),
+            Op::RangePop {} => self.regions.pop(origin.thread),
+            Op::Launch { .. }
+            | Op::Copy { .. }
+            | Op::Set { .. }
+            | Op::WriteValue { .. }
+            | Op::Prefetch { .. }
+            | Op::GraphLaunch { .. }
+                if self.paused =>
+            {
+                self.coverage.paused += 1;
+            }
             Op::Launch { .. } | Op::Copy { .. } | Op::Set { .. } | Op::WriteValue { .. } | Op::Prefetch { .. } => {
-                self.work(op, Moment::of(origin, epoch), None);
+                self.work(op, self.moment(origin, epoch), None);
             }
             Op::GraphLaunch { stream, exec } => self.launch_graph(stream, exec, origin, epoch),
-            Op::Alloc { .. } | Op::Free { .. } => self.work(op, Moment::of(origin, epoch), None),
+            Op::Alloc { .. } | Op::Free { .. } => self.work(op, self.moment(origin, epoch), None),
             Op::ContextCreate { .. } => {
                 self.names.define(op);
             }
@@ -201,7 +239,7 @@ impl Analysis {
             }
             Op::ArrayDestroy { array } => {
                 let view = self.ordering.view(epoch, None);
-                let site = Moment::of(origin, epoch).site(Cause::Free, StreamId::NONE);
+                let site = self.moment(origin, epoch).site(Cause::Free, StreamId::NONE);
                 Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).whole_array(array);
                 self.memory.destroy_array(array);
             }
@@ -374,7 +412,7 @@ impl Analysis {
                 self.watches.graph_tells(epoch);
             }
             let origin = Origin { stack: node.stack, call: node.call, ..*origin };
-            let moment = Moment { graph: Some((stream, launched)), ..Moment::of(&origin, epoch) };
+            let moment = Moment { graph: Some((stream, launched)), ..self.moment(&origin, epoch) };
             if self.options.hints {
                 self.hints.event_node(&op, stream, node.stack, &self.ordering.view(epoch, None));
             }
@@ -388,7 +426,7 @@ impl Analysis {
         let Op::HostWatch { watch, stream, exec, node, ref region, writes } = *op else { return };
         let Some(epoch) = self.latest.get(&origin.thread).copied() else { return };
         let Some(place) = self.memory.locate(region.start) else { return };
-        let site = Moment::of(origin, epoch).site(Cause::Copy, stream);
+        let site = self.moment(origin, epoch).site(Cause::Copy, stream);
         let made = node.checked_sub(1).and_then(|index| self.graphs.find(exec, index)).map(|n| (n.stack, n.call));
         let (stack, call) = made.unwrap_or((site.stack, site.call));
         let work = Access {
@@ -413,7 +451,7 @@ impl Analysis {
             kind: if writes { AccessKind::Write } else { AccessKind::Read },
             extent: if in_the_act { Extent::exact(start, end) } else { Extent::bound(start, end, start) },
             allocation: watch.work.allocation,
-            site: Moment::of(origin, epoch).site(cause, StreamId::NONE),
+            site: self.moment(origin, epoch).site(cause, StreamId::NONE),
         };
         // Even where it is not known which bytes were written: some of them were.
         let race =
@@ -437,13 +475,11 @@ struct Moment {
     epoch: Epoch,
     /// Of a node: the stream that its graph is launched in, which its op does not name, and where.
     graph: Option<(StreamId, StackId)>,
+    /// The part of the program that the thread is in.
+    region: Region,
 }
 
 impl Moment {
-    fn of(origin: &Origin, epoch: Epoch) -> Self {
-        Self { origin: *origin, epoch, graph: None }
-    }
-
     fn site(&self, cause: Cause, stream: StreamId) -> Site {
         Site {
             stack: self.origin.stack,
@@ -455,6 +491,7 @@ impl Moment {
             batch: 0,
             node: 0,
             launched: self.graph.map_or(StackId::NONE, |(_, stack)| stack),
+            region: self.region,
             param: None,
         }
     }

@@ -37,6 +37,16 @@ pub enum Command {
         /// A trace.
         file: String,
     },
+    /// Draw the ops of a trace for a viewer.
+    Timeline {
+        /// A trace.
+        file: String,
+    },
+    /// Tell the allocations of a trace.
+    Memory {
+        /// A trace.
+        file: String,
+    },
     /// Print the help text.
     Help,
     /// Print the version.
@@ -79,7 +89,7 @@ pub enum UsageError {
     },
 }
 
-const COMMANDS: [&str; 5] = ["run", "record", "check", "explain", "dump"];
+const COMMANDS: [&str; 7] = ["run", "record", "check", "explain", "dump", "timeline", "memory"];
 
 /// Understands a command line (without the name of the tool) and the value of `STREAMSAN_OPTIONS`.
 pub fn parse(args: &[String], environment: Option<&str>) -> Result<CommandLine, UsageError> {
@@ -135,6 +145,19 @@ pub fn parse(args: &[String], environment: Option<&str>) -> Result<CommandLine, 
             no_more("dump", rest)?;
             Command::Dump { file }
         }
+        "timeline" if options.output.is_none() => return Err(missing("timeline", "'-o FILE' for the picture")),
+        "timeline" => {
+            let mut rest = rest.into_iter();
+            let file = rest.next().ok_or_else(|| missing("timeline", "a trace file"))?;
+            no_more("timeline", rest)?;
+            Command::Timeline { file }
+        }
+        "memory" => {
+            let mut rest = rest.into_iter();
+            let file = rest.next().ok_or_else(|| missing("memory", "a trace file"))?;
+            no_more("memory", rest)?;
+            Command::Memory { file }
+        }
         _ if rest.is_empty() => return Err(missing("streamsan", "a program to run; try 'streamsan --help'")),
         _ => Command::Run { program: rest },
     };
@@ -160,7 +183,10 @@ Usage:
   streamsan [run] [OPTIONS] [--] PROGRAM [ARGS...]    check a program while it runs
   streamsan record -o FILE [OPTIONS] [--] PROGRAM [ARGS...]
                                                       write a trace, check it later
-  streamsan check [OPTIONS] FILE...                   check traces
+  streamsan check [OPTIONS] FILE...                   check traces, or folders of them (one for each rank, say)
+  streamsan timeline FILE -o OUT.json                 draw a trace for Perfetto: streams as tracks, in logical time
+  streamsan memory [--json FILE] [--snapshot FILE] FILE
+                                                      tell the allocations of a trace: peak, who held it, leaks
   streamsan explain [--json] FILE [KERNEL]            show what kernels touch, as far as it is known
   streamsan dump FILE                                 print the ops of a trace
 

@@ -42,7 +42,11 @@ impl CodeReader for ImageReader {
             ImageSource::Inline => Source::Inline(bytes.to_vec()),
             ImageSource::File => Source::File { path: path.lossy().into_owned(), offset, size },
         };
-        self.sources.insert(id, source);
+        // Code that came with the trace is the code that ran; the file may be another one by now.
+        let better = matches!(source, Source::File { .. }) && matches!(self.sources.get(&id), Some(Source::Inline(_)));
+        if !better {
+            self.sources.insert(id, source);
+        }
     }
 
     fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String> {
@@ -82,6 +86,20 @@ fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
     let image =
         catch_unwind(|| CodeImage::load(bytes, arch)).map_err(|_| "the code image cannot be analysed".to_string())?;
     image.map(Arc::new).map_err(|e| e.to_string())
+}
+
+/// The code of an image file that the driver runs on a device, small enough to go into a trace; `None` when there is none.
+pub fn selected(path: &str, offset: u64, size: u64, arch: u32) -> Option<Vec<u8>> {
+    let arch = Arch::new(u16::try_from(arch).ok()?);
+    let bytes = read_file(path, offset, size).ok()?;
+    let code = catch_unwind(|| {
+        let image = kernels::image::Image::parse(&bytes).ok()?;
+        match image.select(arch).ok()?? {
+            kernels::image::CodeRef::Cubin(code) => Some(code.into_owned()),
+            kernels::image::CodeRef::Ptx(text) => Some(text.into_owned().into_bytes()),
+        }
+    });
+    code.ok().flatten()
 }
 
 fn read_file(path: &str, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {

@@ -26,6 +26,8 @@ pub struct Coverage {
     pub unknown_memory: u64,
     /// Accesses forgotten for lack of room.
     pub forgotten: u64,
+    /// Operations that the program had taken out of checking.
+    pub paused: u64,
     /// Graph launches.
     pub graph_launches: u64,
     /// Findings at more places than are kept.
@@ -42,6 +44,8 @@ pub struct Coverage {
     pub disabled: Vec<String>,
     /// Records that could not be read.
     pub damaged: u64,
+    /// Traces that could not be read to their end, and why.
+    pub unread: Vec<String>,
 }
 
 /// How well the launches of one kernel are known.
@@ -118,6 +122,7 @@ impl Coverage {
         self.launches_indirect += other.launches_indirect;
         self.unknown_memory += other.unknown_memory;
         self.forgotten += other.forgotten;
+        self.paused += other.paused;
         self.graph_launches += other.graph_launches;
         self.findings_dropped += other.findings_dropped;
         self.damaged += other.damaged;
@@ -134,6 +139,7 @@ impl Coverage {
             self.kernels.entry(name.clone()).or_default().merge(kernel);
         }
         self.disabled.extend(other.disabled.iter().cloned());
+        self.unread.extend(other.unread.iter().cloned());
     }
 
     /// Counts a launch of which nothing is known.

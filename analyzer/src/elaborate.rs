@@ -6,6 +6,7 @@ use crate::findings::Raw;
 use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
 use crate::names::Names;
 use crate::race::Hazard;
+use crate::regions::Regions;
 use crate::report::fingerprint::identity;
 use crate::report::model::{
     Actor, Finding, Frame, FrameKind, Memory, Side, Standing, StreamName, Synchronisation, site,
@@ -20,6 +21,8 @@ pub struct Elaborator<'a> {
     pub names: &'a Names,
     /// Streams.
     pub streams: &'a Streams,
+    /// Parts of the program.
+    pub regions: &'a Regions,
     /// Stacks.
     pub stacks: &'a mut dyn Stacks,
 }
@@ -54,6 +57,7 @@ impl Elaborator<'_> {
             ),
             count: raw.count,
             pid: self.names.process.pid,
+            origin: self.names.process.name(),
             processes: Vec::new(),
             access,
             previous,
@@ -101,6 +105,7 @@ impl Elaborator<'_> {
             gaps,
             stack,
             launched: self.stacks.resolve(s.launched),
+            regions: self.regions.names(s.region),
         }
     }
 

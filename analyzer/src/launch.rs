@@ -84,6 +84,10 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     if !plan.shim_options.is_empty() {
         command.env("STREAMSAN_OPTIONS", &plan.shim_options);
     }
+    // NVTX hands its ranges to the library named here; a profiler that is named already keeps its place.
+    if std::env::var_os("NVTX_INJECTION64_PATH").is_none() {
+        command.env("NVTX_INJECTION64_PATH", &shim);
+    }
     if let Some((_, driver)) = &plan.soname {
         command.env("STREAMSAN_DRIVER", driver);
     }

@@ -25,6 +25,7 @@ pub mod options;
 pub mod ordering;
 pub mod output;
 pub mod race;
+pub mod regions;
 pub mod report;
 pub mod session;
 pub mod sim;
@@ -32,6 +33,7 @@ pub mod soname;
 pub mod stacks;
 pub mod streams;
 pub mod symbols;
+pub mod tools;
 pub mod work;
 
 pub use analysis::{Analysis, AnalysisOptions};

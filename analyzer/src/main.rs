@@ -12,8 +12,8 @@ use analyzer::options::Options;
 use analyzer::report::model::{Outcome, Report};
 use analyzer::report::reporter::Reporters;
 use analyzer::session::live::{Recorder, Sink};
-use analyzer::session::{attach, recorded, server::Server};
-use analyzer::{AnalysisOptions, cli, exit_code, output};
+use analyzer::session::{attach, progress::Progress, recorded, server::Server};
+use analyzer::{AnalysisOptions, cli, exit_code, output, tools};
 
 fn main() {
     let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -57,6 +57,8 @@ fn run(args: &[String]) -> i32 {
         Command::Check { files } => check(&files, options),
         Command::Dump { file } => dump(&file),
         Command::Explain { file, kernel } => explain(&file, kernel.as_deref(), explain_json),
+        Command::Timeline { file } => timeline(&file, options),
+        Command::Memory { file } => memory(&file, options),
         Command::Help => {
             print!("{}", cli::help());
             exit_code::CLEAN
@@ -75,6 +77,7 @@ fn analysis_options(options: &Options) -> AnalysisOptions {
 /// What the options say of files, before anything runs: names are expanded, suppressions and the baseline are read, what will be written can be
 /// written. The error has been said.
 fn prepare(options: &mut Options, pid: u32) -> Result<Gate, i32> {
+    analyzer::symbols::set_search_path(options.symbol_path.iter().map(PathBuf::from).collect());
     let ready = output::expand_all(options, pid).and_then(|()| Gate::open(options));
     let ready = ready.and_then(|gate| output::check_writable(options).map(|()| gate));
     ready.map_err(|error| {
@@ -227,22 +230,41 @@ fn check(files: &[String], mut options: Options) -> i32 {
         Err(code) => return code,
     };
     let options = &options;
-    let mut outcomes: Vec<Outcome> = Vec::new();
-    let mut unread = false;
-    for file in files {
-        let (found, error) = recorded::check(file, analysis_options(options));
-        outcomes.extend(found);
-        if let Some(error) = error {
-            eprintln!("streamsan: {file}: {error}");
-            unread = true;
+    let files = match recorded::files(files) {
+        Ok(files) => files,
+        Err(error) => {
+            eprintln!("streamsan: {error}");
+            return exit_code::USAGE;
         }
+    };
+    let size = |file: &String| std::fs::metadata(file).map_or(0, |m| m.len());
+    let mut progress = Progress::new(files.iter().map(size).sum());
+    let (mut outcomes, mut unread, mut done) = (Vec::new(), Vec::new(), 0);
+    for file in &files {
+        let (mut found, error) = recorded::check(file, analysis_options(options), done, &mut progress);
+        done += size(file);
+        if files.len() > 1 {
+            found.iter_mut().for_each(|outcome| outcome.process.trace = Some(file.clone()));
+        }
+        if let Some(error) = error {
+            unread.push(format!("{file}: {error}"));
+            if let Some(first) = found.first_mut() {
+                first.coverage.unread.push(format!("{file}: {error}"));
+            }
+        }
+        outcomes.extend(found);
     }
-    if outcomes.is_empty() && unread {
+    drop(progress);
+    // The report names them too, if there is one and it is seen.
+    if outcomes.is_empty() || options.log_file.is_some() {
+        unread.iter().for_each(|error| eprintln!("streamsan: {error}"));
+    }
+    if outcomes.is_empty() && !unread.is_empty() {
         return exit_code::INTERNAL;
     }
     let (report, printed) = report(outcomes, &gate, options);
     let code = exit_code::of(&report, 0, options.error_exitcode, options.require_cuda);
-    if code == exit_code::CLEAN && (unread || !printed) { exit_code::INTERNAL } else { code }
+    if code == exit_code::CLEAN && (!unread.is_empty() || !printed) { exit_code::INTERNAL } else { code }
 }
 
 fn dump(file: &str) -> i32 {
@@ -253,6 +275,60 @@ fn dump(file: &str) -> i32 {
             exit_code::INTERNAL
         }
     }
+}
+
+fn timeline(file: &str, mut options: Options) -> i32 {
+    if let Err(code) = prepare(&mut options, std::process::id()) {
+        return code;
+    }
+    let path = options.output.unwrap_or_default();
+    let made = std::fs::File::create(&path).and_then(|to| tools::timeline::draw(file, std::io::BufWriter::new(to)));
+    match made {
+        Err(error) => {
+            eprintln!("streamsan: {path} can not be written: {error}");
+            exit_code::INTERNAL
+        }
+        Ok((drawn, error)) => {
+            let tell =
+                format!("{} ops and {} arrows, in logical time; open it at ui.perfetto.dev", drawn.slices, drawn.flows);
+            eprintln!("streamsan: {path}: {tell}");
+            unreadable(file, error)
+        }
+    }
+}
+
+fn memory(file: &str, mut options: Options) -> i32 {
+    if let Err(code) = prepare(&mut options, std::process::id()) {
+        return code;
+    }
+    let mut report = tools::memory::read(file);
+    let mut fine = true;
+    let mut write = |path: &str, bytes: Result<Vec<u8>, String>| {
+        let written = bytes.and_then(|bytes| std::fs::write(path, bytes).map_err(|error| error.to_string()));
+        if let Err(error) = written {
+            eprintln!("streamsan: {path} can not be written: {error}");
+            fine = false;
+        }
+    };
+    if let Some(path) = &options.json {
+        write(path, Ok(format!("{:#}\n", report.json()).into_bytes()));
+    }
+    if let Some(path) = &options.snapshot {
+        let snapshot = tools::snapshot::snapshot(&mut report);
+        let pickle = serde_pickle::to_vec(&snapshot, serde_pickle::SerOptions::new());
+        write(path, pickle.map_err(|error| error.to_string()));
+    }
+    let _ = std::io::stdout().lock().write_all(report.text().as_bytes());
+    match unreadable(file, report.error) {
+        exit_code::CLEAN if !fine => exit_code::INTERNAL,
+        code => code,
+    }
+}
+
+fn unreadable(file: &str, error: Option<trace::file::FileError>) -> i32 {
+    let Some(error) = error else { return exit_code::CLEAN };
+    eprintln!("streamsan: {file}: {error}");
+    exit_code::INTERNAL
 }
 
 fn explain(file: &str, kernel: Option<&str>, json: bool) -> i32 {

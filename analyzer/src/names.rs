@@ -30,6 +30,16 @@ pub struct Process {
     pub args: Vec<String>,
     /// Driver version as CUDA encodes it (13000 is 13.0).
     pub driver: u32,
+    /// The trace file, where several were analysed together.
+    pub trace: Option<String>,
+}
+
+impl Process {
+    /// What reports call it.
+    pub fn name(&self) -> String {
+        let of = self.trace.as_deref().map(|t| t.rsplit('/').next().unwrap_or(t));
+        of.map_or_else(|| format!("process {}", self.pid), |trace| format!("process {} of {trace}", self.pid))
+    }
 }
 
 /// The definitions of one process.
@@ -53,7 +63,7 @@ impl Names {
         match *op {
             Op::Process { pid, parent, exe, args, driver, .. } => {
                 let args = args.lossy().split('\0').filter(|a| !a.is_empty()).map(String::from).collect();
-                self.process = Process { pid, parent, exe: exe.lossy().into_owned(), args, driver };
+                self.process = Process { pid, parent, exe: exe.lossy().into_owned(), args, driver, trace: None };
             }
             Op::CallName { id, name } => {
                 self.calls.insert(id, name.lossy().into_owned());

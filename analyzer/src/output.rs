@@ -66,7 +66,7 @@ pub fn check_writable(options: &mut Options) -> Result<(), String> {
     Ok(())
 }
 
-fn files(o: &mut Options) -> [Option<&mut String>; 7] {
+fn files(o: &mut Options) -> [Option<&mut String>; 8] {
     [
         o.log_file.as_mut(),
         o.json.as_mut(),
@@ -74,6 +74,7 @@ fn files(o: &mut Options) -> [Option<&mut String>; 7] {
         o.junit.as_mut(),
         o.gen_suppressions.as_mut(),
         o.write_baseline.as_mut(),
+        o.snapshot.as_mut(),
         o.output.as_mut(),
     ]
 }

@@ -75,6 +75,7 @@ fn access(epoch: Epoch, kind: AccessKind, extent: Extent) -> Access {
         batch: 0,
         node: 0,
         launched: StackId(0),
+        region: Default::default(),
         param: None,
     };
     Access { epoch, kind, extent, allocation: AllocationId(1), site }

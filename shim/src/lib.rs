@@ -28,6 +28,9 @@ pub mod kernel;
 pub mod observe;
 mod ops;
 pub mod process;
+// Its exports would be found in test programs too.
+#[cfg(not(test))]
+pub mod program;
 pub mod stack;
 // Its one export would be found in test programs too.
 #[cfg(not(test))]

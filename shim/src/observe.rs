@@ -67,7 +67,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
 }
 
 /// Functions of libraries that are observed besides the driver's, numbered after those of the table.
-const LIBRARY_CALLS: &[&str] = &["c10::cuda::CUDACachingAllocator", "host function"];
+const LIBRARY_CALLS: &[&str] = &["c10::cuda::CUDACachingAllocator", "host function", "streamsan.h"];
 
 /// The number of a library function.
 const fn library_call(index: usize) -> FnId {
@@ -79,6 +79,9 @@ pub const TORCH_ALLOCATOR: FnId = library_call(0);
 
 /// A host function that the driver runs.
 pub const HOST_FUNCTION: FnId = library_call(1);
+
+/// What the program says of itself.
+pub const PROGRAM: FnId = library_call(2);
 
 /// The name of an observed function.
 pub fn call_name(call: FnId) -> &'static str {

@@ -11,13 +11,18 @@
 //! ```
 //!
 //! The version is [`crate::FORMAT_VERSION`]; all numbers are little-endian.
+//!
+//! A process number with [`LATE`] set marks definitions that were added when the process had ended (symbols, code): they stand at the end
+//! and are wanted first, see [`late`].
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use crate::FORMAT_VERSION;
 
 /// First 8 bytes of every trace file.
 pub const MAGIC: [u8; 8] = *b"StrmTrc\n";
+/// Set in the number of a process: these records were added when it had ended.
+pub const LATE: u32 = 1 << 31;
 const FRAME: u32 = u32::from_le_bytes(*b"SSfr");
 const FRAME_HEAD: usize = 20;
 
@@ -87,6 +92,20 @@ impl<W: Write> Writer<W> {
         if block.len() >= BLOCK { self.write_block(index) } else { Ok(()) }
     }
 
+    /// Adds definitions of a process that has ended.
+    pub fn late(&mut self, process: u32, records: impl IntoIterator<Item = Vec<u8>>) -> io::Result<()> {
+        let mut block = Vec::new();
+        for record in records {
+            block.extend_from_slice(&(record.len() as u32).to_le_bytes());
+            block.extend_from_slice(&record);
+            if block.len() >= BLOCK {
+                self.write_frame(process | LATE, &block)?;
+                block.clear();
+            }
+        }
+        if block.is_empty() { Ok(()) } else { self.write_frame(process | LATE, &block) }
+    }
+
     /// Writes what is pending, so that a reader finds it.
     pub fn flush(&mut self) -> io::Result<()> {
         for index in 0..self.blocks.len() {
@@ -96,20 +115,51 @@ impl<W: Write> Writer<W> {
     }
 
     fn write_block(&mut self, index: usize) -> io::Result<()> {
-        let block = &mut self.blocks[index];
-        if block.is_empty() {
-            return Ok(());
+        let mut block = std::mem::take(&mut self.blocks[index]);
+        if !block.is_empty() {
+            self.write_frame(index as u32, &block)?;
         }
+        block.clear();
+        self.blocks[index] = block;
+        Ok(())
+    }
+
+    fn write_frame(&mut self, process: u32, block: &[u8]) -> io::Result<()> {
         let stored = zstd::bulk::compress(block, self.level)?;
-        let words = [FRAME, index as u32, stored.len() as u32, block.len() as u32, crc32fast::hash(&stored)];
+        let words = [FRAME, process, stored.len() as u32, block.len() as u32, crc32fast::hash(&stored)];
         let mut head = [0; FRAME_HEAD];
         for (to, word) in head.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_le_bytes());
         }
         self.to.write_all(&head)?;
-        self.to.write_all(&stored)?;
-        block.clear();
-        Ok(())
+        self.to.write_all(&stored)
+    }
+}
+
+/// Hands the late definitions of a trace to `each`, with the number of their process (without [`LATE`]), passing over everything else without
+/// unpacking it. Damage ends the search: whoever reads the whole file names it.
+pub fn late(mut from: impl Read + Seek, mut each: impl FnMut(u32, &[u8])) {
+    // Foreign files and those of another version have nothing for us.
+    if Reader::new(&mut from).is_err() {
+        return;
+    }
+    let mut at = 16;
+    let mut head = [0; FRAME_HEAD];
+    while from.seek(SeekFrom::Start(at)).is_ok() && matches!(fill(&mut from, &mut head), Ok(FRAME_HEAD)) {
+        let [magic, process, stored] = [0, 4, 8].map(|i| word(&head, i));
+        if magic != FRAME || stored > MAX_FRAME {
+            return;
+        }
+        if process & LATE != 0 {
+            if from.seek(SeekFrom::Start(at)).is_err() {
+                return;
+            }
+            let mut reader = Reader { from: &mut from, at, block: Vec::new() };
+            if !matches!(reader.frame(|process, record| each(process & !LATE, record)), Ok(true)) {
+                return;
+            }
+        }
+        at += FRAME_HEAD as u64 + u64::from(stored);
     }
 }
 
@@ -233,6 +283,28 @@ mod tests {
         for process in 0..3 {
             let numbers: Vec<u32> = records.iter().filter(|(p, _)| *p == process).map(|(_, r)| word(r, 0)).collect();
             assert!(numbers.windows(2).all(|w| w[0] + 3 == w[1]));
+        }
+    }
+
+    #[test]
+    fn late_definitions_are_found_without_reading_the_rest() {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes).expect("header");
+        writer.record(3, b"early").expect("record");
+        writer.flush().expect("flush");
+        writer.late(3, [b"one".to_vec(), vec![7; BLOCK], b"two".to_vec()]).expect("late");
+        writer.late(4, []).expect("nothing");
+        let found = |bytes: &[u8]| {
+            let mut list = Vec::new();
+            late(io::Cursor::new(bytes), |process, record| list.push((process, record.len())));
+            list
+        };
+        assert_eq!(found(&bytes), [(3, 3), (3, BLOCK), (3, 3)]);
+        let (records, error) = read(&bytes);
+        assert!(error.is_none());
+        assert_eq!(records.iter().map(|(p, _)| *p).collect::<Vec<_>>(), [3, 3 | LATE, 3 | LATE, 3 | LATE]);
+        for cut in 0..bytes.len() {
+            assert!(found(&bytes[..cut]).len() <= 3);
         }
     }
 

@@ -199,6 +199,32 @@ ops! {
         count: u64,
     }
 
+    /// What is at one address of an object file: written when the recording ends, so that the trace can be read where the files are not.
+    /// One for the function and one for each that is inlined there, innermost first.
+    11 Symbol {
+        /// Which object file: how many [`Op::Module`] of this process came before its own.
+        module: u32,
+        /// The file's own virtual address.
+        address: u64,
+        /// Function as the programmer wrote it, empty when unknown.
+        function: Text<'a>,
+        /// Source file, empty when unknown.
+        file: Text<'a>,
+        /// Line in it, 0 when unknown.
+        line: u32,
+        /// Whether it was inlined into the next one.
+        inlined: bool,
+    }
+    /// The text of a source line.
+    12 Source {
+        /// Path of the file, as symbols or Python code objects name it.
+        file: Text<'a>,
+        /// The line, from 1.
+        line: u32,
+        /// Its text.
+        text: Text<'a>,
+    }
+
     // ---- contexts, streams, events ---------------------------------------------------------------------------------
     /// A context was made or first seen.
     32 ContextCreate {
@@ -550,6 +576,20 @@ ops! {
         /// Which.
         exec: GraphExecId,
     }
+    // ---- what the program says of itself -----------------------------------------------------------------------------
+    /// What follows is checked, or is not (its order counts all the same).
+    192 Checking {
+        /// Whether.
+        on: bool,
+    }
+    /// A part of the program begins, on the thread of the record.
+    193 RangePush {
+        /// What it is called.
+        name: Text<'a>,
+    }
+    /// The innermost part that the thread is in ends.
+    194 RangePop {}
+
     /// An executable graph runs.
     133 GraphLaunch {
         /// The stream.

@@ -4,6 +4,7 @@
 
 use super::allocations::AllocationId;
 use super::extent::Extent;
+use crate::regions::Region;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
 
 /// What an access does to its bytes.
@@ -83,6 +84,8 @@ pub struct Site {
     pub node: u32,
     /// Of a node: where its graph was launched.
     pub launched: StackId,
+    /// The part of the program, as it names it.
+    pub region: Region,
     /// Byte offset of the kernel parameter that led here, when there is one.
     pub param: Option<u32>,
 }

@@ -104,6 +104,8 @@ pub struct Options {
     pub sarif: Option<String>,
     /// Where to write JUnit XML.
     pub junit: Option<String>,
+    /// Where `memory` writes a snapshot for PyTorch's viewer.
+    pub snapshot: Option<String>,
     /// How the report is written.
     pub format: Format,
     /// Which findings are wanted.
@@ -162,6 +164,7 @@ impl Default for Options {
             write_baseline: None,
             sarif: None,
             junit: None,
+            snapshot: None,
             format: Format::Text,
             filters: Filters::default(),
             symbol_path: Vec::new(),

@@ -277,6 +277,13 @@ const OUTPUT: &[Spec] = &[
         help: "write the findings to FILE as JUnit XML, each a failed test",
     },
     Spec {
+        name: "snapshot",
+        letter: None,
+        kind: Kind::File(|o| &mut o.snapshot),
+        default: "",
+        help: "with 'memory': write FILE for PyTorch's memory viewer",
+    },
+    Spec {
         name: "max-findings",
         letter: None,
         kind: Kind::Number { max: u32::MAX as u64, set: |o, n| o.max_findings = n },

@@ -16,7 +16,7 @@
 //!                         gaps[] { reason, at, launches }, indirect_gap { reason, at } or null }, memory_ops, graph_launches,
 //!             not_modelled {name: count}, unobserved {name: count}, ... }
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
-//! processes[] { pid, parent, exe, args[], driver }
+//! processes[] { pid, parent, exe, args[], driver, trace (of several files: which) }
 //! ```
 //!
 //! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with `--pedantic` all. A finding's
@@ -77,7 +77,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
     let processes: Vec<Value> = report
         .processes
         .iter()
-        .map(|p| json!({ "pid": p.pid, "parent": p.parent, "exe": p.exe, "args": p.args, "driver": p.driver }))
+        .map(|p| json!({ "pid": p.pid, "parent": p.parent, "exe": p.exe, "args": p.args, "driver": p.driver, "trace": p.trace }))
         .collect();
     let known = report.set_aside().filter(|f| f.standing == Standing::Known).count();
     json!({
@@ -114,9 +114,11 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "unobserved": c.unobserved,
             "unknown_memory": c.unknown_memory,
             "forgotten": c.forgotten,
+            "paused": c.paused,
             "findings_dropped": c.findings_dropped,
             "damaged_records": c.damaged,
             "disabled": c.disabled,
+            "unread": c.unread,
         },
         "hints": report.hints.iter().map(hint).collect::<Vec<_>>(),
         "processes": processes,
@@ -219,6 +221,7 @@ fn side(s: &Side) -> Value {
         "bytes": { "from": s.from, "to": s.to, "extent": s.precision, "gaps": s.gaps },
         "stack": stack(&s.stack),
         "launched": stack(&s.launched),
+        "regions": s.regions,
     })
 }
 
@@ -233,7 +236,8 @@ fn memory(m: &Memory) -> Value {
     })
 }
 
-fn stack(frames: &[Frame]) -> Value {
+/// A stack.
+pub fn stack(frames: &[Frame]) -> Value {
     frames
         .iter()
         .map(|f| {

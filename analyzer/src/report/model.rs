@@ -146,6 +146,8 @@ pub struct Side {
     pub stack: Vec<Frame>,
     /// Of graph nodes: where the graph was launched.
     pub launched: Vec<Frame>,
+    /// The part of the program, as it names it (NVTX ranges), outermost first.
+    pub regions: Vec<String>,
 }
 
 /// The allocation of a finding.
@@ -213,6 +215,8 @@ pub struct Finding {
     pub count: u64,
     /// The process of the first occurrence.
     pub pid: u32,
+    /// What that process is called: `process 77`, with several traces `process 77 of rank3.trace`.
+    pub origin: String,
     /// All processes it came up in, as places in the report's list of them.
     pub processes: Vec<u32>,
     /// The later op.
@@ -303,10 +307,12 @@ impl Report {
         let mut report = Self { pedantic, fail_on, ..Self::default() };
         for (index, outcome) in outcomes.into_iter().enumerate() {
             report.coverage.merge(&outcome.coverage);
+            let origin = outcome.process.name();
             report.processes.push(outcome.process);
             report.hints.extend(outcome.hints);
             for mut finding in outcome.findings {
                 finding.processes = vec![index as u32];
+                finding.origin.clone_from(&origin);
                 merge_finding(&mut report.findings, finding);
             }
         }

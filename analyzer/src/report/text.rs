@@ -66,7 +66,7 @@ pub fn finding(f: &Finding, style: Style) -> String {
     if style.processes {
         let others = f.processes.len().saturating_sub(1) as u64;
         let others = if others > 0 { format!(" and {}", counted(others, "other", "others")) } else { String::new() };
-        let _ = writeln!(out, "In process {}{others}.", f.pid);
+        let _ = writeln!(out, "In {}{others}.", f.origin);
     }
     out.push('\n');
     side(&mut out, style, "Access", &f.access, f);
@@ -187,6 +187,9 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
     }
     if let Some(param) = s.param {
         let _ = write!(by, ", through the pointer at byte {param} of its parameters");
+    }
+    if !s.regions.is_empty() {
+        let _ = write!(by, ", in {}", s.regions.join(" > "));
     }
     let _ = writeln!(out, "  {by}");
     print_stack(out, style, &s.stack);
@@ -393,7 +396,14 @@ pub fn coverage(report: &Report) -> String {
             "streamsan: NOTE: {what} inside memory that a CUDA library keeps for itself (see --pedantic)"
         );
     }
+    if c.paused > 0 {
+        let what = counted(c.paused, "operation was", "operations were");
+        let _ = writeln!(out, "streamsan: NOTE: {what} not checked, because the program had stopped checking");
+    }
     out.push_str(&judgement(report));
+    for why in &c.unread {
+        let _ = writeln!(out, "streamsan: ERROR: not read to its end: {why}");
+    }
     for why in &c.disabled {
         let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");
     }

@@ -68,6 +68,7 @@ pub fn follow(
     let heart = Heart::beat(&beat);
     let mut consumer = Consumer::new(ring);
     let mut analysis = sink.analysis.map(super::recorded::analysis);
+    let mut late = sink.recorder.is_some().then(super::late::Late::default);
     let mut write_error = false;
     let mut pause = Duration::from_micros(100);
     loop {
@@ -83,6 +84,9 @@ pub fn follow(
             {
                 write_error = true;
                 eprintln!("streamsan: the trace can not be written on: {error}");
+            }
+            if let Some(late) = &mut late {
+                late.observe(bytes);
             }
             if let Some(analysis) = &mut analysis {
                 feed(analysis, bytes);
@@ -111,6 +115,15 @@ pub fn follow(
     header.findings.store(findings, Ordering::Relaxed);
     header.consumer_done.store(1, Ordering::Release);
     drop(heart);
+    if let (Some(late), Some(recorder)) = (late, &sink.recorder)
+        && !write_error
+    {
+        let records = late.records();
+        let mut writer = recorder.lock().unwrap_or_else(|e| e.into_inner());
+        if let Err(error) = writer.late(process, records).and_then(|()| writer.flush()) {
+            eprintln!("streamsan: symbols can not be written into the trace: {error}");
+        }
+    }
 }
 
 /// Decodes and feeds one record; damage is counted, not followed.

@@ -7,7 +7,9 @@
 pub const STACK: usize = 512 << 20;
 
 pub mod attach;
+mod late;
 pub mod live;
+pub mod progress;
 pub mod recorded;
 pub mod server;
 pub mod watch;

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
+use std::path::Path;
 
-use trace::Record;
-use trace::file::{FileError, Reader};
+use trace::file::{FileError, LATE, Reader};
+use trace::{Op, Record};
 
+use super::progress::Progress;
 use crate::code_reader::ImageReader;
 use crate::report::model::Outcome;
 use crate::symbols::Symbolizer;
@@ -17,15 +19,69 @@ pub fn analysis(options: AnalysisOptions) -> Analysis {
     Analysis::new(options, Box::new(Symbolizer::new()), Box::new(ImageReader::default()))
 }
 
-/// Analyses a trace file: an outcome for each of its processes, and why reading stopped before the end, if it did.
-pub fn check(path: &str, options: AnalysisOptions) -> (Vec<Outcome>, Option<FileError>) {
+/// The trace files that these words name: files as they are, of folders all traces in them (one for each rank, say), by name.
+/// The error is a line for the user.
+pub fn files(words: &[String]) -> Result<Vec<String>, String> {
+    let mut files = Vec::new();
+    for word in words {
+        if !std::fs::metadata(word).is_ok_and(|m| m.is_dir()) {
+            files.push(word.clone());
+            continue;
+        }
+        let entries = std::fs::read_dir(word).map_err(|error| format!("{word}: {error}"))?;
+        let paths = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.is_file() && is_trace(p));
+        let mut found: Vec<String> = paths.map(|p| p.to_string_lossy().into_owned()).collect();
+        if found.is_empty() {
+            return Err(format!("{word}: there is no trace in this folder"));
+        }
+        // Rank 10 comes after rank 9.
+        found.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+        files.extend(found);
+    }
+    Ok(files)
+}
+
+fn is_trace(path: &Path) -> bool {
+    let mut head = [0; 8];
+    File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == trace::file::MAGIC
+}
+
+/// Analyses a trace file: an outcome for each of its processes, and why reading stopped before the end, if it did. `done` and `progress`: bytes of
+/// other files that were read before, and the line that says so.
+pub fn check(
+    path: &str,
+    options: AnalysisOptions,
+    done: u64,
+    progress: &mut Progress,
+) -> (Vec<Outcome>, Option<FileError>) {
     let mut processes: BTreeMap<u32, Analysis> = BTreeMap::new();
-    let error = each_record(path, |process, bytes| {
-        let analysis = processes.entry(process).or_insert_with(|| analysis(options));
-        super::live::feed(analysis, bytes);
-    })
-    .err();
+    each_late(path, |process, op| {
+        processes.entry(process).or_insert_with(|| analysis(options)).define_late(op);
+    });
+    let mut read = |path: &str| -> Result<(), FileError> {
+        let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
+        while reader.frame(|process, bytes| {
+            if process & LATE == 0 {
+                let analysis = processes.entry(process).or_insert_with(|| analysis(options));
+                super::live::feed(analysis, bytes);
+            }
+        })? {
+            progress.at(done + reader.position());
+        }
+        Ok(())
+    };
+    let error = read(path).err();
     (processes.values_mut().map(Analysis::finish).collect(), error)
+}
+
+/// Hands over what a trace has at its end and what is wanted first.
+pub fn each_late(path: &str, mut each: impl FnMut(u32, &Op<'_>)) {
+    let Ok(file) = File::open(path) else { return };
+    trace::file::late(BufReader::new(file), |process, bytes| {
+        if let Ok(record) = Record::decode(bytes) {
+            each(process, &record.op);
+        }
+    });
 }
 
 /// Prints every op of a trace, one a line.
@@ -35,6 +91,7 @@ pub fn dump(path: &str, mut to: impl std::io::Write) -> Result<(), FileError> {
         if written.is_err() {
             return;
         }
+        let process = process & !LATE;
         written = match Record::decode(bytes) {
             Ok(r) => writeln!(
                 to,
@@ -56,7 +113,8 @@ pub fn dump(path: &str, mut to: impl std::io::Write) -> Result<(), FileError> {
     }
 }
 
-fn each_record(path: &str, mut each: impl FnMut(u32, &[u8])) -> Result<(), FileError> {
+/// Hands over every record of a trace with the number of its process; [`LATE`] is set in that of what was added at the end.
+pub fn each_record(path: &str, mut each: impl FnMut(u32, &[u8])) -> Result<(), FileError> {
     let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
     while reader.frame(&mut each)? {}
     Ok(())

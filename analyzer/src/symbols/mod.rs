@@ -5,6 +5,8 @@
 //! and Python frames become one stack and which frames nobody wants to see ([`merge`]), names as the programmer wrote them
 //! ([`demangle()`]) and the text of source lines ([`source`]). It does not decide which stacks are shown.
 //!
+//! A recording ends with [`Symbolizer::export`]: symbols and source lines go into the trace, which can then be read anywhere.
+//!
 //! Lazy: definitions are only kept; files are opened when the first stack that needs them is resolved. Whatever is missing
 //! (files that are gone, replaced or damaged) leaves `module+0xoffset`; nothing here fails.
 
@@ -14,7 +16,7 @@ mod object;
 pub mod python;
 mod source;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use trace::{Op, PyCodeId, PyFrame, StackId};
@@ -24,7 +26,8 @@ pub use merge::entered_by;
 
 use crate::report::model::{Frame, FrameKind};
 use crate::stacks::Stacks;
-use object::ObjectFile;
+pub use object::set_search_path;
+use object::{ObjectFile, Place};
 use python::Code;
 use source::Sources;
 
@@ -64,6 +67,8 @@ pub struct Symbolizer {
     codes: HashMap<PyCodeId, Code>,
     /// By index of the module. `None`: no usable file.
     files: HashMap<usize, Option<ObjectFile>>,
+    /// What came with the trace: by index of the module and the file's own address.
+    recorded: HashMap<(usize, u64), Vec<Place>>,
     sources: Sources,
 }
 
@@ -92,7 +97,43 @@ impl Symbolizer {
                     Code::new(file.lossy().into_owned(), name.lossy().into_owned(), *first_line, *encoding, lines),
                 );
             }
+            Op::Symbol { module, address, function, file, line, inlined } => {
+                let known = |text: &trace::codec::Text<'_>| Some(text.lossy().into_owned()).filter(|t| !t.is_empty());
+                let line = Some(*line).filter(|line| *line > 0);
+                let place = Place { function: known(function), file: known(file), line, inlined: *inlined };
+                self.recorded.entry((*module as usize, *address)).or_default().push(place);
+            }
+            Op::Source { file, line, text } => self.sources.record(&file.lossy(), *line, text.lossy().into_owned()),
             _ => {}
+        }
+    }
+
+    /// Hands over everything that [`Symbolizer::define`] needs to resolve all stacks where the files are not: symbols and source lines.
+    pub fn export(&mut self, mut each: impl FnMut(&Op<'_>)) {
+        let mut addresses = BTreeSet::new();
+        let mut lines = BTreeSet::new();
+        for stack in self.stacks.values() {
+            addresses.extend(stack.native.iter().filter_map(|address| self.locate(*address, stack.modules)));
+            let frames = stack.python.iter().map(|frame| self.python_frame(*frame).frame);
+            lines.extend(frames.filter_map(|f| f.file.zip(f.line)));
+        }
+        for (module, address) in addresses {
+            for place in self.places(module, address) {
+                each(&Op::Symbol {
+                    module: module as u32,
+                    address,
+                    function: place.function.as_deref().unwrap_or("").into(),
+                    file: place.file.as_deref().unwrap_or("").into(),
+                    line: place.line.unwrap_or(0),
+                    inlined: place.inlined,
+                });
+                lines.extend(place.file.zip(place.line));
+            }
+        }
+        for (file, line) in lines {
+            if let Some(text) = self.sources.line(&file, line) {
+                each(&Op::Source { file: file.as_str().into(), line, text: text.as_str().into() });
+            }
         }
     }
 
@@ -156,17 +197,34 @@ impl Symbolizer {
         }
     }
 
-    /// What is at a return address: one function, preceded by those inlined into it there.
-    fn native_frame(&mut self, address: u64, modules: usize) -> merge::NativeFrame {
+    /// The object file that a return address is in, and the file's own address of the call.
+    fn locate(&self, address: u64, modules: usize) -> Option<(usize, u64)> {
         let probe = address.wrapping_sub(1);
         let covers = |module: &Module| module.start <= probe && probe < module.end;
-        let Some(index) = self.modules[..modules].iter().rposition(covers) else {
+        let index = self.modules[..modules].iter().rposition(covers)?;
+        Some((index, probe.wrapping_sub(self.modules[index].bias)))
+    }
+
+    /// What is at an address of an object file: what came with the trace, unless the user has named folders to look in.
+    fn places(&mut self, index: usize, svma: u64) -> Vec<Place> {
+        let recorded = self.recorded.get(&(index, svma));
+        if let Some(places) = recorded.filter(|_| object::search_path().is_empty()) {
+            return places.clone();
+        }
+        let module = &self.modules[index];
+        let open = || ObjectFile::find(module.path.as_ref(), &module.build_id);
+        let found = self.files.entry(index).or_insert_with(open).as_ref().map(|file| file.at(svma)).unwrap_or_default();
+        let better = found.iter().any(|place| place.line.is_some());
+        recorded.filter(|_| !better).cloned().unwrap_or(found)
+    }
+
+    /// What is at a return address: one function, preceded by those inlined into it there.
+    fn native_frame(&mut self, address: u64, modules: usize) -> merge::NativeFrame {
+        let Some((index, svma)) = self.locate(address, modules) else {
             return merge::NativeFrame::unknown(address, format!("{address:#x}"), None);
         };
+        let found = self.places(index, svma);
         let module = &self.modules[index];
-        let svma = probe.wrapping_sub(module.bias);
-        let file = self.files.entry(index).or_insert_with(|| ObjectFile::open(module.path.as_ref(), &module.build_id));
-        let found = file.as_ref().map(|file| file.at(svma)).unwrap_or_default();
         if found.is_empty() {
             let name = format!("{}+{:#x}", module.base_name(), svma.wrapping_add(1));
             return merge::NativeFrame::unknown(address, name, Some(&module.path));

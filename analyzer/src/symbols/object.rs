@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use addr2line::Loader;
 use memmap2::Mmap;
@@ -14,6 +15,19 @@ use super::demangle;
 
 /// Where separate debug information is installed.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
+
+/// Folders that the user has named, which come before that one.
+static SEARCH_PATH: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Names the folders to look for debug information in. To be called once, before anything is resolved.
+pub fn set_search_path(folders: Vec<PathBuf>) {
+    let _ = SEARCH_PATH.set(folders);
+}
+
+/// The folders that the user has named.
+pub fn search_path() -> &'static [PathBuf] {
+    SEARCH_PATH.get().map_or(&[], Vec::as_slice)
+}
 
 /// A function at an address, or one inlined there.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -45,6 +59,22 @@ struct Symbol {
 }
 
 impl ObjectFile {
+    /// Opens the file, or, where it is missing or another one by now, a copy or its debug information under the search path or the
+    /// system's folder: by build id, or by name with the right build id.
+    pub fn find(path: &Path, build_id: &[u8]) -> Option<Self> {
+        if let Some(file) = Self::open(path, build_id) {
+            return Some(file);
+        }
+        let by_id = build_id_files(build_id);
+        let by_name = search_path().iter().flat_map(|root| {
+            let inside = root.join(path.strip_prefix("/").unwrap_or(path));
+            [Some(inside), path.file_name().map(|name| root.join(name))]
+        });
+        // Without a build id nothing tells whether a file of that name is the one.
+        let by_name = by_name.flatten().filter(|_| !build_id.is_empty());
+        by_id.into_iter().chain(by_name).find_map(|candidate| Self::open(&candidate, build_id))
+    }
+
     /// Opens the file. `None` when it is missing, is no object file, or has another build id than the one recorded.
     pub fn open(path: &Path, build_id: &[u8]) -> Option<Self> {
         let map = map(path)?;
@@ -164,15 +194,17 @@ fn load(path: &Path, file: &object::File<'_>) -> Option<Loader> {
     let supplementary = file.gnu_debugaltlink().ok().flatten().and_then(|(name, id)| {
         let name = PathBuf::from(String::from_utf8_lossy(name).into_owned());
         let beside = path.parent().map(|directory| directory.join(&name));
-        beside.into_iter().chain(build_id_file(id)).find(|candidate| candidate.is_file())
+        beside.into_iter().chain(build_id_files(id)).find(|candidate| candidate.is_file())
     });
     Loader::new_with_sup(path, supplementary).ok()
 }
 
 /// Places where separate debug information of a file may be, most trustworthy first.
 fn separate_files(path: &Path, file: &object::File<'_>) -> Vec<PathBuf> {
-    let by_id = file.build_id().ok().flatten().and_then(build_id_file);
-    let mut candidates: Vec<_> = by_id.into_iter().collect();
+    let mut candidates = file.build_id().ok().flatten().map(build_id_files).unwrap_or_default();
+    if let Some(name) = path.file_name() {
+        candidates.extend(search_path().iter().map(|root| root.join(name)));
+    }
     if let Ok(Some((name, _))) = file.gnu_debuglink() {
         let name = String::from_utf8_lossy(name).into_owned();
         let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -186,8 +218,10 @@ fn separate_files(path: &Path, file: &object::File<'_>) -> Vec<PathBuf> {
     candidates
 }
 
-fn build_id_file(id: &[u8]) -> Option<PathBuf> {
-    let (first, rest) = id.split_first()?;
+/// Where the debug information of this build may be.
+fn build_id_files(id: &[u8]) -> Vec<PathBuf> {
+    let Some((first, rest)) = id.split_first() else { return Vec::new() };
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(Path::new(DEBUG_ROOT).join(".build-id").join(format!("{first:02x}")).join(format!("{rest}.debug")))
+    let roots = search_path().iter().map(PathBuf::as_path).chain([Path::new(DEBUG_ROOT)]);
+    roots.map(|root| root.join(".build-id").join(format!("{first:02x}")).join(format!("{rest}.debug"))).collect()
 }

@@ -15,6 +15,8 @@ const LONGEST_LINE: usize = 200;
 pub struct Sources {
     directory: Option<PathBuf>,
     files: HashMap<String, Option<SourceFile>>,
+    /// Lines that came with the trace.
+    recorded: HashMap<String, HashMap<u32, String>>,
 }
 
 struct SourceFile {
@@ -30,8 +32,16 @@ impl Sources {
         self.files.clear();
     }
 
+    /// A line as it was when the trace was recorded: it goes before the file that is there now.
+    pub fn record(&mut self, file: &str, line: u32, text: String) {
+        self.recorded.entry(file.to_string()).or_default().insert(line, text);
+    }
+
     /// The text of line `line` (from 1), without indentation; `None` when there is no such file or line, or it is blank.
     pub fn line(&mut self, file: &str, line: u32) -> Option<String> {
+        if let Some(text) = self.recorded.get(file).and_then(|lines| lines.get(&line)) {
+            return Some(text.clone());
+        }
         if !self.files.contains_key(file) {
             let read = self.read(file);
             self.files.insert(file.to_string(), read);

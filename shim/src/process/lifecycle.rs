@@ -51,6 +51,11 @@ pub fn is_off() -> bool {
     STATE.load(Ordering::Relaxed) == OFF
 }
 
+/// Whether the shim is at work in this process: CUDA has been used.
+pub fn is_running() -> bool {
+    STATE.load(Ordering::Relaxed) == RUNNING && !is_forked()
+}
+
 #[inline]
 fn is_forked() -> bool {
     let canary = CANARY.load(Ordering::Relaxed);

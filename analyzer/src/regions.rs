@@ -1,0 +1,100 @@
+//! Parts of the program that it names itself: NVTX ranges and those of `streamsan.h`.
+//!
+//! Owns the nesting on each host thread. A part is known by a small number, so that every access can carry it.
+
+use rustc_hash::FxHashMap;
+use trace::ThreadId;
+
+/// A part, with all that it lies in; 0: none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Region(u32);
+
+/// Different parts that are told apart. A program that numbers its ranges (one for each step) gets as many.
+const MAX_REGIONS: usize = 1 << 16;
+
+/// Deeper nesting is counted only.
+const MAX_DEPTH: usize = 64;
+
+/// All parts of one process.
+#[derive(Default)]
+pub struct Regions {
+    /// The part around, and the name.
+    list: Vec<(Region, String)>,
+    index: FxHashMap<(Region, String), Region>,
+    threads: FxHashMap<ThreadId, Vec<Region>>,
+}
+
+impl Regions {
+    /// A part begins on a thread.
+    pub fn push(&mut self, thread: ThreadId, name: &str) {
+        let around = self.current(thread);
+        let key = (around, name.to_string());
+        let region = match self.index.get(&key) {
+            Some(region) => *region,
+            None if self.list.len() >= MAX_REGIONS || self.depth(thread) >= MAX_DEPTH => around,
+            None => {
+                self.list.push(key.clone());
+                let region = Region(self.list.len() as u32);
+                self.index.insert(key, region);
+                region
+            }
+        };
+        self.threads.entry(thread).or_default().push(region);
+    }
+
+    /// The innermost part of a thread ends. One that began before we saw the program is not missed.
+    pub fn pop(&mut self, thread: ThreadId) {
+        if let Some(stack) = self.threads.get_mut(&thread) {
+            stack.pop();
+        }
+    }
+
+    fn depth(&self, thread: ThreadId) -> usize {
+        self.threads.get(&thread).map_or(0, Vec::len)
+    }
+
+    /// The innermost part that a thread is in.
+    #[inline]
+    pub fn current(&self, thread: ThreadId) -> Region {
+        if self.list.is_empty() {
+            return Region(0);
+        }
+        self.threads.get(&thread).and_then(|stack| stack.last()).copied().unwrap_or_default()
+    }
+
+    /// The names of a part and of all that it lies in, outermost first.
+    pub fn names(&self, region: Region) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut at = region;
+        while let Some((around, name)) = at.0.checked_sub(1).and_then(|i| self.list.get(i as usize)) {
+            names.push(name.clone());
+            at = *around;
+        }
+        names.reverse();
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_nest_on_each_thread() {
+        let (a, b) = (ThreadId(1), ThreadId(2));
+        let mut r = Regions::default();
+        r.pop(a);
+        r.push(a, "step");
+        r.push(a, "forward");
+        r.push(b, "other");
+        let forward = r.current(a);
+        assert_eq!(r.names(forward), ["step", "forward"]);
+        assert_eq!(r.names(r.current(b)), ["other"]);
+        r.pop(a);
+        r.push(a, "forward");
+        assert_eq!(r.current(a), forward, "the same part again");
+        r.pop(a);
+        r.pop(a);
+        assert!(r.names(r.current(a)).is_empty() && r.names(Region(99)).is_empty());
+    }
+}

@@ -1,0 +1,331 @@
+//! `streamsan memory`: the allocations of a trace over its run. Peak, who held it, what was never freed.
+//!
+//! Owns the bookkeeping and the text. Allocations that a program's own pool carves out (PyTorch's blocks) are counted apart from the
+//! memory that they lie in. A trace has calls that succeeded only, so failed allocations are not in it, and the text says so.
+
+use super::{Process, each_op};
+use crate::report::model::{Frame, FrameKind};
+use crate::report::stack::{self, Line};
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use trace::file::FileError;
+use trace::{FreeKind, MemoryKind, Op, StackId};
+
+/// Sites that are listed.
+const MAX_SITES: usize = 12;
+
+/// One allocation or free, in the order of the trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Number of the op in its process, from 1.
+    pub time: u64,
+    /// Made or given back.
+    pub made: bool,
+    /// First address.
+    pub ptr: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Sort of memory.
+    pub kind: MemoryKind,
+    /// The stream, for stream-ordered memory; 0 otherwise.
+    pub stream: u32,
+    /// Where.
+    pub stack: StackId,
+}
+
+/// Something that is allocated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Live {
+    /// How it was made.
+    pub made: Event,
+}
+
+/// What counts together: memory of the device, memory of the host, blocks of the program's pools.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Class {
+    /// On a GPU.
+    Device,
+    /// Pinned on the host.
+    Host,
+    /// Inside the others.
+    Block,
+}
+
+impl Class {
+    /// Of a sort of memory; `None` for what is no allocation of its own (registered and imported memory, variables).
+    pub fn of(kind: MemoryKind) -> Option<Self> {
+        match kind {
+            MemoryKind::Device
+            | MemoryKind::Managed
+            | MemoryKind::Pool
+            | MemoryKind::Mapped
+            | MemoryKind::GraphNode => Some(Self::Device),
+            MemoryKind::PinnedHost => Some(Self::Host),
+            MemoryKind::Block => Some(Self::Block),
+            MemoryKind::RegisteredHost | MemoryKind::ModuleGlobal | MemoryKind::Imported => None,
+        }
+    }
+
+    /// In prose.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Device => "device memory",
+            Self::Host => "pinned host memory",
+            Self::Block => "blocks of the program's own pools",
+        }
+    }
+}
+
+/// The highest level of one class.
+#[derive(Clone, Debug, Default)]
+pub struct Peak {
+    /// Bytes now.
+    pub now: u64,
+    /// Bytes at the peak.
+    pub bytes: u64,
+    /// When, as a number of an op.
+    pub time: u64,
+    /// Allocations made.
+    pub count: u64,
+}
+
+/// The memory of one process.
+#[derive(Default)]
+pub struct Memory {
+    time: u64,
+    /// Everything that happened.
+    pub events: Vec<Event>,
+    /// What is allocated, by class and address.
+    pub live: BTreeMap<(Class, u64), Live>,
+    /// Levels.
+    pub peaks: BTreeMap<Class, Peak>,
+}
+
+impl Memory {
+    fn op(&mut self, op: &Op<'_>, stack: StackId) {
+        self.time += 1;
+        match *op {
+            Op::Alloc { ptr, size, kind, stream, .. } => {
+                let Some(class) = Class::of(kind) else { return };
+                let event = Event { time: self.time, made: true, ptr, size, kind, stream: stream.0, stack };
+                // Seen twice (an address that was asked about): the first one holds.
+                if self.live.contains_key(&(class, ptr)) {
+                    return;
+                }
+                self.live.insert((class, ptr), Live { made: event });
+                self.events.push(event);
+                let peak = self.peaks.entry(class).or_default();
+                peak.count += 1;
+                peak.now += size;
+                if peak.now > peak.bytes {
+                    (peak.bytes, peak.time) = (peak.now, self.time);
+                }
+            }
+            Op::Free { ptr, kind, .. } => {
+                let classes: &[Class] = match kind {
+                    FreeKind::Block => &[Class::Block],
+                    FreeKind::Host => &[Class::Host],
+                    FreeKind::Plain | FreeKind::Async | FreeKind::Unmap => &[Class::Device],
+                    FreeKind::Unregister | FreeKind::Imported => return,
+                };
+                for class in classes {
+                    let Some(Live { made }) = self.live.remove(&(*class, ptr)) else { continue };
+                    self.events.push(Event { time: self.time, made: false, stack, ..made });
+                    if let Some(peak) = self.peaks.get_mut(class) {
+                        peak.now = peak.now.saturating_sub(made.size);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What was allocated after the op of this number.
+    pub fn at(&self, class: Class, time: u64) -> Vec<Event> {
+        let mut live: BTreeMap<u64, Event> = BTreeMap::new();
+        for event in self.events.iter().filter(|e| e.time <= time && Class::of(e.kind) == Some(class)) {
+            if event.made {
+                live.insert(event.ptr, *event)
+            } else {
+                live.remove(&event.ptr)
+            };
+        }
+        live.into_values().collect()
+    }
+}
+
+/// The memory of all processes of a trace.
+pub struct Report {
+    /// By the trace's number of the process.
+    pub processes: BTreeMap<u32, (Process, Memory)>,
+    /// Why reading stopped before the end.
+    pub error: Option<FileError>,
+}
+
+/// Reads a trace.
+pub fn read(path: &str) -> Report {
+    let mut processes = BTreeMap::new();
+    let mut memory: BTreeMap<u32, Memory> = BTreeMap::new();
+    let error = each_op(path, &mut processes, |number, _, record| {
+        memory.entry(number).or_default().op(&record.op, record.origin.stack);
+    })
+    .err();
+    let with = |(number, process)| (number, (process, memory.remove(&number).unwrap_or_default()));
+    Report { processes: processes.into_iter().map(with).collect(), error }
+}
+
+/// A call site and what it holds.
+struct Holder {
+    bytes: u64,
+    count: u64,
+    kind: MemoryKind,
+    frames: Vec<Frame>,
+}
+
+fn holders(process: &mut Process, events: &[Event]) -> Vec<Holder> {
+    let mut by_stack: FxHashMap<StackId, (u64, u64, MemoryKind)> = FxHashMap::default();
+    for event in events {
+        let entry = by_stack.entry(event.stack).or_insert((0, 0, event.kind));
+        (entry.0, entry.1) = (entry.0 + event.size, entry.1 + 1);
+    }
+    let mut list: Vec<_> = by_stack.into_iter().collect();
+    list.sort_by_key(|(stack, (bytes, ..))| (std::cmp::Reverse(*bytes), stack.0));
+    list.into_iter()
+        .map(|(stack, (bytes, count, kind))| Holder { bytes, count, kind, frames: process.frames(stack) })
+        .collect()
+}
+
+impl Report {
+    /// For people.
+    pub fn text(&mut self) -> String {
+        let mut out = String::new();
+        for (process, memory) in self.processes.values_mut() {
+            let _ = writeln!(out, "streamsan: MEMORY: {}, {} ops", process.names.process.name(), memory.time);
+            if memory.peaks.is_empty() {
+                let _ = writeln!(out, "  nothing was allocated");
+            }
+            for (class, peak) in &memory.peaks {
+                let (name, made) = (class.name(), peak.count);
+                let _ = writeln!(
+                    out,
+                    "\n{name}: peak {} at op {}, {made} allocations, {} at the end",
+                    bytes(peak.bytes),
+                    peak.time,
+                    bytes(peak.now)
+                );
+                let at_peak = holders(process, &memory.at(*class, peak.time));
+                list(&mut out, "  held at the peak by", &at_peak);
+                let left: Vec<Event> =
+                    memory.live.iter().filter(|((c, _), _)| c == class).map(|(_, live)| live.made).collect();
+                if !left.is_empty() {
+                    list(&mut out, "  never freed", &holders(process, &left));
+                }
+            }
+            out.push('\n');
+        }
+        out.push_str("streamsan: NOTE: a trace has the calls that succeeded: failed allocations are not in it\n");
+        out
+    }
+
+    /// For machines.
+    pub fn json(&mut self) -> Value {
+        let sites = |list: Vec<Holder>| -> Vec<Value> {
+            let site = |h: Holder| json!({ "bytes": h.bytes, "count": h.count, "kind": format!("{:?}", h.kind), "stack": crate::report::json::stack(&h.frames) });
+            list.into_iter().map(site).collect()
+        };
+        let mut list = Vec::new();
+        for (process, memory) in self.processes.values_mut() {
+            let mut classes = Vec::new();
+            for (class, peak) in &memory.peaks {
+                let left: Vec<Event> =
+                    memory.live.iter().filter(|((c, _), _)| c == class).map(|(_, live)| live.made).collect();
+                classes.push(json!({
+                    "class": class.name(),
+                    "peak": { "bytes": peak.bytes, "op": peak.time, "held": sites(holders(process, &memory.at(*class, peak.time))) },
+                    "allocations": peak.count,
+                    "end": { "bytes": peak.now, "held": sites(holders(process, &left)) },
+                }));
+            }
+            let event = |e: &Event| {
+                json!([e.time, if e.made { "alloc" } else { "free" }, e.ptr, e.size, format!("{:?}", e.kind)])
+            };
+            let events: Vec<Value> = memory.events.iter().map(event).collect();
+            list.push(
+                json!({ "pid": process.names.process.pid, "ops": memory.time, "classes": classes, "events": events }),
+            );
+        }
+        json!({ "version": 1, "time": "logical: numbers of ops", "processes": list })
+    }
+}
+
+fn list(out: &mut String, title: &str, holders: &[Holder]) {
+    let _ = writeln!(out, "{title}:");
+    for h in holders.iter().take(MAX_SITES) {
+        let times = if h.count > 1 { format!(" in {} allocations", h.count) } else { String::new() };
+        let _ = writeln!(out, "    {}{times}, {:?}", bytes(h.bytes), h.kind);
+        let frames: Vec<Frame> = h.frames.iter().filter(|f| f.kind != FrameKind::Folded).cloned().collect();
+        for line in stack::lines(&frames).iter().take(4) {
+            match line {
+                Line::Folded(text) => drop(writeln!(out, "        ... {text}")),
+                Line::Frame { name, place, .. } => drop(writeln!(out, "        {name}{place}")),
+            }
+        }
+    }
+    if holders.len() > MAX_SITES {
+        let rest: u64 = holders[MAX_SITES..].iter().map(|h| h.bytes).sum();
+        let _ = writeln!(out, "    {} at {} more places", bytes(rest), holders.len() - MAX_SITES);
+    }
+}
+
+/// Bytes as people read them, exact below a kilobyte.
+fn bytes(n: u64) -> String {
+    let mut value = n as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit < 4 {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{n} bytes")
+    } else {
+        format!("{value:.1} {} ({n} bytes)", ["", "KiB", "MiB", "GiB", "TiB"][unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::{ContextId, PoolId, StreamId};
+
+    fn alloc(ptr: u64, size: u64, kind: MemoryKind) -> Op<'static> {
+        Op::Alloc { ptr, size, kind, context: ContextId(1), stream: StreamId(0), pool: PoolId(0), flags: 0 }
+    }
+
+    fn free(ptr: u64, kind: FreeKind) -> Op<'static> {
+        Op::Free { ptr, kind, stream: StreamId(0) }
+    }
+
+    #[test]
+    fn peaks_and_leaks() {
+        let mut m = Memory::default();
+        m.op(&alloc(0x1000, 100, MemoryKind::Device), StackId(1));
+        m.op(&alloc(0x1000, 60, MemoryKind::Block), StackId(2));
+        m.op(&alloc(0x2000, 50, MemoryKind::Device), StackId(3));
+        m.op(&free(0x1000, FreeKind::Block), StackId(4));
+        m.op(&free(0x1000, FreeKind::Plain), StackId(4));
+        m.op(&alloc(0x1000, 70, MemoryKind::Pool), StackId(5));
+        m.op(&alloc(0x9000, 8, MemoryKind::ModuleGlobal), StackId(6));
+        m.op(&free(0x7777, FreeKind::Plain), StackId(7));
+        let device = &m.peaks[&Class::Device];
+        assert_eq!((device.bytes, device.time, device.now, device.count), (150, 3, 120, 3));
+        let block = &m.peaks[&Class::Block];
+        assert_eq!((block.bytes, block.now), (60, 0));
+        let held: Vec<u64> = m.at(Class::Device, 3).iter().map(|e| e.size).collect();
+        assert_eq!(held, [100, 50]);
+        let left: Vec<u64> = m.live.values().map(|l| l.made.size).collect();
+        assert_eq!(left, [70, 50]);
+        assert_eq!(bytes(1536), "1.5 KiB (1536 bytes)");
+    }
+}

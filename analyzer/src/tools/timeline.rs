@@ -1,0 +1,282 @@
+//! `streamsan timeline`: the ops of a trace for Perfetto and chrome://tracing, in Chrome's trace event format.
+//!
+//! Owns the drawing. A trace holds an order, no clock: **time is logical**. Every op takes one step, a stream's op begins after the
+//! ones before it in its stream, after what the stream was told to wait for, and not before it was submitted. Streams and host threads are
+//! tracks, ops are slices, what orders two tracks is a flow arrow.
+
+use super::{Process, each_op};
+use crate::symbols::demangle;
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use trace::file::FileError;
+use trace::{EventId, Op, Record, Region, StreamId, StreamKind, SyncId, SyncScope, ThreadId};
+
+/// Microseconds, as viewers take them, of one step.
+const STEP: u64 = 10;
+
+/// Tracks of host threads come after those of streams.
+const HOST: u64 = 1_000_000;
+
+/// A place that an arrow leads from.
+#[derive(Clone, Copy)]
+struct Mark {
+    track: u64,
+    time: u64,
+}
+
+#[derive(Default)]
+struct Lanes {
+    /// The end of the last slice of each stream.
+    streams: FxHashMap<StreamId, u64>,
+    events: FxHashMap<EventId, Mark>,
+    syncs: FxHashMap<SyncId, (u64, ThreadId, Vec<Mark>, String)>,
+    named: FxHashMap<u64, ()>,
+    now: u64,
+}
+
+struct Drawing<W: Write> {
+    to: W,
+    first: bool,
+    flows: u64,
+    slices: u64,
+}
+
+impl<W: Write> Drawing<W> {
+    fn event(&mut self, event: &Value) -> io::Result<()> {
+        let comma = if self.first { "" } else { ",\n" };
+        self.first = false;
+        write!(self.to, "{comma}{event}")
+    }
+
+    fn slice(&mut self, pid: u32, at: Mark, steps: u64, name: &str, kind: &str, args: Value) -> io::Result<()> {
+        self.slices += 1;
+        // Slices end just before the next step, so that neighbours do not overlap.
+        let dur = steps * STEP - 1;
+        let (ts, tid) = (at.time * STEP, at.track);
+        self.event(&json!({ "ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": dur, "name": name, "cat": kind, "args": args }))
+    }
+
+    /// An arrow between two slices.
+    fn flow(&mut self, pid: u32, from: Mark, to: Mark, name: &str) -> io::Result<()> {
+        self.flows += 1;
+        let id = self.flows;
+        let mut end = |ph: &str, at: Mark| {
+            let mut event = json!({ "ph": ph, "pid": pid, "tid": at.track, "ts": at.time * STEP + 1, "id": id, "name": name, "cat": "order" });
+            if ph == "f" {
+                event["bp"] = "e".into();
+            }
+            self.event(&event)
+        };
+        end("s", from)?;
+        end("f", to)
+    }
+}
+
+/// How much was drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Drawn {
+    /// Slices.
+    pub slices: u64,
+    /// Arrows.
+    pub flows: u64,
+}
+
+/// Draws a trace. What is readable of a damaged one is drawn, and the file is whole in any case; the error comes behind it.
+pub fn draw(path: &str, to: impl Write) -> io::Result<(Drawn, Option<FileError>)> {
+    let mut d = Drawing { to, first: true, flows: 0, slices: 0 };
+    d.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"tool\":\"streamsan\",\"time\":\"logical: one step an op, no clock\"},\"traceEvents\":[\n")?;
+    let mut processes = BTreeMap::new();
+    let mut lanes: BTreeMap<u32, Lanes> = BTreeMap::new();
+    let mut written = Ok(());
+    let error = each_op(path, &mut processes, |number, process, record| {
+        if written.is_ok() {
+            written = lanes.entry(number).or_default().op(&mut d, process, record);
+        }
+    })
+    .err();
+    written?;
+    for process in processes.values() {
+        let p = &process.names.process;
+        let exe = p.exe.rsplit('/').next().unwrap_or_default();
+        let name = json!({ "name": format!("{exe} (time is logical)") });
+        d.event(&json!({ "ph": "M", "pid": p.pid, "tid": 0, "name": "process_name", "args": name }))?;
+    }
+    d.to.write_all(b"\n]}\n")?;
+    d.to.flush()?;
+    Ok((Drawn { slices: d.slices, flows: d.flows }, error))
+}
+
+impl Lanes {
+    fn op<W: Write>(&mut self, d: &mut Drawing<W>, process: &mut Process, record: &Record<'_>) -> io::Result<()> {
+        self.now += 1;
+        let pid = process.names.process.pid;
+        let thread = record.origin.thread;
+        let args = |process: &mut Process, more: Value| {
+            let mut args =
+                json!({ "call": process.names.call(record.origin.call), "at": process.site(record.origin.stack) });
+            if let (Some(args), Some(more)) = (args.as_object_mut(), more.as_object()) {
+                args.extend(more.clone());
+            }
+            args
+        };
+        let bytes = |r: &Region| json!({ "bytes": size(r) });
+        match record.op {
+            Op::StreamCreate { stream, kind, .. } => {
+                let name = match kind {
+                    StreamKind::Blocking => format!("stream {} (blocking)", stream.0),
+                    StreamKind::NonBlocking => format!("stream {} (non-blocking)", stream.0),
+                    StreamKind::Legacy => "legacy default stream".to_string(),
+                    StreamKind::PerThread => format!("per-thread default stream of thread {}", thread.0),
+                };
+                self.name(d, pid, u64::from(stream.0), &name)
+            }
+            Op::Launch { stream, kernel, grid, block, .. } => {
+                let name = process.names.kernel(kernel).map_or_else(|| "kernel".to_string(), |k| demangle(&k.name));
+                let args = args(process, json!({ "grid": grid, "block": block }));
+                self.work(d, process, stream, thread, &name, "kernel", args, None)
+            }
+            Op::Copy { stream, ref dst, .. } => {
+                let args = args(process, bytes(dst));
+                self.work(d, process, stream, thread, "copy", "copy", args, None)
+            }
+            Op::Set { stream, ref dst, .. } => {
+                let args = args(process, bytes(dst));
+                self.work(d, process, stream, thread, "fill", "fill", args, None)
+            }
+            Op::GraphLaunch { stream, exec } => {
+                let args = args(process, json!({ "graph": exec.0 }));
+                self.work(d, process, stream, thread, "graph", "graph", args, None)
+            }
+            Op::HostFunc { stream, .. } => {
+                let args = args(process, json!({}));
+                self.work(d, process, stream, thread, "host function", "host", args, None)
+            }
+            Op::WriteValue { stream, address, value, .. } | Op::WaitValue { stream, address, value, .. } => {
+                let args = args(process, json!({ "address": format!("{address:#x}"), "value": value }));
+                self.work(d, process, stream, thread, record.op.name(), "value", args, None)
+            }
+            Op::EventRecord { event, stream, .. } => {
+                let args = args(process, json!({ "event": event.0 }));
+                let time = self.begin(stream);
+                self.work(d, process, stream, thread, "event record", "event", args, None)?;
+                self.events.insert(event, Mark { track: u64::from(stream.0), time });
+                Ok(())
+            }
+            Op::StreamWait { stream, event, .. } => {
+                let args = args(process, json!({ "event": event.0 }));
+                let from = self.events.get(&event).copied();
+                self.work(d, process, stream, thread, "wait for event", "event", args, from)
+            }
+            Op::Alloc { stream, size, .. } if !stream.is_none() => {
+                let args = args(process, json!({ "bytes": size }));
+                self.work(d, process, stream, thread, "allocate", "memory", args, None)
+            }
+            Op::Free { stream, .. } if !stream.is_none() => {
+                let args = args(process, json!({}));
+                self.work(d, process, stream, thread, "free", "memory", args, None)
+            }
+            Op::Alloc { .. } | Op::Free { .. } => {
+                let args = args(process, json!({}));
+                let at = self.host(d, process, thread)?;
+                d.slice(pid, at, 1, record.op.name(), "memory", args)
+            }
+            Op::SyncBegin { sync, scope, stream, event, .. } => {
+                let marks = match scope {
+                    SyncScope::Event => self.events.get(&event).copied().into_iter().collect(),
+                    SyncScope::Stream => self.last(stream).into_iter().collect(),
+                    _ => self
+                        .streams
+                        .keys()
+                        .copied()
+                        .collect::<Vec<_>>()
+                        .into_iter()
+                        .filter_map(|s| self.last(s))
+                        .collect(),
+                };
+                self.syncs.insert(sync, (self.now, thread, marks, process.names.call(record.origin.call).to_string()));
+                Ok(())
+            }
+            Op::SyncEnd { sync } => {
+                let Some((began, thread, marks, name)) = self.syncs.remove(&sync) else { return Ok(()) };
+                let track = self.host(d, process, thread)?.track;
+                // The host goes on when the last of what it waits for has ended.
+                let end = marks.iter().map(|m| m.time + 1).fold(self.now, u64::max);
+                self.now = end;
+                let at = Mark { track, time: began };
+                let site = process.site(record.origin.stack);
+                d.slice(
+                    pid,
+                    at,
+                    end - began + 1,
+                    if name.is_empty() { "wait" } else { &name },
+                    "wait",
+                    json!({ "at": site }),
+                )?;
+                for mark in marks {
+                    d.flow(pid, mark, Mark { track, time: end }, "host waits")?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn last(&self, stream: StreamId) -> Option<Mark> {
+        let end = *self.streams.get(&stream)?;
+        Some(Mark { track: u64::from(stream.0), time: end.checked_sub(1)? })
+    }
+
+    fn begin(&self, stream: StreamId) -> u64 {
+        self.streams.get(&stream).copied().unwrap_or_default().max(self.now)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one slice and where it comes from")]
+    fn work<W: Write>(
+        &mut self,
+        d: &mut Drawing<W>,
+        process: &mut Process,
+        stream: StreamId,
+        thread: ThreadId,
+        name: &str,
+        kind: &str,
+        mut args: Value,
+        after: Option<Mark>,
+    ) -> io::Result<()> {
+        let pid = process.names.process.pid;
+        let track = u64::from(stream.0);
+        self.name(d, pid, track, &format!("stream {}", stream.0))?;
+        let time = self.begin(stream).max(after.map_or(0, |mark| mark.time + 1));
+        args["thread"] = process.names.thread(thread).map_or(0, |(tid, _)| tid).into();
+        let at = Mark { track, time };
+        d.slice(pid, at, 1, name, kind, args)?;
+        self.streams.insert(stream, time + 1);
+        match after {
+            Some(from) if from.track != track => d.flow(pid, from, at, "event"),
+            _ => Ok(()),
+        }
+    }
+
+    fn host<W: Write>(&mut self, d: &mut Drawing<W>, process: &mut Process, thread: ThreadId) -> io::Result<Mark> {
+        let track = HOST + u64::from(thread.0);
+        let name = match process.names.thread(thread) {
+            Some((tid, name)) => format!("host thread {tid} {name}"),
+            None => "host".to_string(),
+        };
+        self.name(d, process.names.process.pid, track, name.trim_end())?;
+        Ok(Mark { track, time: self.now })
+    }
+
+    fn name<W: Write>(&mut self, d: &mut Drawing<W>, pid: u32, track: u64, name: &str) -> io::Result<()> {
+        if self.named.insert(track, ()).is_some() {
+            return Ok(());
+        }
+        d.event(&json!({ "ph": "M", "pid": pid, "tid": track, "name": "thread_name", "args": { "name": name } }))?;
+        d.event(&json!({ "ph": "M", "pid": pid, "tid": track, "name": "thread_sort_index", "args": { "sort_index": track } }))
+    }
+}
+
+fn size(region: &Region) -> u64 {
+    region.width.saturating_mul(u64::from(region.height.max(1))).saturating_mul(u64::from(region.depth.max(1)))
+}

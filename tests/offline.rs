@@ -1,0 +1,296 @@
+//! Recorded runs: what is found live is found later, elsewhere, and in the traces of many processes together.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tests::run::{Ended, end, streamsan};
+use tests::{build, fake};
+
+/// The racy program, compiled into a folder of its own, so that it can be taken away.
+fn racy(folder: &Path, extra: &[&str]) -> PathBuf {
+    let source = folder.join("racy.c");
+    std::fs::copy(build::programs().join("racy.c"), &source).expect("copy");
+    let program = folder.join("racy");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-g", "-pthread", "-fno-omit-frame-pointer", "-fPIC", "-o"]).arg(&program).arg(&source);
+    gcc.arg("-I").arg(build::programs()).arg("-I").arg(build::programs().join("fake")).args(extra);
+    gcc.arg("-L").arg(fake::folder()).args(["-lcuda", "-ldl"]);
+    assert!(gcc.status().expect("gcc").success());
+    program
+}
+
+fn read(file: &Path) -> String {
+    std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_str(&read(file)).expect("valid JSON")
+}
+
+/// `streamsan check WORDS`, and its report as JSON.
+fn checked(folder: &Path, words: &[&str]) -> (Ended, Value) {
+    let file = folder.join("checked.json");
+    let ended = end(streamsan(["check", "--json"]).arg(&file).args(words));
+    let report = if file.exists() { json(&file) } else { Value::Null };
+    (ended, report)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path")
+}
+
+#[test]
+fn live_and_recorded_analysis_say_the_same_byte_for_byte() {
+    let folder = build::scratch("same");
+    let program = racy(&folder, &[]);
+    let (live, later, trace) = (folder.join("live.json"), folder.join("later.json"), folder.join("t"));
+    for options in [
+        &[][..],
+        &["--pedantic", "--latent", "--hints"],
+        &["--policy", "documented", "--suppressions", "supp"],
+        &["--only-kernel", "x"],
+    ] {
+        std::fs::write(folder.join("supp"), "race:main\n").expect("write");
+        let mut run = streamsan(["run", "-o"]);
+        run.arg(&trace).arg("--json").arg(&live).args(options).arg("--").arg(&program).current_dir(&folder);
+        let ran = end(&mut run);
+        let checked = end(streamsan(["check", "--json"]).arg(&later).args(options).arg(&trace).current_dir(&folder));
+        assert_eq!(ran.code(), checked.code(), "{options:?}\n{}\n{}", ran.err, checked.err);
+        assert_eq!(ran.err, checked.err, "the printed reports differ");
+        assert!(read(&live) == read(&later), "{options:?}: the JSON differs:\n{}\n{}", read(&live), read(&later));
+        assert!(!options.is_empty() || ran.code() == Some(66), "{}", ran.err);
+    }
+    // Without the program and its source it still says the same.
+    end(streamsan(["run", "-o"]).arg(&trace).arg("--json").arg(&live).arg("--").arg(&program).current_dir(&folder));
+    std::fs::remove_file(&program).expect("remove");
+    std::fs::remove_file(folder.join("racy.c")).expect("remove");
+    end(streamsan(["check", "--json"]).arg(&later).arg(&trace));
+    assert!(read(&live) == read(&later), "{}\n{}", read(&live), read(&later));
+    assert!(read(&later).contains("cuMemsetD8Async(x, 2, 4096, b)"), "the source line came with the trace");
+}
+
+#[test]
+fn filters_and_policy_are_applied_to_what_was_recorded() {
+    let folder = build::scratch("reapplied");
+    let program = racy(&folder, &[]);
+    let trace = folder.join("t");
+    let ended = end(streamsan(["record", "--ignore-module", "racy", "-o"]).arg(&trace).arg("--").arg(&program));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert_eq!(checked(&folder, &[text(&trace)]).0.code(), Some(66), "a recording leaves nothing out");
+    assert_eq!(checked(&folder, &["--ignore-module", "racy.c", text(&trace)]).0.code(), Some(0));
+    assert_eq!(checked(&folder, &["--only-stream", "legacy", text(&trace)]).0.code(), Some(0));
+    assert_eq!(checked(&folder, &["--policy", "documented", text(&trace)]).0.code(), Some(66));
+}
+
+#[test]
+fn a_folder_of_ranks_is_one_report_that_names_each() {
+    let folder = build::scratch("ranks");
+    let program = racy(&folder, &[]);
+    let ranks = folder.join("ranks");
+    std::fs::create_dir(&ranks).expect("a folder");
+    for rank in 0..11 {
+        let trace = ranks.join(format!("rank{rank}.trace"));
+        let words: &[&str] = if rank == 3 { &["0", "ordered"] } else { &["0"] };
+        let ended = end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(&program).args(words));
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    }
+    std::fs::write(ranks.join("notes.txt"), "no trace\n").expect("write");
+    let (ended, report) = checked(&folder, &[text(&ranks)]);
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    assert_eq!((&report["summary"]["findings"], &report["summary"]["processes"]), (&1.into(), &11.into()));
+    let names: Vec<&str> =
+        report["processes"].as_array().expect("a list").iter().map(|p| p["trace"].as_str().expect("a name")).collect();
+    assert!(names[3].ends_with("/rank3.trace") && names[10].ends_with("/rank10.trace"), "{names:?}");
+    let seen: Vec<u64> = report["findings"][0]["processes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|n| n.as_u64().expect("a number"))
+        .collect();
+    assert_eq!(seen, [0, 1, 2, 4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(report["findings"][0]["count"], 10);
+    assert!(ended.err.contains("of rank0.trace and 9 others"), "{}", ended.err);
+    // Files and folders together; a folder without traces is a mistake.
+    let one = ranks.join("rank3.trace");
+    let (_, report) = checked(&folder, &[text(&one), text(&ranks)]);
+    assert_eq!(report["summary"]["processes"], 12);
+    let empty = folder.join("empty");
+    std::fs::create_dir(&empty).expect("a folder");
+    let (ended, _) = checked(&folder, &[text(&empty)]);
+    assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{}", ended.err);
+}
+
+#[test]
+fn what_is_readable_of_a_torn_trace_is_analysed() {
+    let folder = build::scratch("torn");
+    let program = racy(&folder, &[]);
+    let (trace, cut) = (folder.join("t"), folder.join("cut"));
+    end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(&program));
+    let whole = std::fs::read(&trace).expect("the trace");
+    // The symbols at the end are torn: the findings are all there, the files tell the lines.
+    std::fs::write(&cut, &whole[..whole.len() - 9]).expect("write");
+    let (ended, report) = checked(&folder, &[text(&cut)]);
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    assert!(ended.err.contains("ends in the middle of a frame") && ended.err.contains("/cut"), "{}", ended.err);
+    assert_eq!(report["coverage"]["unread"].as_array().map(Vec::len), Some(1), "{report:#}");
+    assert!(ended.err.contains("racy.c:"), "{}", ended.err);
+    // A clean trace that is torn is no clean run.
+    end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(&program).args(["0", "ordered"]));
+    let whole = std::fs::read(&trace).expect("the trace");
+    std::fs::write(&cut, &whole[..whole.len() - 9]).expect("write");
+    assert_eq!(checked(&folder, &[text(&cut)]).0.code(), Some(70));
+    let mut newer = whole.clone();
+    newer[8] = 200;
+    std::fs::write(&cut, &newer).expect("write");
+    let (ended, _) = checked(&folder, &[text(&cut)]);
+    assert_eq!((ended.code(), ended.ours().len()), (Some(70), 1), "{}", ended.err);
+    assert!(ended.err.contains("format 200"), "{}", ended.err);
+}
+
+#[test]
+fn debug_information_is_found_by_build_id() {
+    if Command::new("objcopy").arg("--version").output().is_err() {
+        return;
+    }
+    let folder = build::scratch("build-id");
+    let program = racy(&folder, &["-Wl,--build-id=sha1"]);
+    let ran = |command: &mut Command| assert!(command.status().expect("binutils").success());
+    // The line tables go elsewhere, under the name of the build; the program is stripped.
+    let notes = Command::new("readelf").arg("-n").arg(&program).output().expect("readelf");
+    let notes = String::from_utf8_lossy(&notes.stdout).into_owned();
+    let id = notes.split("Build ID: ").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("a build id");
+    let place = folder.join("symbols/.build-id").join(&id[..2]);
+    std::fs::create_dir_all(&place).expect("a folder");
+    ran(Command::new("objcopy").arg("--only-keep-debug").arg(&program).arg(place.join(format!("{}.debug", &id[2..]))));
+    ran(Command::new("strip").arg(&program));
+    let trace = folder.join("t");
+    end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(&program));
+    let (without, _) = checked(&folder, &[text(&trace)]);
+    assert!(!without.err.contains("racy.c:"), "{}", without.err);
+    let symbols = folder.join("symbols");
+    let (with, _) = checked(&folder, &["--symbol-path", text(&symbols), text(&trace)]);
+    assert!(with.err.contains("#0  main  ") && with.err.contains("racy.c:"), "{}", with.err);
+    // Another build's are not taken.
+    std::fs::rename(&place, folder.join("symbols/.build-id/zz")).expect("rename");
+    let (wrong, _) = checked(&folder, &["--symbol-path", text(&symbols), text(&trace)]);
+    assert!(!wrong.err.contains("racy.c:"), "{}", wrong.err);
+}
+
+/// The slices and arrows of a time line, after the rules of Chrome's trace event format were held against it.
+fn drawn(file: &Path) -> (Vec<Value>, usize) {
+    let value = json(file);
+    let events = value["traceEvents"].as_array().expect("traceEvents").clone();
+    let number = |e: &Value, key: &str| e[key].as_u64().unwrap_or_else(|| panic!("no {key} in {e}"));
+    let (mut slices, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    for e in &events {
+        number(e, "pid");
+        number(e, "tid");
+        assert!(e["name"].as_str().is_some_and(|name| !name.is_empty()), "{e}");
+        match e["ph"].as_str().expect("a phase") {
+            "X" => slices.push(e.clone()),
+            "s" => starts.push((number(e, "id"), number(e, "ts"), e.clone())),
+            "f" => ends.push((number(e, "id"), number(e, "ts"), e.clone())),
+            "M" => assert!(e["args"].is_object(), "{e}"),
+            other => panic!("phase {other}"),
+        }
+    }
+    // Slices of one track do not overlap.
+    let mut places: Vec<_> =
+        slices.iter().map(|e| (number(e, "pid"), number(e, "tid"), number(e, "ts"), number(e, "dur"))).collect();
+    places.sort_unstable();
+    for pair in places.windows(2) {
+        let [a, b] = pair else { unreachable!() };
+        assert!((a.0, a.1) != (b.0, b.1) || a.2 + a.3 < b.2, "{a:?} and {b:?} overlap");
+    }
+    // Arrows go forward in time, and each end lies in a slice of its track.
+    assert_eq!(starts.len(), ends.len());
+    for ((id, from, start), (other, to, end)) in starts.iter().zip(&ends) {
+        assert!(id == other && from < to, "{start} {end}");
+        for (e, ts) in [(start, from), (end, to)] {
+            let (pid, tid) = (number(e, "pid"), number(e, "tid"));
+            assert!(
+                places.iter().any(|p| p.0 == pid && p.1 == tid && p.2 <= *ts && *ts <= p.2 + p.3),
+                "{e} hangs in the air"
+            );
+        }
+    }
+    (slices, starts.len())
+}
+
+#[test]
+fn a_time_line_follows_the_rules_of_its_format() {
+    let folder = build::scratch("timeline");
+    let program = racy(&folder, &[]);
+    let (trace, file) = (folder.join("t"), folder.join("t.json"));
+    let draw = |words: &[&str]| {
+        end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(&program).args(words));
+        let ended = end(streamsan(["timeline"]).arg(&trace).arg("-o").arg(&file));
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+        drawn(&file)
+    };
+    let (slices, _) = draw(&["0"]);
+    let fills: Vec<&Value> = slices.iter().filter(|e| e["name"] == "fill").collect();
+    assert_eq!(fills.len(), 2, "{slices:#?}");
+    assert_ne!(fills[0]["tid"], fills[1]["tid"]);
+    assert!(fills[0]["args"]["at"].as_str().is_some_and(|at| at.starts_with("racy.c:")), "{}", fills[0]);
+    let racy_flows = draw(&["0"]).1;
+    // The event of the ordered twin is an arrow more, and its second fill comes after the first.
+    let (slices, flows) = draw(&["0", "ordered"]);
+    assert_eq!(flows, racy_flows + 1);
+    assert!(slices.iter().any(|e| e["name"] == "wait for event"));
+    // A trace from a GPU; a damaged one is drawn as far as it goes.
+    let recorded = tests::product::root().join("tests/recorded/doc_mul_out.trace");
+    let ended = end(streamsan(["timeline"]).arg(&recorded).arg("-o").arg(&file));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert!(drawn(&file).0.iter().any(|e| e["cat"] == "kernel"));
+    let whole = std::fs::read(&trace).expect("the trace");
+    std::fs::write(&trace, &whole[..whole.len() - 9]).expect("write");
+    let ended = end(streamsan(["timeline"]).arg(&trace).arg("-o").arg(&file));
+    assert_eq!(ended.code(), Some(70), "{}", ended.err);
+    assert!(!drawn(&file).0.is_empty());
+    assert_eq!(end(streamsan(["timeline"]).arg(&trace)).code(), Some(2), "without -o");
+}
+
+#[test]
+fn memory_over_a_run() {
+    let folder = build::scratch("memory");
+    let program = racy(&folder, &[]);
+    let (trace, file, pickle) = (folder.join("t"), folder.join("m.json"), folder.join("m.pickle"));
+    end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(&program));
+    let mut command = streamsan(["memory", "--json"]);
+    let ended = end(command.arg(&file).arg("--snapshot").arg(&pickle).arg(&trace));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert!(
+        ended.out.contains("device memory: peak 4.0 KiB (4096 bytes)") && ended.out.contains("never freed"),
+        "{}",
+        ended.out
+    );
+    assert!(ended.out.contains("racy.c:"), "{}", ended.out);
+    let class = json(&file)["processes"][0]["classes"][0].clone();
+    assert_eq!((&class["peak"]["bytes"], &class["end"]["bytes"]), (&4096.into(), &4096.into()), "{class:#}");
+    // PyTorch's blocks lie in its segments.
+    let recorded = tests::product::root().join("tests/recorded/freed_block_reused.trace");
+    let ended = end(streamsan(["memory", "--json"]).arg(&file).arg("--snapshot").arg(&pickle).arg(&recorded));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert!(ended.out.contains("blocks of the program's own pools"), "{}", ended.out);
+    let script = "import pickle, sys\n\
+        s = pickle.load(open(sys.argv[1], 'rb'))\n\
+        for g in s['segments']:\n\
+        \x20   at = g['address']\n\
+        \x20   for b in g['blocks']:\n\
+        \x20       assert b['address'] == at, (g, b)\n\
+        \x20       at += b['size']\n\
+        \x20   assert at == g['address'] + g['total_size'], g\n\
+        live = {}\n\
+        for e in s['device_traces'][0]:\n\
+        \x20   if e['action'] == 'alloc': assert e['addr'] not in live; live[e['addr']] = e['size']\n\
+        \x20   if e['action'] == 'free_completed': assert live.pop(e['addr']) == e['size']\n\
+        blocks = {b['address']: b['size'] for g in s['segments'] for b in g['blocks'] if b['state'] == 'active_allocated'}\n\
+        assert blocks == live, (blocks, live)\n\
+        assert all(isinstance(f['line'], int) for e in s['device_traces'][0] for f in e['frames'])\n\
+        print(len(s['segments']), len(s['device_traces'][0]))\n";
+    let out = Command::new("python3").args(["-c", script]).arg(&pickle).output().expect("python3");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(!out.stdout.starts_with(b"0 "), "{}", String::from_utf8_lossy(&out.stdout));
+}
