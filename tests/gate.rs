@@ -391,3 +391,22 @@ fn the_program_names_its_parts_and_stops_checking() {
         ended.err
     );
 }
+
+#[test]
+fn the_page_is_whole_and_holds_nothing_foreign() {
+    let folder = build::scratch("html");
+    let (page, report) = (folder.join("report.html"), folder.join("report.json"));
+    let program = folder.join("<script>alert(1)<");
+    std::fs::copy(racy(), &program).expect("copy");
+    let mut command = streamsan(["run", "--html"]);
+    let ended = end(command.arg(&page).arg("--json").arg(&report).arg("--").arg(&program));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    let text = std::fs::read_to_string(&page).expect("written");
+    let data = text.split("id=\"data\">").nth(1).and_then(|rest| rest.split("</script>").next()).expect("the data");
+    assert!(!data.contains('<') && data.contains("\\u003cscript"), "the program's name is escaped");
+    assert_eq!(serde_json::from_str::<Value>(data).expect("JSON"), json(&report), "the page holds what the JSON holds");
+    assert_eq!((text.matches("<script").count(), text.matches("</script>").count()), (2, 2));
+    for foreign in ["http://", "https://", "<link", "<img", "@import", "@DATA@"] {
+        assert!(!text.contains(foreign), "{foreign}");
+    }
+}

@@ -102,6 +102,8 @@ pub struct Options {
     pub write_baseline: Option<String>,
     /// Where to write SARIF.
     pub sarif: Option<String>,
+    /// Where to write the page.
+    pub html: Option<String>,
     /// Where to write JUnit XML.
     pub junit: Option<String>,
     /// Where `memory` writes a snapshot for PyTorch's viewer.
@@ -163,6 +165,7 @@ impl Default for Options {
             baseline: None,
             write_baseline: None,
             sarif: None,
+            html: None,
             junit: None,
             snapshot: None,
             format: Format::Text,

@@ -270,6 +270,13 @@ const OUTPUT: &[Spec] = &[
         help: "write the findings to FILE as SARIF 2.1.0, for code scanning",
     },
     Spec {
+        name: "html",
+        letter: None,
+        kind: Kind::File(|o| &mut o.html),
+        default: "",
+        help: "write the report to FILE as one page for a browser",
+    },
+    Spec {
         name: "junit",
         letter: None,
         kind: Kind::File(|o| &mut o.junit),

@@ -4,6 +4,7 @@
 
 pub mod fingerprint;
 pub mod github;
+pub mod html;
 pub mod json;
 pub mod junit;
 pub mod model;

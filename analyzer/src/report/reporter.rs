@@ -4,7 +4,7 @@
 //! own file. To add a format: one file with a `Reporter`, one line in [`Reporters::asked_for`].
 
 use super::model::{Finding, Report};
-use super::{github, json, junit, sarif, text};
+use super::{github, html, json, junit, sarif, text};
 use crate::gate::{baseline, suppressions};
 use crate::options::{Format, Options};
 use std::io::{IsTerminal, Write};
@@ -100,6 +100,9 @@ impl Reporters {
         let file = |path: &Option<String>| path.clone().map(Place::File);
         if let Some(place) = file(&options.json) {
             list.push((Box::<json::Json>::default(), place));
+        }
+        if let Some(place) = file(&options.html) {
+            list.push((Box::<html::Html>::default(), place));
         }
         if let Some(place) = file(&options.sarif) {
             list.push((Box::new(sarif::Sarif::new(github::Workspace::from_environment())), place));
