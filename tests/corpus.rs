@@ -18,6 +18,8 @@ struct Case {
     file: PathBuf,
     verdict: Verdict,
     driver_api: bool,
+    /// Being right takes seeing accesses of the CPU.
+    sees_host: bool,
 }
 
 impl Case {
@@ -29,19 +31,20 @@ impl Case {
             file: file.to_path_buf(),
             verdict: Verdict::read(file, &field("expect"), &field("pair")),
             driver_api: field("needs").contains("driver-api"),
+            sees_host: field("needs").split_whitespace().any(|word| word == "host"),
         }
     }
 
     /// Compiles and runs the program. The error says what is not as it should be.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, options: &[&str]) -> Result<(), String> {
         let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
         let link: Vec<&str> = link.iter().map(String::as_str).collect();
         let extra = if self.driver_api { link.as_slice() } else { &[] };
         let program = build::cuda_program(&self.file, "shared", extra)?;
-        let folder = build::scratch(&format!("corpus-{}", self.name));
+        let folder = build::scratch(&format!("corpus-{}{}", self.name, options.concat()));
         let json = folder.join("report.json");
-        let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--json"]);
-        command.arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH");
+        let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0"]);
+        command.args(options).arg("--json").arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH");
         let ended = run::end(&mut command);
         if ended.hung {
             return Err(format!("hangs\n{}\n{}", ended.out, ended.err));
@@ -70,16 +73,24 @@ fn main() {
         assert!(names.contains(name), "known_failures.txt names '{name}', which is not in the corpus");
     }
     let skip = std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1");
-    let trials = files.into_iter().map(|file| {
+    let mut trials = Vec::new();
+    for file in files {
         let case = Case::read(&file);
         let reason = known.get(&case.name).cloned();
-        Trial::test(case.name.clone(), move || match (case.check(), reason) {
+        let name = case.name.clone();
+        if case.sees_host {
+            // What is known not to be seen by default is seen with this.
+            let case = Case::read(&file);
+            let test = move || case.check(&["--host-accesses"]).map_err(Failed::from);
+            trials.push(Trial::test(format!("{name} --host-accesses"), test).with_ignored_flag(skip));
+        }
+        let test = move || match (case.check(&[]), reason) {
             (Ok(()), None) => Ok(()),
             (Ok(()), Some(_)) => Err(Failed::from("right now: take it off known_failures.txt")),
             (Err(_), Some(_)) => Ok(()),
             (Err(why), None) => Err(Failed::from(why)),
-        })
-        .with_ignored_flag(skip)
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
+        };
+        trials.push(Trial::test(name, test).with_ignored_flag(skip));
+    }
+    libtest_mimic::run(&arguments, trials).exit();
 }

@@ -100,3 +100,32 @@ fn stream_zero_follows_how_the_program_was_compiled() {
     assert_eq!(kinds(&program), (true, false));
     assert!(kinds(&per_thread).1);
 }
+
+#[test]
+fn protected_pages_are_invisible_to_the_program() {
+    let Some(program) = compiled("programs/touches.cu", "shared", &[]) else { return };
+    let plain = sim(&["--error-exitcode", "0"], &program);
+    assert_eq!(plain.code(), Some(0), "{}{}", plain.out, plain.err);
+    let folder = build::scratch("touches");
+    let json = folder.join("j");
+    let json = json.to_str().expect("a path");
+    let watched = sim(&["--error-exitcode", "0", "--host-accesses", "--json", json], &program);
+    assert_eq!((watched.code(), watched.out.as_str()), (Some(0), plain.out.as_str()), "{}", watched.err);
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(json).expect("written")).expect("JSON");
+    let findings = report["findings"].as_array().expect("findings");
+    let lines: Vec<String> = findings.iter().map(|f| f["access"]["stack"].to_string()).collect();
+    // Loads, four ways into the kernel and back, fread, threads, a signal handler, memmove: each is seen where it happens.
+    assert!(findings.iter().all(|f| f["host"] == true), "{report:#}");
+    for function in ["worker", "on_user"] {
+        assert!(lines.iter().any(|l| l.contains(function)), "{function}: {lines:#?}");
+    }
+    assert!(findings.len() >= 8, "{lines:#?}");
+}
+
+#[test]
+fn a_program_that_faults_still_dies_of_it_beside_protected_pages() {
+    let Some(program) = compiled("programs/touches.cu", "shared", &["-DDIES"]) else { return };
+    let ended = sim(&["--host-accesses"], &program);
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(ended.status.signal(), Some(11), "{}{}", ended.out, ended.err);
+}

@@ -199,6 +199,9 @@ fn shim_options(options: &Options) -> String {
     if !options.shim.host_writes {
         words.push("host-writes=0".into());
     }
+    if options.shim.host_accesses {
+        words.push("host-accesses=1".into());
+    }
     words.push(format!("host-sample={}", options.shim.host_sample));
     if options.shim.count_calls {
         words.push("count-calls=1".into());

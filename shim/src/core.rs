@@ -14,7 +14,7 @@ use trace::{CallId, Encoder, Epoch, NoteKind, Op, Origin, RECORD_HEAD, Record, S
 
 use crate::frames::{self, Frames};
 use crate::handles::Handles;
-use crate::host::{self, Allowance, watch::Watches};
+use crate::host::{self, Allowance, pages, watch::Watches};
 use crate::observe;
 use crate::process::attach::Attached;
 use crate::process::lock::{Held, Lock};
@@ -79,6 +79,7 @@ impl Core {
     /// Takes over a fresh connection.
     pub fn new(options: Options, attached: Attached) -> Self {
         let header: *const Header = attached.producer.ring().header();
+        let watches = Watches::new(options.host_accesses);
         Self {
             options,
             handles: Handles::default(),
@@ -87,7 +88,7 @@ impl Core {
             threads: AtomicU32::new(0),
             shared: Lock::new(Shared {
                 engine: Engine::with_options(engine_options()),
-                watches: Watches::default(),
+                watches,
                 out: Out { producer: attached.producer, named: [0; 16] },
                 stacks: HashMap::default(),
                 frames: frames::Definitions::default(),
@@ -123,8 +124,30 @@ impl Core {
         }
     }
 
+    /// Logs the touches of protected pages that were seen since the last time.
+    #[cold]
+    pub fn log_touches(&self) {
+        pages::drain(|touch| {
+            let Some(mut shared) = self.lock() else { return };
+            let (start, end) = (touch.address, touch.address.saturating_add(1));
+            let op = Op::HostAccess { watch: touch.watch, start, end, writes: touch.writes, in_the_act: true };
+            let frames = self.options.stacks.then_some(&touch.frames);
+            shared.log(observe::HOST_ACCESS, ThreadId(touch.thread & 0x00ff_ffff), frames, &op);
+            // What there is to say of this copy has been said.
+            shared.watches.end(touch.watch);
+        });
+    }
+
     /// The last records: what could not be observed.
     pub fn say_goodbye(&self) {
+        self.log_touches();
+        let lost = pages::LOST.load(Ordering::Relaxed);
+        if lost > 0
+            && let Some(mut shared) = self.lock()
+        {
+            let op = Op::Note { kind: NoteKind::Unobserved, text: "touches of host memory".into(), count: lost };
+            shared.out.emit(&Record { origin: Origin::default(), op });
+        }
         let skipped = guard::SKIPPED.load(Ordering::Relaxed);
         if skipped > 0
             && let Some(mut shared) = self.lock()

@@ -63,6 +63,24 @@ impl Frames {
         }
     }
 
+    /// Forgets all frames.
+    pub fn clear(&mut self) {
+        (self.native_len, self.python_len) = (0, 0);
+    }
+
+    /// The native frames, innermost first.
+    pub fn native(&self) -> &[u64] {
+        &self.native[..self.native_len]
+    }
+
+    /// Leaves the innermost native frame out.
+    pub fn skip_one(&mut self) {
+        if self.native_len > 0 {
+            self.native.copy_within(1..self.native_len, 0);
+            self.native_len -= 1;
+        }
+    }
+
     /// Whether nothing was captured.
     pub fn is_empty(&self) -> bool {
         self.native_len == 0 && self.python_len == 0

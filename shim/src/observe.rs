@@ -3,12 +3,14 @@
 //! Owns the outer fence of the shim: re-entrancy, `errno`, faults of our own. What an op means is said in [`crate::ops`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 
 use cuda_sys::{CUresult, FnId, Stream0};
 use trace::{Epoch, NoteKind, Op, StackId, ThreadId};
 
 use crate::core::Core;
 use crate::frames::{self, Depth, Frames};
+use crate::host::pages;
 use crate::process::guard::Inside;
 use crate::process::lifecycle;
 
@@ -59,6 +61,11 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
             depth: Depth::Full,
             known: 0,
         };
+        if pages::WAITING.load(Ordering::Relaxed) != 0
+            && let Some(core) = cx.core()
+        {
+            core.log_touches();
+        }
         op(&mut cx);
         cx.token
     });
@@ -67,7 +74,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
 }
 
 /// Functions of libraries that are observed besides the driver's, numbered after those of the table.
-const LIBRARY_CALLS: &[&str] = &["c10::cuda::CUDACachingAllocator", "host function", "streamsan.h"];
+const LIBRARY_CALLS: &[&str] = &["c10::cuda::CUDACachingAllocator", "host function", "streamsan.h", "host"];
 
 /// The number of a library function.
 const fn library_call(index: usize) -> FnId {
@@ -82,6 +89,9 @@ pub const HOST_FUNCTION: FnId = library_call(1);
 
 /// What the program says of itself.
 pub const PROGRAM: FnId = library_call(2);
+
+/// A load or store of the host itself.
+pub const HOST_ACCESS: FnId = library_call(3);
 
 /// The name of an observed function.
 pub fn call_name(call: FnId) -> &'static str {

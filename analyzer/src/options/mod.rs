@@ -123,6 +123,8 @@ pub struct Options {
 pub struct ShimOptions {
     /// Look for writes of the host to memory that pending copies read.
     pub host_writes: bool,
+    /// Protect the pages that pending copies use.
+    pub host_accesses: bool,
     /// Kibibytes of a copy's source that are always compared in full.
     pub host_sample: u64,
     /// Megabytes of the ring; 0 leaves it to the shim.
@@ -137,7 +139,15 @@ pub struct ShimOptions {
 
 impl Default for ShimOptions {
     fn default() -> Self {
-        Self { host_writes: true, host_sample: 64, ring_mib: 32, analyzer: None, count_calls: false, off: false }
+        Self {
+            host_writes: true,
+            host_accesses: false,
+            host_sample: 64,
+            ring_mib: 32,
+            analyzer: None,
+            count_calls: false,
+            off: false,
+        }
     }
 }
 

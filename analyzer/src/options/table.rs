@@ -55,6 +55,13 @@ const RUN: &[Spec] = &[
         help: "do not compare what pending copies read with what it was: early refills are missed",
     },
     Spec {
+        name: "host-accesses",
+        letter: None,
+        kind: Kind::Flag(|o| &mut o.shim.host_accesses),
+        default: "no",
+        help: "see the host touch memory that pending copies use: takes its pages away meanwhile",
+    },
+    Spec {
         name: "host-sample",
         letter: None,
         kind: Kind::Number { max: 1 << 20, set: |o, n| o.shim.host_sample = n },

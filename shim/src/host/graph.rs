@@ -7,6 +7,8 @@ use trace::{Op, Region};
 pub struct HostWork {
     /// What its copies read, by their nodes: not what other nodes write, nor anything when host functions may write in their turn.
     pub sources: Vec<(u32, Region)>,
+    /// What its copies write, by their nodes.
+    pub targets: Vec<(u32, Region)>,
     /// It calls host functions.
     pub calls_host: bool,
 }
@@ -16,7 +18,7 @@ impl HostWork {
     pub fn of(nodes: &[Option<Op<'_>>]) -> Self {
         let ops = || nodes.iter().flatten();
         if ops().any(|op| matches!(op, Op::HostFunc { .. })) {
-            return Self { sources: Vec::new(), calls_host: true };
+            return Self { calls_host: true, ..Self::default() };
         }
         let is_written = |src: &Region| {
             ops().any(|op| match op {
@@ -30,7 +32,15 @@ impl HostWork {
             Some(Op::Copy { src, .. }) if src.array.is_none() && !is_written(src) => Some((index as u32, *src)),
             _ => None,
         };
-        Self { sources: nodes.iter().enumerate().filter_map(source).collect(), calls_host: false }
+        let target = |(index, op): (usize, &Option<Op<'_>>)| match op {
+            Some(Op::Copy { dst, .. }) if dst.array.is_none() => Some((index as u32, *dst)),
+            _ => None,
+        };
+        Self {
+            sources: nodes.iter().enumerate().filter_map(source).collect(),
+            targets: nodes.iter().enumerate().filter_map(target).collect(),
+            calls_host: false,
+        }
     }
 }
 

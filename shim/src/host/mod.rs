@@ -1,11 +1,15 @@
 //! The host's own accesses to memory that copies still use: no call tells of them, so they are looked for.
 //!
 //! [`watch`] compares what the source of a copy looked like when the copy was enqueued with what it looks like when the host is ordered
-//! after it: a change is a write of the host that nothing ordered. Owns the way from calls to the watches, and what looking may cost;
+//! after it: a change is a write of the host that nothing ordered. On request [`pages`] are taken from the CPU while a copy uses them: then
+//! every touch is seen when it happens, reads too. Owns the way from calls to the watches, and what looking may cost;
 //! what a change is worth is decided by the analyzer.
 
+mod fault;
 pub mod graph;
+pub mod pages;
 mod sample;
+mod system_calls;
 pub mod watch;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,7 +90,7 @@ impl Cx<'_> {
             return;
         }
         let Some(core) = self.core().filter(|core| core.options.host_writes) else { return };
-        let Some(look) = self.begin_watch(core, epoch, stream, node, region) else { return };
+        let Some(look) = self.begin_watch(core, epoch, stream, node, region, false) else { return };
         // Older work that still reads these bytes: the host has just said that they are ready for more, so now is the time to look.
         let (mut known, mut after) = (None, 0);
         while let Some(old) = core.lock().and_then(|mut s| s.watches.next_reused(region, look.id, after)) {
@@ -98,11 +102,29 @@ impl Cx<'_> {
             self.conclude(core, &old, now, true);
         }
         let sums = known.or_else(|| see(core, &look));
+        let protects = may_protect(core);
         if let Some(mut shared) = core.lock() {
             let shared = &mut *shared;
             if shared.watches.ready(&shared.engine, look.id, sums) {
                 shared.watches.supersede(look.id);
+                if protects {
+                    shared.watches.protect(look.id);
+                }
             }
+        }
+    }
+
+    /// Work at `epoch`, the op logged last, writes these bytes: when they are pinned memory, touches of the CPU are looked for until
+    /// it is over.
+    pub fn watch_target(&mut self, epoch: Epoch, stream: StreamId, node: Node, region: &Region) {
+        if !may_be_pinned(region) {
+            return;
+        }
+        let Some(core) = self.core().filter(|core| may_protect(core)) else { return };
+        let Some(look) = self.begin_watch(core, epoch, stream, node, region, true) else { return };
+        if let Some(mut shared) = core.lock() {
+            shared.watches.supersede(look.id);
+            shared.watches.protect(look.id);
         }
     }
 
@@ -113,6 +135,7 @@ impl Cx<'_> {
         stream: StreamId,
         (exec, node): Node,
         region: &Region,
+        writes: bool,
     ) -> Option<Look> {
         let thread = self.thread();
         let mut shared = core.lock()?;
@@ -122,8 +145,8 @@ impl Cx<'_> {
             return None;
         }
         let most = |bytes, combined| core.allowance.most(bytes, combined, core.options.host_sample);
-        let look = shared.watches.begin(&shared.engine, epoch, region, most)?;
-        let op = Op::HostWatch { watch: look.id, stream, exec, node, region: *region, writes: false };
+        let look = shared.watches.begin(&shared.engine, epoch, region, writes, most)?;
+        let op = Op::HostWatch { watch: look.id, stream, exec, node, region: *region, writes };
         shared.log(self.call, thread, self.captured_frames(), &op);
         Some(look)
     }
@@ -186,7 +209,7 @@ impl Cx<'_> {
         for _ in 0..4000 {
             let Some(mut shared) = core.lock() else { return };
             if !shared.watches.is_read(start, end) {
-                return shared.watches.forget(start, end);
+                return shared.watches.leave(start, end);
             }
             drop(shared);
             std::thread::sleep(Duration::from_micros(50));
@@ -210,7 +233,26 @@ impl Cx<'_> {
         for (index, region) in &host.sources {
             self.watch_source(epoch, stream, (exec, index + 1), region);
         }
+        for (index, region) in &host.targets {
+            self.watch_target(epoch, stream, (exec, index + 1), region);
+        }
     }
+}
+
+/// Whether pages may be protected: asked for, possible, and without effect on the device.
+fn may_protect(core: &Core) -> bool {
+    static SHARED: AtomicU64 = AtomicU64::new(0);
+    if !core.options.host_accesses {
+        return false;
+    }
+    // Where devices go through the CPU's page tables they would lose access too.
+    if SHARED.load(Ordering::Relaxed) == 0 {
+        const USES_HOST_PAGE_TABLES: i32 = 100;
+        let mut shared = 0_i32;
+        let _ = crate::real!(cuDeviceGetAttribute(&raw mut shared => *mut i32, USES_HOST_PAGE_TABLES => i32, 0 => i32));
+        SHARED.store(1 + u64::from(shared != 0), Ordering::Relaxed);
+    }
+    SHARED.load(Ordering::Relaxed) == 1 && fault::install()
 }
 
 /// Sums a look up, outside of the lock. `None`: some byte can not be read.

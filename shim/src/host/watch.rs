@@ -13,6 +13,7 @@
 use order::Engine;
 use trace::{Epoch, HostFuncId, Op, Region};
 
+use super::pages;
 use super::sample::{self, Sums};
 
 /// Watches at a time. More are not begun: the oldest one makes room.
@@ -27,6 +28,8 @@ struct Pinned {
     write_combined: bool,
     /// The program's own pages: it may take them away without a word.
     registered: bool,
+    /// All of it can be read and written, and may lose that for a while.
+    ordinary: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +49,9 @@ struct Watch {
     region: Region,
     most: u64,
     registered: bool,
+    ordinary: bool,
+    /// The work writes the bytes: only the CPU's touches are looked for.
+    writes: bool,
     sums: Sums,
     state: State,
     /// What the look that is under way will see means nothing.
@@ -73,11 +79,18 @@ pub struct Watches {
     last: u32,
     /// The latest launch on each timeline of a graph with host functions.
     callers: Vec<Epoch>,
+    /// Pages may be protected.
+    accesses: bool,
     /// How often the host's knowledge had changed when the watches were last held against it.
     seen: u64,
 }
 
 impl Watches {
+    /// No watches. `accesses`: pages may be protected.
+    pub fn new(accesses: bool) -> Self {
+        Self { accesses, ..Self::default() }
+    }
+
     /// Memory comes and goes. Answers whether this op changed the list.
     pub fn note(&mut self, op: &Op<'_>) -> bool {
         use trace::{FreeKind, MemoryKind};
@@ -93,7 +106,8 @@ impl Watches {
                 if !(registered && flags & IO_MEMORY != 0) && size > 0 {
                     let write_combined = !registered && flags & WRITE_COMBINED != 0;
                     let at = self.pinned.partition_point(|p| p.start < ptr);
-                    self.pinned.insert(at, Pinned { start: ptr, end, write_combined, registered });
+                    let ordinary = self.accesses && pages::is_ordinary(ptr, end);
+                    self.pinned.insert(at, Pinned { start: ptr, end, write_combined, registered, ordinary });
                 }
                 true
             }
@@ -133,13 +147,14 @@ impl Watches {
         self.callers.push(epoch);
     }
 
-    /// Begins to watch the source of work at `epoch`, unless it is over or its bytes are not pinned memory. `most`: how many bytes to
-    /// sum up at most, by the size of the region.
+    /// Begins to watch bytes that work at `epoch` reads or `writes`, unless it is over or its bytes are not pinned memory. `most`: how
+    /// many bytes to sum up at most, by the size of the region.
     pub fn begin(
         &mut self,
         engine: &Engine,
         epoch: Epoch,
         region: &Region,
+        writes: bool,
         most: impl FnOnce(u64, bool) -> u64,
     ) -> Option<Look> {
         let memory = self.pinned(region)?;
@@ -150,7 +165,7 @@ impl Watches {
         }
         if self.list.len() >= MOST {
             let oldest = self.list.iter().position(|w| w.state == State::Idle)?;
-            self.list.remove(oldest);
+            self.remove(oldest);
         }
         let bytes = region.width.saturating_mul(u64::from(region.height)).saturating_mul(u64::from(region.depth));
         let most = most(bytes, memory.write_combined);
@@ -161,8 +176,10 @@ impl Watches {
             region: *region,
             most,
             registered: memory.registered,
+            ordinary: memory.ordinary,
+            writes,
             sums: [0; sample::PARTS],
-            state: State::New,
+            state: if writes { State::Idle } else { State::New },
             void: false,
         };
         self.list.push(watch);
@@ -179,7 +196,7 @@ impl Watches {
                 true
             }
             _ => {
-                self.list.remove(at);
+                self.remove(at);
                 false
             }
         }
@@ -198,9 +215,11 @@ impl Watches {
         self.seen = engine.host_changes();
         // A host function in stream order knows more than the host.
         let clock = func.and_then(|func| Some(engine.host_function(func)?.1));
+        let is_over = |w: &Watch| engine.host_covers(w.epoch) || clock.is_some_and(|clock| clock.covers(w.epoch));
+        self.drop_where(|w| w.writes && is_over(w));
         let mut found = None;
         for watch in &mut self.list {
-            if !engine.host_covers(watch.epoch) && !clock.is_some_and(|clock| clock.covers(watch.epoch)) {
+            if watch.writes || !is_over(watch) {
                 continue;
             }
             match watch.state {
@@ -218,8 +237,10 @@ impl Watches {
     /// A watch to look at because new work reads some of its bytes, if there is one that is older than `than`.
     pub fn next_reused(&mut self, region: &Region, than: u32, after: u32) -> Option<Look> {
         let overlaps = |w: &Watch| w.region.start < region.end() && region.start < w.region.end();
-        let next =
-            self.list.iter_mut().find(|w| w.id > after && w.id < than && w.state == State::Idle && overlaps(w))?;
+        let next = self
+            .list
+            .iter_mut()
+            .find(|w| w.id > after && w.id < than && !w.writes && w.state == State::Idle && overlaps(w))?;
         next.state = State::Looked;
         Some(next.look())
     }
@@ -236,24 +257,56 @@ impl Watches {
         if goes_on && !self.list[at].void {
             self.list[at].state = State::Idle;
         } else {
-            self.list.remove(at);
+            self.remove(at);
         }
     }
 
     /// Earlier work at the same timeline that read just these bytes: whoever races with it races with the new one too.
     pub fn supersede(&mut self, id: u32) {
         let Some(new) = self.list.iter().find(|w| w.id == id).copied() else { return };
-        self.list.retain(|w| {
-            w.id >= id || w.state != State::Idle || w.epoch.timeline != new.epoch.timeline || w.region != new.region
+        self.drop_where(|w| {
+            let same = w.epoch.timeline == new.epoch.timeline && w.region == new.region && w.writes == new.writes;
+            same && w.id < id && w.state == State::Idle
         });
     }
 
     /// The device is about to write to these bytes: what they looked like says nothing any more.
     pub fn forget(&mut self, start: u64, end: u64) {
-        self.list.retain_mut(|w| {
-            let hit = w.region.start < end && start < w.region.end();
-            w.void |= hit;
-            !hit || w.state != State::Idle
+        let hit = |w: &Watch| w.region.start < end && start < w.region.end();
+        self.list.iter_mut().filter(|w| hit(w)).for_each(|w| w.void = true);
+        self.drop_where(|w| hit(w) && w.state == State::Idle && !w.writes);
+    }
+
+    /// Memory goes away, and with it every watch of it that nobody is looking at.
+    pub fn leave(&mut self, start: u64, end: u64) {
+        self.forget(start, end);
+        self.drop_where(|w| w.region.start < end && start < w.region.end() && w.state == State::Idle);
+    }
+
+    /// All that there is to say of a watch has been said.
+    pub fn end(&mut self, id: u32) {
+        self.list.iter_mut().filter(|w| w.id == id).for_each(|w| w.void = true);
+        self.drop_where(|w| w.id == id && w.state == State::Idle);
+    }
+
+    /// Takes the CPU's access to the bytes of a watch away, where that can be.
+    pub fn protect(&mut self, id: u32) {
+        if let Some(w) = self.list.iter().find(|w| w.id == id && w.ordinary) {
+            pages::protect(w.id, &w.region, w.writes);
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        pages::release(self.list.remove(at).id);
+    }
+
+    fn drop_where(&mut self, which: impl Fn(&Watch) -> bool) {
+        self.list.retain(|w| {
+            let goes = which(w);
+            if goes {
+                pages::release(w.id);
+            }
+            !goes
         });
     }
 

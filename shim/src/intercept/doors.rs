@@ -86,6 +86,12 @@ fn inside_driver(caller: usize, found: *mut c_void) -> bool {
     driver != 0 && driver == theirs
 }
 
+/// Whether an address lies in the driver, as far as its place is known.
+pub fn is_driver(address: u64) -> bool {
+    let (start, end) = (DRIVER[0].load(Ordering::Relaxed), DRIVER[1].load(Ordering::Relaxed));
+    (start..end).contains(&(address as usize))
+}
+
 /// Remembers where the driver is mapped, to spare later look-ups.
 pub fn note_driver_mapping(start: usize, end: usize) {
     DRIVER[0].store(start, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! How calls reach us: the real driver's addresses, the doors through which programs look functions up, and the exported wrappers.
 
 pub mod doors;
-mod elf;
+pub mod elf;
 mod exports;
 pub mod real;

@@ -42,6 +42,7 @@ impl Cx<'_> {
             });
             if asynchronous {
                 self.watch_source(epoch, stream, (GraphExecId::NONE, 0), &src.region);
+                self.watch_target(epoch, stream, (GraphExecId::NONE, 0), &dst.region);
             }
         }
     }

@@ -14,6 +14,16 @@ thread_local! {
 /// Calls that were not observed because they came from inside a hook (a signal handler of the program).
 pub static SKIPPED: AtomicU64 = AtomicU64::new(0);
 
+/// Whether this thread is in shim code.
+pub fn is_inside() -> bool {
+    INSIDE.try_with(Cell::get).unwrap_or(true)
+}
+
+/// The number that was stored for this thread, 0 when there is none.
+pub fn thread_number() -> u32 {
+    THREAD.try_with(Cell::get).unwrap_or(0)
+}
+
 /// Proof that this thread runs shim code and is not nested in other shim code. Restores `errno` when it goes.
 pub struct Inside {
     errno: i32,

@@ -56,8 +56,9 @@ pub fn is_running() -> bool {
     STATE.load(Ordering::Relaxed) == RUNNING && !is_forked()
 }
 
+/// Whether this process was forked off the one that the shim runs in, and has not used CUDA itself.
 #[inline]
-fn is_forked() -> bool {
+pub fn is_forked() -> bool {
     let canary = CANARY.load(Ordering::Relaxed);
     // SAFETY: a published canary is never unmapped.
     !canary.is_null() && unsafe { &*canary }.load(Ordering::Relaxed) == 0

@@ -12,6 +12,8 @@ pub struct Options {
     pub stacks: bool,
     /// `host-writes`: look for writes of the host to memory that pending copies read (on).
     pub host_writes: bool,
+    /// `host-accesses`: keep the CPU off the pages that pending copies use, to see it touch them (off).
+    pub host_accesses: bool,
     /// `host-sample`: sources of copies up to this many bytes are always compared in full; given in KiB (64).
     pub host_sample: u64,
     /// `ring-mib`: data bytes of the ring in MiB (32).
@@ -34,6 +36,7 @@ impl Options {
         let mut options = Self {
             stacks: true,
             host_writes: true,
+            host_accesses: false,
             host_sample: 64 << 10,
             ring_mib: 32,
             analyzer: None,
@@ -47,6 +50,7 @@ impl Options {
             let on = !matches!(value, b"0" | b"no" | b"off" | b"false");
             match key {
                 b"stacks" => options.stacks = on,
+                b"host-accesses" => options.host_accesses = on,
                 b"host-writes" => options.host_writes = on,
                 b"host-sample" => {
                     options.host_sample = number.and_then(|n| u64::try_from(n).ok()).unwrap_or(64).max(1) << 10;
@@ -62,6 +66,16 @@ impl Options {
         }
         options
     }
+}
+
+/// Whether this value of `STREAMSAN_OPTIONS` asks for `host-accesses`. Allocates nothing.
+pub fn asks_for_host_accesses(text: &[u8]) -> bool {
+    let value = |pair: &[u8]| match pair.strip_prefix(b"host-accesses") {
+        Some(b"" | b"=1" | b"=yes" | b"=on" | b"=true") => Some(true),
+        Some(rest) if rest.starts_with(b"=") => Some(false),
+        _ => None,
+    };
+    text.split(|b| *b == b':').filter_map(value).next_back().unwrap_or(false)
 }
 
 /// A variable of the environment. Read through libc because the program may have changed it with `setenv`, and without
