@@ -5,11 +5,11 @@
 //! every touch is seen when it happens, reads too. Owns the way from calls to the watches, and what looking may cost;
 //! what a change is worth is decided by the analyzer.
 
-mod fault;
+pub mod fault;
 pub mod graph;
 pub mod pages;
 mod sample;
-mod system_calls;
+pub mod system_calls;
 pub mod watch;
 
 use std::sync::atomic::{AtomicU64, Ordering};

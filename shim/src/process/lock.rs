@@ -73,6 +73,7 @@ impl<T> Lock<T> {
             }
             std::hint::spin_loop();
         }
+        let mut patience_left = 50;
         while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
             let patience = libc::timespec { tv_sec: 0, tv_nsec: 200_000_000 };
             // SAFETY: the futex word lives as long as self; the timeout is a valid timespec.
@@ -88,6 +89,11 @@ impl<T> Lock<T> {
             // SAFETY: errno of this thread always exists.
             let timed_out = r != 0 && unsafe { *libc::__errno_location() } == libc::ETIMEDOUT;
             if timed_out && self.owner_is_dead() {
+                return Err(OwnerDied);
+            }
+            // Nobody takes ten seconds to say who it is.
+            patience_left -= i32::from(timed_out && self.owner.load(Ordering::Relaxed) == 0);
+            if patience_left <= 0 {
                 return Err(OwnerDied);
             }
         }
@@ -128,6 +134,8 @@ impl<T> DerefMut for Held<'_, T> {
 impl<T> Drop for Held<'_, T> {
     #[inline]
     fn drop(&mut self) {
+        // Or the next one, held up before it has said who it is, would pass for this thread, which may have ended by then.
+        self.lock.owner.store(0, Ordering::Relaxed);
         if self.lock.state.swap(FREE, Ordering::Release) == CONTENDED {
             // SAFETY: the futex word lives as long as the lock.
             unsafe {
