@@ -14,8 +14,8 @@ use crate::module::{image, link};
 struct Link {
     /// PTX texts with a zero at the end, as modules are loaded from them.
     inputs: Mutex<Vec<Vec<u8>>>,
-    /// What they were joined to.
-    image: Mutex<Option<Vec<u8>>>,
+    /// What they were joined to, each time that was asked for.
+    images: Mutex<Vec<Vec<u8>>>,
 }
 
 static LINKS: Handles<Link> = Handles::new();
@@ -69,11 +69,11 @@ abi! {
         };
         let mut bytes = joined.into_bytes();
         bytes.push(0);
-        let mut kept = link.image.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let whole = kept.get_or_insert(bytes);
         // Valid until the state is destroyed, as the interface says.
-        put_if(size, whole.len());
-        put(image, whole.as_ptr().cast_mut().cast())
+        put_if(size, bytes.len());
+        let done = put(image, bytes.as_ptr().cast_mut().cast());
+        link.images.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(bytes);
+        done
     }
     call fn [cuLinkDestroy plain](_z, state: CUlinkState) {
         LINKS.remove(state.bits()).map(|_| ())

@@ -14,7 +14,7 @@
 //! Function pointers are numbers above 0x00f0_0000_0000_0000.
 //!
 //! Blocks run side by side on several threads, so global memory is accessed with the CPU's atomics; a plain access of
-//! 4 or 8 bytes is one relaxed atomic. Within a block, warps take turns on one thread.
+//! 4 or 8 bytes is one relaxed atomic. Within a block, warps take turns on one thread, and so do the blocks of a cluster.
 
 mod api;
 mod block;
