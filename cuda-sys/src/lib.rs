@@ -13,8 +13,10 @@ pub mod functions;
 pub mod runtime_api;
 pub mod runtime_functions;
 pub mod runtime_types;
+mod simulated;
 
 pub use functions::*;
 pub use runtime_functions::*;
 pub use runtime_types::*;
+pub use simulated::{SIM_TABLE, SimTable};
 pub use types::*;

@@ -188,6 +188,12 @@ fn links(cubin: &Cubin<'_>, kernel: &crate::image::cubin::KernelCode<'_>) -> Lin
             }
         }
     }
+    l.bank3 = cubin
+        .constants()
+        .filter(|s| !s.name.starts_with("__cudart_"))
+        .filter_map(|s| Some((u32::try_from(s.offset).ok()?, u32::try_from(s.offset + s.size).ok()?, s.name.clone())))
+        .collect();
+    l.bank3.sort_unstable();
     for r in cubin.relocs(kernel.section) {
         let (Ok(off), Some(s)) = (u32::try_from(r.offset), cubin.symbols().get(r.symbol)) else { continue };
         let pc = off / sass::INST_BYTES * sass::INST_BYTES;

@@ -16,6 +16,7 @@ use trace::{ArrayId, ContextId, EventId, GraphExecId, ImageId, Op, PoolId, Stack
 use crate::kernel::Kernel;
 use crate::observe::Cx;
 use crate::real;
+use crate::variables::Unlisted;
 
 /// A fast hash for handles: addresses, which differ in their middle bits.
 #[derive(Default, Clone, Copy)]
@@ -56,6 +57,8 @@ pub struct Handles {
     /// Kernels by name: the image, for functions that were not seen being got (the driver makes them from kernels, in graphs for
     /// one). [`ImageId::NONE`] when two images have a kernel of this name.
     pub kernel_names: DashMap<Box<[u8]>, ImageId>,
+    /// Images whose variables were not asked for yet.
+    pub unlisted: Unlisted,
     /// Nodes of graphs: where they were captured or added, and the call that did it.
     pub nodes: Table<u64, (StackId, FnId)>,
     /// Executable graphs.

@@ -107,6 +107,7 @@ impl Cx<'_> {
             unsafe { std::ffi::CStr::from_ptr(name) }.to_bytes()
         };
         let image = self.image_of(handle, is_function, name);
+        self.first_launch_from(image);
         let id = KernelId(core.handles.fresh());
         self.define(&Op::Kernel { id, name: Text(name), image, params: List::new(&slots), handle: handle.0 as u64 });
         let size = size.min(MAX_PARAMS);

@@ -35,6 +35,7 @@ pub mod stack;
 // Its one export would be found in test programs too.
 #[cfg(not(test))]
 pub mod torch;
+pub mod variables;
 
 /// Start-up: finds the real `dlsym`, nothing else.
 #[cfg(not(test))]

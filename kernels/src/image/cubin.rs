@@ -34,6 +34,9 @@ pub struct SectionInfo<'d> {
     pub executable: bool,
 }
 
+/// Where `__constant__` variables are: constant bank 3, shared by all kernels of the file.
+const CONSTANTS: &str = ".nv.constant3";
+
 /// What a symbol stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolKind {
@@ -185,6 +188,23 @@ impl<'d> Cubin<'d> {
     #[must_use]
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
+    }
+
+    /// The variables that the program can ask the driver for: `__device__` and `__constant__` ones.
+    pub fn variables(&self) -> impl Iterator<Item = &Symbol> {
+        self.objects(|section| section.starts_with(".nv.global") || section == CONSTANTS)
+    }
+
+    /// The `__constant__` variables: offsets are those in constant bank 3.
+    pub fn constants(&self) -> impl Iterator<Item = &Symbol> {
+        self.objects(|section| section == CONSTANTS)
+    }
+
+    fn objects(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &Symbol> {
+        self.symbols.iter().filter(move |symbol| {
+            let section = symbol.section.and_then(|index| self.sections.get(index)).map_or("", |section| section.name);
+            symbol.kind == SymbolKind::Object && symbol.size > 0 && wanted(section)
+        })
     }
 
     /// All sections, by index (0 is empty, as in every ELF file).

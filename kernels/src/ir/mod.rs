@@ -324,6 +324,20 @@ pub enum Cmp {
     Ne,
 }
 
+impl Cmp {
+    /// The same relation with its sides exchanged.
+    #[must_use]
+    pub fn mirrored(self) -> Cmp {
+        match self {
+            Cmp::Lt => Cmp::Gt,
+            Cmp::Le => Cmp::Ge,
+            Cmp::Gt => Cmp::Lt,
+            Cmp::Ge => Cmp::Le,
+            Cmp::Eq | Cmp::Ne => self,
+        }
+    }
+}
+
 /// How a comparison is combined with a further predicate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Combine {

@@ -122,6 +122,7 @@ impl Lower<'_> {
         if i.guard.never() {
             return;
         }
+        self.constant_reads(i);
         match i.op {
             sass::Op::AcqBulk => self.f.waits_for_dependency = true,
             sass::Op::PreExit => self.f.launches_dependents = true,

@@ -7,6 +7,7 @@
 //! variable and may touch any memory; the few runtime functions known by name ([`known_call`]) are exempt.
 
 mod alu;
+mod constants;
 mod flow;
 mod memory;
 
@@ -39,6 +40,8 @@ pub struct Code<'a> {
 pub struct Links {
     /// Symbol whose 64-bit address is at an offset of constant bank 4.
     pub bank4: HashMap<u32, String>,
+    /// `__constant__` variables: first and last (exclusive) offset in constant bank 3, and the name; in order.
+    pub bank3: Vec<(u32, u32, String)>,
     /// Instruction (pc) whose 32-bit immediate is the low (false) or high (true) word of a symbol's address.
     pub immediates: HashMap<u32, (String, bool)>,
     /// Call (pc) to a symbol.

@@ -470,7 +470,7 @@ impl Builder<'_> {
                 let y = self.operand_w(&s[1], w, b, i);
                 self.combine(cmp, signed, x, y, combine, &s[2], part, b, i)
             }
-            Op::CmpX { cmp, signed, combine } => match self.wide_compare(&s[0], &s[1], &s[3], b, i) {
+            Op::CmpX { cmp, signed, combine } => match self.wide_compare(cmp, &s[0], &s[1], &s[3], b, i) {
                 Some((x, y)) => self.combine(cmp, signed, x, y, combine, &s[2], part, b, i),
                 None => self.opaque(Reason::Pairing, Width::Pred, b),
             },
@@ -531,7 +531,15 @@ impl Builder<'_> {
     }
 
     /// Operands of a 64-bit comparison whose low words were compared by the instruction that defined `low`.
-    fn wide_compare(&mut self, x: &Operand, y: &Operand, low: &Operand, b: u32, i: u32) -> Option<(NodeId, NodeId)> {
+    fn wide_compare(
+        &mut self,
+        high: Cmp,
+        x: &Operand,
+        y: &Operand,
+        low: &Operand,
+        b: u32,
+        i: u32,
+    ) -> Option<(NodeId, NodeId)> {
         if low.prefix != Prefix::None {
             return None;
         }
@@ -541,12 +549,19 @@ impl Builder<'_> {
             return None;
         }
         let inst = self.ssa.inst(d)?;
-        if !matches!(inst.op, Op::Cmp { wide: false, .. }) {
+        let Op::Cmp { cmp, signed: false, wide: false, combine: Combine::And } = inst.op else { return None };
+        if !inst.srcs.get(2).is_none_or(|with| with.src == Src::Imm(1) && with.prefix == Prefix::None) {
             return None;
         }
+        // `y <= x` of the low words may stand below `x >= y` of the high ones: the compiler swaps as it likes.
+        let swapped = match () {
+            () if cmp == high => false,
+            () if cmp == high.mirrored() => true,
+            () => return None,
+        };
         let mut out = [NodeId(0); 2];
         for (k, hi) in [x, y].into_iter().enumerate() {
-            let lo = inst.srcs[k];
+            let lo = inst.srcs[if swapped { 1 - k } else { k }];
             if lo.prefix != Prefix::None || hi.prefix != Prefix::None {
                 return None;
             }

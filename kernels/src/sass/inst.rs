@@ -3,7 +3,7 @@
 //! Nothing here knows about control-flow graphs or values.
 
 use super::op::{Op, OtherKind};
-use super::operand::{Access, Bank, File, Index, Mem, Pred, PredSrc, Run, Space, Src, Value};
+use super::operand::{Access, Bank, ConstRef, File, Index, Mem, Pred, PredSrc, Run, Space, Src, Value};
 use smallvec::SmallVec;
 
 /// Bytes of an instruction, on every supported architecture.
@@ -33,6 +33,8 @@ pub struct Inst {
     pub pdst: [Pred; 2],
     /// Source operands.
     pub src: SmallVec<[Src; 3]>,
+    /// Constant operand of an instruction whose sources are not decoded otherwise ([`Op::Other`](crate::sass::Op::Other)).
+    pub constant: Option<ConstRef>,
     /// Predicate sources.
     pub psrc: [PredSrc; 3],
     /// Memory operands. LDGSTS has two: `[0]` is the shared destination, `[1]` the global source; bulk copies too.
@@ -76,6 +78,7 @@ impl Inst {
             pdst: [Pred::PT; 2],
             src: SmallVec::new(),
             psrc: [PredSrc::TRUE; 3],
+            constant: None,
             mem: SmallVec::new(),
             target: None,
         }

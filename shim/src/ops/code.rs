@@ -12,6 +12,7 @@ use trace::{ImageId, ImageSource, Op};
 use crate::handles::forget_recent;
 use crate::image;
 use crate::observe::Cx;
+use crate::variables::Owner;
 
 impl Cx<'_> {
     fn remember_image(&mut self, owner: *mut c_void, image: ImageId) {
@@ -28,12 +29,16 @@ impl Cx<'_> {
     ///
     /// # Safety
     /// `bytes` is an image that the driver has accepted.
-    unsafe fn loaded(&mut self, owner: *mut c_void, bytes: *const c_void) {
+    unsafe fn loaded(&mut self, owner: *mut c_void, owned_by: Owner, bytes: *const c_void) {
         let Some(core) = self.core() else { return };
         let id = ImageId(core.handles.fresh());
         // SAFETY: forwarded from the caller.
         let Some(span) = (unsafe { image::span(bytes.cast()) }) else { return };
-        match image::file_of(span.as_ptr(), span.len()) {
+        let in_file = image::file_of(span.as_ptr(), span.len());
+        if in_file.is_some() {
+            core.handles.unlisted.add(owner, owned_by, id, span);
+        }
+        match in_file {
             Some((path, offset)) => self.define(&Op::Image {
                 id,
                 source: ImageSource::File,
@@ -95,6 +100,7 @@ impl Cx<'_> {
     /// A module or library goes away: its kernels' handles may come back as others.
     fn unloaded(&mut self, owner: *mut c_void) {
         let Some(core) = self.core() else { return };
+        core.handles.unlisted.remove(owner);
         let Some((_, image)) = core.handles.images.remove(&(owner as u64)) else { return };
         let images = &core.handles.images;
         core.handles.kernels.retain(|handle, _| images.get(handle).is_none_or(|of| *of != image));
@@ -125,7 +131,7 @@ pub(crate) unsafe fn cuModuleLoad(cx: &mut Cx<'_>, module: *mut CUmodule, file_n
 
 pub(crate) unsafe fn cuModuleLoadData(cx: &mut Cx<'_>, module: *mut CUmodule, image: *const c_void) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*module).0, image) };
+    unsafe { cx.loaded((*module).0, Owner::Module, image) };
 }
 
 pub(crate) unsafe fn cuModuleLoadDataEx(
@@ -137,12 +143,12 @@ pub(crate) unsafe fn cuModuleLoadDataEx(
     _option_values: *mut *mut c_void,
 ) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*module).0, image) };
+    unsafe { cx.loaded((*module).0, Owner::Module, image) };
 }
 
 pub(crate) unsafe fn cuModuleLoadFatBinary(cx: &mut Cx<'_>, module: *mut CUmodule, fat_cubin: *const c_void) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*module).0, fat_cubin) };
+    unsafe { cx.loaded((*module).0, Owner::Module, fat_cubin) };
 }
 
 pub(crate) unsafe fn cuModuleUnload(cx: &mut Cx<'_>, module: CUmodule) {
@@ -209,7 +215,7 @@ pub(crate) unsafe fn cuLibraryLoadData(
     _num_library_options: c_uint,
 ) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*library).0, code) };
+    unsafe { cx.loaded((*library).0, Owner::Library, code) };
 }
 
 pub(crate) unsafe fn cuLibraryLoadFromFile(

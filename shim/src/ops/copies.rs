@@ -30,6 +30,11 @@ impl Cx<'_> {
         if self.is_before() {
             return self.device_will_write(&dst.region);
         }
+        for side in [&dst, &src] {
+            if matches!(side.space, Space::Device | Space::Unified) {
+                self.find_variable(side.region.start);
+            }
+        }
         if let Some(stream) = self.working_stream(stream) {
             let epoch = self.log(&Op::Copy {
                 stream,

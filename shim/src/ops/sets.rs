@@ -10,6 +10,7 @@ impl Cx<'_> {
         if self.is_before() {
             return;
         }
+        self.find_variable(dst.start);
         if let Some(stream) = self.working_stream(stream) {
             self.log(&Op::Set { stream, dst, asynchronous });
         }

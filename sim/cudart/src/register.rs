@@ -100,7 +100,13 @@ pub fn variable(symbol: *const c_void) -> Result<(u64, usize), cudaError> {
     let found = registry().variables.get(&(symbol as usize)).cloned();
     let variable = found.ok_or(cudaErrorInvalidSymbol)?;
     let (mut at, mut size) = (0, 0);
-    cu!(cuLibraryGetGlobal(&mut at, &mut size, variable.binary.library()?, variable.name.as_ptr()))?;
+    match crate::driver::private() {
+        // SAFETY: valid pointers, a library of this driver and a C string.
+        Some(table) => crate::state::check(unsafe {
+            (table.library_get_global)(&mut at, &mut size, variable.binary.library()?, variable.name.as_ptr())
+        })?,
+        None => cu!(cuLibraryGetGlobal(&mut at, &mut size, variable.binary.library()?, variable.name.as_ptr()))?,
+    }
     Ok((at, if size == 0 { variable.size } else { size }))
 }
 

@@ -133,6 +133,16 @@ fn proc_address(
 /// The table through which NVIDIA's runtime reaches into the driver.
 const CUDART_TABLE: [u8; 4] = [0x6b, 0xd5, 0xfb, 0x6c];
 
+/// What the simulator's own runtime gets for [`cuda_sys::SIM_TABLE`]: NVIDIA's takes the addresses of variables from a private
+/// table of the driver, past every tool, and programs must look the same to tools here.
+#[cfg(feature = "driver")]
+static PRIVATE: cuda_sys::SimTable = cuda_sys::SimTable {
+    // SAFETY: the function below has this type; the list of exported symbols leaves the types out.
+    library_get_global: unsafe {
+        std::mem::transmute::<unsafe extern "C" fn(), cuda_sys::pfn::cuLibraryGetGlobal>(exported::cuLibraryGetGlobal)
+    },
+};
+
 abi! {
     free fn [cuDriverGetVersion plain](_z, version: *mut c_int) {
         put(version, VERSION)
@@ -149,6 +159,10 @@ abi! {
     free fn [cuGetExportTable plain](_z, table: *mut *const c_void, id: *const CUuuid) {
         static SAID: AtomicBool = AtomicBool::new(false);
         put_if(table, std::ptr::null());
+        #[cfg(feature = "driver")]
+        if get(id.cast::<[u8; 16]>())? == cuda_sys::SIM_TABLE {
+            return put(table, (&raw const PRIVATE).cast());
+        }
         let id = get(id.cast::<[u8; 4]>())?;
         if id == CUDART_TABLE {
             once(&SAID, || {

@@ -8,10 +8,15 @@ use super::word::{Word, run};
 use crate::arch::Generation::{Ampere, Blackwell, BlackwellConsumer, Hopper, Turing};
 use crate::sass::inst::Inst;
 use crate::sass::op::{Op, OtherKind};
-use crate::sass::operand::File;
+use crate::sass::operand::{ConstRef, File};
 
 /// Every register from the destination field up: for results whose size is not decoded.
 const ALL: u8 = u8::MAX;
+
+/// The constant operand of an arithmetic instruction: in these forms all of them have it in slot X.
+fn constant(w: &Word) -> Option<ConstRef> {
+    matches!(w.form(), 3 | 5).then(|| w.constant())
+}
 
 pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
     use OtherKind::{Control, Float, Integer, Kill, Tensor};
@@ -33,6 +38,7 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         // FSETP DSETP HSETP2 FCHK: predicates only.
         0x00b | 0x02a | 0x034 if any => {
             i.pdst = [w.p(81, false), w.p(84, false)];
+            i.constant = constant(w);
             return Some(Op::Other(Float));
         }
         0x102 if any => {
@@ -119,6 +125,9 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         0x15b if w.opcode == 0x95b => return Some(Op::Other(Kill)),
         _ => return None,
     };
+    if matches!(kind, Float | Integer) {
+        i.constant = constant(w);
+    }
     i.dst = Some(match file {
         File::R => run(File::R, w.r(16).0, regs),
         File::UR => run(File::UR, w.ur(16).0, regs),

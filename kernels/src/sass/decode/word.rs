@@ -141,7 +141,7 @@ impl Word {
     }
 
     /// The constant in slot X. Its low two offset bits are ignored by the hardware.
-    fn constant(&self) -> ConstRef {
+    pub fn constant(&self) -> ConstRef {
         let offset = (self.s(38, 54) & !3) as i32;
         let bank = if self.bit(91) { Bank::Bindless(self.ur(32)) } else { Bank::Number(self.b(54, 59) as u8) };
         ConstRef { bank, offset, index: Index::None }

@@ -1,0 +1,16 @@
+//! What the simulated driver and the simulated runtime say to each other past the driver API, as NVIDIA's own do.
+//!
+//! Not part of CUDA's ABI.
+
+use crate::{CUdeviceptr, CUlibrary, CUresult};
+use std::ffi::c_char;
+
+/// The id under which the simulated driver hands out [`SimTable`] through `cuGetExportTable`.
+pub const SIM_TABLE: [u8; 16] = *b"streamsan-sim-01";
+
+/// Functions of the simulated driver for the simulated runtime alone.
+#[repr(C)]
+pub struct SimTable {
+    /// `cuLibraryGetGlobal`, past every tool.
+    pub library_get_global: unsafe extern "C" fn(*mut CUdeviceptr, *mut usize, CUlibrary, *const c_char) -> CUresult,
+}

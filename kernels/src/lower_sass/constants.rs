@@ -1,0 +1,49 @@
+//! Reads of `__constant__` variables, which any instruction can make: as an operand in constant bank 3.
+//!
+//! They matter for order alone (`cudaMemcpyToSymbolAsync` under a running kernel); what is read stays unknown. Other banks hold
+//! what the program can not write: parameters (0), literals (2), addresses (4).
+
+use super::Lower;
+use crate::ir::{AccessKind, Addr, Mem, Op, Operand, Space, Src};
+use crate::sass::{self, Bank, Index, Inst, Value};
+use smallvec::SmallVec;
+
+impl Lower<'_> {
+    /// The reads that an instruction makes of `__constant__` variables.
+    pub(super) fn constant_reads(&mut self, i: &Inst) {
+        if self.code.links.bank3.is_empty() {
+            return;
+        }
+        let operands = i.src.iter().filter_map(|s| match s.value {
+            Value::Const(c) => Some((c, s.regs)),
+            _ => None,
+        });
+        // Results of two registers are doubles and pairs of floats, and so are the operands.
+        let wide = i.dst.is_some_and(|run| run.count == 2);
+        for (c, regs) in operands.chain(i.constant.map(|c| (c, if wide { 2 } else { 1 }))) {
+            if c.bank != Bank::Number(3) {
+                continue;
+            }
+            // Up to 4 bytes before the first variable, an index that counts from 1 may begin.
+            let variables = &self.code.links.bank3;
+            let found = variables.iter().rev().find(|v| i64::from(v.0) <= i64::from(c.offset)).or(variables.first());
+            let Some((start, _, name)) = found else { continue };
+            let (name, start) = (name.clone(), i64::from(*start));
+            let bytes = match i.op {
+                sass::Op::LoadConst { ty, .. } => ty.bytes() as u32,
+                _ => 4 * u32::from(regs.max(1)),
+            };
+            let mut parts: SmallVec<[Operand; 2]> = SmallVec::new();
+            parts.push(Operand::new(Src::Symbol(self.f.symbol(&name))));
+            let index = match c.index {
+                Index::None => None,
+                Index::Reg(r) => Self::reg(r.0),
+                Index::UReg(r) => Self::ureg(r.0),
+            };
+            parts.extend(index.map(|v| Operand::new(Src::Zext(v))));
+            let addr = Addr::Sum(parts, i64::from(c.offset) - start);
+            let read = Mem { space: Space::Global, kind: AccessKind::Read, bytes, addr };
+            self.emit(i, Op::Mem(read), &[], &[]);
+        }
+    }
+}

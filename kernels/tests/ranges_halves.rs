@@ -1,0 +1,66 @@
+//! 64-bit comparisons that machine code makes word by word: what a launch touches must not be taken for unreachable.
+//!
+//! Found on the GPU: PyTorch's `GammaBetaBackwardCUDAKernelTemplate` lost its reads, because `m.lo <= y.lo` stood under
+//! `y.hi >= m.hi`, and both were read in the same order.
+
+#[path = "support/nvdisasm.rs"]
+#[allow(dead_code)]
+mod nvdisasm;
+
+use kernels::arch::Arch;
+use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
+use std::path::Path;
+
+const BASE: u64 = 0x7f01_0000_0000;
+
+/// The accesses of a launch: the offset of the parameter they start from, the kind, first and last (exclusive) byte if known.
+fn accesses(
+    image: &CodeImage,
+    kernel: &str,
+    grid: [u32; 3],
+    params: &[u64],
+) -> Vec<(u16, AccessKind, Option<(i64, i64)>)> {
+    let bytes: Vec<u8> = params.iter().flat_map(|p| p.to_le_bytes()).collect();
+    let summary = image.summary(kernel).expect("summary");
+    let found = summary.evaluate(&LaunchArgs::new(grid, [32, 1, 1], &bytes));
+    found
+        .iter()
+        .filter_map(|a| match a.base {
+            Base::Word { offset, .. } => Some((
+                offset,
+                a.kind,
+                match a.extent {
+                    Extent::Bounded { lo, hi, .. } => Some((lo, hi)),
+                    _ => None,
+                },
+            )),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn words_compared_with_sides_exchanged() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/halves.cu");
+    for arch in ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"] {
+        let cubin = std::fs::read(nvdisasm::compile(&source, &["-cubin", &format!("-arch={arch}")])).expect("cubin");
+        let image = CodeImage::load(&cubin, arch.parse::<Arch>().expect("arch")).expect("image");
+
+        // 800 rows of 256: every block reads.
+        let rows = accesses(&image, "k_rows64", [8, 1, 1], &[BASE, 2 * BASE, 800, 256]);
+        let reads: Vec<_> = rows.iter().filter(|a| a.0 == 0 && a.1 == AccessKind::Read).collect();
+        assert!(!reads.is_empty(), "{arch}: the reads are gone: {rows:?}");
+        assert!(
+            reads.iter().any(|a| a.2.is_none_or(|(lo, hi)| lo <= 0 && hi >= 4 * (768 * 256 + 256))),
+            "{arch}: bytes are missing: {rows:?}"
+        );
+        // No row at all: nothing is read.
+        let none = accesses(&image, "k_rows64", [8, 1, 1], &[BASE, 2 * BASE, 0, 256]);
+        assert!(none.iter().all(|a| a.1 == AccessKind::Write), "{arch}: reads of no rows: {none:?}");
+
+        let guarded = accesses(&image, "k_guard64", [4, 1, 1], &[BASE, 1000, 100]);
+        assert!(guarded.iter().any(|a| a.2.is_none_or(|r| r.0 <= 400 && r.1 >= 912)), "{arch}: {guarded:?}");
+        let behind = accesses(&image, "k_guard64", [4, 1, 1], &[BASE, 100, 1 << 33]);
+        assert!(behind.iter().any(|a| a.2.is_none_or(|r| r.0 <= 0 && r.1 >= 512)), "{arch}: {behind:?}");
+    }
+}
