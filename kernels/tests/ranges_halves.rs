@@ -22,7 +22,8 @@ fn accesses(
 ) -> Vec<(u16, AccessKind, Option<(i64, i64)>)> {
     let bytes: Vec<u8> = params.iter().flat_map(|p| p.to_le_bytes()).collect();
     let summary = image.summary(kernel).expect("summary");
-    let found = summary.evaluate(&LaunchArgs::new(grid, [32, 1, 1], &bytes));
+    let mut found = Vec::new();
+    summary.evaluate(&LaunchArgs::new(grid, [32, 1, 1], &bytes), &mut found);
     found
         .iter()
         .filter_map(|a| match a.base {
@@ -41,6 +42,14 @@ fn accesses(
 
 #[test]
 fn words_compared_with_sides_exchanged() {
+    // Recursion follows chains of values; the analyzer's threads have stacks for it.
+    let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(check).expect("a thread");
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn check() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/halves.cu");
     for arch in ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"] {
         let cubin = std::fs::read(nvdisasm::compile(&source, &["-cubin", &format!("-arch={arch}")])).expect("cubin");
@@ -50,10 +59,11 @@ fn words_compared_with_sides_exchanged() {
         let rows = accesses(&image, "k_rows64", [8, 1, 1], &[BASE, 2 * BASE, 800, 256]);
         let reads: Vec<_> = rows.iter().filter(|a| a.0 == 0 && a.1 == AccessKind::Read).collect();
         assert!(!reads.is_empty(), "{arch}: the reads are gone: {rows:?}");
-        assert!(
-            reads.iter().any(|a| a.2.is_none_or(|(lo, hi)| lo <= 0 && hi >= 4 * (768 * 256 + 256))),
-            "{arch}: bytes are missing: {rows:?}"
-        );
+        // The compiler may peel the first turn of the loop off.
+        let known: Option<Vec<_>> = reads.iter().map(|a| a.2).collect();
+        let missing = known
+            .is_some_and(|known| known.iter().all(|r| r.0 > 0) || known.iter().all(|r| r.1 < 4 * (768 * 256 + 256)));
+        assert!(!missing, "{arch}: bytes are missing: {rows:?}");
         // No row at all: nothing is read.
         let none = accesses(&image, "k_rows64", [8, 1, 1], &[BASE, 2 * BASE, 0, 256]);
         assert!(none.iter().all(|a| a.1 == AccessKind::Write), "{arch}: reads of no rows: {none:?}");
