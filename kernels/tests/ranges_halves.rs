@@ -4,7 +4,6 @@
 //! `y.hi >= m.hi`, and both were read in the same order.
 
 #[path = "support/nvdisasm.rs"]
-#[allow(dead_code)]
 mod nvdisasm;
 
 use kernels::arch::Arch;
@@ -13,13 +12,11 @@ use std::path::Path;
 
 const BASE: u64 = 0x7f01_0000_0000;
 
+/// The offset of a parameter, how it is accessed, and the bytes.
+type Access = (u16, AccessKind, Option<(i64, i64)>);
+
 /// The accesses of a launch: the offset of the parameter they start from, the kind, first and last (exclusive) byte if known.
-fn accesses(
-    image: &CodeImage,
-    kernel: &str,
-    grid: [u32; 3],
-    params: &[u64],
-) -> Vec<(u16, AccessKind, Option<(i64, i64)>)> {
+fn accesses(image: &CodeImage, kernel: &str, grid: [u32; 3], params: &[u64]) -> Vec<Access> {
     let bytes: Vec<u8> = params.iter().flat_map(|p| p.to_le_bytes()).collect();
     let summary = image.summary(kernel).expect("summary");
     let mut found = Vec::new();
