@@ -246,7 +246,14 @@ impl Analysis {
             Op::ObjectCreate { object, region, writable } => self.memory.object(object, Object { region, writable }),
             Op::ObjectDestroy { object } => self.memory.destroy_object(object),
             Op::GraphExec { exec, nodes, .. } => self.graphs.define(exec, nodes),
-            Op::GraphNode { .. } => self.coverage.damaged += u64::from(!self.graphs.node(op)),
+            Op::GraphNode { .. } => {
+                let (code, names) = (&mut self.code, &self.names);
+                let arch = names.arch(trace::ContextId::NONE);
+                // Not asked before the device is known: the answer would stay.
+                let waits = |kernel| arch.is_none() || code.waits(kernel, names.kernel(kernel), arch);
+                let known = self.graphs.node(op, waits);
+                self.coverage.damaged += u64::from(!known);
+            }
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
             Op::HostWatch { .. } => self.watch(op, origin),
             Op::HostAccess { .. } => self.host_access(op, origin, epoch),

@@ -56,16 +56,29 @@ pub struct Handles {
     /// Kernels by name: the image, for functions that were not seen being got (the driver makes them from kernels, in graphs for
     /// one). [`ImageId::NONE`] when two images have a kernel of this name.
     pub kernel_names: DashMap<Box<[u8]>, ImageId>,
-    /// Nodes of graphs: where they were captured or added, and the call that did it.
-    pub nodes: Table<u64, (StackId, FnId)>,
+    /// Nodes of graphs: where they come from.
+    pub nodes: Table<u64, NodeOrigin>,
     /// Executable graphs.
-    pub execs: Table<u64, crate::ops::graph::Exec>,
+    pub execs: Table<u64, crate::ops::graph_execs::Exec>,
     arrays: Table<u64, ArrayId>,
     pools: Table<u64, PoolId>,
     devices: Table<u32, ()>,
     /// Mappings of virtual memory, by address: handle, offset, size.
     mappings: Table<u64, (u64, u64, u64)>,
     next: Next,
+}
+
+/// Where a node of a graph comes from.
+#[derive(Clone)]
+pub struct NodeOrigin {
+    /// Where it was captured or added.
+    pub stack: StackId,
+    /// The call that did it.
+    pub call: FnId,
+    /// The capture that it was made in, 0 when it was added: handles come back.
+    pub capture: u64,
+    /// Of a conditional node: the graphs inside.
+    pub bodies: Option<Vec<u64>>,
 }
 
 /// Counters of ids.

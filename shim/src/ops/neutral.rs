@@ -50,11 +50,6 @@ not_modelled! {
         CUgraphicsResource);
     fn cuLibraryGetUnifiedFunction(fptr: *mut *mut c_void, library: CUlibrary, symbol: *const c_char);
     fn cuGreenCtxCreate(ctx: *mut CUgreenCtx, desc: CUdevResourceDesc, dev: CUdevice, flags: c_uint);
-    fn cuGraphExecBatchMemOpNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params: *const
-        CUDA_BATCH_MEM_OP_NODE_PARAMS);
-    fn cuGraphExecChildGraphNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, child_graph: CUgraph);
-    fn cuGraphExecEventRecordNodeSetEvent(graph_exec: CUgraphExec, node: CUgraphNode, event: CUevent);
-    fn cuGraphExecEventWaitNodeSetEvent(graph_exec: CUgraphExec, node: CUgraphNode, event: CUevent);
     fn cuGraphExecExternalSemaphoresSignalNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params:
         *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS);
     fn cuGraphExecExternalSemaphoresWaitNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params:
@@ -135,7 +130,6 @@ no_effect! {
     fn cuGraphBatchMemOpNodeSetParams(node: CUgraphNode, node_params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS);
     fn cuDeviceGraphMemTrim(device: CUdevice);
     fn cuDeviceSetGraphMemAttribute(device: CUdevice, attr: CUgraphMem_attribute, value: *mut c_void);
-    fn cuGraphClone(graph_clone: *mut CUgraph, original_graph: CUgraph);
     fn cuGraphNodeFindInClone(node: *mut CUgraphNode, original_node: CUgraphNode, cloned_graph: CUgraph);
     fn cuGraphAddDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies:
         usize);
@@ -145,9 +139,7 @@ no_effect! {
         num_dependencies: usize);
     fn cuGraphRemoveDependencies_v2(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data:
         *const CUgraphEdgeData, num_dependencies: usize);
-    fn cuGraphDestroyNode(node: CUgraphNode);
     fn cuGraphUpload(graph_exec: CUgraphExec, stream: CUstream);
-    fn cuGraphDestroy(graph: CUgraph);
     fn cuGraphKernelNodeCopyAttributes(dst: CUgraphNode, src: CUgraphNode);
     fn cuGraphKernelNodeSetAttribute(node: CUgraphNode, attr: CUkernelNodeAttrID, value: *const
         CUkernelNodeAttrValue);
