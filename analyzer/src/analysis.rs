@@ -204,6 +204,7 @@ impl Analysis {
             Op::RangePop {} => self.regions.pop(origin.thread),
             Op::Launch { .. }
             | Op::Copy { .. }
+            | Op::AttributedCopy { .. }
             | Op::Set { .. }
             | Op::WriteValue { .. }
             | Op::Prefetch { .. }
@@ -212,7 +213,12 @@ impl Analysis {
             {
                 self.coverage.paused += 1;
             }
-            Op::Launch { .. } | Op::Copy { .. } | Op::Set { .. } | Op::WriteValue { .. } | Op::Prefetch { .. } => {
+            Op::Launch { .. }
+            | Op::Copy { .. }
+            | Op::AttributedCopy { .. }
+            | Op::Set { .. }
+            | Op::WriteValue { .. }
+            | Op::Prefetch { .. } => {
                 self.work(op, self.moment(origin, epoch), None);
             }
             Op::GraphLaunch { stream, exec } => self.launch_graph(stream, exec, origin, epoch),
@@ -273,7 +279,8 @@ impl Analysis {
                 let launch = Launch { grid, block, cluster, shared, params };
                 self.launch(stream, kernel, &launch, moment, node);
             }
-            Op::Copy { stream, ref dst, ref src, dst_space, src_space, batch, .. } => {
+            Op::Copy { stream, ref dst, ref src, dst_space, src_space, batch, .. }
+            | Op::AttributedCopy { stream, ref dst, ref src, dst_space, src_space, batch, .. } => {
                 self.coverage.memory_ops += 1;
                 let site = Site { batch, ..moment.site(Cause::Copy, stream) };
                 let staged = node.is_none() && self.ordering.source_is_read();

@@ -86,7 +86,7 @@
 //!   [`Engine::apply_waiting_launch`] says otherwise; then all its accesses count as made after the wait.
 //!
 //! Order that is not seen errs the other way, and is for the shim's coverage to name: flags that kernels poll in memory,
-//! external semaphores, events of other processes, the context flag `CU_CTX_SYNC_MEMOPS`. Messages from a host function to
+//! external semaphores that other APIs signal, what other processes do. Messages from a host function to
 //! the host are seen only with [`Options::host_functions_signal`].
 //!
 //! # Using timelines again

@@ -153,6 +153,10 @@ impl WorkList {
 pub(crate) struct Context {
     /// Ordinal of its device, when known.
     pub device: Option<u32>,
+    /// The context that it is a part of (a green context): index.
+    pub part_of: Option<u32>,
+    /// Synchronous memory operations always synchronise.
+    pub sync_memops: bool,
     /// Slot of its legacy default stream; 0: not seen.
     pub legacy: u32,
     /// Rises when the legacy stream or the whole context does something that blocking streams must take in.

@@ -50,7 +50,10 @@ impl Engine {
                 Covered { snapshot, ..Covered::default() }
             }
             SyncScope::Context => match self.streams.find_context(context) {
-                Some(index) => self.covered_by_contexts(|i, _| i == index),
+                Some(index) => {
+                    let contexts = &self.streams.contexts;
+                    self.covered_by_contexts(|i, _| i == index || contexts[i as usize].part_of == Some(index))
+                }
                 None => Covered::default(),
             },
             SyncScope::Device => self.covered_by_contexts(|_, _| true),

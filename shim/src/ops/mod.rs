@@ -21,10 +21,12 @@ mod memops;
 mod memory;
 mod neutral;
 mod nodes;
+mod semaphores;
 mod sets;
 mod streams;
 
 pub(crate) use self::{
     arrays::*, boxed::*, capture::*, code::*, contexts::*, copies::*, graph_execs::*, graph_origins::*,
-    host_functions::*, launches::*, mapped::*, memops::*, memory::*, neutral::*, nodes::*, sets::*, streams::*,
+    host_functions::*, launches::*, mapped::*, memops::*, memory::*, neutral::*, nodes::*, semaphores::*, sets::*,
+    streams::*,
 };

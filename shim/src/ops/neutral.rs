@@ -49,7 +49,6 @@ not_modelled! {
     fn cuGraphicsResourceGetMappedPointer(dev_ptr: *mut CUdeviceptr_v1, size: *mut c_uint, resource:
         CUgraphicsResource);
     fn cuLibraryGetUnifiedFunction(fptr: *mut *mut c_void, library: CUlibrary, symbol: *const c_char);
-    fn cuGreenCtxCreate(ctx: *mut CUgreenCtx, desc: CUdevResourceDesc, dev: CUdevice, flags: c_uint);
     fn cuGraphExecExternalSemaphoresSignalNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params:
         *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS);
     fn cuGraphExecExternalSemaphoresWaitNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params:
@@ -105,15 +104,11 @@ no_effect! {
     fn cuModuleGetSurfRef(surf_ref: *mut CUsurfref, module: CUmodule, name: *const c_char);
     fn cuFuncGetModule(module: *mut CUmodule, function: CUfunction);
     fn cuInit(flags: c_uint);
-    fn cuDevicePrimaryCtxSetFlags_v2(dev: CUdevice, flags: c_uint);
     fn cuCtxPushCurrent_v2(ctx: CUcontext);
     fn cuCtxPopCurrent_v2(ctx: *mut CUcontext);
     fn cuCtxSetCurrent(ctx: CUcontext);
-    fn cuCtxSetFlags(flags: c_uint);
     fn cuCtxAttach(ctx: *mut CUcontext, flags: c_uint);
     fn cuCtxDetach(ctx: CUcontext);
-    fn cuGreenCtxDestroy(ctx: CUgreenCtx);
-    fn cuCtxFromGreenCtx(context: *mut CUcontext, ctx: CUgreenCtx);
     fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint);
     fn cuGraphKernelNodeSetParams(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v1);
     fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS);
@@ -151,9 +146,6 @@ no_effect! {
     fn cuGraphReleaseUserObject(graph: CUgraph, object: CUuserObject, count: c_uint);
     fn cuGraphNodeSetParams_v2(node: CUgraphNode, node_params: *mut CUgraphNodeParams);
     fn cuGraphNodeGetParams(node: CUgraphNode, node_params: *mut CUgraphNodeParams);
-    fn cuImportExternalSemaphore(ext_sem_out: *mut CUexternalSemaphore, sem_handle_desc: *const
-        CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC);
-    fn cuDestroyExternalSemaphore(ext_sem: CUexternalSemaphore);
     fn cuFuncSetBlockShape(function: CUfunction, x: c_int, y: c_int, z: c_int);
     fn cuFuncSetSharedSize(function: CUfunction, bytes: c_uint);
     fn cuParamSetSize(function: CUfunction, byte_count: c_uint);
