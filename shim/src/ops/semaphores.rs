@@ -21,7 +21,7 @@ pub(crate) unsafe fn cuImportExternalSemaphore(
     // NvSciSync and keyed mutexes: what a wait waits for is said in a structure of theirs.
     const OPAQUE: [u32; 3] = [6, 7, 8];
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
-    let (handle, kind) = unsafe { (*ext_sem_out, (*sem_handle_desc).type_.0 as u32) };
+    let (handle, kind) = unsafe { (*ext_sem_out, (*sem_handle_desc).type_.0) };
     if let Some(core) = cx.core()
         && !OPAQUE.contains(&kind)
     {
