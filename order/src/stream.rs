@@ -219,6 +219,12 @@ impl Streams {
         self.last = (id, slot);
     }
 
+    /// A slot for a host thread.
+    pub fn host_slot(&mut self) -> u32 {
+        self.slots.push(Stream::new(StreamId::NONE, 0, StreamKind::NonBlocking));
+        (self.slots.len() - 1) as u32
+    }
+
     /// Index of a context, made when it is new. [`ContextId::NONE`] is index 0.
     pub fn context(&mut self, id: ContextId) -> u32 {
         if id.is_none() {

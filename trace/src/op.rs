@@ -352,6 +352,17 @@ ops! {
         /// On or off.
         on: bool,
     }
+    /// From here on the trace holds the synchronisation of host threads, as [`Op::HostEdge`].
+    48 HostThreads {}
+    /// A host thread releases or acquires an object that host threads synchronise by: a mutex, a semaphore, a thread's start.
+    49 HostEdge {
+        /// The object: its address, or a number that no address has.
+        object: u64,
+        /// Whether the thread acquires it.
+        acquire: bool,
+        /// Whether this is the start of the thread.
+        start: bool,
+    }
 
     // ---- memory ----------------------------------------------------------------------------------------------------
     /// Memory was allocated, registered, mapped or first seen.
@@ -790,6 +801,8 @@ mod tests {
             batch: 5,
             source: SourceOrder::DuringCall,
         });
+        round_trip(Op::HostThreads {});
+        round_trip(Op::HostEdge { object: 1 << 63, acquire: true, start: false });
         round_trip(Op::Kernel {
             id: KernelId(1),
             name: "_Z3foov".into(),

@@ -149,6 +149,14 @@ impl Engine {
                 self.host_op()
             }
             Op::GraphLaunch { stream, exec } => self.graph_launch(stream, exec),
+            Op::HostThreads {} => {
+                if self.options.host_threads && self.threads.is_none() {
+                    self.threads = Some(Box::default());
+                    self.enter_thread(op, thread);
+                }
+                self.host_op()
+            }
+            Op::HostEdge { object, acquire, start } => self.host_edge(object, acquire, start),
             // Captured streams make nodes, not work. Arrays, objects and ops yet to come order nothing.
             _ => self.host_op(),
         }
@@ -211,7 +219,8 @@ impl Engine {
         if done && self.options.host_functions_signal {
             let slot = epoch.timeline.0;
             let snapshot = self.streams.slots.get(slot as usize).map(|s| s.at(slot, epoch.time));
-            self.acquire(
+            // How the driver's thread tells the others is not followed: all of them know.
+            self.acquire_for_all(
                 thread,
                 &Covered { snapshot, ..Covered::default() },
                 Holds { by_policy: true, promised: false },

@@ -53,7 +53,7 @@ impl Cx<'_> {
             return self.copy_in_batch(dst, src, stream, true, batch);
         }
         if self.is_before() {
-            return;
+            return self.device_will_write(&dst.region);
         }
         if let Some(stream) = self.working_stream(stream) {
             let (dst_space, src_space) = (dst.space, src.space);

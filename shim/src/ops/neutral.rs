@@ -6,20 +6,28 @@ use cuda_sys::*;
 use crate::observe::Cx;
 
 macro_rules! no_effect {
-    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {$(
+    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {
+        #[cfg(test)]
+        const NO_EFFECT: &[&str] = &[$(stringify!($name)),*];
+        $(
         pub(crate) unsafe fn $name(cx: &mut Cx<'_>, $($arg: $ty),*) {
             let _ = (cx, $($arg),*);
         }
-    )*};
+        )*
+    };
 }
 
 macro_rules! not_modelled {
-    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {$(
+    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {
+        #[cfg(test)]
+        const NOT_MODELLED: &[&str] = &[$(stringify!($name)),*];
+        $(
         pub(crate) unsafe fn $name(cx: &mut Cx<'_>, $($arg: $ty),*) {
             let _ = ($($arg,)*);
             cx.not_modelled();
         }
-    )*};
+        )*
+    };
 }
 
 not_modelled! {
@@ -190,4 +198,21 @@ no_effect! {
     fn cuImportExternalMemory(ext_mem_out: *mut CUexternalMemory, mem_handle_desc: *const
         CUDA_EXTERNAL_MEMORY_HANDLE_DESC);
     fn cuDestroyExternalMemory(ext_mem: CUexternalMemory);
+}
+
+#[cfg(test)]
+mod tests {
+    use cuda_sys::effects;
+
+    /// What the coverage listing says of these functions is what is done with them here.
+    #[test]
+    fn the_listing_tells_the_same() {
+        for name in super::NOT_MODELLED {
+            assert!(effects::NOT_MODELLED.contains(name), "{name} is missing in cuda-sys's list");
+        }
+        for name in super::NO_EFFECT {
+            assert!(effects::NO_EFFECT.contains(name), "{name} is missing in cuda-sys's list");
+        }
+        assert_eq!(effects::NOT_MODELLED.len(), super::NOT_MODELLED.len(), "a name that is not in ours");
+    }
 }
