@@ -5,7 +5,7 @@
 //!
 //! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and skips all.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -45,7 +45,8 @@ fn check(program: &Path, case: &str, races: bool) -> Result<(), String> {
         for side in ["previous", "access"] {
             let side = &finding[side];
             let has = |stack: &str| side[stack].as_array().is_some_and(|frames| !frames.is_empty());
-            if !side["node"].is_null() && !(has("stack") && has("launched")) {
+            let is_complete = has("stack") && has("launched");
+            if !side["node"].is_null() && !is_complete {
                 return Err(format!("a node without its stacks{}", said()));
             }
         }
@@ -53,7 +54,7 @@ fn check(program: &Path, case: &str, races: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn cases(program: &PathBuf) -> Vec<(String, bool)> {
+fn cases(program: &Path) -> Vec<(String, bool)> {
     let listed = sim(program, "--list", &[]);
     let cases: Vec<(String, bool)> = listed
         .out

@@ -86,7 +86,7 @@ fn acquired<T>(object: *const T) {
 
 /// Defines wrappers: `before` runs before the real function, `after` when it has answered `Ok`.
 macro_rules! wrappers {
-    ($($name:ident($($arg:ident: $ty:ty),*) $version:literal, before $before:expr, after $after:expr;)*) => {$(
+    ($($name:ident($($arg:ident: $ty:ty),*) $version:literal, before $before:block after $after:block;)*) => {$(
         /// Forwards to the C library's function of this name.
         ///
         /// # Safety
@@ -101,12 +101,12 @@ macro_rules! wrappers {
             let Some(address) = REAL.get(|| next(NAME, $version)) else { return libc::ENOSYS };
             // SAFETY: the C library's function of this name has this type.
             let real: unsafe extern "C" fn($($ty),*) -> c_int = unsafe { core::mem::transmute(address) };
-            $before;
+            $before
             // SAFETY: forwarded from the caller.
             let result = unsafe { real($($arg),*) };
             // A mutex whose owner died is acquired too; a barrier lets one of its threads know that it is the last.
             if result == 0 || result == libc::EOWNERDEAD || result == libc::PTHREAD_BARRIER_SERIAL_THREAD {
-                $after;
+                $after
             }
             result
         }
@@ -114,24 +114,24 @@ macro_rules! wrappers {
 }
 
 wrappers! {
-    pthread_mutex_lock(m: *mut pthread_mutex_t) c"", before (), after acquired(m);
-    pthread_mutex_trylock(m: *mut pthread_mutex_t) c"", before (), after acquired(m);
-    pthread_mutex_timedlock(m: *mut pthread_mutex_t, until: *const timespec) c"", before (), after acquired(m);
-    pthread_mutex_unlock(m: *mut pthread_mutex_t) c"", before released(m), after ();
-    pthread_rwlock_rdlock(l: *mut pthread_rwlock_t) c"", before (), after acquired(l);
-    pthread_rwlock_tryrdlock(l: *mut pthread_rwlock_t) c"", before (), after acquired(l);
-    pthread_rwlock_wrlock(l: *mut pthread_rwlock_t) c"", before (), after acquired(l);
-    pthread_rwlock_trywrlock(l: *mut pthread_rwlock_t) c"", before (), after acquired(l);
-    pthread_rwlock_unlock(l: *mut pthread_rwlock_t) c"", before released(l), after ();
+    pthread_mutex_lock(m: *mut pthread_mutex_t) c"", before {} after { acquired(m) };
+    pthread_mutex_trylock(m: *mut pthread_mutex_t) c"", before {} after { acquired(m) };
+    pthread_mutex_timedlock(m: *mut pthread_mutex_t, until: *const timespec) c"", before {} after { acquired(m) };
+    pthread_mutex_unlock(m: *mut pthread_mutex_t) c"", before { released(m) } after {};
+    pthread_rwlock_rdlock(l: *mut pthread_rwlock_t) c"", before {} after { acquired(l) };
+    pthread_rwlock_tryrdlock(l: *mut pthread_rwlock_t) c"", before {} after { acquired(l) };
+    pthread_rwlock_wrlock(l: *mut pthread_rwlock_t) c"", before {} after { acquired(l) };
+    pthread_rwlock_trywrlock(l: *mut pthread_rwlock_t) c"", before {} after { acquired(l) };
+    pthread_rwlock_unlock(l: *mut pthread_rwlock_t) c"", before { released(l) } after {};
     pthread_cond_wait(c: *mut pthread_cond_t, m: *mut pthread_mutex_t) c"GLIBC_2.3.2",
-        before released(m), after { acquired(m); acquired(c) };
-    pthread_cond_signal(c: *mut pthread_cond_t) c"GLIBC_2.3.2", before released(c), after ();
-    pthread_cond_broadcast(c: *mut pthread_cond_t) c"GLIBC_2.3.2", before released(c), after ();
-    sem_post(s: *mut sem_t) c"", before released(s), after ();
-    sem_wait(s: *mut sem_t) c"", before (), after acquired(s);
-    sem_trywait(s: *mut sem_t) c"", before (), after acquired(s);
-    sem_timedwait(s: *mut sem_t, until: *const timespec) c"", before (), after acquired(s);
-    pthread_barrier_wait(b: *mut pthread_barrier_t) c"", before released(b), after acquired(b);
+        before { released(m) } after { acquired(m); acquired(c) };
+    pthread_cond_signal(c: *mut pthread_cond_t) c"GLIBC_2.3.2", before { released(c) } after {};
+    pthread_cond_broadcast(c: *mut pthread_cond_t) c"GLIBC_2.3.2", before { released(c) } after {};
+    sem_post(s: *mut sem_t) c"", before { released(s) } after {};
+    sem_wait(s: *mut sem_t) c"", before {} after { acquired(s) };
+    sem_trywait(s: *mut sem_t) c"", before {} after { acquired(s) };
+    sem_timedwait(s: *mut sem_t, until: *const timespec) c"", before {} after { acquired(s) };
+    pthread_barrier_wait(b: *mut pthread_barrier_t) c"", before { released(b) } after { acquired(b) };
 }
 
 /// Waits that may run out of time take the mutex again whatever they answer.
@@ -149,9 +149,9 @@ macro_rules! timed_waits {
                 Err(_) => c"",
             };
             let Some(address) = REAL.get(|| next(NAME, $version)) else { return libc::ENOSYS };
+            type Real = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, $($extra_ty),*) -> c_int;
             // SAFETY: the C library's function of this name has this type.
-            let real: unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, $($extra_ty),*) -> c_int =
-                unsafe { core::mem::transmute(address) };
+            let real: Real = unsafe { core::mem::transmute(address) };
             released(m);
             // SAFETY: forwarded from the caller.
             let result = unsafe { real(c, m, $($extra),*) };
@@ -196,7 +196,7 @@ extern "C" fn run(begin: *mut c_void) -> *mut c_void {
 
 fn ended() {
     // SAFETY: asks for the calling thread.
-    edge(unsafe { libc::pthread_self() } as u64 | END, false);
+    edge(unsafe { libc::pthread_self() } | END, false);
 }
 
 /// Forwards to the C library's function of this name.
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn pthread_join(thread: pthread_t, result: *mut *mut c_voi
     // SAFETY: forwarded from the caller.
     let answer = unsafe { real(thread, result) };
     if answer == 0 {
-        edge(thread as u64 | END, true);
+        edge(thread | END, true);
     }
     answer
 }
