@@ -138,7 +138,7 @@ mod tests {
     fn the_listing_adds_up_and_names_what_is_missing() {
         let all = listing(None);
         let numbers: Vec<usize> =
-            all.lines().take(5).filter_map(|l| l.split_whitespace().find_map(|w| w.parse().ok())).collect();
+            all.lines().skip(1).take(4).filter_map(|l| l.split_whitespace().find_map(|w| w.parse().ok())).collect();
         let total = rows().count();
         assert_eq!(numbers.iter().sum::<usize>(), total, "{all}");
         assert!(all.lines().next().is_some_and(|l| l.ends_with(&total.to_string())));

@@ -128,7 +128,7 @@ const JUDGE: &[Spec] = &[
         letter: None,
         kind: Kind::Choice { words: &["merged", "threads"], set: |o, i| o.host_threads = i == 1 },
         default: "merged",
-        help: "take host threads as one, or follow how they synchronise (pthreads only; not with --latent)",
+        help: "'threads': follow what pthreads hand over (not with --latent)",
     },
     Spec {
         name: "hints",
