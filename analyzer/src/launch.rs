@@ -81,7 +81,7 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     };
     let mut command = Command::new(&plan.program[0]);
     command.args(&plan.program[1..]);
-    let mut preload = shim.into_os_string();
+    let mut preload = shim.clone().into_os_string();
     if plan.host_threads {
         preload.push(":");
         preload.push(beside("libstreamsan_threads.so")?);

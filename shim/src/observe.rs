@@ -74,7 +74,8 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
 }
 
 /// Functions of libraries that are observed besides the driver's, numbered after those of the table.
-const LIBRARY_CALLS: &[&str] = &["c10::cuda::CUDACachingAllocator", "host function", "streamsan.h", "host", "host threads"];
+const LIBRARY_CALLS: &[&str] =
+    &["c10::cuda::CUDACachingAllocator", "host function", "streamsan.h", "host", "host threads"];
 
 /// The number of a library function.
 const fn library_call(index: usize) -> FnId {

@@ -40,12 +40,6 @@ pub fn core() -> Option<&'static Core> {
     core_slow()
 }
 
-/// Whether the shim is at work in this process: it is not started by asking.
-#[inline]
-pub fn is_running() -> bool {
-    STATE.load(Ordering::Relaxed) == RUNNING && !is_forked()
-}
-
 /// How many forks lie between the first ancestor that used CUDA and this process.
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
