@@ -37,11 +37,13 @@ pub struct AnalysisOptions {
     pub pedantic: bool,
     /// Also look for what is no race, but probably not meant.
     pub hints: bool,
+    /// Give host threads timelines of their own.
+    pub host_threads: bool,
 }
 
 impl Default for AnalysisOptions {
     fn default() -> Self {
-        Self { policy: Policy::Observed, latent: false, pedantic: false, hints: false }
+        Self { policy: Policy::Observed, latent: false, pedantic: false, hints: false, host_threads: false }
     }
 }
 
@@ -60,6 +62,8 @@ pub struct Analysis {
     findings: Findings,
     hints: Hints,
     coverage: Coverage,
+    /// Whether the trace says how host threads synchronise.
+    has_host_edges: bool,
     kernels: FxHashMap<KernelId, KernelCoverage>,
     races: Vec<Race>,
     regions: Regions,
@@ -75,7 +79,7 @@ impl Analysis {
             names: Names::default(),
             streams: Streams::default(),
             memory: Allocations::default(),
-            ordering: Ordering::new(options.policy, options.latent),
+            ordering: Ordering::new(options.policy, options.latent, options.host_threads),
             code: Code::new(code),
             graphs: Graphs::default(),
             watches: Watches::default(),
@@ -84,6 +88,7 @@ impl Analysis {
             findings: Findings::default(),
             hints: Hints::default(),
             coverage: Coverage::default(),
+            has_host_edges: false,
             kernels: FxHashMap::default(),
             races: Vec::new(),
             regions: Regions::default(),
@@ -102,7 +107,7 @@ impl Analysis {
             Op::Launch { stream, kernel, flags, .. } if flags & PROGRAMMATIC_SERIALIZATION != 0 => {
                 let arch = self.arch(stream);
                 if self.code.waits(kernel, self.names.kernel(kernel), arch) {
-                    self.ordering.apply_waiting_launch(stream)
+                    self.ordering.apply_waiting_launch(stream, record.origin.thread)
                 } else {
                     self.ordering.apply(&record.op, record.origin.thread)
                 }
@@ -151,6 +156,10 @@ impl Analysis {
         for (id, kernel) in &self.kernels {
             let name = self.names.kernel(*id).map_or("", |k| &k.name);
             coverage.kernels.entry(name.to_string()).or_default().merge(kernel);
+        }
+        if self.options.host_threads && !self.has_host_edges {
+            let what = "synchronisation of host threads (recorded with --host-order threads only)";
+            coverage.unobserved.insert(what.to_string(), 1);
         }
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped = self.findings.dropped();
@@ -204,6 +213,7 @@ impl Analysis {
             Op::RangePop {} => self.regions.pop(origin.thread),
             Op::Launch { .. }
             | Op::Copy { .. }
+            | Op::AttributedCopy { .. }
             | Op::Set { .. }
             | Op::WriteValue { .. }
             | Op::Prefetch { .. }
@@ -212,7 +222,12 @@ impl Analysis {
             {
                 self.coverage.paused += 1;
             }
-            Op::Launch { .. } | Op::Copy { .. } | Op::Set { .. } | Op::WriteValue { .. } | Op::Prefetch { .. } => {
+            Op::Launch { .. }
+            | Op::Copy { .. }
+            | Op::AttributedCopy { .. }
+            | Op::Set { .. }
+            | Op::WriteValue { .. }
+            | Op::Prefetch { .. } => {
                 self.work(op, self.moment(origin, epoch), None);
             }
             Op::GraphLaunch { stream, exec } => self.launch_graph(stream, exec, origin, epoch),
@@ -245,8 +260,16 @@ impl Analysis {
             }
             Op::ObjectCreate { object, region, writable } => self.memory.object(object, Object { region, writable }),
             Op::ObjectDestroy { object } => self.memory.destroy_object(object),
+            Op::HostThreads {} => self.has_host_edges = true,
             Op::GraphExec { exec, nodes, .. } => self.graphs.define(exec, nodes),
-            Op::GraphNode { .. } => self.coverage.damaged += u64::from(!self.graphs.node(op)),
+            Op::GraphNode { .. } => {
+                let (code, names) = (&mut self.code, &self.names);
+                let arch = names.arch(trace::ContextId::NONE);
+                // Not asked before the device is known: the answer would stay.
+                let waits = |kernel| arch.is_none() || code.waits(kernel, names.kernel(kernel), arch);
+                let known = self.graphs.node(op, waits);
+                self.coverage.damaged += u64::from(!known);
+            }
             Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
             Op::HostWatch { .. } => self.watch(op, origin),
             Op::HostAccess { .. } => self.host_access(op, origin, epoch),
@@ -266,7 +289,8 @@ impl Analysis {
                 let launch = Launch { grid, block, cluster, shared, params };
                 self.launch(stream, kernel, &launch, moment, node);
             }
-            Op::Copy { stream, ref dst, ref src, dst_space, src_space, batch, .. } => {
+            Op::Copy { stream, ref dst, ref src, dst_space, src_space, batch, .. }
+            | Op::AttributedCopy { stream, ref dst, ref src, dst_space, src_space, batch, .. } => {
                 self.coverage.memory_ops += 1;
                 let site = Site { batch, ..moment.site(Cause::Copy, stream) };
                 let staged = node.is_none() && self.ordering.source_is_read();

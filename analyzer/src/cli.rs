@@ -47,6 +47,11 @@ pub enum Command {
         /// A trace.
         file: String,
     },
+    /// List which functions of the driver are modelled, and which a trace has.
+    Coverage {
+        /// A trace.
+        file: Option<String>,
+    },
     /// Print the help text.
     Help,
     /// Print the version.
@@ -79,6 +84,9 @@ pub enum UsageError {
         /// What it needs.
         what: &'static str,
     },
+    /// Two options exclude each other.
+    #[error("{0} and {1} exclude each other")]
+    Together(&'static str, &'static str),
     /// A word too many.
     #[error("{command} does not take '{word}'")]
     Extra {
@@ -89,7 +97,7 @@ pub enum UsageError {
     },
 }
 
-const COMMANDS: [&str; 7] = ["run", "record", "check", "explain", "dump", "timeline", "memory"];
+const COMMANDS: [&str; 8] = ["run", "record", "check", "explain", "dump", "timeline", "memory", "coverage"];
 
 /// Understands a command line (without the name of the tool) and the value of `STREAMSAN_OPTIONS`.
 pub fn parse(args: &[String], environment: Option<&str>) -> Result<CommandLine, UsageError> {
@@ -125,6 +133,9 @@ pub fn parse(args: &[String], environment: Option<&str>) -> Result<CommandLine, 
             }
         }
     }
+    if options.latent && options.host_threads {
+        return Err(UsageError::Together("--latent", "--host-order threads"));
+    }
     let missing = |command, what| UsageError::Missing { command, what };
     let command = match name {
         "record" if rest.is_empty() => return Err(missing("record", "a program to run")),
@@ -138,6 +149,12 @@ pub fn parse(args: &[String], environment: Option<&str>) -> Result<CommandLine, 
             let kernel = rest.next();
             no_more("explain", rest)?;
             Command::Explain { file, kernel }
+        }
+        "coverage" => {
+            let mut rest = rest.into_iter();
+            let file = rest.next();
+            no_more("coverage", rest)?;
+            Command::Coverage { file }
         }
         "dump" => {
             let mut rest = rest.into_iter();
@@ -189,6 +206,7 @@ Usage:
                                                       tell the allocations of a trace: peak, who held it, leaks
   streamsan explain [--json] FILE [KERNEL]            show what kernels touch, as far as it is known
   streamsan dump FILE                                 print the ops of a trace
+  streamsan coverage [TRACE]                          list what is modelled of CUDA, and what a trace has of it
 
 Options (options come before PROGRAM; what follows it belongs to the program):
 {}  -h, --help                  print this text
@@ -241,6 +259,8 @@ mod tests {
         let c = line("check a.trace --pedantic b.trace").unwrap();
         assert_eq!(c.command, Command::Check { files: vec!["a.trace".into(), "b.trace".into()] });
         assert!(c.options.pedantic);
+        assert_eq!(line("coverage").unwrap().command, Command::Coverage { file: None });
+        assert_eq!(line("coverage t").unwrap().command, Command::Coverage { file: Some("t".into()) });
         let c = line("explain t saxpy").unwrap().command;
         assert_eq!(c, Command::Explain { file: "t".into(), kernel: Some("saxpy".into()) });
     }
@@ -251,6 +271,9 @@ mod tests {
         assert_eq!(say("record ./app"), "record needs '-o FILE' for the trace");
         assert_eq!(say("check"), "check needs at least one trace file");
         assert_eq!(say("dump a b"), "dump does not take 'b'");
+        assert_eq!(say("coverage a b"), "coverage does not take 'b'");
+        let both = "--latent --host-order threads ./a";
+        assert_eq!(say(both), "--latent and --host-order threads exclude each other");
         assert_eq!(say(""), "streamsan needs a program to run; try 'streamsan --help'");
         assert_eq!(say("--pedntic ./app"), "unknown option '--pedntic'; did you mean '--pedantic'?");
         assert_eq!(meant("chek").as_deref(), Some("check"));

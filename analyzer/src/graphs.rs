@@ -7,10 +7,13 @@
 //! time, and takes `nodes * chains` numbers, little for the long and narrow graphs that programs record.
 
 use rustc_hash::FxHashMap;
-use trace::{CallId, Dependency, GraphExecId, Op, StackId};
+use trace::{CallId, Dependency, GraphExecId, KernelId, Op, StackId};
 
 /// Numbers a graph's order may take (64 MiB); beyond that the rest of the nodes is taken to be in submission order.
 const MAX_CLOCKS: usize = 1 << 24;
+
+/// A dependency on a node's programmatic trigger: an order for kernels that wait for it, and none for others.
+const PORT_TRIGGERED: u32 = 1;
 
 /// A dependency that waits for the start of a node's blocks only: no order between the bytes of the two.
 const PORT_LAUNCHED: u32 = 2;
@@ -24,6 +27,8 @@ pub struct Node {
     pub call: CallId,
     /// Whether it runs.
     pub enabled: bool,
+    /// A kernel that never waits for the nodes whose trigger it depends on (no `griddepcontrol.wait`).
+    pub never_waits: bool,
     dependencies: Vec<Dependency>,
     tag: u16,
     body: Vec<u8>,
@@ -33,6 +38,16 @@ impl Node {
     /// What it does; `None` for empty nodes and for ops that this version does not know.
     pub fn op(&self) -> Option<Op<'_>> {
         if self.tag == 0 || !self.enabled { None } else { Op::decode(self.tag, &self.body).ok() }
+    }
+
+    /// Whether the node starts only when the other one has finished.
+    fn is_full(&self, d: &Dependency) -> bool {
+        d.port != PORT_LAUNCHED && !self.is_weak(d)
+    }
+
+    /// Whether it may start as soon as the other one has triggered.
+    fn is_weak(&self, d: &Dependency) -> bool {
+        d.port == PORT_TRIGGERED && self.never_waits
     }
 }
 
@@ -107,7 +122,8 @@ impl Graph {
         let mut tails: Vec<u32> = Vec::new();
         let mut tail_of: FxHashMap<u32, u32> = FxHashMap::default();
         for &i in &inner.sequence {
-            let full = self.nodes[i as usize].dependencies.iter().filter(|d| d.port != PORT_LAUNCHED);
+            let node = &self.nodes[i as usize];
+            let full = node.dependencies.iter().filter(|d| node.is_full(d));
             let chain = full.into_iter().find_map(|d| tail_of.remove(&d.from)).unwrap_or_else(|| {
                 tails.push(0);
                 tails.len() as u32 - 1
@@ -121,19 +137,30 @@ impl Graph {
             return inner;
         }
         inner.clocks = vec![0; n * inner.chains];
-        for &i in &inner.sequence {
+        // What has finished when a node has, beyond what had finished when it started: only kernels that do not wait for all that they
+        // depend on have any. Whether such a kernel may end before what it never waited for is not documented: it may not, here.
+        let mut late: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        let raise = |clock: &mut [u32], inner: &Inner, late: &FxHashMap<u32, Vec<u32>>, from: u32| {
+            let row = from as usize * inner.chains;
+            let finished = late.get(&from).map_or(&inner.clocks[row..row + inner.chains], Vec::as_slice);
+            clock.iter_mut().zip(finished).for_each(|(to, from)| *to = (*to).max(*from));
+            let (chain, place) = inner.place[from as usize];
+            clock[chain as usize] = clock[chain as usize].max(place);
+        };
+        for at in 0..inner.sequence.len() {
+            let i = inner.sequence[at];
+            let node = &self.nodes[i as usize];
+            let mut clock = vec![0; inner.chains];
+            for d in node.dependencies.iter().filter(|d| (d.from as usize) < n && node.is_full(d)) {
+                raise(&mut clock, &inner, &late, d.from);
+            }
             let row = i as usize * inner.chains;
-            for d in self.nodes[i as usize].dependencies.iter().filter(|d| (d.from as usize) < n) {
-                if d.port == PORT_LAUNCHED {
-                    continue;
-                }
-                let from = d.from as usize * inner.chains;
-                for c in 0..inner.chains {
-                    inner.clocks[row + c] = inner.clocks[row + c].max(inner.clocks[from + c]);
-                }
-                let (chain, place) = inner.place[d.from as usize];
-                let slot = &mut inner.clocks[row + chain as usize];
-                *slot = (*slot).max(place);
+            inner.clocks[row..row + inner.chains].copy_from_slice(&clock);
+            let rest = node.dependencies.iter().filter(|d| (d.from as usize) < n && node.is_weak(d));
+            let rest: Vec<u32> = rest.map(|d| d.from).collect();
+            if !rest.is_empty() {
+                rest.iter().for_each(|from| raise(&mut clock, &inner, &late, *from));
+                late.insert(i, clock);
             }
         }
         inner
@@ -154,8 +181,9 @@ impl Graphs {
         self.execs.insert(exec, graph);
     }
 
-    /// A node is defined, or defined anew. False: its graph is unknown.
-    pub fn node(&mut self, op: &Op<'_>) -> bool {
+    /// A node is defined, or defined anew. `waits` tells of a kernel whether it waits for what it depends on programmatically.
+    /// False: its graph is unknown.
+    pub fn node(&mut self, op: &Op<'_>, waits: impl FnOnce(KernelId) -> bool) -> bool {
         let Op::GraphNode { exec, index, stack, call, enabled, dependencies, tag, body } = *op else { return false };
         let Some(graph) = self.execs.get_mut(&exec) else { return false };
         let index = index as usize;
@@ -167,10 +195,16 @@ impl Graphs {
             graph.nodes.resize_with(index + 1, Node::default);
         }
         let dependencies: Vec<Dependency> = dependencies.iter().collect();
-        if graph.nodes[index].dependencies != dependencies || graph.inner.is_none() {
+        let kernel = match Op::decode(tag, body) {
+            Ok(Op::Launch { kernel, .. }) if dependencies.iter().any(|d| d.port == PORT_TRIGGERED) => Some(kernel),
+            _ => None,
+        };
+        let never_waits = kernel.is_some_and(|kernel| !waits(kernel));
+        let known = &mut graph.nodes[index];
+        if known.dependencies != dependencies || known.never_waits != never_waits {
             graph.inner = None;
         }
-        graph.nodes[index] = Node { stack, call, enabled, dependencies, tag, body: body.to_vec() };
+        *known = Node { stack, call, enabled, never_waits, dependencies, tag, body: body.to_vec() };
         true
     }
 
@@ -203,22 +237,38 @@ mod tests {
     use trace::codec::List;
 
     fn graph(edges: &[(u32, u32, u32)], n: u32) -> Graph {
+        graph_of(edges, n, true)
+    }
+
+    /// All nodes are kernels, which wait for what they depend on or do not.
+    fn graph_of(edges: &[(u32, u32, u32)], n: u32, waits: bool) -> Graph {
+        let mut body = [0; 128];
+        let one = [1; 3];
+        let (kernel, cluster) = (KernelId(1), [0; 3]);
+        let (stream, shared, flags, params) = (trace::StreamId(0), 0, 0, &[][..]);
+        let launch = Op::Launch { stream, kernel, grid: one, block: one, cluster, shared, flags, params };
+        let mut to = trace::Encoder::new(&mut body);
+        launch.encode(&mut to);
+        let len = to.finish().expect("fits");
         let mut graphs = Graphs::default();
         let exec = GraphExecId(1);
         graphs.define(exec, n);
         for index in 0..n {
             let deps: Vec<Dependency> =
                 edges.iter().filter(|e| e.1 == index).map(|e| Dependency { from: e.0, port: e.2 }).collect();
-            assert!(graphs.node(&Op::GraphNode {
-                exec,
-                index,
-                stack: StackId(0),
-                call: CallId(0),
-                enabled: true,
-                dependencies: List::new(&deps),
-                tag: 0,
-                body: &[],
-            }));
+            assert!(graphs.node(
+                &Op::GraphNode {
+                    exec,
+                    index,
+                    stack: StackId(0),
+                    call: CallId(0),
+                    enabled: true,
+                    dependencies: List::new(&deps),
+                    tag: launch.tag(),
+                    body: &body[..len],
+                },
+                |_| waits
+            ));
         }
         graphs.take(exec).expect("defined")
     }
@@ -242,6 +292,22 @@ mod tests {
         let g = graph(&[(0, 1, PORT_LAUNCHED), (0, 2, 1)], 3);
         assert!(!g.before(0, 1));
         assert!(g.before(0, 2));
+    }
+
+    /// cuda.h, edge data: a programmatic edge lets a kernel start before its predecessor has finished, and only
+    /// `griddepcontrol.wait` waits for that.
+    #[test]
+    fn a_trigger_orders_kernels_that_wait_for_it() {
+        let edges = [(0, 1, PORT_TRIGGERED), (1, 2, 0), (3, 1, 0)];
+        let g = graph_of(&edges, 4, true);
+        assert!(g.before(0, 1) && g.before(0, 2) && g.before(3, 1));
+        let g = graph_of(&edges, 4, false);
+        assert!(!g.before(0, 1), "reported: it may overlap");
+        assert!(g.before(3, 1), "silent: a full edge beside it");
+        assert!(
+            g.before(0, 2) && g.before(1, 2) && g.before(3, 2),
+            "silent: what comes after the kernel waits for both"
+        );
     }
 
     #[test]

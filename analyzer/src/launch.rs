@@ -25,6 +25,8 @@ pub struct Plan<'a> {
     pub sim: Option<&'a Sim>,
     /// The shim under the driver's SONAME, and the real driver, when that is asked for.
     pub soname: Option<(PathBuf, OsString)>,
+    /// Whether the library that sees how host threads synchronise is to be loaded too.
+    pub host_threads: bool,
     /// `STREAMSAN_OPTIONS` for the shim: what the environment says and what the command line adds.
     pub shim_options: String,
 }
@@ -81,7 +83,12 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     };
     let mut command = Command::new(&plan.program[0]);
     command.args(&plan.program[1..]);
-    command.env("LD_PRELOAD", in_front(shim.as_os_str(), "LD_PRELOAD"));
+    let mut preload = shim.clone().into_os_string();
+    if plan.host_threads {
+        preload.push(":");
+        preload.push(beside("libstreamsan_threads.so")?);
+    }
+    command.env("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
     command.env("STREAMSAN_SOCKET", &plan.socket);
     if !plan.shim_options.is_empty() {
         command.env("STREAMSAN_OPTIONS", &plan.shim_options);

@@ -14,6 +14,7 @@ mod elaborate;
 pub mod exit_code;
 pub mod explain;
 pub mod findings;
+pub mod functions;
 pub mod gate;
 pub mod graphs;
 pub mod hints;

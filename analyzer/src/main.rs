@@ -14,7 +14,7 @@ use analyzer::report::reporter::Reporters;
 use analyzer::session::live::{Recorder, Sink};
 use analyzer::session::{attach, progress::Progress, recorded, server::Server};
 use analyzer::sim::Sim;
-use analyzer::{AnalysisOptions, cli, exit_code, output, tools};
+use analyzer::{AnalysisOptions, cli, exit_code, functions, output, tools};
 
 fn main() {
     let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -60,6 +60,7 @@ fn run(args: &[String]) -> i32 {
         Command::Explain { file, kernel } => explain(&file, kernel.as_deref(), explain_json),
         Command::Timeline { file } => timeline(&file, options),
         Command::Memory { file } => memory(&file, options),
+        Command::Coverage { file } => coverage(file.as_deref()),
         Command::Help => {
             print!("{}", cli::help());
             exit_code::CLEAN
@@ -72,7 +73,13 @@ fn run(args: &[String]) -> i32 {
 }
 
 fn analysis_options(options: &Options) -> AnalysisOptions {
-    AnalysisOptions { policy: options.policy, latent: options.latent, pedantic: options.pedantic, hints: options.hints }
+    AnalysisOptions {
+        policy: options.policy,
+        latent: options.latent,
+        pedantic: options.pedantic,
+        hints: options.hints,
+        host_threads: options.host_threads,
+    }
 }
 
 /// What the options say of files, before anything runs: names are expanded, suppressions and the baseline are read, what will be written can be
@@ -146,7 +153,8 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
             return exit_code::INTERNAL;
         }
     };
-    let plan = Plan { program, socket: server.path(), sim: sim.as_ref(), soname, shim_options: shim_options(options) };
+    let (socket, host_threads) = (server.path(), options.host_threads);
+    let plan = Plan { program, socket, sim: sim.as_ref(), soname, host_threads, shim_options: shim_options(options) };
     let status = launch::run(&plan);
     let outcomes = server.finish();
     let failed = server.failed();
@@ -213,6 +221,9 @@ fn shim_options(options: &Options) -> String {
         words.push("host-accesses=1".into());
     }
     words.push(format!("host-sample={}", options.shim.host_sample));
+    if options.host_threads {
+        words.push("host-order=threads".into());
+    }
     if options.shim.count_calls {
         words.push("count-calls=1".into());
     }
@@ -342,6 +353,19 @@ fn unreadable(file: &str, error: Option<trace::file::FileError>) -> i32 {
     let Some(error) = error else { return exit_code::CLEAN };
     eprintln!("streamsan: {file}: {error}");
     exit_code::INTERNAL
+}
+
+fn coverage(file: Option<&str>) -> i32 {
+    let seen = match file.map(|file| functions::seen(file).map_err(|error| (file, error))).transpose() {
+        Ok(seen) => seen,
+        Err((file, error)) => {
+            eprintln!("streamsan: {file}: {error}");
+            return exit_code::INTERNAL;
+        }
+    };
+    // A reader that has seen enough (head) closes the pipe: no error of ours.
+    let _ = std::io::stdout().lock().write_all(functions::listing(seen.as_ref()).as_bytes());
+    exit_code::CLEAN
 }
 
 fn explain(file: &str, kernel: Option<&str>, json: bool) -> i32 {

@@ -102,12 +102,15 @@ impl Names {
         self.kernels.get(&id)
     }
 
-    /// Compute capability of the device of a context; that of the only device when the context is unknown.
+    /// Compute capability of the device of a context; that of all devices, when they are alike, if the context is unknown.
     pub fn arch(&self, context: ContextId) -> Option<u32> {
         match self.contexts.get(&context).and_then(|d| self.devices.get(d)) {
             Some(arch) => Some(*arch),
-            None if self.devices.len() == 1 => self.devices.values().next().copied(),
-            None => None,
+            None => {
+                let mut all = self.devices.values();
+                let first = all.next().copied();
+                first.filter(|first| all.all(|arch| arch == first))
+            }
         }
     }
 }

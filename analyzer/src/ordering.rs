@@ -16,12 +16,14 @@ pub struct Ordering {
 
 impl Ordering {
     /// `latent`: also keep the order that only documented promises give.
-    pub fn new(policy: Policy, latent: bool) -> Self {
+    /// `host_threads`: give host threads timelines of their own, when the trace says how they synchronise.
+    pub fn new(policy: Policy, latent: bool, host_threads: bool) -> Self {
         let mut options = Options::default();
         options.policy = policy;
         options.latent = latent;
         // XLA hands host buffers out again from host functions, others fulfil promises there.
         options.host_functions_signal = true;
+        options.host_threads = host_threads;
         Self { engine: Engine::with_options(options), latent }
     }
 
@@ -32,8 +34,8 @@ impl Ordering {
     }
 
     /// Applies a launch that may overlap its predecessor, by a kernel that waits for it.
-    pub fn apply_waiting_launch(&mut self, stream: StreamId) -> Epoch {
-        self.engine.apply_waiting_launch(stream)
+    pub fn apply_waiting_launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
+        self.engine.apply_waiting_launch(stream, thread)
     }
 
     /// The order as seen from the op applied last.

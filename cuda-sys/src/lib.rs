@@ -8,6 +8,7 @@
 #[macro_use]
 pub mod types;
 pub mod driver_api;
+pub mod effects;
 #[macro_use]
 pub mod functions;
 pub mod runtime_api;

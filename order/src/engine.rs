@@ -9,13 +9,14 @@ use trace::{
 
 use crate::clock::{Entry, Known, Snapshot};
 use crate::event::Event;
-use crate::host::Host;
+use crate::host::{Covered, Holds, Host};
 use crate::memory::Memory;
 use crate::moment::{ClockRef, KeptClock, Start, View};
 use crate::policy::Policy;
 use crate::rules::graph::Exec;
 use crate::stream::{Stream, Streams};
 use crate::table::IdMap;
+use crate::threads::Threads;
 use crate::values::Values;
 
 /// How an engine works.
@@ -30,6 +31,9 @@ pub struct Options {
     /// Take the end of a host function as a message to the host threads (a promise fulfilled, a flag set). Off: such a
     /// program looks unordered. On: what was really unordered may look ordered when the function happened to run early.
     pub host_functions_signal: bool,
+    /// Give each host thread a timeline of its own, from [`Op::HostThreads`] on; without that op there are no edges between
+    /// threads to take, and they share one. Not together with `latent`.
+    pub host_threads: bool,
 }
 
 /// The happens-before engine.
@@ -47,6 +51,10 @@ pub struct Engine {
     pub(crate) last_source: Option<Epoch>,
     pub(crate) kept: Option<KeptClock>,
     pub(crate) scratch: Vec<Entry>,
+    /// Host threads, when each has a timeline of its own.
+    pub(crate) threads: Option<Box<Threads>>,
+    /// The thread that the op in hand was made by.
+    pub(crate) thread: ThreadId,
 }
 
 impl Engine {
@@ -70,6 +78,8 @@ impl Engine {
             last_source: None,
             kept: None,
             scratch: Vec::new(),
+            threads: None,
+            thread: ThreadId::NONE,
         }
     }
 
@@ -79,6 +89,9 @@ impl Engine {
     /// Ops must come in the order of the calls; ops on one stream in the order in which they were enqueued.
     #[inline]
     pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
+        if self.threads.is_some() {
+            self.enter_thread(op, thread);
+        }
         if let Op::Launch { stream, flags, .. } = *op {
             return self.launch(stream, flags & trace::launch_flags::PROGRAMMATIC_SERIALIZATION != 0);
         }
@@ -90,7 +103,10 @@ impl Engine {
     ///
     /// [`Engine::apply`] takes a launch with [`trace::launch_flags::PROGRAMMATIC_SERIALIZATION`] as one by a kernel that
     /// never waits.
-    pub fn apply_waiting_launch(&mut self, stream: StreamId) -> Epoch {
+    pub fn apply_waiting_launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
+        if self.threads.is_some() {
+            self.enter_thread(&Op::Opaque { stream }, thread);
+        }
         self.launch(stream, false)
     }
 
@@ -119,7 +135,83 @@ impl Engine {
     #[inline]
     pub(crate) fn host_op(&mut self) -> Epoch {
         self.last = Start { host_upto: self.host.time - 1, view: View::Host, ..Start::default() };
+        if self.threads.is_some() {
+            self.start_on_thread();
+        }
         self.host_epoch()
+    }
+
+    /// An op by a thread that has a timeline of its own: the thread is known, its time goes on.
+    #[cold]
+    pub(crate) fn enter_thread(&mut self, op: &Op<'_>, thread: ThreadId) {
+        self.thread = thread;
+        if op.tag() < 32 {
+            return;
+        }
+        let Some(mut threads) = self.threads.take() else { return };
+        if threads.get(thread).is_none() {
+            let slot = self.streams.host_slot();
+            let time = self.streams.slots[slot as usize].time;
+            let start = match *op {
+                Op::HostEdge { object, acquire: true, start: true } => Some(object),
+                _ => None,
+            };
+            threads.begin(thread, slot, time, start, self.host.known());
+        }
+        if let Some(t) = threads.get_mut(thread) {
+            t.time += 1;
+            self.streams.slots[t.slot as usize].time = t.time;
+        }
+        self.threads = Some(threads);
+    }
+
+    /// The op in hand is one of the host: it starts at what its thread knows.
+    fn start_on_thread(&mut self) {
+        let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) else { return };
+        let start = Start { own: t.slot, own_upto: t.time - 1, view: View::Kept, ..self.last };
+        self.kept = Some(ClockRef::of_clock(self, start, &t.clock).keep());
+        self.last = start;
+    }
+
+    /// A stream that begins an op takes in what the thread knows that enqueues it.
+    #[cold]
+    fn take_from_thread(&mut self, slot: u32) {
+        if let Some(now) = self.threads.as_ref().and_then(|threads| threads.snapshot(self.thread)) {
+            self.join(slot, &now);
+        }
+    }
+
+    /// `HostEdge`: knowledge passes from thread to thread.
+    pub(crate) fn host_edge(&mut self, object: u64, acquire: bool, start: bool) -> Epoch {
+        let thread = self.thread;
+        if let Some(mut threads) = self.threads.take() {
+            match (acquire, threads.left(object)) {
+                // A start was taken in when the thread was first seen.
+                (true, Some(_)) if start => {}
+                (true, Some(left)) => threads.learn(thread, &left, &mut Vec::new(), self.host.known()),
+                (true, None) => {}
+                (false, _) => threads.release(thread, object, self.host.known()),
+            }
+            self.threads = Some(threads);
+            if acquire {
+                self.raise_common(thread);
+            }
+        }
+        self.host_op()
+    }
+
+    /// What all threads know belongs on the floor.
+    pub(crate) fn raise_common(&mut self, thread: ThreadId) {
+        let Some(threads) = &self.threads else { return };
+        let mut many = threads.common(thread);
+        many.retain(|e| self.host.floor.get(e.slot) < e.time);
+        if !many.is_empty() {
+            self.host.acquire(thread, &Covered { many: many.clone(), ..Covered::default() }, Holds::ALWAYS);
+            let floor = self.host.weakest().times.clone();
+            for e in &many {
+                self.streams.settle(e.slot, &floor);
+            }
+        }
     }
 
     /// Slot of a stream, made now if the stream was never seen (a damaged trace, a tool that came late): such a stream
@@ -158,6 +250,9 @@ impl Engine {
         };
         if behind {
             self.catch_up(slot);
+        }
+        if self.threads.is_some() {
+            self.take_from_thread(slot);
         }
         slot
     }
@@ -285,6 +380,9 @@ impl Engine {
     /// The host's epoch now: what a load or store of the host gets that happens after the op applied last.
     #[inline]
     pub fn host_epoch(&self) -> Epoch {
+        if let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) {
+            return Epoch { timeline: TimelineId(t.slot), time: t.time };
+        }
         Epoch { timeline: TimelineId::HOST, time: self.host.time }
     }
 
@@ -314,6 +412,16 @@ impl Engine {
     /// The clock of the host now, for loads and stores of the host.
     #[inline]
     pub fn host_clock(&self) -> ClockRef<'_> {
+        if let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) {
+            let start = Start {
+                own: t.slot,
+                own_upto: t.time,
+                host_upto: self.host.time,
+                view: View::Kept,
+                ..Start::default()
+            };
+            return ClockRef::of_clock(self, start, &t.clock);
+        }
         ClockRef::of_host(self)
     }
 

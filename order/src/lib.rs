@@ -72,8 +72,9 @@
 //! [`Policy::Observed`], the driver was measured to see to it) that `x` has finished first, or one of the cases below
 //! applies, each of which errs towards order: a race may be missed, none is invented.
 //!
-//! - Handovers between host threads that are not synchronised look ordered. With a timeline a thread (`host` has room for
-//!   it) they would not.
+//! - Handovers between host threads that are not synchronised look ordered, unless each has a timeline of its own
+//!   ([`Options::host_threads`]). With one, synchronisation that is no edge of the trace (flags in memory, futexes) is not seen,
+//!   which errs the other way: that is why it is an option.
 //! - A free that drains the device is logged before the real call and counts from then. What the same thread does next
 //!   does come after the drain. What *another* thread enqueues while the drain lasts looks ordered after work that the
 //!   drain still waits for. To log the end as well would cure that at the price of an op more for each free.
@@ -86,7 +87,7 @@
 //!   [`Engine::apply_waiting_launch`] says otherwise; then all its accesses count as made after the wait.
 //!
 //! Order that is not seen errs the other way, and is for the shim's coverage to name: flags that kernels poll in memory,
-//! external semaphores, events of other processes, the context flag `CU_CTX_SYNC_MEMOPS`. Messages from a host function to
+//! external semaphores that other APIs signal, what other processes do. Messages from a host function to
 //! the host are seen only with [`Options::host_functions_signal`].
 //!
 //! # Using timelines again
@@ -120,6 +121,7 @@ pub mod policy;
 mod rules;
 mod stream;
 mod table;
+mod threads;
 mod values;
 
 pub use engine::{Engine, Options};

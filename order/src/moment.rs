@@ -70,6 +70,11 @@ impl<'a> ClockRef<'a> {
         }
     }
 
+    /// At a start and a clock of one's own, over the floor.
+    pub(crate) fn of_clock(engine: &'a Engine, start: Start, clock: &'a Clock) -> Self {
+        Self { start, clock: Some(clock), ..Self::of_host(engine) }
+    }
+
     #[inline]
     fn covers_over(&self, floor: &[u64], epoch: Epoch) -> bool {
         let slot = epoch.timeline.0;

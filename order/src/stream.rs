@@ -153,6 +153,10 @@ impl WorkList {
 pub(crate) struct Context {
     /// Ordinal of its device, when known.
     pub device: Option<u32>,
+    /// The context that it is a part of (a green context): index.
+    pub part_of: Option<u32>,
+    /// Synchronous memory operations always synchronise.
+    pub sync_memops: bool,
     /// Slot of its legacy default stream; 0: not seen.
     pub legacy: u32,
     /// Rises when the legacy stream or the whole context does something that blocking streams must take in.
@@ -213,6 +217,12 @@ impl Streams {
     #[inline]
     pub fn remember(&mut self, id: StreamId, slot: u32) {
         self.last = (id, slot);
+    }
+
+    /// A slot for a host thread.
+    pub fn host_slot(&mut self) -> u32 {
+        self.slots.push(Stream::new(StreamId::NONE, 0, StreamKind::NonBlocking));
+        (self.slots.len() - 1) as u32
     }
 
     /// Index of a context, made when it is new. [`ContextId::NONE`] is index 0.

@@ -184,7 +184,7 @@ fn an_overlapping_launch_is_not_after_its_predecessor() {
     w.launch(a);
     assert!(w.after(k1) && w.after(k2), "an ordinary launch waits for all");
     let k4 = w.launch(a);
-    w.engine.apply_waiting_launch(a);
+    w.engine.apply_waiting_launch(a, common::MAIN);
     assert!(w.after(k4), "the kernel waits by itself");
     let copy = w.set(a, 0x1000, true);
     w.launch_flags(a, pdl);

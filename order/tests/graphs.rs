@@ -91,6 +91,61 @@ fn event_nodes_record_and_wait() {
     w.op(Op::GraphLaunch { stream: b, exec: EXEC });
 }
 
+/// Memory operations inside a graph (cuda.h, `cuGraphAddBatchMemOpNode`): the same as those of streams.
+#[test]
+fn values_are_written_and_waited_for_by_nodes() {
+    const FLAG: u64 = 0x500;
+    let stream = StreamId::NONE;
+    let write = Op::WriteValue { stream, address: FLAG, value: 1, width: 4, barrier: true };
+    let wait_op = |stream, value| Op::WaitValue { stream, address: FLAG, value, width: 4, compare: WaitCompare::Equal };
+    let mut w = World::new();
+    let [a, b, c] = w.streams();
+    graph(&mut w);
+    node(&mut w, 0, true, write);
+    let k = w.launch(a);
+    let g = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+    w.op(wait_op(b, 1));
+    assert!(w.launch_after(b, g) && w.after(k), "silent: released by the graph");
+    assert!(!w.launch_after(c, g), "reported: c did not wait");
+
+    let mut w = World::new();
+    let [a, b, c] = w.streams();
+    graph(&mut w);
+    node(&mut w, 0, true, wait_op(stream, 1));
+    let k = w.launch(a);
+    w.op(Op::WriteValue { stream: a, address: FLAG, value: 1, width: 4, barrier: true });
+    let other = w.launch(c);
+    w.op(Op::GraphLaunch { stream: b, exec: EXEC });
+    assert!(w.after(k), "silent: the graph waited");
+    assert!(!w.after(other), "reported");
+
+    // A wait for what the graph writes itself is an edge inside, and leaves nothing open.
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    graph(&mut w);
+    node(&mut w, 0, true, write);
+    node(&mut w, 1, true, wait_op(stream, 1));
+    let g = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+    assert!(!w.launch_after(b, g), "reported");
+    assert!(w.launch_after(a, g), "silent");
+}
+
+/// A graph that waits for a value which comes later, or from somewhere unseen, is not judged until it does.
+#[test]
+fn a_graph_behind_an_open_wait_is_not_judged() {
+    const FLAG: u64 = 0x500;
+    let stream = StreamId::NONE;
+    let mut w = World::new();
+    let [a, b, c] = w.streams();
+    graph(&mut w);
+    node(&mut w, 0, true, Op::WaitValue { stream, address: FLAG, value: 1, width: 4, compare: WaitCompare::Equal });
+    let before = w.launch(c);
+    w.op(Op::GraphLaunch { stream: b, exec: EXEC });
+    assert!(w.after(before) && w.engine.start_clock().is_unjudged());
+    w.op(Op::WriteValue { stream: a, address: FLAG, value: 1, width: 4, barrier: true });
+    assert!(!w.launch_after(b, before), "released by a, which knows nothing of c");
+}
+
 #[test]
 fn captured_streams_do_nothing() {
     let mut w = World::new();

@@ -121,6 +121,9 @@ impl Core {
         };
         if let Some(mut shared) = self.lock() {
             shared.out.emit(&Record { origin: Origin::default(), op });
+            if self.options.host_threads {
+                shared.log(observe::HOST_THREADS, ThreadId::NONE, None, &Op::HostThreads {});
+            }
         }
     }
 

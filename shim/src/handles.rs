@@ -59,16 +59,58 @@ pub struct Handles {
     pub kernel_names: DashMap<Box<[u8]>, ImageId>,
     /// Images whose variables were not asked for yet.
     pub unlisted: Unlisted,
-    /// Nodes of graphs: where they were captured or added, and the call that did it.
-    pub nodes: Table<u64, (StackId, FnId)>,
+    /// Nodes of graphs: where they come from.
+    pub nodes: Table<u64, NodeOrigin>,
     /// Executable graphs.
-    pub execs: Table<u64, crate::ops::graph::Exec>,
+    pub execs: Table<u64, crate::ops::graph_execs::Exec>,
     arrays: Table<u64, ArrayId>,
     pools: Table<u64, PoolId>,
     devices: Table<u32, ()>,
-    /// Mappings of virtual memory, by address: handle, offset, size.
-    mappings: Table<u64, (u64, u64, u64)>,
+    /// Mappings of virtual memory, by address.
+    mappings: Table<u64, Mapping>,
+    /// Events that other processes record too, by handle.
+    pub shared_events: Table<u64, ()>,
+    /// External semaphores.
+    pub semaphores: Table<u64, Semaphore>,
     next: Next,
+}
+
+/// Where a node of a graph comes from.
+#[derive(Clone)]
+pub struct NodeOrigin {
+    /// Where it was captured or added.
+    pub stack: StackId,
+    /// The call that did it.
+    pub call: FnId,
+    /// The capture that it was made in, 0 when it was added: handles come back.
+    pub capture: u64,
+    /// Of a conditional node: the graphs inside.
+    pub bodies: Option<Vec<u64>>,
+}
+
+/// A mapping of virtual memory.
+#[derive(Clone, Copy)]
+struct Mapping {
+    handle: u64,
+    offset: u64,
+    size: u64,
+    /// Where the first mapping of this memory is, or was: what the trace knows it by. 0: by nothing any more.
+    root: u64,
+    /// The address by which the trace knows the first byte of the mapping.
+    at: u64,
+}
+
+/// An external semaphore.
+#[derive(Clone, Copy)]
+pub struct Semaphore {
+    /// Its number in the trace.
+    pub id: u32,
+    /// Whether signals and waits name values; otherwise each wait takes a signal.
+    pub has_values: bool,
+    /// Signals so far.
+    pub signals: u64,
+    /// Waits so far.
+    pub waits: u64,
 }
 
 /// Counters of ids.
@@ -149,24 +191,42 @@ impl Handles {
         take(&self.next.other)
     }
 
-    /// Remembers a mapping of physical memory; answers the address of an earlier mapping of the same bytes that is still there.
+    /// Remembers a mapping of physical memory; answers the address by which the same bytes are known already.
     pub fn mapped(&self, handle: u64, offset: u64, ptr: u64, size: u64) -> Option<u64> {
-        let earlier = self.mappings.iter().find_map(|mapping| {
-            let (h, o, s) = *mapping.value();
-            (h == handle && o <= offset && offset + size <= o + s).then(|| *mapping.key() + (offset - o))
+        // These addresses mean something else from now on, whatever was known by them.
+        let stale = ptr..ptr.saturating_add(size);
+        self.mappings.iter_mut().for_each(|mut mapping| {
+            if stale.contains(&mapping.root) {
+                mapping.root = 0;
+            }
         });
-        self.mappings.insert(ptr, (handle, offset, size));
-        earlier
+        let known = self.mappings.iter().find_map(|mapping| {
+            let m = *mapping.value();
+            let holds = m.handle == handle && m.offset <= offset && offset + size <= m.offset + m.size;
+            (holds && m.root != 0).then(|| (m.root, m.at + (offset - m.offset)))
+        });
+        let (root, at) = known.unwrap_or((ptr, ptr));
+        self.mappings.insert(ptr, Mapping { handle, offset, size, root, at });
+        known.map(|(_, target)| target)
     }
 
-    /// Forgets the mappings that begin in a range; answers where they began.
+    /// Forgets the mappings that begin in a range; answers the names in the trace that end with them. Memory that is mapped elsewhere
+    /// too goes on being known by the address of its first mapping, though nothing is there any more.
     pub fn unmapped(&self, ptr: u64, size: u64) -> Vec<u64> {
         let inside = |start: u64| (ptr..ptr.saturating_add(size)).contains(&start);
         let starts: Vec<u64> = self.mappings.iter().map(|m| *m.key()).filter(|start| inside(*start)).collect();
-        starts.iter().for_each(|start| {
-            self.mappings.remove(start);
-        });
-        starts
+        let mut ended = Vec::new();
+        for start in starts {
+            let Some((_, gone)) = self.mappings.remove(&start) else { continue };
+            let is_left = gone.root != 0 && self.mappings.iter().any(|m| m.root == gone.root);
+            match gone.root {
+                0 => ended.push(start),
+                root if !is_left => ended.push(root),
+                root if root != start => ended.push(start),
+                _ => {}
+            }
+        }
+        ended
     }
 
     /// A fresh executable graph.
@@ -217,8 +277,23 @@ impl Cx<'_> {
         });
         if made.is_some() {
             self.log(&Op::ContextCreate { context: id, device: device as u32, handle: key });
+            // CU_CTX_SYNC_MEMOPS, when it was set before the context was seen.
+            let mut flags = 0_u32;
+            let current = self.current_context() == handle
+                && real!(cuCtxGetFlags(&raw mut flags => *mut u32)) == CUresult::SUCCESS;
+            if current && flags & 0x80 != 0 {
+                self.log(&Op::ContextSyncMemops { context: id, on: true });
+            }
         }
         id
+    }
+
+    /// Another handle of a context that is known.
+    pub fn same_context(&mut self, known: CUcontext, other: CUcontext) {
+        let id = self.context(known);
+        if let Some(core) = self.core() {
+            core.handles.contexts.insert(other.0 as u64, id);
+        }
     }
 
     fn device(&mut self, device: CUdevice) {
@@ -245,6 +320,7 @@ impl Cx<'_> {
         let core = self.core()?;
         let key = handle.0 as u64;
         let id = core.handles.contexts.remove(&key)?.1;
+        core.handles.contexts.retain(|_, other| *other != id);
         core.handles.legacy.remove(&key);
         core.handles.per_thread.retain(|(context, _), _| *context != key);
         forget_recent();
@@ -359,6 +435,7 @@ impl Cx<'_> {
 
     /// An event goes away: its handle may come back.
     pub fn forget_event(&mut self, handle: CUevent) -> Option<EventId> {
+        self.core()?.handles.shared_events.remove(&(handle.0 as u64));
         let id = self.core()?.handles.events.remove(&(handle.0 as u64))?.1;
         ENDED.fetch_add(1, Ordering::AcqRel);
         Some(id)
@@ -408,5 +485,35 @@ impl Cx<'_> {
             return None;
         }
         Some(self.stream(handle))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Virtual memory is known by the address of its first mapping for as long as any mapping of it is left.
+    #[test]
+    fn two_mappings_are_one_memory_until_both_are_gone() {
+        let h = Handles::default();
+        assert_eq!(h.mapped(7, 0, 0x1000, 0x100), None);
+        assert_eq!(h.mapped(7, 0x40, 0x2000, 0x40), Some(0x1040));
+        assert_eq!(h.mapped(8, 0, 0x3000, 0x100), None, "another handle");
+        assert_eq!(h.unmapped(0x1000, 0x100), [], "what is left is the same memory");
+        assert_eq!(h.mapped(7, 0x40, 0x4000, 0x20), Some(0x1040));
+        assert_eq!(h.unmapped(0x2000, 0x40), [0x2000], "one name of two");
+        assert_eq!(h.unmapped(0x4000, 0x20), [0x1000], "the last one takes the memory along");
+        assert_eq!(h.unmapped(0x3000, 0x100), [0x3000]);
+    }
+
+    #[test]
+    fn an_address_mapped_anew_is_other_memory() {
+        let h = Handles::default();
+        h.mapped(7, 0, 0x1000, 0x100);
+        h.mapped(7, 0, 0x2000, 0x100);
+        h.unmapped(0x1000, 0x100);
+        assert_eq!(h.mapped(9, 0, 0x1000, 0x100), None);
+        assert_eq!(h.unmapped(0x2000, 0x100), [0x2000], "its old root is somebody else now");
+        assert_eq!(h.unmapped(0x1000, 0x100), [0x1000]);
     }
 }

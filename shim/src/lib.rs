@@ -22,6 +22,7 @@ pub mod core;
 pub mod frames;
 pub mod handles;
 pub mod host;
+pub mod host_threads;
 pub mod image;
 pub mod intercept;
 pub mod kernel;

@@ -74,7 +74,8 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
 }
 
 /// Functions of libraries that are observed besides the driver's, numbered after those of the table.
-const LIBRARY_CALLS: &[&str] = &["c10::cuda::CUDACachingAllocator", "host function", "streamsan.h", "host"];
+const LIBRARY_CALLS: &[&str] =
+    &["c10::cuda::CUDACachingAllocator", "host function", "streamsan.h", "host", "host threads"];
 
 /// The number of a library function.
 const fn library_call(index: usize) -> FnId {
@@ -92,6 +93,9 @@ pub const PROGRAM: FnId = library_call(2);
 
 /// A load or store of the host itself.
 pub const HOST_ACCESS: FnId = library_call(3);
+
+/// Host threads that synchronise with each other.
+pub const HOST_THREADS: FnId = library_call(4);
 
 /// The name of an observed function.
 pub fn call_name(call: FnId) -> &'static str {
@@ -137,6 +141,12 @@ impl Cx<'_> {
         }
         let thread = ThreadId(number & 0x00ff_ffff);
         self.thread = Some(thread);
+        if let Some(object) = crate::host_threads::start()
+            && let Some(core) = self.core()
+            && let Some(mut shared) = core.lock()
+        {
+            shared.log(HOST_THREADS, thread, None, &Op::HostEdge { object, acquire: true, start: true });
+        }
         thread
     }
 
@@ -166,6 +176,7 @@ impl Cx<'_> {
         let Some(core) = self.core() else { return Epoch::default() };
         let thread = self.thread();
         self.capture(core);
+        crate::host_threads::changed();
         let frames = self.frames.as_deref().filter(|_| self.captured);
         let Some(mut shared) = core.lock() else { return Epoch::default() };
         let epoch = shared.log(self.call, thread, frames, op);

@@ -34,7 +34,20 @@ fn build() -> PathBuf {
     let folder = profile_folder();
     let target = folder.parent().expect("PROFILE lies in the target folder");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root()).args(["build", "-q", "-p", "shim", "-p", "analyzer", "-p", "sim", "-p", "sim-cudart"]);
+    cargo.current_dir(root()).args([
+        "build",
+        "-q",
+        "-p",
+        "shim",
+        "-p",
+        "shim-threads",
+        "-p",
+        "analyzer",
+        "-p",
+        "sim",
+        "-p",
+        "sim-cudart",
+    ]);
     cargo.arg("--target-dir").arg(target);
     if folder.file_name().is_some_and(|name| name == "release") {
         cargo.arg("--release");

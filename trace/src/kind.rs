@@ -119,6 +119,16 @@ flag_enum! {
         LaunchCompletion = 3,
     }
 
+    /// When a copy reads its source, as its attributes say.
+    SourceOrder: u8 {
+        /// In stream order, like any copy.
+        Stream = 0,
+        /// During the call: it has been read when the call returns.
+        DuringCall = 1,
+        /// At any time, before what comes before the copy too.
+        Any = 2,
+    }
+
     /// How a value in memory is compared by a wait.
     WaitCompare: u8 {
         /// `(i32)(*addr - value) >= 0`.

@@ -338,6 +338,31 @@ ops! {
         /// Number of the record (1 is the first) that was current when the query began; 0: never recorded.
         record: u64,
     }
+    /// A context is part of another one (a green context of a primary one): waiting for the whole waits for the part.
+    46 ContextPart {
+        /// The part.
+        context: ContextId,
+        /// The whole.
+        whole: ContextId,
+    }
+    /// `CU_CTX_SYNC_MEMOPS` was set or taken back: synchronous memory operations in this context always synchronise.
+    47 ContextSyncMemops {
+        /// Which.
+        context: ContextId,
+        /// On or off.
+        on: bool,
+    }
+    /// From here on the trace holds the synchronisation of host threads, as [`Op::HostEdge`].
+    48 HostThreads {}
+    /// A host thread releases or acquires an object that host threads synchronise by: a mutex, a semaphore, a thread's start.
+    49 HostEdge {
+        /// The object: its address, or a number that no address has.
+        object: u64,
+        /// Whether the thread acquires it.
+        acquire: bool,
+        /// Whether this is the start of the thread.
+        start: bool,
+    }
 
     // ---- memory ----------------------------------------------------------------------------------------------------
     /// Memory was allocated, registered, mapped or first seen.
@@ -524,6 +549,41 @@ ops! {
     104 Opaque {
         /// The stream.
         stream: StreamId,
+    }
+    /// A copy whose attributes say that its source is not read in stream order; otherwise an asynchronous [`Op::Copy`].
+    105 AttributedCopy {
+        /// The stream.
+        stream: StreamId,
+        /// Where to.
+        dst: Region,
+        /// Where from.
+        src: Region,
+        /// What the function says of `dst`.
+        dst_space: Space,
+        /// What the function says of `src`.
+        src_space: Space,
+        /// As in [`Op::Copy`].
+        batch: u32,
+        /// When the source is read.
+        source: SourceOrder,
+    }
+    /// A stream signals an external semaphore.
+    106 SemaphoreSignal {
+        /// The stream.
+        stream: StreamId,
+        /// Which semaphore, by a number of its own.
+        semaphore: u32,
+        /// The value it has then; of semaphores without values, how many signals there were.
+        value: u64,
+    }
+    /// A stream waits until an external semaphore has at least this value.
+    107 SemaphoreWait {
+        /// The stream.
+        stream: StreamId,
+        /// Which semaphore.
+        semaphore: u32,
+        /// The value; of semaphores without values, how many waits there were.
+        value: u64,
     }
 
     // ---- graphs ----------------------------------------------------------------------------------------------------
@@ -732,6 +792,17 @@ mod tests {
             flags: launch_flags::COOPERATIVE,
             params: &[1, 2, 3],
         });
+        round_trip(Op::AttributedCopy {
+            stream: StreamId(1),
+            dst: Region::linear(1, 2),
+            src: Region::linear(3, 4),
+            dst_space: Space::Device,
+            src_space: Space::Host,
+            batch: 5,
+            source: SourceOrder::DuringCall,
+        });
+        round_trip(Op::HostThreads {});
+        round_trip(Op::HostEdge { object: 1 << 63, acquire: true, start: false });
         round_trip(Op::Kernel {
             id: KernelId(1),
             name: "_Z3foov".into(),

@@ -72,6 +72,8 @@ pub struct Options {
     pub pedantic: bool,
     /// Also say what is no race, but probably not meant.
     pub hints: bool,
+    /// Give host threads timelines of their own.
+    pub host_threads: bool,
     /// Where to write the JSON report.
     pub json: Option<String>,
     /// Where to write the text report instead of stderr.
@@ -175,6 +177,7 @@ impl Default for Options {
             latent: false,
             pedantic: false,
             hints: false,
+            host_threads: false,
             json: None,
             log_file: None,
             require_cuda: false,

@@ -176,6 +176,13 @@ const JUDGE: &[Spec] = &[
         help: "also show pairs that only unpromised synchronisation orders; see --fail-on",
     },
     Spec {
+        name: "host-order",
+        letter: None,
+        kind: Kind::Choice { words: &["merged", "threads"], set: |o, i| o.host_threads = i == 1 },
+        default: "merged",
+        help: "'threads': follow what pthreads hand over (not with --latent)",
+    },
+    Spec {
         name: "hints",
         letter: None,
         kind: Kind::Flag(|o| &mut o.hints),

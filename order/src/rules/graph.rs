@@ -1,73 +1,114 @@
 //! Executable graphs: a launch is one op of its stream, ordered after the previous launch of the same graph.
 //!
-//! Owns that, and the event nodes inside a graph. The order of the nodes of one launch among themselves is the
+//! Owns that, and the nodes inside a graph that order it with what is outside: events and values in memory. The order of the nodes of one launch among themselves is the
 //! analyzer's: all of them have the launch's epoch.
 
 use trace::{EventId, GraphExecId, Op, StreamId};
 
 use crate::clock::Snapshot;
 use crate::engine::Engine;
+use crate::values::{Answer, Condition};
 
 /// One executable graph.
 #[derive(Debug, Default)]
 pub(crate) struct Exec {
     /// State of the stream of the latest launch, the launch included.
     pub last: Option<Snapshot>,
-    /// Event nodes by index: what they record or wait for.
-    events: Vec<(u32, EventNode)>,
+    /// Nodes by index that order the graph with what is outside.
+    links: Vec<(u32, Link)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum EventNode {
+enum Link {
     Record(EventId),
     Wait(EventId),
+    Write { address: u64, value: u64, barrier: bool },
+    WaitFor { address: u64, condition: Condition },
+}
+
+impl Exec {
+    fn writes(&self, to: u64) -> bool {
+        self.links.iter().any(|(_, link)| matches!(link, Link::Write { address, .. } if *address == to))
+    }
 }
 
 impl Engine {
     /// The graph is new or was made anew: its nodes follow.
     pub(crate) fn graph_exec(&mut self, exec: GraphExecId) {
-        self.execs.entry(exec.0).or_default().events.clear();
+        self.execs.entry(exec.0).or_default().links.clear();
     }
 
-    /// One node. A body that does not decode belongs to no event node that we know.
+    /// One node. A body that does not decode belongs to no such node that we know.
     pub(crate) fn graph_node(&mut self, exec: GraphExecId, index: u32, enabled: bool, tag: u16, body: &[u8]) {
         const RECORD: u16 = 38;
         const WAIT: u16 = 39;
+        const WRITE_VALUE: u16 = 101;
+        const WAIT_VALUE: u16 = 102;
         let known = self.execs.entry(exec.0).or_default();
-        known.events.retain(|(i, _)| *i != index);
-        if !enabled || !matches!(tag, RECORD | WAIT) {
+        known.links.retain(|(i, _)| *i != index);
+        if !enabled || !matches!(tag, RECORD | WAIT | WRITE_VALUE | WAIT_VALUE) {
             return;
         }
-        match Op::decode(tag, body) {
-            Ok(Op::EventRecord { event, .. }) => known.events.push((index, EventNode::Record(event))),
-            Ok(Op::StreamWait { event, .. }) => known.events.push((index, EventNode::Wait(event))),
-            _ => {}
-        }
+        let link = match Op::decode(tag, body) {
+            Ok(Op::EventRecord { event, .. }) => Link::Record(event),
+            Ok(Op::StreamWait { event, .. }) => Link::Wait(event),
+            Ok(Op::WriteValue { address, value, barrier, .. }) => Link::Write { address, value, barrier },
+            Ok(Op::WaitValue { address, value, width, compare, .. }) => {
+                Link::WaitFor { address, condition: Condition { compare, value, width } }
+            }
+            _ => return,
+        };
+        known.links.push((index, link));
     }
 
-    /// The graph runs. A wait node holds back the whole graph and a record node completes with it: the true order is
-    /// weaker for nodes beside them, and races that hang on that are missed.
+    /// The graph runs. A wait node holds back the whole graph, a record or write node completes with it: the true order is
+    /// weaker for nodes beside them, and races that hang on that are missed. A wait for a value that the graph itself writes
+    /// is an edge inside it.
     pub(crate) fn graph_launch(&mut self, stream: StreamId, exec: GraphExecId) -> trace::Epoch {
         let slot = self.begin(stream);
         let mut known = self.execs.remove(&exec.0).unwrap_or_default();
         if let Some(last) = &known.last {
             self.join(slot, last);
         }
-        for (_, node) in &known.events {
-            if let EventNode::Wait(event) = node {
-                self.join_event(slot, *event);
+        for (_, link) in &known.links {
+            match *link {
+                Link::Wait(event) => self.join_event(slot, event),
+                Link::WaitFor { address, condition } if !known.writes(address) => {
+                    self.hold_back(slot, address, condition);
+                }
+                _ => {}
             }
         }
         let upto = self.streams.slots[slot as usize].time;
         let epoch = self.advance(slot, upto);
         let now = self.streams.slots[slot as usize].now(slot);
-        for (_, node) in &known.events {
-            if let EventNode::Record(event) = node {
-                self.events.entry(event.0).or_default().set(now.clone());
+        let mut released = false;
+        for (_, link) in &known.links {
+            match *link {
+                Link::Record(event) => self.events.entry(event.0).or_default().set(now.clone()),
+                Link::Write { address, value, barrier } => {
+                    released |= self.values.write(address, Some(value), barrier, now.clone(), self.host.known());
+                }
+                _ => {}
             }
+        }
+        if released {
+            self.released_waits();
         }
         known.last = Some(now);
         self.execs.insert(exec.0, known);
         epoch
+    }
+
+    /// A stream that has begun an op waits for a value.
+    fn hold_back(&mut self, slot: u32, address: u64, condition: Condition) {
+        let known = self.host.known();
+        let s = &mut self.streams.slots[slot as usize];
+        let answer = self.values.wait(address, condition, s.time, &s.clock, slot, known);
+        s.keep_past();
+        match answer {
+            Answer::After(clock) => s.clock.join(&clock, slot, known),
+            Answer::Open(wait) => s.clock.put_behind(wait),
+        }
     }
 }

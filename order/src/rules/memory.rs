@@ -35,8 +35,13 @@ impl Engine {
     ) -> Epoch {
         let (to, to_sync) = self.place(&dst, dst_space);
         let (from, from_sync) = self.place(&src, src_space);
-        let rule = policy::copy(asynchronous, to, from, to_sync || from_sync);
         let slot = self.begin(stream);
+        let context = &self.streams.contexts[self.streams.slots[slot as usize].context as usize];
+        let rule = policy::copy(asynchronous, to, from, to_sync || from_sync || context.sync_memops);
+        let between = if asynchronous { None } else { self.between_devices(&dst, &src) };
+        if let Some(devices) = between {
+            self.join_devices(slot, devices);
+        }
         let s = &self.streams.slots[slot as usize];
         // Copies inside one batch are unordered among themselves.
         let upto = if batch != 0 && s.batch == batch { s.batch_start } else { s.time };
@@ -48,15 +53,63 @@ impl Engine {
             self.last_source = Some(self.host_epoch());
         }
         self.overwritten(&dst, slot);
+        if let Some(devices) = between {
+            self.hold_back_devices(slot, devices);
+        }
         epoch
+    }
+
+    /// The devices of both sides, when they are two.
+    fn between_devices(&self, dst: &Region, src: &Region) -> Option<[u32; 2]> {
+        let device = |region: &Region| {
+            let range = self.memory.find(region.start).filter(|_| region.array.is_none())?;
+            let on_device = Place::of(Space::Unified, Some(range.kind)) == Place::Device;
+            let context = self.streams.find_context(range.context).filter(|_| on_device)?;
+            self.streams.contexts[context as usize].device
+        };
+        let (to, from) = (device(dst)?, device(src)?);
+        (to != from).then_some([to, from])
+    }
+
+    /// A copy between two devices without a stream "does not start until all commands previously issued to either device have
+    /// completed" (programming guide, peer-to-peer memory copy).
+    fn join_devices(&mut self, slot: u32, devices: [u32; 2]) {
+        let all = self.covered_by_contexts(|_, device| device.is_some_and(|d| devices.contains(&d)));
+        let known = self.host.known();
+        let s = &mut self.streams.slots[slot as usize];
+        s.keep_past();
+        let mut many = all.many;
+        many.retain(|e| e.slot != slot);
+        s.clock.raise_many(&mut many, slot, known);
+        // What those streams had waited for themselves, as far as it is not in `many`.
+        if let Some(snapshot) = all.snapshot {
+            s.clock.join(&snapshot.clock, slot, known);
+        }
+    }
+
+    /// ... "and runs to completion before any commands issued after the copy to either device can start".
+    fn hold_back_devices(&mut self, slot: u32, devices: [u32; 2]) {
+        let known = self.host.known();
+        let now = self.streams.slots[slot as usize].now(slot);
+        for (index, context) in self.streams.contexts.iter_mut().enumerate() {
+            if context.device.is_some_and(|d| devices.contains(&d)) {
+                // Lineage of its own: no stream has a number like this one.
+                let owner = u32::MAX - index as u32;
+                context.waits.raise(now.own, owner, known);
+                context.waits.join(&now.clock, owner, known);
+                context.wait_version += 1;
+                context.version += 1;
+            }
+        }
     }
 
     pub(crate) fn set(&mut self, thread: ThreadId, stream: StreamId, dst: Region, asynchronous: bool) -> Epoch {
         let (to, sync) = self.place(&dst, Space::Unified);
         // Sets take device addresses: what is not known is memory from before the tool was loaded.
         let to = if to == Place::Pageable { Place::Device } else { to };
-        let rule = policy::set(asynchronous, to, sync);
         let slot = self.begin(stream);
+        let context = &self.streams.contexts[self.streams.slots[slot as usize].context as usize];
+        let rule = policy::set(asynchronous, to, sync || context.sync_memops);
         let upto = self.streams.slots[slot as usize].time;
         let epoch = self.advance(slot, upto);
         self.host_waits(thread, slot, rule);

@@ -7,13 +7,20 @@ pub(crate) mod graph;
 mod memory;
 mod sync;
 
-use trace::{Epoch, EventId, EventMode, HostFuncId, Op, StreamId, StreamKind, ThreadId, TimelineId};
+use trace::{
+    Epoch, EventId, EventMode, HostFuncId, Op, SourceOrder, StreamId, StreamKind, ThreadId, TimelineId, WaitCompare,
+};
 
 use crate::clock::{Entry, Snapshot};
 use crate::engine::Engine;
 use crate::host::{Covered, Holds};
 use crate::moment::View;
 use crate::values::{Answer, Condition};
+
+/// Where the value of an external semaphore is kept: beyond all memory.
+fn semaphore_address(semaphore: u32) -> u64 {
+    1 << 63 | u64::from(semaphore)
+}
 
 impl Engine {
     pub(crate) fn apply_other(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
@@ -25,6 +32,16 @@ impl Engine {
             Op::ContextCreate { context, device, .. } => {
                 let context = self.streams.context(context);
                 self.streams.contexts[context as usize].device = Some(device);
+                self.host_op()
+            }
+            Op::ContextPart { context, whole } => {
+                let (part, whole) = (self.streams.context(context), self.streams.context(whole));
+                self.streams.contexts[part as usize].part_of = (part != whole).then_some(whole);
+                self.host_op()
+            }
+            Op::ContextSyncMemops { context, on } => {
+                let context = self.streams.context(context);
+                self.streams.contexts[context as usize].sync_memops = on;
                 self.host_op()
             }
             Op::ContextDestroy { context } => self.context_destroy(context, thread),
@@ -79,6 +96,13 @@ impl Engine {
             Op::Copy { stream, dst, src, dst_space, src_space, asynchronous, batch } => {
                 self.copy(thread, stream, (dst, dst_space), (src, src_space), asynchronous, batch)
             }
+            Op::AttributedCopy { stream, dst, src, dst_space, src_space, batch, source } => {
+                let epoch = self.copy(thread, stream, (dst, dst_space), (src, src_space), true, batch);
+                // cuda.h, CUmemcpySrcAccessOrder: "out of stream order", but over when the call returns. A source read at any time
+                // is taken to be read with the rest of the copy, which is the latest that it can be.
+                self.last_source = (source == SourceOrder::DuringCall).then(|| self.host_epoch());
+                epoch
+            }
             Op::Set { stream, dst, asynchronous } => self.set(thread, stream, dst, asynchronous),
             Op::Launch { stream, .. } | Op::Prefetch { stream, .. } | Op::Opaque { stream } => self.stream_op(stream),
             Op::HostFunc { stream, func, .. } => {
@@ -99,6 +123,19 @@ impl Engine {
             Op::WaitValue { stream, address, value, width, compare } => {
                 self.wait_value(stream, address, Condition { compare, value, width })
             }
+            // External semaphores are values outside of memory; signals make earlier memory visible, as writes with a barrier do.
+            Op::SemaphoreSignal { stream, semaphore, value } => {
+                let epoch = self.stream_op(stream);
+                let now = self.streams.slots[epoch.timeline.0 as usize].now(epoch.timeline.0);
+                if self.values.write(semaphore_address(semaphore), Some(value), true, now, self.host.known()) {
+                    self.released_waits();
+                }
+                epoch
+            }
+            Op::SemaphoreWait { stream, semaphore, value } => {
+                let condition = Condition { compare: WaitCompare::GreaterEqual, value, width: 8 };
+                self.wait_value(stream, semaphore_address(semaphore), condition)
+            }
             Op::GraphExec { exec, .. } => {
                 self.graph_exec(exec);
                 self.host_op()
@@ -112,6 +149,14 @@ impl Engine {
                 self.host_op()
             }
             Op::GraphLaunch { stream, exec } => self.graph_launch(stream, exec),
+            Op::HostThreads {} => {
+                if self.options.host_threads && self.threads.is_none() {
+                    self.threads = Some(Box::default());
+                    self.enter_thread(op, thread);
+                }
+                self.host_op()
+            }
+            Op::HostEdge { object, acquire, start } => self.host_edge(object, acquire, start),
             // Captured streams make nodes, not work. Arrays, objects and ops yet to come order nothing.
             _ => self.host_op(),
         }
@@ -174,7 +219,8 @@ impl Engine {
         if done && self.options.host_functions_signal {
             let slot = epoch.timeline.0;
             let snapshot = self.streams.slots.get(slot as usize).map(|s| s.at(slot, epoch.time));
-            self.acquire(
+            // How the driver's thread tells the others is not followed: all of them know.
+            self.acquire_for_all(
                 thread,
                 &Covered { snapshot, ..Covered::default() },
                 Holds { by_policy: true, promised: false },

@@ -11,6 +11,31 @@ use crate::host::{Covered, Holds};
 impl Engine {
     /// The host has seen this finish.
     pub(crate) fn acquire(&mut self, thread: ThreadId, what: &Covered, holds: Holds) {
+        if self.threads.is_some() {
+            return self.acquire_alone(thread, what, holds);
+        }
+        self.acquire_for_all(thread, what, holds);
+    }
+
+    /// One host thread of several has seen this finish.
+    fn acquire_alone(&mut self, thread: ThreadId, what: &Covered, holds: Holds) {
+        if !holds.by_policy {
+            return;
+        }
+        let mut many = what.many.clone();
+        let nothing = Snapshot::default();
+        let snapshot = what.snapshot.as_ref().unwrap_or(&nothing);
+        if let Some(threads) = self.threads.as_mut() {
+            threads.learn(thread, snapshot, &mut many, self.host.known());
+        }
+        if snapshot.clock.release_waits() {
+            self.released_waits();
+        }
+        self.raise_common(thread);
+    }
+
+    /// All host threads have seen this finish.
+    pub(crate) fn acquire_for_all(&mut self, thread: ThreadId, what: &Covered, holds: Holds) {
         self.host.acquire(thread, what, holds);
         let released = what.snapshot.as_ref().is_some_and(|s| s.clock.release_waits());
         if released {
@@ -50,7 +75,10 @@ impl Engine {
                 Covered { snapshot, ..Covered::default() }
             }
             SyncScope::Context => match self.streams.find_context(context) {
-                Some(index) => self.covered_by_contexts(|i, _| i == index),
+                Some(index) => {
+                    let contexts = &self.streams.contexts;
+                    self.covered_by_contexts(|i, _| i == index || contexts[i as usize].part_of == Some(index))
+                }
                 None => Covered::default(),
             },
             SyncScope::Device => self.covered_by_contexts(|_, _| true),

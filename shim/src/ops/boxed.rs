@@ -1,7 +1,7 @@
 //! Copies described by a structure: 2D, 3D, between peers, and batches.
 
 use cuda_sys::*;
-use trace::{Region, Space};
+use trace::{Region, SourceOrder, Space};
 
 use super::copies::{Side, unified};
 use crate::observe::Cx;
@@ -114,15 +114,52 @@ boxed! {
     cuMemcpy3DPeerAsync(CUDA_MEMCPY3D_PEER, stream) pair_3d_peer;
 }
 
-fn batch(cx: &mut Cx<'_>, dsts: *mut u64, srcs: *mut u64, sizes: *mut usize, count: usize, stream: CUstream) {
+/// When a copy with these attributes reads its source.
+pub(super) fn source_order(order: CUmemcpySrcAccessOrder) -> SourceOrder {
+    match order {
+        CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL => SourceOrder::DuringCall,
+        CU_MEMCPY_SRC_ACCESS_ORDER_ANY => SourceOrder::Any,
+        _ => SourceOrder::Stream,
+    }
+}
+
+/// The attributes of a batch: those of each index hold from there to the next one (cuda.h, cuMemcpyBatchAsync).
+struct Attributes {
+    list: *mut CUmemcpyAttributes,
+    starts: *mut usize,
+    count: usize,
+}
+
+impl Attributes {
+    /// # Safety
+    /// Both arrays have as many entries as the call that accepted them says.
+    unsafe fn of(&self, copy: usize) -> SourceOrder {
+        if self.list.is_null() || self.starts.is_null() {
+            return SourceOrder::Stream;
+        }
+        // SAFETY: forwarded from the caller.
+        let found = (0..self.count).rev().find(|i| unsafe { *self.starts.add(*i) } <= copy);
+        // SAFETY: as above.
+        found.map_or(SourceOrder::Stream, |i| source_order(unsafe { (*self.list.add(i)).srcAccessOrder }))
+    }
+}
+
+fn batch(
+    cx: &mut Cx<'_>,
+    (dsts, srcs, sizes): (*mut u64, *mut u64, *mut usize),
+    count: usize,
+    attributes: &Attributes,
+    stream: CUstream,
+) {
     let number = cx.core().map_or(0, |core| core.handles.fresh());
     if cx.is_before() || dsts.is_null() || srcs.is_null() || sizes.is_null() {
         return;
     }
     for index in 0..count {
-        // SAFETY: the call has just read count entries of each array.
-        let (dst, src, len) = unsafe { (*dsts.add(index), *srcs.add(index), *sizes.add(index) as u64) };
-        cx.copy_in_batch(unified(dst, len), unified(src, len), stream, true, number);
+        // SAFETY: the call has just read count entries of each array, and the attributes.
+        let (dst, src, len, order) =
+            unsafe { (*dsts.add(index), *srcs.add(index), *sizes.add(index) as u64, attributes.of(index)) };
+        cx.attributed_copy(unified(dst, len), unified(src, len), stream, number, order);
     }
 }
 
@@ -133,13 +170,14 @@ pub(crate) unsafe fn cuMemcpyBatchAsync(
     srcs: *mut CUdeviceptr,
     sizes: *mut usize,
     count: usize,
-    _attrs: *mut CUmemcpyAttributes,
-    _attrs_idxs: *mut usize,
-    _num_attrs: usize,
+    attrs: *mut CUmemcpyAttributes,
+    attrs_idxs: *mut usize,
+    num_attrs: usize,
     _fail_idx: *mut usize,
     stream: CUstream,
 ) {
-    batch(cx, dsts, srcs, sizes, count, stream);
+    let attributes = Attributes { list: attrs, starts: attrs_idxs, count: num_attrs };
+    batch(cx, (dsts, srcs, sizes), count, &attributes, stream);
 }
 
 #[expect(clippy::too_many_arguments, reason = "the driver's signature")]
@@ -149,12 +187,13 @@ pub(crate) unsafe fn cuMemcpyBatchAsync_v2(
     srcs: *mut CUdeviceptr,
     sizes: *mut usize,
     count: usize,
-    _attrs: *mut CUmemcpyAttributes,
-    _attrs_idxs: *mut usize,
-    _num_attrs: usize,
+    attrs: *mut CUmemcpyAttributes,
+    attrs_idxs: *mut usize,
+    num_attrs: usize,
     stream: CUstream,
 ) {
-    batch(cx, dsts, srcs, sizes, count, stream);
+    let attributes = Attributes { list: attrs, starts: attrs_idxs, count: num_attrs };
+    batch(cx, (dsts, srcs, sizes), count, &attributes, stream);
 }
 
 /// Operands of the batched 3D copies: rows and layers are counted in elements whose size is not told, so that only linear ones and
@@ -193,7 +232,7 @@ fn batch_3d(cx: &mut Cx<'_>, count: usize, ops: *mut CUDA_MEMCPY3D_BATCH_OP, str
         // SAFETY: the call has just read count descriptors.
         let op = unsafe { &*ops.add(index) };
         let (dst, src) = (operand(cx, &op.dst, &op.extent), operand(cx, &op.src, &op.extent));
-        cx.copy_in_batch(dst, src, stream, true, number);
+        cx.attributed_copy(dst, src, stream, number, source_order(op.srcAccessOrder));
     }
 }
 

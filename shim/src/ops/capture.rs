@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use cuda_sys::*;
 
-use crate::handles::CAPTURES;
+use crate::handles::{CAPTURES, NodeOrigin};
 use crate::observe::Cx;
 use crate::real;
 
@@ -67,7 +67,13 @@ impl Cx<'_> {
             for index in 0..count {
                 // SAFETY: the driver answered count nodes, valid until the next call on this stream.
                 let node = unsafe { *nodes.add(index) };
-                core.handles.nodes.entry(node.0 as u64).or_insert((stack, call));
+                let origin = NodeOrigin { stack, call, capture: id, bodies: None };
+                // Of several nodes none is new: a call that adds one leaves the stream depending on that one alone. A node known
+                // from another capture is an old one whose handle came back.
+                let mut known = core.handles.nodes.entry(node.0 as u64).or_insert_with(|| origin.clone());
+                if count == 1 && known.capture != 0 && known.capture != id {
+                    *known = origin;
+                }
             }
         }
         true

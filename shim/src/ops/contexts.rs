@@ -37,10 +37,89 @@ pub(crate) unsafe fn cuDevicePrimaryCtxRetain(cx: &mut Cx<'_>, ctx: *mut CUconte
     cx.without_stack().context_on(handle, Some(dev));
 }
 
-pub(crate) unsafe fn cuCtxCreate_v2(cx: &mut Cx<'_>, ctx: *mut CUcontext, _flags: c_uint, dev: CUdevice) {
+/// `CU_CTX_SYNC_MEMOPS`.
+const SYNC_MEMOPS: c_uint = 0x80;
+
+impl Cx<'_> {
+    fn context_made(&mut self, handle: CUcontext, flags: c_uint, device: CUdevice) {
+        let context = self.context_on(handle, Some(device));
+        if flags & SYNC_MEMOPS != 0 {
+            self.log(&Op::ContextSyncMemops { context, on: true });
+        }
+    }
+
+    /// The primary context of a device, if there is one now.
+    fn primary_context(&self, device: CUdevice) -> Option<CUcontext> {
+        let (mut flags, mut active) = (0_u32, 0_i32);
+        let asked = crate::real!(cuDevicePrimaryCtxGetState(
+            device => CUdevice, &raw mut flags => *mut c_uint, &raw mut active => *mut c_int
+        ));
+        if asked != CUresult::SUCCESS || active == 0 {
+            return None;
+        }
+        let mut context = CUcontext::NULL;
+        // It is asked for by retaining it, and released again: somebody else holds it.
+        let retained = crate::real!(cuDevicePrimaryCtxRetain(&raw mut context => *mut CUcontext, device => CUdevice));
+        if retained != CUresult::SUCCESS {
+            return None;
+        }
+        let _ = crate::real!(cuDevicePrimaryCtxRelease_v2(device => CUdevice));
+        Some(context)
+    }
+}
+
+pub(crate) unsafe fn cuCtxSetFlags(cx: &mut Cx<'_>, flags: c_uint) {
+    let current = cx.current_context();
+    let context = cx.context(current);
+    cx.log(&Op::ContextSyncMemops { context, on: flags & SYNC_MEMOPS != 0 });
+}
+
+pub(crate) unsafe fn cuDevicePrimaryCtxSetFlags_v2(cx: &mut Cx<'_>, dev: CUdevice, flags: c_uint) {
+    // One that is not active yet is looked at when it is first seen.
+    if let Some(handle) = cx.primary_context(dev) {
+        let context = cx.context_on(handle, Some(dev));
+        cx.log(&Op::ContextSyncMemops { context, on: flags & SYNC_MEMOPS != 0 });
+    }
+}
+
+// A green context is a context of its own whose work a wait for the primary context waits for too (cuda.h, cuCtxSynchronize).
+
+pub(crate) unsafe fn cuGreenCtxCreate(
+    cx: &mut Cx<'_>,
+    ctx: *mut CUgreenCtx,
+    _desc: CUdevResourceDesc,
+    dev: CUdevice,
+    _flags: c_uint,
+) {
     // SAFETY: the call succeeded, so it has written the handle.
-    let handle = unsafe { *ctx };
-    cx.context_on(handle, Some(dev));
+    let handle = CUcontext(unsafe { *ctx }.0.cast());
+    let context = cx.context_on(handle, Some(dev));
+    if let Some(primary) = cx.primary_context(dev) {
+        let whole = cx.context_on(primary, Some(dev));
+        cx.log(&Op::ContextPart { context, whole });
+    }
+}
+
+pub(crate) unsafe fn cuCtxFromGreenCtx(cx: &mut Cx<'_>, context: *mut CUcontext, ctx: CUgreenCtx) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    let other = unsafe { *context };
+    cx.same_context(CUcontext(ctx.0.cast()), other);
+}
+
+pub(crate) unsafe fn cuGreenCtxDestroy(cx: &mut Cx<'_>, ctx: CUgreenCtx) {
+    // What it promises of pending work is not said; its memory belongs to the primary context and stays. Counted as a wait.
+    if let Some(context) = cx.forget_context(CUcontext(ctx.0.cast())) {
+        let Some(core) = cx.core() else { return };
+        let sync = trace::SyncId(core.handles.fresh());
+        let (scope, stream, event) = (SyncScope::Context, StreamId::NONE, EventId::NONE);
+        cx.log(&Op::SyncBegin { sync, scope, stream, event, context });
+        cx.log(&Op::SyncEnd { sync });
+    }
+}
+
+pub(crate) unsafe fn cuCtxCreate_v2(cx: &mut Cx<'_>, ctx: *mut CUcontext, flags: c_uint, dev: CUdevice) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    cx.context_made(unsafe { *ctx }, flags, dev);
 }
 
 pub(crate) unsafe fn cuCtxCreate_v3(
@@ -48,24 +127,22 @@ pub(crate) unsafe fn cuCtxCreate_v3(
     ctx: *mut CUcontext,
     _params_array: *mut CUexecAffinityParam,
     _num_params: c_int,
-    _flags: c_uint,
+    flags: c_uint,
     dev: CUdevice,
 ) {
     // SAFETY: the call succeeded, so it has written the handle.
-    let handle = unsafe { *ctx };
-    cx.context_on(handle, Some(dev));
+    cx.context_made(unsafe { *ctx }, flags, dev);
 }
 
 pub(crate) unsafe fn cuCtxCreate_v4(
     cx: &mut Cx<'_>,
     ctx: *mut CUcontext,
     _ctx_create_params: *mut CUctxCreateParams,
-    _flags: c_uint,
+    flags: c_uint,
     dev: CUdevice,
 ) {
     // SAFETY: the call succeeded, so it has written the handle.
-    let handle = unsafe { *ctx };
-    cx.context_on(handle, Some(dev));
+    cx.context_made(unsafe { *ctx }, flags, dev);
 }
 
 pub(crate) unsafe fn cuCtxDestroy_v2(cx: &mut Cx<'_>, ctx: CUcontext) {
@@ -81,14 +158,10 @@ pub(crate) unsafe fn cuDevicePrimaryCtxRelease_v2(cx: &mut Cx<'_>, _dev: CUdevic
 }
 
 pub(crate) unsafe fn cuDevicePrimaryCtxReset_v2(cx: &mut Cx<'_>, dev: CUdevice) {
-    let mut context = CUcontext::NULL;
-    // The primary context is asked for by retaining it, and released again: its reset follows anyway.
-    if crate::real!(cuDevicePrimaryCtxRetain(&raw mut context => *mut CUcontext, dev => CUdevice)) == CUresult::SUCCESS
+    if let Some(handle) = cx.primary_context(dev)
+        && let Some(context) = cx.forget_context(handle)
     {
-        let _ = crate::real!(cuDevicePrimaryCtxRelease_v2(dev => CUdevice));
-        if let Some(context) = cx.forget_context(context) {
-            cx.log(&Op::ContextDestroy { context });
-        }
+        cx.log(&Op::ContextDestroy { context });
         cx.host_memory_goes(0, u64::MAX);
     }
 }

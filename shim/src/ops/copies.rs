@@ -1,7 +1,7 @@
 //! Copies: which bytes go where. What the host waits for follows from the kinds of memory and is decided by `order`.
 
 use cuda_sys::*;
-use trace::{GraphExecId, Op, Region, Space};
+use trace::{GraphExecId, Op, Region, SourceOrder, Space};
 
 use crate::observe::Cx;
 
@@ -52,6 +52,21 @@ impl Cx<'_> {
         }
     }
 
+    /// A copy whose attributes say when it reads its source.
+    pub(super) fn attributed_copy(&mut self, dst: Side, src: Side, stream: CUstream, batch: u32, source: SourceOrder) {
+        if source == SourceOrder::Stream {
+            return self.copy_in_batch(dst, src, stream, true, batch);
+        }
+        if self.is_before() {
+            return self.device_will_write(&dst.region);
+        }
+        if let Some(stream) = self.working_stream(stream) {
+            let (dst_space, src_space) = (dst.space, src.space);
+            let (dst, src) = (dst.region, src.region);
+            self.log(&Op::AttributedCopy { stream, dst, src, dst_space, src_space, batch, source });
+        }
+    }
+
     fn in_array(&mut self, array: CUarray, offset: u64, len: u64) -> Side {
         let array = self.array(array);
         Side { region: Region { array, ..Region::linear(offset, len) }, space: Space::Array }
@@ -91,11 +106,13 @@ pub(crate) unsafe fn cuMemcpyWithAttributesAsync(
     dst: CUdeviceptr,
     src: CUdeviceptr,
     size: usize,
-    _attr: *mut CUmemcpyAttributes,
+    attr: *mut CUmemcpyAttributes,
     stream: CUstream,
 ) {
     let len = size as u64;
-    cx.copy(unified(dst, len), unified(src, len), stream, true);
+    // SAFETY: the call has accepted the attributes, if there are any.
+    let order = unsafe { attr.as_ref() }.map_or(SourceOrder::Stream, |a| super::boxed::source_order(a.srcAccessOrder));
+    cx.attributed_copy(unified(dst, len), unified(src, len), stream, 0, order);
 }
 
 pub(crate) unsafe fn cuMemcpyPeer(

@@ -1,62 +1,53 @@
 //! Graphs: what an executable graph does is read back from the driver when it is instantiated or updated.
 //!
 //! Reading the finished graph is exact however it was built (captured, added node by node, cloned). Owns the flattening of child
-//! graphs and the ops of nodes; the order that follows is decided by the analyzer.
+//! graphs, of the bodies of conditional nodes and of lists of memory operations, and the ops of nodes; executables and their changes
+//! are in [`super::graph_execs`], where nodes come from in [`super::graph_origins`], and the order that follows is decided by the
+//! analyzer.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use cuda_sys::*;
-use trace::codec::List;
 use trace::{
-    ContextId, Dependency, Encoder, EventMode, FreeKind, GraphExecId, HostFuncId, MemoryKind, Op, PoolId, Region,
-    StackId, StreamId,
+    ContextId, Dependency, Encoder, EventMode, FreeKind, HostFuncId, MemoryKind, Op, PoolId, Region, StackId, StreamId,
 };
 
 use super::boxed::pair_3d;
 use super::launches::Shape;
-use crate::host::graph::HostWork;
+use super::memops::{Member, member};
 use crate::observe::Cx;
 use crate::real;
 
-/// One executable graph.
-pub struct Exec {
-    /// Its id.
-    pub id: GraphExecId,
-    nodes: Vec<Node>,
-    by_handle: HashMap<u64, usize>,
-    /// What it does to the host's memory.
-    pub host: Arc<HostWork>,
-}
-
-impl Exec {
-    fn host_work(nodes: &[Node]) -> Arc<HostWork> {
-        let ops = nodes.iter().map(|n| if n.enabled { Op::decode(n.tag, &n.body).ok() } else { None });
-        Arc::new(HostWork::of(&ops.collect::<Vec<_>>()))
-    }
-}
-
 /// One node, child graphs flattened.
 #[derive(Clone)]
-struct Node {
-    dependencies: Vec<Dependency>,
-    tag: u16,
-    body: Vec<u8>,
-    enabled: bool,
-    stack: StackId,
-    call: FnId,
+pub(super) struct Node {
+    /// Nodes that come first.
+    pub dependencies: Vec<Dependency>,
+    /// Tag of its op; 0: none.
+    pub tag: u16,
+    /// Its op.
+    pub body: Vec<u8>,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// Where it was captured or added.
+    pub stack: StackId,
+    /// The call that did it.
+    pub call: FnId,
 }
 
 /// What stands for "this has completed": the nodes that all must have.
 type Completion = Vec<Dependency>;
 
+/// A graph as it is read, node by node.
 #[derive(Default)]
-struct Reading {
-    nodes: Vec<Node>,
-    by_handle: HashMap<u64, usize>,
+pub(super) struct Reading {
+    /// All nodes, in an order that respects all dependencies.
+    pub nodes: Vec<Node>,
+    /// The nodes that stand for a node of the driver: first and count.
+    pub by_handle: HashMap<u64, (usize, usize)>,
 }
 
-fn encode(op: &Op<'_>) -> (u16, Vec<u8>) {
+pub(super) fn encode(op: &Op<'_>) -> (u16, Vec<u8>) {
     let params = if let Op::Launch { params, .. } = op { params.len() } else { 0 };
     let mut body = vec![0; 256 + params];
     let mut to = Encoder::new(&mut body);
@@ -69,8 +60,8 @@ fn encode(op: &Op<'_>) -> (u16, Vec<u8>) {
 /// From, to, and the port of the first.
 type Edge = (CUgraphNode, CUgraphNode, u32);
 
-/// Nodes and edges of a graph as the driver lists them.
-fn list(graph: CUgraph) -> Option<(Vec<CUgraphNode>, Vec<Edge>)> {
+/// Nodes of a graph as the driver lists them: in the order in which they were added.
+pub(super) fn list_nodes(graph: CUgraph) -> Option<Vec<CUgraphNode>> {
     let mut count = 0_usize;
     let none = std::ptr::null_mut::<CUgraphNode>();
     let sized = real!(cuGraphGetNodes(graph => CUgraph, none => *mut CUgraphNode, &raw mut count => *mut usize));
@@ -81,6 +72,27 @@ fn list(graph: CUgraph) -> Option<(Vec<CUgraphNode>, Vec<Edge>)> {
     let _ = real!(cuGraphGetNodes(
         graph => CUgraph, nodes.as_mut_ptr() => *mut CUgraphNode, &raw mut count => *mut usize
     ));
+    Some(nodes)
+}
+
+/// What a node is.
+pub(super) fn kind_of(node: CUgraphNode) -> CUgraphNodeType {
+    let mut kind = CUgraphNodeType(0);
+    let _ = real!(cuGraphNodeGetType(node => CUgraphNode, &raw mut kind => *mut CUgraphNodeType));
+    kind
+}
+
+/// The graph inside a node.
+pub(super) fn child_of(node: CUgraphNode) -> CUgraph {
+    let mut child = CUgraph::NULL;
+    let _ = real!(cuGraphChildGraphNodeGetGraph(node => CUgraphNode, &raw mut child => *mut CUgraph));
+    child
+}
+
+/// Nodes and edges of a graph.
+fn list(graph: CUgraph) -> Option<(Vec<CUgraphNode>, Vec<Edge>)> {
+    let nodes = list_nodes(graph)?;
+    let none = std::ptr::null_mut::<CUgraphNode>();
     let mut edges = 0_usize;
     let no_data = std::ptr::null_mut::<CUgraphEdgeData>();
     let with_data = real!(cuGraphGetEdges_v2(
@@ -112,17 +124,19 @@ fn list(graph: CUgraph) -> Option<(Vec<CUgraphNode>, Vec<Edge>)> {
 
 impl Reading {
     /// Appends a graph whose roots come after `entry`; answers what its completion is.
-    fn read(&mut self, cx: &mut Cx<'_>, graph: CUgraph, entry: &[Dependency], depth: u32) -> Completion {
+    pub fn read(&mut self, cx: &mut Cx<'_>, graph: CUgraph, entry: &[Dependency], depth: u32) -> Completion {
         let Some((nodes, edges)) = list(graph) else {
             cx.not_modelled();
             return entry.to_vec();
         };
-        let mut waiting: HashMap<u64, usize> = HashMap::new();
-        for (_, to, _) in &edges {
-            *waiting.entry(to.0 as u64).or_default() += 1;
+        let mut before: HashMap<u64, Vec<(u64, u32)>> = HashMap::new();
+        let mut after: HashMap<u64, Vec<u64>> = HashMap::new();
+        for (from, to, port) in &edges {
+            before.entry(to.0 as u64).or_default().push((from.0 as u64, *port));
+            after.entry(from.0 as u64).or_default().push(to.0 as u64);
         }
+        let mut waiting: HashMap<u64, usize> = before.iter().map(|(node, from)| (*node, from.len())).collect();
         let mut completions: HashMap<u64, Completion> = HashMap::new();
-        let mut has_successor: HashMap<u64, bool> = HashMap::new();
         // Among nodes that may come next, the one that was added first: so reports name pairs in the order of the program.
         let place: HashMap<u64, usize> = nodes.iter().enumerate().map(|(i, n)| (n.0 as u64, i)).collect();
         let is_ready = |(_, node): &(usize, &CUgraphNode)| !waiting.contains_key(&(node.0 as u64));
@@ -130,48 +144,136 @@ impl Reading {
         while let Some(first) = ready.pop_first() {
             let node = nodes[first];
             let key = node.0 as u64;
-            let mut before: Vec<Dependency> = Vec::new();
-            for (from, _, port) in edges.iter().filter(|(_, to, _)| *to == node) {
-                for dependency in completions.get(&(from.0 as u64)).into_iter().flatten() {
-                    before.push(Dependency { from: dependency.from, port: *port });
+            let mut comes_first: Vec<Dependency> = Vec::new();
+            for (from, port) in before.get(&key).into_iter().flatten() {
+                for dependency in completions.get(from).into_iter().flatten() {
+                    comes_first.push(Dependency { from: dependency.from, port: *port });
                 }
             }
-            if before.is_empty() {
-                before = entry.to_vec();
+            if comes_first.is_empty() {
+                comes_first = entry.to_vec();
             }
-            let completion = self.read_node(cx, node, before, depth);
+            let completion = self.read_node(cx, node, comes_first, depth);
             completions.insert(key, completion);
-            for (_, to, _) in edges.iter().filter(|(from, _, _)| *from == node) {
-                has_successor.insert(key, true);
-                if let Some(left) = waiting.get_mut(&(to.0 as u64)) {
+            for to in after.get(&key).into_iter().flatten() {
+                if let Some(left) = waiting.get_mut(to) {
                     *left -= 1;
                     if *left == 0 {
-                        ready.extend(place.get(&(to.0 as u64)));
+                        ready.extend(place.get(to));
                     }
                 }
             }
         }
-        let leaves = nodes.iter().filter(|node| !has_successor.contains_key(&(node.0 as u64)));
+        let leaves = nodes.iter().filter(|node| !after.contains_key(&(node.0 as u64)));
         let end: Completion = leaves.filter_map(|node| completions.get(&(node.0 as u64))).flatten().copied().collect();
         if end.is_empty() { entry.to_vec() } else { end }
     }
 
     fn read_node(&mut self, cx: &mut Cx<'_>, node: CUgraphNode, before: Vec<Dependency>, depth: u32) -> Completion {
-        let mut kind = CUgraphNodeType(0);
-        let _ = real!(cuGraphNodeGetType(node => CUgraphNode, &raw mut kind => *mut CUgraphNodeType));
-        if kind == CU_GRAPH_NODE_TYPE_GRAPH && depth < 16 {
-            let mut child = CUgraph::NULL;
-            let _ = real!(cuGraphChildGraphNodeGetGraph(node => CUgraphNode, &raw mut child => *mut CUgraph));
-            return self.read(cx, child, &before, depth + 1);
-        }
-        let (tag, body) = node_op(cx, node, kind);
-        let origin = cx.core().and_then(|core| core.handles.nodes.get(&(node.0 as u64)).map(|o| *o));
-        let (stack, call) = origin.unwrap_or((StackId::NONE, cx.call));
+        const DEEPEST: u32 = 16;
+        let kind = kind_of(node);
+        let start = self.nodes.len();
+        let completion = match kind {
+            CU_GRAPH_NODE_TYPE_GRAPH if depth < DEEPEST => self.read(cx, child_of(node), &before, depth + 1),
+            CU_GRAPH_NODE_TYPE_CONDITIONAL if depth < DEEPEST && cx.bodies(node).is_some() => {
+                // Any of the bodies may run, and in a loop one may run several times, one run after the other: so they count as
+                // run once each, in their order.
+                let first = self.add(cx, node, before, (0, Vec::new()));
+                let bodies = cx.bodies(node).unwrap_or_default();
+                bodies.into_iter().fold(first, |entry, body| self.read(cx, CUgraph(body as *mut _), &entry, depth + 1))
+            }
+            CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => {
+                let mut ops = memory_operations(cx, node).into_iter();
+                let first = ops.next().unwrap_or_default();
+                let first = self.add(cx, node, before, first);
+                ops.fold(first, |entry, op| self.add(cx, node, entry, op))
+            }
+            _ => {
+                let op = node_op(cx, node, kind);
+                self.add(cx, node, before, op)
+            }
+        };
+        self.by_handle.insert(node.0 as u64, (start, self.nodes.len() - start));
+        completion
+    }
+
+    fn add(
+        &mut self,
+        cx: &Cx<'_>,
+        node: CUgraphNode,
+        dependencies: Vec<Dependency>,
+        (tag, body): (u16, Vec<u8>),
+    ) -> Completion {
+        let (stack, call) = cx.origin(node).unwrap_or((StackId::NONE, cx.call));
         let index = self.nodes.len();
-        self.by_handle.insert(node.0 as u64, index);
-        self.nodes.push(Node { dependencies: before, tag, body, enabled: true, stack, call });
+        self.nodes.push(Node { dependencies, tag, body, enabled: true, stack, call });
         vec![Dependency { from: index as u32, port: 0 }]
     }
+
+    /// Values that one node writes and another one waits for order the two, without an edge.
+    pub fn join_values(&mut self) {
+        let value = |node: &Node| {
+            Op::decode(node.tag, &node.body).ok().map(|op| match op {
+                Op::WriteValue { address, .. } => (true, address),
+                Op::WaitValue { address, .. } => (false, address),
+                _ => (false, 0),
+            })
+        };
+        let is_value = |node: &Node| matches!(node.tag, WRITE_VALUE | WAIT_VALUE);
+        let values: Vec<(usize, bool, u64)> = (self.nodes.iter().enumerate())
+            .filter(|(_, node)| is_value(node))
+            .filter_map(|(i, node)| value(node).map(|(writes, address)| (i, writes, address)))
+            .collect();
+        for &(wait, writes, address) in &values {
+            // Nodes come in an order that respects all dependencies: an edge from an earlier to a later one closes no circle.
+            let writers = values.iter().filter(|(i, w, a)| !writes && *w && *a == address && *i < wait);
+            for (writer, _, _) in writers {
+                self.nodes[wait].dependencies.push(Dependency { from: *writer as u32, port: 0 });
+            }
+        }
+    }
+}
+
+const WRITE_VALUE: u16 = 101;
+const WAIT_VALUE: u16 = 102;
+
+/// The memory operations of a node, in the order in which they run.
+fn memory_operations(cx: &mut Cx<'_>, node: CUgraphNode) -> Vec<(u16, Vec<u8>)> {
+    let mut p = CUDA_BATCH_MEM_OP_NODE_PARAMS::zeroed();
+    let got = real!(cuGraphBatchMemOpNodeGetParams(
+        node => CUgraphNode, &raw mut p => *mut CUDA_BATCH_MEM_OP_NODE_PARAMS
+    ));
+    if got != CUresult::SUCCESS || p.paramArray.is_null() {
+        cx.define(&not_modelled("graph node: stream memory operations"));
+        return Vec::new();
+    }
+    // SAFETY: the driver answered count operations.
+    unsafe { encode_memory_operations(cx, p.paramArray, p.count) }
+}
+
+/// Encodes memory operations, one op each.
+///
+/// # Safety
+/// `params` points to `count` descriptors that the driver has given or accepted.
+pub(super) unsafe fn encode_memory_operations(
+    cx: &mut Cx<'_>,
+    params: *const CUstreamBatchMemOpParams,
+    count: c_uint,
+) -> Vec<(u16, Vec<u8>)> {
+    let mut ops = Vec::new();
+    for index in 0..count as usize {
+        // SAFETY: forwarded from the caller.
+        match unsafe { member(params, index, StreamId::NONE) } {
+            Member::Op(op) => ops.push(encode(&op)),
+            Member::Nothing => {}
+            Member::Unknown => cx.define(&not_modelled("graph node: a stream memory operation of another kind")),
+        }
+    }
+    ops
+}
+
+fn not_modelled(text: &'static str) -> Op<'static> {
+    Op::Note { kind: trace::NoteKind::NotModelled, text: text.into(), count: 1 }
 }
 
 /// What a node does, encoded; tag 0 for nothing.
@@ -210,13 +312,7 @@ fn node_op(cx: &mut Cx<'_>, node: CUgraphNode, kind: CUgraphNodeType) -> (u16, V
             } else {
                 real!(cuGraphEventRecordNodeGetEvent(node => CUgraphNode, &raw mut event => *mut CUevent))
             };
-            let event = cx.event(event);
-            let mode = EventMode::Plain;
-            encode(&if waits {
-                Op::StreamWait { stream, event, mode }
-            } else {
-                Op::EventRecord { event, stream, mode }
-            })
+            event_op(cx, event, waits)
         }
         CU_GRAPH_NODE_TYPE_MEM_ALLOC => {
             let mut p = CUDA_MEM_ALLOC_NODE_PARAMS::zeroed();
@@ -233,19 +329,27 @@ fn node_op(cx: &mut Cx<'_>, node: CUgraphNode, kind: CUgraphNodeType) -> (u16, V
         }
         CU_GRAPH_NODE_TYPE_EMPTY => nothing,
         _ => {
-            // Semaphores, memory operations, conditional and batch nodes: they order as nodes do, but what they do is not told.
-            let text = match kind {
-                CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => "graph node: stream memory operations",
+            // They order as nodes do, but what they do is not told.
+            cx.define(&not_modelled(match kind {
                 CU_GRAPH_NODE_TYPE_CONDITIONAL => "graph node: conditional",
+                CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL | CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT => {
+                    "graph node: external semaphores"
+                }
+                CU_GRAPH_NODE_TYPE_MEMCPY_BATCH => "graph node: batch of copies",
                 _ => "graph node of another kind",
-            };
-            cx.define(&Op::Note { kind: trace::NoteKind::NotModelled, text: text.into(), count: 1 });
+            }));
             nothing
         }
     }
 }
 
-fn kernel_op(cx: &mut Cx<'_>, p: &CUDA_KERNEL_NODE_PARAMS) -> (u16, Vec<u8>) {
+/// What an event node does.
+pub(super) fn event_op(cx: &mut Cx<'_>, event: CUevent, waits: bool) -> (u16, Vec<u8>) {
+    let (event, stream, mode) = (cx.event(event), StreamId::NONE, EventMode::Plain);
+    encode(&if waits { Op::StreamWait { stream, event, mode } } else { Op::EventRecord { event, stream, mode } })
+}
+
+pub(super) fn kernel_op(cx: &mut Cx<'_>, p: &CUDA_KERNEL_NODE_PARAMS) -> (u16, Vec<u8>) {
     let function = if p.func.is_null() { CUfunction(p.kern.0) } else { p.func };
     let shape = Shape {
         grid: [p.gridDimX, p.gridDimY, p.gridDimZ],
@@ -261,7 +365,7 @@ fn kernel_op(cx: &mut Cx<'_>, p: &CUDA_KERNEL_NODE_PARAMS) -> (u16, Vec<u8>) {
     encoded
 }
 
-fn copy_op(cx: &mut Cx<'_>, p: &CUDA_MEMCPY3D) -> (u16, Vec<u8>) {
+pub(super) fn copy_op(cx: &mut Cx<'_>, p: &CUDA_MEMCPY3D) -> (u16, Vec<u8>) {
     let (dst, src) = pair_3d(cx, p);
     encode(&Op::Copy {
         stream: StreamId::NONE,
@@ -274,7 +378,7 @@ fn copy_op(cx: &mut Cx<'_>, p: &CUDA_MEMCPY3D) -> (u16, Vec<u8>) {
     })
 }
 
-fn set_op(p: &CUDA_MEMSET_NODE_PARAMS) -> (u16, Vec<u8>) {
+pub(super) fn set_op(p: &CUDA_MEMSET_NODE_PARAMS) -> (u16, Vec<u8>) {
     let width = p.width as u64 * u64::from(p.elementSize);
     let dst = if p.height <= 1 {
         Region::linear(p.dst, width)
@@ -282,236 +386,4 @@ fn set_op(p: &CUDA_MEMSET_NODE_PARAMS) -> (u16, Vec<u8>) {
         Region::pitched(p.dst, width, p.height as u32, p.pitch as u64)
     };
     encode(&Op::Set { stream: StreamId::NONE, dst, asynchronous: true })
-}
-
-impl Cx<'_> {
-    /// An executable graph was made or made anew from a graph.
-    fn instantiated(&mut self, exec: CUgraphExec, graph: CUgraph, flags: u32) {
-        let Some(core) = self.core() else { return };
-        let mut reading = Reading::default();
-        reading.read(self, graph, &[], 0);
-        let known = core.handles.execs.get(&(exec.0 as u64)).map(|e| e.id);
-        let id = known.unwrap_or_else(|| core.handles.fresh_exec());
-        let Reading { nodes, by_handle } = reading;
-        self.log(&Op::GraphExec { exec: id, nodes: nodes.len() as u32, flags, handle: exec.0 as u64 });
-        for (index, node) in nodes.iter().enumerate() {
-            self.send_node(id, index, node);
-        }
-        let host = Exec::host_work(&nodes);
-        core.handles.execs.insert(exec.0 as u64, Exec { id, nodes, by_handle, host });
-    }
-
-    fn send_node(&mut self, exec: GraphExecId, index: usize, node: &Node) {
-        let Some(core) = self.core() else { return };
-        if let Some(mut shared) = core.lock() {
-            let call = shared.name(node.call);
-            shared.define(&Op::GraphNode {
-                exec,
-                index: index as u32,
-                stack: node.stack,
-                call,
-                enabled: node.enabled,
-                dependencies: List::new(&node.dependencies),
-                tag: node.tag,
-                body: &node.body,
-            });
-        }
-    }
-
-    /// Changes one node of an executable graph.
-    fn update_node(&mut self, exec: CUgraphExec, node: CUgraphNode, change: impl FnOnce(&mut Self, &mut Node)) {
-        let Some(core) = self.core() else { return };
-        let found = core.handles.execs.get(&(exec.0 as u64)).and_then(|e| {
-            let index = *e.by_handle.get(&(node.0 as u64))?;
-            Some((e.id, index, e.nodes.get(index)?.clone()))
-        });
-        let Some((id, index, mut updated)) = found else { return self.not_modelled() };
-        change(self, &mut updated);
-        updated.stack = self.stack();
-        updated.call = self.call;
-        self.send_node(id, index, &updated);
-        if let Some(mut e) = core.handles.execs.get_mut(&(exec.0 as u64)) {
-            e.nodes[index] = updated;
-            e.host = Exec::host_work(&e.nodes);
-        }
-    }
-
-    /// A node was added explicitly: its stack is remembered.
-    pub(super) fn node_added(&mut self, node: *mut CUgraphNode) {
-        let Some(core) = self.core() else { return };
-        let origin = (self.stack(), self.call);
-        // SAFETY: the call succeeded, so it has written the handle.
-        core.handles.nodes.insert(unsafe { *node }.0 as u64, origin);
-    }
-}
-
-pub(crate) unsafe fn cuGraphInstantiateWithFlags(
-    cx: &mut Cx<'_>,
-    graph_exec: *mut CUgraphExec,
-    graph: CUgraph,
-    flags: u64,
-) {
-    // SAFETY: the call succeeded, so it has written the handle.
-    cx.instantiated(unsafe { *graph_exec }, graph, flags as u32);
-}
-
-pub(crate) unsafe fn cuGraphInstantiateWithParams(
-    cx: &mut Cx<'_>,
-    graph_exec: *mut CUgraphExec,
-    graph: CUgraph,
-    instantiate_params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS,
-) {
-    // SAFETY: the call succeeded: it has read the parameters and written the handle.
-    let (exec, flags) = unsafe { (*graph_exec, (*instantiate_params).flags) };
-    cx.instantiated(exec, graph, flags as u32);
-}
-
-pub(crate) unsafe fn cuGraphInstantiate_v2(
-    cx: &mut Cx<'_>,
-    graph_exec: *mut CUgraphExec,
-    graph: CUgraph,
-    _error_node: *mut CUgraphNode,
-    _log_buffer: *mut c_char,
-    _buffer_size: usize,
-) {
-    // SAFETY: the call succeeded, so it has written the handle.
-    cx.instantiated(unsafe { *graph_exec }, graph, 0);
-}
-
-pub(crate) unsafe fn cuGraphExecUpdate(
-    cx: &mut Cx<'_>,
-    graph_exec: CUgraphExec,
-    graph: CUgraph,
-    _error_node_out: *mut CUgraphNode,
-    _update_result_out: *mut CUgraphExecUpdateResult,
-) {
-    cx.instantiated(graph_exec, graph, 0);
-}
-
-pub(crate) unsafe fn cuGraphExecUpdate_v2(
-    cx: &mut Cx<'_>,
-    graph_exec: CUgraphExec,
-    graph: CUgraph,
-    _result_info: *mut CUgraphExecUpdateResultInfo,
-) {
-    cx.instantiated(graph_exec, graph, 0);
-}
-
-pub(crate) unsafe fn cuGraphExecKernelNodeSetParams(
-    cx: &mut Cx<'_>,
-    graph_exec: CUgraphExec,
-    node: CUgraphNode,
-    node_params: *const CUDA_KERNEL_NODE_PARAMS_v1,
-) {
-    // SAFETY: the call has accepted the parameters. The first version is a prefix of the second.
-    let p = unsafe {
-        let mut p = CUDA_KERNEL_NODE_PARAMS::zeroed();
-        std::ptr::copy_nonoverlapping(node_params, (&raw mut p).cast(), 1);
-        p
-    };
-    cx.update_node(graph_exec, node, |cx, node| (node.tag, node.body) = kernel_op(cx, &p));
-}
-
-pub(crate) unsafe fn cuGraphExecKernelNodeSetParams_v2(
-    cx: &mut Cx<'_>,
-    graph_exec: CUgraphExec,
-    node: CUgraphNode,
-    node_params: *const CUDA_KERNEL_NODE_PARAMS,
-) {
-    // SAFETY: the call has accepted the parameters.
-    let p = unsafe { *node_params };
-    cx.update_node(graph_exec, node, |cx, node| (node.tag, node.body) = kernel_op(cx, &p));
-}
-
-pub(crate) unsafe fn cuGraphExecMemcpyNodeSetParams(
-    cx: &mut Cx<'_>,
-    graph_exec: CUgraphExec,
-    node: CUgraphNode,
-    copy_params: *const CUDA_MEMCPY3D,
-    _ctx: CUcontext,
-) {
-    // SAFETY: the call has accepted the parameters.
-    let p = unsafe { *copy_params };
-    cx.update_node(graph_exec, node, |cx, node| (node.tag, node.body) = copy_op(cx, &p));
-}
-
-pub(crate) unsafe fn cuGraphExecMemsetNodeSetParams(
-    cx: &mut Cx<'_>,
-    graph_exec: CUgraphExec,
-    node: CUgraphNode,
-    memset_params: *const CUDA_MEMSET_NODE_PARAMS,
-    _ctx: CUcontext,
-) {
-    // SAFETY: the call has accepted the parameters.
-    let p = unsafe { *memset_params };
-    cx.update_node(graph_exec, node, |_, node| (node.tag, node.body) = set_op(&p));
-}
-
-pub(crate) unsafe fn cuGraphExecHostNodeSetParams(
-    _cx: &mut Cx<'_>,
-    _graph_exec: CUgraphExec,
-    _node: CUgraphNode,
-    _node_params: *const CUDA_HOST_NODE_PARAMS,
-) {
-    // Another function at the same place: order and accesses as known are the same.
-}
-
-pub(crate) unsafe fn cuGraphExecNodeSetParams(
-    cx: &mut Cx<'_>,
-    graph_exec: CUgraphExec,
-    node: CUgraphNode,
-    node_params: *mut CUgraphNodeParams,
-) {
-    // SAFETY: the call has accepted the parameters; the type says which member is valid, and version 3 of the kernel's and version 2
-    // of the fill's begin as the ones read here.
-    unsafe {
-        let p = &*node_params;
-        match p.type_ {
-            CU_GRAPH_NODE_TYPE_KERNEL => {
-                let p = std::ptr::from_ref(&p.anon1.kernel).cast();
-                cuGraphExecKernelNodeSetParams_v2(cx, graph_exec, node, p);
-            }
-            CU_GRAPH_NODE_TYPE_MEMCPY => {
-                let p = &raw const p.anon1.memcpy.copyParams;
-                cuGraphExecMemcpyNodeSetParams(cx, graph_exec, node, p, CUcontext::NULL);
-            }
-            CU_GRAPH_NODE_TYPE_MEMSET => {
-                let p = std::ptr::from_ref(&p.anon1.memset).cast();
-                cuGraphExecMemsetNodeSetParams(cx, graph_exec, node, p, CUcontext::NULL);
-            }
-            CU_GRAPH_NODE_TYPE_HOST => {}
-            _ => cx.not_modelled(),
-        }
-    }
-}
-
-pub(crate) unsafe fn cuGraphNodeSetEnabled(
-    cx: &mut Cx<'_>,
-    graph_exec: CUgraphExec,
-    node: CUgraphNode,
-    is_enabled: c_uint,
-) {
-    cx.update_node(graph_exec, node, |_, node| node.enabled = is_enabled != 0);
-}
-
-pub(crate) unsafe fn cuGraphExecDestroy(cx: &mut Cx<'_>, graph_exec: CUgraphExec) {
-    let removed = cx.core().and_then(|core| core.handles.execs.remove(&(graph_exec.0 as u64)));
-    if let Some((_, exec)) = removed {
-        cx.log(&Op::GraphExecDestroy { exec: exec.id });
-    }
-}
-
-pub(crate) unsafe fn cuGraphLaunch(cx: &mut Cx<'_>, graph_exec: CUgraphExec, stream: CUstream) {
-    let exec = cx.core().and_then(|core| core.handles.execs.get(&(graph_exec.0 as u64)).map(|e| e.id));
-    let Some(stream) = cx.working_stream(stream) else { return };
-    match exec {
-        Some(exec) => {
-            let epoch = cx.log(&Op::GraphLaunch { stream, exec });
-            cx.watch_graph(epoch, stream, graph_exec);
-        }
-        None => {
-            cx.log(&Op::Opaque { stream });
-            cx.not_modelled();
-        }
-    }
 }

@@ -91,7 +91,7 @@ pub(crate) unsafe fn cuGraphicsResourceGetMappedPointer_v2(
     imported(cx, ptr, size);
 }
 
-fn graphics(cx: &mut Cx<'_>, stream: CUstream) {
+pub(super) fn graphics(cx: &mut Cx<'_>, stream: CUstream) {
     // Work of the other API comes before what follows a map, and after what precedes an unmap: an op in the stream.
     if let Some(stream) = cx.working_stream(stream) {
         cx.log(&Op::Opaque { stream });
@@ -127,12 +127,6 @@ macro_rules! opaque_work {
 }
 
 opaque_work! {
-    fn cuSignalExternalSemaphoresAsync(
-        ext_sem_array: *const CUexternalSemaphore, params_array: *const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
-        num_ext_sems: c_uint, stream: CUstream) in stream;
-    fn cuWaitExternalSemaphoresAsync(
-        ext_sem_array: *const CUexternalSemaphore, params_array: *const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
-        num_ext_sems: c_uint, stream: CUstream) in stream;
     fn cuMemBatchDecompressAsync(
         params_array: *mut CUmemDecompressParams, count: usize, flags: c_uint, error_index: *mut usize,
         stream: CUstream) in stream;

@@ -11,7 +11,9 @@ mod capture;
 mod code;
 mod contexts;
 mod copies;
-pub mod graph;
+mod graph;
+pub mod graph_execs;
+mod graph_origins;
 mod host_functions;
 mod launches;
 mod mapped;
@@ -19,10 +21,12 @@ mod memops;
 mod memory;
 mod neutral;
 mod nodes;
+mod semaphores;
 mod sets;
 mod streams;
 
 pub(crate) use self::{
-    arrays::*, boxed::*, capture::*, code::*, contexts::*, copies::*, graph::*, host_functions::*, launches::*,
-    mapped::*, memops::*, memory::*, neutral::*, nodes::*, sets::*, streams::*,
+    arrays::*, boxed::*, capture::*, code::*, contexts::*, copies::*, graph_execs::*, graph_origins::*,
+    host_functions::*, launches::*, mapped::*, memops::*, memory::*, neutral::*, nodes::*, semaphores::*, sets::*,
+    streams::*,
 };

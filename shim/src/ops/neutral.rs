@@ -6,20 +6,28 @@ use cuda_sys::*;
 use crate::observe::Cx;
 
 macro_rules! no_effect {
-    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {$(
+    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {
+        #[cfg(test)]
+        const NO_EFFECT: &[&str] = &[$(stringify!($name)),*];
+        $(
         pub(crate) unsafe fn $name(cx: &mut Cx<'_>, $($arg: $ty),*) {
             let _ = (cx, $($arg),*);
         }
-    )*};
+        )*
+    };
 }
 
 macro_rules! not_modelled {
-    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {$(
+    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {
+        #[cfg(test)]
+        const NOT_MODELLED: &[&str] = &[$(stringify!($name)),*];
+        $(
         pub(crate) unsafe fn $name(cx: &mut Cx<'_>, $($arg: $ty),*) {
             let _ = ($($arg,)*);
             cx.not_modelled();
         }
-    )*};
+        )*
+    };
 }
 
 not_modelled! {
@@ -49,12 +57,6 @@ not_modelled! {
     fn cuGraphicsResourceGetMappedPointer(dev_ptr: *mut CUdeviceptr_v1, size: *mut c_uint, resource:
         CUgraphicsResource);
     fn cuLibraryGetUnifiedFunction(fptr: *mut *mut c_void, library: CUlibrary, symbol: *const c_char);
-    fn cuGreenCtxCreate(ctx: *mut CUgreenCtx, desc: CUdevResourceDesc, dev: CUdevice, flags: c_uint);
-    fn cuGraphExecBatchMemOpNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params: *const
-        CUDA_BATCH_MEM_OP_NODE_PARAMS);
-    fn cuGraphExecChildGraphNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, child_graph: CUgraph);
-    fn cuGraphExecEventRecordNodeSetEvent(graph_exec: CUgraphExec, node: CUgraphNode, event: CUevent);
-    fn cuGraphExecEventWaitNodeSetEvent(graph_exec: CUgraphExec, node: CUgraphNode, event: CUevent);
     fn cuGraphExecExternalSemaphoresSignalNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params:
         *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS);
     fn cuGraphExecExternalSemaphoresWaitNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params:
@@ -110,15 +112,11 @@ no_effect! {
     fn cuModuleGetSurfRef(surf_ref: *mut CUsurfref, module: CUmodule, name: *const c_char);
     fn cuFuncGetModule(module: *mut CUmodule, function: CUfunction);
     fn cuInit(flags: c_uint);
-    fn cuDevicePrimaryCtxSetFlags_v2(dev: CUdevice, flags: c_uint);
     fn cuCtxPushCurrent_v2(ctx: CUcontext);
     fn cuCtxPopCurrent_v2(ctx: *mut CUcontext);
     fn cuCtxSetCurrent(ctx: CUcontext);
-    fn cuCtxSetFlags(flags: c_uint);
     fn cuCtxAttach(ctx: *mut CUcontext, flags: c_uint);
     fn cuCtxDetach(ctx: CUcontext);
-    fn cuGreenCtxDestroy(ctx: CUgreenCtx);
-    fn cuCtxFromGreenCtx(context: *mut CUcontext, ctx: CUgreenCtx);
     fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint);
     fn cuGraphKernelNodeSetParams(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v1);
     fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS);
@@ -135,7 +133,6 @@ no_effect! {
     fn cuGraphBatchMemOpNodeSetParams(node: CUgraphNode, node_params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS);
     fn cuDeviceGraphMemTrim(device: CUdevice);
     fn cuDeviceSetGraphMemAttribute(device: CUdevice, attr: CUgraphMem_attribute, value: *mut c_void);
-    fn cuGraphClone(graph_clone: *mut CUgraph, original_graph: CUgraph);
     fn cuGraphNodeFindInClone(node: *mut CUgraphNode, original_node: CUgraphNode, cloned_graph: CUgraph);
     fn cuGraphAddDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies:
         usize);
@@ -145,9 +142,7 @@ no_effect! {
         num_dependencies: usize);
     fn cuGraphRemoveDependencies_v2(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data:
         *const CUgraphEdgeData, num_dependencies: usize);
-    fn cuGraphDestroyNode(node: CUgraphNode);
     fn cuGraphUpload(graph_exec: CUgraphExec, stream: CUstream);
-    fn cuGraphDestroy(graph: CUgraph);
     fn cuGraphKernelNodeCopyAttributes(dst: CUgraphNode, src: CUgraphNode);
     fn cuGraphKernelNodeSetAttribute(node: CUgraphNode, attr: CUkernelNodeAttrID, value: *const
         CUkernelNodeAttrValue);
@@ -159,9 +154,6 @@ no_effect! {
     fn cuGraphReleaseUserObject(graph: CUgraph, object: CUuserObject, count: c_uint);
     fn cuGraphNodeSetParams_v2(node: CUgraphNode, node_params: *mut CUgraphNodeParams);
     fn cuGraphNodeGetParams(node: CUgraphNode, node_params: *mut CUgraphNodeParams);
-    fn cuImportExternalSemaphore(ext_sem_out: *mut CUexternalSemaphore, sem_handle_desc: *const
-        CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC);
-    fn cuDestroyExternalSemaphore(ext_sem: CUexternalSemaphore);
     fn cuFuncSetBlockShape(function: CUfunction, x: c_int, y: c_int, z: c_int);
     fn cuFuncSetSharedSize(function: CUfunction, bytes: c_uint);
     fn cuParamSetSize(function: CUfunction, byte_count: c_uint);
@@ -206,4 +198,21 @@ no_effect! {
     fn cuImportExternalMemory(ext_mem_out: *mut CUexternalMemory, mem_handle_desc: *const
         CUDA_EXTERNAL_MEMORY_HANDLE_DESC);
     fn cuDestroyExternalMemory(ext_mem: CUexternalMemory);
+}
+
+#[cfg(test)]
+mod tests {
+    use cuda_sys::effects;
+
+    /// What the coverage listing says of these functions is what is done with them here.
+    #[test]
+    fn the_listing_tells_the_same() {
+        for name in super::NOT_MODELLED {
+            assert!(effects::NOT_MODELLED.contains(name), "{name} is missing in cuda-sys's list");
+        }
+        for name in super::NO_EFFECT {
+            assert!(effects::NO_EFFECT.contains(name), "{name} is missing in cuda-sys's list");
+        }
+        assert_eq!(effects::NOT_MODELLED.len(), super::NOT_MODELLED.len(), "a name that is not in ours");
+    }
 }

@@ -24,8 +24,6 @@ node_added! {
         num_dependencies: usize, memset_params: *const CUDA_MEMSET_NODE_PARAMS, ctx: CUcontext);
     fn cuGraphAddHostNode(graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
         num_dependencies: usize, node_params: *const CUDA_HOST_NODE_PARAMS);
-    fn cuGraphAddChildGraphNode(graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
-        num_dependencies: usize, child_graph: CUgraph);
     fn cuGraphAddEmptyNode(graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
         num_dependencies: usize);
     fn cuGraphAddEventRecordNode(graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
@@ -42,8 +40,4 @@ node_added! {
         num_dependencies: usize, node_params: *mut CUDA_MEM_ALLOC_NODE_PARAMS);
     fn cuGraphAddMemFreeNode(graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
         num_dependencies: usize, ptr: CUdeviceptr);
-    fn cuGraphAddNode(graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
-        num_dependencies: usize, node_params: *mut CUgraphNodeParams);
-    fn cuGraphAddNode_v3(graph_node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode,
-        dependency_data: *const CUgraphEdgeData, num_dependencies: usize, node_params: *mut CUgraphNodeParams);
 }

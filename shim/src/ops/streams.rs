@@ -1,5 +1,7 @@
 //! Streams, events, and the calls that wait for them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use cuda_sys::*;
 use trace::{ContextId, EventId, EventMode, Op, StreamId, SyncId, SyncScope};
 
@@ -27,18 +29,14 @@ pub(crate) unsafe fn cuStreamCreateWithPriority(
 pub(crate) unsafe fn cuGreenCtxStreamCreate(
     cx: &mut Cx<'_>,
     stream: *mut CUstream,
-    _green_ctx: CUgreenCtx,
+    green_ctx: CUgreenCtx,
     _flags: c_uint,
     priority: c_int,
 ) {
     // SAFETY: the call succeeded, so it has written the handle.
     let handle = unsafe { *stream };
-    let mut context = CUcontext::NULL;
-    if crate::real!(cuStreamGetCtx(handle => CUstream, &raw mut context => *mut CUcontext)) != CUresult::SUCCESS {
-        context = cx.current_context();
-    }
     // Streams of green contexts are always non-blocking (cuda.h, cuGreenCtxStreamCreate).
-    cx.define_stream(handle, context, 1, priority);
+    cx.define_stream(handle, CUcontext(green_ctx.0.cast()), 1, priority);
 }
 
 pub(crate) unsafe fn cuStreamDestroy_v2(cx: &mut Cx<'_>, stream: CUstream) {
@@ -49,9 +47,36 @@ pub(crate) unsafe fn cuStreamDestroy_v2(cx: &mut Cx<'_>, stream: CUstream) {
 
 pub(crate) unsafe fn cuStreamWaitEvent(cx: &mut Cx<'_>, stream: CUstream, event: CUevent, flags: c_uint) {
     if let Some(stream) = cx.working_stream(stream) {
-        let event = cx.event(event);
+        let event = cx.event_with_others(event);
         let mode = if flags & 1 != 0 { EventMode::External } else { EventMode::Plain };
         cx.log(&Op::StreamWait { stream, event, mode });
+    }
+}
+
+/// Events that other processes may record: while it is 0 nobody asks.
+static SHARED_EVENTS: AtomicU32 = AtomicU32::new(0);
+
+impl Cx<'_> {
+    /// Another process has or gets this event.
+    fn share_event(&mut self, event: CUevent) {
+        if let Some(core) = self.core() {
+            core.handles.shared_events.insert(event.0 as u64, ());
+            SHARED_EVENTS.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// The id of an event that is about to be waited for. What another process had waited for when it recorded the event is not
+    /// seen: it may be all that was enqueued here, so that counts as recorded.
+    fn event_with_others(&mut self, handle: CUevent) -> EventId {
+        let event = self.event(handle);
+        if SHARED_EVENTS.load(Ordering::Acquire) != 0
+            && self.core().is_some_and(|core| core.handles.shared_events.contains_key(&(handle.0 as u64)))
+        {
+            let current = self.current_context();
+            let context = self.context(current);
+            self.log(&Op::ContextRecord { event, context });
+        }
+        event
     }
 }
 
@@ -92,12 +117,14 @@ pub(crate) unsafe fn cuCtxWaitEvent(cx: &mut Cx<'_>, ctx: CUcontext, event: CUev
     cx.log(&Op::ContextWait { context, event });
 }
 
-pub(crate) unsafe fn cuGreenCtxRecordEvent(cx: &mut Cx<'_>, _ctx: CUgreenCtx, _event: CUevent) {
-    cx.not_modelled();
+pub(crate) unsafe fn cuGreenCtxRecordEvent(cx: &mut Cx<'_>, ctx: CUgreenCtx, event: CUevent) {
+    let (context, event) = (cx.context(CUcontext(ctx.0.cast())), cx.event(event));
+    cx.log(&Op::ContextRecord { event, context });
 }
 
-pub(crate) unsafe fn cuGreenCtxWaitEvent(cx: &mut Cx<'_>, _ctx: CUgreenCtx, _event: CUevent) {
-    cx.not_modelled();
+pub(crate) unsafe fn cuGreenCtxWaitEvent(cx: &mut Cx<'_>, ctx: CUgreenCtx, event: CUevent) {
+    let (context, event) = (cx.context(CUcontext(ctx.0.cast())), cx.event(event));
+    cx.log(&Op::ContextWait { context, event });
 }
 
 impl Cx<'_> {
@@ -121,7 +148,7 @@ pub(crate) unsafe fn cuStreamSynchronize(cx: &mut Cx<'_>, stream: CUstream) {
 }
 
 pub(crate) unsafe fn cuEventSynchronize(cx: &mut Cx<'_>, event: CUevent) {
-    let event = if cx.is_before() { cx.event(event) } else { EventId::NONE };
+    let event = if cx.is_before() { cx.event_with_others(event) } else { EventId::NONE };
     cx.synchronise(SyncScope::Event, StreamId::NONE, event, ContextId::NONE);
 }
 
@@ -154,7 +181,7 @@ pub(crate) unsafe fn cuStreamQuery(cx: &mut Cx<'_>, stream: CUstream) {
 }
 
 fn event_query(cx: &mut Cx<'_>, event: CUevent) {
-    let event = cx.event(event);
+    let event = if cx.is_before() { cx.event(event) } else { cx.without_stack().event_with_others(event) };
     if cx.is_before() {
         let record = cx.core().and_then(|core| Some(core.lock()?.engine.event_record(event)));
         cx.token = record.map_or(0, |r| r + 1);
@@ -192,12 +219,15 @@ pub(crate) unsafe fn cuStreamAttachMemAsync(
     }
 }
 
-pub(crate) unsafe fn cuIpcGetEventHandle(_cx: &mut Cx<'_>, _handle: *mut CUipcEventHandle, _event: CUevent) {}
+pub(crate) unsafe fn cuIpcGetEventHandle(cx: &mut Cx<'_>, _handle: *mut CUipcEventHandle, event: CUevent) {
+    cx.share_event(event);
+}
 
 pub(crate) unsafe fn cuIpcOpenEventHandle(cx: &mut Cx<'_>, event: *mut CUevent, _handle: CUipcEventHandle) {
     // SAFETY: the call succeeded, so it has written the handle.
     let handle = unsafe { *event };
     cx.define_event(handle, 0);
+    cx.share_event(handle);
     cx.not_modelled();
 }
 
