@@ -153,8 +153,15 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
             return exit_code::INTERNAL;
         }
     };
-    let (socket, host_threads) = (server.path(), options.host_threads);
-    let plan = Plan { program, socket, sim: sim.as_ref(), soname, host_threads, shim_options: shim_options(options) };
+    let plan = Plan {
+        program,
+        socket: server.path(),
+        sim: sim.as_ref(),
+        soname,
+        host_threads: options.host_threads,
+        torch_async: options.torch_async,
+        shim_options: shim_options(options),
+    };
     let status = launch::run(&plan);
     let outcomes = server.finish();
     let failed = server.failed();
@@ -223,6 +230,9 @@ fn shim_options(options: &Options) -> String {
     words.push(format!("host-sample={}", options.shim.host_sample));
     if options.host_threads {
         words.push("host-order=threads".into());
+    }
+    if options.shim.launch_blocking {
+        words.push("launch-blocking=1".into());
     }
     if options.shim.count_calls {
         words.push("count-calls=1".into());

@@ -24,6 +24,8 @@ pub struct Options {
     pub error_exitcode: Option<i32>,
     /// `host-order=threads`: the library beside this one tells how host threads synchronise.
     pub host_threads: bool,
+    /// `launch-blocking`: wait for every launch.
+    pub launch_blocking: bool,
     /// `off`: stay out of this process altogether.
     pub off: bool,
 }
@@ -44,6 +46,7 @@ impl Options {
             analyzer: None,
             error_exitcode: None,
             host_threads: false,
+            launch_blocking: false,
             off: false,
         };
         for pair in text.split(|b| *b == b':') {
@@ -64,6 +67,7 @@ impl Options {
                 b"analyzer" => options.analyzer = Some(OsString::from_vec(value.to_vec())),
                 b"error-exitcode" => options.error_exitcode = number.filter(|n| *n != 0),
                 b"host-order" => options.host_threads = value == b"threads",
+                b"launch-blocking" => options.launch_blocking = on,
                 b"off" => options.off = on,
                 _ => {}
             }
