@@ -20,8 +20,9 @@ const MAX_IMAGE: u64 = 1 << 30;
 /// Images that are kept unpacked.
 const MAX_LOADED: usize = 256;
 
-/// Bytes of a tensor map among the parameters.
-const TENSOR_MAP: usize = 128;
+/// Bytes of a tensor map among the parameters that the hardware reads. (The type of the driver's API is twice as large; cuBLAS lays
+/// its maps out without the second half.)
+const TENSOR_MAP: usize = 64;
 
 enum Source {
     Inline(Vec<u8>),

@@ -596,12 +596,17 @@ impl Builder<'_> {
             }
             Op::MulHi { signed } if part == 0 => {
                 let (x, y) = (o(self, 0), o(self, 1));
+                // The addend is 64 bits wide: division by a constant or a prepared divisor adds the dividend to the high word.
                 let z = match s.get(2) {
-                    Some(z) if !z.is_imm(0) => self.operand_w(z, w, b, i),
-                    _ => self.konst(0, w),
+                    Some(z) if !z.is_imm(0) => self.operand64(z, b, i),
+                    _ => self.konst(0, Width::W64),
                 };
                 if self.const_of(z) == Some(0) {
                     self.add(Kind::MulHi(signed, x, y), w, b)
+                } else if w == Width::W32 {
+                    let p = self.add(Kind::MulWide(signed, x, y), Width::W64, b);
+                    let sum = self.lin(&[(p, 1), (z, 1)], 0, Width::W64, b);
+                    self.add(Kind::Hi(sum), w, b)
                 } else {
                     self.opaque(Reason::Bits, w, b)
                 }

@@ -73,6 +73,8 @@ pub(super) struct Atom {
     pub deps: SmallVec<[AtomId; 3]>,
     pub cons: Vec<Con>,
     pub alts: Option<Rc<Vec<Form>>>,
+    /// What it is the rounded-down quotient of.
+    pub floor: Option<Rc<(Form, Int)>>,
     /// Which of several values it is depends on more than `deps` (a condition).
     pub choice: bool,
 }
@@ -248,6 +250,7 @@ impl<'g> Eval<'g> {
             deps: SmallVec::new(),
             cons: Vec::new(),
             alts: None,
+            floor: None,
             choice: false,
         });
         AtomId(self.atoms.len() as u32 - 1)
@@ -491,7 +494,17 @@ impl<'g> Eval<'g> {
         if rest.terms.is_empty() {
             return whole;
         }
+        if let Some((inner, unit)) = self.nested_floor(&rest)
+            && let Some(d) = d.checked_mul(unit).filter(|d| *d < 1 << 80)
+        {
+            return whole.add(&self.floor_div(&inner, d, b), 1);
+        }
         let (lo, hi) = self.bounds(&rest, b);
+        if lo > -INF && hi < INF && lo.div_euclid(d) == hi.div_euclid(d) {
+            return whole.plus(lo.div_euclid(d));
+        }
+        let (rest, d) = self.reciprocal(rest, d, (lo, hi));
+        let (lo, hi) = if rest.c == 0 && d > 1 { self.bounds(&rest, b) } else { (lo, hi) };
         if lo > -INF && hi < INF && lo.div_euclid(d) == hi.div_euclid(d) {
             return whole.plus(lo.div_euclid(d));
         }
@@ -508,9 +521,46 @@ impl<'g> Eval<'g> {
             let a = &mut e.atoms[q.0 as usize];
             a.cons = vec![Rc::new(c1), Rc::new(c2)];
             a.deps = deps;
+            a.floor = Some(Rc::new((rest.clone(), d)));
             q
         });
         whole.add(&Form::atom(q), 1)
+    }
+
+    /// `floor(F / u) + I`, with integers only in I, as the numerator over u: `F + u*I`. Then
+    /// `floor((floor(F / u) + I) / d) = floor((F + u*I) / (u*d))`.
+    fn nested_floor(&self, f: &Form) -> Option<(Form, Int)> {
+        let mut found = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).floor.is_some());
+        let (x, _) = *found.next()?;
+        if found.next().is_some() {
+            return None;
+        }
+        let inner = self.a(x).floor.clone()?;
+        let others = f.without(x);
+        // Saturated or unbounded parts are no integers to calculate with.
+        let big = |v: Int| v.abs() > 1 << 70;
+        let unit = inner.1;
+        if big(unit) || big(others.c) || others.terms.iter().chain(&inner.0.terms).any(|t| big(t.1)) || big(inner.0.c) {
+            return None;
+        }
+        others.combine(unit, &inner.0, 1).map(|n| (n, unit))
+    }
+
+    /// Division by a rounded reciprocal: `floor(m*n / d)` is `floor(n / e)` for `e = ceil(d / m)`, when every n is in
+    /// `0..d / (m*e - d)`.
+    fn reciprocal(&self, f: Form, d: Int, (lo, hi): (Int, Int)) -> (Form, Int) {
+        let m = f.gcd();
+        if f.c != 0 || m < 2 || lo < 0 || hi >= INF || m >= d {
+            return (f, d);
+        }
+        let e = -((-d).div_euclid(m));
+        let error = m * e - d;
+        // n * error < d, with n at most hi / m.
+        if (hi / m).checked_mul(error).is_none_or(|x| x >= d) {
+            return (f, d);
+        }
+        let n = Form { terms: f.terms.iter().map(|t| (t.0, t.1 / m)).collect(), c: 0 };
+        (n, e)
     }
 
     /// Replaces pointer atoms by their values.

@@ -71,6 +71,24 @@ impl Eval<'_> {
         }
     }
 
+    /// Offsets of parameters that a number is the address of; `None` when it may be another address.
+    pub(super) fn param_offsets(&mut self, n: NodeId) -> Option<SmallVec<[u16; 2]>> {
+        let f = self.ev(n);
+        let mut out: SmallVec<[u16; 2]> = SmallVec::new();
+        for g in self.expand(&f) {
+            let [(x, 1)] = g.terms[..] else { return None };
+            let AtomKind::ParamAddress(p) = self.a(x).kind else { return None };
+            let at = p.wrapping_add(u16::try_from(g.c.rem_euclid(1 << 16)).ok()?);
+            if usize::from(at) >= self.launch.params.len() {
+                return None;
+            }
+            if !out.contains(&at) {
+                out.push(at);
+            }
+        }
+        Some(out)
+    }
+
     fn unknown_access(&mut self, n: NodeId, reason: Reason, out: &mut Vec<Reached>) {
         let f = self.ev(n);
         for g in self.expand(&f) {

@@ -27,6 +27,9 @@ use node::{Graph, Target};
 use origin::Origins;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Offsets of parameters from here on are negative: the constant bank begins before the parameters.
+const BEFORE: u16 = 0x8000;
+
 /// Launch shapes whose result is kept per kernel.
 const KEPT: usize = 8;
 
@@ -183,6 +186,13 @@ impl Analysis {
                     _ => Reason::Descriptor,
                 };
                 let extent = Extent::Unknown { reason };
+                if let Target::TensorMap(n) = acc.target
+                    && let Some(maps) = e.param_offsets(n)
+                {
+                    let several = maps.len() > 1;
+                    let at = |p| Reached { base: RawBase::ParamAddress(p), several, extent: extent.clone() };
+                    return maps.into_iter().map(at).collect();
+                }
                 let several = o.words.len() + o.param_addresses.len() + o.symbols.len() > 1;
                 let mut put = |base| r.push(Reached { base, several, extent: extent.clone() });
                 o.words.iter().for_each(|w| {
@@ -191,10 +201,11 @@ impl Analysis {
                         _ => RawBase::Word(*w),
                     });
                 });
-                o.param_addresses.iter().for_each(|w| put(RawBase::ParamAddress(*w)));
+                let own = o.param_addresses.iter().filter(|w| **w < BEFORE);
+                own.for_each(|w| put(RawBase::ParamAddress(*w)));
                 o.symbols.iter().for_each(|s| put(RawBase::Symbol(*s)));
-                if !o.has_base() {
-                    put(RawBase::Unknown);
+                if r.is_empty() {
+                    r.push(Reached { base: RawBase::Unknown, several: false, extent });
                 }
             }
         }
