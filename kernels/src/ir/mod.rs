@@ -486,6 +486,9 @@ pub enum Op {
     FloatToInt,
     /// Memory access; destinations receive loaded words.
     Mem(Mem),
+    /// d0.. = consecutive words read from global memory at the sum of the 64-bit sources and a constant. Says what the values are;
+    /// the access itself is a [`Op::Mem`] of its own.
+    Loaded(i64),
     /// All destinations unknown.
     Unknown(Reason),
     /// Every variable unknown from here on (a call that was not followed).

@@ -4,8 +4,11 @@
 //! Results are kept for the last few launches that agree in grid, block, and every parameter word that mattered; base
 //! pointers do not matter, as a rule.
 
+mod accesses;
 mod bits;
+mod bounds;
 mod build;
+mod compact;
 mod division;
 mod eval;
 mod extent;
@@ -13,9 +16,13 @@ mod form;
 mod logic;
 mod loops;
 pub(crate) mod node;
+mod number;
 mod origin;
 mod pair;
+mod predicates;
 mod ssa;
+mod table;
+mod value;
 
 use crate::access::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
 use crate::ir::cfg::Cfg;
@@ -235,7 +242,7 @@ impl Analysis {
         }
         let mut result = Vec::new();
         for Set { kind, base, several, at, mut extents, .. } in sets {
-            extent::compact(&mut extents);
+            compact::compact(&mut extents);
             result.extend(extents.into_iter().map(|extent| (kind, Reached { base, several, extent }, at)));
         }
         let words: WordSet = e.used.borrow().clone();
@@ -278,6 +285,9 @@ impl Analysis {
                     *lo = 0;
                 }
                 return KernelAccess { base: Base::Absolute { value }, kind, several: r.several, extent, at };
+            }
+            RawBase::Table { word, lo, stride, count } => {
+                Base::Table { offset: word, value: word64(launch.params, word), lo, stride, count }
             }
             RawBase::Unknown => Base::Unknown,
         };

@@ -167,7 +167,9 @@ impl<'a> Builder<'a> {
         if lo.same_inst(hi) {
             return match (&l.op, lo.part(), hpart) {
                 (Op::Unpack, 0, 1) => Some(self.operand64(&l.srcs[0], lb, li)),
-                (Op::ParamIndexed { .. } | Op::Mem(_), p, q) if q == p + 1 => Some(self.body(lo, Width::W64)),
+                (Op::ParamIndexed { .. } | Op::Mem(_) | Op::Loaded(_), p, q) if q == p + 1 => {
+                    Some(self.body(lo, Width::W64))
+                }
                 _ => None,
             };
         }
