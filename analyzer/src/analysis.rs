@@ -73,6 +73,8 @@ pub struct Analysis {
     regions: Regions,
     /// The program has asked for its work not to be checked.
     paused: bool,
+    /// The thread and the destination of the last op, when that was a copy from pageable memory.
+    copied: Option<(ThreadId, u64)>,
 }
 
 impl Analysis {
@@ -99,6 +101,7 @@ impl Analysis {
             races: Vec::new(),
             regions: Regions::default(),
             paused: false,
+            copied: None,
         }
     }
 
@@ -225,7 +228,12 @@ impl Analysis {
             self.latest.insert(origin.thread, epoch);
         }
         match *op {
-            Op::Checking { on } => self.paused = !on,
+            Op::Checking { on } => {
+                // What is written meanwhile is not seen.
+                self.memory.contents.forget_all();
+                self.copied = None;
+                self.paused = !on;
+            }
             Op::RangePush { name } => self.regions.push(origin.thread, &name.lossy()),
             Op::RangePop {} => self.regions.pop(origin.thread),
             Op::Launch { .. }
@@ -266,6 +274,10 @@ impl Analysis {
             Op::EventRecord { event, stream, .. } => self.streams.record(event, stream, epoch, origin.stack),
             Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),
             Op::EventDestroy { event } => self.streams.destroy_event(event),
+            Op::Contents { ptr, bytes } => {
+                let told = std::mem::take(&mut self.copied);
+                Work::learn(&mut self.memory, if told == Some((origin.thread, ptr)) { bytes } else { &[] }, ptr);
+            }
             Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
             Op::Global { ptr, size, image, name } => {
                 let info = Self::allocation(ptr, size, MemoryKind::ModuleGlobal, origin);
@@ -302,6 +314,7 @@ impl Analysis {
 
     /// An op that touches memory, by itself or as a node of a graph.
     fn work(&mut self, op: &Op<'_>, moment: Moment, node: Option<(&Graph, u32)>) {
+        self.copied = None;
         match *op {
             Op::Launch { stream, kernel, grid, block, cluster, shared, params, flags } => {
                 if node.is_none() {
@@ -327,6 +340,9 @@ impl Analysis {
                 let site = Site { batch, ..moment.site(Cause::Copy, stream) };
                 let staged = node.is_none() && self.ordering.source_is_read();
                 self.at(moment, site, node).copy(dst, src, (dst_space, src_space), staged);
+                // Only pageable memory is read before the call returns; pinned memory may still change.
+                let pageable = node.is_none() && self.memory.locate(src.start).is_none();
+                self.copied = pageable.then_some((moment.origin.thread, dst.start));
             }
             Op::Set { stream, ref dst, .. } => {
                 self.coverage.memory_ops += 1;
@@ -367,7 +383,6 @@ impl Analysis {
         let known = self.code.evaluate(kernel, def, self.arch(stream), l);
         let c = &mut self.coverage;
         c.launches += 1;
-        c.launches_indirect += u64::from(known.indirect);
         match known.knowledge {
             Knowledge::Exact => c.launches_exact += 1,
             Knowledge::KindsOnly => c.launches_kinds_only += 1,
@@ -384,9 +399,10 @@ impl Analysis {
         } else {
             work.effects(&known, def.map_or(trace::ImageId::NONE, |d| d.image));
         }
-        let several = work.several();
+        let (several, indirect) = (work.several(), known.indirect || work.unfollowed());
+        self.coverage.launches_indirect += u64::from(indirect);
         self.coverage.unknown_memory += work.unknown_memory;
-        self.kernels.entry(kernel).or_default().count(&known, several);
+        self.kernels.entry(kernel).or_default().count(&known, several, indirect);
     }
 
     fn arch(&self, stream: StreamId) -> Option<u32> {

@@ -43,8 +43,25 @@ pub enum Base {
     SomeHandle(Box<[(u32, u64)]>),
     /// A fixed address.
     Absolute(u64),
+    /// The addresses that a table holds: see [`Table`]. Bytes count from each of them.
+    Table(Table),
     /// An address that comes out of memory, or nobody knows where from.
     Unknown,
+}
+
+/// Words of a table of pointers in device memory, all of which a kernel uses as addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Table {
+    /// The 8-byte word of the parameters that points to the table: its byte offset.
+    pub param: u32,
+    /// Its value.
+    pub value: u64,
+    /// Address of the first word used.
+    pub first: u64,
+    /// Bytes from one to the next.
+    pub stride: u64,
+    /// How many.
+    pub count: u64,
 }
 
 /// Which bytes, as absolute addresses (offsets for [`Base::Global`]).
@@ -93,7 +110,7 @@ impl Effect {
     /// Whether it is missing from the ranges of its launch.
     fn open(&self) -> bool {
         matches!(self.bytes, Bytes::Unknown | Bytes::Scattered)
-            && !matches!(self.base, Base::Unknown | Base::Handle(..) | Base::SomeHandle(_))
+            && !matches!(self.base, Base::Unknown | Base::Table(_) | Base::Handle(..) | Base::SomeHandle(_))
     }
 }
 
@@ -112,6 +129,11 @@ pub trait KernelCode: Send {
     fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>);
     /// Whether some addresses come out of memory, so that the accesses behind them are not among the effects.
     fn indirect(&self) -> bool;
+    /// The same for one launch, by its effects; those through tables of pointers do not count, for they may be followed.
+    fn indirect_in(&self, effects: &[Effect]) -> bool {
+        let _ = effects;
+        self.indirect()
+    }
     /// Where the first of those is.
     fn indirect_gap(&self) -> Option<Gap> {
         None
@@ -171,7 +193,8 @@ impl Evaluated {
         let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why, at: e.at });
         let knowledge = if gap.is_some() { Knowledge::KindsOnly } else { Knowledge::Exact };
         let exact = gap.is_none() && effects.iter().all(|e| !matches!(e.bytes, Bytes::Known { exact: false, .. }));
-        Self { effects, knowledge, indirect: code.indirect(), exact, gap, indirect_gap: code.indirect_gap() }
+        let indirect = code.indirect_in(&effects);
+        Self { effects, knowledge, indirect, exact, gap, indirect_gap: code.indirect_gap() }
     }
 }
 

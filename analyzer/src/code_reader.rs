@@ -3,7 +3,7 @@
 //! Owns: where the bytes of an image come from (the trace or a file, read when first needed) and the translation of that
 //! crate's answers. Whatever goes wrong is a short reason that the coverage line counts.
 
-use crate::code::{Base, Bytes, CodeReader, Effect, Gap, KernelCode, Launch};
+use crate::code::{Base, Bytes, CodeReader, Effect, Gap, KernelCode, Launch, Table};
 use crate::memory::{AccessKind, Dim};
 use kernels::arch::Arch;
 use kernels::{CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
@@ -20,8 +20,9 @@ const MAX_IMAGE: u64 = 1 << 30;
 /// Images that are kept unpacked.
 const MAX_LOADED: usize = 256;
 
-/// Bytes of a tensor map among the parameters.
-const TENSOR_MAP: usize = 128;
+/// Bytes of a tensor map among the parameters that the hardware reads. (The type of the driver's API is twice as large; cuBLAS lays
+/// its maps out without the second half.)
+const TENSOR_MAP: usize = 64;
 
 enum Source {
     Inline(Vec<u8>),
@@ -141,6 +142,11 @@ impl KernelCode for Known {
         self.0.indirect().any()
     }
 
+    fn indirect_in(&self, effects: &[Effect]) -> bool {
+        let lost = |e: &Effect| matches!(e.base, Base::Unknown | Base::SomeHandle(_));
+        self.indirect() && effects.iter().any(lost)
+    }
+
     fn indirect_gap(&self) -> Option<Gap> {
         self.0.indirect().why.map(|g| Gap { reason: g.reason.words(), at: g.at })
     }
@@ -172,6 +178,10 @@ impl Known {
                 (Base::SomeHandle(words.map(word).collect()), 0)
             }
             kernels::Base::Unknown => (Base::Unknown, 0),
+            kernels::Base::Table { offset, value, lo, stride, count } => {
+                let first = value.wrapping_add_signed(lo);
+                (Base::Table(Table { param: u32::from(offset), value, first, stride, count }), 0)
+            }
             kernels::Base::TensorMap { offset } => {
                 // The map holds the address of its tensor among other things; what points into an allocation is it.
                 let from = usize::from(offset);

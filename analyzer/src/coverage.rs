@@ -75,7 +75,7 @@ pub struct KernelCoverage {
 
 impl KernelCoverage {
     /// Counts a launch.
-    pub fn count(&mut self, known: &Evaluated, several: bool) {
+    pub fn count(&mut self, known: &Evaluated, several: bool, indirect: bool) {
         self.launches += 1;
         self.exact += u64::from(known.exact);
         match known.knowledge {
@@ -83,7 +83,7 @@ impl KernelCoverage {
             Knowledge::KindsOnly => self.kinds_only += 1,
             Knowledge::Unknown => self.unknown += 1,
         }
-        self.indirect += u64::from(known.indirect);
+        self.indirect += u64::from(indirect);
         self.several += u64::from(several);
         self.indirect_gap = self.indirect_gap.or(known.indirect_gap);
         if let Some(gap) = known.gap {

@@ -7,10 +7,13 @@ use crate::memory::allocations::{Home, Place};
 use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, Extent, Precision, Site};
 use crate::ordering::View;
 use crate::race::Race;
-use trace::{ImageId, Region, Space};
+use trace::{ImageId, MemoryKind, Region, Space};
 
 /// Pieces that one access may fall into; an access over more allocations than that is cut short.
 const MAX_PIECES: usize = 1 << 14;
+
+/// Words of a table of pointers that are looked up for one access.
+const MAX_TABLE: u64 = 1024;
 
 /// What to do with bytes in no allocation.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,7 @@ pub struct Work<'a, 'v> {
     pub unknown_memory: u64,
     /// The last word of the parameters that was one of several candidates, and whether there was another.
     candidates: (Option<u32>, bool),
+    unfollowed: bool,
 }
 
 impl<'a, 'v> Work<'a, 'v> {
@@ -48,7 +52,7 @@ impl<'a, 'v> Work<'a, 'v> {
         races: &'a mut Vec<Race>,
         pedantic: bool,
     ) -> Self {
-        Self { memory, view, site, races, pedantic, unknown_memory: 0, candidates: (None, false) }
+        Self { memory, view, site, races, pedantic, unknown_memory: 0, candidates: (None, false), unfollowed: false }
     }
 
     /// Whether the address of some access was made of several words, more than one of which points into an allocation.
@@ -112,9 +116,90 @@ impl<'a, 'v> Work<'a, 'v> {
     /// A launch whose code is known. Reads come first, so that the op's own writes stand for them afterwards.
     pub fn effects(&mut self, evaluated: &Evaluated, image: ImageId) {
         self.site.cause = Cause::Kernel;
+        // Tables are looked up first: what the launch writes is no part of what it found.
+        let tables: Vec<(&Effect, Vec<u64>)> = match evaluated.effects.iter().any(|e| matches!(e.base, Base::Table(_)))
+        {
+            true => self.tables(&evaluated.effects),
+            false => Vec::new(),
+        };
         for write in [false, true] {
             for effect in evaluated.effects.iter().filter(|e| e.kind.writes() == write) {
-                self.effect(effect, image);
+                match effect.base {
+                    Base::Table(table) => {
+                        let found = tables.iter().find(|t| std::ptr::eq(t.0, effect));
+                        for pointer in found.map_or(&[][..], |t| &t.1) {
+                            self.site.param = Some(table.param);
+                            self.kernel_bytes(*pointer, *pointer, &effect.bytes, effect.kind);
+                        }
+                        self.unfollowed |= found.is_none();
+                    }
+                    _ => self.effect(effect, image),
+                }
+            }
+        }
+        let lost = |e: &Effect| match e.base {
+            Base::Unknown => true,
+            Base::Table(_) => !tables.iter().any(|t| std::ptr::eq(t.0, e)),
+            _ => false,
+        };
+        if !self.memory.contents.is_empty() && evaluated.effects.iter().any(|e| e.kind.writes() && lost(e)) {
+            self.memory.contents.forget_all();
+        }
+    }
+
+    /// What the tables of a launch hold: only those of which every word is known and points into an allocation, and which the
+    /// launch itself does not change.
+    fn tables<'e>(&self, effects: &'e [Effect]) -> Vec<(&'e Effect, Vec<u64>)> {
+        let unknown_writes = effects.iter().any(|e| e.kind.writes() && e.base == Base::Unknown);
+        if self.memory.contents.is_empty() || unknown_writes {
+            return Vec::new();
+        }
+        let home = |address: u64| self.memory.locate(address).map(|p| p.home);
+        let written = |home: Option<Home>| {
+            effects.iter().any(|e| match e.base {
+                Base::Param(_, value) | Base::Maybe(_, value) | Base::Absolute(value) if e.kind.writes() => {
+                    self.memory.locate(value).map(|p| p.home) == home
+                }
+                _ => false,
+            })
+        };
+        let mut found = Vec::new();
+        for effect in effects {
+            let Base::Table(table) = effect.base else { continue };
+            if table.count > MAX_TABLE || written(home(table.value)) {
+                continue;
+            }
+            let pointers: Option<Vec<u64>> = (0..table.count)
+                .map(|i| {
+                    let place = self.memory.locate(table.first.wrapping_add(i.wrapping_mul(table.stride)))?;
+                    let word = self.memory.contents.word(place.address)?;
+                    self.memory.locate(word).filter(|p| p.home != place.home).map(|_| word)
+                })
+                .collect();
+            if let Some(mut pointers) = pointers {
+                pointers.sort_unstable();
+                pointers.dedup();
+                found.push((effect, pointers));
+            }
+        }
+        found
+    }
+
+    /// Whether accesses through a table of pointers could not be followed.
+    pub fn unfollowed(&self) -> bool {
+        self.unfollowed
+    }
+
+    /// What the copy that was just made has put into memory, when its source is beyond doubt: pageable memory, which has been read
+    /// by now.
+    pub fn learn(memory: &mut Allocations, bytes: &[u8], ptr: u64) {
+        let kinds = [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped];
+        for (i, word) in bytes.chunks_exact(8).enumerate() {
+            let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+            let Some(place) = memory.locate(ptr.wrapping_add(8 * i as u64)) else { return };
+            let ours = memory.root_kind(place.address).is_some_and(|k| kinds.contains(&k));
+            if ours && place.address.is_multiple_of(8) && memory.locate(word).is_some() {
+                memory.contents.put(place.address, word);
             }
         }
     }
@@ -156,7 +241,7 @@ impl<'a, 'v> Work<'a, 'v> {
             }
             (Base::Object, _) => self.unknown_memory += 1,
             // Counted as indirect, not guessed.
-            (Base::Unknown, _) => {}
+            (Base::Unknown | Base::Table(_), _) => {}
         }
     }
 
@@ -233,6 +318,7 @@ impl<'a, 'v> Work<'a, 'v> {
     /// A launch of which nothing is known: every word that points into an allocation is taken to be read and written.
     pub fn pointers(&mut self, params: impl Iterator<Item = (u32, u64)>) {
         self.site.cause = Cause::Kernel;
+        self.memory.contents.forget_all();
         for (offset, value) in params {
             self.site.param = Some(offset);
             if let Some(object) = self.memory.object_of(value) {
@@ -276,8 +362,23 @@ impl<'a, 'v> Work<'a, 'v> {
         self.put(home, allocation, kind, extent, true);
     }
 
+    /// Tables of pointers in these bytes are not known any more.
+    fn overwritten(&mut self, home: Home, extent: &Extent) {
+        let Home::Root(_) = home else { return };
+        let (mut start, mut end) = (extent.start, extent.end);
+        if extent.precision == Precision::Unknown
+            && let Some(place) = self.memory.locate(extent.anchor)
+        {
+            (start, end) = self.memory.bounds(&place);
+        }
+        self.memory.contents.forget(start, end);
+    }
+
     /// Compares an access with what is there and, unless it is over already, keeps it.
     fn put(&mut self, home: Home, allocation: AllocationId, kind: AccessKind, extent: Extent, keep: bool) {
+        if kind.writes() && !self.memory.contents.is_empty() {
+            self.overwritten(home, &extent);
+        }
         let access = Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site };
         let races = &mut *self.races;
         let mut race = |e: &Access, latent| races.extend(Race::judge(e, &access, latent));

@@ -142,6 +142,20 @@ pub enum Base {
         /// The lowest address.
         value: u64,
     },
+    /// Each of the addresses that a table in global memory holds: `count` 8-byte words, the first one `lo` bytes behind the parameter
+    /// word `value`, the others `stride` bytes apart. All of them are used. The extent counts from each of the addresses.
+    Table {
+        /// Byte offset in the parameters.
+        offset: u16,
+        /// What the parameter word holds.
+        value: u64,
+        /// First word of the table that is used, relative to `value`.
+        lo: i64,
+        /// Bytes from one word to the next.
+        stride: u64,
+        /// Number of words.
+        count: u64,
+    },
     /// Loaded from memory, or of unknown origin.
     Unknown,
 }

@@ -480,6 +480,14 @@ ops! {
         /// Copies with the same number inside one batch call are unordered among themselves; 0: no batch.
         batch: u32,
     }
+    /// What the copy before it (of the same thread) has put into device memory: only copies of a few bytes from host memory that may
+    /// hold addresses are told so, for the tables of pointers that kernels read.
+    110 Contents {
+        /// Where to.
+        ptr: u64,
+        /// The bytes, a multiple of 8.
+        bytes: &'a [u8],
+    }
     /// A fill.
     97 Set {
         /// The stream.

@@ -17,6 +17,7 @@
 
 use super::access::Access;
 use super::access_map::AccessMap;
+use super::contents::Contents;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -139,6 +140,8 @@ pub struct Allocations {
     arrays: FxHashMap<ArrayId, Root>,
     objects: FxHashMap<u64, Object>,
     pageable: AccessMap,
+    /// What tables of pointers hold, by address after aliases were followed.
+    pub contents: Contents,
     /// Addresses of `__device__` variables, by the image that defines them.
     globals: FxHashMap<(ImageId, Box<str>), u64>,
     forgotten: u64,
@@ -272,6 +275,12 @@ impl Allocations {
             }
         }
         Some(place)
+    }
+
+    /// The kind of the root that an address lies in.
+    pub fn root_kind(&self, address: u64) -> Option<MemoryKind> {
+        let (_, root) = self.root_at(address)?;
+        self.infos.get(&root.id)?.kind
     }
 
     /// First and last address (exclusive) of the innermost allocation of a place.

@@ -5,6 +5,7 @@
 pub mod access;
 pub mod access_map;
 pub mod allocations;
+mod contents;
 pub mod extent;
 
 pub use access::{Access, AccessKind, Cause, Site};

@@ -1,7 +1,7 @@
 //! Hand-built programs for the tests of the analyzer: records as the shim would write them.
 #![allow(dead_code, missing_docs)]
 
-use analyzer::code::{Base, Bytes, CodeReader, Effect, KernelCode, Launch};
+use analyzer::code::{Base, Bytes, CodeReader, Effect, KernelCode, Launch, Table};
 use analyzer::memory::{AccessKind, Dim};
 use analyzer::report::model::{Finding, Frame, FrameKind, Outcome, Report};
 use analyzer::stacks::Stacks;
@@ -36,6 +36,8 @@ pub enum Shape {
     Scattered,
     /// The word is a texture or surface handle.
     Object,
+    /// The word points to a table of that many pointers; these bytes behind each.
+    Table(u64, u64, u64),
 }
 
 pub fn reads(param: u32, bytes: Shape) -> Does {
@@ -82,8 +84,12 @@ impl KernelCode for TestKernel {
                 }
                 Shape::Scattered => Bytes::Scattered,
                 Shape::Unknown | Shape::Object => Bytes::Unknown,
+                Shape::Table(_, lo, hi) => Bytes::Known { lo, hi, width: hi - lo, dims: vec![], exact: true },
             };
             let base = match does.bytes {
+                Shape::Table(count, ..) => {
+                    Base::Table(Table { param: does.param, value, first: value, stride: 8, count })
+                }
                 Shape::Object => Base::Handle(does.param, value),
                 _ => Base::Param(does.param, value),
             };

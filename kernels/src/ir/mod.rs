@@ -249,6 +249,7 @@ pub enum Src {
     /// Low (false) or high (true) word of the address of a symbol.
     SymbolHalf(SymbolId, bool),
     /// 64-bit generic address *of* a parameter byte (`mov.b64 %rd, param` for tensor maps and `__grid_constant__`).
+    /// Offsets from 0x8000 on are negative: machine code counts from the start of the constant bank.
     ParamAddress(u16),
     /// Low (false) or high (true) word of [`Src::ParamAddress`].
     ParamAddressHalf(u16, bool),
@@ -369,7 +370,7 @@ pub enum Op {
         /// Sign-extend s0, s1.
         signed: bool,
     },
-    /// d0 = high half of s0 * s1, plus s2 (a 64-bit addend in SASS; must be zero to be modelled). Width of d0.
+    /// d0 = high half of s0 * s1 + s2, where s2 has twice the width of d0 (64-bit factors: only a zero s2 is modelled).
     MulHi {
         /// Signed product.
         signed: bool,
@@ -499,6 +500,9 @@ pub enum Op {
     FloatToInt,
     /// Memory access; destinations receive loaded words.
     Mem(Mem),
+    /// d0.. = consecutive words read from global memory at the sum of the 64-bit sources and a constant. Says what the values are;
+    /// the access itself is a [`Op::Mem`] of its own.
+    Loaded(i64),
     /// All destinations unknown.
     Unknown(Reason),
     /// Every variable unknown from here on (a call that was not followed).

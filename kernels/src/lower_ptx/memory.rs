@@ -165,8 +165,22 @@ impl Lower<'_> {
             Where::Param => self.load_param(op, i),
             Where::Global | Where::Generic => {
                 let addr = self.global(o.get(1));
-                self.access(AccessKind::Read, bytes * count(op), addr);
-                self.give_up(i, Reason::Loaded);
+                self.access(AccessKind::Read, bytes * count(op), addr.clone());
+                match addr {
+                    // Addresses that come out of memory: tables of pointers can be followed.
+                    Addr::Sum(parts, off) if bytes == 8 => {
+                        let mut dsts: SmallVec<[Var; 4]> = SmallVec::new();
+                        if let Some(operand) = o.first() {
+                            self.registers_of(operand, &mut dsts);
+                        }
+                        if dsts.iter().all(|d| *d == Var::NONE || self.f.class(*d) == Class::W64) {
+                            self.emit(Op::Loaded(off), &parts, &dsts);
+                        } else {
+                            self.give_up(i, Reason::Loaded);
+                        }
+                    }
+                    _ => self.give_up(i, Reason::Loaded),
+                }
             }
         }
     }

@@ -187,7 +187,7 @@ impl<'m> Lower<'m> {
     }
 
     /// The variables of registers in a result operand.
-    fn registers_of(&self, operand: &ptx::Operand, out: &mut SmallVec<[Var; 4]>) {
+    pub(super) fn registers_of(&self, operand: &ptx::Operand, out: &mut SmallVec<[Var; 4]>) {
         match operand {
             ptx::Operand::Register(register) => out.push(self.here().registers[register.index()]),
             ptx::Operand::Vector(list) | ptx::Operand::List(list) => {

@@ -113,6 +113,14 @@ impl Lower<'_> {
             S::Load { ty: MemTy::S16 } => Some((-0x8000, 0x7fff)),
             _ => None,
         };
+        // Addresses that come out of memory: tables of pointers can be followed.
+        if let (S::Load { ty: MemTy::B64 | MemTy::B128 }, [m], Reason::Loaded) = (&i.op, &i.mem[..], why)
+            && matches!(m.space, sass::Space::Global | sass::Space::Generic)
+            && let Addr::Sum(parts, off) = self.global_address(i, m)
+        {
+            self.emit(i, Op::Loaded(off), &parts, &results);
+            return;
+        }
         match (narrow, &results[..]) {
             (_, []) => {}
             (Some((lo, hi)), [d]) => self.emit(i, Op::Bounded { lo, hi }, &[], &[*d]),

@@ -196,6 +196,15 @@ impl Lower<'_> {
                     let off = u16::try_from(off - self.code.param_base).ok()?;
                     return Some(Src::Param { off, bytes });
                 }
+                // The address of the bank itself, for tensor maps among the parameters. (Seen in cuBLAS's kernels with the parameters of
+                // their launches; where later generations keep it is not known.)
+                if self.code.generation == Generation::Hopper && (off == 0xc0 || (off == 0xc4 && bytes == 4)) {
+                    let base = 0u16.wrapping_sub(u16::try_from(self.code.param_base).ok()?);
+                    return Some(match bytes {
+                        8 => Src::ParamAddress(base),
+                        _ => Src::ParamAddressHalf(base, off == 0xc4),
+                    });
+                }
                 if bytes != 4 {
                     return (bytes == 8).then(|| u16::try_from(off).ok().map(Src::Driver)).flatten();
                 }

@@ -537,26 +537,20 @@ impl Eval<'_> {
             let (lo, hi) = self.bounds_in(&d, &ctx, true);
             let step = d.gcd();
             let width = Int::from(bytes);
-            // Does the load's interval meet the store's at all?
-            if lo >= Int::from(s.bytes) || hi + width <= 0 {
-                continue;
-            }
-            if s.bytes < 4 {
-                return None;
-            }
-            for q in 0..s.words.len() as Int {
-                let off = 4 * q;
-                let reach = lo <= off && off <= hi && (step == 0 || (off - d.c).rem_euclid(step) == 0);
-                if !reach {
+            // Every place at which the load may begin so that the two share a byte.
+            for off in lo.max(1 - width)..=hi.min(Int::from(s.bytes) - 1) {
+                if step != 0 && (off - d.c).rem_euclid(step) != 0 {
                     continue;
                 }
-                let v = if bytes == 8 {
-                    if q % 2 != 0 {
-                        return None;
-                    }
-                    *s.pairs.get((q / 2) as usize)?
-                } else {
-                    s.words[q as usize]
+                // A word, or an aligned pair of words, that this store alone makes; else it is put together from several.
+                if s.bytes < 4 || off < 0 || off % 4 != 0 || off + width > 4 * s.words.len() as Int {
+                    return None;
+                }
+                let q = (off / 4) as usize;
+                let v = match bytes {
+                    8 if !q.is_multiple_of(2) => return None,
+                    8 => *s.pairs.get(q / 2)?,
+                    _ => s.words[q],
                 };
                 let f = self.ev(v);
                 // What one iteration stored may be read by another.
@@ -564,10 +558,6 @@ impl Eval<'_> {
                     return None;
                 }
                 alts.push(f);
-            }
-            // A load that is not aligned to the stored words.
-            if step % 4 != 0 || (step == 0 && d.c.rem_euclid(4) != 0) {
-                return None;
             }
         }
         Some(alts)

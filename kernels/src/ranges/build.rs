@@ -2,38 +2,35 @@
 //!
 //! It owns the translation of operations; `pair` owns the 64-bit pairing table, `division` the reciprocal idiom.
 
-use super::node::{Access, Graph, Kind, LocalStore, Node, NodeId, Target, Width};
+use super::node::{Graph, Kind, Node, NodeId, Width};
 use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
-use crate::ir::{
-    Addr, BlockId, Class, Cmp, Combine, Function, Inst, Mem, Op, Operand, Prefix, Reason, Space, Special, Src, Term,
-    Var,
-};
+use crate::ir::{Addr, BlockId, Class, Function, Mem, Op, Operand, Prefix, Reason, Space, Special, Src, Term, Var};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// Nesting of calls after which a value is given up as unknown.
-const MAX_DEPTH: u32 = 6000;
+pub(super) const MAX_DEPTH: u32 = 6000;
 
 #[derive(Default)]
-struct Memo {
-    w32: HashMap<Def, NodeId>,
-    w64: HashMap<(Def, Def), NodeId>,
-    var64: HashMap<Def, NodeId>,
-    pred: HashMap<Def, NodeId>,
+pub(super) struct Memo {
+    pub(super) w32: HashMap<Def, NodeId>,
+    pub(super) w64: HashMap<(Def, Def), NodeId>,
+    pub(super) var64: HashMap<Def, NodeId>,
+    pub(super) pred: HashMap<Def, NodeId>,
 }
 
 /// Builds a [`Graph`].
 pub(super) struct Builder<'a> {
     pub(super) ssa: Ssa<'a>,
     pub(super) g: Graph,
-    memo: Memo,
+    pub(super) memo: Memo,
     /// The ordinary memo, set aside while `given` is in force.
-    base: Memo,
+    pub(super) base: Memo,
     /// A predicate known to be true (or, with `true`, false) for the access under construction.
-    given: Option<(Def, bool)>,
+    pub(super) given: Option<(Def, bool)>,
     pub(super) depth: u32,
-    has_local: bool,
+    pub(super) has_local: bool,
 }
 
 /// Builds the graph of a function.
@@ -110,7 +107,7 @@ impl Builder<'_> {
         self.add(Kind::Lin(out, c), width, home)
     }
 
-    fn prefix(&mut self, p: Prefix, n: NodeId, width: Width, home: u32) -> NodeId {
+    pub(super) fn prefix(&mut self, p: Prefix, n: NodeId, width: Width, home: u32) -> NodeId {
         match p {
             Prefix::None => n,
             Prefix::Neg => self.lin(&[(n, -1)], 0, width, home),
@@ -120,7 +117,7 @@ impl Builder<'_> {
         }
     }
 
-    fn not(&mut self, n: NodeId, home: u32) -> NodeId {
+    pub(super) fn not(&mut self, n: NodeId, home: u32) -> NodeId {
         match self.const_of(n) {
             Some(c) => self.konst(u64::from(c == 0), Width::Pred),
             None => self.add(Kind::Not(n), Width::Pred, home),
@@ -202,7 +199,7 @@ impl Builder<'_> {
         }
     }
 
-    fn high(&mut self, n: NodeId, home: u32) -> NodeId {
+    pub(super) fn high(&mut self, n: NodeId, home: u32) -> NodeId {
         match self.const_of(n) {
             Some(c) => self.konst(c >> 32, Width::W32),
             None => self.add(Kind::Hi(n), Width::W32, home),
@@ -350,7 +347,7 @@ impl Builder<'_> {
         n
     }
 
-    fn phi(&mut self, d: Def, b: u32, w: Width, mut value: impl FnMut(&mut Self, u32) -> NodeId) -> NodeId {
+    pub(super) fn phi(&mut self, d: Def, b: u32, w: Width, mut value: impl FnMut(&mut Self, u32) -> NodeId) -> NodeId {
         let n = self.add(Kind::Building, w, b);
         match w {
             Width::Pred => self.memo.pred.insert(d, n),
@@ -410,168 +407,6 @@ impl Builder<'_> {
         self.memo.w64.insert((lo, hi), n);
     }
 
-    /// Predicate of a definition.
-    pub(super) fn pred(&mut self, d: Def) -> NodeId {
-        let d = self.ssa.strip(d);
-        if let Some((p, not)) = self.given
-            && p == d
-            && !matches!(d, Def::Leaf(_) | Def::Undef { .. })
-        {
-            return self.konst(u64::from(!not), Width::Pred);
-        }
-        if let Some(n) = self.memo.pred.get(&d) {
-            return *n;
-        }
-        if let Some(n) = self.across_iterations(d, |b| b.pred(d)) {
-            return n;
-        }
-        self.depth += 1;
-        let n = if self.depth > MAX_DEPTH { self.opaque(Reason::Budget, Width::Pred, 0) } else { self.pred_new(d) };
-        self.depth -= 1;
-        self.memo.pred.insert(d, n);
-        n
-    }
-
-    fn pred_new(&mut self, d: Def) -> NodeId {
-        match d {
-            Def::Undef { why, b, .. } => self.opaque(why, Width::Pred, b),
-            Def::Leaf(Src::Imm(v)) => self.konst(u64::from(v != 0), Width::Pred),
-            Def::Leaf(_) => self.opaque(Reason::Instruction, Width::Pred, 0),
-            Def::Phi { var, b } => self.phi(d, b, Width::Pred, |bld, p| {
-                let x = bld.ssa.read(var, p, END);
-                bld.pred(x)
-            }),
-            Def::Inst { b, i, .. } => {
-                match self.settle(d) {
-                    Ok(e) if e != d => return self.pred(e),
-                    Ok(_) => {}
-                    Err(g) => {
-                        let p = self.pred_operand(&g, b, i);
-                        let new = self.pred(d.raw());
-                        let old = self.ssa.old(d);
-                        let old = self.pred(old);
-                        return self.add(Kind::Sel(p, new, old), Width::Pred, b);
-                    }
-                }
-                self.pred_body(d)
-            }
-        }
-    }
-
-    fn pred_body(&mut self, d: Def) -> NodeId {
-        let Def::Inst { b, i, part, .. } = d else { return self.opaque(Reason::Instruction, Width::Pred, 0) };
-        let Some(inst) = self.ssa.inst(d) else { return self.opaque(Reason::Instruction, Width::Pred, b) };
-        let s = &inst.srcs;
-        match inst.op {
-            Op::Mov => self.pred_operand(&s[part as usize], b, i),
-            Op::Cmp { cmp, signed, wide, combine } => {
-                let w = if wide { Width::W64 } else { Width::W32 };
-                let x = self.operand_w(&s[0], w, b, i);
-                let y = self.operand_w(&s[1], w, b, i);
-                self.combine(cmp, signed, x, y, combine, &s[2], part, b, i)
-            }
-            Op::CmpX { cmp, signed, combine } => match self.wide_compare(cmp, &s[0], &s[1], &s[3], b, i) {
-                Some((x, y)) => self.combine(cmp, signed, x, y, combine, &s[2], part, b, i),
-                None => self.opaque(Reason::Pairing, Width::Pred, b),
-            },
-            Op::PLut { lut0, lut1 } => {
-                let a = [0, 1, 2].map(|k| match s.get(k) {
-                    Some(o) => self.pred_operand(o, b, i),
-                    None => self.konst(0, Width::Pred),
-                });
-                self.add(Kind::PLut(if part == 0 { lut0 } else { lut1 }, a), Width::Pred, b)
-            }
-            Op::Lop3 { .. } if part == 1 => {
-                let lo = Def::Inst { b, i, part: 0, raw: true };
-                let w = if inst.dsts[0] != Var::NONE && self.ssa.f.class(inst.dsts[0]) == Class::W64 {
-                    Width::W64
-                } else {
-                    Width::W32
-                };
-                let n = self.body(lo, w);
-                self.add(Kind::NonZero(n), Width::Pred, b)
-            }
-            Op::Sel => {
-                let p = self.pred_operand(&s[2], b, i);
-                let x = self.pred_operand(&s[0], b, i);
-                let y = self.pred_operand(&s[1], b, i);
-                self.add(Kind::Sel(p, x, y), Width::Pred, b)
-            }
-            Op::Unknown(r) => self.opaque(r, Width::Pred, b),
-            Op::Mem(_) => self.opaque(Reason::Loaded, Width::Pred, b),
-            _ => self.opaque(Reason::Instruction, Width::Pred, b),
-        }
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn combine(
-        &mut self,
-        cmp: Cmp,
-        signed: bool,
-        x: NodeId,
-        y: NodeId,
-        how: Combine,
-        with: &Operand,
-        part: u8,
-        b: u32,
-        i: u32,
-    ) -> NodeId {
-        let mut c = self.add(Kind::Cmp(cmp, signed, x, y), Width::Pred, b);
-        if part == 1 {
-            c = self.not(c, b);
-        }
-        let p = self.pred_operand(with, b, i);
-        match (how, self.const_of(p)) {
-            (Combine::And, Some(1)) | (Combine::Or | Combine::Xor, Some(0)) => c,
-            (Combine::And, Some(_)) => self.konst(0, Width::Pred),
-            (Combine::Or, Some(_)) => self.konst(1, Width::Pred),
-            (Combine::Xor, Some(_)) => self.not(c, b),
-            (_, None) => self.add(Kind::Combine(how, c, p), Width::Pred, b),
-        }
-    }
-
-    /// Operands of a 64-bit comparison whose low words were compared by the instruction that defined `low`.
-    fn wide_compare(
-        &mut self,
-        high: Cmp,
-        x: &Operand,
-        y: &Operand,
-        low: &Operand,
-        b: u32,
-        i: u32,
-    ) -> Option<(NodeId, NodeId)> {
-        if low.prefix != Prefix::None {
-            return None;
-        }
-        let d = self.ssa.source(low.src, b, i);
-        let Def::Inst { b: lb, i: li, part: 0, .. } = d else { return None };
-        if self.ssa.guard(d).is_some() {
-            return None;
-        }
-        let inst = self.ssa.inst(d)?;
-        let Op::Cmp { cmp, signed: false, wide: false, combine: Combine::And } = inst.op else { return None };
-        if !inst.srcs.get(2).is_none_or(|with| with.src == Src::Imm(1) && with.prefix == Prefix::None) {
-            return None;
-        }
-        // `y <= x` of the low words may stand below `x >= y` of the high ones: the compiler swaps as it likes.
-        let swapped = match () {
-            () if cmp == high => false,
-            () if cmp == high.mirrored() => true,
-            () => return None,
-        };
-        let mut out = [NodeId(0); 2];
-        for (k, hi) in [x, y].into_iter().enumerate() {
-            let lo = inst.srcs[if swapped { 1 - k } else { k }];
-            if lo.prefix != Prefix::None || hi.prefix != Prefix::None {
-                return None;
-            }
-            let l = self.ssa.source(lo.src, lb, li);
-            let h = self.ssa.source(hi.src, b, i);
-            out[k] = self.node64(l, h);
-        }
-        Some((out[0], out[1]))
-    }
-
     /// Value of an instruction taken as executed.
     pub(super) fn body(&mut self, d: Def, w: Width) -> NodeId {
         let Def::Inst { b, i, part, .. } = d else { return self.opaque(Reason::Instruction, w, 0) };
@@ -611,12 +446,17 @@ impl Builder<'_> {
             }
             Op::MulHi { signed } if part == 0 => {
                 let (x, y) = (o(self, 0), o(self, 1));
+                // The addend is 64 bits wide: division by a constant or a prepared divisor adds the dividend to the high word.
                 let z = match s.get(2) {
-                    Some(z) if !z.is_imm(0) => self.operand_w(z, w, b, i),
-                    _ => self.konst(0, w),
+                    Some(z) if !z.is_imm(0) => self.operand64(z, b, i),
+                    _ => self.konst(0, Width::W64),
                 };
                 if self.const_of(z) == Some(0) {
                     self.add(Kind::MulHi(signed, x, y), w, b)
+                } else if w == Width::W32 {
+                    let p = self.add(Kind::MulWide(signed, x, y), Width::W64, b);
+                    let sum = self.lin(&[(p, 1), (z, 1)], 0, Width::W64, b);
+                    self.add(Kind::Hi(sum), w, b)
                 } else {
                     self.opaque(Reason::Bits, w, b)
                 }
@@ -741,6 +581,14 @@ impl Builder<'_> {
                 self.has_local = true;
                 self.add(Kind::LocalLoad(n, if w == Width::W64 { 8 } else { 4 }), w, b)
             }
+            Op::Loaded(off) => {
+                let words = self.ssa.f.class(inst.dsts[usize::from(part)]) != Class::W64;
+                if w != Width::W64 {
+                    return self.opaque(Reason::Loaded, w, b);
+                }
+                let addr = self.sum64(&s, off + if words { 4 } else { 8 } * i64::from(part), b, i);
+                self.add(Kind::Loaded(addr), w, b)
+            }
             Op::Mem(ref m) => {
                 let r = match (m.space, m.kind) {
                     (Space::Other(r), _) => r,
@@ -844,112 +692,6 @@ impl Builder<'_> {
         match self.g.node(n).kind {
             Kind::Pack(..) | Kind::Opaque(_) => self.opaque(Reason::Pairing, Width::W32, b),
             _ => self.high(n, b),
-        }
-    }
-
-    fn access(&mut self, b: u32, i: u32, inst: &Inst, m: &Mem) {
-        if m.space != Space::Global {
-            return;
-        }
-        let guard = inst.guard.map(|g| self.pred_operand(&g, b, i));
-        if let Some(n) = guard
-            && self.const_of(n) == Some(0)
-        {
-            return;
-        }
-        let mut target = self.target(m, b, i);
-        if let Some(g) = inst.guard {
-            let d = self.ssa.source(g.src, b, i);
-            let known = !matches!(d, Def::Leaf(_) | Def::Undef { .. });
-            if known && guard.is_some_and(|n| self.chooses_by(&target, n)) {
-                // Definitions under the same predicate happened: build the address with that known.
-                self.given = Some((d, g.prefix == Prefix::Not));
-                self.base = std::mem::take(&mut self.memo);
-                target = self.target(m, b, i);
-                self.memo = std::mem::take(&mut self.base);
-                self.given = None;
-            }
-        }
-        let block = BlockId(b);
-        self.g.accesses.push(Access { block, kind: m.kind, bytes: m.bytes, target, guard, at: inst.at });
-    }
-
-    /// Does the address choose by predicate `p` (or its negation) somewhere?
-    fn chooses_by(&self, t: &Target, p: NodeId) -> bool {
-        let strip = |mut n: NodeId| {
-            while let Kind::Not(a) = self.g.node(n).kind {
-                n = a;
-            }
-            n
-        };
-        let p = strip(p);
-        let mut work = match t {
-            Target::Address(n) | Target::TensorMap(n) | Target::Handle(n, _) => vec![*n],
-            Target::Bulk(n, m) => vec![*n, *m],
-            Target::Unknown(_) => return false,
-        };
-        let mut seen = std::collections::HashSet::new();
-        while let Some(n) = work.pop() {
-            if seen.insert(n) {
-                if matches!(self.g.node(n).kind, Kind::Sel(c, ..) if strip(c) == p) {
-                    return true;
-                }
-                work.extend(self.g.operands(n));
-            }
-        }
-        false
-    }
-
-    fn target(&mut self, m: &Mem, b: u32, i: u32) -> Target {
-        match &m.addr {
-            Addr::Sum(parts, off) => Target::Address(self.sum64(parts, *off, b, i)),
-            Addr::Bulk(parts, size) => {
-                let a = self.sum64(parts, 0, b, i);
-                Target::Bulk(a, self.operand32(size, b, i))
-            }
-            Addr::TensorMap(o) => Target::TensorMap(self.operand64(o, b, i)),
-            Addr::Handle(o, s) => {
-                let wide = !matches!(o.src, Src::Var(v) if self.ssa.f.class(v) == Class::W32);
-                let n = if wide { self.operand64(o, b, i) } else { self.operand32(o, b, i) };
-                Target::Handle(n, *s)
-            }
-            Addr::Unknown(r) => Target::Unknown(*r),
-        }
-    }
-
-    fn sum64(&mut self, parts: &[Operand], off: i64, b: u32, i: u32) -> NodeId {
-        let t: SmallVec<[(NodeId, i64); 3]> = parts.iter().map(|o| (self.operand64(o, b, i), 1)).collect();
-        self.lin(&t, off, Width::W64, b)
-    }
-
-    fn local_stores(&mut self) {
-        if !self.has_local {
-            return;
-        }
-        let (f, cfg) = (self.ssa.f, self.ssa.cfg);
-        for blk in &cfg.rpo {
-            for (i, inst) in f.blocks[blk.0 as usize].insts.iter().enumerate() {
-                let Op::Mem(m) = &inst.op else { continue };
-                if m.space != Space::Local || m.kind == crate::ir::AccessKind::Read {
-                    continue;
-                }
-                let (b, i) = (blk.0, i as u32);
-                let addr = match &m.addr {
-                    Addr::Sum(a, off) => self.local_address(a, *off, 0, b, i),
-                    _ => self.opaque(Reason::Local, Width::W32, b),
-                };
-                let words: SmallVec<[NodeId; 4]> = inst.srcs.iter().map(|s| self.operand32(s, b, i)).collect();
-                let pairs = inst
-                    .srcs
-                    .chunks_exact(2)
-                    .map(|c| {
-                        let l = self.ssa.source(c[0].src, b, i);
-                        let h = self.ssa.source(c[1].src, b, i);
-                        self.node64(l, h)
-                    })
-                    .collect();
-                self.g.local_stores.push(LocalStore { addr, words, block: *blk, pairs, bytes: m.bytes });
-            }
         }
     }
 }

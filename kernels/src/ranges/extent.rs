@@ -4,6 +4,7 @@
 //! splits into groups of atoms that are independent of each other, each group is dense (its values form one progression
 //! without gaps), every guard on the way is a bound on exactly one group's value, and every guard on the way is known.
 
+use super::compact::{clamp, merge};
 use super::eval::{AtomKind, Con, Eval};
 use super::form::{AtomId, Form, INF, Int, gcd, mul_sat};
 use super::logic::Cond;
@@ -29,6 +30,13 @@ pub(super) enum RawBase {
     /// Texture (false) or surface handle.
     Handle(u16, bool),
     Absolute,
+    /// The addresses that a table holds: `count` 8-byte words from `lo` on behind a parameter word, `stride` bytes apart.
+    Table {
+        word: u16,
+        lo: i64,
+        stride: u64,
+        count: u64,
+    },
     Unknown,
 }
 
@@ -71,6 +79,24 @@ impl Eval<'_> {
         }
     }
 
+    /// Offsets of parameters that a number is the address of; `None` when it may be another address.
+    pub(super) fn param_offsets(&mut self, n: NodeId) -> Option<SmallVec<[u16; 2]>> {
+        let f = self.ev(n);
+        let mut out: SmallVec<[u16; 2]> = SmallVec::new();
+        for g in self.expand(&f) {
+            let [(x, 1)] = g.terms[..] else { return None };
+            let AtomKind::ParamAddress(p) = self.a(x).kind else { return None };
+            let at = p.wrapping_add(u16::try_from(g.c.rem_euclid(1 << 16)).ok()?);
+            if usize::from(at) >= self.launch.params.len() {
+                return None;
+            }
+            if !out.contains(&at) {
+                out.push(at);
+            }
+        }
+        Some(out)
+    }
+
     fn unknown_access(&mut self, n: NodeId, reason: Reason, out: &mut Vec<Reached>) {
         let f = self.ev(n);
         for g in self.expand(&f) {
@@ -86,7 +112,7 @@ impl Eval<'_> {
     }
 
     /// Replaces choices by their alternatives.
-    fn expand(&self, f: &Form) -> Vec<Form> {
+    pub(super) fn expand(&self, f: &Form) -> Vec<Form> {
         let mut out = Vec::new();
         let mut work = vec![f.clone()];
         while let Some(g) = work.pop() {
@@ -102,7 +128,7 @@ impl Eval<'_> {
         out
     }
 
-    fn bases(&self, f: &Form) -> SmallVec<[(AtomId, RawBase); 2]> {
+    pub(super) fn bases(&self, f: &Form) -> SmallVec<[(AtomId, RawBase); 2]> {
         f.terms
             .iter()
             .filter(|t| t.1 == 1)
@@ -125,6 +151,12 @@ impl Eval<'_> {
         if bases.is_empty()
             && f.terms.iter().any(|t| self.a(t.0).kind == AtomKind::Local || self.a(t.0).opaque == Some(Reason::Window))
         {
+            return;
+        }
+        if bases.is_empty()
+            && let Some(r) = self.through_table(f, cons, width, b, complete)
+        {
+            out.push(r);
             return;
         }
         if bases.is_empty() {
@@ -173,7 +205,7 @@ impl Eval<'_> {
     }
 
     /// The byte set of an offset form under constraints.
-    fn extent(&mut self, f: &Form, cons: &[Con], width: Int, b: BlockId, complete: bool) -> Extent {
+    pub(super) fn extent(&mut self, f: &Form, cons: &[Con], width: Int, b: BlockId, complete: bool) -> Extent {
         let (mut lo, mut hi) = self.bounds_in(f, cons, true);
         let mut complete = complete;
         if (lo <= -INF) != (hi >= INF) {
@@ -496,10 +528,6 @@ fn gcd_of(t: &[(AtomId, Int)]) -> Int {
     t.iter().fold(0, |g, t| gcd(g, t.1))
 }
 
-fn clamp(v: Int) -> u64 {
-    u64::try_from(v).unwrap_or(u64::MAX)
-}
-
 /// The extent of an access that never happens.
 fn dead() -> Extent {
     Extent::Bounded { lo: 0, hi: 0, dims: SmallVec::new(), width: 0, exact: true }
@@ -507,205 +535,4 @@ fn dead() -> Extent {
 
 fn is_dead(e: &Extent) -> bool {
     matches!(e, Extent::Bounded { width: 0, .. })
-}
-
-/// Sorts progressions by stride and merges those that join without gaps. The flag: no precision was lost.
-fn merge(mut dims: SmallVec<[(Int, Int); 4]>, width: Int) -> (SmallVec<[(Int, Int); 4]>, bool) {
-    dims.sort_unstable();
-    let mut out: SmallVec<[(Int, Int); 4]> = SmallVec::new();
-    for (s, n) in dims {
-        if let Some((t, m)) = out.last_mut()
-            && s % *t == 0
-            && s / *t <= *m
-        {
-            // {t*i | i < m} + {s*j | j < n}, s a multiple of t that reaches no further than m: one progression.
-            *m += (n - 1) * (s / *t);
-            continue;
-        }
-        out.push((s, n));
-    }
-    // Bytes that touch make a run: stride <= width says the same as stride 1, kept as it is.
-    let _ = width;
-    (out, true)
-}
-
-/// Joins byte sets of one base and direction where that loses nothing: unrolled copies become one progression, runs that
-/// touch become one run, sets inside another vanish. (An exact set never swallows, nor is swallowed by, an upper bound that
-/// is larger.)
-pub(super) fn compact(sets: &mut Vec<Extent>) {
-    for _ in 0..4 {
-        let before = sets.len();
-        join_copies(sets);
-        join_runs(sets);
-        if sets.len() == before {
-            break;
-        }
-    }
-}
-
-/// Equal shapes at evenly spaced starts are one shape with one more dimension.
-fn join_copies(sets: &mut Vec<Extent>) {
-    type Shape = (SmallVec<[Dim; 3]>, u32, bool);
-    let mut shapes: Vec<(Shape, Vec<i64>)> = Vec::new();
-    let mut rest = Vec::new();
-    for e in sets.drain(..) {
-        match e {
-            Extent::Bounded { lo, dims, width, exact, .. } => {
-                let shape = (dims, width, exact);
-                match shapes.iter_mut().find(|s| s.0 == shape) {
-                    Some(s) => s.1.push(lo),
-                    None => shapes.push((shape, vec![lo])),
-                }
-            }
-            e @ Extent::Unknown { .. } => {
-                if !rest.contains(&e) {
-                    rest.push(e);
-                }
-            }
-        }
-    }
-    for ((dims, width, exact), mut los) in shapes {
-        los.sort_unstable();
-        los.dedup();
-        let mut k = 0;
-        while k < los.len() {
-            // The longest run of equal steps from here.
-            let mut n = 1;
-            if let Some(next) = los.get(k + 1) {
-                let step = next - los[k];
-                while los.get(k + n).is_some_and(|l| l - los[k + n - 1] == step) {
-                    n += 1;
-                }
-            }
-            // Two of a kind are no progression worth a dimension, unless it merges into what is there.
-            let step = if n > 1 { los[k + 1] - los[k] } else { 0 };
-            let mut all: SmallVec<[(Int, Int); 4]> =
-                dims.iter().map(|d| (Int::from(d.stride), Int::from(d.count))).collect();
-            if n > 1 {
-                all.push((Int::from(step), n as Int));
-            }
-            let merged = merge(all, Int::from(width)).0;
-            if n > 1 && merged.len() > dims.len().max(1) && (n < 3 || merged.len() > 3) {
-                n = 1;
-                rest.push(bounded(los[k], dims.clone(), width, exact));
-            } else {
-                let d = merged.into_iter().map(|d| Dim { stride: clamp(d.0), count: clamp(d.1) }).collect();
-                rest.push(bounded(los[k], d, width, exact));
-            }
-            k += n;
-        }
-    }
-    *sets = rest;
-}
-
-fn bounded(lo: i64, dims: SmallVec<[Dim; 3]>, width: u32, exact: bool) -> Extent {
-    let span = dims.iter().fold(0u64, |s, d| s.saturating_add(d.stride.saturating_mul(d.count - 1)));
-    let hi =
-        i64::try_from(span).ok().and_then(|s| lo.checked_add(s)?.checked_add(i64::from(width))).unwrap_or(i64::MAX);
-    Extent::Bounded { lo, hi, dims, width, exact }
-}
-
-/// A run without gaps: no dimension, or one whose stride is at most the width.
-fn run_of(e: &Extent) -> Option<(i64, i64, bool)> {
-    match e {
-        Extent::Bounded { lo, hi, dims, width, exact } => match dims[..] {
-            [] => Some((*lo, *hi, *exact)),
-            [d] if d.stride <= u64::from(*width) => Some((*lo, *hi, *exact)),
-            _ => None,
-        },
-        Extent::Unknown { .. } => None,
-    }
-}
-
-fn join_runs(sets: &mut Vec<Extent>) {
-    let mut k = 0;
-    while k < sets.len() {
-        let mut j = k + 1;
-        while j < sets.len() {
-            let (Some(a), Some(b)) = (run_of(&sets[k]), run_of(&sets[j])) else {
-                j += 1;
-                continue;
-            };
-            let inside = |x: (i64, i64, bool), y: (i64, i64, bool)| y.0 <= x.0 && x.1 <= y.1;
-            if inside(b, a) && (a.2 || !b.2) {
-                sets.remove(j);
-            } else if inside(a, b) && (b.2 || !a.2) {
-                sets.swap(k, j);
-                sets.remove(j);
-                j = k + 1;
-            } else if a.2 == b.2
-                && a.0 <= b.1
-                && b.0 <= a.1
-                && let Some(joined) = join_two(&sets[k], &sets[j])
-            {
-                sets[k] = joined;
-                sets.remove(j);
-                j = k + 1;
-            } else {
-                j += 1;
-            }
-        }
-        k += 1;
-    }
-}
-
-/// Two runs that touch, as one run of the narrower elements.
-fn join_two(a: &Extent, b: &Extent) -> Option<Extent> {
-    let (Extent::Bounded { lo: l, hi: h, width: w, exact, .. }, Extent::Bounded { lo: m, hi: i, width: v, .. }) =
-        (a, b)
-    else {
-        return None;
-    };
-    let (lo, hi, width) = (*l.min(m), *h.max(i), *w.min(v));
-    let len = u64::try_from(hi - lo).ok()?;
-    if width == 0 {
-        return None;
-    }
-    // Elements as wide as both allow; the last one overlaps when the length is no multiple.
-    let width = if len % u64::from(width) == 0 { width } else { 1 };
-    let count = len / u64::from(width);
-    let mut dims = SmallVec::new();
-    if count > 1 {
-        dims.push(Dim { stride: u64::from(width), count });
-    }
-    Some(Extent::Bounded { lo, hi, dims, width, exact: *exact })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn progressions_merge_when_they_touch() {
-        let m = |v: &[(Int, Int)]| merge(SmallVec::from_slice(v), 4).0.to_vec();
-        assert_eq!(m(&[(4, 32), (128, 10)]), vec![(4, 320)]);
-        assert_eq!(m(&[(4, 32), (132, 10)]), vec![(4, 32), (132, 10)]);
-        assert_eq!(m(&[(512, 8), (4, 33)]), vec![(4, 33), (512, 8)]);
-        assert_eq!(m(&[(4, 33), (128, 2)]), vec![(4, 65)]);
-    }
-
-    fn run(lo: i64, count: u64, stride: u64, exact: bool) -> Extent {
-        let dims = if count > 1 { SmallVec::from_slice(&[Dim { stride, count }]) } else { SmallVec::new() };
-        bounded(lo, dims, 4, exact)
-    }
-
-    #[test]
-    fn sets_are_joined_without_loss() {
-        let c = |mut v: Vec<Extent>| {
-            compact(&mut v);
-            v
-        };
-        // Four unrolled copies of a strided loop.
-        assert_eq!(c((0..4).map(|k| run(4 * k, 10, 16, true)).collect()), vec![run(0, 40, 4, true)]);
-        // Neighbours and overlaps.
-        assert_eq!(c(vec![run(0, 10, 4, true), run(40, 5, 4, true)]), vec![run(0, 15, 4, true)]);
-        assert_eq!(c(vec![run(8, 10, 4, false), run(0, 5, 4, false)]), vec![run(0, 12, 4, false)]);
-        // A gap stays.
-        assert_eq!(c(vec![run(0, 10, 4, true), run(44, 5, 4, true)]).len(), 2);
-        // An upper bound inside an exact set vanishes, an exact set inside an upper bound stays.
-        assert_eq!(c(vec![run(0, 10, 4, true), run(4, 5, 4, false)]), vec![run(0, 10, 4, true)]);
-        assert_eq!(c(vec![run(0, 10, 4, false), run(4, 5, 4, true)]).len(), 2);
-        // Even and odd elements are one run.
-        assert_eq!(c(vec![run(0, 10, 8, true), run(4, 10, 8, true)]), vec![run(0, 20, 4, true)]);
-    }
 }

@@ -299,7 +299,7 @@ impl Eval<'_> {
     }
 
     /// All atoms that an atom's meaning rests on.
-    fn support(&self, x: AtomId) -> SmallVec<[AtomId; 16]> {
+    pub(super) fn support(&self, x: AtomId) -> SmallVec<[AtomId; 16]> {
         let mut out: SmallVec<[AtomId; 16]> = SmallVec::new();
         let mut work: SmallVec<[AtomId; 16]> = SmallVec::from_slice(&[x]);
         while let Some(a) = work.pop() {

@@ -4,8 +4,11 @@
 //! Results are kept for the last few launches that agree in grid, block, and every parameter word that mattered; base
 //! pointers do not matter, as a rule.
 
+mod accesses;
 mod bits;
+mod bounds;
 mod build;
+mod compact;
 mod division;
 mod eval;
 mod extent;
@@ -13,9 +16,13 @@ mod form;
 mod logic;
 mod loops;
 pub(crate) mod node;
+mod number;
 mod origin;
 mod pair;
+mod predicates;
 mod ssa;
+mod table;
+mod value;
 
 use crate::access::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
 use crate::ir::cfg::Cfg;
@@ -26,6 +33,9 @@ use logic::Branch;
 use node::{Graph, Target};
 use origin::Origins;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Offsets of parameters from here on are negative: the constant bank begins before the parameters.
+const BEFORE: u16 = 0x8000;
 
 /// Launch shapes whose result is kept per kernel.
 const KEPT: usize = 8;
@@ -183,6 +193,13 @@ impl Analysis {
                     _ => Reason::Descriptor,
                 };
                 let extent = Extent::Unknown { reason };
+                if let Target::TensorMap(n) = acc.target
+                    && let Some(maps) = e.param_offsets(n)
+                {
+                    let several = maps.len() > 1;
+                    let at = |p| Reached { base: RawBase::ParamAddress(p), several, extent: extent.clone() };
+                    return maps.into_iter().map(at).collect();
+                }
                 let several = o.words.len() + o.param_addresses.len() + o.symbols.len() > 1;
                 let mut put = |base| r.push(Reached { base, several, extent: extent.clone() });
                 o.words.iter().for_each(|w| {
@@ -191,10 +208,11 @@ impl Analysis {
                         _ => RawBase::Word(*w),
                     });
                 });
-                o.param_addresses.iter().for_each(|w| put(RawBase::ParamAddress(*w)));
+                let own = o.param_addresses.iter().filter(|w| **w < BEFORE);
+                own.for_each(|w| put(RawBase::ParamAddress(*w)));
                 o.symbols.iter().for_each(|s| put(RawBase::Symbol(*s)));
-                if !o.has_base() {
-                    put(RawBase::Unknown);
+                if r.is_empty() {
+                    r.push(Reached { base: RawBase::Unknown, several: false, extent });
                 }
             }
         }
@@ -224,7 +242,7 @@ impl Analysis {
         }
         let mut result = Vec::new();
         for Set { kind, base, several, at, mut extents, .. } in sets {
-            extent::compact(&mut extents);
+            compact::compact(&mut extents);
             result.extend(extents.into_iter().map(|extent| (kind, Reached { base, several, extent }, at)));
         }
         let words: WordSet = e.used.borrow().clone();
@@ -267,6 +285,9 @@ impl Analysis {
                     *lo = 0;
                 }
                 return KernelAccess { base: Base::Absolute { value }, kind, several: r.several, extent, at };
+            }
+            RawBase::Table { word, lo, stride, count } => {
+                Base::Table { offset: word, value: word64(launch.params, word), lo, stride, count }
             }
             RawBase::Unknown => Base::Unknown,
         };

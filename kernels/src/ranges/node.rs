@@ -103,6 +103,8 @@ pub enum Kind {
     ParamIndexed(i32, u8, bool, NodeId),
     /// Word(s) of local memory at an address; the stores are in [`Graph::local_stores`].
     LocalLoad(NodeId, u8),
+    /// 64-bit word of global memory at an address.
+    Loaded(NodeId),
     /// Join of one value per predecessor block.
     Phi(SmallVec<[(BlockId, NodeId); 2]>),
     /// Loop header: values from outside, values from the back edges.
@@ -209,6 +211,7 @@ impl Graph {
             | Kind::Ext(_, _, a)
             | Kind::ParamIndexed(_, _, _, a)
             | Kind::LocalLoad(a, _)
+            | Kind::Loaded(a)
             | Kind::Not(a)
             | Kind::NonZero(a) => v.push(*a),
             Kind::Lop3(_, a, b, c) | Kind::Sel(a, b, c) | Kind::Prmt(a, b, c) => v.extend([*a, *b, *c]),

@@ -97,6 +97,9 @@ fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Origins, seen: &
                 }
             }
             Kind::Opaque(Reason::Window) => o.window = true,
+            Kind::Loaded(_) => {
+                o.unknown.get_or_insert(Reason::Loaded);
+            }
             Kind::Opaque(r) => {
                 o.unknown.get_or_insert(*r);
             }
@@ -169,6 +172,8 @@ fn taint(g: &Graph, root: NodeId, o: &mut Origins, seen: &mut HashSet<NodeId>) {
             Kind::Symbol(s) => {
                 o.symbols.insert(s.0);
             }
+            // Where a word lies says nothing about where it came from.
+            Kind::Loaded(_) => {}
             // A choice by a predicate says nothing about where the value comes from.
             Kind::Sel(_, a, b) => work.extend([*a, *b]),
             _ => work.extend(g.operands(n)),

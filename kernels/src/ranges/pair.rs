@@ -25,6 +25,14 @@ impl<'a> Builder<'a> {
             let n = self.node32(lo);
             return self.extend(false, n, home);
         }
+        // A constant low word leaves the high word as it is.
+        if let Some(c) = lo.imm32()
+            && !matches!(hi, Def::Leaf(_))
+        {
+            let h = self.node32(hi);
+            let h = self.add(Kind::High(h), Width::W64, home);
+            return self.lin(&[(h, 1)], i64::from(c), Width::W64, home);
+        }
         if let (Def::Phi { b, .. }, Def::Phi { b: c, .. }) = (lo, hi)
             && b == c
         {
@@ -159,7 +167,9 @@ impl<'a> Builder<'a> {
         if lo.same_inst(hi) {
             return match (&l.op, lo.part(), hpart) {
                 (Op::Unpack, 0, 1) => Some(self.operand64(&l.srcs[0], lb, li)),
-                (Op::ParamIndexed { .. } | Op::Mem(_), p, q) if q == p + 1 => Some(self.body(lo, Width::W64)),
+                (Op::ParamIndexed { .. } | Op::Mem(_) | Op::Loaded(_), p, q) if q == p + 1 => {
+                    Some(self.body(lo, Width::W64))
+                }
                 _ => None,
             };
         }
@@ -179,6 +189,7 @@ impl<'a> Builder<'a> {
                 let base = self.halves(&l.srcs[1], (lb, li), &h.srcs[1], (hb, hi_i));
                 self.scaled(&l.srcs[0], (lb, li), h, (hb, hi_i), *a, *sx, base)
             }
+            (Op::Lea { shift }, Op::AddX) => self.scaled_sum(l, lo, (lb, li), h, hi, (hb, hi_i), *shift),
             (Op::Sel, Op::Sel) => self.select(l, (lb, li), h, (hb, hi_i)),
             (Op::Lop3 { lut: a }, Op::Lop3 { lut: c }) if a == c => {
                 let a = *a;
@@ -430,6 +441,71 @@ impl<'a> Builder<'a> {
             self.node64(low, top)
         };
         Some(self.lin(&[(idx, 1i64.wrapping_shl(u32::from(shift))), (base, 1)], 0, Width::W64, hat.0))
+    }
+
+    /// LEA / IADD3.X or IMAD.X: `(index << shift) + base`, where the high word of the scaled index was made elsewhere, or is zero.
+    ///
+    /// Whichever high word goes with which low one, the sum is the same; the choice only decides how well it is understood.
+    #[allow(clippy::too_many_arguments)]
+    fn scaled_sum(
+        &mut self,
+        l: &Inst,
+        lo: Def,
+        lat: (u32, u32),
+        h: &Inst,
+        hi: Def,
+        hat: (u32, u32),
+        shift: u8,
+    ) -> Option<NodeId> {
+        if self.carry_source(hi) != Some(whole(lo)) || l.srcs[..2].iter().any(|s| s.prefix != Prefix::None) {
+            return None;
+        }
+        let index = self.ssa.source(l.srcs[0].src, lat.0, lat.1);
+        let base = self.ssa.source(l.srcs[1].src, lat.0, lat.1);
+        let mut tops: SmallVec<[Def; 3]> = SmallVec::new();
+        for s in h.srcs.iter().take(3) {
+            let d = self.ssa.source(s.src, hat.0, hat.1);
+            if s.prefix != Prefix::None {
+                return None;
+            }
+            if d != Def::ZERO {
+                tops.push(d);
+            }
+        }
+        let scale = 1i64.wrapping_shl(u32::from(shift));
+        let shifted = tops.iter().position(|d| self.is_top_of(*d, index, shift));
+        let mut terms: SmallVec<[(NodeId, i64); 4]> = SmallVec::new();
+        match shifted {
+            Some(k) => {
+                let top = tops.remove(k);
+                let (f, b, i) = self.executed(top)?;
+                let word = self.ssa.source(f.srcs[2].src, b, i);
+                terms.push((self.node64(index, word), scale));
+            }
+            None => {
+                let n = self.node32(index);
+                let n = self.lin(&[(n, scale)], 0, Width::W32, hat.0);
+                terms.push((self.extend(false, n, hat.0), 1));
+            }
+        }
+        let mate = (0..tops.len()).max_by_key(|k| self.fit(base, tops[*k]));
+        let mate = mate.map_or(Def::ZERO, |k| tops.remove(k));
+        terms.push((self.node64(base, mate), 1));
+        for d in tops {
+            let n = self.node32(d);
+            terms.push((self.add(Kind::High(n), Width::W64, hat.0), 1));
+        }
+        Some(self.lin(&terms, 0, Width::W64, hat.0))
+    }
+
+    /// Is `d` the high word of a 64-bit number with low word `low`, shifted left?
+    fn is_top_of(&mut self, d: Def, low: Def, shift: u8) -> bool {
+        let Some((inst, b, i)) = self.executed(d) else { return false };
+        matches!(inst.op, Op::Funnel { right: false, hi: true, .. })
+            && inst.srcs[1].is_imm(u64::from(shift))
+            && inst.srcs[0].prefix == Prefix::None
+            && inst.srcs[2].prefix == Prefix::None
+            && self.ssa.source(inst.srcs[0].src, b, i) == low
     }
 
     /// SHF.L / SHF.L.U64.HI.

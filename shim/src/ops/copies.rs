@@ -4,6 +4,10 @@ use cuda_sys::*;
 use trace::{GraphExecId, Op, Region, SourceOrder, Space};
 
 use crate::observe::Cx;
+use crate::stack::native::is_readable_range;
+
+/// Larger copies hold no tables of pointers that are worth the time.
+const MAX_CONTENTS: u64 = 4096;
 
 /// One side of a copy.
 pub(super) struct Side {
@@ -49,6 +53,35 @@ impl Cx<'_> {
                 self.watch_source(epoch, stream, (GraphExecId::NONE, 0), &src.region);
                 self.watch_target(epoch, stream, (GraphExecId::NONE, 0), &dst.region);
             }
+            if src.space == Space::Host && dst.space == Space::Device {
+                self.contents(&dst.region, &src.region);
+            }
+        }
+    }
+
+    /// Tells the bytes of a small copy that may hold addresses. The copy has been accepted by then: from pageable memory it has read
+    /// its source, and who overwrites pinned memory this early has a race.
+    fn contents(&mut self, dst: &Region, src: &Region) {
+        let len = dst.width;
+        if !(8..=MAX_CONTENTS).contains(&len) || (len | dst.start | src.start) & 7 != 0 || dst.height != 1 {
+            return;
+        }
+        // What cannot be read (a device's memory under a host's name) is left alone.
+        if !is_readable_range(src.start, src.start + len) {
+            return;
+        }
+        let mut words = [0_u64; MAX_CONTENTS as usize / 8];
+        let words = &mut words[..(len / 8) as usize];
+        let mut addresses = false;
+        for (i, word) in words.iter_mut().enumerate() {
+            // SAFETY: aligned, and on a page that was found readable just now and that the program has given to the driver for reading.
+            *word = unsafe { ((src.start + 8 * i as u64) as *const u64).read_volatile() };
+            addresses |= (1 << 32..1 << 47).contains(word);
+        }
+        if addresses {
+            // SAFETY: the words are `len` bytes of plain numbers.
+            let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), len as usize) };
+            self.log(&Op::Contents { ptr: dst.start, bytes });
         }
     }
 

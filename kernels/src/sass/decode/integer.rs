@@ -104,9 +104,14 @@ pub(super) fn lea(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     let (x, hi, sx32) = (w.bit(74), w.bit(80), w.bit(73));
     i.dst = Some(w.dst(u, 1));
     i.pdst[0] = w.p(81, u);
-    i.src = smallvec![w.src_a(u, 1, sign(x)), w.slot_x(u, 1, sign(x))];
     if hi && !sx32 {
-        i.src.push(w.slot_y(u, 1, Sign::None));
+        let (base, top) = w.src_bc(u, (1, 1), sign(x), Sign::None);
+        i.src = smallvec![w.src_a(u, 1, sign(x)), base, top];
+    } else if matches!(w.form(), 2 | 3 | 7) {
+        // The swapped forms put something else than a register into the third source, which there is none of here.
+        return None;
+    } else {
+        i.src = smallvec![w.src_a(u, 1, sign(x)), w.slot_x(u, 1, sign(x))];
     }
     if x {
         i.psrc[0] = w.ps(87, u);

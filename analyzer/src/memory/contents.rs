@@ -1,0 +1,76 @@
+//! What tables of pointers in device memory hold, as far as copies from the host told.
+//!
+//! Owns the words and the rule of when they are believed. Knows nothing of kernels nor of order.
+//!
+//! A word is known from the copy that put it there until anything else may have written to it: an access that writes its bytes, an
+//! access of unknown extent in its allocation, a kernel that writes through addresses nobody follows. The last one forgets
+//! everything. Words are kept in the order of submission: when the copy and a kernel that reads the table are not ordered, that is a
+//! race on the table itself.
+
+use std::collections::BTreeMap;
+
+/// Words that are kept at most; beyond that all are forgotten.
+const MAX_WORDS: usize = 1 << 16;
+
+/// Known words of memory, by address.
+#[derive(Debug, Default)]
+pub struct Contents {
+    words: BTreeMap<u64, u64>,
+}
+
+impl Contents {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// A word is put at an address (a multiple of 8).
+    pub fn put(&mut self, address: u64, word: u64) {
+        if self.words.len() >= MAX_WORDS {
+            self.words.clear();
+        }
+        self.words.insert(address, word);
+    }
+
+    /// The word at an address.
+    pub fn word(&self, address: u64) -> Option<u64> {
+        self.words.get(&address).copied()
+    }
+
+    /// Bytes from `start` up to `end` may have changed.
+    pub fn forget(&mut self, start: u64, end: u64) {
+        let from = start.saturating_sub(7);
+        if self.words.range(from..end.max(from)).next().is_none() {
+            return;
+        }
+        let gone: Vec<u64> = self.words.range(from..end).map(|(address, _)| *address).collect();
+        for address in gone {
+            self.words.remove(&address);
+        }
+    }
+
+    /// Anything may have changed.
+    pub fn forget_all(&mut self) {
+        self.words.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_known_until_a_byte_of_it_may_have_changed() {
+        let mut c = Contents::default();
+        for (at, word) in [(64, 1), (72, 2), (80, 3)] {
+            c.put(at, word);
+        }
+        c.forget(79, 80);
+        assert_eq!((c.word(64), c.word(72), c.word(80)), (Some(1), None, Some(3)));
+        c.forget(88, 1000);
+        c.forget(0, 64);
+        assert_eq!((c.word(64), c.word(80)), (Some(1), Some(3)));
+        c.forget_all();
+        assert!(c.is_empty());
+    }
+}

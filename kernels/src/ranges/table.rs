@@ -1,0 +1,82 @@
+//! Accesses through a table of pointers: the address is a word loaded from behind a parameter, plus an offset.
+//!
+//! Which addresses the table holds is not known here: the result names the words that are loaded, and the bytes behind each of
+//! them. That is worth something only when each of the words is really used: the words must be *exactly* those that the threads
+//! which make the access load (or just one). An index that is data itself (an expert, a list of pages) proves nothing about any one
+//! entry, and neither does a table behind a table: both stay unknown.
+
+use super::eval::{AtomKind, Con, Eval};
+use super::extent::{RawBase, Reached};
+use super::form::{Form, Int};
+use crate::access::Extent;
+use crate::ir::BlockId;
+
+/// Larger than the distance of any two offsets behind one pointer that are still told apart from two words.
+const APART: Int = 1 << 42;
+
+impl Eval<'_> {
+    /// The access as one through a table, if its address has that form.
+    pub(super) fn through_table(
+        &mut self,
+        f: &Form,
+        cons: &[Con],
+        width: Int,
+        b: BlockId,
+        complete: bool,
+    ) -> Option<Reached> {
+        let mut loaded = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).loaded.is_some());
+        let (x, _) = *loaded.next()?;
+        if loaded.next().is_some() {
+            return None;
+        }
+        let node = self.a(x).loaded?;
+        let rest = f.without(x);
+        // Another pointer among the terms: nobody knows which of the two is the base.
+        let plain = |e: &Self, f: &Form| {
+            f.terms.iter().all(|t| matches!(e.a(t.0).kind, AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_)))
+        };
+        let place = self.ev(node);
+        let [place] = &self.expand(&place)[..] else { return None };
+        let [(base, RawBase::Word(word))] = self.bases(place)[..] else { return None };
+        let slot = place.without(base);
+        if !plain(self, &rest) || !plain(self, &slot) {
+            return None;
+        }
+        // The index must be the same when the access is made: no counter of a loop that has ended since.
+        let counters = slot.terms.iter().flat_map(|t| self.support(t.0));
+        for a in counters {
+            if let AtomKind::Iteration(l) = self.a(a).kind
+                && !self.cfg.loops[l as usize].members[b.0 as usize]
+            {
+                return None;
+            }
+        }
+        let Extent::Bounded { lo, hi, dims, exact: all, .. } = self.extent(&slot, cons, 8, b, complete) else {
+            return None;
+        };
+        let (stride, count) = match dims[..] {
+            [] if hi - lo == 8 => (8, 1),
+            [d] if d.stride % 8 == 0 => (d.stride, d.count),
+            _ => return None,
+        };
+        let mut extent = self.extent(&rest, cons, width, b, complete);
+        // Of an unknown offset nobody knows either whether it leads from this word to another pointer (a choice between two loaded
+        // pointers is the first one plus their difference).
+        let Extent::Bounded { lo: first, hi: last, exact, width: bytes, .. } = &mut extent else { return None };
+        if *bytes == 0 {
+            return None;
+        }
+        // Word and offset as one number: when that is exact, every word is used; and when the two rest on different things, with every
+        // offset.
+        let near = i128::from(*last) - i128::from(*first) < APART;
+        let both = self.extent(&slot.scale(APART).add(&rest, 1), cons, width, b, complete);
+        let joint = near && matches!(both, Extent::Bounded { exact: true, .. });
+        if count > 1 && !all && !joint {
+            return None;
+        }
+        let of = |f: &Form| f.terms.iter().flat_map(|t| self.support(t.0)).collect::<Vec<_>>();
+        let (p, q) = (of(&slot), of(&rest));
+        *exact = joint && !p.iter().any(|a| q.contains(a));
+        Some(Reached { base: RawBase::Table { word, lo, stride, count }, several: false, extent })
+    }
+}
