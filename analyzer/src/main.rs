@@ -71,7 +71,13 @@ fn run(args: &[String]) -> i32 {
 }
 
 fn analysis_options(options: &Options) -> AnalysisOptions {
-    AnalysisOptions { policy: options.policy, latent: options.latent, pedantic: options.pedantic, hints: options.hints }
+    AnalysisOptions {
+        policy: options.policy,
+        latent: options.latent,
+        pedantic: options.pedantic,
+        hints: options.hints,
+        compare: options.exact.compare.is_some(),
+    }
 }
 
 /// What the options say of files, before anything runs: names are expanded, suppressions and the baseline are read, what will be written can be
@@ -90,7 +96,10 @@ fn prepare(options: &mut Options, pid: u32) -> Result<Gate, i32> {
 fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options) -> (Report, bool) {
     let mut report = Report::merge(outcomes, options.pedantic);
     gate.judge(&mut report);
-    let written = Reporters::asked_for(options).write(&report);
+    let mut written = Reporters::asked_for(options).write(&report);
+    if let Some(path) = &options.exact.compare {
+        written &= report.oracle.write(path);
+    }
     (report, written)
 }
 
@@ -112,6 +121,13 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
         Err(code) => return code,
     };
     let options = &options;
+    let exact = match exact(options) {
+        Ok(words) => words,
+        Err(error) => {
+            eprintln!("streamsan: {error}");
+            return exit_code::USAGE;
+        }
+    };
     let recorder = match recorder(options) {
         Ok(recorder) => recorder,
         Err(code) => return code,
@@ -138,7 +154,7 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
             return exit_code::INTERNAL;
         }
     };
-    let plan = Plan { program, socket: server.path(), sim, soname, shim_options: shim_options(options) };
+    let plan = Plan { program, socket: server.path(), sim, soname, shim_options: shim_options(options, exact) };
     let status = launch::run(&plan);
     let outcomes = server.finish();
     let failed = server.failed();
@@ -186,8 +202,14 @@ fn ending(status: std::process::ExitStatus, code: impl FnOnce(i32) -> i32) -> i3
     }
 }
 
+/// What the shim needs for `--exact`.
+fn exact(options: &Options) -> Result<Vec<String>, String> {
+    let shim = launch::beside("libstreamsan.so").unwrap_or_default();
+    analyzer::exact::setup::shim_options(&options.exact, shim.parent().unwrap_or(Path::new("")))
+}
+
 /// What the shim in the program is to know: the environment's options, then what the command line says of its own.
-fn shim_options(options: &Options) -> String {
+fn shim_options(options: &Options, exact: Vec<String>) -> String {
     let mut words: Vec<String> =
         std::env::var("STREAMSAN_OPTIONS").ok().filter(|t| !t.is_empty()).into_iter().collect();
     if !options.stacks {
@@ -209,6 +231,7 @@ fn shim_options(options: &Options) -> String {
     if options.shim.off {
         words.push("off=1".into());
     }
+    words.extend(exact);
     words.join(":")
 }
 

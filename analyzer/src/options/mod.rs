@@ -114,8 +114,23 @@ pub struct Options {
     pub filters: Filters,
     /// Folders with debug information.
     pub symbol_path: Vec<String>,
+    /// Exact mode.
+    pub exact: ExactOptions,
     /// What the shim reads for itself (see its own `options`): known here so that the help names it and a wrong key is found.
     pub shim: ShimOptions,
+}
+
+/// Exact mode: what kernels really touch, told by NVIDIA's Sanitizer API.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ExactOptions {
+    /// Which kernels, by mangled name; empty: all. `None`: no exact mode.
+    pub kernels: Option<String>,
+    /// NVIDIA's library.
+    pub library: Option<String>,
+    /// The code that is patched in.
+    pub patch: Option<String>,
+    /// Where to write what the summaries said of each launch, and what it really touched.
+    pub compare: Option<String>,
 }
 
 /// Options that the shim inside the program acts on.
@@ -181,6 +196,7 @@ impl Default for Options {
             format: Format::Text,
             filters: Filters::default(),
             symbol_path: Vec::new(),
+            exact: ExactOptions::default(),
             shim: ShimOptions::default(),
         }
     }
@@ -235,6 +251,8 @@ pub enum Kind {
     File(fn(&mut Options) -> &mut Option<String>),
     /// Words that may be given several times, and what the help calls one.
     List(&'static str, fn(&mut Options) -> &mut Vec<String>),
+    /// On with a word or without one, or off.
+    Word(fn(&mut Options) -> &mut Option<String>),
 }
 
 /// One row of the table.
@@ -293,6 +311,12 @@ impl Options {
 
     /// Sets a flag by its bare name, or clears it by `no-name`.
     fn switch(&mut self, name: &str) -> Option<()> {
+        if let Some(spec) = find(name.strip_prefix("no-").unwrap_or(name))
+            && let Kind::Word(place) = spec.kind
+        {
+            *place(self) = (!name.starts_with("no-")).then(String::new);
+            return Some(());
+        }
         let flag = |name: &str| {
             find(name).and_then(|s| match s.kind {
                 Kind::Flag(place) => Some(place),
@@ -326,6 +350,14 @@ impl Options {
                 None => return Err(wrong(words.join(" or "))),
             },
             Kind::File(_) | Kind::List(..) if value.is_empty() => return Err(OptionError::Missing(spec.name.into())),
+            Kind::Word(place) => {
+                *place(self) = match value {
+                    "0" | "no" | "false" | "off" => None,
+                    "1" | "yes" | "true" | "on" => Some(String::new()),
+                    word => Some(word.to_string()),
+                }
+            }
+            Kind::File(_) if value.is_empty() => return Err(OptionError::Missing(spec.name.into())),
             Kind::File(place) => *place(self) = Some(value.to_string()),
             Kind::List(_, place) => place(self).push(value.to_string()),
         }
@@ -391,6 +423,7 @@ pub fn shown(spec: &Spec) -> String {
         Kind::Choice { words, .. } => format!(" {}", words.join("|")),
         Kind::File(_) => " FILE".into(),
         Kind::List(what, _) => format!(" {what}"),
+        Kind::Word(_) => "[=KERNEL]".into(),
     };
     match (&spec.kind, spec.default) {
         (Kind::Flag(_), "yes") => format!("--no-{}", spec.name),
@@ -434,6 +467,9 @@ mod tests {
         assert!(word("--pedantic", Some("prog")).unwrap().pedantic);
         assert!(!word("--no-stacks", None).unwrap().stacks);
         assert!(!word("--stacks=no", None).unwrap().stacks);
+        assert_eq!(word("--exact", Some("prog")).unwrap().exact.kernels.as_deref(), Some(""));
+        assert_eq!(word("--exact=sort", Some("prog")).unwrap().exact.kernels.as_deref(), Some("sort"));
+        assert_eq!(word("--no-exact", None).unwrap().exact.kernels, None);
     }
 
     #[test]

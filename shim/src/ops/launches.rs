@@ -81,13 +81,22 @@ impl Cx<'_> {
         kernel_params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) {
+        let mut exact = crate::exact::launched();
+        let handle = stream;
         if let Some(stream) = self.working_stream(stream) {
+            let shape = Shape { flags: shape.flags | if exact.is_some() { launch_flags::EXACT } else { 0 }, ..shape };
             // SAFETY: forwarded from the caller.
             unsafe {
                 self.with_launch(function, stream, shape, kernel_params, extra, |cx, op| {
-                    cx.log(op);
+                    let epoch = cx.log(op);
+                    if let Some(table) = exact.take() {
+                        crate::exact::submitted(table, epoch, handle, cx.stream0() == Stream0::PerThread);
+                    }
                 });
             }
+        }
+        if let Some(table) = exact {
+            crate::exact::abandoned(table);
         }
     }
 }
