@@ -6,6 +6,9 @@
 use crate::code::{Code, CodeReader, Knowledge, Launch};
 use crate::coverage::{Coverage, KernelCoverage};
 use crate::elaborate::Elaborator;
+use crate::exact::hold::Hold;
+use crate::exact::oracle::Oracle;
+use crate::exact::{compare, measured};
 use crate::faults::Faults;
 use crate::findings::Findings;
 use crate::given_back::GivenBack;
@@ -41,11 +44,20 @@ pub struct AnalysisOptions {
     pub hints: bool,
     /// Give host threads timelines of their own.
     pub host_threads: bool,
+    /// Also compare what was predicted of launches with what exact mode measured.
+    pub compare: bool,
 }
 
 impl Default for AnalysisOptions {
     fn default() -> Self {
-        Self { policy: Policy::Observed, latent: false, pedantic: false, hints: false, host_threads: false }
+        Self {
+            policy: Policy::Observed,
+            latent: false,
+            pedantic: false,
+            hints: false,
+            host_threads: false,
+            compare: false,
+        }
     }
 }
 
@@ -69,6 +81,8 @@ pub struct Analysis {
     /// Whether the trace says how host threads synchronise.
     has_host_edges: bool,
     kernels: FxHashMap<KernelId, KernelCoverage>,
+    hold: Hold,
+    oracle: Oracle,
     races: Vec<Race>,
     regions: Regions,
     /// The program has asked for its work not to be checked.
@@ -98,6 +112,8 @@ impl Analysis {
             coverage: Coverage::default(),
             has_host_edges: false,
             kernels: FxHashMap::default(),
+            hold: Hold::default(),
+            oracle: Oracle::default(),
             races: Vec::new(),
             regions: Regions::default(),
             paused: false,
@@ -107,6 +123,25 @@ impl Analysis {
 
     /// Takes the next record of the trace.
     pub fn feed(&mut self, record: &Record<'_>) {
+        if self.hold.takes(record) {
+            self.release();
+        } else {
+            self.apply(record);
+        }
+    }
+
+    /// Applies records that waited for a launch to be measured, and need not wait any more.
+    #[cold]
+    fn release(&mut self) {
+        while let Some(bytes) = self.hold.release() {
+            match Record::decode(&bytes) {
+                Ok(record) => self.apply(&record),
+                Err(_) => self.damaged(),
+            }
+        }
+    }
+
+    fn apply(&mut self, record: &Record<'_>) {
         self.coverage.ops += 1;
         if record.op.tag() < 32 {
             self.define(&record.op);
@@ -153,6 +188,8 @@ impl Analysis {
 
     /// Everything found, and what could be seen.
     pub fn finish(&mut self) -> Outcome {
+        self.hold.end();
+        self.release();
         let mut elaborator = Elaborator {
             names: &self.names,
             streams: &self.streams,
@@ -182,9 +219,20 @@ impl Analysis {
         }
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped = self.findings.dropped();
+        if self.hold.given_up() > 0 {
+            let text = "exact ranges of launches that were not seen to end".to_string();
+            *coverage.unobserved.entry(text).or_default() += self.hold.given_up();
+        }
         let hints = self.hints.finish(&mut elaborator);
         let faults = self.faults.finish(&mut elaborator);
-        Outcome { process: self.names.process.clone(), findings, hints, faults, coverage }
+        Outcome {
+            process: self.names.process.clone(),
+            findings,
+            hints,
+            faults,
+            coverage,
+            oracle: std::mem::take(&mut self.oracle),
+        }
     }
 
     /// Live roots, live blocks and remembered accesses, for the bounds on memory.
@@ -380,9 +428,45 @@ impl Analysis {
         node: Option<(&Graph, u32)>,
     ) {
         let def = self.names.kernel(kernel);
-        let known = self.code.evaluate(kernel, def, self.arch(stream), l);
+        let predicted = self.code.evaluate(kernel, def, self.arch(stream), l);
+        let image = def.map_or(trace::ImageId::NONE, |d| d.image);
+        // Nodes of graphs are not measured one by one.
+        let touched = if node.is_none() { self.hold.touched(moment.origin.epoch) } else { None };
+        if let Some(runs) = touched.as_ref().filter(|_| self.options.compare) {
+            let c = compare::compare(&predicted, image, &mut self.memory, runs);
+            self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c);
+        }
+        let site = Site { kernel, ..moment.site(Cause::Kernel, stream) };
+        let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
+        let view = self.ordering.view(moment.epoch, node);
+        let measured = touched.map(|runs| {
+            let nowhere = |name: &str| !self.memory.has_address(image, name);
+            (measured::effects(&runs), measured::unseen(&predicted, nowhere))
+        });
+        let mut work = Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic);
+        let known = match &measured {
+            Some((known, unseen)) => {
+                work.effects(unseen, image);
+                work.site.measured = true;
+                work.effects(known, image);
+                known
+            }
+            None if predicted.knowledge == Knowledge::Unknown => {
+                work.pointers(Code::pointers(l.params, def));
+                &predicted
+            }
+            None => {
+                work.effects(&predicted, image);
+                &predicted
+            }
+        };
+        let (several, work_unfollowed) = (work.several(), work.unfollowed());
         let c = &mut self.coverage;
+        c.unknown_memory += work.unknown_memory;
         c.launches += 1;
+        let indirect = known.indirect || work_unfollowed;
+        c.launches_indirect += u64::from(indirect);
+        c.launches_measured += u64::from(measured.is_some());
         match known.knowledge {
             Knowledge::Exact => c.launches_exact += 1,
             Knowledge::KindsOnly => c.launches_kinds_only += 1,
@@ -390,19 +474,7 @@ impl Analysis {
                 c.launch_unknown(self.code.reason(kernel).unwrap_or("the code could not be analysed"))
             }
         }
-        let site = Site { kernel, ..moment.site(Cause::Kernel, stream) };
-        let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
-        let view = self.ordering.view(moment.epoch, node);
-        let mut work = Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic);
-        if known.knowledge == Knowledge::Unknown {
-            work.pointers(Code::pointers(l.params, def));
-        } else {
-            work.effects(&known, def.map_or(trace::ImageId::NONE, |d| d.image));
-        }
-        let (several, indirect) = (work.several(), known.indirect || work.unfollowed());
-        self.coverage.launches_indirect += u64::from(indirect);
-        self.coverage.unknown_memory += work.unknown_memory;
-        self.kernels.entry(kernel).or_default().count(&known, several, indirect);
+        self.kernels.entry(kernel).or_default().count(known, several, indirect);
     }
 
     fn arch(&self, stream: StreamId) -> Option<u32> {
@@ -577,6 +649,7 @@ impl Moment {
             launched: self.graph.map_or(StackId::NONE, |(_, stack)| stack),
             region: self.region,
             param: None,
+            measured: false,
         }
     }
 }

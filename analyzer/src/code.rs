@@ -41,6 +41,8 @@ pub enum Base {
     Object,
     /// A texture or surface object that one of these words of the parameters holds (byte offset, value).
     SomeHandle(Box<[(u32, u64)]>),
+    /// A word of a tensor map among the parameters, one of which is the tensor's address: byte offset and value.
+    Tensor(u32, u64),
     /// A fixed address.
     Absolute(u64),
     /// The addresses that a table holds: see [`Table`]. Bytes count from each of them.
@@ -79,6 +81,13 @@ pub enum Bytes {
         dims: Vec<Dim>,
         /// Whether exactly these bytes are touched; otherwise no others are.
         exact: bool,
+    },
+    /// Some bytes of an interval, picked by data (measured, but too many pieces to keep apart).
+    Among {
+        /// Lowest byte.
+        lo: u64,
+        /// One past the highest byte.
+        hi: u64,
     },
     /// Only the base is known.
     Unknown,
@@ -192,7 +201,8 @@ impl Evaluated {
     fn of(effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
         let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why, at: e.at });
         let knowledge = if gap.is_some() { Knowledge::KindsOnly } else { Knowledge::Exact };
-        let exact = gap.is_none() && effects.iter().all(|e| !matches!(e.bytes, Bytes::Known { exact: false, .. }));
+        let exact = gap.is_none()
+            && effects.iter().all(|e| !matches!(e.bytes, Bytes::Known { exact: false, .. } | Bytes::Among { .. }));
         let indirect = code.indirect_in(&effects);
         Self { effects, knowledge, indirect, exact, gap, indirect_gap: code.indirect_gap() }
     }

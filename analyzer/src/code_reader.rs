@@ -188,7 +188,7 @@ impl Known {
                 let words = params.get(from..from.saturating_add(TENSOR_MAP)).unwrap_or_default();
                 for (i, word) in words.chunks_exact(8).enumerate() {
                     let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
-                    let base = Base::Maybe(u32::from(offset) + i as u32 * 8, value);
+                    let base = Base::Tensor(u32::from(offset) + i as u32 * 8, value);
                     let effect = Effect::new(base, kind, Bytes::Unknown);
                     effects.push(Effect { at: a.at, why: kernels::Reason::Descriptor.words(), ..effect });
                 }

@@ -22,6 +22,8 @@ pub struct Coverage {
     pub launches_unknown: u64,
     /// Launches with accesses through addresses that come out of memory; those accesses are not checked.
     pub launches_indirect: u64,
+    /// Launches whose bytes were measured (exact mode), not predicted.
+    pub launches_measured: u64,
     /// Accesses of kernels at addresses in no known allocation.
     pub unknown_memory: u64,
     /// Accesses forgotten for lack of room.
@@ -122,6 +124,7 @@ impl Coverage {
         self.launches_kinds_only += other.launches_kinds_only;
         self.launches_unknown += other.launches_unknown;
         self.launches_indirect += other.launches_indirect;
+        self.launches_measured += other.launches_measured;
         self.unknown_memory += other.unknown_memory;
         self.forgotten += other.forgotten;
         self.paused += other.paused;

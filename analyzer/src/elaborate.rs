@@ -51,6 +51,7 @@ impl Elaborator<'_> {
             hazard: race.hazard,
             kind: if race.given_back { "freed-without-record_stream" } else { "race" },
             confidence: race.confidence,
+            established: established(&race.previous, &race.access),
             latent: race.latent,
             host: access.actor == Actor::Host || previous.actor == Actor::Host,
             // Where the host was is not known from the call that found what it did.
@@ -275,6 +276,17 @@ impl Elaborator<'_> {
             }
         }
         s
+    }
+}
+
+/// How the bytes of both sides are known.
+fn established(previous: &Access, access: &Access) -> &'static str {
+    let predicted = |a: &&Access| a.site.cause == Cause::Kernel && !a.site.measured;
+    let measured = |a: &&Access| a.site.measured;
+    match [previous, access] {
+        both if both.iter().any(predicted) => "code",
+        both if both.iter().any(measured) => "exact",
+        _ => "call",
     }
 }
 

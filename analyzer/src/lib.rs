@@ -11,6 +11,7 @@ pub mod code;
 mod code_reader;
 pub mod coverage;
 mod elaborate;
+pub mod exact;
 pub mod exit_code;
 pub mod explain;
 pub mod faults;

@@ -79,6 +79,7 @@ fn analysis_options(options: &Options) -> AnalysisOptions {
         pedantic: options.pedantic,
         hints: options.hints,
         host_threads: options.host_threads,
+        compare: options.exact.compare.is_some(),
     }
 }
 
@@ -104,7 +105,10 @@ fn report(
     let mut report = Report::merge(outcomes, options.pedantic);
     report.coverage.not_simulated = not_simulated(!report.coverage.any_work());
     gate.judge(&mut report);
-    let written = Reporters::asked_for(options).write(&report);
+    let mut written = Reporters::asked_for(options).write(&report);
+    if let Some(path) = &options.exact.compare {
+        written &= report.oracle.write(path);
+    }
     (report, written)
 }
 
@@ -126,6 +130,13 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
         Err(code) => return code,
     };
     let options = &options;
+    let exact = match exact(options) {
+        Ok(words) => words,
+        Err(error) => {
+            eprintln!("streamsan: {error}");
+            return exit_code::USAGE;
+        }
+    };
     let recorder = match recorder(options) {
         Ok(recorder) => recorder,
         Err(code) => return code,
@@ -160,7 +171,7 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
         soname,
         host_threads: options.host_threads,
         torch_async: options.torch_async,
-        shim_options: shim_options(options),
+        shim_options: shim_options(options, exact),
     };
     let status = launch::run(&plan);
     let outcomes = server.finish();
@@ -211,8 +222,14 @@ fn ending(status: std::process::ExitStatus, code: impl FnOnce(i32) -> i32) -> i3
     }
 }
 
+/// What the shim needs for `--exact`.
+fn exact(options: &Options) -> Result<Vec<String>, String> {
+    let shim = launch::beside("libstreamsan.so").unwrap_or_default();
+    analyzer::exact::setup::shim_options(&options.exact, shim.parent().unwrap_or(Path::new("")))
+}
+
 /// What the shim in the program is to know: the environment's options, then what the command line says of its own.
-fn shim_options(options: &Options) -> String {
+fn shim_options(options: &Options, exact: Vec<String>) -> String {
     let mut words: Vec<String> =
         std::env::var("STREAMSAN_OPTIONS").ok().filter(|t| !t.is_empty()).into_iter().collect();
     if !options.stacks {
@@ -240,6 +257,7 @@ fn shim_options(options: &Options) -> String {
     if options.shim.off {
         words.push("off=1".into());
     }
+    words.extend(exact);
     words.join(":")
 }
 

@@ -66,7 +66,7 @@ pub fn check_writable(options: &mut Options) -> Result<(), String> {
     Ok(())
 }
 
-fn files(o: &mut Options) -> [Option<&mut String>; 11] {
+fn files(o: &mut Options) -> [Option<&mut String>; 12] {
     [
         o.log_file.as_mut(),
         o.json.as_mut(),
@@ -76,6 +76,7 @@ fn files(o: &mut Options) -> [Option<&mut String>; 11] {
         o.gen_suppressions.as_mut(),
         o.write_baseline.as_mut(),
         o.snapshot.as_mut(),
+        o.exact.compare.as_mut(),
         o.output.as_mut(),
         o.sim_options.addresses.as_mut(),
         o.sim_options.results.as_mut(),

@@ -105,7 +105,9 @@ impl Race {
         // Two scatters into one table usually share it out between them, and nobody can tell without running them. A scatter and a
         // gather that are not ordered are hardly ever meant.
         let scatters = previous.extent.scattered && access.extent.scattered && hazard == Hazard::WriteAfterWrite;
-        if scatters {
+        // A bound around pieces that data picked proves absence only.
+        let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
+        if scatters || loose(&previous.extent) || loose(&access.extent) {
             confidence = confidence.min(Confidence::Possible);
         }
         Some(Self { hazard, confidence, latent, given_back: false, previous: *previous, access: *access })

@@ -207,10 +207,10 @@ impl<'a, 'v> Work<'a, 'v> {
     fn effect(&mut self, effect: &Effect, image: ImageId) {
         self.site.param = None;
         match (&effect.base, &effect.bytes) {
-            (Base::Maybe(_, value), _) if self.memory.locate(*value).is_none() => {}
-            (Base::Param(offset, value) | Base::Maybe(offset, value), bytes) => {
+            (Base::Maybe(_, value) | Base::Tensor(_, value), _) if self.memory.locate(*value).is_none() => {}
+            (Base::Param(offset, value) | Base::Maybe(offset, value) | Base::Tensor(offset, value), bytes) => {
                 self.site.param = Some(*offset);
-                if matches!(effect.base, Base::Maybe(..)) {
+                if matches!(effect.base, Base::Maybe(..) | Base::Tensor(..)) {
                     let another = self.candidates.0.is_some_and(|o| o != *offset);
                     self.candidates = (Some(*offset), self.candidates.1 || another);
                 }
@@ -248,7 +248,7 @@ impl<'a, 'v> Work<'a, 'v> {
     /// Offsets inside a variable become addresses; an unknown extent is at most the whole variable.
     fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &Bytes, kind: AccessKind) {
         match bytes {
-            Bytes::Known { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
+            Bytes::Known { .. } | Bytes::Among { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
             Bytes::Unknown | Bytes::Scattered => {
                 self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, Outside::Counted, true)
             }
@@ -281,6 +281,10 @@ impl<'a, 'v> Work<'a, 'v> {
                 extent = extent.clip(start, end);
                 extent.anchor = extent.start;
                 self.add(place.home, place.allocation, kind, extent);
+            }
+            Bytes::Among { lo, hi } => {
+                let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
+                self.spread(Extent::bound(lo, hi, lo).by_data(), kind, Outside::Counted, true);
             }
             Bytes::Unknown => self.pointer(base, kind, false),
             Bytes::Scattered => self.pointer(base, kind, true),

@@ -317,6 +317,7 @@ fn size_bound(op: &Op<'_>) -> usize {
             Op::Kernel { name, params, .. } => name.0.len() + params.len() * 8,
             Op::Note { text, .. } => text.0.len(),
             Op::Launch { params, .. } => params.len(),
+            Op::Exact { runs, .. } => runs.len() * 32,
             Op::Global { name, .. } => name.0.len(),
             Op::GraphNode { dependencies, body, .. } => dependencies.len() * 8 + body.len(),
             _ => 0,

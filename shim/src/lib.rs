@@ -19,6 +19,7 @@
 
 pub mod calls;
 pub mod core;
+pub mod exact;
 pub mod frames;
 pub mod handles;
 pub mod host;

@@ -75,7 +75,11 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
         cx.token
     });
     // A panic has said its line and switched the shim off (see lifecycle): the program goes on.
-    catch_unwind(run).unwrap_or(0)
+    let token = catch_unwind(run).unwrap_or(0);
+    if phase != Phase::Before {
+        crate::exact::drain();
+    }
+    token
 }
 
 /// A call has failed. Errors that end the context (illegal address, device-side assert and their like) are told once.

@@ -42,6 +42,42 @@ pub struct Dependency {
 }
 item!(Dependency { from: u32, port: u32 });
 
+/// Bytes that a launch really touched: `count` pieces of `width` bytes, `stride` bytes apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ExactRun {
+    /// First byte.
+    pub start: u64,
+    /// Bytes from one piece to the next; 0 for a single piece.
+    pub stride: u64,
+    /// Bytes of a piece.
+    pub width: u64,
+    /// Number of pieces, at least 1.
+    pub count: u32,
+    /// See [`exact_kind`].
+    pub kind: u32,
+}
+item!(ExactRun { start: u64, stride: u64, width: u64, count: u32, kind: u32 });
+
+/// The `kind` of an [`ExactRun`].
+pub mod exact_kind {
+    /// Loaded.
+    pub const READ: u32 = 0;
+    /// Stored.
+    pub const WRITE: u32 = 1;
+    /// Updated by atomic instructions.
+    pub const ATOMIC: u32 = 2;
+    /// The bits that hold one of the three.
+    pub const MASK: u32 = 0xff;
+    /// Added when only some bytes of the run were touched (there was no room to keep them apart).
+    pub const BOUND: u32 = 0x100;
+}
+
+/// Bits of [`Op::Exact`]'s `flags`.
+pub mod exact_flags {
+    /// The ranges could not be had: nothing is known of the launch but its summary.
+    pub const LOST: u32 = 1;
+}
+
 macro_rules! ops {
     ($($(#[$doc:meta])* $tag:literal $name:ident { $($(#[$fdoc:meta])* $field:ident : $type:ty,)* })*) => {
         /// One op. Variants are append-only; tags are never reused.
@@ -607,6 +643,20 @@ ops! {
         /// The value; of semaphores without values, how many waits there were.
         value: u64,
     }
+    /// What a launch really touched, seen by patched instructions (exact mode). Comes after its launch, at any distance; a launch that
+    /// one will come for has [`launch_flags::EXACT`].
+    108 Exact {
+        /// Timeline of the launch.
+        timeline: TimelineId,
+        /// Time of the launch on it.
+        time: u64,
+        /// Node of the launched graph, counted from 1; 0 when no graph.
+        node: u32,
+        /// See [`exact_flags`].
+        flags: u32,
+        /// The bytes.
+        runs: List<'a, ExactRun>,
+    }
 
     // ---- graphs ----------------------------------------------------------------------------------------------------
     /// A stream began to be captured.
@@ -725,6 +775,8 @@ pub mod launch_flags {
     pub const PARAMS_UNKNOWN: u32 = 8;
     /// Made inside a call of a library that is an op of its own (NCCL): what it touches is told there.
     pub const INSIDE_LIBRARY: u32 = 16;
+    /// An [`Op::Exact`](super::Op::Exact) for this launch follows.
+    pub const EXACT: u32 = 32;
 }
 
 /// What every record carries besides its op.

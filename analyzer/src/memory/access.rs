@@ -88,6 +88,8 @@ pub struct Site {
     pub region: Region,
     /// Byte offset of the kernel parameter that led here, when there is one.
     pub param: Option<u32>,
+    /// Whether the bytes were measured (exact mode), not predicted.
+    pub measured: bool,
 }
 
 /// One access.

@@ -27,6 +27,9 @@ use trace::{ArrayId, CallId, ContextId, ImageId, MemoryKind, Region, StackId, St
 const MAX_GHOSTS: usize = 1024;
 const MAX_DEAD: usize = 1 << 16;
 
+/// Where variables lie whose address nobody knows: no canonical address of x86-64 or AArch64 begins like this.
+const NOWHERE: u64 = 0xffee_0000_0000_0000;
+
 /// One life of an allocation. 0 stands for "no allocation" (pageable host memory).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct AllocationId(pub u32);
@@ -63,7 +66,7 @@ pub struct Allocation {
 
 impl Allocation {
     /// A `__device__` variable that nobody has asked for yet.
-    fn variable(ptr: u64, size: u64) -> Self {
+    pub(crate) fn variable(ptr: u64, size: u64) -> Self {
         Self {
             id: AllocationId::NONE,
             ptr,
@@ -297,11 +300,15 @@ impl Allocations {
         root.min(alias)
     }
 
+    /// Whether the real address of a variable is known.
+    pub fn has_address(&self, image: ImageId, name: &str) -> bool {
+        self.globals.get(&(image, Box::from(name))).is_some_and(|ptr| *ptr < NOWHERE)
+    }
+
     /// Address and size of a `__device__` variable of an image. One whose address nobody has asked for yet gets a place of
     /// its own where no memory can be, so that kernels that share it are compared.
     pub fn global(&mut self, image: ImageId, name: &str) -> Option<(u64, u64)> {
-        /// No canonical address of x86-64 or AArch64 begins like this; variables lie far enough apart for any size.
-        const NOWHERE: u64 = 0xffee_0000_0000_0000;
+        /// Variables lie far enough apart for any size.
         const APART: u64 = 1 << 34;
         let key = (image, Box::from(name));
         if let Some(ptr) = self.globals.get(&key) {

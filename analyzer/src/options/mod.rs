@@ -122,6 +122,8 @@ pub struct Options {
     pub symbol_path: Vec<String>,
     /// Whether PyTorch is to use CUDA's stream-ordered allocator.
     pub torch_async: bool,
+    /// Exact mode.
+    pub exact: ExactOptions,
     /// What the shim reads for itself (see its own `options`): known here so that the help names it and a wrong key is found.
     pub shim: ShimOptions,
 }
@@ -137,6 +139,17 @@ pub struct SimOptions {
     pub addresses: Option<String>,
     /// Where to list digests of what the program computed.
     pub results: Option<String>,
+/// Exact mode: what kernels really touch, told by NVIDIA's Sanitizer API.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ExactOptions {
+    /// Which kernels, by mangled name; empty: all. `None`: no exact mode.
+    pub kernels: Option<String>,
+    /// NVIDIA's library.
+    pub library: Option<String>,
+    /// The code that is patched in.
+    pub patch: Option<String>,
+    /// Where to write what the summaries said of each launch, and what it really touched.
+    pub compare: Option<String>,
 }
 
 /// Options that the shim inside the program acts on.
@@ -208,6 +221,7 @@ impl Default for Options {
             filters: Filters::default(),
             symbol_path: Vec::new(),
             torch_async: false,
+            exact: ExactOptions::default(),
             shim: ShimOptions::default(),
         }
     }
@@ -262,6 +276,8 @@ pub enum Kind {
     File(fn(&mut Options) -> &mut Option<String>),
     /// Words that may be given several times, and what the help calls one.
     List(&'static str, fn(&mut Options) -> &mut Vec<String>),
+    /// On with a word or without one, or off.
+    Word(fn(&mut Options) -> &mut Option<String>),
 }
 
 /// One row of the table.
@@ -320,6 +336,12 @@ impl Options {
 
     /// Sets a flag by its bare name, or clears it by `no-name`.
     fn switch(&mut self, name: &str) -> Option<()> {
+        if let Some(spec) = find(name.strip_prefix("no-").unwrap_or(name))
+            && let Kind::Word(place) = spec.kind
+        {
+            *place(self) = (!name.starts_with("no-")).then(String::new);
+            return Some(());
+        }
         let flag = |name: &str| {
             find(name).and_then(|s| match s.kind {
                 Kind::Flag(place) => Some(place),
@@ -353,6 +375,14 @@ impl Options {
                 None => return Err(wrong(words.join(" or "))),
             },
             Kind::File(_) | Kind::List(..) if value.is_empty() => return Err(OptionError::Missing(spec.name.into())),
+            Kind::Word(place) => {
+                *place(self) = match value {
+                    "0" | "no" | "false" | "off" => None,
+                    "1" | "yes" | "true" | "on" => Some(String::new()),
+                    word => Some(word.to_string()),
+                }
+            }
+            Kind::File(_) if value.is_empty() => return Err(OptionError::Missing(spec.name.into())),
             Kind::File(place) => *place(self) = Some(value.to_string()),
             Kind::List(_, place) => place(self).push(value.to_string()),
         }
@@ -418,6 +448,7 @@ pub fn shown(spec: &Spec) -> String {
         Kind::Choice { words, .. } => format!(" {}", words.join("|")),
         Kind::File(_) => " FILE".into(),
         Kind::List(what, _) => format!(" {what}"),
+        Kind::Word(_) => "[=KERNEL]".into(),
     };
     match (&spec.kind, spec.default) {
         (Kind::Flag(_), "yes") => format!("--no-{}", spec.name),
@@ -461,6 +492,9 @@ mod tests {
         assert!(word("--pedantic", Some("prog")).unwrap().pedantic);
         assert!(!word("--no-stacks", None).unwrap().stacks);
         assert!(!word("--stacks=no", None).unwrap().stacks);
+        assert_eq!(word("--exact", Some("prog")).unwrap().exact.kernels.as_deref(), Some(""));
+        assert_eq!(word("--exact=sort", Some("prog")).unwrap().exact.kernels.as_deref(), Some("sort"));
+        assert_eq!(word("--no-exact", None).unwrap().exact.kernels, None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub const GROUPS: &[(&str, &[Spec])] = &[
     ("What counts", JUDGE),
     ("What fails the run", GATE),
     ("What is written", OUTPUT),
+    ("Exact mode", EXACT),
 ];
 
 /// All rows.
@@ -389,5 +390,36 @@ const OUTPUT: &[Spec] = &[
         },
         default: "auto",
         help: "colours in the report; 'auto' follows the terminal and NO_COLOR",
+    },
+];
+
+const EXACT: &[Spec] = &[
+    Spec {
+        name: "exact",
+        letter: None,
+        kind: Kind::Word(|o| &mut o.exact.kernels),
+        default: "",
+        help: "measure what kernels (all, or those so named) really touch; see docs/exact.md",
+    },
+    Spec {
+        name: "sanitizer-library",
+        letter: None,
+        kind: Kind::File(|o| &mut o.exact.library),
+        default: "",
+        help: "with --exact: NVIDIA's libsanitizer-public.so, if it is not found by itself",
+    },
+    Spec {
+        name: "exact-patch",
+        letter: None,
+        kind: Kind::File(|o| &mut o.exact.patch),
+        default: "",
+        help: "with --exact: what scripts/patch made (exact.fatbin beside the library)",
+    },
+    Spec {
+        name: "exact-compare",
+        letter: None,
+        kind: Kind::File(|o| &mut o.exact.compare),
+        default: "",
+        help: "judge what was predicted of each launch by what --exact measured; write FILE as JSON",
     },
 ];

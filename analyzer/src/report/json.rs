@@ -5,7 +5,7 @@
 //! ```text
 //! version, tool
 //! summary   { findings, certain, likely, possible, latent, occurrences, processes, suppressed, known }
-//! findings[] { fingerprint, hazard, host, confidence, latent, verdict, standing, count, pid, processes[], bytes { from, to },
+//! findings[] { fingerprint, hazard, host, confidence, established, latent, verdict, standing, count, pid, processes[], bytes { from, to },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node, param, bytes, stack[] },
 //!              allocation          { kind, address, size, call, stack[], freed[] } or null,
 //!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] } }
@@ -105,6 +105,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
                 "kinds_only": c.launches_kinds_only,
                 "unknown": c.launches_unknown,
                 "indirect": c.launches_indirect,
+                "measured": c.launches_measured,
                 "reasons": c.reasons,
             },
             "kernels": c.kernels.iter().map(|(name, kernel)| coverage_of(name, kernel)).collect::<Vec<_>>(),
@@ -192,6 +193,7 @@ pub fn finding(f: &Finding) -> Value {
         "host": f.host,
         "library_internal": f.internal,
         "confidence": f.confidence.name(),
+        "established": f.established,
         "latent": f.latent,
         "count": f.count,
         "pid": f.pid,

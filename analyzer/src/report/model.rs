@@ -4,6 +4,7 @@
 
 use super::fingerprint::{Identity, number};
 use crate::coverage::Coverage;
+use crate::exact::oracle::Oracle;
 use crate::gate::Judgement;
 use crate::names::Process;
 use crate::options::FailOn;
@@ -211,6 +212,9 @@ pub struct Finding {
     pub kind: &'static str,
     /// How sure.
     pub confidence: Confidence,
+    /// How the bytes are known: `call` (from the arguments of calls, no kernel takes part), `code` (some kernel's were predicted from its
+    /// code), `exact` (those of all kernels were measured).
+    pub established: &'static str,
     /// Ordered, but only by a synchronisation that CUDA does not promise.
     pub latent: bool,
     /// One side is the host.
@@ -287,6 +291,8 @@ pub struct Outcome {
     pub faults: Vec<Fault>,
     /// What could be seen.
     pub coverage: Coverage,
+    /// Predictions against measurements, when that was asked for.
+    pub oracle: Oracle,
 }
 
 /// A place that launched a kernel.
@@ -345,6 +351,8 @@ pub struct Report {
     pub faults: Vec<Fault>,
     /// What could be seen in all processes.
     pub coverage: Coverage,
+    /// Predictions against measurements, when that was asked for.
+    pub oracle: Oracle,
     /// Whether weak findings are shown.
     pub pedantic: bool,
     /// The weakest finding that fails the run.
@@ -361,6 +369,7 @@ impl Report {
         for (index, outcome) in outcomes.into_iter().enumerate() {
             report.coverage.merge(&outcome.coverage);
             let origin = outcome.process.name();
+            report.oracle.merge(outcome.oracle);
             report.processes.push(outcome.process);
             report.hints.extend(outcome.hints);
             report.faults.extend(outcome.faults);

@@ -405,9 +405,10 @@ fn fault(out: &mut String, style: Style, f: &Fault) {
 pub fn coverage(report: &Report) -> String {
     let c = &report.coverage;
     let mut out = format!(
-        "streamsan: COVERAGE: {} ({} with ranges, {} with reads and writes only, {} unknown, {} partly indirect), {}",
+        "streamsan: COVERAGE: {} ({} with ranges{}, {} with reads and writes only, {} unknown, {} partly indirect), {}",
         counted(c.launches, "launch", "launches"),
         c.launches_exact,
+        if c.launches_measured > 0 { format!(" of which {} measured", c.launches_measured) } else { String::new() },
         c.launches_kinds_only,
         c.launches_unknown,
         c.launches_indirect,

@@ -6,7 +6,7 @@
 macro_rules! __driver_api_contexts {
     ({$($to:tt)*} {$($rows:tt)*}) => { $crate::__driver_api_neutral! { {$($to)*} { $($rows)*
 
-    after  fn cuInit(flags: c_uint) [plain cuInit];
+    both   fn cuInit(flags: c_uint) [plain cuInit];
     after  fn cuDevicePrimaryCtxRetain(ctx: *mut CUcontext, dev: CUdevice) [plain cuDevicePrimaryCtxRetain];
     before fn cuDevicePrimaryCtxRelease_v2(dev: CUdevice)
         [plain cuDevicePrimaryCtxRelease, plain cuDevicePrimaryCtxRelease_v2];

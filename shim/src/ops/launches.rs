@@ -84,16 +84,24 @@ impl Cx<'_> {
         kernel_params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) {
+        let mut exact = crate::exact::launched();
         if let Some(id) = self.working_stream(stream) {
+            let shape = Shape { flags: shape.flags | if exact.is_some() { launch_flags::EXACT } else { 0 }, ..shape };
             // SAFETY: forwarded from the caller.
             unsafe {
                 self.with_launch(function, id, shape, kernel_params, extra, |cx, op| {
-                    cx.log(op);
+                    let epoch = cx.log(op);
+                    if let Some(table) = exact.take() {
+                        crate::exact::submitted(table, epoch, stream, cx.stream0() == Stream0::PerThread);
+                    }
                 });
             }
             if self.core().is_some_and(|core| core.options.launch_blocking) {
                 self.wait_for_launch(stream, id);
             }
+        }
+        if let Some(table) = exact {
+            crate::exact::abandoned(table);
         }
     }
 }

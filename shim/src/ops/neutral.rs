@@ -111,7 +111,6 @@ no_effect! {
     fn cuModuleGetTexRef(tex_ref: *mut CUtexref, module: CUmodule, name: *const c_char);
     fn cuModuleGetSurfRef(surf_ref: *mut CUsurfref, module: CUmodule, name: *const c_char);
     fn cuFuncGetModule(module: *mut CUmodule, function: CUfunction);
-    fn cuInit(flags: c_uint);
     fn cuCtxPushCurrent_v2(ctx: CUcontext);
     fn cuCtxPopCurrent_v2(ctx: *mut CUcontext);
     fn cuCtxSetCurrent(ctx: CUcontext);
@@ -198,6 +197,13 @@ no_effect! {
     fn cuImportExternalMemory(ext_mem_out: *mut CUexternalMemory, mem_handle_desc: *const
         CUDA_EXTERNAL_MEMORY_HANDLE_DESC);
     fn cuDestroyExternalMemory(ext_mem: CUexternalMemory);
+}
+
+/// Tools must attach before the driver starts.
+pub(crate) unsafe fn cuInit(cx: &mut Cx<'_>, _flags: c_uint) {
+    if cx.is_before() {
+        crate::exact::prepare();
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,201 @@
+//! Records that wait: from a launch whose bytes are still to be measured on, everything is kept in order until they are there.
+//!
+//! Owns the queue and its bound. Without exact mode nothing is ever queued, and the question costs one comparison.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+use trace::codec::Encoder;
+use trace::launch_flags::EXACT;
+use trace::{Epoch, ExactRun, Op, Record, exact_flags};
+
+/// Bytes of records that may wait. More means that a launch does not end, or that its ranges were lost on the way: it is taken as it was
+/// predicted.
+const MAX_BYTES: usize = 256 << 20;
+
+struct Waiting {
+    /// The launch, when it is one that is to be measured.
+    launch: Option<Epoch>,
+    bytes: Vec<u8>,
+}
+
+/// The queue.
+#[derive(Default)]
+pub struct Hold {
+    queue: VecDeque<Waiting>,
+    bytes: usize,
+    awaited: FxHashSet<Epoch>,
+    arrived: FxHashMap<Epoch, Vec<ExactRun>>,
+    given_up: u64,
+    max: Option<usize>,
+}
+
+impl Hold {
+    /// A queue with another bound, for tests.
+    pub fn bounded(max: usize) -> Self {
+        Self { max: Some(max), ..Self::default() }
+    }
+
+    /// Whether the record is kept (or was news for the queue), and is not to be applied now. [`Hold::release`] then tells what is.
+    #[inline]
+    pub fn takes(&mut self, record: &Record<'_>) -> bool {
+        match record.op {
+            Op::Exact { .. } => {}
+            Op::Launch { flags, .. } if flags & EXACT != 0 => {}
+            _ if self.queue.is_empty() => return false,
+            _ => {}
+        }
+        self.keep(record)
+    }
+
+    fn keep(&mut self, record: &Record<'_>) -> bool {
+        let mut launch = None;
+        match record.op {
+            Op::Exact { timeline, time, node: 0, flags, runs } => {
+                let epoch = Epoch { timeline, time };
+                if self.awaited.remove(&epoch) && flags & exact_flags::LOST == 0 {
+                    self.arrived.insert(epoch, runs.iter().collect());
+                }
+                return true;
+            }
+            Op::Exact { .. } => return true,
+            Op::Launch { flags, .. } if flags & EXACT != 0 => {
+                launch = Some(record.origin.epoch);
+                self.awaited.insert(record.origin.epoch);
+            }
+            _ => {}
+        }
+        let bytes = encoded(record);
+        self.bytes += bytes.len() + size_of::<Waiting>();
+        self.queue.push_back(Waiting { launch, bytes });
+        while self.bytes > self.max.unwrap_or(MAX_BYTES) {
+            let Some(first) = self.queue.front().and_then(|w| w.launch) else { break };
+            if !self.awaited.remove(&first) {
+                break;
+            }
+            self.given_up += 1;
+        }
+        true
+    }
+
+    /// The next record that need not wait any more.
+    pub fn release(&mut self) -> Option<Vec<u8>> {
+        if self.queue.front()?.launch.is_some_and(|launch| self.awaited.contains(&launch)) {
+            return None;
+        }
+        let first = self.queue.pop_front()?;
+        self.bytes -= first.bytes.len() + size_of::<Waiting>();
+        Some(first.bytes)
+    }
+
+    /// Nothing more will come: nobody is waited for any longer.
+    pub fn end(&mut self) {
+        self.given_up += self.awaited.len() as u64;
+        self.awaited.clear();
+    }
+
+    /// What the launch at this place really touched, if that is known.
+    pub fn touched(&mut self, launch: Epoch) -> Option<Vec<ExactRun>> {
+        if self.arrived.is_empty() { None } else { self.arrived.remove(&launch) }
+    }
+
+    /// Launches whose ranges were waited for in vain.
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+}
+
+fn encoded(record: &Record<'_>) -> Vec<u8> {
+    let mut room = 256;
+    loop {
+        let mut bytes = vec![0; room];
+        let mut to = Encoder::new(&mut bytes);
+        record.encode(&mut to);
+        if let Some(len) = to.finish() {
+            bytes.truncate(len);
+            bytes.shrink_to_fit();
+            return bytes;
+        }
+        room *= 4;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::codec::List;
+    use trace::{KernelId, Origin, StreamId, TimelineId};
+
+    fn at(time: u64) -> Epoch {
+        Epoch { timeline: TimelineId(1), time }
+    }
+
+    fn launch(time: u64, flags: u32) -> Record<'static> {
+        let op = Op::Launch {
+            stream: StreamId(1),
+            kernel: KernelId(1),
+            grid: [1; 3],
+            block: [1; 3],
+            cluster: [0; 3],
+            shared: 0,
+            flags,
+            params: &[],
+        };
+        Record { origin: Origin { epoch: at(time), ..Origin::default() }, op }
+    }
+
+    fn exact(time: u64, flags: u32, runs: &[ExactRun]) -> Record<'_> {
+        let op = Op::Exact { timeline: TimelineId(1), time, node: 0, flags, runs: List::new(runs) };
+        Record { origin: Origin::default(), op }
+    }
+
+    fn released(hold: &mut Hold) -> Vec<u64> {
+        let mut times = Vec::new();
+        while let Some(bytes) = hold.release() {
+            times.push(Record::decode(&bytes).expect("our own").origin.epoch.time);
+        }
+        times
+    }
+
+    #[test]
+    fn nothing_waits_without_exact_mode() {
+        let mut hold = Hold::default();
+        assert!(!hold.takes(&launch(1, 0)));
+        assert!(hold.release().is_none());
+    }
+
+    #[test]
+    fn everything_behind_a_measured_launch_waits_in_order() {
+        let mut hold = Hold::default();
+        let run = ExactRun { start: 64, stride: 0, width: 4, count: 1, kind: 0 };
+        assert!(hold.takes(&launch(1, EXACT)) && hold.takes(&launch(2, 0)) && hold.takes(&launch(3, EXACT)));
+        assert!(hold.takes(&launch(4, 0)));
+        assert!(released(&mut hold).is_empty());
+        assert!(hold.takes(&exact(3, 0, &[run])));
+        assert!(released(&mut hold).is_empty(), "the first is not there yet");
+        assert!(hold.takes(&exact(1, exact_flags::LOST, &[])));
+        assert_eq!(released(&mut hold), [1, 2, 3, 4]);
+        assert_eq!((hold.touched(at(1)), hold.touched(at(3))), (None, Some(vec![run])));
+        assert!(!hold.takes(&launch(5, 0)), "nothing waits any more");
+        assert_eq!(hold.given_up(), 0);
+    }
+
+    #[test]
+    fn at_the_end_nobody_is_waited_for() {
+        let mut hold = Hold::default();
+        assert!(hold.takes(&launch(1, EXACT)) && hold.takes(&launch(2, 0)));
+        hold.end();
+        assert_eq!(released(&mut hold), [1, 2]);
+        assert_eq!(hold.given_up(), 1);
+    }
+
+    #[test]
+    fn the_queue_is_bounded() {
+        let mut hold = Hold::bounded(2000);
+        for time in 1..200 {
+            assert!(hold.takes(&launch(time, if time % 7 == 1 { EXACT } else { 0 })));
+            released(&mut hold);
+            assert!(hold.queue.len() < 60);
+        }
+        assert!(hold.given_up() > 10);
+    }
+}

@@ -1,0 +1,93 @@
+//! From what a launch really touched to the effects that the analysis works with.
+//!
+//! Owns what measurement replaces and what it does not: instructions that NVIDIA's API does not report keep what the code says of them.
+
+use crate::code::{Base, Bytes, Effect, Evaluated, Knowledge};
+use crate::memory::{AccessKind, Dim};
+use trace::{ExactRun, exact_kind};
+
+/// The direction of a run.
+pub fn kind(run: &ExactRun) -> AccessKind {
+    match run.kind & exact_kind::MASK {
+        exact_kind::READ => AccessKind::Read,
+        exact_kind::ATOMIC => AccessKind::Atomic,
+        _ => AccessKind::Write,
+    }
+}
+
+/// One past the last byte of a run.
+pub fn end(run: &ExactRun) -> u64 {
+    let steps = u64::from(run.count.max(1) - 1);
+    run.start.saturating_add(run.stride.saturating_mul(steps)).saturating_add(run.width)
+}
+
+/// The effects of a launch that touched exactly these bytes.
+pub fn effects(runs: &[ExactRun]) -> Evaluated {
+    let effect = |run: &ExactRun| {
+        let (lo, hi) = (run.start, end(run));
+        let bytes = if run.kind & exact_kind::BOUND != 0 {
+            Bytes::Among { lo, hi }
+        } else {
+            let dims =
+                if run.count > 1 { vec![Dim { stride: run.stride, count: u64::from(run.count) }] } else { Vec::new() };
+            Bytes::Known { lo, hi, width: run.width, dims, exact: true }
+        };
+        Effect::new(Base::Absolute(lo), kind(run), bytes)
+    };
+    let effects = runs.iter().filter(|run| run.width > 0 && run.count > 0).map(effect).collect();
+    let (indirect, exact) = (false, runs.iter().all(|run| run.kind & exact_kind::BOUND == 0));
+    Evaluated { effects, knowledge: Knowledge::Exact, indirect, exact, gap: None, indirect_gap: None }
+}
+
+/// Whether the API never reports such accesses: textures, surfaces, and copies by a tensor map.
+pub fn is_unseen(effect: &Effect) -> bool {
+    matches!(effect.base, Base::Handle(..) | Base::SomeHandle(_) | Base::Object | Base::Tensor(..))
+}
+
+/// What remains of a prediction beside a measurement. `nowhere` tells whether nobody knows the address of a variable: measured bytes of it
+/// would not be recognised as its.
+pub fn unseen(predicted: &Evaluated, nowhere: impl Fn(&str) -> bool) -> Evaluated {
+    let keep = |e: &&Effect| match &e.base {
+        Base::Global(name) => nowhere(name),
+        _ => is_unseen(e),
+    };
+    let effects = predicted.effects.iter().filter(keep).cloned().collect();
+    Evaluated { effects, knowledge: Knowledge::Exact, indirect: false, exact: false, gap: None, indirect_gap: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_become_effects() {
+        let runs = [
+            ExactRun { start: 100, stride: 8, width: 4, count: 3, kind: exact_kind::WRITE },
+            ExactRun { start: 200, stride: 0, width: 16, count: 1, kind: exact_kind::ATOMIC | exact_kind::BOUND },
+            ExactRun { start: 300, stride: 0, width: 0, count: 1, kind: exact_kind::READ },
+        ];
+        let known = effects(&runs);
+        assert_eq!(known.effects.len(), 2, "nothing is touched by the last");
+        assert_eq!(known.effects[0].kind, AccessKind::Write);
+        let dims = vec![Dim { stride: 8, count: 3 }];
+        assert_eq!(known.effects[0].bytes, Bytes::Known { lo: 100, hi: 120, width: 4, dims, exact: true });
+        assert_eq!(known.effects[1].bytes, Bytes::Among { lo: 200, hi: 216 });
+        assert_eq!((known.effects[1].kind, known.exact), (AccessKind::Atomic, false));
+    }
+
+    #[test]
+    fn what_is_not_reported_keeps_its_prediction() {
+        let of = |base| Effect::new(base, AccessKind::Read, Bytes::Unknown);
+        let all = vec![
+            of(Base::Param(0, 64)),
+            of(Base::Tensor(8, 64)),
+            of(Base::Handle(8, 3)),
+            of(Base::Unknown),
+            of(Base::Global("here".into())),
+            of(Base::Global("lost".into())),
+        ];
+        let known = Evaluated { effects: all, ..effects(&[]) };
+        let kept: Vec<Base> = unseen(&known, |name| name == "lost").effects.into_iter().map(|e| e.base).collect();
+        assert_eq!(kept, [Base::Tensor(8, 64), Base::Handle(8, 3), Base::Global("lost".into())]);
+    }
+}

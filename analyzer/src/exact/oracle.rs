@@ -1,0 +1,176 @@
+//! The comparisons of a whole run: how many launches of each kernel were predicted how well, with examples.
+//!
+//! Owns the file that `--exact-compare` writes. Its fields are for people who mend the analysis, not a contract.
+
+use super::compare::{Comparison, Verdict};
+use super::measured::kind;
+use super::sets::Bytes as Set;
+use crate::code::{Base, Bytes, Effect, Evaluated, Launch};
+use crate::memory::AccessKind;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use trace::ExactRun;
+
+/// Examples of one verdict that are kept of a kernel.
+const EXAMPLES: usize = 3;
+
+/// Ranges of an example that are printed.
+const RANGES: usize = 16;
+
+/// What is kept of one kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Kernel {
+    counts: BTreeMap<Verdict, u64>,
+    examples: Vec<(Verdict, Value)>,
+}
+
+/// All comparisons of one process or of a whole run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Oracle {
+    kernels: BTreeMap<String, Kernel>,
+}
+
+impl Oracle {
+    /// Counts a comparison.
+    pub fn add(&mut self, name: &str, launch: &Launch<'_>, known: &Evaluated, runs: &[ExactRun], c: &Comparison) {
+        let kernel = self.kernels.entry(name.to_string()).or_default();
+        *kernel.counts.entry(c.verdict).or_default() += 1;
+        let have = kernel.examples.iter().filter(|e| e.0 == c.verdict).count();
+        let wanted = match c.verdict {
+            Verdict::Unsound | Verdict::Overclaimed => EXAMPLES,
+            Verdict::Open | Verdict::Loose => 1,
+            Verdict::NoCode | Verdict::Tight => 0,
+        };
+        if have < wanted {
+            kernel.examples.push((c.verdict, example(launch, known, runs, c)));
+        }
+    }
+
+    /// Adds those of another process.
+    pub fn merge(&mut self, other: Self) {
+        for (name, from) in other.kernels {
+            let kernel = self.kernels.entry(name).or_default();
+            for (verdict, count) in from.counts {
+                *kernel.counts.entry(verdict).or_default() += count;
+            }
+            kernel.examples.extend(from.examples);
+        }
+    }
+
+    /// Launches of each verdict.
+    pub fn counts(&self) -> BTreeMap<Verdict, u64> {
+        let mut counts = BTreeMap::new();
+        for (verdict, count) in self.kernels.values().flat_map(|k| &k.counts) {
+            *counts.entry(*verdict).or_default() += count;
+        }
+        counts
+    }
+
+    /// Writes the file and says the line. False when it could not be written, which has been said.
+    pub fn write(&self, path: &str) -> bool {
+        let mut bytes = serde_json::to_vec_pretty(&self.json()).unwrap_or_default();
+        bytes.push(b'\n');
+        let written = std::fs::write(path, bytes);
+        match &written {
+            Ok(()) => eprintln!("{}", self.line()),
+            Err(error) => eprintln!("streamsan: {path} can not be written: {error}"),
+        }
+        written.is_ok()
+    }
+
+    /// One line for people.
+    pub fn line(&self) -> String {
+        let counts = self.counts();
+        let total: u64 = counts.values().sum();
+        let each: Vec<String> = counts.iter().rev().map(|(verdict, n)| format!("{n} {}", verdict.name())).collect();
+        format!("streamsan: EXACT: {total} launches compared with what was predicted: {}", each.join(", "))
+    }
+
+    /// The whole file.
+    pub fn json(&self) -> Value {
+        let named = |counts: &BTreeMap<Verdict, u64>| -> BTreeMap<&str, u64> {
+            counts.iter().map(|(verdict, n)| (verdict.name(), *n)).collect()
+        };
+        let mut kernels: Vec<_> = self.kernels.iter().collect();
+        kernels.sort_by_key(|(_, k)| k.counts.keys().next().copied());
+        let kernels: Vec<Value> = kernels
+            .into_iter()
+            .map(|(name, k)| {
+                let examples: Vec<&Value> = k.examples.iter().map(|e| &e.1).collect();
+                json!({ "kernel": name, "counts": named(&k.counts), "examples": examples })
+            })
+            .collect();
+        json!({ "version": 1, "counts": named(&self.counts()), "kernels": kernels })
+    }
+}
+
+fn example(launch: &Launch<'_>, known: &Evaluated, runs: &[ExactRun], c: &Comparison) -> Value {
+    let mut params = String::with_capacity(launch.params.len() * 2);
+    launch.params.iter().for_each(|byte| params.push_str(&format!("{byte:02x}")));
+    let missing: Vec<Value> = c
+        .missing
+        .iter()
+        .map(|(k, set)| json!({ "kind": name(*k), "bytes": set.len(), "ranges": ranges(set) }))
+        .collect();
+    let claimed: Vec<Value> = c
+        .claimed
+        .iter()
+        .map(|(at, k, set)| json!({ "at": at, "kind": name(*k), "bytes": set.len(), "ranges": ranges(set) }))
+        .collect();
+    json!({
+        "verdict": c.verdict.name(),
+        "grid": launch.grid,
+        "block": launch.block,
+        "cluster": launch.cluster,
+        "shared": launch.shared,
+        "params": params,
+        "touched_bytes": c.touched,
+        "predicted_bytes": c.predicted,
+        "missing": missing,
+        "claimed_but_not_touched": claimed,
+        "predicted": known.effects.iter().take(4 * RANGES).map(predicted).collect::<Vec<_>>(),
+        "touched": runs.iter().take(RANGES).map(touched).collect::<Vec<_>>(),
+        "touched_runs": runs.len(),
+    })
+}
+
+fn name(kind: AccessKind) -> &'static str {
+    match kind {
+        AccessKind::Read => "read",
+        AccessKind::Write => "write",
+        AccessKind::Atomic => "atomic",
+    }
+}
+
+fn ranges(set: &Set) -> Vec<String> {
+    set.spans().iter().take(RANGES).map(|(from, to)| format!("{from:#x}+{}", to - from)).collect()
+}
+
+fn touched(run: &ExactRun) -> String {
+    let gaps = if run.count > 1 { format!(" {} times every {}", run.count, run.stride) } else { String::new() };
+    let bound = if run.kind & trace::exact_kind::BOUND != 0 { " (some)" } else { "" };
+    format!("{} {:#x}+{}{gaps}{bound}", name(kind(run)), run.start, run.width)
+}
+
+fn predicted(effect: &Effect) -> String {
+    let base = match &effect.base {
+        Base::Param(offset, value) => format!("param {offset} = {value:#x}"),
+        Base::Maybe(offset, value) => format!("param {offset} = {value:#x} (perhaps)"),
+        Base::Tensor(offset, value) => format!("tensor map at {offset}: {value:#x}"),
+        Base::Global(name) => format!("variable {name}"),
+        Base::Handle(offset, value) => format!("texture or surface {offset} = {value:#x}"),
+        Base::SomeHandle(_) | Base::Object => "some texture, surface or tensor".to_string(),
+        Base::Absolute(value) => format!("{value:#x}"),
+        Base::Unknown => "an address from memory".to_string(),
+    };
+    let bytes = match &effect.bytes {
+        Bytes::Known { lo, hi, width, dims, exact } => {
+            let gaps: String = dims.iter().map(|d| format!(" {} times every {}", d.count, d.stride)).collect();
+            format!("{} {lo:#x}..{hi:#x} by {width}{gaps}", if *exact { "exactly" } else { "within" })
+        }
+        Bytes::Among { lo, hi } => format!("among {lo:#x}..{hi:#x}"),
+        Bytes::Unknown => format!("unknown: {}", effect.why),
+        Bytes::Scattered => "scattered by data".to_string(),
+    };
+    format!("at {:#x}: {} {base}: {bytes}", effect.at, name(effect.kind))
+}

@@ -1,0 +1,106 @@
+//! Before the program runs with `--exact`: is everything there that the shim will need?
+//!
+//! Owns the places where NVIDIA's library is looked for. Nothing of it is loaded here.
+
+use std::path::{Path, PathBuf};
+
+use crate::options::ExactOptions;
+
+/// NVIDIA's library.
+const LIBRARY: &str = "libsanitizer-public.so";
+
+/// Our patch, beside `libstreamsan.so`.
+const PATCH: &str = "exact.fatbin";
+
+/// The options of the shim for exact mode, complete with paths; nothing without `--exact`. The error is one line for the user.
+pub fn shim_options(options: &ExactOptions, beside: &Path) -> Result<Vec<String>, String> {
+    let Some(kernels) = &options.kernels else { return Ok(Vec::new()) };
+    let patch = options.patch.as_ref().map_or_else(|| beside.join(PATCH), PathBuf::from);
+    if !patch.is_file() {
+        return Err(format!(
+            "--exact needs {}, which scripts/patch makes (or name it with --exact-patch)",
+            patch.display()
+        ));
+    }
+    let library = match &options.library {
+        Some(path) if Path::new(path).is_file() => PathBuf::from(path),
+        Some(path) => return Err(format!("--sanitizer-library: there is no file {path}")),
+        None => find().ok_or_else(|| {
+            format!(
+                "--exact needs NVIDIA's {LIBRARY} (part of the CUDA toolkit; or pip install nvidia-cuda-sanitizer-api): name it \
+                 with --sanitizer-library FILE"
+            )
+        })?,
+    };
+    let absolute = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let words = [
+        format!("exact={}", if kernels.is_empty() { "1" } else { kernels }),
+        format!("sanitizer-library={}", absolute(&library).display()),
+        format!("exact-patch={}", absolute(&patch).display()),
+    ];
+    match words.iter().find(|word| word.contains(':')) {
+        Some(word) => Err(format!("--exact can not pass on '{word}': it contains a colon")),
+        None => Ok(words.into()),
+    }
+}
+
+/// The library in the toolkit (`CUDA_HOME`, `/usr/local/cuda*`), in `LD_LIBRARY_PATH`, or in the packages of the Python in use.
+fn find() -> Option<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    let mut toolkits: Vec<PathBuf> =
+        ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from).collect();
+    toolkits.push("/usr/local/cuda".into());
+    toolkits.extend(newest_first("/usr/local", "cuda-"));
+    for toolkit in toolkits {
+        folders.extend(["compute-sanitizer", "extras/Sanitizer", "lib64", "lib"].map(|f| toolkit.join(f)));
+    }
+    folders.extend(std::env::split_paths(&std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default()));
+    let python = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from).into_iter();
+    for root in python.chain(["/usr/local".into(), "/usr".into()]) {
+        for version in newest_first(root.join("lib"), "python3") {
+            for packages in ["site-packages", "dist-packages"] {
+                let nvidia = version.join(packages).join("nvidia");
+                folders.extend(["cu13/lib", "cuda_sanitizer_api/lib"].map(|f| nvidia.join(f)));
+            }
+        }
+    }
+    folders.into_iter().map(|folder| folder.join(LIBRARY)).find(|path| path.is_file())
+}
+
+/// Entries of a folder whose name begins with `prefix`, the highest name first.
+fn newest_first(folder: impl AsRef<Path>, prefix: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> =
+        entries.filter(|e| e.file_name().to_string_lossy().starts_with(prefix)).map(|e| e.path()).collect();
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_in_one_line() {
+        let folder = std::env::temp_dir().join(format!("streamsan-exact-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let mut options = ExactOptions::default();
+        assert_eq!(shim_options(&options, &folder), Ok(Vec::new()));
+        options.kernels = Some(String::new());
+        let error = shim_options(&options, &folder).unwrap_err();
+        assert!(error.contains("exact.fatbin, which scripts/patch makes"), "{error}");
+        std::fs::write(folder.join(PATCH), b"x").expect("a file");
+        options.library = Some("/nowhere/lib.so".into());
+        let error = shim_options(&options, &folder).unwrap_err();
+        assert_eq!(error, "--sanitizer-library: there is no file /nowhere/lib.so");
+        let library = folder.join("lib.so");
+        std::fs::write(&library, b"x").expect("a file");
+        options.library = Some(library.display().to_string());
+        let words = shim_options(&options, &folder).expect("complete");
+        assert_eq!(words[0], "exact=1");
+        assert!(words[1].starts_with("sanitizer-library=/") && words[2].starts_with("exact-patch=/"), "{words:?}");
+        options.kernels = Some("sort".into());
+        assert_eq!(shim_options(&options, &folder).expect("complete")[0], "exact=sort");
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+}

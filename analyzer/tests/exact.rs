@@ -1,0 +1,176 @@
+//! Launches whose bytes were measured: what that changes, and what it must not change.
+
+mod support;
+
+use analyzer::memory::AccessKind;
+use analyzer::report::model::Report;
+use analyzer::{Analysis, AnalysisOptions};
+use support::*;
+use trace::codec::List;
+use trace::*;
+
+/// A program of which some launches are measured.
+struct Measured {
+    p: Program,
+    time: u64,
+}
+
+impl Measured {
+    fn new(options: AnalysisOptions) -> Self {
+        let mut p = Program::with(options);
+        p.malloc(X, 4096);
+        Self { p, time: 0 }
+    }
+
+    /// A launch that is to be measured; the place in the order that its ranges will name.
+    fn launch(&mut self, stream: StreamId, kernel: KernelId, pointer: u64) -> Epoch {
+        self.time += 1;
+        let epoch = Epoch { timeline: TimelineId(stream.0), time: self.time };
+        let call = self.p.call("cudaLaunchKernel");
+        let origin = Origin { call, thread: ThreadId(1), stack: StackId(20 + self.time as u32), epoch };
+        let params = pointer.to_le_bytes();
+        let flags = launch_flags::EXACT;
+        let (grid, block, cluster, shared) = ([1; 3], [32, 1, 1], [0; 3], 0);
+        let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &params };
+        self.p.analysis.feed(&Record { origin, op });
+        epoch
+    }
+
+    fn touched(&mut self, launch: Epoch, flags: u32, runs: &[ExactRun]) {
+        let Epoch { timeline, time } = launch;
+        self.p.raw(Op::Exact { timeline, time, node: 0, flags, runs: List::new(runs) });
+    }
+
+    fn report(&mut self) -> Report {
+        let analysis: &mut Analysis = &mut self.p.analysis;
+        Report::merge(vec![analysis.finish()], false)
+    }
+}
+
+fn run(start: u64, width: u64, kind: u32) -> ExactRun {
+    ExactRun { start, stride: 0, width, count: 1, kind }
+}
+
+fn scatters() -> [Does; 1] {
+    [writes(0, Shape::Scattered)]
+}
+
+#[test]
+fn two_scatters_are_certain_or_nothing() {
+    for (second, findings) in [(X + 64, 0), (X + 63, 1)] {
+        let mut m = Measured::new(AnalysisOptions::default());
+        let k = m.p.kernel("scatter", &scatters());
+        let (a, b) = (m.launch(A, k, X), m.launch(B, k, X));
+        // The second comes first: records wait for the first all the same.
+        m.touched(b, 0, &[run(second, 8, exact_kind::WRITE)]);
+        m.touched(a, 0, &[run(X, 64, exact_kind::WRITE)]);
+        let report = m.report();
+        assert_eq!(report.findings.len(), findings, "at {second:#x}");
+        for f in &report.findings {
+            assert_eq!((f.confidence.name(), f.established, f.from, f.to), ("certain", "exact", 63, 64));
+        }
+        let c = &report.coverage;
+        assert_eq!((c.launches, c.launches_exact, c.launches_measured), (2, 2, 2));
+        assert!(c.unobserved.is_empty(), "{:?}", c.unobserved);
+    }
+}
+
+#[test]
+fn an_exact_prediction_is_replaced_by_what_was_touched() {
+    let mut m = Measured::new(AnalysisOptions::default());
+    let k = m.p.kernel("guarded", &[writes(0, Shape::Exact(0, 4096))]);
+    let (a, b) = (m.launch(A, k, X), m.launch(B, k, X));
+    m.touched(a, 0, &[run(X, 64, exact_kind::WRITE)]);
+    m.touched(b, 0, &[run(X + 64, 64, exact_kind::WRITE)]);
+    assert!(m.report().findings.is_empty());
+}
+
+#[test]
+fn addresses_from_memory_are_seen() {
+    let mut m = Measured::new(AnalysisOptions::default());
+    m.p.malloc(X + 0x10000, 4096);
+    // Its one parameter is a table elsewhere; what it writes is told by no parameter.
+    let k = m.p.kernel("through_table", &[reads(0, Shape::Exact(0, 64))]);
+    let (a, b) = (m.launch(A, k, X + 0x10000), m.launch(B, k, X + 0x10000));
+    for launch in [a, b] {
+        let runs = [run(X + 0x10000, 64, exact_kind::READ), run(X + 128, 4, exact_kind::WRITE)];
+        m.touched(launch, 0, &runs);
+    }
+    let report = m.report();
+    assert_eq!(report.findings.len(), 1);
+    assert_eq!(report.findings[0].hazard.name(), "write-after-write");
+}
+
+#[test]
+fn lost_and_late_measurements_leave_the_prediction() {
+    for lost in [true, false] {
+        let mut m = Measured::new(AnalysisOptions::default());
+        let k = m.p.kernel("fill", &[writes(0, Shape::Exact(0, 64))]);
+        let (a, _) = (m.launch(A, k, X), m.launch(B, k, X));
+        if lost {
+            m.touched(a, exact_flags::LOST, &[]);
+        }
+        let report = m.report();
+        assert_eq!(report.findings.len(), 1);
+        assert_eq!((report.findings[0].established, report.coverage.launches_measured), ("code", 0));
+        assert_eq!(report.coverage.unobserved.len(), 1, "the one that never came is told");
+    }
+}
+
+#[test]
+fn one_side_measured_is_not_exact() {
+    let mut m = Measured::new(AnalysisOptions::default());
+    let k = m.p.kernel("fill", &[writes(0, Shape::Exact(0, 64))]);
+    let a = m.launch(A, k, X);
+    m.touched(a, 0, &[run(X, 64, exact_kind::WRITE)]);
+    m.p.launch(B, k, &[X]);
+    assert_eq!(m.report().findings[0].established, "code");
+}
+
+#[test]
+fn textures_keep_their_prediction() {
+    let mut m = Measured::new(AnalysisOptions::default());
+    let region = Region::linear(X, 4096);
+    m.p.raw(Op::ObjectCreate { object: 5, region, writable: false });
+    let k = m.p.kernel("sample", &[Does { param: 0, kind: AccessKind::Read, bytes: Shape::Object }]);
+    let fill = m.p.kernel("fill", &[writes(0, Shape::Exact(0, 64))]);
+    let (a, b) = (m.launch(A, fill, X), m.launch(B, k, 5));
+    m.touched(a, 0, &[run(X, 64, exact_kind::WRITE)]);
+    m.touched(b, 0, &[]);
+    let report = m.report();
+    assert_eq!(report.findings.len(), 1);
+    assert_eq!(report.findings[0].hazard.name(), "read-after-write");
+}
+
+#[test]
+fn bounds_of_measured_scatters_raise_no_alarm() {
+    let mut m = Measured::new(AnalysisOptions::default());
+    let k = m.p.kernel("scatter", &scatters());
+    let (a, b) = (m.launch(A, k, X), m.launch(B, k, X));
+    m.touched(a, 0, &[run(X, 2048, exact_kind::WRITE | exact_kind::BOUND)]);
+    m.touched(b, 0, &[run(X + 1024, 2048, exact_kind::WRITE)]);
+    let report = m.report();
+    assert_eq!(report.failures().count(), 0);
+    assert!(report.findings.iter().all(|f| f.confidence.name() == "possible"));
+}
+
+#[test]
+fn predictions_are_compared_with_measurements() {
+    let mut m = Measured::new(AnalysisOptions { compare: true, ..Default::default() });
+    let k = m.p.kernel("fill", &[writes(0, Shape::Exact(0, 64))]);
+    for width in [64, 65, 63] {
+        let launch = m.launch(A, k, X);
+        m.touched(launch, 0, &[run(X, width, exact_kind::WRITE)]);
+    }
+    let report = m.report();
+    let counts: Vec<(&str, u64)> = report.oracle.counts().into_iter().map(|(v, n)| (v.name(), n)).collect();
+    assert_eq!(counts, [("unsound", 1), ("overclaimed", 1), ("tight", 1)]);
+    let file = report.oracle.json();
+    let kernel = &file["kernels"][0];
+    assert_eq!(kernel["kernel"], "fill");
+    assert_eq!(kernel["examples"][0]["missing"][0]["ranges"][0], format!("{:#x}+1", X + 64));
+    assert_eq!(
+        report.oracle.line(),
+        "streamsan: EXACT: 3 launches compared with what was predicted: 1 tight, 1 overclaimed, 1 unsound"
+    );
+}

@@ -1,0 +1,478 @@
+//! Exact mode: which bytes a launch really touches, told by patched instructions.
+//!
+//! Owns the way of one launch: NVIDIA's Sanitizer API calls back while the driver takes the launch ([`callback`]), the kernel gets a table
+//! in device memory, the hook behind the launch records an event ([`submitted`]), and when that has fired the table is read, becomes an
+//! [`Op::Exact`] and is used again ([`drain`]). Nothing of this is loaded or run without `exact` in the options.
+//!
+//! The program is not synchronised: results are read on a stream of our own, when a hook of the program finds them finished. It is held
+//! back only while all tables are in use, and for two seconds at most: a kernel may wait for something that the program has yet to do.
+//! Such launches, and all that can not be seen (nodes of graphs), have no exact ranges; the analyzer uses their summaries.
+//!
+//! What must never happen: a patched kernel that runs with anything but a table or null as its user data. So every launch and every kernel
+//! node of a graph is given one of the two, whatever else goes wrong here.
+
+mod pattern;
+mod pool;
+mod runs;
+mod sanitizer;
+mod table;
+
+use std::cell::Cell;
+use std::ffi::{CStr, OsStr, OsString, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cuda_sys::{CUcontext, CUstream};
+use trace::codec::List;
+use trace::{Epoch, NoteKind, Op, exact_flags};
+
+use crate::core::Core;
+use crate::handles::CAPTURES;
+use crate::process::lock::Lock;
+use crate::process::{lifecycle, log, options};
+use pool::{Need, Offer, Pool, within};
+use sanitizer::{Api, ContextData, LaunchData, ModuleData, NodeData};
+use table::Table;
+
+/// How long the program is held back for a free table.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The running exact mode.
+struct Exact {
+    api: Api,
+    image: Vec<u8>,
+    pattern: Vec<u8>,
+    /// Guards the functions that add patches, which the API wants called one at a time: contexts that have ours.
+    patched: Lock<Vec<CUcontext>>,
+    pool: Lock<Pool>,
+    /// Held back in vain once: do not try again before a launch has finished.
+    stuck: AtomicBool,
+    /// Launches that got no table.
+    missed: AtomicU64,
+}
+
+// SAFETY: what is not in a lock is read only or atomic.
+unsafe impl Sync for Exact {}
+// SAFETY: as above.
+unsafe impl Send for Exact {}
+
+static EXACT: AtomicPtr<Exact> = AtomicPtr::new(std::ptr::null_mut());
+static PENDING: AtomicU32 = AtomicU32::new(0);
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The table of the launch that this thread is making.
+    static LAUNCHING: Cell<*mut Table> = const { Cell::new(std::ptr::null_mut()) };
+    /// This thread is reading tables.
+    static DRAINING: Cell<bool> = const { Cell::new(false) };
+}
+
+fn running() -> Option<&'static Exact> {
+    // SAFETY: a published value is never freed.
+    unsafe { EXACT.load(Ordering::Acquire).as_ref() }
+}
+
+/// Before the first `cuInit`: starts exact mode if the options ask for it. When it can not, says so once; the program runs on, checked
+/// without it.
+pub fn prepare() {
+    if ASKED.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let text = options::variable(c"STREAMSAN_OPTIONS").unwrap_or_default();
+    let value = |key: &[u8]| {
+        let found = text.split(|b| *b == b':').filter_map(|pair| pair.strip_prefix(key)).next_back();
+        found.map(|rest| rest.strip_prefix(b"=").unwrap_or(b""))
+    };
+    let Some(pattern) = value(b"exact").filter(|v| !matches!(*v, b"0" | b"no")) else { return };
+    let pattern = if matches!(pattern, b"1" | b"yes" | b"all") { b"" } else { pattern };
+    let path = |key: &[u8], otherwise: OsString| {
+        value(key).filter(|v| !v.is_empty()).map_or(otherwise, |v| OsStr::from_bytes(v).to_os_string())
+    };
+    let library = path(b"sanitizer-library", "libsanitizer-public.so".into());
+    let patch = path(b"exact-patch", beside());
+    if let Err(why) = start(&library, &patch, pattern) {
+        fail(format_args!("no exact mode: {why}"));
+    }
+}
+
+fn start(library: &OsStr, patch: &OsStr, pattern: &[u8]) -> Result<(), String> {
+    let image =
+        std::fs::read(patch).map_err(|e| format!("{}: {e} (scripts/patch makes it)", patch.to_string_lossy()))?;
+    let api = Api::load(library)?;
+    let exact: &'static Exact = Box::leak(Box::new(Exact {
+        api,
+        image,
+        pattern: pattern.to_vec(),
+        patched: Lock::new(Vec::new()),
+        pool: Lock::new(Pool::default()),
+        stuck: AtomicBool::new(false),
+        missed: AtomicU64::new(0),
+    }));
+    let mut subscriber: *mut c_void = std::ptr::null_mut();
+    let api = &exact.api;
+    // SAFETY: the callback lives as long as the process.
+    let answer = unsafe { (api.subscribe)(&raw mut subscriber, callback, std::ptr::null_mut()) };
+    if answer != 0 {
+        return Err(format!("sanitizerSubscribe answered {answer} (another tool is using the API?)"));
+    }
+    EXACT.store(std::ptr::from_ref(exact).cast_mut(), Ordering::Release);
+    for domain in [sanitizer::domain::RESOURCE, sanitizer::domain::LAUNCH, sanitizer::domain::GRAPHS] {
+        // SAFETY: the subscriber was just made.
+        let answer = unsafe { (api.enable_domain)(1, subscriber, domain) };
+        if answer != 0 {
+            return Err(format!("sanitizerEnableDomain answered {answer}"));
+        }
+    }
+    // While the driver still works: cudart takes its context down in a handler that was registered earlier and so runs later.
+    // SAFETY: the handler lives as long as the process.
+    unsafe { libc::atexit(at_exit) };
+    Ok(())
+}
+
+/// `exact.fatbin` beside this library.
+fn beside() -> OsString {
+    // SAFETY: all-zero is a valid Dl_info.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: the address is one of our own code; the out-pointer is to a local.
+    if unsafe { libc::dladdr(prepare as *const c_void, &raw mut info) } == 0 || info.dli_fname.is_null() {
+        return "exact.fatbin".into();
+    }
+    // SAFETY: dladdr answers a C string.
+    let path = OsStr::from_bytes(unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes());
+    std::path::Path::new(path).with_file_name("exact.fatbin").into_os_string()
+}
+
+/// Says once that there is no exact mode, in this process and in its coverage.
+#[cold]
+fn fail(why: std::fmt::Arguments<'_>) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        log::say(why);
+        note("exact mode", 1);
+    }
+}
+
+fn note(text: &str, count: u64) {
+    if let Some(core) = lifecycle::core()
+        && let Some(mut shared) = core.lock()
+    {
+        shared.define(&Op::Note { kind: NoteKind::Unobserved, text: text.into(), count });
+    }
+}
+
+/// What the API calls while the driver works: on the program's threads, inside its calls.
+unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, event: u32, data: *const c_void) {
+    let Some(exact) = running() else { return };
+    let run = AssertUnwindSafe(|| match (domain, event) {
+        (sanitizer::domain::RESOURCE, sanitizer::event::MODULE_LOADED) => {
+            // SAFETY: the API passes this structure with this id.
+            exact.patch(unsafe { &*data.cast::<ModuleData>() });
+        }
+        (sanitizer::domain::RESOURCE, sanitizer::event::CONTEXT_DESTROY) => {
+            // SAFETY: as above.
+            exact.forget(unsafe { &*data.cast::<ContextData>() }.context);
+        }
+        (sanitizer::domain::LAUNCH, sanitizer::event::LAUNCH_BEGIN) => {
+            // SAFETY: as above.
+            exact.launching(unsafe { &*data.cast::<LaunchData>() });
+        }
+        (sanitizer::domain::GRAPHS, sanitizer::event::NODE_LAUNCH_BEGIN) => {
+            // SAFETY: as above; only the fields before the union are looked at yet.
+            let kind = unsafe { (*data.cast::<NodeData>()).kind };
+            if kind == 0 {
+                // SAFETY: as above; of a kernel node the launch is there. One datum serves all nodes of a launch, so there can be no table.
+                exact.assign(unsafe { &(*data.cast::<NodeData>()).launch }, std::ptr::null());
+            }
+        }
+        _ => {}
+    });
+    let _ = catch_unwind(run);
+}
+
+impl Exact {
+    fn patch(&self, module: &ModuleData) {
+        if lifecycle::is_off() {
+            return;
+        }
+        let Ok(mut patched) = self.patched.lock() else { return };
+        if !patched.contains(&module.context) {
+            // SAFETY: the image is a fatbin that lives as long as the process.
+            let answer = unsafe { (self.api.add_patches)(self.image.as_ptr().cast(), module.context) };
+            if answer != 0 {
+                return fail(format_args!("no exact mode: sanitizerAddPatches answered {answer}"));
+            }
+            patched.push(module.context);
+        }
+        let mut answer = 0;
+        for (instruction, function) in sanitizer::PATCHES {
+            // SAFETY: the module is being loaded; the names are those of our patches.
+            answer |= unsafe { (self.api.patch_instructions)(instruction, module.module, function.as_ptr()) };
+        }
+        // SAFETY: as above.
+        answer |= unsafe { (self.api.patch_module)(module.module) };
+        if answer != 0 {
+            note("code that could not be patched", 1);
+        }
+    }
+
+    /// A kernel is about to be handed to the device: gives it a table, or null.
+    fn launching(&self, launch: &LaunchData) {
+        // A table that no hook took belongs to a launch that failed, or that is not the program's. Nobody knows when it ends, so the
+        // table is given up.
+        let left = LAUNCHING.replace(std::ptr::null_mut());
+        if !left.is_null() {
+            // SAFETY: made by Box::into_raw below, taken once.
+            let left = unsafe { Box::from_raw(left) };
+            if let Ok(mut pool) = self.pool.lock() {
+                pool.give_up(left.context);
+            }
+        }
+        // What the driver launches for calls of ours is no business of the program's.
+        let wanted = !DRAINING.get() && !lifecycle::is_off() && self.wants(launch.name);
+        let table = if wanted { self.take(launch) } else { None };
+        if wanted && table.is_none() {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+        let given = self.assign(launch, table.as_ref().map_or(std::ptr::null(), Table::address));
+        let Some(table) = table else { return };
+        if given {
+            LAUNCHING.set(Box::into_raw(Box::new(table)));
+        } else {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+            self.give_back(table);
+        }
+    }
+
+    fn take(&self, launch: &LaunchData) -> Option<Table> {
+        let offer = self.pool.lock().ok()?.take(launch.context);
+        match offer {
+            Offer::Free(table) => Some(table),
+            Offer::None => None,
+            Offer::First => {
+                // The driver may launch kernels of its own for this.
+                DRAINING.set(true);
+                let table = Table::new(&self.api, launch.context, launch.stream_handle);
+                DRAINING.set(false);
+                table
+            }
+        }
+    }
+
+    /// Says what the patches in a launch get as their user data.
+    fn assign(&self, launch: &LaunchData, data: *const c_void) -> bool {
+        // SAFETY: the handles are those of the launch that a callback is about.
+        unsafe { (self.api.set_launch_data)(launch.launch, launch.function, launch.stream_handle, data) == 0 }
+    }
+
+    fn wants(&self, name: *const std::ffi::c_char) -> bool {
+        if self.pattern.is_empty() {
+            return true;
+        }
+        if name.is_null() {
+            return false;
+        }
+        // SAFETY: the API passes a C string.
+        pattern::matches(&self.pattern, unsafe { CStr::from_ptr(name) }.to_bytes())
+    }
+
+    fn give_back(&self, table: Table) {
+        if let Ok(mut pool) = self.pool.lock() {
+            pool.give_back(table);
+        }
+    }
+
+    /// A context goes away, and its tables with it.
+    fn forget(&self, context: CUcontext) {
+        let Ok(mut patched) = self.patched.lock() else { return };
+        patched.retain(|c| *c != context);
+        drop(patched);
+        let Ok(mut pool) = self.pool.lock() else { return };
+        let lost = pool.forget(context);
+        drop(pool);
+        PENDING.fetch_sub(lost.len() as u32, Ordering::Relaxed);
+        if let Some(core) = lifecycle::core() {
+            lost.iter().for_each(|table| tell(core, table.epoch, exact_flags::LOST, &[]));
+        }
+    }
+
+    /// Reads what has finished. True when a table came free.
+    fn drain(&self, core: &Core) -> bool {
+        if DRAINING.replace(true) {
+            return false;
+        }
+        let any = self.drain_once(core);
+        DRAINING.set(false);
+        any
+    }
+
+    fn drain_once(&self, core: &Core) -> bool {
+        let Ok(mut pool) = self.pool.lock() else { return false };
+        let waiting = std::mem::take(&mut pool.pending);
+        drop(pool);
+        let (mut later, mut any) = (Vec::new(), false);
+        for table in waiting {
+            match table.is_finished() {
+                Ok(false) => later.push(table),
+                Ok(true) => {
+                    any |= self.read(core, table);
+                    PENDING.fetch_sub(1, Ordering::Relaxed);
+                }
+                Err(_) => {
+                    tell(core, table.epoch, exact_flags::LOST, &[]);
+                    PENDING.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+        }
+        if let Ok(mut pool) = self.pool.lock() {
+            later.append(&mut pool.pending);
+            pool.pending = later;
+        }
+        if any {
+            self.stuck.store(false, Ordering::Relaxed);
+        }
+        any
+    }
+
+    fn read(&self, core: &Core, table: Table) -> bool {
+        let fetched = within(table.context, || {
+            let stream = pool::stream(&self.pool, &self.api, table.context);
+            stream.ok_or(0).and_then(|stream| table.fetch(&self.api, stream))
+        });
+        match fetched {
+            Some(Ok(runs)) => {
+                tell(core, table.epoch, 0, &runs);
+                self.give_back(table);
+                true
+            }
+            failed => {
+                tell(core, table.epoch, exact_flags::LOST, &[]);
+                let answer = failed.and_then(Result::err).unwrap_or(0);
+                note(&format!("exact ranges that could not be read ({answer})"), 1);
+                if let Ok(mut pool) = self.pool.lock() {
+                    pool.give_up(table.context);
+                }
+                false
+            }
+        }
+    }
+
+    /// Holds the program back until a table of this context is free, but not for ever.
+    fn wait_for_table(&self, core: &Core, context: CUcontext) {
+        let begun = Instant::now();
+        let mut pause = Duration::from_micros(5);
+        while self.is_short(context) && !self.stuck.load(Ordering::Relaxed) {
+            if self.drain(core) {
+                continue;
+            }
+            if begun.elapsed() > PATIENCE {
+                self.stuck.store(true, Ordering::Relaxed);
+                return;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether the next launch would find no table. Makes one, while there are few.
+    fn is_short(&self, context: CUcontext) -> bool {
+        let need = self.pool.lock().map_or(Need::Nothing, |mut pool| pool.need(context));
+        if need != Need::Table {
+            return need == Need::Patience;
+        }
+        let before = DRAINING.replace(true);
+        let made = within(context, || {
+            pool::stream(&self.pool, &self.api, context).and_then(|stream| Table::new(&self.api, context, stream))
+        });
+        DRAINING.set(before);
+        if let Ok(mut pool) = self.pool.lock() {
+            pool.provide(context, made.flatten());
+        }
+        false
+    }
+}
+
+fn tell(core: &Core, epoch: Epoch, flags: u32, runs: &[trace::ExactRun]) {
+    if let Some(mut shared) = core.lock() {
+        let op = Op::Exact { timeline: epoch.timeline, time: epoch.time, node: 0, flags, runs: List::new(runs) };
+        shared.define(&op);
+    }
+}
+
+/// The table of the launch that this thread has just made, if it got one.
+pub struct Launched(Box<Table>);
+
+/// Behind a launch: takes its table.
+#[inline]
+pub fn launched() -> Option<Launched> {
+    let table = LAUNCHING.get();
+    if table.is_null() {
+        return None;
+    }
+    LAUNCHING.set(std::ptr::null_mut());
+    // SAFETY: made by Box::into_raw in `launching`, taken once.
+    Some(Launched(unsafe { Box::from_raw(table) }))
+}
+
+/// The launch was none of those that are logged: its table is given up.
+pub fn abandoned(launched: Launched) {
+    if let Some(exact) = running()
+        && let Ok(mut pool) = exact.pool.lock()
+    {
+        pool.give_up(launched.0.context);
+    }
+}
+
+/// The launch has been logged at `epoch`: its table is read when the stream has got there.
+pub fn submitted(launched: Launched, epoch: Epoch, stream: CUstream, per_thread: bool) {
+    let (Some(exact), Some(core)) = (running(), lifecycle::core()) else { return };
+    let mut table = *launched.0;
+    table.epoch = epoch;
+    if !table.submitted(stream, per_thread) {
+        return tell(core, epoch, exact_flags::LOST, &[]);
+    }
+    let context = table.context;
+    if let Ok(mut pool) = exact.pool.lock() {
+        pool.pending.push(table);
+        PENDING.fetch_add(1, Ordering::Relaxed);
+    }
+    if CAPTURES.load(Ordering::Acquire) == 0 {
+        exact.wait_for_table(core, context);
+    }
+}
+
+/// Reads the tables of launches that have finished. Called by hooks that have nothing left to do; free of cost when nothing is pending.
+#[inline]
+pub fn drain() {
+    if PENDING.load(Ordering::Relaxed) != 0 {
+        drain_slow();
+    }
+}
+
+#[cold]
+fn drain_slow() {
+    // While a stream is captured most calls of ours would break the capture.
+    if CAPTURES.load(Ordering::Acquire) != 0 {
+        return;
+    }
+    if let (Some(exact), Some(core)) = (running(), lifecycle::core()) {
+        exact.drain(core);
+    }
+}
+
+/// The program ends: what is still running is waited for, a little.
+extern "C" fn at_exit() {
+    let (Some(exact), Some(core)) = (running(), lifecycle::core()) else { return };
+    let begun = Instant::now();
+    while PENDING.load(Ordering::Relaxed) != 0 && begun.elapsed() < PATIENCE {
+        exact.drain(core);
+        if PENDING.load(Ordering::Relaxed) != 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let missed = exact.missed.load(Ordering::Relaxed);
+    if missed > 0 {
+        note("exact ranges of launches that found no free table", missed);
+    }
+}
