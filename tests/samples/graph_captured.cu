@@ -41,8 +41,8 @@ static cudaGraph_t capture(cudaStream_t main, cudaStream_t side, int *a, int *b,
     increase<<<n / 128, 128, 0, side>>>(b, n, by);
     CHECK(cudaEventRecord(join, side));
     CHECK(cudaStreamWaitEvent(main, join, 0));
-    sum<<<n / 128, 128, 0, main>>>(a, b, c, n);
     CHECK(cudaLaunchHostFunc(main, [](void *count) { ++*(int *)count; }, &calls));
+    sum<<<n / 128, 128, 0, main>>>(a, b, c, n);
     CHECK(cudaStreamEndCapture(main, &graph));
     CHECK(cudaEventDestroy(fork));
     CHECK(cudaEventDestroy(join));

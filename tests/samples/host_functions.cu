@@ -46,13 +46,16 @@ int main(int argc, char **argv) {
     CHECK(cudaLaunchHostFunc(a, say, letters));
     step<<<n / 256, 256, 0, a>>>(x, y, n);
     CHECK(cudaGetLastError());
-    CHECK(cudaLaunchHostFunc(a, say, letters + 1));
-    CHECK(cudaStreamAddCallback(a, called, letters + 2, 0));
     CHECK(cudaEventRecord(done, a));
     if (!racy) CHECK(cudaStreamWaitEvent(b, done, 0));
     step<<<n / 256, 256, 0, b>>>(y, z, n);
     CHECK(cudaGetLastError());
-    if (!racy) CHECK(cudaLaunchHostFunc(b, say, letters + 3));
+    // Only now: a function that has run tells the host that the kernel before it has ended.
+    CHECK(cudaLaunchHostFunc(a, say, letters + 1));
+    CHECK(cudaStreamAddCallback(a, called, letters + 2, 0));
+    CHECK(cudaEventRecord(done, a));
+    CHECK(cudaStreamWaitEvent(b, done, 0));
+    CHECK(cudaLaunchHostFunc(b, say, letters + 3));
     CHECK(cudaMemcpyAsync(host, z, n * 4, cudaMemcpyDeviceToHost, b));
     CHECK(cudaDeviceSynchronize());
     int wrong = 0;
