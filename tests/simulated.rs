@@ -32,9 +32,180 @@ fn the_runtimes_entry_points_are_ours() {
 #[test]
 fn a_static_runtime_is_told_what_to_do() {
     let Some(program) = compiled("programs/entry_point.cu", "static", &[]) else { return };
-    let ended = sim(&["--require-cuda"], &program);
-    assert_eq!(ended.code(), Some(4), "a run that checked nothing is not clean: {}", ended.err);
-    assert!(ended.err.contains("-cudart shared"), "{}", ended.err);
+    let ended = sim(&[], &program);
+    assert_eq!(ended.code(), Some(70), "a run that checked nothing is not clean: {}", ended.err);
+    let line = ended.ours().into_iter().find(|line| line.contains("ERROR")).unwrap_or_default();
+    assert!(line.contains("not run on the simulated GPU") && line.contains("-cudart shared"), "{}", ended.err);
+
+    // A program that swallows the error, or makes it its own, and a recording of it.
+    let Some(swallows) = compiled("programs/sim/swallows.cu", "static", &[]) else { return };
+    assert_eq!(sim(&[], &swallows).code(), Some(70));
+    let mut command = run::streamsan(["run", "--sim", "--json"]);
+    let json = build::scratch("sim-static").join("j");
+    let ended = run::end(command.arg(&json).arg("--").arg(&swallows).arg("3").env_remove("LD_LIBRARY_PATH"));
+    assert_eq!(ended.code(), Some(70), "its 3 means nothing: {}", ended.err);
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).expect("written")).expect("JSON");
+    assert!(report["coverage"]["not_simulated"][0].as_str().is_some_and(|why| why.contains("-cudart shared")));
+    let mut command = run::streamsan(["record", "--sim", "-o"]);
+    command.arg(json.with_file_name("t")).arg("--").arg(&swallows).env_remove("LD_LIBRARY_PATH");
+    assert_eq!(run::end(&mut command).code(), Some(70));
+
+    // With the shared runtime the same program is simply clean.
+    let Some(shared) = compiled("programs/sim/swallows.cu", "shared", &[]) else { return };
+    assert_eq!((sim(&[], &shared).code(), sim(&[], &shared).ours().len()), (Some(0), 2));
+}
+
+#[test]
+fn code_without_ptx_is_no_clean_run_even_if_the_program_swallows_it() {
+    let sass = ["-gencode", "arch=compute_80,code=sm_80"];
+    let Some(program) = compiled("programs/sim/swallows.cu", "shared", &sass) else { return };
+    let ended = sim(&[], &program);
+    // nvcc keeps the PTX that `-arch` asked for unless told otherwise: then the kernel runs.
+    if ended.err.contains("no PTX") {
+        assert_eq!(ended.code(), Some(70), "{}", ended.err);
+    } else {
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_program_without_cuda_keeps_its_exit_code() {
+    for code in [0, 3] {
+        let mut command = run::streamsan(["--sim", "sh", "-c", &format!("exit {code}")]);
+        let ended = run::end(command.env_remove("LD_LIBRARY_PATH"));
+        assert_eq!(ended.code(), Some(code), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_wrong_option_of_the_simulator_runs_nothing() {
+    for (option, said) in [
+        ("--sim-schedule=fast", "option 'sim-schedule' takes eager or random or late-first or in-order, not 'fast'"),
+        ("--sim-seed=-1", "option 'sim-seed' takes a number"),
+        ("--sim-addresses=/nonexistent/a", "/nonexistent/a can not be written"),
+    ] {
+        let ended = run::end(&mut run::streamsan([option, "sh", "-c", "echo ran"]));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(2), ""), "{option}: {}", ended.err);
+        assert!(ended.err.contains(said), "{option}: {}", ended.err);
+    }
+}
+
+#[test]
+fn schedules_and_seeds_come_from_the_command_line() {
+    let Some(program) = compiled("corpus/cuda/even_odd_streams.cu", "shared", &[]) else { return };
+    let Some(many) = compiled("corpus/cuda/many_streams_missing_edge.cu", "shared", &[]) else { return };
+    let folder = build::scratch("sim-schedules");
+    let launches = |program: &Path, options: &[&str]| {
+        let file = folder.join("addresses");
+        let mut all = options.to_vec();
+        let option = format!("--sim-addresses={}", file.display());
+        all.extend([option.as_str(), "--error-exitcode=0"]);
+        let ended = sim(&all, program);
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+        let text = std::fs::read_to_string(&file).expect("written");
+        let lines = text.lines().map(|line| {
+            let mut value: Value = serde_json::from_str(line).expect("a line of JSON");
+            value["pid"] = Value::Null;
+            value.to_string()
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let mut orders = std::collections::BTreeSet::new();
+    for seed in ["0", "1", "2", "3", "4", "5"] {
+        let order = launches(&many, &["--sim-seed", seed]);
+        assert_eq!(order.len(), 32, "one line a launch");
+        assert_eq!(order, launches(&many, &["--sim-seed", seed]), "seed {seed} repeats");
+        orders.insert(order);
+    }
+    assert!(orders.len() >= 4, "{} orders", orders.len());
+    assert_ne!(launches(&many, &["--sim-schedule=late-first"]), launches(&many, &["--sim-schedule=in-order"]));
+
+    // What is listed is what is touched: elements 0, 2, 4... by one launch, 1, 3, 5... by the other.
+    let lists = launches(&program, &["--sim-schedule=in-order"]);
+    let first: Value = serde_json::from_str(&lists[0]).expect("JSON");
+    let access = &first["accesses"][0];
+    assert_eq!((access["kind"].as_str(), access["bytes"].as_u64()), (Some("write"), Some(4)), "{first:#}");
+    assert!(
+        access["file"].as_str().is_some_and(|file| file.ends_with("even_odd_streams.cu")) || access["file"].is_null()
+    );
+    let ranges = access["ranges"].as_array().expect("ranges");
+    assert_eq!(ranges.len() as u64, access["count"].as_u64().expect("a count"), "no two elements touch");
+    let number = |value: &Value| u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
+    assert!(ranges.iter().all(|range| number(&range[1]) - number(&range[0]) == 4));
+    let starts: Vec<u64> = ranges.iter().map(|range| number(&range[0])).collect();
+    assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == 8), "every other element");
+}
+
+#[test]
+fn results_differ_between_schedules_of_a_racy_program_only() {
+    let folder = build::scratch("sim-results");
+    let digests = |source: &str, schedule: &str| {
+        let program = compiled(source, "shared", &[])?;
+        let file = folder.join("results");
+        let options = [format!("--sim-results={}", file.display()), format!("--sim-schedule={schedule}")];
+        let ended = sim(&[&options[0], &options[1], "--error-exitcode=0"], &program);
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+        let mut lines: Vec<String> =
+            std::fs::read_to_string(&file).expect("written").lines().map(str::to_owned).collect();
+        lines.sort();
+        assert_eq!(lines.iter().filter(|line| line.starts_with("device 4194304 ")).count(), 2, "{lines:?}");
+        Some(lines)
+    };
+    let (racy, fixed) = ("corpus/cuda/stream_pair_unordered.cu", "corpus/cuda/stream_pair_event.cu");
+    let Some(right) = digests(racy, "in-order") else { return };
+    assert_ne!(digests(racy, "late-first"), Some(right));
+    assert_eq!(digests(fixed, "late-first"), digests(fixed, "in-order"));
+}
+
+#[test]
+fn an_access_out_of_bounds_says_where() {
+    let Some(program) = compiled("programs/sim/out_of_bounds.cu", "shared", &[]) else { return };
+    let ended = sim(&[], &program);
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert_eq!(ended.out, "an illegal memory access was encountered\n");
+    let lines: Vec<&str> = ended.err.lines().filter(|line| line.starts_with("streamsan-sim: ")).collect();
+    let [line] = lines.as_slice() else { panic!("{}", ended.err) };
+    for part in [
+        "out-of-bounds global write of 4 bytes at 0x",
+        "in kernel `_Z7scatterPii`, block (1,0,0), thread (3,0,0)",
+        "out_of_bounds.cu:9",
+        "that is 67108864 bytes behind the nearest allocation, of 4096 bytes at 0x",
+    ] {
+        assert!(line.contains(part), "'{part}' is not in: {line}");
+    }
+}
+
+/// Python with Numba, from `scripts/numba`.
+fn numba() -> Option<PathBuf> {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return None;
+    }
+    let ran = std::process::Command::new(product::root().join("scripts/numba")).output().expect("scripts/numba runs");
+    assert!(ran.status.success(), "scripts/numba: {}", String::from_utf8_lossy(&ran.stderr));
+    Some(PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim()))
+}
+
+#[test]
+fn a_numba_program_runs_and_races_without_its_event() {
+    let Some(python) = numba() else { return };
+    let source = build::programs().join("python/numba_streams.py");
+    let run = |options: &[&str], argument: &str| {
+        let mut command = run::streamsan(["run", "--sim"]);
+        command.args(options).arg("--").arg(&python).arg(&source).arg(argument);
+        run::end(command.env_remove("LD_LIBRARY_PATH"))
+    };
+    let ended = run(&["--error-exitcode=0", "--sim-schedule=late-first"], "racy");
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "wrong\n"), "{}", ended.err);
+    let ended = run(&[], "racy");
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    for part in
+        ["DATA RACE: read-after-write (certain)", "fill[n // 128, 128, a](x, 1.0)", "double[n // 128, 128, b](x, y)"]
+    {
+        assert!(ended.err.contains(part), "'{part}' is not in:\n{}", ended.err);
+    }
+    assert!(ended.err.contains("2 launches (2 with ranges"), "{}", ended.err);
+    let ended = run(&["--sim-schedule=late-first"], "fixed");
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "right\n"), "{}", ended.err);
 }
 
 #[test]

@@ -199,7 +199,8 @@ LD_PRELOAD=libstreamsan.so and without this command.
 
 Exit codes:
   the program's own when nothing is found; {} with findings (see --error-exitcode); {} for wrong usage; {} when
-  StreamSan itself failed; {} with --require-cuda when no CUDA was used. A program that dies of a signal dies of it here.
+  StreamSan itself failed or the simulated GPU could not run the program; {} with --require-cuda when no CUDA was used.
+  A program that dies of a signal dies of it here.
 ",
         options_help(),
         crate::exit_code::FINDINGS,

@@ -42,6 +42,8 @@ pub struct Coverage {
     pub kernels: BTreeMap<String, KernelCoverage>,
     /// The shim switched itself off.
     pub disabled: Vec<String>,
+    /// Why the program, or part of it, could not be run on the simulated GPU.
+    pub not_simulated: Vec<String>,
     /// Records that could not be read.
     pub damaged: u64,
     /// Traces that could not be read to their end, and why.
@@ -140,6 +142,7 @@ impl Coverage {
         }
         self.disabled.extend(other.disabled.iter().cloned());
         self.unread.extend(other.unread.iter().cloned());
+        self.not_simulated.extend(other.not_simulated.iter().cloned());
     }
 
     /// Counts a launch of which nothing is known.

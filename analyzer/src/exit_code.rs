@@ -31,6 +31,9 @@ pub const NOT_FOUND: i32 = 127;
 pub fn of(report: &Report, program: i32, error_exitcode: i32, require_cuda: bool) -> i32 {
     if error_exitcode != 0 && report.failures().next().is_some() {
         error_exitcode
+    } else if !report.coverage.not_simulated.is_empty() {
+        // Whatever the program answered, it answered because of us.
+        INTERNAL
     } else if program != 0 {
         program
     } else if !report.coverage.disabled.is_empty() {
@@ -52,6 +55,9 @@ mod tests {
         assert_eq!(of(&report, 0, FINDINGS, false), CLEAN);
         assert_eq!(of(&report, 0, FINDINGS, true), NO_CUDA);
         assert_eq!(of(&report, 3, FINDINGS, true), 3);
+        report.coverage.not_simulated.push("a static runtime".into());
+        assert_eq!((of(&report, 0, FINDINGS, true), of(&report, 3, FINDINGS, false)), (INTERNAL, INTERNAL));
+        report.coverage.not_simulated.clear();
         report.coverage.disabled.push("out of memory".into());
         assert_eq!(of(&report, 0, FINDINGS, false), INTERNAL);
     }

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use crate::sim::Sim;
+
 /// The program that signals are passed on to; 0 before and after.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
@@ -19,8 +21,8 @@ pub struct Plan<'a> {
     pub program: &'a [String],
     /// The socket of the run.
     pub socket: OsString,
-    /// The simulated GPU's folder, when it is to be used.
-    pub sim: Option<PathBuf>,
+    /// The simulated GPU, when it is to be used.
+    pub sim: Option<&'a Sim>,
     /// The shim under the driver's SONAME, and the real driver, when that is asked for.
     pub soname: Option<(PathBuf, OsString)>,
     /// `STREAMSAN_OPTIONS` for the shim: what the environment says and what the command line adds.
@@ -91,8 +93,9 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     if let Some((_, driver)) = &plan.soname {
         command.env("STREAMSAN_DRIVER", driver);
     }
-    if let Some(sim) = &plan.sim {
-        command.env("LD_LIBRARY_PATH", in_front(sim.as_os_str(), "LD_LIBRARY_PATH"));
+    if let Some(sim) = plan.sim {
+        command.env("LD_LIBRARY_PATH", in_front(sim.folder.as_os_str(), "LD_LIBRARY_PATH"));
+        command.envs(sim.variables.iter().map(|(name, value)| (name, value)));
     }
     pass_signals_on();
     // SAFETY: only async-signal-safe calls between fork and exec. Handlers become defaults at exec by themselves.

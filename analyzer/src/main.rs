@@ -13,6 +13,7 @@ use analyzer::report::model::{Outcome, Report};
 use analyzer::report::reporter::Reporters;
 use analyzer::session::live::{Recorder, Sink};
 use analyzer::session::{attach, progress::Progress, recorded, server::Server};
+use analyzer::sim::Sim;
 use analyzer::{AnalysisOptions, cli, exit_code, output, tools};
 
 fn main() {
@@ -87,8 +88,14 @@ fn prepare(options: &mut Options, pid: u32) -> Result<Gate, i32> {
 }
 
 /// The report of these outcomes, judged. Second: whether everything could be written.
-fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options) -> (Report, bool) {
+fn report(
+    outcomes: Vec<Outcome>,
+    gate: &Gate,
+    options: &Options,
+    not_simulated: impl FnOnce(bool) -> Vec<String>,
+) -> (Report, bool) {
     let mut report = Report::merge(outcomes, options.pedantic);
+    report.coverage.not_simulated = not_simulated(!report.coverage.any_work());
     gate.judge(&mut report);
     let written = Reporters::asked_for(options).write(&report);
     (report, written)
@@ -124,24 +131,27 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
             return exit_code::INTERNAL;
         }
     };
-    let sim = match options.sim.then(|| analyzer::sim::prepare(server.folder())).transpose() {
+    let sim = match options.sim.then(|| Sim::prepare(server.folder(), &options.sim_options)).transpose() {
         Ok(sim) => sim,
         Err(error) => {
             eprintln!("streamsan: {error}");
             return exit_code::INTERNAL;
         }
     };
-    let soname = match options.soname.then(|| soname(server.folder(), sim.as_deref())).transpose() {
+    let sim_folder = sim.as_ref().map(|sim| sim.folder.as_path());
+    let soname = match options.soname.then(|| soname(server.folder(), sim_folder)).transpose() {
         Ok(soname) => soname,
         Err(error) => {
             eprintln!("streamsan: {error}");
             return exit_code::INTERNAL;
         }
     };
-    let plan = Plan { program, socket: server.path(), sim, soname, shim_options: shim_options(options) };
+    let plan = Plan { program, socket: server.path(), sim: sim.as_ref(), soname, shim_options: shim_options(options) };
     let status = launch::run(&plan);
     let outcomes = server.finish();
     let failed = server.failed();
+    let complaints = |idle| sim.as_ref().map(|sim| sim.complaints(idle)).unwrap_or_default();
+    let (impossible, in_vain) = (complaints(false), complaints(true));
     drop(server);
     let status = match status {
         Ok(status) => status,
@@ -153,9 +163,9 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
     if !analyse {
         let note = options.output.as_deref().unwrap_or_default();
         eprintln!("streamsan: recorded; check it with: streamsan check {note}");
-        return ending(status, |code| code);
+        return ending(status, |code| if impossible.is_empty() { code } else { exit_code::INTERNAL });
     }
-    let (report, printed) = report(outcomes, &gate, options);
+    let (report, printed) = report(outcomes, &gate, options, |idle| if idle { in_vain } else { impossible });
     ending(status, |code| {
         let code = exit_code::of(&report, code, options.error_exitcode, options.require_cuda);
         if code == exit_code::CLEAN && (failed > 0 || !printed) { exit_code::INTERNAL } else { code }
@@ -222,7 +232,7 @@ fn attach(fd: i32, pid: i32, environment: Option<&str>) -> i32 {
     let recorder = recorder(&options).ok().flatten();
     let sink = Sink { analysis: Some(analysis_options(&options)), recorder };
     attach::attach_ring(fd, pid, &sink, |outcome| {
-        let (report, _) = report(outcome.into_iter().collect(), &gate, &options);
+        let (report, _) = report(outcome.into_iter().collect(), &gate, &options, |_| Vec::new());
         report.failures().count() as u32
     })
 }
@@ -265,7 +275,7 @@ fn check(files: &[String], mut options: Options) -> i32 {
     if outcomes.is_empty() && !unread.is_empty() {
         return exit_code::INTERNAL;
     }
-    let (report, printed) = report(outcomes, &gate, options);
+    let (report, printed) = report(outcomes, &gate, options, |_| Vec::new());
     let code = exit_code::of(&report, 0, options.error_exitcode, options.require_cuda);
     if code == exit_code::CLEAN && (!unread.is_empty() || !printed) { exit_code::INTERNAL } else { code }
 }

@@ -77,6 +77,8 @@ fn files(o: &mut Options) -> [Option<&mut String>; 9] {
         o.write_baseline.as_mut(),
         o.snapshot.as_mut(),
         o.output.as_mut(),
+        o.sim_options.addresses.as_mut(),
+        o.sim_options.results.as_mut(),
     ]
 }
 

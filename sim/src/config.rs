@@ -8,17 +8,25 @@
 //! | `devices` | `1` | how many devices there are, 0 to 8 |
 //! | `mem` | `8G` | memory of each device; `K`, `M` and `G` multiply by powers of 1024 |
 //! | `schedule` | `eager` | how ready work is picked, see below |
-//! | `seed` | `0` | chooses among the possible schedules; the same seed gives the same schedule for a program with one host thread |
+//! | `seed` | `0` | chooses among the schedules of `random`; a seed repeats its schedule for a program with one host thread |
 //! | `workers` | `8` | upper limit of threads that execute work at the same time (`eager` only; threads start when first needed) |
-//! | `hold` | `20` | milliseconds for which the schedules other than `eager` hold work back when no host thread waits for any |
+//! | `hold` | `150` | milliseconds without a call of the program after which `random` and `late-first` let work run that nobody waits for |
 //! | `sass` | `refuse` | what machine code without PTX does: `refuse` to load it, or `skip`: its kernels return at once |
 //!
 //! Schedules. None of them ever runs an operation before one that CUDA orders before it.
 //! - `eager`: work runs as soon as it may, on several threads: like a real device, not repeatable.
-//! - `random`: work is held until a host thread waits (or polls), then runs one operation at a time, picked by `seed`.
+//! - `random`: work is held until a host thread waits (or polls), then runs one operation at a time, picked by `seed`: see
+//!   `sched::policy`.
 //! - `late-first`: like `random`, but the operation enqueued last goes first, so that an order that only timing gave is
 //!   turned round: the schedule in which most missing synchronisation shows in the results.
-//! - `in-order`: one operation at a time in the order of enqueueing: the schedule in which no race shows.
+//! - `in-order`: one operation at a time in the order of enqueueing, each finished before the call returns that asked for
+//!   it: the schedule in which no race shows.
+//!
+//! In all but `eager`, memory has a content that no program expects when it comes into being in stream order, and after it was
+//! freed in stream order.
+//!
+//! Three files can be asked for beside these: `STREAMSAN_SIM_ADDRESSES` (see `addresses`), `STREAMSAN_SIM_RESULTS` (see `results`),
+//! `STREAMSAN_SIM_STATUS` (see `status`).
 //!
 //! An unknown key or a bad value is named on stderr and makes `cuInit` fail: a mistyped option must not silently give
 //! another run than the one asked for.
@@ -34,7 +42,7 @@ pub enum Schedule {
     Random,
     /// One at a time, the one enqueued last first, when somebody waits.
     LateFirst,
-    /// One at a time in the order of enqueueing, when somebody waits.
+    /// One at a time in the order of enqueueing, before the call returns.
     InOrder,
 }
 
@@ -53,7 +61,7 @@ pub struct Config {
     pub seed: u64,
     /// Most threads that execute work at once.
     pub workers: usize,
-    /// Milliseconds that work is held when nobody waits.
+    /// Milliseconds without a call after which work is no longer held.
     pub hold_ms: u64,
     /// Kernels of machine code do nothing instead of being refused.
     pub skip_sass: bool,
@@ -68,7 +76,7 @@ impl Default for Config {
             schedule: Schedule::Eager,
             seed: 0,
             workers: 8,
-            hold_ms: 20,
+            hold_ms: 150,
             skip_sass: false,
         }
     }
@@ -146,7 +154,7 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
             let text = std::env::var("STREAMSAN_SIM").unwrap_or_default();
             let parsed = Config::parse(&text);
             if let Err(error) = &parsed {
-                eprintln!("streamsan-sim: STREAMSAN_SIM: {error}");
+                crate::status::complain(&format!("STREAMSAN_SIM: {error}"));
             }
             parsed
         })

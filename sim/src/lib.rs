@@ -9,6 +9,7 @@
 //! The feature `driver` (on by default) exports the C functions; without it the crate is a library with an interpreter.
 #![recursion_limit = "512"]
 
+mod addresses;
 mod api;
 mod array;
 mod capture;
@@ -21,7 +22,9 @@ mod handles;
 pub mod interp;
 mod memory;
 mod module;
+mod results;
 mod sched;
+mod status;
 mod stream;
 mod task;
 mod texture;

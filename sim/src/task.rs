@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use cuda_sys::*;
 
+use crate::config::{self, Schedule};
 use crate::context::Context;
 use crate::event::{Event, Record};
 use crate::graph::Graph;
 use crate::memory::copy::{Copy, Set};
-use crate::memory::{self, space::Fault};
+use crate::memory::{self, Block, space::Fault};
 use crate::module::{Function, exec};
 use crate::sched::{self, OpId, Part, StreamId, Work};
 use crate::stream::Stream;
-use crate::{capture, thread};
+use crate::{capture, results, thread};
 
 /// A host function and its argument.
 #[derive(Clone, Copy)]
@@ -70,10 +71,12 @@ pub enum Task {
     Host(HostFn),
     /// Stream memory operations, one after the other.
     Memory(Vec<MemOp>),
-    /// Memory of a graph comes into being: address and bytes.
+    /// Memory comes into being in stream order: address and bytes.
     Alloc(u64, u64),
     /// Memory of a graph ends.
     Free(u64),
+    /// Memory ends in stream order, whose block is in no table any more.
+    End(Block),
     /// Records an event.
     Record(Arc<Event>),
     /// Waits for an event.
@@ -104,6 +107,28 @@ fn run(ctx: &Arc<Context>, body: impl FnOnce(&Arc<Context>) + Send + 'static) ->
             body(&ctx);
         }
     }))
+}
+
+/// Whether memory that is not defined in stream order gets a content that nobody expects.
+fn spoils() -> bool {
+    config::get_or_default().schedule != Schedule::Eager
+}
+
+/// Undefined content: a large number and no sensible index, whatever the type. Only in memory that is allocated and freed in
+/// stream order, where an operation that comes too early or too late would otherwise find what it expects.
+fn spoil(at: u64, size: u64) {
+    let pattern = [0x5a; 1 << 12];
+    for from in (0..size).step_by(pattern.len()) {
+        let len = (size - from).min(pattern.len() as u64);
+        let _ = memory::get().space.write(at + from, &pattern[..len as usize]);
+    }
+}
+
+fn end(block: &Block) {
+    results::block_ends(block);
+    if spoils() {
+        spoil(block.at, block.size);
+    }
 }
 
 fn holds(addr: u64, value: u64, size: u32, flags: u32) -> bool {
@@ -139,14 +164,22 @@ impl Plan {
     /// Adds a task behind the given steps and answers its last step, behind which all of it is done.
     pub fn add(&mut self, ctx: &Arc<Context>, task: &Task, before: &[usize]) -> usize {
         let work = match task.clone() {
-            Task::Empty | Task::Alloc(..) | Task::Free(_) => Work::Point(None),
+            Task::Alloc(at, size) if spoils() => run(ctx, move |_| spoil(at, size)),
+            Task::Free(at) if spoils() => run(ctx, move |_| {
+                if let Some(block) = memory::get().find(at) {
+                    end(&block);
+                }
+            }),
+            Task::End(block) if spoils() || results::wanted() => run(ctx, move |_| end(&block)),
+            Task::Empty | Task::Alloc(..) | Task::Free(_) | Task::End(_) => Work::Point(None),
             Task::Kernel(kernel) => run(ctx, move |ctx| {
                 if let Err(error) = exec::run(&kernel.function, &kernel.launch) {
                     ctx.fail(error);
                 }
             }),
-            Task::Copy(copy) => run(ctx, move |ctx| {
-                copy.run(memory::get().space).unwrap_or_else(|at| fault(ctx, "copy", at));
+            Task::Copy(copy) => run(ctx, move |ctx| match copy.run(memory::get().space) {
+                Ok(()) => results::copied(&copy),
+                Err(at) => fault(ctx, "copy", at),
             }),
             Task::Staged(copy, bytes) => run(ctx, move |ctx| {
                 copy.unstage(memory::get().space, &bytes).unwrap_or_else(|at| fault(ctx, "copy", at));

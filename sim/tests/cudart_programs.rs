@@ -124,24 +124,3 @@ fn version_12_is_another_library_with_its_own_symbol_versions() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "0 12090 1\n");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "no complaint of the loader about versions");
 }
-
-#[test]
-#[ignore = "compiles 54 programs"]
-fn the_corpus_runs() {
-    let folder = std::env::var_os("STREAMSAN_CORPUS").map_or_else(|| root().join("tests/corpus/cuda"), PathBuf::from);
-    let mut programs = 0;
-    for entry in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
-        let source = entry.unwrap().path();
-        if source.extension().is_none_or(|extension| extension != "cu") {
-            continue;
-        }
-        let driver = std::fs::read_to_string(&source).unwrap().contains("driver-api");
-        let program = compile(&source, if driver { &["-lcuda"] } else { &[] });
-        for options in ["", "schedule=late-first", "schedule=random:seed=1", "schedule=in-order"] {
-            let output = run(&mut start(&program, options));
-            assert!(output.stderr.is_empty(), "{options} {}", String::from_utf8_lossy(&output.stderr));
-        }
-        programs += 1;
-    }
-    assert!(programs > 40, "{programs} programs in {}", folder.display());
-}

@@ -82,6 +82,8 @@ pub struct Options {
     pub max_findings: u64,
     /// Use the simulated GPU.
     pub sim: bool,
+    /// What the simulated GPU is told.
+    pub sim_options: SimOptions,
     /// Give the shim the driver's SONAME.
     pub soname: bool,
     /// Record call stacks.
@@ -116,6 +118,19 @@ pub struct Options {
     pub symbol_path: Vec<String>,
     /// What the shim reads for itself (see its own `options`): known here so that the help names it and a wrong key is found.
     pub shim: ShimOptions,
+}
+
+/// Options of the simulated GPU. Each of them implies `sim`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SimOptions {
+    /// How ready work is picked.
+    pub schedule: Option<&'static str>,
+    /// Chooses among random schedules.
+    pub seed: Option<u64>,
+    /// Where to list the bytes that each launch touches.
+    pub addresses: Option<String>,
+    /// Where to list digests of what the program computed.
+    pub results: Option<String>,
 }
 
 /// Options that the shim inside the program acts on.
@@ -165,6 +180,7 @@ impl Default for Options {
             require_cuda: false,
             max_findings: 50,
             sim: false,
+            sim_options: SimOptions::default(),
             soname: false,
             stacks: true,
             color: Color::Auto,

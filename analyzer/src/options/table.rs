@@ -8,6 +8,7 @@ use order::Policy;
 /// The groups of the help, with their rows.
 pub const GROUPS: &[(&str, &[Spec])] = &[
     ("What is run and recorded", RUN),
+    ("The simulated GPU", SIM),
     ("What counts", JUDGE),
     ("What fails the run", GATE),
     ("What is written", OUTPUT),
@@ -17,6 +18,57 @@ pub const GROUPS: &[(&str, &[Spec])] = &[
 pub fn all() -> impl Iterator<Item = &'static Spec> + Clone {
     GROUPS.iter().flat_map(|(_, rows)| rows.iter())
 }
+
+const SCHEDULES: &[&str] = &["eager", "random", "late-first", "in-order"];
+
+const SIM: &[Spec] = &[
+    Spec {
+        name: "sim-schedule",
+        letter: None,
+        kind: Kind::Choice {
+            words: SCHEDULES,
+            set: |o, i| {
+                o.sim = true;
+                o.sim_options.schedule = Some(SCHEDULES[i]);
+            },
+        },
+        default: "",
+        help: "which order, of those that CUDA allows, work runs in [default: eager]",
+    },
+    Spec {
+        name: "sim-seed",
+        letter: None,
+        kind: Kind::Number {
+            max: u64::MAX,
+            set: |o, n| {
+                o.sim = true;
+                o.sim_options.seed = Some(n);
+            },
+        },
+        default: "",
+        help: "choose among random schedules; with one host thread a seed repeats its schedule",
+    },
+    Spec {
+        name: "sim-addresses",
+        letter: None,
+        kind: Kind::File(|o| {
+            o.sim = true;
+            &mut o.sim_options.addresses
+        }),
+        default: "",
+        help: "list the bytes that each launch really touches in FILE, a line of JSON for each",
+    },
+    Spec {
+        name: "sim-results",
+        letter: None,
+        kind: Kind::File(|o| {
+            o.sim = true;
+            &mut o.sim_options.results
+        }),
+        default: "",
+        help: "list digests of what the program computed in FILE, to compare schedules",
+    },
+];
 
 const RUN: &[Spec] = &[
     Spec {
@@ -31,7 +83,7 @@ const RUN: &[Spec] = &[
         letter: None,
         kind: Kind::Flag(|o| &mut o.sim),
         default: "no",
-        help: "run on the simulated GPU",
+        help: "run on the simulated GPU (docs/simulator.md); the options --sim-... imply it",
     },
     Spec {
         name: "stacks",

@@ -119,6 +119,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "damaged_records": c.damaged,
             "disabled": c.disabled,
             "unread": c.unread,
+            "not_simulated": c.not_simulated,
         },
         "hints": report.hints.iter().map(hint).collect::<Vec<_>>(),
         "processes": processes,

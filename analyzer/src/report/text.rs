@@ -407,6 +407,9 @@ pub fn coverage(report: &Report) -> String {
     for why in &c.disabled {
         let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");
     }
+    for why in &c.not_simulated {
+        let _ = writeln!(out, "streamsan: ERROR: not run on the simulated GPU, and not checked: {why}");
+    }
     if !c.any_work() {
         out.push_str("streamsan: NOTE: no CUDA work was seen, so nothing was checked\n");
     }

@@ -52,10 +52,11 @@ abi! {
             return Err(CUresult::ERROR_NO_DEVICE);
         }
         if memory::try_get().is_none() {
-            eprintln!("streamsan-sim: the system grants no address space (ulimit -v?)");
+            crate::status::complain("the system grants no address space (ulimit -v?)");
             return Err(CUresult::ERROR_OUT_OF_MEMORY);
         }
         thread::watch_forks();
+        crate::results::start();
         INITIALISED.store(true, Ordering::Release);
         Ok(())
     }

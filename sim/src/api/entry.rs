@@ -166,9 +166,10 @@ abi! {
         let id = get(id.cast::<[u8; 4]>())?;
         if id == CUDART_TABLE {
             once(&SAID, || {
-                "the program's CUDA runtime is NVIDIA's own (statically linked?), which needs private tables of the \
-                 driver: link with `nvcc -cudart shared` to run on the simulated GPU"
-                    .into()
+                let why = "the program's CUDA runtime is NVIDIA's own (statically linked?), which needs private tables of \
+                           the driver: link with `nvcc -cudart shared` to run on the simulated GPU";
+                crate::status::cannot_run(why);
+                why.into()
             });
         }
         Err(CUresult::ERROR_NOT_SUPPORTED)

@@ -14,7 +14,7 @@ use crate::module::{
 use crate::sched;
 
 fn report(error: &image::ImageError) -> CUresult {
-    eprintln!("streamsan-sim: code image: {error}");
+    crate::status::complain(&format!("code image: {error}"));
     error.status()
 }
 

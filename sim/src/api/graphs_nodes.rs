@@ -133,7 +133,7 @@ pub(super) fn any_task(p: *mut CUgraphNodeParams) -> Result<Task, CUresult> {
                 super::streams::batch_task(&list(u.memOp.paramArray, u.memOp.count as usize)?)
             }
             kind => {
-                eprintln!("streamsan-sim: graph nodes of {kind:?} are not simulated");
+                crate::status::complain(&format!("graph nodes of {kind:?} are not simulated"));
                 Err(CUresult::ERROR_NOT_SUPPORTED)
             }
         }

@@ -22,11 +22,11 @@ static LINKS: Handles<Link> = Handles::new();
 
 fn add(state: CUlinkState, kind: CUjitInputType, data: &[u8]) -> Res {
     if !matches!(kind, CU_JIT_INPUT_PTX | CU_JIT_INPUT_FATBINARY) {
-        eprintln!("streamsan-sim: the linker takes PTX only, not {kind:?}");
+        crate::status::complain(&format!("the linker takes PTX only, not {kind:?}"));
         return Err(CUresult::ERROR_NOT_SUPPORTED);
     }
     let text = image::find_ptx_in(data, config::get_or_default().arch).map_err(|error| {
-        eprintln!("streamsan-sim: linker input: {error}");
+        crate::status::complain(&format!("linker input: {error}"));
         error.status()
     })?;
     let mut bytes = text.into_bytes();
@@ -63,7 +63,7 @@ abi! {
         let joined = match texts.as_slice() {
             [one] => one.clone().into_owned(),
             several => link::join(&several.iter().map(|text| &**text).collect::<Vec<_>>()).map_err(|why| {
-                eprintln!("streamsan-sim: linking {} images: {why}", several.len());
+                crate::status::complain(&format!("linking {} images: {why}", several.len()));
                 CUresult::ERROR_INVALID_PTX
             })?,
         };

@@ -45,6 +45,7 @@ const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 fn finish(name: &str, body: impl FnOnce() -> Res) -> CUresult {
+    let _called = crate::sched::Called::begin();
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CUresult::SUCCESS,
         Ok(Err(error)) => error,
@@ -144,6 +145,6 @@ fn put_text(to: *mut c_char, len: usize, value: &str) -> Res {
 /// Says something once per process.
 fn once(flag: &AtomicBool, message: impl FnOnce() -> String) {
     if !flag.swap(true, Ordering::Relaxed) {
-        eprintln!("streamsan-sim: {}", message());
+        crate::status::complain(&message());
     }
 }

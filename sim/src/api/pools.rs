@@ -33,7 +33,7 @@ fn alloc(pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Result<u64, CUr
     }
     let now = sched::get().pending_before(stream.id);
     let (at, after) = pool.alloc(memory, stream.ctx.id, stream.id, &now, size as u64)?;
-    enqueue_after(stream, Task::Empty, &after)?;
+    enqueue_after(stream, Task::Alloc(at, size as u64), &after)?;
     Ok(at)
 }
 
@@ -57,7 +57,7 @@ fn free(at: u64, stream: &Arc<Stream>) -> Res {
     match block.kind {
         Kind::Pool(_) => {
             let block = memory.take_pool_block(at).ok_or(INVALID)?;
-            match enqueue(stream, Task::Empty)? {
+            match enqueue(stream, Task::End(block))? {
                 Enqueued::Op(op) => memory.give_pool(&block, stream.id, op),
                 Enqueued::Captured => {}
             }

@@ -68,7 +68,7 @@ impl Drop for UserObject {
 /// The kind of a task, as graphs name it.
 pub fn node_type(task: &Task) -> CUgraphNodeType {
     match task {
-        Task::Empty => CU_GRAPH_NODE_TYPE_EMPTY,
+        Task::Empty | Task::End(_) => CU_GRAPH_NODE_TYPE_EMPTY,
         Task::Kernel(_) => CU_GRAPH_NODE_TYPE_KERNEL,
         Task::Copy(_) | Task::Staged(..) => CU_GRAPH_NODE_TYPE_MEMCPY,
         Task::Batch(_) => CU_GRAPH_NODE_TYPE_MEMCPY_BATCH,

@@ -118,6 +118,8 @@ pub struct Accesses<'a> {
     pub block: [u32; 3],
     /// PTX line of the instruction.
     pub line: u32,
+    /// Its source file and line from `.loc`.
+    pub source: Option<(&'a str, u32)>,
 }
 
 /// A texture or surface operation, see [`Device::texture`].
@@ -173,6 +175,8 @@ pub trait Device: Sync {
     fn observe(&self, accesses: &Accesses<'_>) {
         let _ = accesses;
     }
+    /// A block has ended.
+    fn progress(&self) {}
     /// True when running kernels should stop (the process ends); asked now and then.
     fn cancelled(&self) -> bool {
         false

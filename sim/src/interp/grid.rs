@@ -201,7 +201,10 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
             let Some(mut block) = resident.pop_front() else { return };
             let alone = resident.is_empty();
             match block.run(if alone { TURNS } else { 1 }, !alone) {
-                Progress::Done => spare.push(block),
+                Progress::Done => {
+                    shared.env.device.progress();
+                    spare.push(block);
+                }
                 Progress::Paused | Progress::Blocked => {
                     if shared.stop.load(Ordering::Relaxed) {
                         return;

@@ -40,7 +40,8 @@ impl Side {
         Side { at, ..Side::default() }
     }
 
-    fn row(&self, y: u64, z: u64) -> u64 {
+    /// Where a row begins.
+    pub fn row(&self, y: u64, z: u64) -> u64 {
         self.at.wrapping_add(z.wrapping_mul(self.layer)).wrapping_add(y.wrapping_mul(self.pitch))
     }
 

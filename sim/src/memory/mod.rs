@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 use cuda_sys::CUresult;
 
 use crate::config;
+use crate::results;
 use crate::sched::ContextId;
 use arena::{Arena, round_up};
 use space::{GRANULE, Space};
@@ -190,6 +191,12 @@ impl Memory {
         (addr < block.end()).then_some(*block)
     }
 
+    /// All blocks there are now, by address.
+    pub fn blocks(&self) -> Vec<Block> {
+        let blocks = self.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        blocks.values().copied().collect()
+    }
+
     /// Changes a block's flag for synchronous operations.
     pub fn set_sync_memops(&self, addr: u64, on: bool) -> Result<(), CUresult> {
         let at = self.find(addr).ok_or(CUresult::ERROR_INVALID_VALUE)?.at;
@@ -216,6 +223,7 @@ impl Memory {
     pub fn free_device(&self, at: u64) -> Result<(), CUresult> {
         let plain = |kind| matches!(kind, Kind::Device | Kind::Global | Kind::Array);
         let block = self.remove(at, plain).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        results::block_ends(&block);
         self.give_device(block.device, block.at, block.size);
         Ok(())
     }
@@ -248,6 +256,7 @@ impl Memory {
             _ => false,
         };
         let block = self.remove(at, wanted).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        results::block_ends(&block);
         let size = round_up(block.size.max(1), ALIGN).unwrap_or(block.size);
         let mut arena = lock(&self.host);
         let (start, len) = arena.give(at, size);
@@ -279,15 +288,12 @@ impl Memory {
     /// Undoes [`Memory::register`].
     pub fn unregister(&self, at: u64) -> Result<(), CUresult> {
         let block = self.remove(at, |kind| matches!(kind, Kind::Registered(_)));
-        block.map(|_| ()).ok_or(CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED)
+        block.map(|block| results::block_ends(&block)).ok_or(CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED)
     }
 
     /// Gives back what a context owns when it ends.
     pub fn forget_context(&self, ctx: ContextId) {
-        let blocks = self.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let mine: Vec<Block> = blocks.values().filter(|block| block.ctx == ctx).copied().collect();
-        drop(blocks);
-        for block in mine {
+        for block in self.blocks().into_iter().filter(|block| block.ctx == ctx) {
             let _ = match block.kind {
                 Kind::Device | Kind::Global | Kind::Array => self.free_device(block.at),
                 Kind::Host(_) => self.free_host(block.at, false),

@@ -6,10 +6,12 @@ use cuda_sys::CUresult;
 use kernels::ptx::Space;
 
 use super::{Function, Module};
+use crate::addresses::Collector;
 use crate::context::Context;
-use crate::interp::{self, Device, Extent, FaultKind, Linker, Program, TextureRequest};
+use crate::interp::{self, Accesses, Device, Extent, FaultKind, Linker, Program, TextureRequest};
 use crate::memory::space::{GRANULE, Page};
-use crate::memory::{self, Kind};
+use crate::memory::{self, Block, Kind};
+use crate::sched;
 use crate::texture;
 
 /// A module's code as the interpreter runs it.
@@ -48,6 +50,7 @@ impl Compiled {
 /// The device as a running kernel sees it.
 struct Gpu {
     ctx: Arc<Context>,
+    addresses: Option<Collector>,
 }
 
 impl Device for Gpu {
@@ -109,9 +112,43 @@ impl Device for Gpu {
         texture::serve(request)
     }
 
+    fn observing(&self) -> bool {
+        self.addresses.is_some()
+    }
+
+    fn observe(&self, accesses: &Accesses<'_>) {
+        if let Some(addresses) = &self.addresses {
+            addresses.observe(accesses);
+        }
+    }
+
+    fn progress(&self) {
+        sched::get().note_progress();
+    }
+
     fn cancelled(&self) -> bool {
         self.ctx.check().is_err()
     }
+}
+
+/// What lies next to an address that no allocation holds, as words behind a report.
+fn nearest(fault: &FaultKind) -> String {
+    let &FaultKind::OutOfBounds { address, space: "global", .. } = fault else { return String::new() };
+    let distance = |block: &Block| match address {
+        at if at < block.at => block.at - at,
+        at => (at + 1).saturating_sub(block.end()),
+    };
+    let blocks = memory::get().blocks();
+    let Some(block) = blocks.iter().min_by_key(|block| distance(block)) else {
+        return "; there is no allocation".to_owned();
+    };
+    let (size, at) = (block.size, block.at);
+    let place = match address {
+        address if address < at => format!("{} bytes before", at - address),
+        address if address >= block.end() => format!("{} bytes behind", address - block.end()),
+        address => format!("at byte {} of", address - at),
+    };
+    format!("; that is {place} the nearest allocation, of {size} bytes at 0x{at:x}")
 }
 
 /// Runs a kernel to its end.
@@ -131,11 +168,15 @@ pub fn run(function: &Function, launch: &Launch) -> Result<(), CUresult> {
         cooperative: launch.cooperative,
         ..interp::Launch::default()
     };
-    let device = Gpu { ctx: module.ctx.clone() };
+    let device = Gpu { ctx: module.ctx.clone(), addresses: Collector::new() };
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    interp::run(program, kernel, &launch, &device, workers).map_err(|fault| {
+    let ran = interp::run(program, kernel, &launch, &device, workers);
+    if let Some(addresses) = device.addresses {
+        addresses.finish(&function.name, &launch, ran.is_ok());
+    }
+    ran.map_err(|fault| {
         if fault.kind != FaultKind::Cancelled {
-            eprintln!("streamsan-sim: {fault}");
+            eprintln!("streamsan-sim: {fault}{}", nearest(&fault.kind));
         }
         match fault.kind {
             FaultKind::OutOfBounds { .. } => CUresult::ERROR_ILLEGAL_ADDRESS,

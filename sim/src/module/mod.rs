@@ -50,7 +50,7 @@ impl Code {
     /// Parses a text.
     pub fn new(text: String) -> Result<Arc<Code>, CUresult> {
         let ast = ptx::parse(&text).map_err(|error| {
-            eprintln!("streamsan-sim: PTX: {error}");
+            crate::status::complain(&format!("PTX: {error}"));
             CUresult::ERROR_INVALID_PTX
         })?;
         let managed = find_managed(&text);
@@ -173,7 +173,7 @@ impl Module {
         let known = Known(&globals);
         for variable in variables.iter().filter(|variable| variable.linkage != Linkage::Extern) {
             let bytes = interp::initial_bytes(&code.ast, variable, &known).map_err(|name| {
-                eprintln!("streamsan-sim: PTX: symbol `{name}` is defined nowhere");
+                crate::status::complain(&format!("PTX: symbol `{name}` is defined nowhere"));
                 CUresult::ERROR_INVALID_PTX
             })?;
             // Fresh memory may hold what an earlier owner left there, so zeros are written too.
@@ -209,7 +209,7 @@ impl Module {
     pub fn compiled(&self) -> Result<&exec::Compiled, CUresult> {
         let compiled = self.compiled.get_or_init(|| exec::Compiled::new(self));
         compiled.as_ref().map_err(|error| {
-            eprintln!("streamsan-sim: {error}");
+            crate::status::complain(&format!("{error}"));
             CUresult::ERROR_NOT_SUPPORTED
         })
     }

@@ -11,9 +11,10 @@ mod worker;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::config::{self, Config, Schedule};
+use worker::{PATIENCE, Running, STUCK};
 
 /// One operation, unique in the process. Zero is "none", which counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,7 +48,7 @@ pub enum Work {
     Point(Option<Stamp>),
     /// Device work, on a worker thread.
     Run(Box<dyn FnOnce() + Send>),
-    /// Host code on a worker thread: may wait for other host threads, so the one-at-a-time schedules do not count it.
+    /// Host code on a worker thread. It may wait for other host threads, as a kernel may spin for another: see `worker`.
     Host(Box<dyn FnOnce() + Send>),
     /// Finishes as soon as the condition holds. Must be cheap: it is asked with the scheduler locked.
     Until(Box<dyn FnMut() -> bool + Send>),
@@ -58,6 +59,7 @@ pub type Part = (Work, Vec<usize>, Vec<OpId>);
 
 struct Op {
     work: Option<Work>,
+    lane: u64,
     deps: Vec<OpId>,
     missing: usize,
     next: Vec<OpId>,
@@ -88,17 +90,47 @@ pub struct Core {
     legacy: HashMap<ContextId, StreamId>,
     workers: usize,
     idle: usize,
-    running: Vec<(OpId, Instant)>,
+    running: Vec<Running>,
     waits: usize,
     tokens: usize,
     held_since: Option<Instant>,
     released: bool,
+    /// How often a host thread has asked for unfinished work.
+    polls: u64,
+    /// Host threads that wait until something has finished ([`Scheduler::advance`], [`Scheduler::drain`]).
+    watchers: usize,
+    finished: u64,
 }
 
 /// The process's scheduler.
 pub struct Scheduler {
     core: Mutex<Core>,
     wake: Condvar,
+    /// Told of every operation that finishes while there are `watchers`.
+    settled: Condvar,
+    /// The processor time of the process when running work last got on.
+    progress: AtomicU64,
+}
+
+/// Calls of the program that are under way, and when the last one ended: work is not held back less because a call takes long.
+static CALLS: (AtomicUsize, AtomicU64) = (AtomicUsize::new(0), AtomicU64::new(0));
+
+/// A call of the program into the driver, from here to its end.
+pub struct Called;
+
+impl Called {
+    /// The call begins.
+    pub fn begin() -> Called {
+        CALLS.0.fetch_add(1, Ordering::Relaxed);
+        Called
+    }
+}
+
+impl Drop for Called {
+    fn drop(&mut self) {
+        CALLS.1.store(now(), Ordering::Relaxed);
+        CALLS.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 fn now() -> u64 {
@@ -131,8 +163,11 @@ impl Scheduler {
             tokens: 0,
             held_since: None,
             released: false,
+            polls: 0,
+            watchers: 0,
+            finished: 0,
         };
-        Scheduler { core: Mutex::new(core), wake: Condvar::new() }
+        Scheduler { core: Mutex::new(core), wake: Condvar::new(), settled: Condvar::new(), progress: AtomicU64::new(0) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {
@@ -165,17 +200,17 @@ impl Scheduler {
         let mut core = self.lock();
         let mut deps = core.stream_deps(stream);
         deps.extend_from_slice(after);
-        let id = core.insert(work, deps);
+        let id = core.insert(work, stream.0, deps);
         if let Some(state) = core.streams.get_mut(&stream) {
             state.tail = id;
         }
-        self.settle(core);
+        self.after_submit(core);
         id
     }
 
     /// A point behind operations of any streams, in no stream itself.
     pub fn join(&'static self, stamp: Option<Stamp>, after: &[OpId]) -> OpId {
-        self.lock().insert(Work::Point(stamp), after.to_vec())
+        self.lock().insert(Work::Point(stamp), 0, after.to_vec())
     }
 
     /// Puts a whole partial order at the end of a stream: `parts[i]` runs after the stream's earlier work, `after`, and
@@ -184,20 +219,22 @@ impl Scheduler {
         let mut core = self.lock();
         let mut deps = core.stream_deps(stream);
         deps.extend_from_slice(after);
-        let begin = core.insert(Work::Point(None), deps);
+        let begin = core.insert(Work::Point(None), stream.0, deps);
         let mut ids = Vec::with_capacity(parts.len());
         for (work, parents, outside) in parts {
             let mut deps = if parents.is_empty() { vec![begin] } else { parents.iter().map(|&p| ids[p]).collect() };
             deps.extend(outside);
-            ids.push(core.insert(work, deps));
+            // A node of a graph may run on any stream of the device: it is a lane of its own.
+            let lane = core.next;
+            ids.push(core.insert(work, lane, deps));
         }
         let mut all = ids.clone();
         all.push(begin);
-        let end = core.insert(Work::Point(None), all);
+        let end = core.insert(Work::Point(None), stream.0, all);
         if let Some(state) = core.streams.get_mut(&stream) {
             state.tail = end;
         }
-        self.settle(core);
+        self.after_submit(core);
         (end, ids)
     }
 
@@ -229,16 +266,65 @@ impl Scheduler {
         !self.lock().ops.contains_key(&op)
     }
 
-    /// Whether all have finished. Where work is held until somebody waits, a "no" lets one operation run, or a program
-    /// that polls would never see an end.
+    /// Whether all have finished. Where work is held until somebody waits, some of the "no"s let one operation run to its
+    /// end, or a program that polls would never see an end.
     pub fn poll(&self, ops: &[OpId]) -> bool {
         let mut core = self.lock();
+        core.poll_parked();
         let done = ops.iter().all(|op| !core.ops.contains_key(op));
         if !done && core.config.schedule != Schedule::Eager {
-            core.tokens += 1;
-            self.wake.notify_all();
+            core.polls += 1;
+            if core.polls.is_multiple_of(policy::polls(&core.config)) {
+                self.advance(core);
+            }
         }
         done
+    }
+
+    /// Lets one operation run and waits for its end, so that how far the device has got depends on how often the host
+    /// asked and not on how fast either is.
+    fn advance(&self, mut core: MutexGuard<'_, Core>) {
+        if core.ready.is_empty() && core.running.is_empty() {
+            return;
+        }
+        core.tokens += 1;
+        let before = core.finished;
+        drop(self.watch(core, PATIENCE, |core| core.finished != before || self.is_stuck(core)));
+    }
+
+    /// Waits until nothing runs and nothing could, or until `limit` has passed; conditions on memory do not count.
+    pub fn drain(&self, limit: Duration) {
+        let mut core = self.lock();
+        core.waits += 1;
+        let idle = |core: &Core| core.ready.is_empty() && core.running.is_empty();
+        let mut core = self.watch(core, limit, |core| idle(core) || self.is_stuck(core));
+        core.waits -= 1;
+    }
+
+    /// Waits until something is so, or `limit` has passed.
+    fn watch<'a>(
+        &'a self,
+        mut core: MutexGuard<'a, Core>,
+        limit: Duration,
+        done: impl Fn(&Core) -> bool,
+    ) -> MutexGuard<'a, Core> {
+        let until = Instant::now() + limit;
+        core.watchers += 1;
+        self.wake.notify_all();
+        while !done(&core) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            core = self.settled.wait_timeout(core, left.min(STUCK)).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+        core.watchers -= 1;
+        core
+    }
+
+    /// Running work got on: what takes long and gets on is not stuck.
+    pub fn note_progress(&self) {
+        self.progress.store(worker::processor_time(), Ordering::Relaxed);
     }
 
     /// Blocks the calling host thread until all have finished.
@@ -284,6 +370,15 @@ impl Scheduler {
             }
         }
         false
+    }
+
+    /// What follows a submission: in order, each operation is finished before the call returns that asked for it.
+    fn after_submit(&'static self, core: MutexGuard<'_, Core>) {
+        let in_order = core.config.schedule == Schedule::InOrder;
+        self.settle(core);
+        if in_order {
+            self.drain(PATIENCE);
+        }
     }
 
     /// Finishes what can finish without a worker, then sees to it that workers are there for the rest.
@@ -335,7 +430,7 @@ impl Core {
         deps
     }
 
-    fn insert(&mut self, work: Work, mut deps: Vec<OpId>) -> OpId {
+    fn insert(&mut self, work: Work, lane: u64, mut deps: Vec<OpId>) -> OpId {
         let id = OpId(self.next);
         self.next += 1;
         deps.sort_unstable();
@@ -348,7 +443,7 @@ impl Core {
         }
         let stamp = if let Work::Point(stamp) = &work { stamp.clone() } else { None };
         let missing = deps.len();
-        self.ops.insert(id, Op { work: Some(work), deps, missing, next: Vec::new(), waits: Vec::new(), stamp });
+        self.ops.insert(id, Op { work: Some(work), lane, deps, missing, next: Vec::new(), waits: Vec::new(), stamp });
         if missing == 0 {
             self.start(id);
         }
@@ -363,7 +458,7 @@ impl Core {
             Some(Work::Point(_)) => self.finish(id),
             Some(Work::Until(_)) => self.parked.push(id),
             _ => {
-                self.ready.insert((policy::key(&self.config, id), id));
+                self.ready.insert((policy::key(&self.config, id, op.lane), id));
             }
         }
     }
@@ -373,6 +468,7 @@ impl Core {
         let mut todo = vec![id];
         while let Some(id) = todo.pop() {
             let Some(op) = self.ops.remove(&id) else { continue };
+            self.finished += 1;
             if let Some(stamp) = op.stamp {
                 stamp.store(now(), Ordering::Release);
             }

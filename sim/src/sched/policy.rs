@@ -1,15 +1,61 @@
 //! Which of the operations that may run goes first. Only a choice among what CUDA leaves open.
+//!
+//! A race shows in a result when its two sides run in the order that the program did not mean, so one of them must be held
+//! back past work that is ordered behind nothing. No single way of choosing does that for every program: a chain of fifty
+//! operations is hardly ever overtaken as a whole by choosing anew each time, one operation out of a long stream is never
+//! singled out by ranking whole streams. `random` therefore takes one of four ways by the seed, and the details by the
+//! seed too (the ranking of streams with points of change is the idea of probabilistic concurrency testing, Burckhardt
+//! et al., ASPLOS 2010).
 
 use super::OpId;
 use crate::config::{Config, Schedule};
 
-/// The operation's place in the queue of ready work: smaller goes first. Depends only on the configuration and on how
-/// many operations were enqueued before, so that a seed repeats a schedule.
-pub fn key(config: &Config, id: OpId) -> u64 {
+/// The operation's place in the queue of ready work: smaller goes first. Depends only on the configuration, on how many
+/// operations and streams were made before, and on the lane (the stream; a node of a graph is a lane of its own), so that a
+/// seed repeats a schedule.
+pub fn key(config: &Config, id: OpId, lane: u64) -> u64 {
     match config.schedule {
         Schedule::Eager | Schedule::InOrder => id.0,
         Schedule::LateFirst => u64::MAX - id.0,
-        Schedule::Random => mix(config.seed ^ mix(id.0)),
+        Schedule::Random => random(config.seed, id.0, lane),
+    }
+}
+
+/// How often a host thread must ask for unfinished work until one operation may run: a program that asks once and goes on
+/// whatever the answer is has a race too.
+pub fn polls(config: &Config) -> u64 {
+    match config.schedule {
+        Schedule::Random => 1 << (mix(config.seed ^ BACK) % 4),
+        Schedule::LateFirst => 3,
+        Schedule::Eager | Schedule::InOrder => 1,
+    }
+}
+
+/// Later than everything that is not held back.
+const BACK: u64 = 1 << 63;
+
+fn random(seed: u64, id: u64, lane: u64) -> u64 {
+    let detail = mix(seed);
+    match seed % 4 {
+        // Every operation anew.
+        0 => mix(seed ^ mix(id)),
+        // Lanes have ranks, drawn anew now and then.
+        1 => {
+            let span = 4 << (detail % 6);
+            mix(detail ^ mix(lane) ^ mix((id + detail % span) / span + BACK))
+        }
+        // In order, but some operations come as late as they can.
+        2 => {
+            let one_in = 2 << (detail % 4);
+            let draw = mix(detail ^ mix(id));
+            if draw % one_in == 0 { BACK | draw } else { id }
+        }
+        // The newest first, but some operations come as late as they can.
+        _ => {
+            let one_in = 4 << (detail % 4);
+            let draw = mix(detail ^ mix(id));
+            if draw % one_in == 0 { BACK | draw } else { BACK - id }
+        }
     }
 }
 

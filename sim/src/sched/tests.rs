@@ -61,6 +61,97 @@ fn unordered_streams_run_both_ways_over_seeds() {
     assert_eq!(two_streams("schedule=in-order", [StreamKind::NonBlocking; 2]), [1, 2]);
 }
 
+/// The order in which 4 streams of 12 operations each run, with some events between them and a poll now and then.
+fn tangle(options: &str) -> Vec<u32> {
+    let s = scheduler(options);
+    let log = Log::default();
+    let streams = [(); 4].map(|()| s.add_stream(CTX, StreamKind::NonBlocking));
+    let mut last = OpId(0);
+    for n in 0..48 {
+        let at = streams[n as usize % 4];
+        let after = if n % 7 == 0 { vec![last] } else { vec![] };
+        last = s.submit(at, note(&log, n), &after);
+        if n % 11 == 10 {
+            s.poll(&[last]);
+        }
+        if n == 30 {
+            s.wait(&[s.tail(streams[1])]);
+        }
+    }
+    s.wait(&s.context_tails(CTX));
+    let log = log.lock().unwrap();
+    log.clone()
+}
+
+#[test]
+fn a_seed_repeats_its_schedule_and_seeds_differ() {
+    let mut seen = HashSet::new();
+    for seed in 0..24 {
+        let options = format!("schedule=random:seed={seed}:hold=60000");
+        let order = tangle(&options);
+        assert_eq!(order, tangle(&options), "seed {seed}");
+        seen.insert(order);
+    }
+    assert!(seen.len() >= 22, "{} orders of 24 seeds", seen.len());
+    assert_eq!(tangle("schedule=late-first:hold=60000"), tangle("schedule=late-first:hold=60000"));
+    assert_eq!(tangle("schedule=in-order"), (0..48).collect::<Vec<_>>());
+}
+
+/// Whether an operation of one stream comes before one of another with some seed, both deep in their streams.
+#[test]
+fn any_operation_overtakes_any_other() {
+    const DEPTH: u32 = 24;
+    let order = |seed: u64| {
+        let s = scheduler(&format!("schedule=random:seed={seed}:hold=60000"));
+        let log = Log::default();
+        let [a, b] = [(); 2].map(|()| s.add_stream(CTX, StreamKind::NonBlocking));
+        for n in 0..DEPTH {
+            s.submit(a, note(&log, n), &[]);
+            s.submit(b, note(&log, 100 + n), &[]);
+        }
+        s.wait(&s.context_tails(CTX));
+        let log = log.lock().unwrap();
+        log.clone()
+    };
+    let orders: Vec<Vec<u32>> = (0..128).map(order).collect();
+    let seeds =
+        |first: u32, second: u32| orders.iter().filter(|log| position(log, first) < position(log, second)).count();
+    // The first of one behind the last of the other, both ways, and neighbours in the middle, both ways.
+    for (first, second) in [(DEPTH - 1, 100), (100 + DEPTH - 1, 0), (12, 112), (112, 12), (0, 100), (100, 0)] {
+        assert!(seeds(first, second) >= 4, "{first} before {second} with {} of 128 seeds", seeds(first, second));
+    }
+}
+
+#[test]
+fn in_order_finishes_before_the_call_returns() {
+    let s = scheduler("schedule=in-order");
+    let log = Log::default();
+    let stream = s.add_stream(CTX, StreamKind::NonBlocking);
+    for n in 0..20 {
+        let host = log.clone();
+        let work = if n % 2 == 0 { note(&log, n) } else { Work::Host(Box::new(move || host.lock().unwrap().push(n))) };
+        s.submit(stream, work, &[]);
+        assert_eq!(log.lock().unwrap().len() as u32, n + 1);
+    }
+}
+
+#[test]
+fn polling_once_does_not_finish_the_work() {
+    let outlives = |options: &str| {
+        let s = scheduler(options);
+        let log = Log::default();
+        let stream = s.add_stream(CTX, StreamKind::NonBlocking);
+        let op = s.submit(stream, note(&log, 1), &[]);
+        assert!(!s.poll(&[op]), "held");
+        let held = log.lock().unwrap().is_empty();
+        while !s.poll(&[op]) {}
+        held
+    };
+    assert!(outlives("schedule=late-first:hold=60000"));
+    let held = (0..16).filter(|seed| outlives(&format!("schedule=random:seed={seed}:hold=60000"))).count();
+    assert!((4..16).contains(&held), "{held} of 16");
+}
+
 #[test]
 fn the_legacy_stream_is_ordered_with_blocking_streams_only() {
     use StreamKind::*;

@@ -1,17 +1,52 @@
 //! The threads that execute operations. They sleep while there is nothing to do: an idle device costs nothing.
 
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{Core, OpId, Scheduler, Work};
+use super::{CALLS, Core, OpId, Scheduler, Work, now};
 use crate::config::Schedule;
 
-/// After this long, an operation of a one-at-a-time schedule is taken to be waiting for another one.
-const STUCK: Duration = Duration::from_millis(500);
+/// After this long, host code in a one-at-a-time schedule is taken to be waiting for another host thread, and gets company.
+pub(super) const STUCK: Duration = Duration::from_millis(500);
+/// The same for device work, which is taken to be spinning for other work: in processor time of the process without a block
+/// having ended, so that a busy machine changes no schedule.
+const SPINNING: Duration = Duration::from_millis(1000);
+/// And this long, whatever it does.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// How often conditions on memory are looked at while nothing else happens.
 const PARKED_EVERY: Duration = Duration::from_millis(1);
 
+/// An operation that runs.
+pub(super) struct Running {
+    id: OpId,
+    host: bool,
+    since: Instant,
+    processor: u64,
+}
+
+/// Nanoseconds that the process's threads have run.
+pub(super) fn processor_time() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes the local.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 impl Scheduler {
+    /// Whether all that runs seems to wait for something that does not.
+    pub(super) fn is_stuck(&self, core: &Core) -> bool {
+        let progress = self.progress.load(Ordering::Relaxed);
+        let waits = |running: &Running| match running.host {
+            true => running.since.elapsed() >= STUCK,
+            false => {
+                let spun = processor_time().saturating_sub(progress.max(running.processor));
+                spun >= SPINNING.as_nanos() as u64 || running.since.elapsed() >= PATIENCE
+            }
+        };
+        !core.running.is_empty() && core.running.iter().all(waits)
+    }
+
     /// Starts a thread that takes no signals: they belong to the program's own threads.
     pub(super) fn spawn_worker(&'static self) -> bool {
         // SAFETY: plain signal-mask calls on locals; the mask of this thread is restored below.
@@ -33,15 +68,13 @@ impl Scheduler {
         let mut core = self.lock();
         loop {
             core.poll_parked();
-            let Some((id, work)) = core.take() else {
+            let Some((id, work)) = self.take(&mut core) else {
                 core = self.sleep(core);
                 continue;
             };
             let host = matches!(work, Work::Host(_));
-            if !host {
-                core.running.push((id, Instant::now()));
-            }
-            // Others may run beside this one (always in the eager schedule, and beside host code in every other).
+            core.running.push(Running { id, host, since: Instant::now(), processor: processor_time() });
+            // Others may run beside this one in the eager schedule.
             if !core.ready.is_empty() {
                 self.settle(core);
             } else {
@@ -57,9 +90,12 @@ impl Scheduler {
                 Work::Point(_) | Work::Until(_) => {}
             }
             core = self.lock();
-            core.running.retain(|(running, _)| *running != id);
+            core.running.retain(|running| running.id != id);
             core.finish(id);
             core.poll_parked();
+            if core.watchers > 0 {
+                self.settled.notify_all();
+            }
             if !core.ready.is_empty() && core.idle > 0 {
                 self.wake.notify_all();
             }
@@ -81,27 +117,26 @@ impl Scheduler {
     }
 }
 
-impl Core {
+impl Scheduler {
     /// Takes the next operation that may run now.
-    fn take(&mut self) -> Option<(OpId, Work)> {
-        let host_first = self.ready.iter().next().copied();
-        let (key, id) = host_first?;
-        if !self.may_run() {
-            return None;
+    fn take(&self, core: &mut Core) -> Option<(OpId, Work)> {
+        let (key, id) = core.ready.iter().next().copied()?;
+        if core.config.schedule != Schedule::Eager {
+            let busy = !core.running.is_empty() && !self.is_stuck(core);
+            if busy || !core.may_run() {
+                return None;
+            }
         }
-        self.ready.remove(&(key, id));
-        let work = self.ops.get_mut(&id)?.work.take()?;
+        core.ready.remove(&(key, id));
+        let work = core.ops.get_mut(&id)?.work.take()?;
         Some((id, work))
     }
+}
 
+impl Core {
+    /// Whether held work may go on, in a schedule that holds work.
     fn may_run(&mut self) -> bool {
-        if self.config.schedule == Schedule::Eager {
-            return true;
-        }
-        if self.running.iter().any(|(_, since)| since.elapsed() < STUCK) {
-            return false;
-        }
-        if self.waits > 0 {
+        if self.waits > 0 || self.config.schedule == Schedule::InOrder {
             return true;
         }
         if self.tokens > 0 {
@@ -111,12 +146,19 @@ impl Core {
         if self.released {
             return true;
         }
-        let since = *self.held_since.get_or_insert_with(Instant::now);
-        if since.elapsed() >= Duration::from_millis(self.config.hold_ms) {
-            self.released = true;
-            return true;
+        self.held_since.get_or_insert_with(Instant::now);
+        self.released = self.held_left().is_zero();
+        self.released
+    }
+
+    /// How much longer ready work is held: counted from when it began to be, and from the last call of the program.
+    fn held_left(&self) -> Duration {
+        let hold = Duration::from_millis(self.config.hold_ms);
+        if CALLS.0.load(Ordering::Relaxed) > 0 {
+            return hold;
         }
-        false
+        let called = Duration::from_nanos(now().saturating_sub(CALLS.1.load(Ordering::Relaxed)));
+        self.held_since.map_or(hold, |since| hold.saturating_sub(since.elapsed().min(called)))
     }
 
     /// How long to sleep at most; `None` is until woken.
@@ -127,7 +169,7 @@ impl Core {
             self.tokens = 0;
         }
         let held = match self.held_since {
-            Some(since) => Duration::from_millis(self.config.hold_ms).saturating_sub(since.elapsed()),
+            Some(_) => self.held_left(),
             None => STUCK,
         };
         let held = (!self.ready.is_empty()).then_some(held.max(Duration::from_millis(1)));

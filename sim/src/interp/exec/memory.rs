@@ -242,7 +242,8 @@ impl<'b> Warp<'b> {
             count += 1;
         });
         let block = self.block().index;
-        self.env.device.observe(&Accesses { kind, size, lanes: &lanes[..count], block, line: i.line });
+        let source = self.env.program.locations.get(i.location as usize).map(|(file, line)| (file.as_str(), *line));
+        self.env.device.observe(&Accesses { kind, size, lanes: &lanes[..count], block, line: i.line, source });
     }
 
     /// Reads bytes that the device holds, for system calls. None when they are not there.

@@ -1,0 +1,37 @@
+"""Two kernels in two streams of Numba; with "fixed" as its argument, an event stands between them."""
+import sys
+import warnings
+
+import numpy as np
+from numba import cuda
+
+warnings.filterwarnings("ignore")
+
+
+@cuda.jit
+def fill(x, value):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = value + i
+
+
+@cuda.jit
+def double(x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        y[i] = 2 * x[i]
+
+
+n = 1 << 12
+x = cuda.to_device(np.zeros(n, np.float32))
+y = cuda.to_device(np.zeros(n, np.float32))
+a, b = cuda.stream(), cuda.stream()
+cuda.synchronize()
+fill[n // 128, 128, a](x, 1.0)
+if sys.argv[1:] == ["fixed"]:
+    event = cuda.event()
+    event.record(a)
+    event.wait(b)
+double[n // 128, 128, b](x, y)
+cuda.synchronize()
+print("right" if (y.copy_to_host() == 2 * (1 + np.arange(n))).all() else "wrong")
