@@ -66,7 +66,7 @@ pub fn check_writable(options: &mut Options) -> Result<(), String> {
     Ok(())
 }
 
-fn files(o: &mut Options) -> [Option<&mut String>; 9] {
+fn files(o: &mut Options) -> [Option<&mut String>; 11] {
     [
         o.log_file.as_mut(),
         o.json.as_mut(),

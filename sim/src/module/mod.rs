@@ -209,7 +209,7 @@ impl Module {
     pub fn compiled(&self) -> Result<&exec::Compiled, CUresult> {
         let compiled = self.compiled.get_or_init(|| exec::Compiled::new(self));
         compiled.as_ref().map_err(|error| {
-            crate::status::complain(&format!("{error}"));
+            crate::status::complain(&error.to_string());
             CUresult::ERROR_NOT_SUPPORTED
         })
     }

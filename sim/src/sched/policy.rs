@@ -48,13 +48,13 @@ fn random(seed: u64, id: u64, lane: u64) -> u64 {
         2 => {
             let one_in = 2 << (detail % 4);
             let draw = mix(detail ^ mix(id));
-            if draw % one_in == 0 { BACK | draw } else { id }
+            if draw.is_multiple_of(one_in) { BACK | draw } else { id }
         }
         // The newest first, but some operations come as late as they can.
         _ => {
             let one_in = 4 << (detail % 4);
             let draw = mix(detail ^ mix(id));
-            if draw % one_in == 0 { BACK | draw } else { BACK - id }
+            if draw.is_multiple_of(one_in) { BACK | draw } else { BACK - id }
         }
     }
 }

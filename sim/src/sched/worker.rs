@@ -4,7 +4,8 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{CALLS, Core, OpId, Scheduler, Work, now};
+use super::waiting::CALLS;
+use super::{Core, OpId, Scheduler, Work, now};
 use crate::config::Schedule;
 
 /// After this long, host code in a one-at-a-time schedule is taken to be waiting for another host thread, and gets company.
