@@ -6,7 +6,9 @@
 use crate::code::{Code, CodeReader, Knowledge, Launch};
 use crate::coverage::{Coverage, KernelCoverage};
 use crate::elaborate::Elaborator;
+use crate::faults::Faults;
 use crate::findings::Findings;
+use crate::given_back::GivenBack;
 use crate::graphs::{Graph, Graphs};
 use crate::hints::Hints;
 use crate::host::{self, Watch, Watches};
@@ -17,13 +19,13 @@ use crate::ordering::Ordering;
 use crate::race::{self, Race};
 use crate::regions::{Region, Regions};
 use crate::report::fingerprint::number;
-use crate::report::model::{Outcome, merge_finding};
+use crate::report::model::{Memory, Outcome, merge_finding};
 use crate::stacks::Stacks;
 use crate::streams::{Stream, Streams};
 use crate::work::Work;
 use order::Policy;
 use rustc_hash::FxHashMap;
-use trace::launch_flags::{PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
+use trace::launch_flags::{INSIDE_LIBRARY, PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
 use trace::{Epoch, FreeKind, KernelId, MemoryKind, NoteKind, Op, Origin, Record, StackId, StreamId, ThreadId};
 
 /// What an analysis may be told.
@@ -58,6 +60,8 @@ pub struct Analysis {
     latest: FxHashMap<ThreadId, Epoch>,
     stacks: Box<dyn Stacks>,
     findings: Findings,
+    given_back: GivenBack,
+    faults: Faults,
     hints: Hints,
     coverage: Coverage,
     kernels: FxHashMap<KernelId, KernelCoverage>,
@@ -82,6 +86,8 @@ impl Analysis {
             latest: FxHashMap::default(),
             stacks,
             findings: Findings::default(),
+            given_back: GivenBack::default(),
+            faults: Faults::default(),
             hints: Hints::default(),
             coverage: Coverage::default(),
             kernels: FxHashMap::default(),
@@ -113,6 +119,9 @@ impl Analysis {
             let view = self.ordering.view(epoch, None);
             self.hints.observe(&record.op, &record.origin, &view, &self.names, &self.streams);
         }
+        if self.names.torch {
+            self.given_back.observe(&record.op, record.origin.thread, epoch);
+        }
         self.act(&record.op, &record.origin, epoch);
         if self.paused {
             self.races.clear();
@@ -141,10 +150,17 @@ impl Analysis {
             streams: &self.streams,
             regions: &self.regions,
             stacks: &mut *self.stacks,
+            schemas: Default::default(),
         };
         let mut findings = Vec::new();
         for raw in self.findings.list() {
-            merge_finding(&mut findings, elaborator.finding(raw));
+            let finding = elaborator.finding(raw);
+            // That function takes the stream as an argument, which the allocator does not tell.
+            let elsewhere = |memory: &Memory| memory.stack.iter().any(|f| f.function == "caching_allocator_alloc");
+            if raw.race.given_back && finding.allocation.as_ref().is_some_and(elsewhere) {
+                continue;
+            }
+            merge_finding(&mut findings, finding);
         }
         number(&mut findings);
         let mut coverage = self.coverage.clone();
@@ -155,7 +171,8 @@ impl Analysis {
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped = self.findings.dropped();
         let hints = self.hints.finish(&mut elaborator);
-        Outcome { process: self.names.process.clone(), findings, hints, coverage }
+        let faults = self.faults.finish(&mut elaborator);
+        Outcome { process: self.names.process.clone(), findings, hints, faults, coverage }
     }
 
     /// Live roots, live blocks and remembered accesses, for the bounds on memory.
@@ -221,9 +238,15 @@ impl Analysis {
                 self.names.define(op);
             }
             Op::ContextDestroy { context } => self.memory.destroy_context(context, origin.stack),
-            Op::StreamCreate { stream, context, kind, .. } => {
-                self.streams.create(Stream { id: stream, kind, context, stack: origin.stack, thread: origin.thread });
+            Op::StreamCreate { stream, context, kind, handle, .. } => {
+                let (stack, thread) = (origin.stack, origin.thread);
+                self.streams.create(Stream { id: stream, kind, context, stack, thread, handle, taken: None });
             }
+            Op::Failed { result, stream } => {
+                let ordering = &self.ordering;
+                self.faults.failed(result, stream, origin, |epoch| ordering.host_saw(epoch));
+            }
+            Op::StreamTaken { stream } => self.streams.taken(stream, origin.stack),
             Op::StreamDestroy { stream } => self.streams.destroy(stream),
             Op::EventRecord { event, stream, .. } => self.streams.record(event, stream, epoch, origin.stack),
             Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),
@@ -258,6 +281,15 @@ impl Analysis {
     fn work(&mut self, op: &Op<'_>, moment: Moment, node: Option<(&Graph, u32)>) {
         match *op {
             Op::Launch { stream, kernel, grid, block, cluster, shared, params, flags } => {
+                if node.is_none() {
+                    self.faults.launched(stream, kernel, &moment.origin, moment.epoch);
+                }
+                if flags & INSIDE_LIBRARY != 0 {
+                    // What it touches is told by the library's own op.
+                    self.coverage.launches += 1;
+                    self.coverage.launches_exact += 1;
+                    return;
+                }
                 if flags & PARAMS_UNKNOWN != 0 {
                     self.coverage.launches += 1;
                     self.coverage.launch_unknown("the parameters are not known");
@@ -374,6 +406,12 @@ impl Analysis {
         let mut info = Self::allocation(ptr, size, kind, &moment.origin);
         (info.stream, info.context) = (stream, context);
         let id = self.memory.alloc(info);
+        self.given_back.forget(ptr, ptr.saturating_add(size));
+        if kind == MemoryKind::Block && self.given_back.watches(stream) {
+            let site = moment.site(Cause::Alloc, stream);
+            let view = self.ordering.view_of_stream(stream);
+            self.given_back.handed_out(size, &view, site, &mut self.races);
+        }
         // Memory of these kinds exists only once its stream gets there. The others are there when the call returns.
         if matches!(kind, MemoryKind::Pool | MemoryKind::GraphNode) {
             let site = moment.site(Cause::Alloc, stream);
@@ -384,6 +422,11 @@ impl Analysis {
     fn free(&mut self, ptr: u64, kind: FreeKind, stream: StreamId, moment: Moment, node: Option<(&Graph, u32)>) {
         let stack = moment.origin.stack;
         if kind == FreeKind::Block {
+            if let Some((info, home)) = self.memory.block(ptr).filter(|(info, _)| !info.stream.is_none()) {
+                let view = self.ordering.view_of_stream(info.stream);
+                let site = moment.site(Cause::Free, info.stream);
+                self.given_back.freed(&info, home, &mut self.memory, &view, site);
+            }
             self.memory.free_block(ptr, stack);
             return;
         }
@@ -391,6 +434,7 @@ impl Analysis {
             self.memory.free_root(ptr, stack, false);
             return;
         };
+        self.given_back.forget(ptr, root.end());
         let site = moment.site(Cause::Free, stream);
         self.at(moment, site, node).whole(ptr, root.size, root.id, Cause::Free);
         // Work enqueued later may still run before a free in stream order.

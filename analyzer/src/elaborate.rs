@@ -13,6 +13,7 @@ use crate::report::model::{
 };
 use crate::stacks::Stacks;
 use crate::streams::Streams;
+use crate::torch::{Operator, Schemas, purpose};
 use trace::{MemoryKind, StackId, StreamId, StreamKind};
 
 /// What is needed to resolve ids.
@@ -25,6 +26,8 @@ pub struct Elaborator<'a> {
     pub regions: &'a Regions,
     /// Stacks.
     pub stacks: &'a mut dyn Stacks,
+    /// Operators of PyTorch.
+    pub schemas: Schemas,
 }
 
 impl Elaborator<'_> {
@@ -46,6 +49,7 @@ impl Elaborator<'_> {
             fingerprint: String::new(),
             standing: Standing::New,
             hazard: race.hazard,
+            kind: if race.given_back { "freed-without-record_stream" } else { "race" },
             confidence: race.confidence,
             latent: race.latent,
             host: access.actor == Actor::Host || previous.actor == Actor::Host,
@@ -91,6 +95,7 @@ impl Elaborator<'_> {
             call,
             seen_by,
             kernel,
+            operator: Operator::of(&stack).filter(|_| self.names.torch).map(|operator| self.schemas.of(&operator)),
             stream: self.stream(s.stream),
             thread: self.names.thread(s.thread).map(|(tid, name)| (tid, name.to_string())),
             node: s.node.checked_sub(1),
@@ -124,6 +129,11 @@ impl Elaborator<'_> {
         }
     }
 
+    /// A kernel's name as its author wrote it; empty when it is unknown.
+    pub fn kernel_name(&self, kernel: trace::KernelId) -> String {
+        self.names.kernel(kernel).map_or_else(String::new, |k| self.stacks.demangle(&k.name))
+    }
+
     /// What a sentence calls a stream.
     pub fn stream_name(&mut self, id: StreamId) -> String {
         self.stream(id).long
@@ -137,18 +147,25 @@ impl Elaborator<'_> {
             short: short.to_string(),
             kind,
             stack: Vec::new(),
+            handle: 0,
         };
         if id.is_none() {
             return of("host", "the host", "host");
         }
         let (name, short) = (format!("stream {}", id.0), format!("stream_{}", id.0));
         let Some(stream) = self.streams.get(id).copied() else { return of("unknown", &name, &short) };
-        let stack = self.stacks.resolve(stream.stack);
+        let stack = self.stacks.resolve(stream.taken.unwrap_or(stream.stack));
         let made = site(&stack).map_or_else(String::new, |at| format!(", created at {at}"));
-        let numbered = |kind| StreamName { long: format!("{name} ({kind}{made})"), ..of(kind, &name, &short) };
+        let made = stream.taken.and_then(|_| purpose(&stack)).map_or(made.clone(), |what| format!(", {what}{made}"));
+        let numbered = |kind| StreamName {
+            long: format!("{name} ({kind}{made})"),
+            handle: stream.handle,
+            ..of(kind, &name, &short)
+        };
         let named = match stream.kind {
             StreamKind::Blocking => numbered("blocking"),
             StreamKind::NonBlocking => numbered("non-blocking"),
+            StreamKind::Legacy if self.names.torch => of("legacy", "the default stream", "cudaStreamLegacy"),
             StreamKind::Legacy => of("legacy", "the legacy default stream", "cudaStreamLegacy"),
             StreamKind::PerThread => {
                 let thread = self.names.thread(stream.thread);
@@ -172,6 +189,17 @@ impl Elaborator<'_> {
                 "A synchronisation orders the two on today's drivers, but CUDA's documentation does not promise it."
                     .into(),
             );
+        }
+        if race.given_back {
+            s.facts.push(format!(
+                "The tensor was freed while {} may still use it, without record_stream. This run's allocation got other memory; \
+                 another run's may get this.",
+                p.name
+            ));
+            s.missing = format!("Neither record_stream nor a wait makes {} wait for {} in time.", a.name, p.name);
+            s.torch.push(format!("tensor.record_stream({})  # before its last reference goes", torch_name(p)));
+            s.torch.push(format!("{}.wait_stream({})  # or this, before it goes", torch_name(a), torch_name(p)));
+            return s;
         }
         if race.previous.epoch == race.access.epoch {
             let (from, to) = (previous.node.unwrap_or_default(), access.node.unwrap_or_default());

@@ -21,6 +21,7 @@ struct Key {
     hazard: Hazard,
     allocation: StackId,
     latent: bool,
+    given_back: bool,
 }
 
 /// The first occurrence of a finding, and how many there were.
@@ -57,6 +58,7 @@ impl Findings {
             hazard: race.hazard,
             allocation: allocation.map_or(StackId::NONE, |a| a.stack),
             latent: race.latent,
+            given_back: race.given_back,
         };
         if let Some(&at) = self.index.get(&key) {
             let raw = &mut self.list[at];

@@ -25,6 +25,8 @@ pub struct Plan<'a> {
     pub soname: Option<(PathBuf, OsString)>,
     /// `STREAMSAN_OPTIONS` for the shim: what the environment says and what the command line adds.
     pub shim_options: String,
+    /// Whether PyTorch is to use CUDA's stream-ordered allocator.
+    pub torch_async: bool,
 }
 
 /// Why a program could not be started.
@@ -87,6 +89,11 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     // NVTX hands its ranges to the library named here; a profiler that is named already keeps its place.
     if std::env::var_os("NVTX_INJECTION64_PATH").is_none() {
         command.env("NVTX_INJECTION64_PATH", &shim);
+    }
+    // The older name and the one since 2.9; what the user has set stays.
+    let names = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
+    if plan.torch_async && names.iter().all(|name| std::env::var_os(name).is_none()) {
+        command.env(names[0], "backend:cudaMallocAsync");
     }
     if let Some((_, driver)) = &plan.soname {
         command.env("STREAMSAN_DRIVER", driver);

@@ -13,8 +13,10 @@ pub mod coverage;
 mod elaborate;
 pub mod exit_code;
 pub mod explain;
+pub mod faults;
 pub mod findings;
 pub mod gate;
+pub mod given_back;
 pub mod graphs;
 pub mod hints;
 pub mod host;
@@ -34,6 +36,7 @@ pub mod stacks;
 pub mod streams;
 pub mod symbols;
 pub mod tools;
+pub mod torch;
 pub mod work;
 
 pub use analysis::{Analysis, AnalysisOptions};

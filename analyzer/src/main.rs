@@ -138,7 +138,14 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
             return exit_code::INTERNAL;
         }
     };
-    let plan = Plan { program, socket: server.path(), sim, soname, shim_options: shim_options(options) };
+    let plan = Plan {
+        program,
+        socket: server.path(),
+        sim,
+        soname,
+        torch_async: options.torch_async,
+        shim_options: shim_options(options),
+    };
     let status = launch::run(&plan);
     let outcomes = server.finish();
     let failed = server.failed();
@@ -203,6 +210,9 @@ fn shim_options(options: &Options) -> String {
         words.push("host-accesses=1".into());
     }
     words.push(format!("host-sample={}", options.shim.host_sample));
+    if options.shim.launch_blocking {
+        words.push("launch-blocking=1".into());
+    }
     if options.shim.count_calls {
         words.push("count-calls=1".into());
     }

@@ -55,6 +55,8 @@ pub struct Names {
     contexts: FxHashMap<ContextId, u32>,
     /// Whether the program runs Python code.
     pub python: bool,
+    /// Whether PyTorch's allocator was seen.
+    pub torch: bool,
 }
 
 impl Names {
@@ -66,6 +68,7 @@ impl Names {
                 self.process = Process { pid, parent, exe: exe.lossy().into_owned(), args, driver, trace: None };
             }
             Op::CallName { id, name } => {
+                self.torch |= name.0.starts_with(b"c10::");
                 self.calls.insert(id, name.lossy().into_owned());
             }
             Op::Thread { id, tid, name } => {

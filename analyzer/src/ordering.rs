@@ -47,6 +47,20 @@ impl Ordering {
         self.engine.host_clock().keep()
     }
 
+    /// The order as seen from an op of this stream, if it were enqueued now.
+    pub fn view_of_stream(&mut self, stream: StreamId) -> View<'_> {
+        let latent = self.latent;
+        self.engine.prepare_stream(stream);
+        let timeline = self.engine.timeline(stream).unwrap_or_default();
+        let epoch = Epoch { timeline, time: self.engine.stream_time(stream) + 1 };
+        View { clock: self.engine.stream_clock(stream), engine: &self.engine, latent, epoch, node: None }
+    }
+
+    /// Whether the host has seen this finish.
+    pub fn host_saw(&self, epoch: Epoch) -> bool {
+        self.engine.host_covers(epoch)
+    }
+
     /// Whether the copy applied last had read its source when its call returned: staged, or waited for.
     pub fn source_is_read(&self) -> bool {
         self.engine.source_epoch().is_some()

@@ -89,6 +89,8 @@ pub struct Race {
     pub confidence: Confidence,
     /// The two are ordered after all, but only by a synchronisation that CUDA does not promise.
     pub latent: bool,
+    /// The later op does not touch the bytes: its allocator could have given them out, for they were given back too early.
+    pub given_back: bool,
     /// The earlier op's side.
     pub previous: Access,
     /// The later op's side.
@@ -106,7 +108,7 @@ impl Race {
         if scatters {
             confidence = confidence.min(Confidence::Possible);
         }
-        Some(Self { hazard, confidence, latent, previous: *previous, access: *access })
+        Some(Self { hazard, confidence, latent, given_back: false, previous: *previous, access: *access })
     }
 
     /// The two ops and the allocation: races that agree in these are one.

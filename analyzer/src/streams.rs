@@ -25,6 +25,10 @@ pub struct Stream {
     pub stack: StackId,
     /// The host thread that made it.
     pub thread: ThreadId,
+    /// CUDA's handle.
+    pub handle: u64,
+    /// Where a pool that made many at once handed it out last.
+    pub taken: Option<StackId>,
 }
 
 /// A stream waited for an event that another one recorded.
@@ -72,6 +76,13 @@ impl Streams {
     /// A stream was made or first seen.
     pub fn create(&mut self, stream: Stream) {
         self.streams.insert(stream.id, stream);
+    }
+
+    /// A pool handed a stream out.
+    pub fn taken(&mut self, stream: StreamId, stack: StackId) {
+        if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.taken = Some(stack).filter(|stack| !stack.is_none());
+        }
     }
 
     /// A stream was destroyed; its name is still needed for a while.

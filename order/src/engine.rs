@@ -311,6 +311,27 @@ impl Engine {
         }
     }
 
+    /// Lets a stream take in what an op of it would wait for if it were enqueued now; [`Engine::stream_clock`] tells of it.
+    pub fn prepare_stream(&mut self, stream: StreamId) {
+        self.begin(stream);
+    }
+
+    /// The clock at which an op of this stream would start if it were enqueued now, as of the latest
+    /// [`Engine::prepare_stream`].
+    pub fn stream_clock(&self, stream: StreamId) -> ClockRef<'_> {
+        let Some(slot) = self.streams.find(stream) else { return self.host_clock() };
+        let s = &self.streams.slots[slot as usize];
+        let start = Start {
+            own: slot,
+            own_upto: s.time,
+            host_upto: self.host.time,
+            view: View::Stream,
+            blocked: s.clock.is_behind() || s.blocked_from != u64::MAX,
+            ..Start::default()
+        };
+        ClockRef::of_start(self, start)
+    }
+
     /// The clock of the host now, for loads and stores of the host.
     #[inline]
     pub fn host_clock(&self) -> ClockRef<'_> {

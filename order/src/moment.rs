@@ -51,7 +51,11 @@ pub struct ClockRef<'a> {
 impl<'a> ClockRef<'a> {
     #[inline]
     pub(crate) fn of_last(engine: &'a Engine) -> Self {
-        let start = engine.last;
+        Self::of_start(engine, engine.last)
+    }
+
+    #[inline]
+    pub(crate) fn of_start(engine: &'a Engine, start: Start) -> Self {
         let clock = match start.view {
             View::Stream => engine.streams.slots.get(start.own as usize).map(|s| &s.clock),
             View::Host | View::Kept => None,

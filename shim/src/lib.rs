@@ -25,6 +25,9 @@ pub mod host;
 pub mod image;
 pub mod intercept;
 pub mod kernel;
+// Their exports would be found in test programs too.
+#[cfg(not(test))]
+pub mod nccl;
 pub mod observe;
 mod ops;
 pub mod process;
@@ -32,7 +35,6 @@ pub mod process;
 #[cfg(not(test))]
 pub mod program;
 pub mod stack;
-// Its one export would be found in test programs too.
 #[cfg(not(test))]
 pub mod torch;
 pub mod variables;

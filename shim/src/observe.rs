@@ -3,10 +3,10 @@
 //! Owns the outer fence of the shim: re-entrancy, `errno`, faults of our own. What an op means is said in [`crate::ops`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuda_sys::{CUresult, FnId, Stream0};
-use trace::{Epoch, NoteKind, Op, StackId, ThreadId};
+use trace::{Epoch, NoteKind, Op, StackId, StreamId, ThreadId};
 
 use crate::core::Core;
 use crate::frames::{self, Depth, Frames};
@@ -43,8 +43,13 @@ pub struct Cx<'a> {
 #[inline]
 pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>)) -> u64 {
     crate::calls::count(call, phase);
-    if lifecycle::is_off() || matches!(phase, Phase::After(result) if result != CUresult::SUCCESS) {
+    if lifecycle::is_off() {
         return 0;
+    }
+    if let Phase::After(result) = phase
+        && result != CUresult::SUCCESS
+    {
+        return failed(call, result);
     }
     let Some(inside) = Inside::enter() else { return 0 };
     let run = AssertUnwindSafe(|| {
@@ -73,11 +78,40 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
     catch_unwind(run).unwrap_or(0)
 }
 
+/// A call has failed. Errors that end the context (illegal address, device-side assert and their like) are told once.
+#[cold]
+fn failed(call: FnId, result: CUresult) -> u64 {
+    if ends_context(result) {
+        observe(call, 0, Phase::Before, |cx| cx.tell_failure(result, StreamId::NONE));
+    }
+    0
+}
+
+/// Whether nothing works in this context any more ("the process must be terminated and relaunched", cuda.h).
+fn ends_context(result: CUresult) -> bool {
+    matches!(result.0, 700 | 702 | 710 | 714..=719)
+}
+
 /// Functions of libraries that are observed besides the driver's, numbered after those of the table.
-const LIBRARY_CALLS: &[&str] = &["c10::cuda::CUDACachingAllocator", "host function", "streamsan.h", "host"];
+const LIBRARY_CALLS: &[&str] = &[
+    "c10::cuda::CUDACachingAllocator",
+    "host function",
+    "streamsan.h",
+    "host",
+    "c10::cuda::getStreamFromPool",
+    "ncclAllReduce",
+    "ncclReduce",
+    "ncclBcast",
+    "ncclBroadcast",
+    "ncclReduceScatter",
+    "ncclAllGather",
+    "ncclAlltoAll",
+    "ncclSend",
+    "ncclRecv",
+];
 
 /// The number of a library function.
-const fn library_call(index: usize) -> FnId {
+pub const fn library_call(index: usize) -> FnId {
     FnId((FnId::COUNT + index) as u16)
 }
 
@@ -93,6 +127,24 @@ pub const PROGRAM: FnId = library_call(2);
 /// A load or store of the host itself.
 pub const HOST_ACCESS: FnId = library_call(3);
 
+/// PyTorch's pool of streams.
+pub const TORCH_STREAM: FnId = library_call(4);
+
+thread_local! {
+    static INSIDE_LIBRARY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether this thread is in a call of a library that is an op of its own: what it launches is that op's business.
+#[inline]
+pub fn inside_library() -> bool {
+    INSIDE_LIBRARY.try_with(std::cell::Cell::get).unwrap_or(false)
+}
+
+/// Marks this thread as in such a call, or out of it; answers what it was.
+pub fn set_inside_library(inside: bool) -> bool {
+    INSIDE_LIBRARY.try_with(|cell| cell.replace(inside)).unwrap_or(false)
+}
+
 /// The name of an observed function.
 pub fn call_name(call: FnId) -> &'static str {
     match call.index().checked_sub(FnId::COUNT) {
@@ -102,6 +154,15 @@ pub fn call_name(call: FnId) -> &'static str {
 }
 
 impl Cx<'_> {
+    /// Tells of an error that ends the context, the first one only: every later call answers the same. `stream`: whose last launch
+    /// is to blame, when that is known.
+    pub fn tell_failure(&mut self, result: CUresult, stream: StreamId) {
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        if ends_context(result) && !TOLD.swap(true, Ordering::Relaxed) {
+            self.log(&Op::Failed { result: result.0, stream });
+        }
+    }
+
     /// Whether the real call is still to come.
     pub fn is_before(&self) -> bool {
         self.phase == Phase::Before

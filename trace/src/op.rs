@@ -339,6 +339,20 @@ ops! {
         record: u64,
     }
 
+    /// A library's pool handed a stream out (PyTorch makes its streams at once, long before the program asks for one).
+    60 StreamTaken {
+        /// Which.
+        stream: StreamId,
+    }
+    /// A call failed with an error that ends the context (illegal address, device-side assert). The record's stack and call
+    /// are the failed call's.
+    61 Failed {
+        /// What the driver answered, as `CUresult`.
+        result: u32,
+        /// The stream of the launch that was waited for, when `launch-blocking` tells which one failed.
+        stream: StreamId,
+    }
+
     // ---- memory ----------------------------------------------------------------------------------------------------
     /// Memory was allocated, registered, mapped or first seen.
     64 Alloc {
@@ -641,6 +655,8 @@ pub mod launch_flags {
     pub const EXTRA_BUFFER: u32 = 4;
     /// The parameter layout was unknown, so `params` is empty.
     pub const PARAMS_UNKNOWN: u32 = 8;
+    /// Made inside a call of a library that is an op of its own (NCCL): what it touches is told there.
+    pub const INSIDE_LIBRARY: u32 = 16;
 }
 
 /// What every record carries besides its op.

@@ -176,6 +176,12 @@ impl Allocations {
         }
     }
 
+    /// The live block (or root) that begins at this address, and its access map.
+    pub fn block(&self, ptr: u64) -> Option<(Allocation, Home)> {
+        let place = self.locate(ptr).filter(|place| place.start == ptr)?;
+        Some((*self.info(place.allocation)?, place.home))
+    }
+
     /// A block goes back to the allocator that carved it out. False: it was not known.
     pub fn free_block(&mut self, ptr: u64, stack: StackId) -> bool {
         let Some((_, id)) = self.blocks.remove(&ptr) else {

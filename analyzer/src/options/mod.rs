@@ -44,6 +44,8 @@ pub enum Format {
     Text,
     /// GitHub's annotations, coverage and summary.
     Github,
+    /// As PyTorch's CUDA Sanitizer words it.
+    Csan,
 }
 
 /// When to colour text.
@@ -114,6 +116,8 @@ pub struct Options {
     pub filters: Filters,
     /// Folders with debug information.
     pub symbol_path: Vec<String>,
+    /// Whether PyTorch is to use CUDA's stream-ordered allocator.
+    pub torch_async: bool,
     /// What the shim reads for itself (see its own `options`): known here so that the help names it and a wrong key is found.
     pub shim: ShimOptions,
 }
@@ -131,6 +135,8 @@ pub struct ShimOptions {
     pub ring_mib: u64,
     /// The analyzer to start under plain `LD_PRELOAD`.
     pub analyzer: Option<String>,
+    /// Wait for every launch.
+    pub launch_blocking: bool,
     /// Count calls by function.
     pub count_calls: bool,
     /// Stay out of the program.
@@ -145,6 +151,7 @@ impl Default for ShimOptions {
             host_sample: 64,
             ring_mib: 32,
             analyzer: None,
+            launch_blocking: false,
             count_calls: false,
             off: false,
         }
@@ -181,6 +188,7 @@ impl Default for Options {
             format: Format::Text,
             filters: Filters::default(),
             symbol_path: Vec::new(),
+            torch_async: false,
             shim: ShimOptions::default(),
         }
     }

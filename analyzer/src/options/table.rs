@@ -83,6 +83,20 @@ const RUN: &[Spec] = &[
         help: "under plain LD_PRELOAD: the streamsan program to start (beside the library)",
     },
     Spec {
+        name: "launch-blocking",
+        letter: None,
+        kind: Kind::Flag(|o| &mut o.shim.launch_blocking),
+        default: "no",
+        help: "wait for every launch, and name the one that failed (illegal address, assert)",
+    },
+    Spec {
+        name: "torch-allocator",
+        letter: None,
+        kind: Kind::Choice { words: &["native", "async"], set: |o, i| o.torch_async = i == 1 },
+        default: "native",
+        help: "'async': PyTorch on cudaMallocAsync, unless its variable is set",
+    },
+    Spec {
         name: "count-calls",
         letter: None,
         kind: Kind::Flag(|o| &mut o.shim.count_calls),
@@ -251,9 +265,12 @@ const OUTPUT: &[Spec] = &[
     Spec {
         name: "format",
         letter: None,
-        kind: Kind::Choice { words: &["text", "github"], set: |o, i| o.format = [Format::Text, Format::Github][i] },
+        kind: Kind::Choice {
+            words: &["text", "github", "csan"],
+            set: |o, i| o.format = [Format::Text, Format::Github, Format::Csan][i],
+        },
         default: "text",
-        help: "how the report is written; under GitHub Actions, annotations too",
+        help: "form of the report; on GitHub, annotations too; 'csan': as PyTorch's",
     },
     Spec {
         name: "log-file",

@@ -22,7 +22,7 @@
 //! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with `--pedantic` all. A finding's
 //! `processes` are places in the list `processes[]`.
 
-use super::model::{Actor, Finding, Frame, FrameKind, Hint, Memory, Report, Side, Standing};
+use super::model::{Actor, Fault, FaultSite, Finding, Frame, FrameKind, Hint, Memory, Report, Running, Side, Standing};
 use super::reporter::{Event, Reporter, Verdict, feed};
 use crate::code::Gap;
 use crate::coverage::KernelCoverage;
@@ -121,7 +121,26 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "unread": c.unread,
         },
         "hints": report.hints.iter().map(hint).collect::<Vec<_>>(),
+        "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
         "processes": processes,
+    })
+}
+
+fn fault(f: &Fault) -> Value {
+    let site = |s: &FaultSite| json!({ "kernel": s.kernel, "count": s.count, "stack": stack(&s.stack) });
+    let running = |r: &Running| {
+        let oldest: Vec<Value> = r.oldest.iter().map(site).collect();
+        json!({ "stream": r.stream, "launches": r.total, "places": r.places, "oldest": oldest })
+    };
+    json!({
+        "pid": f.pid,
+        "error": crate::faults::error_name(f.result),
+        "code": f.result,
+        "call": f.call,
+        "stack": stack(&f.stack),
+        "culprit": f.culprit.as_ref().map(site),
+        "stream": f.stream,
+        "running": f.running.iter().map(running).collect::<Vec<_>>(),
     })
 }
 
@@ -168,6 +187,7 @@ pub fn finding(f: &Finding) -> Value {
     json!({
         "fingerprint": f.fingerprint,
         "hazard": f.hazard.name(),
+        "kind": f.kind,
         "host": f.host,
         "library_internal": f.internal,
         "confidence": f.confidence.name(),
@@ -209,6 +229,7 @@ fn side(s: &Side) -> Value {
         "call": s.call,
         "seen_by": s.seen_by,
         "kernel": s.kernel,
+        "operator": s.operator,
         "stream": {
             "id": s.stream.id,
             "kind": s.stream.kind,

@@ -2,6 +2,7 @@
 //!
 //! Owns the wording. Finds nothing itself.
 
+pub mod csan;
 pub mod fingerprint;
 pub mod github;
 pub mod html;

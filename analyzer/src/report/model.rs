@@ -111,6 +111,8 @@ pub struct StreamName {
     pub kind: &'static str,
     /// Where it was made.
     pub stack: Vec<Frame>,
+    /// CUDA's handle; 0 for default streams.
+    pub handle: u64,
 }
 
 /// One side of a finding.
@@ -126,6 +128,8 @@ pub struct Side {
     pub seen_by: String,
     /// Demangled kernel name.
     pub kernel: Option<String>,
+    /// The operator of PyTorch that did it, with its schema when its library tells.
+    pub operator: Option<String>,
     /// The stream.
     pub stream: StreamName,
     /// The host thread: kernel thread id and name.
@@ -203,6 +207,8 @@ pub struct Finding {
     pub standing: Standing,
     /// The kind of conflict.
     pub hazard: Hazard,
+    /// `race`, or `freed-without-record_stream`: the later side is an allocation that could have been given the bytes.
+    pub kind: &'static str,
     /// How sure.
     pub confidence: Confidence,
     /// Ordered, but only by a synchronisation that CUDA does not promise.
@@ -277,8 +283,53 @@ pub struct Outcome {
     pub findings: Vec<Finding>,
     /// Its hints, when they were asked for.
     pub hints: Vec<Hint>,
+    /// Errors that ended a context.
+    pub faults: Vec<Fault>,
     /// What could be seen.
     pub coverage: Coverage,
+}
+
+/// A place that launched a kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FaultSite {
+    /// Demangled kernel name; empty when unknown.
+    pub kernel: String,
+    /// Where.
+    pub stack: Vec<Frame>,
+    /// How many launches.
+    pub count: u64,
+}
+
+/// Launches of one stream that nobody had seen finish.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Running {
+    /// The stream.
+    pub stream: String,
+    /// How many launches.
+    pub total: u64,
+    /// From how many places.
+    pub places: u64,
+    /// The places that launched first, oldest first.
+    pub oldest: Vec<FaultSite>,
+}
+
+/// An error that ended a context.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Fault {
+    /// The process.
+    pub pid: u32,
+    /// What the driver answered (`CUresult`).
+    pub result: u32,
+    /// The call that answered it.
+    pub call: String,
+    /// Where that was.
+    pub stack: Vec<Frame>,
+    /// The launch that made it, when each was waited for.
+    pub culprit: Option<FaultSite>,
+    /// The stream of that launch.
+    pub stream: String,
+    /// Otherwise: what was still under way, by stream.
+    pub running: Vec<Running>,
 }
 
 /// The report of a run: all its processes.
@@ -290,6 +341,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Hints, when they were asked for. They never fail a run.
     pub hints: Vec<Hint>,
+    /// Errors that ended a context. They are the program's to report: they fail no run.
+    pub faults: Vec<Fault>,
     /// What could be seen in all processes.
     pub coverage: Coverage,
     /// Whether weak findings are shown.
@@ -310,6 +363,7 @@ impl Report {
             let origin = outcome.process.name();
             report.processes.push(outcome.process);
             report.hints.extend(outcome.hints);
+            report.faults.extend(outcome.faults);
             for mut finding in outcome.findings {
                 finding.processes = vec![index as u32];
                 finding.origin.clone_from(&origin);

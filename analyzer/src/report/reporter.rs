@@ -4,7 +4,7 @@
 //! own file. To add a format: one file with a `Reporter`, one line in [`Reporters::asked_for`].
 
 use super::model::{Finding, Report};
-use super::{github, html, json, junit, sarif, text};
+use super::{csan, github, html, json, junit, sarif, text};
 use crate::gate::{baseline, suppressions};
 use crate::options::{Format, Options};
 use std::io::{IsTerminal, Write};
@@ -91,6 +91,7 @@ impl Reporters {
                     list.push((github(), Place::Stderr));
                 }
             }
+            Format::Csan => list.push((Box::<csan::Csan>::default(), log)),
             Format::Github => {
                 // The runner reads annotations from what a step prints, not from files.
                 list.push((github(), Place::Stderr));

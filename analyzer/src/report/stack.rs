@@ -69,7 +69,7 @@ fn line(f: &Frame) -> Line {
 fn native_run(frames: &[Frame]) -> String {
     let count = frames.iter().map(weight).sum::<usize>();
     let plural = if count == 1 { "frame" } else { "frames" };
-    let operator = frames.iter().rev().find_map(operator);
+    let operator = frames.iter().rev().find_map(crate::torch::short);
     let runtime = frames.iter().find_map(crate::symbols::entered_by);
     match (operator, runtime) {
         (Some(operator), Some(runtime)) => format!("[{count} native {plural}: {operator}, which calls {runtime}]"),
@@ -83,23 +83,6 @@ fn native_run(frames: &[Frame]) -> String {
 fn weight(f: &Frame) -> usize {
     let folded = f.function.strip_prefix('[').filter(|_| f.kind == FrameKind::Folded);
     folded.and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(1)
-}
-
-/// The operator of PyTorch that a frame is the entry of: `at::_ops::mul_out::call` is `aten::mul.out`. Names of overloads follow the
-/// operator's after an underscore, which its own name may hold too: only common ones are told apart.
-fn operator(f: &Frame) -> Option<String> {
-    const OVERLOADS: [&str; 9] =
-        ["out", "Tensor", "Scalar", "Tensor_out", "Scalar_out", "dim", "int", "self", "grad_input"];
-    let rest = f.function.strip_prefix("at::_ops::")?;
-    let (name, what) = rest.split_once("::")?;
-    if !(what.starts_with("call") || what.starts_with("redispatch")) {
-        return None;
-    }
-    let overload = OVERLOADS.iter().filter(|o| name.ends_with(&format!("_{o}"))).max_by_key(|o| o.len());
-    Some(match overload {
-        Some(overload) => format!("aten::{}.{overload}", &name[..name.len() - overload.len() - 1]),
-        None => format!("aten::{name}"),
-    })
 }
 
 /// A name cut to `most` characters in its middle, where template arguments are.

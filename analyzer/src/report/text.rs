@@ -4,7 +4,7 @@
 //! stack) follow PyTorch's CUDA Sanitizer; what is there, what is missing and what would mend it follow Vulkan's
 //! synchronization validation.
 
-use super::model::{Actor, Finding, Frame, Hint, Memory, Report, Side, Standing};
+use super::model::{Actor, Fault, FaultSite, Finding, Frame, Hint, Memory, Report, Side, Standing};
 use super::reporter::{Event, Reporter, Verdict, feed};
 use super::stack::{self, Line};
 use crate::elaborate::hazard_sentence;
@@ -120,6 +120,12 @@ pub fn headline(f: &Finding) -> String {
         None if f.access.call.is_empty() => format!("An operation on {}", f.access.stream.long),
         None => format!("{} on {}", f.access.call, f.access.stream.long),
     };
+    if f.kind != "race" {
+        return format!(
+            "A tensor was freed without record_stream while {} may still use it: {} could have been given its memory",
+            f.previous.stream.long, "the allocation below"
+        );
+    }
     let what = match f.access.actor {
         Actor::Free => "frees what an unfinished operation may still be using",
         _ if f.previous.actor == Actor::Free => "uses memory that another stream has freed",
@@ -192,6 +198,9 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
         let _ = write!(by, ", in {}", s.regions.join(" > "));
     }
     let _ = writeln!(out, "  {by}");
+    if let Some(operator) = &s.operator {
+        let _ = writeln!(out, "  in the operator {}", stack::shortened(operator, 240));
+    }
     print_stack(out, style, &s.stack);
     if !s.launched.is_empty() {
         let _ = writeln!(out, "  the graph was launched at");
@@ -355,6 +364,43 @@ fn judgement(report: &Report) -> String {
     out
 }
 
+/// An error that ended a context.
+fn fault(out: &mut String, style: Style, f: &Fault) {
+    let name = crate::faults::error_name(f.result);
+    let head = format!("streamsan: CUDA ERROR: {name} ({}), answered by {}", f.result, f.call);
+    let _ = writeln!(out, "{}\n{}", style.paint(Ink::Faint, &"=".repeat(80)), style.paint(Ink::Alarm, &head));
+    let site = |out: &mut String, s: &FaultSite| {
+        let times = if s.count > 1 { format!("{} launches of ", s.count) } else { String::new() };
+        let kernel = if s.kernel.is_empty() { "a kernel".to_string() } else { stack::shortened(&s.kernel, 200) };
+        let _ = writeln!(out, "  {times}{kernel}");
+        print_stack(out, style, &s.stack);
+    };
+    match &f.culprit {
+        Some(culprit) => {
+            let _ = writeln!(out, "{} launched on {}:", style.paint(Ink::Title, "The kernel that made it,"), f.stream);
+            site(out, culprit);
+        }
+        None => {
+            print_stack(out, style, &f.stack);
+            if f.running.is_empty() {
+                out.push_str("No launch was under way.\n");
+            }
+            for r in &f.running {
+                let what = counted(r.total, "launch was", "launches were");
+                let title = format!("On {} {what} under way, oldest first", r.stream);
+                let _ = writeln!(out, "{}:", style.paint(Ink::Title, &title));
+                r.oldest.iter().for_each(|s| site(out, s));
+                let more = r.places.saturating_sub(r.oldest.len() as u64);
+                if more > 0 {
+                    let _ = writeln!(out, "  ... and {}", counted(more, "more place", "more places"));
+                }
+            }
+            out.push_str("Run with --launch-blocking to learn which one made it.\n");
+        }
+    }
+    let _ = writeln!(out, "{}", style.paint(Ink::Faint, &"=".repeat(80)));
+}
+
 /// What could be seen and what could not.
 pub fn coverage(report: &Report) -> String {
     let c = &report.coverage;
@@ -457,6 +503,9 @@ impl Reporter for Text {
                 }
                 for h in &report.hints {
                     hint(&mut self.out, self.style, h);
+                }
+                for f in &report.faults {
+                    fault(&mut self.out, self.style, f);
                 }
                 self.out.push_str(&coverage(report));
                 let ink = if report.failures().next().is_some() { Ink::Alarm } else { Ink::Title };

@@ -3,4 +3,5 @@
 pub mod doors;
 pub mod elf;
 mod exports;
+pub mod library;
 pub mod real;

@@ -48,6 +48,9 @@ impl Cx<'_> {
             &mut large
         };
         let mut flags = shape.flags;
+        if crate::observe::inside_library() {
+            flags |= launch_flags::INSIDE_LIBRARY;
+        }
         // SAFETY: forwarded from the caller.
         let from_extra = unsafe { extra_buffer(extra) };
         let params = if let Some(bytes) = from_extra {
@@ -81,14 +84,30 @@ impl Cx<'_> {
         kernel_params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) {
-        if let Some(stream) = self.working_stream(stream) {
+        if let Some(id) = self.working_stream(stream) {
             // SAFETY: forwarded from the caller.
             unsafe {
-                self.with_launch(function, stream, shape, kernel_params, extra, |cx, op| {
+                self.with_launch(function, id, shape, kernel_params, extra, |cx, op| {
                     cx.log(op);
                 });
             }
+            if self.core().is_some_and(|core| core.options.launch_blocking) {
+                self.wait_for_launch(stream, id);
+            }
         }
+    }
+}
+
+impl Cx<'_> {
+    /// Waits for a launch, as the user asked for. The program is not told of an error: its next call is.
+    #[cold]
+    fn wait_for_launch(&mut self, stream: CUstream, id: trace::StreamId) {
+        let result = if self.stream0() == Stream0::PerThread {
+            crate::real!(cuStreamSynchronize_ptsz(stream => CUstream))
+        } else {
+            crate::real!(cuStreamSynchronize(stream => CUstream))
+        };
+        self.tell_failure(result, id);
     }
 }
 

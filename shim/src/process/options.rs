@@ -22,6 +22,8 @@ pub struct Options {
     pub analyzer: Option<OsString>,
     /// `error-exitcode`: exit code when there are findings, under plain `LD_PRELOAD` (the program's own).
     pub error_exitcode: Option<i32>,
+    /// `launch-blocking`: wait for every launch.
+    pub launch_blocking: bool,
     /// `off`: stay out of this process altogether.
     pub off: bool,
 }
@@ -41,6 +43,7 @@ impl Options {
             ring_mib: 32,
             analyzer: None,
             error_exitcode: None,
+            launch_blocking: false,
             off: false,
         };
         for pair in text.split(|b| *b == b':') {
@@ -60,6 +63,7 @@ impl Options {
                 }
                 b"analyzer" => options.analyzer = Some(OsString::from_vec(value.to_vec())),
                 b"error-exitcode" => options.error_exitcode = number.filter(|n| *n != 0),
+                b"launch-blocking" => options.launch_blocking = on,
                 b"off" => options.off = on,
                 _ => {}
             }
