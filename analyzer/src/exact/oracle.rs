@@ -161,6 +161,7 @@ fn predicted(effect: &Effect) -> String {
         Base::Handle(offset, value) => format!("texture or surface {offset} = {value:#x}"),
         Base::SomeHandle(_) | Base::Object => "some texture, surface or tensor".to_string(),
         Base::Absolute(value) => format!("{value:#x}"),
+        Base::Table(t) => format!("{} addresses in the table at {:#x}", t.count, t.first),
         Base::Unknown => "an address from memory".to_string(),
     };
     let bytes = match &effect.bytes {

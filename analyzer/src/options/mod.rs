@@ -139,6 +139,8 @@ pub struct SimOptions {
     pub addresses: Option<String>,
     /// Where to list digests of what the program computed.
     pub results: Option<String>,
+}
+
 /// Exact mode: what kernels really touch, told by NVIDIA's Sanitizer API.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExactOptions {
