@@ -12,14 +12,11 @@ use serde_json::Value;
 use tests::{build, product, run};
 
 /// What the simulator can not do: it says so, or leaves out what the rule is about.
-const NOT_SIMULATED: [&str; 6] = [
-    "conditional_body",
-    "programmatic_edge",
-    "memory_operation_node",
-    "green_context",
-    "pool_exported",
-    "through_another",
-];
+const NOT_SIMULATED: [&str; 5] =
+    ["conditional_body", "programmatic_edge", "memory_operation_node", "green_context", "pool_exported"];
+
+/// Not run at all: the simulator has no memory or events shared between processes, and the second process waits for them for ever.
+const NEEDS_SHARING: &str = "through_another";
 
 fn sim(program: &Path, case: &str, options: &[&str]) -> run::Ended {
     let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "66"]);
@@ -78,6 +75,9 @@ fn main() {
         .into_iter()
         .map(|(case, races)| {
             let program = program.clone();
+            if case.starts_with(NEEDS_SHARING) {
+                return Trial::test(case, || Ok(())).with_ignored_flag(true);
+            }
             let cannot = NOT_SIMULATED.iter().any(|name| case.starts_with(name));
             Trial::test(case.clone(), move || match (check(&program, &case, races), cannot) {
                 (Err(why), false) => Err(Failed::from(why)),
