@@ -26,7 +26,7 @@ int main() {
     CHECK(cudaMalloc(&in, n * sizeof(float)));
     CHECK(cudaMalloc(&out, n * sizeof(float)));
     CHECK(cudaMallocHost(&pinned, sizeof weights));
-    CHECK(cudaMemset(in, 0, n * sizeof(float)));
+    CHECK(cudaMemset(in, 0x3f, n * sizeof(float)));
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaStreamCreateWithFlags(&upload, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&work, cudaStreamNonBlocking));
