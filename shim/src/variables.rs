@@ -59,38 +59,37 @@ const TRIES: u32 = 32;
 impl Unlisted {
     /// An image was loaded from bytes that lie in a read-only mapping of a file.
     pub fn add(&self, owner: *mut c_void, kind: Owner, image: ImageId, bytes: &[u8]) {
-        if bytes.len() <= LARGEST
-            && let Ok(mut entries) = self.entries.lock()
-        {
-            entries.push(Entry { owner: owner as u64, kind, image, start: bytes.as_ptr() as u64, len: bytes.len() });
-            self.count.store(entries.len() as u32, Ordering::Release);
+        if bytes.len() <= LARGEST {
+            let entry = Entry { owner: owner as u64, kind, image, start: bytes.as_ptr() as u64, len: bytes.len() };
+            self.change(|entries| entries.push(entry));
         }
     }
 
     /// A module or library goes away.
     pub fn remove(&self, owner: *mut c_void) {
-        if self.count.load(Ordering::Acquire) > 0
-            && let Ok(mut entries) = self.entries.lock()
-        {
-            entries.retain(|entry| entry.owner != owner as u64);
-            self.count.store(entries.len() as u32, Ordering::Release);
+        if self.count.load(Ordering::Acquire) > 0 {
+            self.change(|entries| entries.retain(|entry| entry.owner != owner as u64));
         }
     }
 
     /// A small image, to be listed now that a kernel of it was launched.
     fn take_small(&self, image: ImageId) -> Option<Entry> {
-        let mut entries = self.entries.lock().ok()?;
-        let index = entries.iter().position(|entry| entry.image == image && entry.len <= SMALL)?;
-        let entry = entries.swap_remove(index);
-        self.count.store(entries.len() as u32, Ordering::Release);
-        Some(entry)
+        self.change(|entries| {
+            let index = entries.iter().position(|entry| entry.image == image && entry.len <= SMALL)?;
+            Some(entries.swap_remove(index))
+        })?
     }
 
     fn take(&self) -> Option<Entry> {
+        self.change(Vec::pop)?
+    }
+
+    /// Changes the list and keeps the count, which is read without the lock. `None` after a panic under the lock.
+    fn change<T>(&self, how: impl FnOnce(&mut Vec<Entry>) -> T) -> Option<T> {
         let mut entries = self.entries.lock().ok()?;
-        let entry = entries.pop();
+        let answer = how(&mut entries);
         self.count.store(entries.len() as u32, Ordering::Release);
-        entry
+        Some(answer)
     }
 }
 
