@@ -1,9 +1,10 @@
-"""Two devices under PyTorch: peer copies, racy and mended, and a clean data-parallel training loop over NCCL.
+"""Two devices under PyTorch: peer copies, NCCL's collectives, data-parallel and sharded training, each racy and mended.
 Usage: two_gpus.py CASE; two_gpus.py --list prints "name race|clean" lines. Exits with 77 when there are not two devices."""
 import os
 import sys
 
-CASES = {"peer_copy": "race", "peer_copy_mended": "clean", "to_other_device": "clean", "ddp": "clean", "all_reduce": "clean"}
+RACY = ["peer_copy", "all_reduce", "ddp", "fsdp"]
+CASES = {name + suffix: verdict for name in RACY for suffix, verdict in (("", "race"), ("_mended", "clean"))} | {"to_other_device": "clean"}
 
 
 def peer_copy(torch, mended):
@@ -31,30 +32,71 @@ def to_other_device(torch):
     return float(x.sum())
 
 
+def all_reduce(torch, dist, rank, mended):
+    """The sum is used before the collective, which runs on NCCL's own stream, was waited for."""
+    x = torch.full((1 << 18,), float(rank), device="cuda")
+    spare = [torch.ones_like(x) for _ in range(4)]
+    torch.cuda.synchronize()
+    for work in [dist.all_reduce(s, async_op=True) for s in spare]:
+        work.wait()
+    work = dist.all_reduce(x, async_op=True)
+    if mended:
+        work.wait()
+    y = x + 1
+    work.wait()
+    torch.cuda.synchronize()
+    assert float(x[0]) == 1.0 and len(y) == len(x)
+
+
+def train(torch, model, side_scales, mended):
+    """A training loop whose gradients are scaled on a side stream, which (mended) waits for backward and is waited for."""
+    side, main = torch.cuda.Stream(), torch.cuda.current_stream()
+    optimizer = torch.optim.AdamW(model.parameters())
+    x = torch.randn(64, 256, device="cuda")
+    torch.cuda.synchronize()
+    for _ in range(4):
+        optimizer.zero_grad(set_to_none=False)
+        loss = model(x).square().mean()
+        loss.backward()
+        if mended:
+            side.wait_stream(main)
+        with torch.cuda.stream(side):
+            side_scales(model)
+        if mended:
+            main.wait_stream(side)
+        optimizer.step()
+        torch.cuda.synchronize()
+    assert loss.item() >= 0
+
+
+def scale(model):
+    for p in model.parameters():
+        grad = p.grad.to_local() if hasattr(p.grad, "to_local") else p.grad
+        grad.mul_(0.5)
+
+
 def worker(rank, case, port):
     import torch
     import torch.distributed as dist
 
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", rank=rank, world_size=2)
-    if case == "all_reduce":
-        x = torch.full((1 << 18,), float(rank), device="cuda")
-        work = [dist.all_reduce(x.clone(), async_op=True) for _ in range(4)]
-        for w in work:
-            w.wait()
-        dist.all_reduce(x)
-        assert float(x[0]) == 1.0
+    torch.manual_seed(0)
+    dist.init_process_group("nccl", rank=rank, world_size=2, device_id=torch.device("cuda", rank))
+    mended = case.endswith("_mended")
+    if case.startswith("all_reduce"):
+        all_reduce(torch, dist, rank, mended)
     else:
         model = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(6)]).cuda()
-        model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank], bucket_cap_mb=0.3)
-        optimizer = torch.optim.AdamW(model.parameters())
-        for _ in range(4):
-            loss = model(torch.randn(64, 256, device="cuda")).square().mean()
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-        assert loss.item() > 0
+        if case.startswith("ddp"):
+            model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank], bucket_cap_mb=0.3)
+        else:
+            from torch.distributed.fsdp import fully_shard
+
+            for layer in model:
+                fully_shard(layer)
+            fully_shard(model)
+        train(torch, model, scale, mended)
     torch.cuda.synchronize()
     dist.destroy_process_group()
 
@@ -73,10 +115,12 @@ def main():
         peer_copy(torch, case.endswith("mended"))
     elif case == "to_other_device":
         to_other_device(torch)
-    else:
+    elif case in CASES:
         import torch.multiprocessing as processes
 
-        processes.spawn(worker, args=(case, 29500 + os.getpid() % 1000), nprocs=2)
+        processes.spawn(worker, args=(case, 30000 + os.getpid() % 2000), nprocs=2)
+    else:
+        sys.exit(f"no case {case}")
     print(case, "done")
     return 0
 
