@@ -1,0 +1,375 @@
+// Memory: allocations and frees, copies and sets, what pointers are, pools, reserved and mapped memory, memory shared with others.
+#pragma once
+#include "ask.h"
+
+__device__ int device_variable[4];
+__constant__ int constant_variable[4];
+
+static void allocations() {
+    void *p, *q, *host;
+    size_t pitch;
+    ASK(cudaMalloc(nullptr, 4));
+    p = (void *)1;
+    ASK(cudaMalloc(&p, 0));
+    ASK(p == nullptr);
+    ASK(cudaMalloc(&p, (size_t)1 << 50));
+    ASK(cudaMalloc(&p, 1000));
+    ASK((uintptr_t)p % 256);
+    ASK(cudaFree((char *)p + 4));
+    ASK(cudaFree(p));
+    ASK(cudaFree(p));
+    ASK(cudaFree(nullptr));
+    ASK(cudaFreeHost(nullptr));
+    ASK(cudaMallocPitch(&p, &pitch, 100, 10));
+    ASK(pitch);
+    ASK(cudaMallocPitch(&p, &pitch, 0, 10));
+    ASK(cudaMalloc3D(nullptr, make_cudaExtent(4, 4, 4)));
+    ASK(cudaMallocHost(&host, 0));
+    ASK(cudaMallocHost(&host, 4096));
+    ASK(cudaHostAlloc(&q, 4096, 0x100));
+    ASK(cudaHostAlloc(&q, 4096, cudaHostAllocMapped | cudaHostAllocPortable | cudaHostAllocWriteCombined));
+    unsigned flags;
+    ASK(cudaHostGetFlags(&flags, host));
+    ASK(flags);
+    ASK(cudaHostGetFlags(&flags, q));
+    ASK(flags);
+    ASK(cudaHostGetFlags(&flags, &flags));
+    ASK(cudaHostGetDevicePointer(&p, host, 0));
+    ASK(p == host);
+    ASK(cudaHostGetDevicePointer(&p, host, 1));
+    ASK(cudaHostGetDevicePointer(&p, &flags, 0));
+    ASK(cudaFree(host));
+    ASK(cudaFreeHost(host));
+    ASK(cudaFreeHost(host));
+    MUST(cudaMalloc(&p, 4096));
+    ASK(cudaFreeHost(p));
+    static char pages[8192] __attribute__((aligned(4096)));
+    ASK(cudaHostRegister(pages, 8192, cudaHostRegisterDefault));
+    ASK(cudaHostRegister(pages, 8192, cudaHostRegisterDefault));
+    ASK(cudaHostRegister(pages + 4096, 4096, cudaHostRegisterDefault));
+    ASK(cudaHostGetFlags(&flags, pages));
+    ASK(flags);
+    ASK(cudaHostUnregister(pages + 4096));
+    ASK(cudaFreeHost(pages));
+    ASK(cudaHostUnregister(pages));
+    ASK(cudaHostUnregister(pages));
+    ASK(cudaHostRegister(nullptr, 4096, 0));
+    ASK(cudaHostRegister(pages, 0, 0));
+    ASK(cudaHostRegister(p, 4096, 0));
+    ASK(cudaMallocManaged(&q, 0));
+    ASK(cudaMallocManaged(&q, 4096, 0));
+    ASK(cudaMallocManaged(&q, 4096, cudaMemAttachHost));
+    ASK(cudaFreeHost(q));
+    ASK(cudaFree(q));
+    ASK(cudaMemGetInfo(nullptr, nullptr));
+    size_t all, left;
+    ASK(cudaMemGetInfo(&left, &all));
+    ASK(left <= all && left > 0);
+}
+
+static void driver_allocations() {
+    MUST(cudaFree(nullptr));
+    CUdeviceptr p, base;
+    void *host;
+    size_t size, pitch;
+    ASK(cuMemAlloc(&p, 0));
+    ASK(cuMemAlloc(nullptr, 16));
+    ASK(cuMemAlloc(&p, 1000));
+    ASK(cuMemGetAddressRange(&base, &size, p + 999));
+    ASK(size);
+    ASK(base == p);
+    ASK(cuMemGetAddressRange(&base, nullptr, p));
+    ASK(cuMemGetAddressRange(&base, &size, 4096));
+    ASK(cuMemFree(p + 1));
+    ASK(cuMemFree(p));
+    ASK(cuMemFree(p));
+    ASK(cuMemFree(0));
+    ASK(cuMemAllocPitch(&p, &pitch, 100, 10, 4));
+    ASK(cuMemAllocPitch(&p, &pitch, 100, 10, 3));
+    ASK(cuMemAllocHost(&host, 0));
+    ASK(cuMemHostAlloc(&host, 64, 0xf0));
+    ASK(cuMemFreeHost(nullptr));
+    ASK(cuMemHostUnregister(&host));
+    ASK(cuMemAllocManaged(&p, 64, 0));
+    ASK(cuMemAllocManaged(&p, 64, CU_MEM_ATTACH_GLOBAL));
+    ASK(cuMemAdvise(p, 64, CU_MEM_ADVISE_SET_READ_MOSTLY, CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, 0}));
+    int on = 5;
+    ASK(cuMemRangeGetAttribute(&on, sizeof on, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 64));
+    ASK(on);
+    ASK(cuMemRangeGetAttribute(&on, 3, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 64));
+    ASK(cuMemFree(p));
+}
+
+static void copies() {
+    char *d, *e, h[256] = {}, *pinned;
+    MUST(cudaMalloc(&d, 256));
+    MUST(cudaMalloc(&e, 256));
+    MUST(cudaMallocHost(&pinned, 256));
+    ASK(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyHostToDevice));
+    ASK(cudaMemcpy(d, h, 256, cudaMemcpyHostToDevice));
+    ASK(cudaMemcpy(d, h, 256, cudaMemcpyDefault));
+    ASK(cudaMemcpy(d, h, 256, (cudaMemcpyKind)9));
+    ASK(cudaMemcpy(nullptr, h, 4, cudaMemcpyHostToDevice));
+    ASK(cudaMemcpy(d, nullptr, 4, cudaMemcpyHostToDevice));
+    ASK(cudaMemcpy(d, h, 4, cudaMemcpyDeviceToHost));
+    ASK(cudaMemcpy(h, d, 4, cudaMemcpyHostToDevice));
+    ASK(cudaMemcpy(d, pinned, 4, cudaMemcpyDeviceToDevice));
+    ASK(cudaMemcpy(h, h + 128, 4, cudaMemcpyHostToHost));
+    ASK(cudaMemcpyAsync(d, e, 256, cudaMemcpyDeviceToDevice));
+    ASK(cudaMemcpyAsync(d, e, 256, cudaMemcpyDeviceToDevice, (cudaStream_t)0));
+    ASK(cudaMemcpy2D(d, 8, h, 16, 16, 4, cudaMemcpyHostToDevice));
+    ASK(cudaMemcpy2D(d, 16, h, 8, 16, 4, cudaMemcpyHostToDevice));
+    ASK(cudaMemcpy2D(d, 16, h, 16, 0, 4, cudaMemcpyHostToDevice));
+    ASK(cudaMemcpy2D(d, 16, h, 16, 16, 4, cudaMemcpyHostToDevice));
+    cudaMemcpy3DParms none = {};
+    ASK(cudaMemcpy3D(&none));
+    ASK(cudaMemcpy3D(nullptr));
+    ASK(cudaMemset(d, 0, 256));
+    ASK(cudaMemset(nullptr, 0, 4));
+    ASK(cudaMemset(nullptr, 0, 0));
+    ASK(cudaMemset(h, 0, 4));
+    ASK(cudaMemset(pinned, 0, 4));
+    ASK(cudaMemset2D(d, 8, 0, 16, 2));
+    ASK(cudaMemset2D(d, 16, 0, 16, 2));
+    ASK(cudaMemcpyToSymbol(device_variable, h, 16));
+    ASK(cudaMemcpyToSymbol(device_variable, h, 16, 4));
+    ASK(cudaMemcpyToSymbol(device_variable, h, 4, 12));
+    ASK(cudaMemcpyToSymbol(constant_variable, h, 17));
+    ASK(cudaMemcpyFromSymbol(h, constant_variable, 16));
+    ASK(cudaMemcpyToSymbol(h, h, 4));
+    void *at;
+    size_t size;
+    ASK(cudaGetSymbolAddress(&at, device_variable));
+    ASK(cudaGetSymbolSize(&size, constant_variable));
+    ASK(size);
+    ASK(cudaGetSymbolAddress(&at, h));
+    ASK(cudaGetSymbolSize(&size, nullptr));
+    ASK(cuMemcpyDtoD((CUdeviceptr)d, (CUdeviceptr)e, 0));
+    ASK(cuMemsetD32((CUdeviceptr)d, 1, 64));
+    ASK(cuMemsetD32((CUdeviceptr)d + 2, 1, 4));
+    ASK(cuMemsetD16((CUdeviceptr)d + 1, 1, 4));
+    CUDA_MEMCPY2D two = {};
+    ASK(cuMemcpy2D(&two));
+    two.srcMemoryType = two.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    two.srcDevice = (CUdeviceptr)d, two.dstDevice = (CUdeviceptr)e;
+    two.WidthInBytes = 16, two.Height = 2, two.srcPitch = 8, two.dstPitch = 16;
+    ASK(cuMemcpy2D(&two));
+    two.srcPitch = 16;
+    ASK(cuMemcpy2D(&two));
+}
+
+static const char *kind(cudaMemoryType type) {
+    const char *names[] = {"unregistered", "host", "device", "managed"};
+    return (unsigned)type < 4 ? names[type] : "?";
+}
+static void about(const char *what, const void *p) {
+    cudaPointerAttributes a = {};
+    cudaError_t error = cudaPointerGetAttributes(&a, p);
+    cudaGetLastError();
+    printf("  attributes of %s: %s, %s, device %d, device pointer %s, host pointer %s\n", what, cudaGetErrorName(error), kind(a.type),
+           a.device, a.devicePointer == p ? "same" : a.devicePointer ? "other" : "null",
+           a.hostPointer == p ? "same" : a.hostPointer ? "other" : "null");
+    CUmemorytype type = (CUmemorytype)0;
+    unsigned managed = 9, mapped = 9, flag = 9;
+    int ordinal = 99;
+    size_t size = 0;
+    CUdeviceptr at = (CUdeviceptr)p;
+    printf(" ");
+    auto one = [&](const char *name, CUpointer_attribute attribute, void *to, long long value) {
+        CUresult result = cuPointerGetAttribute(to, attribute, at);
+        const char *text = "?";
+        cuGetErrorName(result, &text);
+        if (result == CUDA_SUCCESS) printf(" %s", name);
+        else printf(" %s %s", name, text);
+        (void)value;
+    };
+    one("type", CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type, 0), printf(" %d", (int)type);
+    one("managed", CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed, 0), printf(" %u", managed);
+    one("mapped", CU_POINTER_ATTRIBUTE_MAPPED, &mapped, 0), printf(" %u", mapped);
+    one("size", CU_POINTER_ATTRIBUTE_RANGE_SIZE, &size, 0), printf(" %zu", size);
+    one("ordinal", CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &ordinal, 0), printf(" %d", ordinal);
+    one("sync", CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, &flag, 0), printf(" %u", flag);
+    one("legacy-ipc", CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, &flag, 0), printf(" %u\n", flag);
+}
+static void pointers() {
+    void *device, *host, *managed, *pooled, *variable;
+    static char registered[4096] __attribute__((aligned(4096)));
+    MUST(cudaMalloc(&device, 1000));
+    MUST(cudaMallocHost(&host, 1000));
+    MUST(cudaMallocManaged(&managed, 1000));
+    MUST(cudaMallocAsync(&pooled, 1000, 0));
+    MUST(cudaHostRegister(registered, 4096, 0));
+    MUST(cudaGetSymbolAddress(&variable, device_variable));
+    about("device memory", device);
+    about("the middle of device memory", (char *)device + 10);
+    about("pinned memory", host);
+    about("managed memory", managed);
+    about("registered memory", registered);
+    about("memory in stream order", pooled);
+    about("a variable", variable);
+    about("the stack", &device);
+    about("null", nullptr);
+    MUST(cudaFree(device));
+    about("freed memory", device);
+    unsigned on = 1;
+    ASK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)pooled));
+    ASK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)variable));
+    ASK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)variable));
+    ASK(cuPointerGetAttribute(nullptr, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)variable));
+    ASK(cuPointerGetAttribute(&on, (CUpointer_attribute)999, (CUdeviceptr)variable));
+}
+
+static unsigned long long number(cudaMemPool_t pool, cudaMemPoolAttr attribute) {
+    unsigned long long value = 0;
+    if (attribute <= cudaMemPoolReuseAllowInternalDependencies) {
+        int flag = 99;
+        MUST(cudaMemPoolGetAttribute(pool, attribute, &flag));
+        return flag;
+    }
+    MUST(cudaMemPoolGetAttribute(pool, attribute, &value));
+    return value;
+}
+static void pools() {
+    cudaMemPool_t pool, own;
+    cudaStream_t stream;
+    void *p, *q;
+    MUST(cudaStreamCreate(&stream));
+    ASK(cudaDeviceGetDefaultMemPool(&pool, 0));
+    ASK(cudaDeviceGetDefaultMemPool(&pool, 99));
+    ASK(number(pool, cudaMemPoolReuseFollowEventDependencies));
+    ASK(number(pool, cudaMemPoolReuseAllowOpportunistic));
+    ASK(number(pool, cudaMemPoolReuseAllowInternalDependencies));
+    ASK(number(pool, cudaMemPoolAttrReleaseThreshold));
+    ASK(number(pool, cudaMemPoolAttrUsedMemCurrent));
+    ASK(number(pool, cudaMemPoolAttrReservedMemCurrent));
+    ASK(cudaMallocAsync(&p, 0, stream));
+    ASK(p == nullptr);
+    ASK(cudaMallocAsync(&p, 1000, stream));
+    ASK(number(pool, cudaMemPoolAttrUsedMemCurrent));
+    ASK(number(pool, cudaMemPoolAttrUsedMemHigh));
+    ASK(number(pool, cudaMemPoolAttrReservedMemCurrent));
+    ASK(cudaMallocAsync(nullptr, 1000, stream));
+    ASK(cudaMallocAsync(&q, (size_t)1 << 50, stream));
+    ASK(cudaFreeAsync(nullptr, stream));
+    ASK(cudaFreeAsync(p, stream));
+    ASK(cudaFreeAsync(p, stream));
+    ASK(cudaStreamSynchronize(stream));
+    ASK(number(pool, cudaMemPoolAttrUsedMemCurrent));
+    ASK(number(pool, cudaMemPoolAttrUsedMemHigh));
+    ASK(number(pool, cudaMemPoolAttrReservedMemCurrent));
+    unsigned long long zero = 0, one = 1;
+    ASK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &one));
+    ASK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &zero));
+    ASK(number(pool, cudaMemPoolAttrUsedMemHigh));
+    ASK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &zero));
+    ASK(cudaMemPoolGetAttribute(pool, (cudaMemPoolAttr)99, &zero));
+    ASK(cudaMemPoolDestroy(pool));
+    MUST(cudaMalloc(&p, 64));
+    ASK(cudaFreeAsync(p, stream));
+    cudaMemPoolProps props = {};
+    ASK(cudaMemPoolCreate(&own, &props));
+    props.allocType = cudaMemAllocationTypePinned;
+    props.location = {cudaMemLocationTypeDevice, 99};
+    ASK(cudaMemPoolCreate(&own, &props));
+    props.location.id = 0;
+    ASK(cudaMemPoolCreate(&own, &props));
+    ASK(cudaMallocFromPoolAsync(&q, 5000, own, stream));
+    ASK(number(own, cudaMemPoolAttrUsedMemCurrent));
+    ASK(cudaMallocFromPoolAsync(&p, 5000, nullptr, stream));
+    cudaMemAccessFlags access;
+    cudaMemLocation here = {cudaMemLocationTypeDevice, 0};
+    ASK(cudaMemPoolGetAccess(&access, own, &here));
+    ASK((int)access);
+    int handle;
+    ASK(cudaMemPoolExportToShareableHandle(&handle, own, cudaMemHandleTypePosixFileDescriptor, 0));
+    ASK(cudaDeviceSetMemPool(0, own));
+    cudaMemPool_t current;
+    ASK(cudaDeviceGetMemPool(&current, 0));
+    ASK(current == own);
+    ASK(cudaFree(q));
+    ASK(cudaMemPoolTrimTo(own, 0));
+    ASK(number(own, cudaMemPoolAttrReservedMemCurrent));
+    ASK(cudaMemPoolDestroy(own));
+    ASK(cudaDeviceGetMemPool(&current, 0));
+    ASK(current == pool);
+}
+
+static void mapped_memory() {
+    MUST(cudaFree(nullptr));
+    CUmemAllocationProp props = {};
+    props.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    size_t least = 0, best = 0;
+    ASK(cuMemGetAllocationGranularity(&least, &props, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    ASK(least);
+    ASK(cuMemGetAllocationGranularity(&best, &props, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+    ASK(best);
+    CUmemGenericAllocationHandle memory, again;
+    CUdeviceptr at = 0;
+    ASK(cuMemCreate(&memory, 4096, &props, 0));
+    ASK(cuMemCreate(&memory, 0, &props, 0));
+    ASK(cuMemCreate(&memory, 2 * least, &props, 0));
+    ASK(cuMemAddressReserve(&at, 4096, 0, 0, 0));
+    ASK(cuMemAddressReserve(&at, 4 * least, 0, 0, 0));
+    ASK(cuMemMap(at + 4096, least, 0, memory, 0));
+    ASK(cuMemMap(at, 2 * least, 4096, memory, 0));
+    ASK(cuMemMap(at, 4 * least, 0, memory, 0));
+    ASK(cuMemMap(at, 2 * least, 0, memory, 0));
+    ASK(cuMemMap(at, 2 * least, 0, memory, 0));
+    unsigned long long flags = 9;
+    CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    ASK(cuMemGetAccess(&flags, &here, at));
+    ASK(flags);
+    CUmemAccessDesc access = {here, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    ASK(cuMemSetAccess(at, 4096, &access, 1));
+    ASK(cuMemSetAccess(at + 2 * least, least, &access, 1));
+    ASK(cuMemSetAccess(at, 2 * least, &access, 1));
+    ASK(cuMemGetAccess(&flags, &here, at));
+    ASK(flags);
+    ASK(cuMemsetD8(at, 0, 16));
+    ASK(cuMemRetainAllocationHandle(&again, (void *)at));
+    ASK(again == memory);
+    CUmemAllocationProp got = {};
+    ASK(cuMemGetAllocationPropertiesFromHandle(&got, memory));
+    ASK((int)got.location.type);
+    ASK(cuMemAddressFree(at, 4 * least));
+    ASK(cuMemFree(at));
+    ASK(cuMemUnmap(at, least));
+    ASK(cuMemUnmap(at, 2 * least));
+    ASK(cuMemUnmap(at, 2 * least));
+    ASK(cuMemRelease(memory));
+    ASK(cuMemRelease(memory));
+    ASK(cuMemAddressFree(at, 2 * least));
+    ASK(cuMemAddressFree(at, 4 * least));
+}
+
+static void shared_with_others() {
+    void *device, *host, *managed, *opened, *pooled;
+    cudaEvent_t plain, shared, other;
+    cudaIpcMemHandle_t handle;
+    cudaIpcEventHandle_t event;
+    MUST(cudaMalloc(&device, 4096));
+    MUST(cudaMallocHost(&host, 4096));
+    MUST(cudaMallocManaged(&managed, 4096));
+    MUST(cudaMallocAsync(&pooled, 4096, 0));
+    ASK(cudaIpcGetMemHandle(&handle, host));
+    ASK(cudaIpcGetMemHandle(&handle, managed));
+    ASK(cudaIpcGetMemHandle(&handle, pooled));
+    ASK(cudaIpcGetMemHandle(&handle, &handle));
+    ASK(cudaIpcGetMemHandle(&handle, (char *)device + 16));
+    ASK(cudaIpcGetMemHandle(&handle, device));
+    ASK(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess));
+    ASK(cudaIpcOpenMemHandle(&opened, handle, 0));
+    ASK(cudaIpcCloseMemHandle(device));
+    ASK(cudaIpcCloseMemHandle(nullptr));
+    MUST(cudaEventCreateWithFlags(&plain, cudaEventDisableTiming));
+    ASK(cudaIpcGetEventHandle(&event, plain));
+    ASK(cudaEventCreateWithFlags(&shared, cudaEventInterprocess));
+    ASK(cudaEventCreateWithFlags(&shared, cudaEventInterprocess | cudaEventDisableTiming));
+    ASK(cudaIpcGetEventHandle(&event, shared));
+    ASK(cudaIpcOpenEventHandle(&other, event));
+    memset(&event, 7, sizeof event);
+    ASK(cudaIpcOpenEventHandle(&other, event));
+    memset(&handle, 7, sizeof handle);
+    ASK(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess));
+}
