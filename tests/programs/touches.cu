@@ -1,5 +1,7 @@
-// Touches host memory that downloads are still writing, in every way that a program can, and says what came of it. All of it is
-// racy, so every number is fixed by waiting before it is printed: with and without --host-accesses the output must be the same.
+// Touches host memory that copies are still using, in every way that a program can, and says what came of it. All of it is racy, but
+// every copy brings the bytes that are there already: with and without --host-accesses the output must be the same.
+//
+//   touches [CASE...]      these of the cases at the end of this file only; without any, all but `dies`
 #include <cerrno>
 #include <csetjmp>
 #include <csignal>
@@ -22,6 +24,7 @@ static char *landing, *dev;
 static cudaStream_t s;
 static sigjmp_buf back;
 static volatile int handled;
+static struct sigaction action;
 
 static void start() { CHECK(cudaMemcpyAsync(landing, dev, bytes, cudaMemcpyDeviceToHost, s)); }
 static void finish() { CHECK(cudaStreamSynchronize(s)); }
@@ -33,10 +36,91 @@ static void on_fault(int, siginfo_t *info, void *) {
 
 static void on_user(int) { handled += landing[5] == 7; }
 
-static void own_fault(const char *when) {
+static int own_fault() {
     handled = 0;
     if (sigsetjmp(back, 1) == 0) *(volatile int *)16 = 1;
-    printf("own fault %s: %d\n", when, handled);
+    return handled;
+}
+
+static long all_of(const volatile char *at) {
+    long sum = 0;
+    for (size_t i = 0; i < bytes; ++i) sum += at[i];
+    return sum;
+}
+
+static void loads() {
+    start();
+    long sum = all_of(landing);
+    finish();
+    printf("loads: %ld\n", sum);
+}
+
+static void handlers() {
+    struct sigaction before;
+    printf("own fault: %d\n", own_fault());
+    start();
+    printf("a touch: %d\n", ((volatile char *)landing)[9]);
+    finish();
+    printf("own fault after it: %d\n", own_fault());
+    sigaction(SIGSEGV, nullptr, &before);
+    printf("handler is ours: %d, flags %d\n", before.sa_sigaction == on_fault, before.sa_flags & SA_SIGINFO);
+    signal(SIGSEGV, SIG_DFL);
+    sigaction(SIGSEGV, &action, &before);
+    printf("handler was default: %d\n", before.sa_handler == SIG_DFL);
+}
+
+static int a_file() {
+    int file = open("/tmp", O_TMPFILE | O_RDWR, 0600);
+    if (file < 0) file = memfd_create("touches", 0);
+    if (file < 0 || write(file, "x", 1) != 1) exit(2);
+    char sevens[4096];
+    memset(sevens, 7, sizeof sevens);
+    lseek(file, 0, SEEK_SET);
+    for (size_t i = 0; i < bytes; i += sizeof sevens)
+        if (write(file, sevens, sizeof sevens) != sizeof sevens) exit(2);
+    lseek(file, 0, SEEK_SET);
+    return file;
+}
+
+static void writes() {
+    int file = a_file();
+    start();
+    errno = 0;
+    printf("write: %zd, errno %d\n", write(file, landing, bytes), errno);
+    finish();
+    close(file);
+}
+
+static void preads() {
+    int file = a_file();
+    start();
+    errno = 0;
+    printf("pread: %zd, errno %d\n", pread(file, landing + 100, 5000, 0), errno);
+    finish();
+    close(file);
+}
+
+static void pipes() {
+    int ends[2];
+    if (pipe(ends) != 0) exit(2);
+    start();
+    errno = 0;
+    struct iovec pieces[2] = {{landing, 10}, {landing + 30000, 20}};
+    printf("writev: %zd, errno %d\n", writev(ends[1], pieces, 2), errno);
+    finish();
+    start();
+    printf("read: %zd, errno %d\n", read(ends[0], landing + 60000, 30), errno);
+    finish();
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void freads() {
+    FILE *stream = fdopen(a_file(), "r+");
+    start();
+    printf("fread: %zu\n", fread(landing, 1, bytes, stream));
+    finish();
+    fclose(stream);
 }
 
 static void *worker(void *at) {
@@ -45,97 +129,133 @@ static void *worker(void *at) {
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
     long sum = 0;
     for (size_t i = (size_t)at; i < bytes; i += 4) sum += ((volatile char *)landing)[i];
-    return (void *)(sum >= 0);
+    return (void *)sum;
 }
 
-int main() {
-    CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-    CHECK(cudaMallocHost(&landing, bytes));
-    CHECK(cudaMalloc(&dev, bytes));
-    CHECK(cudaMemset(dev, 7, bytes));
-    CHECK(cudaDeviceSynchronize());
-    memset(landing, 7, bytes);
-
-    struct sigaction action, before;
-    memset(&action, 0, sizeof action);
-    action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO;
-    sigaction(SIGSEGV, &action, nullptr);
-    own_fault("before");
-
+static void threads() {
     start();
-    long sum = 0;
-    for (size_t i = 0; i < bytes; ++i) sum += ((volatile char *)landing)[i];
-    finish();
-    printf("loads: %ld\n", sum);
-    own_fault("after a touch");
-    sigaction(SIGSEGV, nullptr, &before);
-    printf("handler is ours: %d, flags %d\n", before.sa_sigaction == on_fault, before.sa_flags & SA_SIGINFO);
-    signal(SIGSEGV, SIG_DFL);
-    sigaction(SIGSEGV, &action, &before);
-    printf("handler was default: %d\n", before.sa_handler == SIG_DFL);
-
-    int file = open("/tmp", O_TMPFILE | O_RDWR, 0600), pipes[2];
-    if (file < 0 || pipe(pipes) != 0) return 2;
-    start();
-    errno = 0;
-    printf("write: %zd, errno %d\n", write(file, landing, bytes), errno);
-    finish();
-    start();
-    printf("pread: %zd, errno %d\n", pread(file, landing + 100, 5000, 0), errno);
-    finish();
-    start();
-    struct iovec pieces[2] = {{landing, 10}, {landing + 30000, 20}};
-    printf("writev: %zd, errno %d\n", writev(pipes[1], pieces, 2), errno);
-    finish();
-    start();
-    printf("read: %zd, errno %d\n", read(pipes[0], landing + 60000, 30), errno);
-    finish();
-    FILE *stream = fdopen(dup(file), "r+");
-    rewind(stream);
-    start();
-    printf("fread: %zu\n", fread(landing, 1, bytes, stream));
-    finish();
-    fclose(stream);
-
-    start();
-    pthread_t threads[4];
-    for (size_t i = 0; i < 4; ++i) pthread_create(&threads[i], nullptr, worker, (void *)i);
+    pthread_t workers[4];
+    for (size_t i = 0; i < 4; ++i) pthread_create(&workers[i], nullptr, worker, (void *)i);
     int right = 0;
-    for (pthread_t thread : threads) {
-        void *answer;
-        pthread_join(thread, &answer);
-        right += answer != nullptr;
+    for (pthread_t thread : workers) {
+        void *sum;
+        pthread_join(thread, &sum);
+        right += (long)sum == (long)bytes / 4 * 7;
     }
     finish();
     printf("threads: %d\n", right);
+}
 
+static void signals() {
     signal(SIGUSR1, on_user);
     handled = 0;
     start();
     raise(SIGUSR1);
     finish();
     printf("signal handler: %d\n", handled);
+}
 
+// Whether a child has pinned memory at all is the driver's business: it may die of the touch, but then with and without us.
+static void children() {
+    fflush(stdout);
     start();
     pid_t child = fork();
     if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
         volatile char *mine = landing;
         _exit(mine[bytes - 1] == 7 ? 0 : 1);
     }
     int status = -1;
     waitpid(child, &status, 0);
     finish();
-    printf("child: signal %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    printf("child: signal %d, code %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0, WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+}
 
-#ifdef DIES
-    signal(SIGSEGV, SIG_DFL);
-    start();
-    *(volatile int *)16 = 1;
-#endif
+static void moves() {
     start();
     memmove(landing + 1, landing, bytes - 1);
     finish();
+    printf("memmove: %ld\n", all_of(landing));
+}
+
+static void uploads() {
+    CHECK(cudaMemcpyAsync(dev, landing, bytes, cudaMemcpyHostToDevice, s));
+    long sum = all_of(landing);
+    ((volatile char *)landing)[40000] = 7;
+    finish();
+    printf("store into an upload: %ld\n", sum + all_of(landing));
+}
+
+// The program's own pages: the bytes around the buffer are somebody else's.
+static void registered() {
+    char *block = (char *)mmap(nullptr, 3 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(block, 7, 3 * bytes);
+    char *mine = block + 100;
+    CHECK(cudaHostRegister(mine, bytes, cudaHostRegisterDefault));
+    CHECK(cudaMemcpyAsync(mine, dev, bytes, cudaMemcpyDeviceToHost, s));
+    block[99] = 1, mine[bytes] = 1;
+    char beside = block[99] + mine[bytes];
+    char within = ((volatile char *)mine)[30000];
+    finish();
+    CHECK(cudaHostUnregister(mine));
+    printf("registered: %d beside, %d within, %ld in all\n", beside, within, all_of(mine));
+    munmap(block, 3 * bytes);
+}
+
+static void mapped() {
+    char *mine, *there;
+    CHECK(cudaHostAlloc(&mine, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
+    memset(mine, 7, bytes);
+    CHECK(cudaHostGetDevicePointer((void **)&there, mine, 0));
+    CHECK(cudaMemcpyAsync(there, dev, bytes, cudaMemcpyDeviceToDevice, s));
+    char touched = ((volatile char *)mine)[12345];
+    finish();
+    printf("mapped: %d, %ld in all\n", touched, all_of(mine));
+    CHECK(cudaFreeHost(mine));
+}
+
+static void columns() {
+    CHECK(cudaMemcpy2DAsync(landing, 1024, dev, 1024, 512, bytes / 1024, cudaMemcpyDeviceToHost, s));
+    char beside = ((volatile char *)landing)[10 * 1024 + 600];
+    char within = ((volatile char *)landing)[20 * 1024 + 100];
+    finish();
+    printf("columns: %d %d\n", beside, within);
+}
+
+static void small() {
+    CHECK(cudaMemcpyAsync(landing, dev, 64, cudaMemcpyDeviceToHost, s));
+    char touched = ((volatile char *)landing)[8];
+    finish();
+    printf("small: %d\n", touched);
+}
+
+static void dies() {
+    signal(SIGSEGV, SIG_DFL);
+    start();
+    *(volatile int *)16 = 1;
+}
+
+static const struct { const char *name; void (*run)(); } cases[] = {
+    {"loads", loads}, {"handlers", handlers}, {"write", writes}, {"pread", preads}, {"pipes", pipes}, {"fread", freads},
+    {"threads", threads}, {"signals", signals}, {"child", children}, {"uploads", uploads}, {"registered", registered},
+    {"mapped", mapped}, {"columns", columns}, {"small", small}, {"memmove", moves}, {"dies", dies},
+};
+
+int main(int count, char **names) {
+    CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    CHECK(cudaMallocHost(&landing, bytes));
+    CHECK(cudaMalloc(&dev, bytes));
+    CHECK(cudaMemset(dev, 7, bytes));
+    CHECK(cudaDeviceSynchronize());
+    memset(landing, 7, bytes);
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, nullptr);
+    for (const auto &one : cases) {
+        bool wanted = count == 1 && one.run != dies;
+        for (int i = 1; i < count; ++i) wanted |= strcmp(names[i], one.name) == 0;
+        if (wanted) one.run();
+    }
     CHECK(cudaFreeHost(landing));
     CHECK(cudaFree(dev));
     printf("done\n");
