@@ -290,18 +290,24 @@ fn protected_pages_are_invisible_to_the_program() {
     let report: Value = serde_json::from_str(&std::fs::read_to_string(json).expect("written")).expect("JSON");
     let findings = report["findings"].as_array().expect("findings");
     let lines: Vec<String> = findings.iter().map(|f| f["access"]["stack"].to_string()).collect();
-    // Loads, four ways into the kernel and back, fread, threads, a signal handler, memmove: each is seen where it happens.
+    // Loads, four ways into the kernel and back, fread, threads, a signal handler, uploads, registered and mapped memory, memmove: each
+    // is seen where it happens.
     assert!(findings.iter().all(|f| f["host"] == true), "{report:#}");
-    for function in ["worker", "on_user"] {
+    for function in ["loads", "handlers", "writes", "preads", "pipes", "freads", "worker", "on_user"] {
         assert!(lines.iter().any(|l| l.contains(function)), "{function}: {lines:#?}");
     }
-    assert!(findings.len() >= 8, "{lines:#?}");
+    for function in ["uploads", "registered", "mapped", "columns", "small", "moves", "altstacks"] {
+        assert!(lines.iter().any(|l| l.contains(function)), "{function}: {lines:#?}");
+    }
+    assert_eq!(findings.len(), 17, "{lines:#?}");
 }
 
 #[test]
 fn a_program_that_faults_still_dies_of_it_beside_protected_pages() {
-    let Some(program) = compiled("programs/touches.cu", "shared", &["-DDIES"]) else { return };
-    let ended = sim(&["--host-accesses"], &program);
+    let Some(program) = compiled("programs/touches.cu", "shared", &[]) else { return };
+    let ended = run::end(
+        run::streamsan(["run", "--sim", "--host-accesses"]).arg(program).arg("dies").env_remove("LD_LIBRARY_PATH"),
+    );
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(ended.status.signal(), Some(11), "{}{}", ended.out, ended.err);
 }

@@ -229,6 +229,24 @@ static void small() {
     printf("small: %d\n", touched);
 }
 
+// Signal handlers on a small stack of their own, as Rust, Go and the JVM give every thread, with nothing readable below it.
+static void altstacks() {
+    size_t size = 16384;
+    char *block = (char *)mmap(nullptr, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(block, 4096, PROT_NONE);
+    stack_t own = {};
+    own.ss_sp = block + 4096;
+    own.ss_size = size;
+    if (sigaltstack(&own, nullptr) != 0) exit(3);
+    start();
+    char touched = ((volatile char *)landing)[4097];
+    finish();
+    own.ss_flags = SS_DISABLE;
+    sigaltstack(&own, nullptr);
+    munmap(block, size + 4096);
+    printf("small stack for handlers: %d\n", touched);
+}
+
 static void dies() {
     signal(SIGSEGV, SIG_DFL);
     start();
@@ -238,7 +256,8 @@ static void dies() {
 static const struct { const char *name; void (*run)(); } cases[] = {
     {"loads", loads}, {"handlers", handlers}, {"write", writes}, {"pread", preads}, {"pipes", pipes}, {"fread", freads},
     {"threads", threads}, {"signals", signals}, {"child", children}, {"uploads", uploads}, {"registered", registered},
-    {"mapped", mapped}, {"columns", columns}, {"small", small}, {"memmove", moves}, {"dies", dies},
+    {"mapped", mapped}, {"columns", columns}, {"small", small}, {"memmove", moves},
+    {"altstack", altstacks}, {"dies", dies},
 };
 
 int main(int count, char **names) {

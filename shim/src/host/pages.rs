@@ -158,6 +158,44 @@ fn give_back(range: &mut Range) {
     PROTECTED.fetch_sub(1, Ordering::AcqRel);
 }
 
+/// The entry that has been of no use for longest.
+fn free_slot(ranges: &[Range; RANGES]) -> Option<usize> {
+    let first = TABLE.next.load(Ordering::Relaxed) as usize;
+    let slot = (0..RANGES).map(|i| (first + i) % RANGES).find(|i| ranges[*i].state != State::Protected)?;
+    TABLE.next.store(slot as u32 + 1, Ordering::Relaxed);
+    Some(slot)
+}
+
+/// Makes some pages of a protected range accessible and leaves the rest as it is: one range, or two where the pages lie in the middle.
+/// The pages stay in the table as retired. False: that cannot be, for they are all of it or there is no room.
+fn give_up(ranges: &mut [Range; RANGES], index: usize, start: u64, end: u64) -> bool {
+    let range = ranges[index];
+    let (start, end) = (start.max(range.start), end.min(range.end));
+    let (before, after) = (range.start < start, end < range.end);
+    if !before && !after {
+        return false;
+    }
+    let Some(given_up) = free_slot(ranges) else { return false };
+    let last = ranges[given_up];
+    ranges[given_up] = Range { start, end, state: State::Protected, ..range };
+    if before && after {
+        let Some(rest) = free_slot(ranges) else {
+            ranges[given_up] = last;
+            return false;
+        };
+        ranges[rest] = Range { start: end, ..range };
+        PROTECTED.fetch_add(1, Ordering::AcqRel);
+    }
+    if before {
+        ranges[index].end = start;
+    } else {
+        ranges[index].start = end;
+    }
+    access(&ranges[given_up], libc::PROT_READ | libc::PROT_WRITE);
+    ranges[given_up].state = State::Retired;
+    true
+}
+
 /// Takes the CPU's access to these bytes away: all of it when the copy `writes`, otherwise stores. The caller has seen to it that
 /// the memory is readable and writable and that [`super::fault`] is installed.
 pub fn protect(watch: u32, region: &Region, writes: bool) {
@@ -168,9 +206,7 @@ pub fn protect(watch: u32, region: &Region, writes: bool) {
         if !writes && ranges.iter().any(|r| is_live(r) && r.writes && r.start < end && start < r.end) {
             return;
         }
-        let first = TABLE.next.load(Ordering::Relaxed) as usize;
-        let Some(slot) = (0..RANGES).map(|i| (first + i) % RANGES).find(|i| !is_live(&ranges[*i])) else { return };
-        TABLE.next.store(slot as u32 + 1, Ordering::Relaxed);
+        let Some(slot) = free_slot(ranges) else { return };
         let range = &mut ranges[slot];
         *range = Range { state: State::Protected, start, end, region: *region, writes, watch };
         PROTECTED.fetch_add(1, Ordering::AcqRel);
@@ -208,25 +244,22 @@ pub fn touched(start: u64, end: u64, writes: bool, in_handler: bool, is_api: imp
     let mut count = 0;
     let fault = with_ranges(|ranges| {
         let mut fault = Fault::Foreign;
-        for range in ranges.iter_mut().filter(|r| r.start < end && start < r.end) {
+        for index in 0..RANGES {
+            let range = ranges[index];
+            if range.start >= end || start >= range.end {
+                continue;
+            }
             match range.state {
                 State::Protected => {
                     fault = Fault::Mended;
+                    // One touch is enough to know; of other bytes beside them only their pages are given up.
                     let hit = range.uses(start, end);
                     if hit && (range.writes || writes) && count < hits.len() {
                         hits[count] = range.watch;
                         count += 1;
                     }
-                    // One touch is enough to know; of other bytes beside them only the first or last page is given up.
-                    let (first, last) = (range.start + PAGE, range.end - PAGE);
-                    if !hit && end <= first && first < range.end {
-                        access(&Range { end: first, ..*range }, libc::PROT_READ | libc::PROT_WRITE);
-                        range.start = first;
-                    } else if !hit && start >= last && range.start < last {
-                        access(&Range { start: last, ..*range }, libc::PROT_READ | libc::PROT_WRITE);
-                        range.end = last;
-                    } else {
-                        give_back(range);
+                    if hit || !give_up(ranges, index, start & !(PAGE - 1), end.next_multiple_of(PAGE)) {
+                        give_back(&mut ranges[index]);
                     }
                 }
                 State::Retired if fault == Fault::Foreign => fault = Fault::Again,

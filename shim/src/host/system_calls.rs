@@ -94,7 +94,9 @@ macro_rules! calls {
                 static KNOWN: AtomicUsize = AtomicUsize::new(0);
                 prepare($text, &KNOWN, Buffer::$kind, $writes, [a, b, c])
             }
+            // The stack of a touch begins at this frame's caller: where that is, the directives say.
             core::arch::naked_asm!(
+                ".cfi_startproc",
                 "push rdi",
                 "push rsi",
                 "push rdx",
@@ -102,6 +104,7 @@ macro_rules! calls {
                 "push r8",
                 "push r9",
                 "sub rsp, 8",
+                ".cfi_def_cfa_offset 64",
                 "call {before}",
                 "add rsp, 8",
                 "pop r9",
@@ -110,7 +113,9 @@ macro_rules! calls {
                 "pop rdx",
                 "pop rsi",
                 "pop rdi",
+                ".cfi_def_cfa_offset 8",
                 "jmp rax",
+                ".cfi_endproc",
                 before = sym before,
             )
         }
