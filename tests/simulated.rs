@@ -293,13 +293,15 @@ fn protected_pages_are_invisible_to_the_program() {
     // Loads, four ways into the kernel and back, fread, threads, a signal handler, uploads, registered and mapped memory, memmove: each
     // is seen where it happens.
     assert!(findings.iter().all(|f| f["host"] == true), "{report:#}");
-    for function in ["loads", "handlers", "writes", "preads", "pipes", "freads", "worker", "on_user"] {
+    for function in
+        ["loads", "handlers", "writes", "preads", "pipes", "freads", "fortified", "sockets", "worker", "on_user"]
+    {
         assert!(lines.iter().any(|l| l.contains(function)), "{function}: {lines:#?}");
     }
     for function in ["uploads", "registered", "mapped", "columns", "small", "moves", "altstacks"] {
         assert!(lines.iter().any(|l| l.contains(function)), "{function}: {lines:#?}");
     }
-    assert_eq!(findings.len(), 16, "{lines:#?}");
+    assert_eq!(findings.len(), 22, "{lines:#?}");
 }
 
 #[test]

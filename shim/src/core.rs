@@ -15,6 +15,7 @@ use trace::{CallId, Encoder, Epoch, NoteKind, Op, Origin, RECORD_HEAD, Record, S
 use crate::frames::{self, Frames};
 use crate::handles::Handles;
 use crate::host::{self, Allowance, pages, watch::Watches};
+use crate::intercept::doors;
 use crate::observe;
 use crate::process::attach::Attached;
 use crate::process::lock::{Held, Lock};
@@ -144,20 +145,17 @@ impl Core {
     /// The last records: what could not be observed.
     pub fn say_goodbye(&self) {
         self.log_touches();
-        let lost = pages::LOST.load(Ordering::Relaxed);
-        if lost > 0
-            && let Some(mut shared) = self.lock()
-        {
-            let op = Op::Note { kind: NoteKind::Unobserved, text: "touches of host memory".into(), count: lost };
-            shared.out.emit(&Record { origin: Origin::default(), op });
-        }
-        let skipped = guard::SKIPPED.load(Ordering::Relaxed);
-        if skipped > 0
-            && let Some(mut shared) = self.lock()
-        {
-            let text = "calls made inside a hook (by a signal handler)".into();
-            let op = Op::Note { kind: NoteKind::Unobserved, text, count: skipped };
-            shared.out.emit(&Record { origin: Origin::default(), op });
+        let others = doors::OTHERS.load(Ordering::Relaxed) as u64;
+        let counts = [
+            (pages::LOST.load(Ordering::Relaxed), "touches of host memory"),
+            (guard::SKIPPED.load(Ordering::Relaxed), "calls made inside a hook (by a signal handler)"),
+            (others, "functions looked up in a second driver (dlmopen, another library in front of it)"),
+        ];
+        for (count, text) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            if let Some(mut shared) = self.lock() {
+                let op = Op::Note { kind: NoteKind::Unobserved, text: text.into(), count };
+                shared.out.emit(&Record { origin: Origin::default(), op });
+            }
         }
     }
 

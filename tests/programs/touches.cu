@@ -12,6 +12,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -121,6 +124,49 @@ static void freads() {
     printf("fread: %zu\n", fread(landing, 1, bytes, stream));
     finish();
     fclose(stream);
+}
+
+// The names behind which compilers with _FORTIFY_SOURCE put some of these, and the system call itself.
+extern "C" ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
+extern "C" size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
+static void fortified() {
+    int file = a_file();
+    start();
+    errno = 0;
+    printf("checked pread: %zd, errno %d\n", __pread_chk(file, landing, 5000, 0, bytes), errno);
+    finish();
+    FILE *stream = fdopen(dup(file), "r+");
+    start();
+    printf("checked fread: %zu\n", __fread_chk(landing, bytes, 1, bytes, stream));
+    finish();
+    fclose(stream);
+    start();
+    errno = 0;
+    printf("system call: %ld, errno %d\n", syscall(SYS_pread64, file, landing + 8192, 4096, 0), errno);
+    finish();
+    close(file);
+}
+
+static void sockets() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) exit(2);
+    struct iovec pieces[2] = {{landing, 10}, {landing + 30000, 20}};
+    struct mmsghdr messages[1] = {};
+    messages[0].msg_hdr.msg_iov = pieces;
+    messages[0].msg_hdr.msg_iovlen = 2;
+    start();
+    errno = 0;
+    printf("sendmmsg: %d, errno %d\n", sendmmsg(ends[1], messages, 1, 0), errno);
+    finish();
+    start();
+    printf("recvmmsg: %d, errno %d\n", recvmmsg(ends[0], messages, 1, 0, nullptr), errno);
+    finish();
+    start();
+    printf("getrandom: %zd, errno %d\n", getrandom(landing + 4096, 16, 0), errno);
+    finish();
+    memset(landing + 4096, 7, 16);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static void *worker(void *at) {
@@ -255,6 +301,7 @@ static void dies() {
 
 static const struct { const char *name; void (*run)(); } cases[] = {
     {"loads", loads}, {"handlers", handlers}, {"write", writes}, {"pread", preads}, {"pipes", pipes}, {"fread", freads},
+    {"fortified", fortified}, {"sockets", sockets},
     {"threads", threads}, {"signals", signals}, {"child", children}, {"uploads", uploads}, {"registered", registered},
     {"mapped", mapped}, {"columns", columns}, {"small", small}, {"memmove", moves},
     {"altstack", altstacks}, {"dies", dies},

@@ -111,22 +111,37 @@ impl Ring {
     pub fn create(capacity: usize) -> Result<(Self, OwnedFd), RingError> {
         let capacity = capacity.max(4096).next_power_of_two();
         // SAFETY: the name is a C string; memfd_create has no other preconditions.
-        let fd = unsafe { libc::memfd_create(c"streamsan-ring".as_ptr(), libc::MFD_CLOEXEC) };
+        let fd = unsafe { libc::memfd_create(c"streamsan-ring".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
         if fd < 0 {
             return Err(system("memfd_create"));
         }
         // SAFETY: fd was just opened by us and is owned by nobody else.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Self::create_on(fd, capacity)
-    }
-
-    /// As [`Ring::create`], on a file that the caller opened (where memfd is forbidden).
-    pub fn create_on(fd: OwnedFd, capacity: usize) -> Result<(Self, OwnedFd), RingError> {
-        let capacity = capacity.max(4096).next_power_of_two();
         // SAFETY: fd is an open, writable file.
         if unsafe { libc::ftruncate(fd.as_raw_fd(), (HEADER + capacity) as libc::off_t) } != 0 {
             return Err(system("ftruncate"));
         }
+        // Whoever makes the file shorter makes the other side die of SIGBUS: nobody shall. (Where there are no seals, nobody can yet.)
+        // SAFETY: fd is open.
+        unsafe {
+            libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL)
+        };
+        Self::lay_out(fd, capacity)
+    }
+
+    /// As [`Ring::create`], on an empty file that the caller opened (where memfd is forbidden). All of it is allocated now: a file
+    /// system that is full must say so here and not by SIGBUS when the program runs.
+    pub fn create_on(fd: OwnedFd, capacity: usize) -> Result<(Self, OwnedFd), RingError> {
+        let capacity = capacity.max(4096).next_power_of_two();
+        // SAFETY: fd is an open, writable file.
+        let error = unsafe { libc::posix_fallocate(fd.as_raw_fd(), 0, (HEADER + capacity) as libc::off_t) };
+        if error != 0 {
+            return Err(RingError::System { what: "posix_fallocate", error: io::Error::from_raw_os_error(error) });
+        }
+        Self::lay_out(fd, capacity)
+    }
+
+    fn lay_out(fd: OwnedFd, capacity: usize) -> Result<(Self, OwnedFd), RingError> {
         let ring = Self::map(&fd, capacity)?;
         let header = ring.base.as_ptr().cast::<Header>();
         // SAFETY: the mapping is at least HEADER bytes, page-aligned, zeroed by the kernel, and nobody else has it yet.

@@ -40,8 +40,8 @@ fn may_be_pinned(region: &Region) -> bool {
         && region.start < HIGHEST.load(Ordering::Relaxed)
 }
 
-/// What summing up may cost: large sources are read in full as long as that takes less than a hundredth of the run, so that short
-/// programs are seen in full and long ones do not notice.
+/// What summing up may cost: large sources are read in full as long as all of it takes less than one part in 250 of the run, so that
+/// short programs are seen in full and long ones do not notice.
 pub struct Allowance {
     began: Instant,
     spent: AtomicU64,
@@ -55,7 +55,9 @@ impl Default for Allowance {
 
 impl Allowance {
     /// Nanoseconds that are there from the beginning.
-    const START: u64 = 20_000_000;
+    const START: u64 = 8_000_000;
+    /// Of so many nanoseconds of the run one may be spent.
+    const SHARE: u64 = 250;
     /// Most bytes read of write-combined memory, which comes at some 100 MB/s.
     const WRITE_COMBINED: u64 = 2048;
 
@@ -68,10 +70,10 @@ impl Allowance {
             return 0;
         }
         let elapsed = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        // Twice, at 5 bytes a nanosecond.
-        let cost = bytes.saturating_mul(2) / 5;
-        let allowed = Self::START.saturating_add(elapsed / 100);
-        if self.spent.load(Ordering::Relaxed).saturating_add(cost) <= allowed { 0 } else { sample }
+        // Twice, at 8 bytes a nanosecond.
+        let cost = bytes.saturating_mul(2) / 8;
+        let allowed = Self::START.saturating_add(elapsed / Self::SHARE);
+        if self.spent.load(Ordering::Relaxed).saturating_add(cost) <= allowed { 0 } else { (sample / 4).max(1) }
     }
 
     fn spend(&self, since: Instant) {
@@ -92,20 +94,23 @@ impl Cx<'_> {
         let Some(core) = self.core().filter(|core| core.options.host_writes) else { return };
         let Some(look) = self.begin_watch(core, epoch, stream, node, region, false) else { return };
         // Older work that still reads these bytes: the host has just said that they are ready for more, so now is the time to look.
-        let (mut known, mut after) = (None, 0);
+        let (mut known, mut after, mut seed) = (None, 0, look.seed);
         while let Some(old) = core.lock().and_then(|mut s| s.watches.next_reused(region, look.id, after)) {
             after = old.id;
             let now = see(core, &old);
             if old.region == look.region && old.most == look.most {
-                known = now;
+                (known, seed) = (now, old.seed);
             }
             self.conclude(core, &old, now, true);
+        }
+        if known.is_none() {
+            seed = look.seed;
         }
         let sums = known.or_else(|| see(core, &look));
         let protects = may_protect(core);
         if let Some(mut shared) = core.lock() {
             let shared = &mut *shared;
-            if shared.watches.ready(&shared.engine, look.id, sums) {
+            if shared.watches.ready(&shared.engine, look.id, seed, sums) {
                 shared.watches.supersede(look.id);
                 if protects {
                     shared.watches.protect(look.id);
@@ -263,7 +268,7 @@ fn see(core: &Core, look: &Look) -> Option<sample::Sums> {
         return None;
     }
     // SAFETY: as just said; registered pages were tried.
-    let sums = unsafe { sample::sums(&look.region, look.most) };
+    let sums = unsafe { sample::sums(&look.region, look.most, look.seed) };
     core.allowance.spend(began);
     Some(sums)
 }

@@ -15,12 +15,20 @@ use crate::intercept::elf;
 enum Buffer {
     /// Second argument, third: how many.
     Plain,
+    /// First argument, second: how many.
+    First,
     /// First argument; second times third: how many.
     Items,
+    /// First argument; third times fourth: how many. (The second says how large the compiler knows the buffer to be.)
+    CheckedItems,
     /// Second argument: a vector; third: of how many.
     Vector,
     /// Second argument: a message with a vector.
     Message,
+    /// Second argument: messages; third: how many.
+    Messages,
+    /// First argument: the number of a system call; what it means decides about the others.
+    Number,
 }
 
 fn touch(start: *const c_void, len: usize, writes: bool) {
@@ -31,35 +39,56 @@ fn touch(start: *const c_void, len: usize, writes: bool) {
 }
 
 #[cold]
-fn make_accessible(kind: Buffer, writes: bool, args: [usize; 3]) {
+fn make_accessible(kind: Buffer, writes: bool, args: [usize; 4]) {
     /// More than the kernel takes.
     const MOST: usize = 1024;
     // What is passed may be wrong, and then the kernel says so: it is read only where it can be.
-    let readable = |at: usize, len: usize| crate::stack::native::is_readable_range(at as u64, (at + len) as u64);
+    let readable = |at: usize, len: usize| {
+        at.is_multiple_of(8) && crate::stack::native::is_readable_range(at as u64, at.saturating_add(len) as u64)
+    };
     let vector = |at: usize, count: usize| {
         if count == 0 || count > MOST || !readable(at, count * size_of::<libc::iovec>()) {
             return;
         }
-        // SAFETY: just found readable.
+        // SAFETY: just found readable and aligned.
         let pieces = unsafe { std::slice::from_raw_parts(at as *const libc::iovec, count) };
         pieces.iter().for_each(|piece| touch(piece.iov_base, piece.iov_len, writes));
     };
+    let message = |at: usize| {
+        if readable(at, size_of::<libc::msghdr>()) {
+            // SAFETY: just found readable and aligned.
+            let message = unsafe { &*(at as *const libc::msghdr) };
+            vector(message.msg_iov as usize, message.msg_iovlen);
+        }
+    };
     match kind {
         Buffer::Plain => touch(args[1] as *const c_void, args[2], writes),
+        Buffer::First => touch(args[0] as *const c_void, args[1], writes),
         Buffer::Items => touch(args[0] as *const c_void, args[1].saturating_mul(args[2]), writes),
+        Buffer::CheckedItems => touch(args[0] as *const c_void, args[2].saturating_mul(args[3]), writes),
         Buffer::Vector => vector(args[1], args[2]),
-        Buffer::Message => {
-            if args[1].is_multiple_of(8) && readable(args[1], size_of::<libc::msghdr>()) {
-                // SAFETY: just found readable, and aligned.
-                let message = unsafe { &*(args[1] as *const libc::msghdr) };
-                vector(message.msg_iov as usize, message.msg_iovlen);
-            }
+        Buffer::Message => message(args[1]),
+        Buffer::Messages => {
+            (0..args[2].min(MOST)).for_each(|i| message(args[1].saturating_add(i * size_of::<libc::mmsghdr>())));
+        }
+        Buffer::Number => {
+            let (kind, writes) = match args[0] as i64 {
+                libc::SYS_read | libc::SYS_pread64 | libc::SYS_recvfrom => (Buffer::Plain, true),
+                libc::SYS_write | libc::SYS_pwrite64 | libc::SYS_sendto => (Buffer::Plain, false),
+                libc::SYS_readv | libc::SYS_preadv | libc::SYS_preadv2 => (Buffer::Vector, true),
+                libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => (Buffer::Vector, false),
+                libc::SYS_recvmsg => (Buffer::Message, true),
+                libc::SYS_sendmsg => (Buffer::Message, false),
+                libc::SYS_getrandom => (Buffer::First, true),
+                _ => return,
+            };
+            make_accessible(kind, writes, [args[1], args[2], args[3], 0]);
         }
     }
 }
 
 /// Makes the buffer accessible when need be; answers where the real function is.
-fn prepare(name: &CStr, known: &AtomicUsize, kind: Buffer, writes: bool, args: [usize; 3]) -> usize {
+fn prepare(name: &CStr, known: &AtomicUsize, kind: Buffer, writes: bool, args: [usize; 4]) -> usize {
     extern "C" fn missing() -> isize {
         // SAFETY: errno of this thread always exists.
         unsafe { *libc::__errno_location() = libc::ENOSYS };
@@ -90,9 +119,9 @@ macro_rules! calls {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
-            extern "C" fn before(a: usize, b: usize, c: usize) -> usize {
+            extern "C" fn before(a: usize, b: usize, c: usize, d: usize) -> usize {
                 static KNOWN: AtomicUsize = AtomicUsize::new(0);
-                prepare($text, &KNOWN, Buffer::$kind, $writes, [a, b, c])
+                prepare($text, &KNOWN, Buffer::$kind, $writes, [a, b, c, d])
             }
             // The stack of a touch begins at this frame's caller: where that is, the directives say.
             core::arch::naked_asm!(
@@ -122,23 +151,50 @@ macro_rules! calls {
     )*};
 }
 
+// With `_FORTIFY_SOURCE`, as Ubuntu's compilers have it by default, programs call the names that end in `_chk`.
 calls! {
     read c"read" Plain true;
+    __read c"__read" Plain true;
+    __read_chk c"__read_chk" Plain true;
     pread c"pread" Plain true;
+    __pread_chk c"__pread_chk" Plain true;
     pread64 c"pread64" Plain true;
+    __pread64 c"__pread64" Plain true;
+    __pread64_chk c"__pread64_chk" Plain true;
     recv c"recv" Plain true;
+    __recv_chk c"__recv_chk" Plain true;
     recvfrom c"recvfrom" Plain true;
+    __recvfrom_chk c"__recvfrom_chk" Plain true;
     write c"write" Plain false;
+    __write c"__write" Plain false;
     pwrite c"pwrite" Plain false;
     pwrite64 c"pwrite64" Plain false;
+    __pwrite64 c"__pwrite64" Plain false;
     send c"send" Plain false;
+    __send c"__send" Plain false;
     sendto c"sendto" Plain false;
     readv c"readv" Vector true;
     preadv c"preadv" Vector true;
+    preadv64 c"preadv64" Vector true;
+    preadv2 c"preadv2" Vector true;
+    preadv64v2 c"preadv64v2" Vector true;
+    process_vm_readv c"process_vm_readv" Vector true;
     writev c"writev" Vector false;
     pwritev c"pwritev" Vector false;
+    pwritev64 c"pwritev64" Vector false;
+    pwritev2 c"pwritev2" Vector false;
+    pwritev64v2 c"pwritev64v2" Vector false;
+    process_vm_writev c"process_vm_writev" Vector false;
     recvmsg c"recvmsg" Message true;
+    recvmmsg c"recvmmsg" Messages true;
     sendmsg c"sendmsg" Message false;
+    sendmmsg c"sendmmsg" Messages false;
     fread c"fread" Items true;
+    fread_unlocked c"fread_unlocked" Items true;
+    __fread_chk c"__fread_chk" CheckedItems true;
+    __fread_unlocked_chk c"__fread_unlocked_chk" CheckedItems true;
     fwrite c"fwrite" Items false;
+    fwrite_unlocked c"fwrite_unlocked" Items false;
+    getrandom c"getrandom" First true;
+    syscall c"syscall" Number false;
 }

@@ -48,6 +48,7 @@ struct Watch {
     epoch: Epoch,
     region: Region,
     most: u64,
+    seed: u32,
     registered: bool,
     ordinary: bool,
     /// The work writes the bytes: only the CPU's touches are looked for.
@@ -67,6 +68,8 @@ pub struct Look {
     pub region: Region,
     /// The size of the sample, see [`sample::sums`].
     pub most: u64,
+    /// Which sample.
+    pub seed: u32,
     /// The program's own pages: each is to be tried before it is read.
     pub registered: bool,
 }
@@ -175,6 +178,7 @@ impl Watches {
             epoch,
             region: *region,
             most,
+            seed: self.last,
             registered: memory.registered,
             ordinary: memory.ordinary,
             writes,
@@ -186,13 +190,13 @@ impl Watches {
         Some(watch.look())
     }
 
-    /// The first sums of a watch are made. False: it has come to nothing meanwhile.
-    pub fn ready(&mut self, engine: &Engine, id: u32, sums: Option<Sums>) -> bool {
+    /// The first sums of a watch are made, of the sample of this seed. False: it has come to nothing meanwhile.
+    pub fn ready(&mut self, engine: &Engine, id: u32, seed: u32, sums: Option<Sums>) -> bool {
         let Some(at) = self.list.iter().position(|w| w.id == id) else { return false };
         let watch = &mut self.list[at];
         match sums {
             Some(sums) if !watch.void && !engine.host_covers(watch.epoch) => {
-                (watch.sums, watch.state) = (sums, State::Idle);
+                (watch.sums, watch.seed, watch.state) = (sums, seed, State::Idle);
                 true
             }
             _ => {
@@ -318,6 +322,6 @@ impl Watches {
 
 impl Watch {
     fn look(&self) -> Look {
-        Look { id: self.id, region: self.region, most: self.most, registered: self.registered }
+        Look { id: self.id, region: self.region, most: self.most, seed: self.seed, registered: self.registered }
     }
 }

@@ -18,6 +18,9 @@ use super::{exports, real};
 /// Start and end of the real driver's mapping, once known: what it looks up for itself is not redirected.
 static DRIVER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
+/// Look-ups that were answered as without us because they found another driver than the one that is observed.
+pub static OTHERS: AtomicUsize = AtomicUsize::new(0);
+
 /// Start-up: the constructor does nothing but find the real `dlsym`.
 pub fn prepare() {
     real::find_dlsym();
@@ -65,7 +68,11 @@ fn answer(function: FnId, found: *mut c_void, caller: usize) -> *mut c_void {
     if found.is_null() || is_ours(found) || inside_driver(caller, found) {
         return found;
     }
-    real::learn(function, found);
+    if !real::learn(function, found) {
+        // A driver in a namespace of its own (`dlmopen`), or a library between the program and the driver: our wrapper would lead past it.
+        OTHERS.fetch_add(1, Ordering::Relaxed);
+        return found;
+    }
     exports::wrapper(function)
 }
 

@@ -89,10 +89,14 @@ pub(super) unsafe fn dlvsym(handle: *mut c_void, name: *const c_char, version: *
     unsafe { real(handle, name, version) }
 }
 
-/// Remembers a real address that a look-up of the program found.
-pub(super) fn learn(function: FnId, address: *mut c_void) {
+/// Remembers a real address that a look-up of the program found. False: another one is known, so this is another driver or somebody
+/// who stands before the driver.
+pub(super) fn learn(function: FnId, address: *mut c_void) -> bool {
     let slot = &SLOTS[function.index()];
-    let _ = slot.compare_exchange(std::ptr::null_mut(), address, Ordering::Release, Ordering::Relaxed);
+    match slot.compare_exchange(std::ptr::null_mut(), address, Ordering::Release, Ordering::Relaxed) {
+        Ok(_) => true,
+        Err(known) => known == address,
+    }
 }
 
 /// The real function, looked for when it is not known yet. `None` when this driver does not have it.
@@ -140,7 +144,35 @@ pub fn resolve_all() {
             learn(FnId(index as u16), address);
         }
     }
+    if let Some(address) = SLOTS.iter().map(|slot| slot.load(Ordering::Relaxed)).find(|address| !address.is_null()) {
+        note_mapping(address);
+    }
     STATE.store(1, Ordering::Release);
+}
+
+/// Tells where the object file that holds this address is mapped.
+fn note_mapping(address: *mut c_void) {
+    unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, wanted: *mut c_void) -> i32 {
+        // SAFETY: dl_iterate_phdr passes a valid description whose headers are mapped.
+        let (base, headers) = unsafe {
+            let headers = (*info).dlpi_phdr;
+            let count = usize::from((*info).dlpi_phnum);
+            (
+                (*info).dlpi_addr as usize,
+                if headers.is_null() { &[] } else { std::slice::from_raw_parts(headers, count) },
+            )
+        };
+        let loaded = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+        let start = loaded().map(|header| base + header.p_vaddr as usize).min().unwrap_or(0);
+        let end = loaded().map(|header| base + (header.p_vaddr + header.p_memsz) as usize).max().unwrap_or(0);
+        if !(start..end).contains(&(wanted as usize)) {
+            return 0;
+        }
+        super::doors::note_driver_mapping(start, end);
+        1
+    }
+    // SAFETY: the callback has the right type and keeps nothing.
+    unsafe { libc::dl_iterate_phdr(Some(each), address) };
 }
 
 /// The driver: the one that `STREAMSAN_DRIVER` names (needed when the shim itself bears the driver's SONAME), otherwise the one

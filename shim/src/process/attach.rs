@@ -59,18 +59,25 @@ pub fn attach(options: &Options) -> Result<Attached, AttachError> {
     Ok(Attached { producer: Producer::new(ring), own_analyzer })
 }
 
-/// A memfd where the system allows it, otherwise an unlinked file in shared memory or the temporary folder.
+/// A memfd where the system allows it, otherwise an unlinked file in shared memory or the temporary folder: of the size that was asked
+/// for, or of as little as still works, where there is room.
 fn make_ring(bytes: usize) -> Result<(Ring, OwnedFd), trace::ring::RingError> {
     let first = match Ring::create(bytes) {
         Ok(made) => return Ok(made),
         Err(error) => error,
     };
-    for folder in [c"/dev/shm", c"/tmp"] {
-        // SAFETY: open takes a C string; O_TMPFILE makes a file that has no name, so nobody can open or guess it.
-        let fd = unsafe { libc::open(folder.as_ptr(), libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC, 0o600) };
-        if fd >= 0 {
+    const LEAST: usize = 1 << 20;
+    for size in [bytes, bytes.min(LEAST)] {
+        for folder in [c"/dev/shm", c"/tmp", c"/var/tmp"] {
+            // SAFETY: open takes a C string; O_TMPFILE makes a file that has no name, so nobody can open or guess it.
+            let fd = unsafe { libc::open(folder.as_ptr(), libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC, 0o600) };
+            if fd < 0 {
+                continue;
+            }
             // SAFETY: fd was just opened by us.
-            return Ring::create_on(unsafe { OwnedFd::from_raw_fd(fd) }, bytes);
+            if let Ok(made) = Ring::create_on(unsafe { OwnedFd::from_raw_fd(fd) }, size) {
+                return Ok(made);
+            }
         }
     }
     Err(first)
