@@ -1,9 +1,9 @@
-//! Takes out of trace files what is needed to study the kernels they launch elsewhere: `extract TRACE... FOLDER`.
+//! Takes out of trace files what is needed to study the kernels they launch elsewhere: `extract [--all] TRACE... FOLDER`.
 //!
-//! FOLDER gets the machine code of every kernel that has a launch without ranges or with indirect accesses (the code of the other
-//! kernels in the same image is zeroed, so that it compresses to nothing), and `launches.txt`: a line for each kernel and launch
-//! shape (at most six a kernel) with name, file, grid, block, cluster, shared memory and parameters, which
-//! `kernels/examples/dump.rs` reads. Development aid; needs the libraries that the trace names.
+//! FOLDER gets the machine code of every kernel that has a launch without ranges or with indirect accesses (`--all`: of every kernel;
+//! the code of the other kernels in the same image is zeroed, so that it compresses to nothing), and `launches.txt`: a line for each
+//! kernel and launch shape (at most six a kernel) with name, file, grid, block, cluster, shared memory, the number of launches that it
+//! stands for, and parameters, which `kernels/examples/dump.rs` reads. Development aid; needs the libraries that the trace names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -26,7 +26,8 @@ struct Process {
     arch: u32,
     images: HashMap<ImageId, Source>,
     kernels: HashMap<KernelId, (String, ImageId)>,
-    launches: BTreeMap<KernelId, BTreeSet<Launch>>,
+    /// Each kept shape with the number of launches it stands for.
+    launches: BTreeMap<KernelId, BTreeMap<Launch, u32>>,
 }
 
 enum Source {
@@ -42,9 +43,11 @@ struct Launch {
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let all = args.first().is_some_and(|a| a == "--all");
+    args.drain(..usize::from(all));
     let Some((folder, traces)) = args.split_last().filter(|a| !a.1.is_empty()) else {
-        eprintln!("extract TRACE... FOLDER");
+        eprintln!("extract [--all] TRACE... FOLDER");
         std::process::exit(2);
     };
     std::fs::create_dir_all(folder).expect("the folder can be made");
@@ -59,7 +62,7 @@ fn main() {
         };
         while reader.frame(&mut each).unwrap_or(false) {}
         for process in processes.values() {
-            process.write(Path::new(folder), &mut lines);
+            process.write(Path::new(folder), all, &mut lines);
         }
     }
     std::fs::write(Path::new(folder).join("launches.txt"), lines).expect("launches.txt can be written");
@@ -80,9 +83,17 @@ impl Process {
             }
             Op::Launch { kernel, grid, block, cluster, shared, params, .. } => {
                 let kept = self.launches.entry(kernel).or_default();
-                if kept.iter().filter(|l| l.dims[0] == grid).count() < 2 && kept.len() < KEPT {
-                    let cluster = if cluster == [0; 3] { [1; 3] } else { cluster };
-                    kept.insert(Launch { dims: [grid, block, cluster], shared, params: params.to_vec() });
+                let cluster = if cluster == [0; 3] { [1; 3] } else { cluster };
+                let launch = Launch { dims: [grid, block, cluster], shared, params: params.to_vec() };
+                let room = kept.keys().filter(|l| l.dims[0] == grid).count() < 2 && kept.len() < KEPT;
+                match kept.get_mut(&launch) {
+                    Some(count) => *count += 1,
+                    None if room => drop(kept.insert(launch, 1)),
+                    // One like it stands for this one.
+                    None => {
+                        let like = kept.keys().position(|l| l.dims == launch.dims).unwrap_or(0);
+                        kept.values_mut().nth(like).into_iter().for_each(|count| *count += 1);
+                    }
                 }
             }
             _ => {}
@@ -102,7 +113,7 @@ impl Process {
         }
     }
 
-    fn write(&self, folder: &Path, lines: &mut String) {
+    fn write(&self, folder: &Path, all: bool, lines: &mut String) {
         let arch = Arch::new(self.arch as u16);
         let mut by_image: BTreeMap<u32, Vec<KernelId>> = BTreeMap::new();
         for id in self.launches.keys() {
@@ -119,7 +130,7 @@ impl Process {
             let mut wanted = BTreeSet::new();
             for id in ids {
                 let name = &self.kernels[&id].0;
-                if self.launches[&id].iter().any(|l| !ranges(&code, name, l)) {
+                if all || self.launches[&id].keys().any(|l| !ranges(&code, name, l)) {
                     wanted.insert((name.clone(), id));
                 }
             }
@@ -131,9 +142,9 @@ impl Process {
             let file = format!("{:016x}.cubin", hash(&thin));
             std::fs::write(folder.join(&file), &thin).expect("a cubin can be written");
             for (name, id) in wanted {
-                for l in &self.launches[&id] {
+                for (l, count) in &self.launches[&id] {
                     let _ = write!(lines, "{name} {file}");
-                    let numbers = l.dims.iter().flatten().chain([&l.shared]);
+                    let numbers = l.dims.iter().flatten().chain([&l.shared, count]);
                     numbers.for_each(|n| *lines += &format!(" {n}"));
                     let hex: String = l.params.iter().map(|b| format!("{b:02x}")).collect();
                     let _ = writeln!(lines, " {hex}");
