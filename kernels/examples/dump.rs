@@ -129,7 +129,9 @@ impl Totals {
             let n: Vec<u32> = numbers.iter().filter_map(|x| x.parse().ok()).collect();
             let params: Vec<u8> =
                 (0..hex.len() / 2).filter_map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).ok()).collect();
-            let (Some(code), &[gx, gy, gz, bx, by, bz, cx, cy, cz, shared, ..]) = (code, n.as_slice()) else { continue };
+            let (Some(code), &[gx, gy, gz, bx, by, bz, cx, cy, cz, shared, ..]) = (code, n.as_slice()) else {
+                continue;
+            };
             let launch =
                 LaunchArgs { grid: [gx, gy, gz], block: [bx, by, bz], cluster: [cx, cy, cz], shared, params: &params };
             if let Some(s) = self.summary(code, name) {

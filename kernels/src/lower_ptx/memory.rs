@@ -411,10 +411,40 @@ impl Lower<'_> {
             };
             return self.access(kind, 0, addr);
         }
-        // `cp.async`: the constant size is an upper bound of what is read.
-        match o.get(2) {
-            Some(&ptx::Operand::Int(size)) => self.access(AccessKind::Read, size as u32, addr),
-            _ => self.any_memory(Reason::Instruction),
+        // `cp.async`: a constant size; then perhaps how much of it is read, or a predicate under which nothing is; then perhaps a policy.
+        let Some(&ptx::Operand::Int(size)) = o.get(2) else { return self.any_memory(Reason::Instruction) };
+        let policy = op.parts.iter().any(|p| p.ends_with("cache_hint"));
+        let mem = |addr, bytes| Op::Mem(Mem { space: Space::Global, kind: AccessKind::Read, bytes, addr });
+        match o.get(3).filter(|_| !policy || o.len() > 4) {
+            None => self.access(AccessKind::Read, size as u32, addr),
+            Some(&ptx::Operand::Int(read)) => self.access(AccessKind::Read, size.min(read) as u32, addr),
+            Some(&ptx::Operand::Register(r)) if self.f.class(self.here().registers[r.index()]) != Class::Pred => {
+                let read = self.src(o.get(3), Class::W32);
+                let smaller = [read, Operand::imm(size), Operand::imm(1)];
+                let read = self.temporary(Class::W32, Op::MinMax { signed: false }, &smaller);
+                match addr {
+                    Addr::Sum(mut parts, offset) => {
+                        if offset != 0 {
+                            parts.push(Operand::imm(offset as u64));
+                        }
+                        self.access(AccessKind::Read, 0, Addr::Bulk(parts, read));
+                    }
+                    other => self.access(AccessKind::Read, 0, other),
+                }
+            }
+            Some(&ptx::Operand::Register(r)) => {
+                let ignored = Operand::pred(self.here().registers[r.index()], true);
+                self.emit(mem(addr, size as u32), &[ignored], &[]);
+            }
+            // `!p`
+            Some(&ptx::Operand::Not(r)) => {
+                let ignored = Operand::pred(self.here().registers[r.index()], false);
+                self.emit(mem(addr, size as u32), &[ignored], &[]);
+            }
+            Some(_) => {
+                let perhaps = self.unknown(Class::Pred, Reason::Instruction);
+                self.emit(mem(addr, size as u32), &[perhaps], &[]);
+            }
         }
     }
 }

@@ -103,8 +103,16 @@ impl Lower<'_> {
         if accesses.iter().any(|m| m.kind == AccessKind::Atomic) {
             why = Reason::AtomicResult;
         }
+        // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does is not known: they may not happen.
+        let only_if: SmallVec<[Operand; 1]> = match i.op {
+            S::CopyAsync { .. } if !i.psrc[0].always() => SmallVec::from_slice(&[Self::pred(i.psrc[0])]),
+            S::Load { .. } if !i.psrc[0].always() => {
+                SmallVec::from_slice(&[self.unknown(i, Class::Pred, Reason::Instruction)])
+            }
+            _ => SmallVec::new(),
+        };
         for m in accesses {
-            self.emit(i, Op::Mem(m), &[], &[]);
+            self.emit(i, Op::Mem(m), &only_if, &[]);
         }
         let narrow = match i.op {
             S::Load { ty: MemTy::U8 } => Some((0, 0xff)),

@@ -5,7 +5,7 @@
 use super::build::Builder;
 use super::node::{Access, Kind, LocalStore, NodeId, Target, Width};
 use super::ssa::Def;
-use crate::ir::{Addr, BlockId, Class, Inst, Mem, Op, Operand, Prefix, Reason, Space, Src};
+use crate::ir::{AccessKind, Addr, BlockId, Class, Combine, Inst, Mem, Op, Operand, Prefix, Reason, Space, Src};
 use smallvec::SmallVec;
 
 impl Builder<'_> {
@@ -13,7 +13,15 @@ impl Builder<'_> {
         if m.space != Space::Global {
             return;
         }
-        let guard = inst.guard.map(|g| self.pred_operand(&g, b, i));
+        let mut guard = inst.guard.map(|g| self.pred_operand(&g, b, i));
+        // The predicate under which an instruction that executes touches memory at all.
+        for o in inst.srcs.iter().filter(|_| m.kind == AccessKind::Read) {
+            let p = self.pred_operand(o, b, i);
+            guard = Some(match guard {
+                Some(g) if self.const_of(p) != Some(0) => self.add(Kind::Combine(Combine::And, g, p), Width::Pred, b),
+                _ => p,
+            });
+        }
         if let Some(n) = guard
             && self.const_of(n) == Some(0)
         {
@@ -92,7 +100,7 @@ impl Builder<'_> {
         for blk in &cfg.rpo {
             for (i, inst) in f.blocks[blk.0 as usize].insts.iter().enumerate() {
                 let Op::Mem(m) = &inst.op else { continue };
-                if m.space != Space::Local || m.kind == crate::ir::AccessKind::Read {
+                if m.space != Space::Local || m.kind == AccessKind::Read {
                     continue;
                 }
                 let (b, i) = (blk.0, i as u32);

@@ -157,6 +157,8 @@ pub(super) struct Eval<'g> {
     pub local_busy: Vec<NodeId>,
     pub steps: Cell<u32>,
     pub total: Cell<u32>,
+    /// `total` beyond which everything is unknown.
+    limit: u32,
     /// Parameter words (4 bytes each) whose value the result depends on.
     pub used: RefCell<WordSet>,
 }
@@ -192,6 +194,10 @@ impl WordSet {
 
 /// Bounds asked for in one evaluation before everything left is unknown.
 const MAX_TOTAL: u32 = 150_000;
+/// What each access may still ask for after that, so that conditions that nobody understands do not cost an address that is simple.
+const RESERVE: u32 = 4_000;
+/// All reserves of one evaluation.
+const MAX_RESERVE: u32 = 80_000;
 
 impl<'g> Eval<'g> {
     pub fn new(
@@ -223,13 +229,28 @@ impl<'g> Eval<'g> {
             local_busy: Vec::new(),
             steps: Cell::new(0),
             total: Cell::new(0),
+            limit: MAX_TOTAL,
             used: RefCell::new(WordSet::new(launch.params.len())),
         }
     }
 
     /// Has the whole evaluation used up its budget?
     pub fn exhausted(&self) -> bool {
-        self.total.get() > MAX_TOTAL
+        self.total.get() > self.limit
+    }
+
+    /// Grants an access its reserve when the budget is used up. Values made since then are forgotten; what was found out about
+    /// conditions stays, so that they do not use up the reserve too.
+    pub fn reserve(&mut self) {
+        if self.exhausted() && self.total.get() < MAX_TOTAL + MAX_RESERVE {
+            self.memo.values.clear();
+            self.limit = self.total.get() + RESERVE;
+        }
+    }
+
+    /// Ends the reserve of the access before.
+    pub fn end_reserve(&mut self) {
+        self.limit = MAX_TOTAL;
     }
 
     // ---- atoms

@@ -46,9 +46,11 @@ const MAX_ALTERNATIVES: usize = 256;
 impl Eval<'_> {
     /// All that one access may reach in this launch; empty when it is never executed.
     pub(super) fn access(&mut self, acc: &Access, out: &mut Vec<Reached>) {
+        self.end_reserve();
         if !self.reachable(acc.block) {
             return;
         }
+        self.reserve();
         let mut cons = self.ctx(acc.block).to_vec();
         let mut complete = true;
         if let Some(g) = acc.guard {
@@ -59,6 +61,7 @@ impl Eval<'_> {
             complete = self.fully(&c);
             cons.extend(self.conj(&c, false));
         }
+        self.reserve();
         let (node, width) = match acc.target {
             Target::Address(n) => (n, Int::from(acc.bytes)),
             Target::Bulk(n, size) => {
@@ -181,7 +184,8 @@ impl Eval<'_> {
         for (atom, base) in &bases {
             let rel = f.without(*atom);
             let rel = if several || rel.terms.iter().any(|t| matches!(self.a(t.0).kind, AtomKind::Param(_))) {
-                self.concrete(&rel)
+                // Addresses wrap: a step back among the parameters is a number just below 2^64.
+                self.concrete(&rel).norm(64)
             } else {
                 rel
             };

@@ -174,7 +174,7 @@ impl<'a> Builder<'a> {
             };
         }
         match (&l.op, &h.op) {
-            (Op::Add, Op::AddX) => self.sum(l, lo, (lb, li), h, hi, (hb, hi_i)),
+            (Op::Add, Op::AddX) => self.sum(lo, h, hi, (hb, hi_i)),
             (Op::Add, Op::LeaHi { shift: 1, sx: true, .. }) => self.sum_with_sign(l, lo, (lb, li), h, hi, (hb, hi_i)),
             (Op::Lea { shift: a }, Op::LeaHi { shift: c, sx, x }) if a == c => {
                 if *x && self.carry_source(hi) != Some(whole(lo)) {
@@ -236,6 +236,14 @@ impl<'a> Builder<'a> {
 
     /// The low half whose carry a high half adds; every carry it adds must come from there.
     pub(super) fn carry_source(&mut self, d: Def) -> Option<Def> {
+        match self.carry_sources(d)?[..] {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+
+    /// The low halves whose carries a high half adds.
+    fn carry_sources(&mut self, d: Def) -> Option<SmallVec<[Def; 2]>> {
         let Def::Inst { b, i, .. } = d else { return None };
         let inst = self.ssa.inst(d)?;
         let carries: SmallVec<[Operand; 2]> = match inst.op {
@@ -243,7 +251,7 @@ impl<'a> Builder<'a> {
             Op::LeaHi { x: true, .. } => inst.srcs.iter().skip(3).copied().collect(),
             _ => return None,
         };
-        let mut from: Option<Def> = None;
+        let mut from: SmallVec<[Def; 2]> = SmallVec::new();
         for c in carries {
             if c.is_imm(0) {
                 continue;
@@ -256,12 +264,37 @@ impl<'a> Builder<'a> {
                 return None;
             }
             let w = whole(p);
-            if from.is_some_and(|f| f != w) {
+            if !from.contains(&w) {
+                from.push(w);
+            }
+        }
+        Some(from)
+    }
+
+    /// The summands of a low half whose carries a high half adds: when it adds those of several low halves, one is a sum of another
+    /// one, and all carries together belong to the sum of what goes into them.
+    fn low_summands(&mut self, lo: Def, hi: Def) -> Option<SmallVec<[Half; 3]>> {
+        let mut carries = self.carry_sources(hi)?;
+        let mut out: SmallVec<[Half; 3]> = SmallVec::new();
+        let mut work: SmallVec<[Half; 4]> = SmallVec::from_slice(&[(Prefix::None, lo)]);
+        while let Some((prefix, d)) = work.pop() {
+            let expand = (prefix == Prefix::None).then(|| carries.iter().position(|c| *c == whole(d))).flatten();
+            let Some(k) = expand else {
+                out.push((prefix, d));
+                continue;
+            };
+            carries.remove(k);
+            let (inst, b, i) = self.executed(d)?;
+            if !matches!(inst.op, Op::Add) || d.part() != 0 {
                 return None;
             }
-            from = Some(w);
+            for o in &inst.srcs {
+                work.push((o.prefix, self.ssa.source(o.src, b, i)));
+            }
         }
-        from
+        out.retain(|x| x.1 != Def::ZERO);
+        out.reverse();
+        (carries.is_empty() && out.len() <= 4).then_some(out)
     }
 
     /// Are two instructions under the very same guard?
@@ -275,12 +308,12 @@ impl<'a> Builder<'a> {
     }
 
     /// IADD3 / IADD3.X.
-    fn sum(&mut self, l: &Inst, lo: Def, lat: (u32, u32), h: &Inst, hi: Def, hat: (u32, u32)) -> Option<NodeId> {
-        if self.carry_source(hi) != Some(whole(lo)) {
+    fn sum(&mut self, lo: Def, h: &Inst, hi: Def, hat: (u32, u32)) -> Option<NodeId> {
+        if !self.carry_sources(hi)?.contains(&whole(lo)) {
             return None;
         }
         let take = |bld: &mut Self, o: &Operand, at: (u32, u32)| (o.prefix, bld.ssa.source(o.src, at.0, at.1));
-        let ls: SmallVec<[Half; 3]> = l.srcs.iter().map(|o| take(self, o, lat)).filter(|x| x.1 != Def::ZERO).collect();
+        let ls = self.low_summands(lo, hi)?;
         let mut hs: SmallVec<[Half; 3]> = h
             .srcs
             .iter()
@@ -358,8 +391,8 @@ impl<'a> Builder<'a> {
                 if self.is_sign_of(hi, lo) {
                     return 6;
                 }
-                if let Some(c) = self.carry_source(hi) {
-                    return if c == whole(lo) { 6 } else { 0 };
+                if let Some(c) = self.carry_sources(hi).filter(|c| !c.is_empty()) {
+                    return if c.contains(&whole(lo)) { 6 } else { 0 };
                 }
                 let (Some(l), Some(h)) = (self.ssa.inst(lo), self.ssa.inst(hi)) else { return 0 };
                 match (&l.op, &h.op) {
