@@ -12,8 +12,7 @@ use serde_json::Value;
 use tests::{build, product, run};
 
 /// What the simulator can not do: it says so, or leaves out what the rule is about.
-const NOT_SIMULATED: [&str; 5] =
-    ["conditional_body", "programmatic_edge", "memory_operation_node", "green_context", "pool_exported"];
+const NOT_SIMULATED: [&str; 4] = ["programmatic_edge", "memory_operation_node", "green_context", "pool_exported"];
 
 /// Not run at all: the simulator has no memory or events shared between processes, and the second process waits for them for ever.
 const NEEDS_SHARING: &str = "through_another";

@@ -108,14 +108,15 @@ impl Graph {
                 next[d.from as usize].push(i as u32);
             }
         }
-        let mut ready: std::collections::VecDeque<u32> = (0..n as u32).filter(|i| waits[*i as usize] == 0).collect();
+        // The order in which the nodes were read wherever the edges leave a choice: pairs are named in the order of the program.
+        let mut ready: std::collections::BTreeSet<u32> = (0..n as u32).filter(|i| waits[*i as usize] == 0).collect();
         let mut inner = Inner { place: vec![(0, 0); n], ..Inner::default() };
-        while let Some(i) = ready.pop_front() {
+        while let Some(i) = ready.pop_first() {
             inner.sequence.push(i);
             for &j in &next[i as usize] {
                 waits[j as usize] -= 1;
                 if waits[j as usize] == 0 {
-                    ready.push_back(j);
+                    ready.insert(j);
                 }
             }
         }

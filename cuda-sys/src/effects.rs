@@ -52,7 +52,6 @@ pub const NOT_MODELLED: &[&str] = &[
     "cuLibraryGetUnifiedFunction",
     "cuGraphExecExternalSemaphoresSignalNodeSetParams",
     "cuGraphExecExternalSemaphoresWaitNodeSetParams",
-    "cuGraphConditionalHandleCreate",
     "cuLaunch",
     "cuLaunchGrid",
     "cuMemImportFromShareableHandle",

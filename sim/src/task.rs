@@ -8,7 +8,7 @@ use cuda_sys::*;
 use crate::config::{self, Schedule};
 use crate::context::Context;
 use crate::event::{Event, Record};
-use crate::graph::Graph;
+use crate::graph::{Graph, conditional::Conditional};
 use crate::memory::copy::{Copy, Set};
 use crate::memory::{self, Block, space::Fault};
 use crate::module::{Function, exec};
@@ -83,6 +83,8 @@ pub enum Task {
     Wait(Arc<Event>),
     /// Another graph.
     Child(Arc<Graph>),
+    /// Graphs that run, or not, as a condition says.
+    Conditional(Arc<Conditional>),
 }
 
 /// A task made ready for the scheduler: steps with the steps before them (by index) and operations outside.
@@ -218,6 +220,7 @@ impl Plan {
                 return self.steps.len() - 1;
             }
             Task::Child(graph) => return graph.plan(self, ctx, before),
+            Task::Conditional(node) => Work::Expand(node.steps(ctx)),
         };
         self.push(work, before)
     }

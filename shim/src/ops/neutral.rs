@@ -61,8 +61,6 @@ not_modelled! {
         *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS);
     fn cuGraphExecExternalSemaphoresWaitNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params:
         *const CUDA_EXT_SEM_WAIT_NODE_PARAMS);
-    fn cuGraphConditionalHandleCreate(handle_out: *mut CUgraphConditionalHandle, graph: CUgraph, ctx: CUcontext,
-        default_launch_value: c_uint, flags: c_uint);
     fn cuLaunch(function: CUfunction);
     fn cuLaunchGrid(function: CUfunction, grid_width: c_int, grid_height: c_int);
     fn cuMemImportFromShareableHandle(handle: *mut CUmemGenericAllocationHandle, os_handle: *mut c_void,

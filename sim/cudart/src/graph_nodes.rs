@@ -33,7 +33,7 @@ fn node_params(p: *const CUgraphNodeParams) -> Result<CUgraphNodeParams, cudaErr
                 params.anon1 = own;
             }
             CU_GRAPH_NODE_TYPE_MEMSET => params.anon1.memset.ctx = ctx,
-            CU_GRAPH_NODE_TYPE_CONDITIONAL => return Err(cudaErrorNotSupported),
+            CU_GRAPH_NODE_TYPE_CONDITIONAL => params.anon1.conditional.ctx = ctx,
             _ => {}
         }
     }
@@ -53,6 +53,11 @@ fn add(
     if params.type_ == CU_GRAPH_NODE_TYPE_MEM_ALLOC {
         // It says where the memory will be.
         put(p, params)?;
+    }
+    if params.type_ == CU_GRAPH_NODE_TYPE_CONDITIONAL {
+        // And where the bodies are.
+        // SAFETY: the type says which member is in use; the driver has just read and written it.
+        unsafe { (*p).anon1.conditional.phGraph_out = params.anon1.conditional.phGraph_out };
     }
     Ok(())
 }
@@ -83,6 +88,13 @@ rt! {
         count: usize, params: *mut CUgraphNodeParams
     ) {
         add(out, graph, deps, data, count, params)
+    }
+    ctx fn [cudaGraphConditionalHandleCreate plain](
+        _pt, out: *mut CUgraphConditionalHandle, graph: CUgraph, default: c_uint, flags: c_uint
+    ) {
+        let mut ctx = CUcontext::NULL;
+        cu!(cuCtxGetCurrent(&mut ctx))?;
+        cu!(cuGraphConditionalHandleCreate(out, graph, ctx, default, flags))
     }
     ctx fn [cudaGraphNodeSetParams plain](_pt, node: CUgraphNode, p: *mut CUgraphNodeParams) {
         cu!(cuGraphNodeSetParams_v2(node, &mut node_params(p)?))

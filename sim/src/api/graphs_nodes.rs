@@ -9,6 +9,7 @@ use super::launches::node_task as kernel_task;
 use super::*;
 use crate::context::{CONTEXTS, Context};
 use crate::event::EVENTS;
+use crate::graph::conditional::{self, Conditional};
 use crate::graph::{GRAPHS, Graph, NODES, Node, node_type};
 use crate::handles::handle_of;
 use crate::memory::{self, Kind};
@@ -85,6 +86,27 @@ fn free(dptr: CUdeviceptr) -> Result<Task, CUresult> {
     Ok(Task::Free(dptr))
 }
 
+/// A conditional node with empty bodies, whose handles go into the parameters.
+fn conditional(p: *mut CUDA_CONDITIONAL_NODE_PARAMS) -> Result<Task, CUresult> {
+    let mut params = get(p)?;
+    let most = match params.type_ {
+        CU_GRAPH_COND_TYPE_IF => 2,
+        CU_GRAPH_COND_TYPE_WHILE => 1,
+        CU_GRAPH_COND_TYPE_SWITCH => c_uint::MAX,
+        _ => return Err(INVALID),
+    };
+    if params.size == 0 || params.size > most {
+        return Err(INVALID);
+    }
+    let condition = conditional::find(params.handle).ok_or(INVALID)?;
+    let bodies: Vec<Arc<Graph>> = (0..params.size).map(|_| Graph::create()).collect();
+    // The array is the driver's own and is never told to be over: it stays.
+    let handles: Vec<CUgraph> = bodies.iter().map(|body| CUgraph::from_bits(handle_of(body))).collect();
+    params.phGraph_out = handles.leak().as_mut_ptr();
+    put(p, params)?;
+    Ok(Task::Conditional(Arc::new(Conditional { condition, kind: params.type_, bodies })))
+}
+
 /// The task that the general form of parameters describes.
 pub(super) fn any_task(p: *mut CUgraphNodeParams) -> Result<Task, CUresult> {
     let params = get(p)?;
@@ -132,6 +154,7 @@ pub(super) fn any_task(p: *mut CUgraphNodeParams) -> Result<Task, CUresult> {
             CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => {
                 super::streams::batch_task(&list(u.memOp.paramArray, u.memOp.count as usize)?)
             }
+            CU_GRAPH_NODE_TYPE_CONDITIONAL => conditional((&raw mut (*p).anon1.conditional).cast()),
             kind => {
                 crate::status::complain(&format!("graph nodes of {kind:?} are not simulated"));
                 Err(CUresult::ERROR_NOT_SUPPORTED)
@@ -273,6 +296,16 @@ abi! {
         params: *mut CUgraphNodeParams
     ) {
         add(out, graph, deps, n, any_task(params)?)
+    }
+    call fn [cuGraphConditionalHandleCreate plain](
+        _z, out: *mut CUgraphConditionalHandle, graph: CUgraph, ctx: CUcontext, default: c_uint, flags: c_uint
+    ) {
+        if flags & !CU_GRAPH_COND_ASSIGN_DEFAULT != 0 {
+            return Err(INVALID);
+        }
+        context(ctx)?;
+        let graph = GRAPHS.get(graph.bits())?;
+        put(out, conditional::create(&graph, (flags & CU_GRAPH_COND_ASSIGN_DEFAULT != 0).then_some(default)))
     }
     call fn [cuGraphNodeSetParams plain, cuGraphNodeSetParams_v2 plain](
         _z, node: CUgraphNode, params: *mut CUgraphNodeParams

@@ -1,5 +1,7 @@
 //! Graphs: tasks with an order, and their executable copies.
 
+pub mod conditional;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -40,6 +42,8 @@ pub struct Node {
 #[derive(Default)]
 pub struct Graph {
     state: Mutex<State>,
+    /// Conditions that were made for this graph.
+    pub conditions: Mutex<Vec<Arc<conditional::Condition>>>,
     /// Destructors that hang on the graph's life, with counts.
     pub objects: Mutex<Vec<Arc<UserObject>>>,
 }
@@ -80,10 +84,20 @@ pub fn node_type(task: &Task) -> CUgraphNodeType {
         Task::Record(_) => CU_GRAPH_NODE_TYPE_EVENT_RECORD,
         Task::Wait(_) => CU_GRAPH_NODE_TYPE_WAIT_EVENT,
         Task::Child(_) => CU_GRAPH_NODE_TYPE_GRAPH,
+        Task::Conditional(_) => CU_GRAPH_NODE_TYPE_CONDITIONAL,
     }
 }
 
 impl Node {
+    /// The graphs inside: a child graph, or the bodies of a conditional node.
+    pub fn inner(&self) -> Vec<Arc<Graph>> {
+        match self.task() {
+            Task::Child(child) => vec![child],
+            Task::Conditional(node) => node.bodies.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     /// A copy of what it does.
     pub fn task(&self) -> Task {
         lock(&self.task).clone()
@@ -192,6 +206,7 @@ impl Graph {
         for node in &state.nodes {
             let task = match node.task() {
                 Task::Child(child) => Task::Child(child.duplicate()?),
+                Task::Conditional(node) => Task::Conditional(node.with_bodies(|body| body.duplicate())?),
                 task => task,
             };
             let copy = clone.add_copy(task, &[], Some(handle_of(node)))?;
@@ -207,9 +222,9 @@ impl Graph {
     /// The graph's nodes are no longer known by handle.
     pub fn forget_nodes(&self) {
         for node in self.nodes() {
-            if let Task::Child(child) = node.task() {
-                child.forget_nodes();
-                let _ = GRAPHS.remove(handle_of(&child));
+            for graph in node.inner() {
+                graph.forget_nodes();
+                let _ = GRAPHS.remove(handle_of(&graph));
             }
             let _ = NODES.remove(handle_of(&node));
         }
@@ -280,6 +295,8 @@ pub struct Exec {
     last: Mutex<OpId>,
     launched: AtomicBool,
     objects: Vec<Arc<UserObject>>,
+    /// Conditions that begin every launch with a value.
+    conditions: Vec<Arc<conditional::Condition>>,
 }
 
 fn snapshot(task: Task) -> Result<Task, CUresult> {
@@ -292,6 +309,14 @@ fn snapshot(task: Task) -> Result<Task, CUresult> {
             copy.forget_handles();
             Task::Child(copy)
         }
+        Task::Conditional(node) => Task::Conditional(node.with_bodies(|body| {
+            if body.sorted().is_none() {
+                return Err(CUresult::ERROR_INVALID_VALUE);
+            }
+            let copy = body.duplicate()?;
+            copy.forget_handles();
+            Ok(copy)
+        })?),
         task => task,
     })
 }
@@ -319,6 +344,7 @@ impl Exec {
             last: Mutex::new(OpId(0)),
             launched: AtomicBool::new(false),
             objects: lock(&graph.objects).clone(),
+            conditions: conditional::with_defaults(graph),
         });
         debug_assert!(exec.objects.len() <= usize::MAX / 2);
         EXECS.insert(exec.clone());
@@ -376,8 +402,16 @@ impl Exec {
         capture::add(stream, &Task::Empty)?;
         let mut plan = Plan::default();
         let mut steps: Vec<usize> = Vec::new();
+        let mut first = Vec::new();
+        if !self.conditions.is_empty() {
+            plan.steps.push((conditional::reset(self.conditions.clone()), Vec::new(), Vec::new()));
+            first.push(0);
+        }
         for node in lock(&self.nodes).iter() {
-            let deps: Vec<usize> = node.deps.iter().map(|&dep| steps[dep]).collect();
+            let mut deps: Vec<usize> = node.deps.iter().map(|&dep| steps[dep]).collect();
+            if deps.is_empty() {
+                deps.clone_from(&first);
+            }
             let task = if node.enabled { &node.task } else { &Task::Empty };
             let step = plan.add(&self.ctx, task, &deps);
             steps.push(step);

@@ -163,6 +163,10 @@ pub trait Device: Sync {
     fn free(&self, address: u64) {
         let _ = address;
     }
+    /// `cudaGraphSetConditional`: the value of a graph's condition.
+    fn set_conditional(&self, handle: u64, value: u32) {
+        let _ = (handle, value);
+    }
     /// Textures and surfaces: raw bits of up to four elements, or the reason why not.
     fn texture(&self, request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
         Err(format!("{} is not supported by this device", request.opcode))

@@ -105,6 +105,7 @@ pub(crate) enum Builtin {
     Assertfail,
     Malloc,
     Free,
+    SetConditional,
 }
 
 /// A call: from where, to what, with which values.

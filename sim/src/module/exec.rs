@@ -108,6 +108,10 @@ impl Device for Gpu {
         let _ = memory::get().free_device(address);
     }
 
+    fn set_conditional(&self, handle: u64, value: u32) {
+        crate::graph::conditional::set(handle, value);
+    }
+
     fn texture(&self, request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
         texture::serve(request)
     }

@@ -54,6 +54,9 @@ pub enum Work {
     Host(Box<dyn FnOnce() + Send>),
     /// Finishes as soon as the condition holds. Must be cheap: it is asked with the scheduler locked.
     Until(Box<dyn FnMut() -> bool + Send>),
+    /// Decides, when its turn has come, what runs in its place, and again when that is done, until there is nothing more.
+    /// Asked with the scheduler locked. The parts may not wait for operations outside.
+    Expand(Box<dyn FnMut() -> Option<Vec<Part>> + Send>),
 }
 
 /// A part of a partial order: what it does, the parts before it, and operations outside that it waits for.
@@ -205,9 +208,7 @@ impl Scheduler {
         for (work, parents, outside) in parts {
             let mut deps = if parents.is_empty() { vec![begin] } else { parents.iter().map(|&p| ids[p]).collect() };
             deps.extend(outside);
-            // A node of a graph may run on any stream of the device: it is a lane of its own.
-            let lane = core.next;
-            ids.push(core.insert(work, lane, deps));
+            ids.push(core.insert_part(work, deps));
         }
         let mut all = ids.clone();
         all.push(begin);
@@ -348,6 +349,39 @@ impl Core {
         id
     }
 
+    /// A node of a graph may run on any stream of the device: it is a lane of its own.
+    fn insert_part(&mut self, work: Work, deps: Vec<OpId>) -> OpId {
+        let lane = self.next;
+        self.insert(work, lane, deps)
+    }
+
+    /// Puts what an operation decides on in front of its end; ends it when it wants nothing more.
+    fn expand(&mut self, id: OpId) {
+        loop {
+            let Some(Some(Work::Expand(mut next))) = self.ops.get_mut(&id).map(|op| op.work.take()) else { return };
+            let Some(parts) = next() else { return self.finish(id) };
+            let mut ids: Vec<OpId> = Vec::with_capacity(parts.len());
+            for (work, parents, outside) in parts {
+                let mut deps: Vec<OpId> = parents.iter().map(|&p| ids[p]).collect();
+                deps.extend(outside);
+                ids.push(self.insert_part(work, deps));
+            }
+            ids.retain(|part| self.ops.contains_key(part));
+            for part in &ids {
+                if let Some(op) = self.ops.get_mut(part) {
+                    op.next.push(id);
+                }
+            }
+            let Some(op) = self.ops.get_mut(&id) else { return };
+            op.work = Some(Work::Expand(next));
+            op.missing = ids.len();
+            op.deps = ids;
+            if op.missing > 0 {
+                return;
+            }
+        }
+    }
+
     /// The operation's turn has come: finish it here if it is a point, queue it otherwise.
     fn start(&mut self, id: OpId) {
         let Some(op) = self.ops.get_mut(&id) else { return };
@@ -355,6 +389,7 @@ impl Core {
         match &op.work {
             Some(Work::Point(_)) => self.finish(id),
             Some(Work::Until(_)) => self.parked.push(id),
+            Some(Work::Expand(_)) => self.expand(id),
             _ => {
                 self.ready.insert((policy::key(&self.config, id, op.lane), id));
             }

@@ -88,7 +88,7 @@ impl Scheduler {
                         eprintln!("streamsan-sim: an operation failed inside the simulator");
                     }
                 }
-                Work::Point(_) | Work::Until(_) => {}
+                Work::Point(_) | Work::Until(_) | Work::Expand(_) => {}
             }
             core = self.lock();
             core.running.retain(|running| running.id != id);

@@ -30,7 +30,7 @@ int main() {
     int early = ((volatile int *)numbers)[3];
 
     CHECK(cudaStreamSynchronize(s));
-    printf("%s\n", early >= 0 ? "looked" : "looked at nonsense");
+    printf("looked: %d\n", early);
     CHECK(cudaFreeHost(numbers));
     CHECK(cudaFree(dev));
     return 0;

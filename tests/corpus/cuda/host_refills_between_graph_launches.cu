@@ -9,24 +9,26 @@
 #define CHECK(call) do { cudaError_t e_ = (call); if (e_ != cudaSuccess) { \
     fprintf(stderr, "line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(1); } } while (0)
 
-__global__ void increment(int *v, int n) {
+__global__ void accumulate(int *total, const int *v, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) v[i] += 1;
+    if (i < n) total[i] += v[i];
 }
 
 int main() {
     const int n = 1 << 14;
     const size_t bytes = n * sizeof(int);
-    int *staging, *dev;
+    int *staging, *dev, *total;
     cudaStream_t s;
     cudaGraph_t graph;
     cudaGraphExec_t exec;
     CHECK(cudaMallocHost(&staging, bytes));
     CHECK(cudaMalloc(&dev, bytes));
+    CHECK(cudaMalloc(&total, bytes));
     CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    CHECK(cudaMemsetAsync(total, 0, bytes, s));
     CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
     CHECK(cudaMemcpyAsync(dev, staging, bytes, cudaMemcpyHostToDevice, s));
-    increment<<<n / 256, 256, 0, s>>>(dev, n);
+    accumulate<<<n / 256, 256, 0, s>>>(total, dev, n);
     CHECK(cudaStreamEndCapture(s, &graph));
     CHECK(cudaGraphInstantiate(&exec, graph, 0));
 
@@ -39,6 +41,7 @@ int main() {
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));
     CHECK(cudaFree(dev));
+    CHECK(cudaFree(total));
     CHECK(cudaFreeHost(staging));
     return 0;
 }

@@ -75,6 +75,7 @@ impl<'m> Compiler<'m> {
                 "__assertfail" => Some(Builtin::Assertfail),
                 "malloc" => Some(Builtin::Malloc),
                 "free" => Some(Builtin::Free),
+                "cudaGraphSetConditional" => Some(Builtin::SetConditional),
                 _ => None,
             };
             self.program.functions.push(FunctionCode { builtin, entry: u32::MAX, ..FunctionCode::default() });

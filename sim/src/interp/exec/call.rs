@@ -182,6 +182,10 @@ fn run_builtin(w: &mut Warp<'_>, builtin: Builtin, site: &CallSite, lanes: u32) 
                 }
                 0
             }
+            Builtin::SetConditional => {
+                w.env.device.set_conditional(first, second as u32);
+                0
+            }
             Builtin::Assertfail => {
                 let (message, file, function) =
                     (w.read_string(first, lane), w.read_string(second, lane), argument(w, site, 3, lane));
