@@ -92,6 +92,7 @@ pub const NO_EFFECT: &[&str] = &[
     "cuTensorMapReplaceAddress",
     "cuGraphicsUnregisterResource",
     "cuLinkCreate_v2",
+    "cuGraphConditionalHandleCreate",
     "cuLinkAddData_v2",
     "cuLinkAddFile_v2",
     "cuLinkComplete",

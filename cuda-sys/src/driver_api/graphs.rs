@@ -182,7 +182,7 @@ macro_rules! __driver_api_graphs {
     after  fn cuGraphNodeGetParams(node: CUgraphNode, node_params: *mut CUgraphNodeParams) [plain cuGraphNodeGetParams];
     after  fn cuGraphExecNodeSetParams(graph_exec: CUgraphExec, node: CUgraphNode, node_params: *mut CUgraphNodeParams)
         [plain cuGraphExecNodeSetParams];
-    skip   fn cuGraphConditionalHandleCreate(
+    after  fn cuGraphConditionalHandleCreate(
         handle_out: *mut CUgraphConditionalHandle, graph: CUgraph, ctx: CUcontext, default_launch_value: c_uint,
         flags: c_uint
     ) [plain cuGraphConditionalHandleCreate];
