@@ -35,6 +35,24 @@ fn cuda(file: &str) {
     assert_report(&name, &program, true);
 }
 
+/// A trace from a real GPU (`tests/recorded`), where there is neither a GPU nor PyTorch.
+fn assert_recorded(name: &str, code: i32) {
+    let trace = product::root().join("tests/recorded").join(format!("{name}.trace"));
+    let ended = run::end(run::streamsan(["check", "--color", "never"]).arg(trace));
+    assert_eq!(ended.code(), Some(code), "{name}: {}", ended.err);
+    let expected = product::root().join("tests/expected").join(format!("{name}.txt"));
+    // Whatever machine checks it: it is compared as it is.
+    if let Err(why) = compare(&expected, &ended.err) {
+        panic!("{why}");
+    }
+}
+
+#[test]
+fn a_recorded_run_of_pytorch_and_its_mended_twin() {
+    assert_recorded("triton_step", 66);
+    assert_recorded("triton_step_waited", 0);
+}
+
 #[test]
 fn two_fills_of_the_same_bytes() {
     assert_report(

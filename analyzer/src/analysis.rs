@@ -20,11 +20,13 @@ use crate::memory::{Access, AccessKind, Allocation, AllocationId, Allocations, C
 use crate::names::Names;
 use crate::ordering::Ordering;
 use crate::race::{self, Race};
+use crate::recent::Recent;
 use crate::regions::{Region, Regions};
 use crate::report::fingerprint::number;
 use crate::report::model::{Memory, Outcome, merge_finding};
 use crate::stacks::Stacks;
 use crate::streams::{Stream, Streams};
+use crate::torch::Schemas;
 use crate::work::Work;
 use order::Policy;
 use rustc_hash::FxHashMap;
@@ -85,6 +87,8 @@ pub struct Analysis {
     oracle: Oracle,
     races: Vec<Race>,
     regions: Regions,
+    recent: Recent,
+    schemas: Schemas,
     /// The program has asked for its work not to be checked.
     paused: bool,
     /// The thread and the destination of the last op, when that was a copy from pageable memory.
@@ -116,6 +120,8 @@ impl Analysis {
             oracle: Oracle::default(),
             races: Vec::new(),
             regions: Regions::default(),
+            recent: Recent::default(),
+            schemas: Schemas::default(),
             paused: false,
             copied: None,
         }
@@ -165,6 +171,7 @@ impl Analysis {
         if self.names.torch {
             self.given_back.observe(&record.op, record.origin.thread, epoch);
         }
+        self.recent.observe(&record.op, &record.origin, epoch);
         self.act(&record.op, &record.origin, epoch);
         if self.paused {
             self.races.clear();
@@ -176,7 +183,7 @@ impl Analysis {
 
     /// Takes a definition that the trace has at its end: before all other records, and counted with none of them.
     pub fn define_late(&mut self, op: &Op<'_>) {
-        if matches!(op, Op::Symbol { .. } | Op::Source { .. } | Op::Image { .. }) {
+        if matches!(op, Op::Symbol { .. } | Op::Source { .. } | Op::Image { .. } | Op::Schema { .. }) {
             self.define(op);
         }
     }
@@ -195,7 +202,7 @@ impl Analysis {
             streams: &self.streams,
             regions: &self.regions,
             stacks: &mut *self.stacks,
-            schemas: Default::default(),
+            schemas: self.schemas.clone(),
         };
         let mut findings = Vec::new();
         for raw in self.findings.list() {
@@ -254,6 +261,7 @@ impl Analysis {
                 self.stacks.define(op);
             }
             Op::Image { .. } => self.code.image(op),
+            Op::Schema { operator, text } => self.schemas.tell(&operator.lossy(), &text.lossy()),
             Op::Note { kind, text, count } => {
                 let text = text.lossy().into_owned();
                 match kind {
@@ -619,7 +627,7 @@ impl Analysis {
     fn count_races(&mut self) {
         race::merge(&mut self.races);
         for race in self.races.drain(..) {
-            self.findings.add(&race, &self.memory, &self.streams);
+            self.findings.add(&race, &self.memory, &self.streams, &self.recent);
         }
     }
 }

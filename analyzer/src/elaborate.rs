@@ -64,6 +64,7 @@ impl Elaborator<'_> {
             pid: self.names.process.pid,
             origin: self.names.process.name(),
             processes: Vec::new(),
+            occurrences: Vec::new(),
             access,
             previous,
             allocation,
@@ -71,6 +72,7 @@ impl Elaborator<'_> {
             from: from.wrapping_sub(base),
             to: to.wrapping_sub(base),
             synchronisation,
+            scene: self.scene(&raw.around),
         };
         finding.identity = identity(&finding);
         finding
@@ -140,7 +142,8 @@ impl Elaborator<'_> {
         self.stream(id).long
     }
 
-    fn stream(&mut self, id: StreamId) -> StreamName {
+    /// How a stream is called.
+    pub fn stream(&mut self, id: StreamId) -> StreamName {
         let of = |kind, name: &str, short: &str| StreamName {
             id: id.0,
             long: name.to_string(),

@@ -6,6 +6,7 @@
 
 use crate::memory::{Allocation, Allocations};
 use crate::race::{Hazard, Race};
+use crate::recent::{Around, Recent};
 use crate::streams::{Links, Streams};
 use rustc_hash::FxHashMap;
 use trace::{KernelId, StackId};
@@ -25,7 +26,7 @@ struct Key {
 }
 
 /// The first occurrence of a finding, and how many there were.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Raw {
     /// The race itself.
     pub race: Race,
@@ -35,6 +36,8 @@ pub struct Raw {
     pub previous_allocation: Option<Allocation>,
     /// What links the streams.
     pub links: Links,
+    /// What was submitted around it.
+    pub around: Around,
     /// Occurrences.
     pub count: u64,
 }
@@ -49,7 +52,7 @@ pub struct Findings {
 
 impl Findings {
     /// Counts a race.
-    pub fn add(&mut self, race: &Race, memory: &Allocations, streams: &Streams) {
+    pub fn add(&mut self, race: &Race, memory: &Allocations, streams: &Streams, recent: &Recent) {
         let allocation = memory.info(race.access.allocation).copied();
         let side = |s: &crate::memory::Site| (s.stack, s.kernel, s.node);
         let key = Key {
@@ -65,6 +68,7 @@ impl Findings {
             raw.count += 1;
             if raw.race.confidence < race.confidence {
                 raw.race = *race;
+                raw.around = recent.around(race);
             }
             return;
         }
@@ -78,6 +82,7 @@ impl Findings {
             allocation,
             previous_allocation: memory.info(race.previous.allocation).copied(),
             links: streams.links(race.previous.site.stream, race.access.site.stream),
+            around: recent.around(race),
             count: 1,
         });
     }

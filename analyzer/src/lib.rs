@@ -29,6 +29,7 @@ pub mod options;
 pub mod ordering;
 pub mod output;
 pub mod race;
+pub mod recent;
 pub mod regions;
 pub mod report;
 pub mod session;

@@ -66,13 +66,14 @@ pub fn check_writable(options: &mut Options) -> Result<(), String> {
     Ok(())
 }
 
-fn files(o: &mut Options) -> [Option<&mut String>; 12] {
+fn files(o: &mut Options) -> [Option<&mut String>; 13] {
     [
         o.log_file.as_mut(),
         o.json.as_mut(),
         o.sarif.as_mut(),
         o.html.as_mut(),
         o.junit.as_mut(),
+        o.parquet.as_mut(),
         o.gen_suppressions.as_mut(),
         o.write_baseline.as_mut(),
         o.snapshot.as_mut(),

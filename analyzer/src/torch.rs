@@ -30,10 +30,14 @@ impl Operator {
 
     /// The operator that a frame is the entry of.
     pub fn entered(frame: &Frame) -> Option<Self> {
-        let rest = frame.function.strip_prefix("at::_ops::")?;
+        Self::named(&frame.function, frame.module.clone())
+    }
+
+    fn named(function: &str, module: Option<String>) -> Option<Self> {
+        let rest = function.strip_prefix("at::_ops::")?;
         let (name, what) = rest.split_once("::")?;
         let entry = what.starts_with("call") || what.starts_with("redispatch");
-        entry.then(|| Self { raw: name.to_string(), module: frame.module.clone() })
+        entry.then(|| Self { raw: name.to_string(), module })
     }
 
     /// What the operator may be called. Names of overloads follow the operator's after an underscore, which either may hold.
@@ -45,43 +49,69 @@ impl Operator {
     }
 }
 
-/// Operators whose schemas were looked up.
-#[derive(Default)]
-pub struct Schemas(HashMap<Operator, String>);
+/// Schemas of operators: those that a trace brought, and those of libraries that were read for them.
+#[derive(Clone, Default)]
+pub struct Schemas {
+    told: HashMap<String, String>,
+    read: HashMap<String, HashMap<String, String>>,
+}
 
 impl Schemas {
-    /// `aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`; without the arguments when the library does
-    /// not tell them.
+    /// A trace tells what the library said where it was recorded.
+    pub fn tell(&mut self, operator: &str, schema: &str) {
+        self.told.insert(operator.to_string(), schema.to_string());
+    }
+
+    /// `aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`; without the arguments when nobody tells them.
     pub fn of(&mut self, operator: &Operator) -> String {
-        if let Some(known) = self.0.get(operator) {
-            return known.clone();
+        self.found(operator).unwrap_or_else(|| format!("aten::{}", guess(&operator.raw)))
+    }
+
+    fn found(&mut self, operator: &Operator) -> Option<String> {
+        if let Some(told) = self.told.get(&operator.raw) {
+            return Some(told.clone());
         }
-        let found = operator.module.as_deref().and_then(|module| look_up(Path::new(module), operator));
-        let schema = found.unwrap_or_else(|| format!("aten::{}", guess(&operator.raw)));
-        self.0.insert(operator.clone(), schema.clone());
-        schema
+        let module = operator.module.as_ref()?;
+        let texts = self.read.entry(module.clone()).or_insert_with(|| read(Path::new(module)).unwrap_or_default());
+        operator.candidates().find_map(|name| texts.get(&name)).cloned()
+    }
+
+    /// Name and schema of every operator that these functions of object files are the entries of, as far as they are known.
+    pub fn of_functions<'a>(&mut self, functions: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+        let operators = functions.filter_map(|(function, module)| Operator::named(function, Some(module.to_string())));
+        let mut known: Vec<_> = operators.filter_map(|o| self.found(&o).map(|schema| (o.raw, schema))).collect();
+        known.sort();
+        known.dedup();
+        known
     }
 }
 
-fn look_up(module: &Path, operator: &Operator) -> Option<String> {
+/// All schemas among a library's texts, by name.
+fn read(module: &Path) -> Option<HashMap<String, String>> {
     let file = std::fs::File::open(module).ok()?;
     // SAFETY: the file is only read; a program that changes an installed library under us gets a wrong or no schema at worst.
     let map = unsafe { memmap2::Mmap::map(&file) }.ok()?;
     let object = object::File::parse(&*map).ok()?;
-    let texts = object.section_by_name(".rodata")?.data().ok()?;
-    operator.candidates().find_map(|name| schema_in(texts, &name))
+    Some(schemas_in(object.section_by_name(".rodata")?.data().ok()?))
 }
 
-/// The text that begins a constant, or follows `aten::`, with this name and an argument list and result.
-fn schema_in(texts: &[u8], name: &str) -> Option<String> {
-    let needle = format!("{name}(");
-    memmem::find_iter(texts, needle.as_bytes()).find_map(|at| {
-        let before = &texts[..at];
-        let whole = before.last().is_none_or(|byte| *byte == 0) || before.ends_with(b"\0aten::");
-        let text = &texts[at..texts.len().min(at + LONGEST)];
-        let text = std::str::from_utf8(&text[..text.iter().position(|byte| *byte == 0)?]).ok()?;
-        (whole && text.contains(") -> ") && !text.contains('\n')).then(|| format!("aten::{text}"))
-    })
+/// The texts that are a name, an argument list and a result, with or without `aten::` before them. The first of a name counts.
+fn schemas_in(texts: &[u8]) -> HashMap<String, String> {
+    let mut found = HashMap::new();
+    for at in memmem::find_iter(texts, b") -> ") {
+        let from = at.saturating_sub(LONGEST);
+        let begin = memchr::memrchr(0, &texts[from..at]).map_or(from, |zero| from + zero + 1);
+        let text = &texts[begin..texts.len().min(begin + LONGEST)];
+        let text = memchr::memchr(0, text).and_then(|end| std::str::from_utf8(&text[..end]).ok());
+        let Some(text) = text.filter(|text| !text.contains('\n')) else { continue };
+        let text = text.strip_prefix("aten::").unwrap_or(text);
+        let Some((name, _)) = text.split_once('(') else { continue };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        if !name.is_empty() && name.chars().all(is_name) {
+            found.entry(name.to_string()).or_insert_with(|| format!("aten::{text}"));
+        }
+    }
+    found
 }
 
 /// The name without the library's help: only common overloads are told apart.
@@ -174,9 +204,15 @@ mod tests {
     fn schemas_are_found_whole_in_a_library_s_texts() {
         let texts = b"chain_matmul.out(Tensor[] m, *, Tensor(a!) out) -> Tensor(a!)\0mul.out(self): bad shape\0\
             mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)\0";
-        let found = schema_in(texts, "mul.out").expect("the last one");
+        let all = schemas_in(texts);
+        let found = all.get("mul.out").expect("the last one").clone();
         assert_eq!(found, "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)");
-        assert_eq!(schema_in(texts, "matmul.out"), None);
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert!(all.contains_key("chain_matmul.out"));
+        // What a trace tells comes before what a library says here.
+        let mut schemas = Schemas::default();
+        schemas.tell("mul_out", "aten::mul.out() -> ()");
+        assert_eq!(schemas.of(&Operator { raw: "mul_out".into(), module: None }), "aten::mul.out() -> ()");
         assert_eq!(touched(&found, true), (vec!["out".to_string()], true));
         assert_eq!(touched(&found, false).0, ["self", "other"]);
         let lists = "aten::_foreach_add_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()";

@@ -5,6 +5,7 @@
 pub mod build;
 pub mod compare;
 pub mod fake;
+pub mod made;
 pub mod product;
 pub mod recorded;
 pub mod run;

@@ -260,6 +260,13 @@ ops! {
         /// Its text.
         text: Text<'a>,
     }
+    /// The schema of an operator of PyTorch, as the library that registers it has it.
+    13 Schema {
+        /// The operator as the library's functions are named: `mul_out`.
+        operator: Text<'a>,
+        /// `aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`.
+        text: Text<'a>,
+    }
 
     // ---- contexts, streams, events ---------------------------------------------------------------------------------
     /// A context was made or first seen.

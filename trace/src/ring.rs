@@ -110,13 +110,15 @@ impl Ring {
     /// for the consumer; the producer can close it.
     pub fn create(capacity: usize) -> Result<(Self, OwnedFd), RingError> {
         let capacity = capacity.max(4096).next_power_of_two();
-        // SAFETY: the name is a C string; memfd_create has no other preconditions.
-        let fd = unsafe { libc::memfd_create(c"streamsan-ring".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+        // By number: C libraries before 2.27 have no such function, and the shim must load there.
+        let (name, flags) = (c"streamsan-ring".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        // SAFETY: the name is a C string; the call has no other preconditions.
+        let fd = unsafe { libc::syscall(libc::SYS_memfd_create, name, flags) };
         if fd < 0 {
             return Err(system("memfd_create"));
         }
         // SAFETY: fd was just opened by us and is owned by nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
         // SAFETY: fd is an open, writable file.
         if unsafe { libc::ftruncate(fd.as_raw_fd(), (HEADER + capacity) as libc::off_t) } != 0 {
             return Err(system("ftruncate"));

@@ -112,6 +112,8 @@ pub struct Options {
     pub html: Option<String>,
     /// Where to write JUnit XML.
     pub junit: Option<String>,
+    /// Where to write the findings as Parquet.
+    pub parquet: Option<String>,
     /// Where `memory` writes a snapshot for PyTorch's viewer.
     pub snapshot: Option<String>,
     /// How the report is written.
@@ -218,6 +220,7 @@ impl Default for Options {
             sarif: None,
             html: None,
             junit: None,
+            parquet: None,
             snapshot: None,
             format: Format::Text,
             filters: Filters::default(),

@@ -368,6 +368,13 @@ const OUTPUT: &[Spec] = &[
         help: "write the findings to FILE as JUnit XML, each a failed test",
     },
     Spec {
+        name: "parquet",
+        letter: None,
+        kind: Kind::File(|o| &mut o.parquet),
+        default: "",
+        help: "write the findings to FILE as Parquet, for DuckDB and its like",
+    },
+    Spec {
         name: "snapshot",
         letter: None,
         kind: Kind::File(|o| &mut o.snapshot),

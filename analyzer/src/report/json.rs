@@ -5,10 +5,11 @@
 //! ```text
 //! version, tool
 //! summary   { findings, certain, likely, possible, latent, occurrences, processes, suppressed, known }
-//! findings[] { fingerprint, hazard, host, confidence, established, latent, verdict, standing, count, pid, processes[], bytes { from, to },
+//! findings[] { fingerprint, hazard, host, confidence, established, latent, verdict, standing, count, pid, processes[], occurrences[], bytes { from, to },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node, param, bytes, stack[] },
 //!              allocation          { kind, address, size, call, stack[], freed[] } or null,
-//!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] } }
+//!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] },
+//!              around { lanes[] { id, kind, name }, steps[] { lane, operation, label, at, source, role, after[], skipped } } }
 //! set_aside[] as findings[]: what suppressions and the baseline cover
 //! judgement { fail_on, filters[] { filter, left_out }, suppressions[] { text, place, findings, occurrences }, baseline_absent }
 //! coverage  { ops, launches { total, ranges, kinds_only, unknown, indirect, reasons },
@@ -20,9 +21,9 @@
 //! ```
 //!
 //! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with `--pedantic` all. A finding's
-//! `processes` are places in the list `processes[]`.
+//! `processes` are places in the list `processes[]`; `occurrences` counts by process.
 
-use super::model::{Actor, Fault, FaultSite, Finding, Frame, FrameKind, Hint, Memory, Report, Running, Side, Standing};
+use super::model::{Fault, FaultSite, Finding, Frame, FrameKind, Hint, Memory, Report, Running, Side, Standing};
 use super::reporter::{Event, Reporter, Verdict, feed};
 use crate::code::Gap;
 use crate::coverage::KernelCoverage;
@@ -198,6 +199,7 @@ pub fn finding(f: &Finding) -> Value {
         "count": f.count,
         "pid": f.pid,
         "processes": f.processes,
+        "occurrences": f.occurrences,
         "bytes": { "from": f.from, "to": f.to },
         "access": side(&f.access),
         "previous": side(&f.previous),
@@ -209,21 +211,13 @@ pub fn finding(f: &Finding) -> Value {
             Standing::Suppressed(_) => "suppressed",
         },
         "synchronisation": { "facts": s.facts, "missing": s.missing, "cuda": s.cuda, "torch": s.torch },
+        "around": f.scene.json(),
     })
 }
 
 fn side(s: &Side) -> Value {
     json!({
-        "operation": match s.actor {
-            Actor::Kernel => "kernel",
-            Actor::Copy => "copy",
-            Actor::Set => "set",
-            Actor::Alloc => "alloc",
-            Actor::Free => "free",
-            Actor::Value => "value",
-            Actor::Discard => "discard",
-            Actor::Host => "host",
-        },
+        "operation": s.actor.name(),
         "kind": match s.verb {
             "reads" => "read",
             "updates atomically" => "atomic",

@@ -2,6 +2,7 @@
 //!
 //! Owns the wording. Finds nothing itself.
 
+pub mod around;
 pub mod csan;
 pub mod fingerprint;
 pub mod github;
@@ -9,6 +10,7 @@ pub mod html;
 pub mod json;
 pub mod junit;
 pub mod model;
+pub mod parquet;
 pub mod reporter;
 pub mod sarif;
 pub mod stack;

@@ -2,6 +2,7 @@
 //!
 //! Owns the shape and the counting of findings; `text` and `json` print it.
 
+use super::around::Scene;
 use super::fingerprint::{Identity, number};
 use crate::coverage::Coverage;
 use crate::exact::oracle::Oracle;
@@ -95,6 +96,22 @@ pub enum Actor {
     Discard,
     /// The host.
     Host,
+}
+
+impl Actor {
+    /// The name that JSON uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Copy => "copy",
+            Self::Set => "set",
+            Self::Alloc => "alloc",
+            Self::Free => "free",
+            Self::Value => "value",
+            Self::Discard => "discard",
+            Self::Host => "host",
+        }
+    }
 }
 
 /// How a stream is called.
@@ -229,6 +246,8 @@ pub struct Finding {
     pub origin: String,
     /// All processes it came up in, as places in the report's list of them.
     pub processes: Vec<u32>,
+    /// Occurrences in each of them.
+    pub occurrences: Vec<u64>,
     /// The later op.
     pub access: Side,
     /// The earlier op.
@@ -243,6 +262,8 @@ pub struct Finding {
     pub to: u64,
     /// Order between the two.
     pub synchronisation: Synchronisation,
+    /// What was submitted around the two.
+    pub scene: Scene,
 }
 
 impl Finding {
@@ -375,6 +396,7 @@ impl Report {
             report.faults.extend(outcome.faults);
             for mut finding in outcome.findings {
                 finding.processes = vec![index as u32];
+                finding.occurrences = vec![finding.count];
                 finding.origin.clone_from(&origin);
                 merge_finding(&mut report.findings, finding);
             }
@@ -429,11 +451,20 @@ pub fn merge_finding(findings: &mut Vec<Finding>, finding: Finding) {
     };
     let count = first.count + finding.count;
     let mut processes = std::mem::take(&mut first.processes);
-    processes.extend(finding.processes.iter().copied());
-    processes.dedup();
+    let mut occurrences = std::mem::take(&mut first.occurrences);
+    for (process, count) in finding.processes.iter().zip(&finding.occurrences) {
+        match (processes.last(), occurrences.last_mut()) {
+            (Some(last), Some(sum)) if last == process => *sum += count,
+            _ => {
+                processes.push(*process);
+                occurrences.push(*count);
+            }
+        }
+    }
     if first.confidence < finding.confidence {
         *first = finding;
     }
     first.count = count;
     first.processes = processes;
+    first.occurrences = occurrences;
 }

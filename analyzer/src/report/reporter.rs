@@ -4,7 +4,7 @@
 //! own file. To add a format: one file with a `Reporter`, one line in [`Reporters::asked_for`].
 
 use super::model::{Finding, Report};
-use super::{csan, github, html, json, junit, sarif, text};
+use super::{csan, github, html, json, junit, parquet, sarif, text};
 use crate::gate::{baseline, suppressions};
 use crate::options::{Format, Options};
 use std::io::{IsTerminal, Write};
@@ -110,6 +110,9 @@ impl Reporters {
         }
         if let Some(place) = file(&options.junit) {
             list.push((Box::new(junit::Junit::new(junit::Place::here())), place));
+        }
+        if let Some(place) = file(&options.parquet) {
+            list.push((Box::<parquet::Parquet>::default(), place));
         }
         if let Some(place) = file(&options.gen_suppressions) {
             list.push((Box::new(Collector::new(|list| suppressions::generate(list.iter()), &[Verdict::Fails])), place));

@@ -112,6 +112,7 @@ impl Symbolizer {
     pub fn export(&mut self, mut each: impl FnMut(&Op<'_>)) {
         let mut addresses = BTreeSet::new();
         let mut lines = BTreeSet::new();
+        let mut operators = BTreeSet::new();
         for stack in self.stacks.values() {
             addresses.extend(stack.native.iter().filter_map(|address| self.locate(*address, stack.modules)));
             let frames = stack.python.iter().map(|frame| self.python_frame(*frame).frame);
@@ -127,8 +128,15 @@ impl Symbolizer {
                     line: place.line.unwrap_or(0),
                     inlined: place.inlined,
                 });
+                if let Some(function) = place.function.filter(|f| f.starts_with("at::_ops::")) {
+                    operators.insert((function, module));
+                }
                 lines.extend(place.file.zip(place.line));
             }
+        }
+        let operators = operators.iter().map(|(f, module)| (f.as_str(), self.modules[*module].path.as_str()));
+        for (operator, text) in crate::torch::Schemas::default().of_functions(operators) {
+            each(&Op::Schema { operator: operator.as_str().into(), text: text.as_str().into() });
         }
         for (file, line) in lines {
             if let Some(text) = self.sources.line(&file, line) {

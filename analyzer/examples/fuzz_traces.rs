@@ -1,0 +1,213 @@
+//! Changes trace files at random and reads them with everything that reads traces: `fuzz_traces SECONDS SEED TRACE...`.
+//!
+//!     cargo run --release -p analyzer --example fuzz_traces 600 1 tests/recorded/*.trace
+//!
+//! Half of the time bytes of the file are changed, which checksums and frames must catch; otherwise records are changed and framed anew,
+//! so that decoding, analysis, symbols, code readers, reports, time line and memory get what no shim would write. A panic, or a file that
+//! takes longer than ten seconds, is kept in the current folder and ends the run with 1. Memory is limited to 8 GB.
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use analyzer::report::model::Report;
+use analyzer::report::reporter::feed;
+use analyzer::report::{csan, html, json, parquet, text};
+use analyzer::session::{progress::Progress, recorded};
+use analyzer::{AnalysisOptions, tools};
+use trace::file::{LATE, Reader, Writer};
+
+const SLOW: Duration = Duration::from_secs(10);
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+
+    /// Numbers that break arithmetic, and ordinary ones.
+    fn number(&mut self) -> u64 {
+        match self.below(6) {
+            0 => u64::MAX - self.next() % 3,
+            1 => self.next() % 4,
+            2 => 1 << self.below(64),
+            3 => (1 << self.below(64)) - 1,
+            _ => self.next(),
+        }
+    }
+}
+
+type Records = Vec<(u32, Vec<u8>)>;
+
+fn records(bytes: &[u8]) -> Records {
+    let mut list = Vec::new();
+    let mut reader = Reader::new(bytes).expect("a whole trace to begin with");
+    while reader.frame(|process, record| list.push((process, record.to_vec()))).expect("a whole trace") {}
+    list
+}
+
+fn change_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len());
+        match random.below(5) {
+            0 => bytes.truncate(at.max(1)),
+            1 => bytes[at] ^= 1 << random.below(8),
+            2 => {
+                let word = random.number().to_le_bytes();
+                let len = word.len().min(bytes.len() - at);
+                bytes[at..at + len].copy_from_slice(&word[..len]);
+            }
+            3 => {
+                let end = (at + random.below(64)).min(bytes.len());
+                let piece = bytes[at..end].to_vec();
+                let to = random.below(bytes.len());
+                bytes.splice(to..to, piece);
+            }
+            _ => drop(bytes.drain(at..(at + random.below(64)).min(bytes.len()))),
+        }
+        if bytes.is_empty() {
+            bytes.push(0);
+        }
+    }
+}
+
+fn change_records(list: &mut Records, other: &Records, random: &mut Random) {
+    for _ in 0..=random.below(12) {
+        if list.is_empty() {
+            return;
+        }
+        let at = random.below(list.len());
+        match random.below(8) {
+            0 => drop(list.remove(at)),
+            1 => {
+                let again = list[at].clone();
+                list.insert(random.below(list.len()), again);
+            }
+            2 => {
+                let to = random.below(list.len());
+                list.swap(at, to);
+            }
+            3 if !other.is_empty() => {
+                let (_, foreign) = &other[random.below(other.len())];
+                list.insert(at, (0, foreign.clone()));
+            }
+            4 => list[at].0 = [0, 1, 7, LATE, LATE | 1][random.below(5)],
+            _ => change_record(&mut list[at].1, random),
+        }
+    }
+}
+
+/// A number in place: what most fields are.
+fn change_record(record: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(record.len());
+    match random.below(6) {
+        0 => record.truncate(at),
+        1 if !record.is_empty() => record[at] ^= 1 << random.below(8),
+        2 => record.extend(random.number().to_le_bytes()),
+        _ => {
+            let width = [1, 2, 4, 8][random.below(4)];
+            let word = random.number().to_le_bytes();
+            let len = width.min(record.len() - at);
+            record[at..at + len].copy_from_slice(&word[..len]);
+        }
+    }
+}
+
+fn frame(list: &Records) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes).expect("into memory");
+    for (process, record) in list.iter().filter(|(process, _)| process & LATE == 0) {
+        writer.record(*process, record).expect("into memory");
+    }
+    writer.flush().expect("into memory");
+    for (process, record) in list.iter().filter(|(process, _)| process & LATE != 0) {
+        writer.late(process & !LATE, [record.clone()]).expect("into memory");
+    }
+    drop(writer);
+    bytes
+}
+
+/// Everything that reads traces; answers the number of findings.
+fn read(path: &str, round: u64) -> usize {
+    let options = AnalysisOptions {
+        pedantic: round & 1 != 0,
+        latent: round & 2 != 0,
+        hints: round & 4 != 0,
+        host_threads: round & 8 != 0 && round & 2 == 0,
+        ..AnalysisOptions::default()
+    };
+    let (outcomes, _) = recorded::check(path, options, 0, &mut Progress::new(1));
+    let report = Report::merge(outcomes, options.pedantic);
+    let mut bytes = feed(&report, &mut text::Text::new(text::Style::default(), 50)).len();
+    bytes += feed(&report, &mut json::Json::default()).len();
+    bytes += feed(&report, &mut html::Html::default()).len();
+    bytes += feed(&report, &mut csan::Csan::default()).len();
+    bytes += feed(&report, &mut parquet::Parquet::default()).len();
+    assert!(bytes > 0);
+    if round.is_multiple_of(4) {
+        let _ = recorded::dump(path, std::io::sink());
+        let _ = tools::timeline::draw(path, std::io::sink());
+        let mut memory = tools::memory::read(path);
+        drop((memory.text(), memory.json()));
+        drop(tools::snapshot::snapshot(&mut memory));
+    }
+    report.findings.len()
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [seconds, seed, files @ ..] = &args[..] else { panic!("usage: fuzz_traces SECONDS SEED TRACE...") };
+    let (seconds, seed): (u64, u64) = (seconds.parse().expect("a number"), seed.parse().expect("a number"));
+    let limit = libc::rlimit { rlim_cur: 8 << 30, rlim_max: 8 << 30 };
+    // SAFETY: a valid rlimit.
+    unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
+    let files: Vec<Vec<u8>> = files.iter().map(|f| std::fs::read(f).expect("a trace")).collect();
+    let parsed: Vec<Records> = files.iter().map(|bytes| records(bytes)).collect();
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let path = std::env::temp_dir().join(format!("fuzz-{}.trace", std::process::id()));
+    let path = path.to_string_lossy().into_owned();
+    let (began, mut told) = (Instant::now(), Instant::now());
+    let (mut runs, mut findings, mut slowest) = (0_u64, 0_u64, Duration::ZERO);
+    std::panic::set_hook(Box::new(|_| {}));
+    while began.elapsed() < Duration::from_secs(seconds) {
+        let which = random.below(files.len());
+        let bytes = if random.below(4) == 0 {
+            let mut bytes = files[which].clone();
+            change_bytes(&mut bytes, &mut random);
+            bytes
+        } else {
+            let mut list = parsed[which].clone();
+            let other = &parsed[random.below(parsed.len())];
+            change_records(&mut list, other, &mut random);
+            frame(&list)
+        };
+        std::fs::write(&path, &bytes).expect("the temporary folder can be written");
+        let start = Instant::now();
+        let done = catch_unwind(AssertUnwindSafe(|| read(&path, runs)));
+        let took = start.elapsed();
+        slowest = slowest.max(took);
+        if done.is_err() || took > SLOW {
+            let kept = format!("fuzz-found-{seed}-{runs}.trace");
+            std::fs::write(&kept, &bytes).expect("the folder can be written");
+            println!("{} in round {runs}: {kept}", if done.is_err() { "PANIC" } else { "SLOW" });
+            std::process::exit(1);
+        }
+        runs += 1;
+        findings += done.unwrap_or_default() as u64;
+        if told.elapsed() > Duration::from_secs(30) {
+            told = Instant::now();
+            println!("{} s: {runs} files, {findings} findings, slowest {slowest:?}", began.elapsed().as_secs());
+            let _ = std::io::stdout().flush();
+        }
+    }
+    let _ = std::fs::remove_file(&path);
+    println!("{runs} files in {} s, {findings} findings, slowest {slowest:?}: no panic", began.elapsed().as_secs());
+}

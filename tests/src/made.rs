@@ -1,0 +1,132 @@
+//! Traces made by hand, for what no program would do on demand: exact orders of ops, many findings, many ops.
+
+use std::path::Path;
+
+use trace::file::Writer;
+use trace::{
+    CallId, ContextId, Encoder, Epoch, EventId, EventMode, KernelId, MemoryKind, Op, Origin, PoolId, Record, Region,
+    StackId, StreamId, StreamKind, ThreadId,
+};
+
+/// Where the memory of these traces begins.
+const BASE: u64 = 0x7f00_0000_0000;
+
+/// Records, encoded.
+#[derive(Default)]
+pub struct Tape(Vec<Vec<u8>>);
+
+impl Tape {
+    /// A process with one context and so many non-blocking streams, from 1.
+    fn begin(streams: u32) -> Self {
+        let mut tape = Self::default();
+        let (exe, args) = ("/usr/bin/train".into(), "train\0--fast".into());
+        tape.push(Op::Process { pid: 100, parent: 1, exe, args, cwd: "/".into(), driver: 13000 });
+        tape.push(Op::CallName { id: CallId(1), name: "cuMemsetD8Async".into() });
+        tape.push(Op::CallName { id: CallId(2), name: "cuLaunchKernel".into() });
+        tape.push(Op::Device { ordinal: 0, arch: 90, name: "GPU".into() });
+        tape.push(Op::ContextCreate { context: ContextId(1), device: 0, handle: 1 });
+        for id in 1..=streams {
+            let (stream, context, kind) = (StreamId(id), ContextId(1), StreamKind::NonBlocking);
+            tape.push(Op::StreamCreate { stream, context, kind, priority: 0, handle: 0 });
+        }
+        tape
+    }
+
+    fn push(&mut self, op: Op<'_>) {
+        let call = if matches!(op, Op::Launch { .. }) { CallId(2) } else { CallId(1) };
+        let origin = Origin { call, thread: ThreadId(1), stack: StackId::NONE, epoch: Epoch::default() };
+        let mut buffer = [0; 1024];
+        let mut to = Encoder::new(&mut buffer);
+        Record { origin, op }.encode(&mut to);
+        let len = to.finish().expect("a record fits");
+        self.0.push(buffer[..len].to_vec());
+    }
+
+    fn memory(&mut self, at: u64, size: u64) {
+        let (kind, context, stream, pool) = (MemoryKind::Device, ContextId(1), StreamId::NONE, PoolId(0));
+        self.push(Op::Alloc { ptr: BASE + at, size, kind, context, stream, pool, flags: 0 });
+    }
+
+    fn fill(&mut self, stream: u32, from: u64, len: u64) {
+        let dst = Region::linear(BASE + from, len);
+        self.push(Op::Set { stream: StreamId(stream), dst, asynchronous: true });
+    }
+
+    fn record(&mut self, event: u32, stream: u32) {
+        self.push(Op::EventRecord { event: EventId(event), stream: StreamId(stream), mode: EventMode::Plain });
+    }
+
+    fn wait(&mut self, event: u32, stream: u32) {
+        self.push(Op::StreamWait { event: EventId(event), stream: StreamId(stream), mode: EventMode::Plain });
+    }
+
+    fn launch(&mut self, stream: u32, kernel: u32, pointer: u64) {
+        self.push(Op::Launch {
+            stream: StreamId(stream),
+            kernel: KernelId(kernel),
+            grid: [1; 3],
+            block: [32, 1, 1],
+            cluster: [0; 3],
+            shared: 0,
+            flags: 0,
+            params: &pointer.to_le_bytes(),
+        });
+    }
+}
+
+/// Writes a trace file.
+pub fn write(path: &Path, tape: &Tape) {
+    let file = std::fs::File::create(path).expect("create");
+    let mut writer = Writer::new(std::io::BufWriter::new(file)).expect("header");
+    for record in &tape.0 {
+        writer.record(0, record).expect("write");
+    }
+    writer.flush().expect("write");
+}
+
+/// Stream 1 fills, records an event and fills again; stream 2 waits for the event and fills what overlaps the second fill.
+pub fn crossing() -> Tape {
+    let mut tape = Tape::begin(2);
+    tape.memory(0, 4096);
+    tape.fill(1, 3072, 1024);
+    tape.record(1, 1);
+    tape.fill(1, 0, 2048);
+    tape.wait(1, 2);
+    tape.fill(2, 1024, 2048);
+    tape
+}
+
+/// So many findings among so many ops: all but one told apart by their kernels, whose code is unknown; one of two fills.
+pub fn many(findings: u32, ops: u32) -> Tape {
+    let mut tape = Tape::begin(4);
+    let launched = findings - 1;
+    for n in 0..launched {
+        for (id, what) in [(2 * n + 1, "earlier"), (2 * n + 2, "later")] {
+            let name = format!("number_{n}_{what}");
+            let params = trace::codec::List::new(&[]);
+            tape.push(Op::Kernel {
+                id: KernelId(id),
+                name: name.as_str().into(),
+                image: trace::ImageId(0),
+                params,
+                handle: 0,
+            });
+        }
+        tape.memory(u64::from(n) * 4096, 4096);
+    }
+    let spare = u64::from(launched) * 4096;
+    tape.memory(spare, 4096);
+    let between = (ops / findings).saturating_sub(2);
+    for n in 0..launched {
+        let pointer = BASE + u64::from(n) * 4096;
+        tape.launch(1, 2 * n + 1, pointer);
+        for k in 0..between {
+            tape.fill(3, spare + u64::from(k % 4096), 1);
+        }
+        tape.launch(2, 2 * n + 2, pointer);
+    }
+    tape.memory(spare + 4096, 4096);
+    tape.fill(1, spare + 4096, 4096);
+    tape.fill(2, spare + 4096, 4096);
+    tape
+}
