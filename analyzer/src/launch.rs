@@ -99,6 +99,12 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     if std::env::var_os("NVTX_INJECTION64_PATH").is_none() {
         command.env("NVTX_INJECTION64_PATH", &shim);
     }
+    // A shared runtime of AddressSanitizer wants to be the first library, and ends the program where something was preloaded. It need
+    // not be: we stand before none of the functions that it must see first. Other programs do not look at this.
+    const ASAN: &str = "ASAN_OPTIONS";
+    if !std::env::var_os(ASAN).is_some_and(|set| set.to_string_lossy().contains("verify_asan_link_order")) {
+        command.env(ASAN, in_front(OsStr::new("verify_asan_link_order=0"), ASAN));
+    }
     // The older name and the one since 2.9; what the user has set stays.
     let names = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
     if plan.torch_async && names.iter().all(|name| std::env::var_os(name).is_none()) {

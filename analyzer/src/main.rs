@@ -14,7 +14,7 @@ use analyzer::report::reporter::Reporters;
 use analyzer::session::live::{Recorder, Sink};
 use analyzer::session::{attach, progress::Progress, recorded, server::Server};
 use analyzer::sim::Sim;
-use analyzer::{AnalysisOptions, cli, exit_code, functions, output, tools};
+use analyzer::{AnalysisOptions, cli, exit_code, functions, output, program_file, tools};
 
 fn main() {
     let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -175,6 +175,14 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
     };
     let status = launch::run(&plan);
     let outcomes = server.finish();
+    if analyse
+        && outcomes.is_empty()
+        && status.is_ok()
+        && let Some(why) =
+            program.first().and_then(|name| program_file::find(name)).and_then(|file| program_file::closed(&file))
+    {
+        eprintln!("streamsan: {} was not checked: {why}", program[0]);
+    }
     let failed = server.failed();
     let complaints = |idle| sim.as_ref().map(|sim| sim.complaints(idle)).unwrap_or_default();
     let (impossible, in_vain) = (complaints(false), complaints(true));

@@ -200,6 +200,7 @@ static void threads(void) {
     pthread_barrier_init(&barrier, 0, number);
     for (long i = 0; i < number; i++) REQUIRE(pthread_create(&all[i], &attributes, one_of_many, (void *)i) == 0);
     for (long i = 0; i < number; i++) pthread_join(all[i], 0);
+    free(all);
 }
 
 static void streams(void) {
@@ -215,6 +216,7 @@ static void streams(void) {
             CHECK(cuStreamWaitEvent(all[(i + 1) % number], event, 0));
         }
     for (long i = 0; i < number; i++) CHECK(cuStreamDestroy_v2(all[i]));
+    free(all);
 }
 
 static void allocations(void) {
@@ -224,6 +226,7 @@ static void allocations(void) {
     work(1, 10);
     for (long i = 0; i < number; i += 7) CHECK(cuMemsetD8Async(all[i], 0, 8, stream));
     for (long i = 0; i < number; i++) CHECK(cuMemFree_v2(all[i]));
+    free(all);
 }
 
 /* Children of a process that uses CUDA, a few of which use it too. */

@@ -1,0 +1,88 @@
+//! What can be told of a program's file: why nothing could be preloaded into it.
+//!
+//! Owns finding the file that a shell would start and reading its headers. A file that it cannot read is an ordinary program.
+
+use std::fmt;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader};
+
+/// Why the loader preloads nothing into a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Closed {
+    /// It has no dynamic loader.
+    Static,
+    /// It runs with other rights than its user's (set-user-ID or set-group-ID).
+    Privileged,
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Static => {
+                "it is linked statically, so no library can be preloaded into it: link it with the shared C library"
+            }
+            Self::Privileged => {
+                "it is set-user-ID or set-group-ID, so the loader preloads nothing into it: run a copy without that"
+            }
+        })
+    }
+}
+
+/// The file that a shell would start under this name.
+pub fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program));
+    }
+    let path = std::env::var_os("PATH")?;
+    let is_executable = |file: &PathBuf| {
+        std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(is_executable)
+}
+
+/// Why nothing can be preloaded into this file; `None` when nothing speaks against it.
+pub fn closed(file: &Path) -> Option<Closed> {
+    let opened = std::fs::File::open(file).ok()?;
+    // The headers of a program's segments lie at its beginning.
+    let mut data = Vec::new();
+    opened.take(1 << 16).read_to_end(&mut data).ok()?;
+    let header = elf::FileHeader64::<object::Endianness>::parse(data.as_slice()).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, data.as_slice()).ok()?;
+    if !segments.iter().any(|segment| segment.p_type(endian) == elf::PT_INTERP) {
+        return Some(Closed::Static);
+    }
+    let mode = std::fs::metadata(file).ok()?.permissions().mode();
+    (mode & 0o6000 != 0).then_some(Closed::Privileged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_programs_scripts_and_damaged_files_are_open() {
+        let this = std::env::current_exe().expect("this test");
+        assert_eq!(closed(&this), None);
+        assert_eq!(closed(Path::new("/nowhere")), None);
+        assert_eq!(closed(Path::new(file!())), None);
+        let bytes = std::fs::read(this).expect("readable");
+        let file = std::env::temp_dir().join(format!("streamsan-program-{}", std::process::id()));
+        for len in [0, 3, 16, 63, 64, 200] {
+            std::fs::write(&file, &bytes[..len]).expect("writable");
+            assert_eq!(closed(&file), None, "{len} bytes");
+        }
+        let _ = std::fs::remove_file(&file);
+    }
+
+    #[test]
+    fn names_without_a_slash_are_looked_for_in_the_path() {
+        assert!(find("sh").is_some_and(|file| file.ends_with("sh")));
+        assert_eq!(find("./a/b"), Some(PathBuf::from("./a/b")));
+        assert_eq!(find("no-such-program-anywhere"), None);
+    }
+}
