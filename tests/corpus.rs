@@ -1,15 +1,17 @@
 //! Every program of `tests/corpus/cuda` on the simulated GPU: does `streamsan --sim` say what the program's header says?
 //!
 //! A harness of its own, so that each program is a test: `cargo test -p tests --test corpus stencil`. What is known not to work
-//! yet stands in `known_failures.txt`, and a program there that gets the right verdict fails.
+//! yet stands in `known_failures.txt`, and a program there that gets the right verdict fails. It must also show what it shows on a
+//! real GPU (`on_gpu.txt`): the same pairs, or the same output; exceptions stand, with the reason, in `differs_from_gpu.txt`.
 //!
 //! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and skips all.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
-use tests::verdict::{self, Verdict};
+use tests::verdict::{self, OnGpu, Verdict};
 use tests::{build, fake, product, run};
 
 /// What a program's header promises.
@@ -36,7 +38,7 @@ impl Case {
     }
 
     /// Compiles and runs the program. The error says what is not as it should be.
-    fn check(&self, options: &[&str]) -> Result<(), String> {
+    fn check(&self, options: &[&str], on_gpu: &OnGpu) -> Result<(), String> {
         let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
         let link: Vec<&str> = link.iter().map(String::as_str).collect();
         let extra = if self.driver_api { link.as_slice() } else { &[] };
@@ -54,7 +56,9 @@ impl Case {
         }
         let text = std::fs::read_to_string(&json).map_err(|e| format!("no JSON: {e}\n{}", ended.err))?;
         let report: Value = serde_json::from_str(&text).map_err(|e| format!("JSON: {e}"))?;
-        self.verdict.judge(&report).map_err(|why| format!("{why}\n{}", ended.err))
+        self.verdict.judge(&report).map_err(|why| format!("{why}\n{}", ended.err))?;
+        // With more options it may show more.
+        if options.is_empty() { on_gpu.judge(&format!("cuda/{}", self.name), &report, &ended.out) } else { Ok(()) }
     }
 }
 
@@ -62,6 +66,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let corpus = product::root().join("tests/corpus");
     let known = verdict::known_failures(&corpus);
+    let on_gpu = Arc::new(OnGpu::read(&corpus));
     let mut files: Vec<PathBuf> = std::fs::read_dir(corpus.join("cuda"))
         .expect("tests/corpus/cuda")
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -81,10 +86,12 @@ fn main() {
         if case.sees_host {
             // What is known not to be seen by default is seen with this.
             let case = Case::read(&file);
-            let test = move || case.check(&["--host-accesses"]).map_err(Failed::from);
+            let on_gpu = on_gpu.clone();
+            let test = move || case.check(&["--host-accesses"], &on_gpu).map_err(Failed::from);
             trials.push(Trial::test(format!("{name} --host-accesses"), test).with_ignored_flag(skip));
         }
-        let test = move || match (case.check(&[]), reason) {
+        let on_gpu = on_gpu.clone();
+        let test = move || match (case.check(&[], &on_gpu), reason) {
             (Ok(()), None) => Ok(()),
             (Ok(()), Some(_)) => Err(Failed::from("right now: take it off known_failures.txt")),
             (Err(_), Some(_)) => Ok(()),

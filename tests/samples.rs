@@ -7,10 +7,11 @@
 //! same programs on a real GPU.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
-use tests::verdict::{self, Verdict};
+use tests::verdict::{self, OnGpu, Verdict};
 use tests::{build, fake, product, run};
 
 #[derive(Clone)]
@@ -57,7 +58,7 @@ impl Sample {
     }
 
     /// Compiles and runs the program. The error says what is not as it should be.
-    fn check(&self, racy: bool) -> Result<(), String> {
+    fn check(&self, racy: bool, on_gpu: &OnGpu) -> Result<(), String> {
         let program = self.compiled()?;
         let folder = build::scratch(&format!("sample-{}-{racy}", self.name));
         let json = folder.join("report.json");
@@ -80,6 +81,8 @@ impl Sample {
         let report: Value = serde_json::from_str(&text).map_err(|e| format!("JSON: {e}"))?;
         let verdict = if racy { self.racy.as_ref().expect("a racy twin") } else { &self.clean };
         verdict.judge(&report).map_err(|why| format!("{why}\n{}", ended.err))?;
+        let twin = if racy { "-racy" } else { "" };
+        on_gpu.judge(&format!("sample/{}{twin}", self.name), &report, &ended.out)?;
         if racy {
             return Ok(());
         }
@@ -96,6 +99,7 @@ impl Sample {
 fn main() {
     let arguments = Arguments::from_args();
     let folder = product::root().join("tests/samples");
+    let on_gpu = Arc::new(OnGpu::read(&product::root().join("tests/corpus")));
     let mut known = verdict::known_failures(&folder);
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .expect("tests/samples")
@@ -114,7 +118,8 @@ fn main() {
             let sample = sample.clone();
             let name = if racy { format!("{}-racy", sample.name) } else { sample.name.clone() };
             let known = known.remove(&name);
-            let trial = Trial::test(name, move || match (sample.check(racy), known) {
+            let on_gpu = on_gpu.clone();
+            let trial = Trial::test(name, move || match (sample.check(racy, &on_gpu), known) {
                 (Ok(()), None) | (Err(_), Some(_)) => Ok(()),
                 (Ok(()), Some(_)) => Err(Failed::from("right now: take it off known_failures.txt")),
                 (Err(why), None) => Err(Failed::from(why)),

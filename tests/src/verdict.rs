@@ -1,6 +1,6 @@
 //! What the first lines of a program say about it (`tests/corpus/README.md`), and whether a report in JSON agrees.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::Value;
@@ -29,7 +29,12 @@ pub fn needed_field(file: &Path, text: &str, name: &str) -> String {
 
 /// The lines `NAME: reason` of a folder's `known_failures.txt`.
 pub fn known_failures(folder: &Path) -> BTreeMap<String, String> {
-    let text = std::fs::read_to_string(folder.join("known_failures.txt")).expect("known_failures.txt");
+    listed(folder, "known_failures.txt")
+}
+
+/// The lines `NAME: text` of a file.
+fn listed(folder: &Path, file: &str) -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(folder.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
@@ -74,6 +79,67 @@ impl Verdict {
                 && is_side(&finding["access"], &self.pair.1)
         });
         if right { Ok(()) } else { Err(format!("another pair than {} / {} ({hazard})", self.pair.0, self.pair.1)) }
+    }
+}
+
+/// What a program showed, as `scripts/gpu-check --lines` writes it: its hazards with their pairs, or what a clean one printed.
+pub fn line(report: &Value, printed: &str) -> String {
+    let name = |side: &Value| {
+        let named =
+            ["kernel", "call", "operation"].iter().find_map(|key| side[*key].as_str().filter(|text| !text.is_empty()));
+        named.unwrap_or("?").split('(').next().unwrap_or_default().trim().to_owned()
+    };
+    let shown: BTreeSet<String> = report["findings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|finding| finding["latent"] != true)
+        .map(|finding| {
+            let kind = match finding["hazard"].as_str().unwrap_or_default() {
+                "read-after-write" => "RAW",
+                "write-after-write" => "WAW",
+                _ => "WAR",
+            };
+            let host = if finding["host"] == true { "host " } else { "" };
+            format!("{host}{kind} {} / {}", name(&finding["previous"]), name(&finding["access"]))
+        })
+        .collect();
+    if !shown.is_empty() {
+        return shown.into_iter().collect::<Vec<_>>().join("; ");
+    }
+    // FNV-1a.
+    let digest =
+        printed.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    format!("clean, prints {digest:016x}")
+}
+
+/// What a program showed on a GPU, and why it may show something else on the simulated one.
+pub struct OnGpu {
+    lines: BTreeMap<String, String>,
+    differs: BTreeMap<String, String>,
+}
+
+impl OnGpu {
+    /// `tests/corpus/on_gpu.txt` and `tests/corpus/differs_from_gpu.txt`.
+    pub fn read(corpus: &Path) -> Self {
+        let lines = listed(corpus, "on_gpu.txt");
+        let differs = listed(corpus, "differs_from_gpu.txt");
+        assert!(lines.len() > 130, "on_gpu.txt has only {} lines", lines.len());
+        for name in differs.keys() {
+            assert!(lines.contains_key(name), "differs_from_gpu.txt names '{name}', of which on_gpu.txt knows nothing");
+        }
+        Self { lines, differs }
+    }
+
+    /// Holds what a program showed here against what it showed there. One that is newer than the table passes.
+    pub fn judge(&self, name: &str, report: &Value, printed: &str) -> Result<(), String> {
+        let Some(there) = self.lines.get(name) else { return Ok(()) };
+        let here = line(report, printed);
+        match (here == *there, self.differs.contains_key(name)) {
+            (true, false) | (false, true) => Ok(()),
+            (true, true) => Err("shows the same as on the GPU: take it off differs_from_gpu.txt".to_owned()),
+            (false, false) => Err(format!("shows '{here}', on a GPU '{there}'\n{printed}")),
+        }
     }
 }
 
