@@ -11,9 +11,14 @@ use tests::{build, fake};
 fn racy(folder: &Path, extra: &[&str]) -> PathBuf {
     let source = folder.join("racy.c");
     std::fs::copy(build::programs().join("racy.c"), &source).expect("copy");
-    let program = folder.join("racy");
+    compiled(&source, extra)
+}
+
+/// A program on the fake driver, beside its source.
+fn compiled(source: &Path, extra: &[&str]) -> PathBuf {
+    let program = source.with_extension("");
     let mut gcc = Command::new("gcc");
-    gcc.args(["-O1", "-g", "-pthread", "-fno-omit-frame-pointer", "-fPIC", "-o"]).arg(&program).arg(&source);
+    gcc.args(["-O1", "-g", "-pthread", "-fno-omit-frame-pointer", "-fPIC", "-o"]).arg(&program).arg(source);
     gcc.arg("-I").arg(build::programs()).arg("-I").arg(build::programs().join("fake")).args(extra);
     gcc.arg("-L").arg(fake::folder()).args(["-lcuda", "-ldl"]);
     assert!(gcc.status().expect("gcc").success());
@@ -269,6 +274,23 @@ fn memory_over_a_run() {
     assert!(ended.out.contains("racy.c:"), "{}", ended.out);
     let class = json(&file)["processes"][0]["classes"][0].clone();
     assert_eq!((&class["peak"]["bytes"], &class["end"]["bytes"]), (&4096.into(), &4096.into()), "{class:#}");
+    assert!(!ended.out.contains("for lack of memory"), "{}", ended.out);
+    assert_eq!(json(&file)["processes"][0]["failed"].as_array().map(Vec::len), Some(0));
+    // A call that fails for lack of memory is listed with its place, and the report is the same as without.
+    let source = std::fs::read_to_string(folder.join("racy.c")).expect("source");
+    let greedy = "    CUdeviceptr more;\n    if (cuMemAlloc_v2(&more, (size_t)1 << 60) != 2) return 9;\n    CHECK(cuMemsetD8Async(x, 2, 4096, b));\n";
+    let with = source.replacen("    CHECK(cuMemsetD8Async(x, 2, 4096, b));\n", greedy, 1);
+    assert_ne!(with, source);
+    let poor = folder.join("poor.c");
+    std::fs::write(&poor, with).expect("write");
+    let program = compiled(&poor, &[]);
+    end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(&program));
+    let ended = end(streamsan(["memory", "--json"]).arg(&file).arg(&trace));
+    let said = "cuMemAlloc_v2 failed once for lack of memory, with 4.0 KiB (4096 bytes) of device memory allocated";
+    assert!(ended.out.contains(said) && ended.out.contains("poor.c:"), "{}", ended.out);
+    let failed = json(&file)["processes"][0]["failed"].clone();
+    assert_eq!((&failed[0]["count"], &failed[0]["device_bytes"]), (&1.into(), &4096.into()), "{failed:#}");
+    assert_eq!(checked(&folder, &[text(&trace)]).1["summary"]["findings"], 1);
     // PyTorch's blocks lie in its segments.
     let recorded = tests::product::root().join("tests/recorded/freed_block_reused.trace");
     let ended = end(streamsan(["memory", "--json"]).arg(&file).arg("--snapshot").arg(&pickle).arg(&recorded));

@@ -82,11 +82,15 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
     token
 }
 
-/// A call has failed. Errors that end the context (illegal address, device-side assert and their like) are told once.
+/// A call has failed. Errors that end the context (illegal address, device-side assert and their like) are told once, lack of memory always.
 #[cold]
 fn failed(call: FnId, result: CUresult) -> u64 {
     if ends_context(result) {
         observe(call, 0, Phase::Before, |cx| cx.tell_failure(result, StreamId::NONE));
+    } else if result == CUresult::ERROR_OUT_OF_MEMORY {
+        observe(call, 0, Phase::Before, |cx| {
+            cx.log(&Op::OutOfMemory {});
+        });
     }
     0
 }

@@ -422,6 +422,8 @@ ops! {
     }
 
     // ---- memory ----------------------------------------------------------------------------------------------------
+    /// A call failed for lack of memory. The record's stack and call are the failed call's. No effect on order or memory.
+    73 OutOfMemory {}
     /// Memory was allocated, registered, mapped or first seen.
     64 Alloc {
         /// First address as kernels see it.

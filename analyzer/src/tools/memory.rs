@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use trace::file::FileError;
-use trace::{FreeKind, MemoryKind, Op, StackId};
+use trace::{CallId, FreeKind, MemoryKind, Op, StackId};
 
 /// Sites that are listed.
 const MAX_SITES: usize = 12;
@@ -101,10 +101,12 @@ pub struct Memory {
     pub live: BTreeMap<(Class, u64), Live>,
     /// Levels.
     pub peaks: BTreeMap<Class, Peak>,
+    /// Calls that failed for lack of memory, by place: how many, and what device memory there was at the first.
+    pub failed: BTreeMap<(CallId, StackId), (u64, u64)>,
 }
 
 impl Memory {
-    fn op(&mut self, op: &Op<'_>, stack: StackId) {
+    fn op(&mut self, op: &Op<'_>, call: CallId, stack: StackId) {
         self.time += 1;
         match *op {
             Op::Alloc { ptr, size, kind, stream, .. } => {
@@ -138,6 +140,10 @@ impl Memory {
                     }
                 }
             }
+            Op::OutOfMemory {} => {
+                let held = self.peaks.get(&Class::Device).map_or(0, |peak| peak.now);
+                self.failed.entry((call, stack)).or_insert((0, held)).0 += 1;
+            }
             _ => {}
         }
     }
@@ -169,7 +175,7 @@ pub fn read(path: &str) -> Report {
     let mut processes = BTreeMap::new();
     let mut memory: BTreeMap<u32, Memory> = BTreeMap::new();
     let error = each_op(path, &mut processes, |number, _, record| {
-        memory.entry(number).or_default().op(&record.op, record.origin.stack);
+        memory.entry(number).or_default().op(&record.op, record.origin.call, record.origin.stack);
     })
     .err();
     let with = |(number, process)| (number, (process, memory.remove(&number).unwrap_or_default()));
@@ -223,9 +229,18 @@ impl Report {
                     list(&mut out, "  never freed", &holders(process, &left));
                 }
             }
+            for ((call, stack), (count, held)) in &memory.failed {
+                let name = process.names.call(*call).to_string();
+                let times = if *count > 1 { format!("{count} times") } else { "once".to_string() };
+                let _ = writeln!(
+                    out,
+                    "\n{name} failed {times} for lack of memory, with {} of device memory allocated",
+                    bytes(*held)
+                );
+                frames(&mut out, &process.frames(*stack));
+            }
             out.push('\n');
         }
-        out.push_str("streamsan: NOTE: a trace has the calls that succeeded: failed allocations are not in it\n");
         out
     }
 
@@ -252,8 +267,17 @@ impl Report {
                 json!([e.time, if e.made { "alloc" } else { "free" }, e.ptr, e.size, format!("{:?}", e.kind)])
             };
             let events: Vec<Value> = memory.events.iter().map(event).collect();
+            let failed: Vec<Value> = memory
+                .failed
+                .iter()
+                .map(|((call, stack), (count, held))| {
+                    let stack = crate::report::json::stack(&process.frames(*stack));
+                    json!({ "call": process.names.call(*call), "count": count, "device_bytes": held, "stack": stack })
+                })
+                .collect();
+            let pid = process.names.process.pid;
             list.push(
-                json!({ "pid": process.names.process.pid, "ops": memory.time, "classes": classes, "events": events }),
+                json!({ "pid": pid, "ops": memory.time, "classes": classes, "failed": failed, "events": events }),
             );
         }
         json!({ "version": 1, "time": "logical: numbers of ops", "processes": list })
@@ -265,17 +289,22 @@ fn list(out: &mut String, title: &str, holders: &[Holder]) {
     for h in holders.iter().take(MAX_SITES) {
         let times = if h.count > 1 { format!(" in {} allocations", h.count) } else { String::new() };
         let _ = writeln!(out, "    {}{times}, {:?}", bytes(h.bytes), h.kind);
-        let frames: Vec<Frame> = h.frames.iter().filter(|f| f.kind != FrameKind::Folded).cloned().collect();
-        for line in stack::lines(&frames).iter().take(4) {
-            match line {
-                Line::Folded(text) => drop(writeln!(out, "        ... {text}")),
-                Line::Frame { name, place, .. } => drop(writeln!(out, "        {name}{place}")),
-            }
-        }
+        frames(out, &h.frames);
     }
     if holders.len() > MAX_SITES {
         let rest: u64 = holders[MAX_SITES..].iter().map(|h| h.bytes).sum();
         let _ = writeln!(out, "    {} at {} more places", bytes(rest), holders.len() - MAX_SITES);
+    }
+}
+
+/// The innermost frames of a stack that say something.
+fn frames(out: &mut String, stack: &[Frame]) {
+    let frames: Vec<Frame> = stack.iter().filter(|f| f.kind != FrameKind::Folded).cloned().collect();
+    for line in stack::lines(&frames).iter().take(4) {
+        match line {
+            Line::Folded(text) => drop(writeln!(out, "        ... {text}")),
+            Line::Frame { name, place, .. } => drop(writeln!(out, "        {name}{place}")),
+        }
     }
 }
 
@@ -310,14 +339,17 @@ mod tests {
     #[test]
     fn peaks_and_leaks() {
         let mut m = Memory::default();
-        m.op(&alloc(0x1000, 100, MemoryKind::Device), StackId(1));
-        m.op(&alloc(0x1000, 60, MemoryKind::Block), StackId(2));
-        m.op(&alloc(0x2000, 50, MemoryKind::Device), StackId(3));
-        m.op(&free(0x1000, FreeKind::Block), StackId(4));
-        m.op(&free(0x1000, FreeKind::Plain), StackId(4));
-        m.op(&alloc(0x1000, 70, MemoryKind::Pool), StackId(5));
-        m.op(&alloc(0x9000, 8, MemoryKind::ModuleGlobal), StackId(6));
-        m.op(&free(0x7777, FreeKind::Plain), StackId(7));
+        m.op(&alloc(0x1000, 100, MemoryKind::Device), CallId(1), StackId(1));
+        m.op(&alloc(0x1000, 60, MemoryKind::Block), CallId(1), StackId(2));
+        m.op(&alloc(0x2000, 50, MemoryKind::Device), CallId(1), StackId(3));
+        m.op(&free(0x1000, FreeKind::Block), CallId(1), StackId(4));
+        m.op(&free(0x1000, FreeKind::Plain), CallId(1), StackId(4));
+        m.op(&alloc(0x1000, 70, MemoryKind::Pool), CallId(1), StackId(5));
+        m.op(&alloc(0x9000, 8, MemoryKind::ModuleGlobal), CallId(1), StackId(6));
+        m.op(&free(0x7777, FreeKind::Plain), CallId(1), StackId(7));
+        m.op(&Op::OutOfMemory {}, CallId(2), StackId(8));
+        m.op(&Op::OutOfMemory {}, CallId(2), StackId(8));
+        assert_eq!(m.failed[&(CallId(2), StackId(8))], (2, 120));
         let device = &m.peaks[&Class::Device];
         assert_eq!((device.bytes, device.time, device.now, device.count), (150, 3, 120, 3));
         let block = &m.peaks[&Class::Block];
