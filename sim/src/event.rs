@@ -3,12 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cuda_sys::{CU_EVENT_DISABLE_TIMING, CUresult};
+use cuda_sys::{CU_EVENT_DISABLE_TIMING, CU_EVENT_INTERPROCESS, CUresult};
+
+mod shared;
 
 use crate::capture::CapturedEvent;
 use crate::context::Context;
 use crate::handles::Handles;
 use crate::sched::{self, OpId, Stamp};
+pub use shared::Shared;
 
 /// All live events.
 pub static EVENTS: Handles<Event> = Handles::new();
@@ -34,12 +37,26 @@ pub struct Event {
     pub flags: u32,
     /// Its last record.
     pub record: Mutex<Record>,
+    /// What other processes see of it (`CU_EVENT_INTERPROCESS`).
+    pub shared: Option<Arc<Shared>>,
 }
 
 impl Event {
     /// An event for a program.
     pub fn create(ctx: &Arc<Context>, flags: u32) -> usize {
-        EVENTS.insert(Arc::new(Event { ctx: ctx.clone(), flags, record: Mutex::default() }))
+        let shared = (flags & CU_EVENT_INTERPROCESS != 0).then(Shared::create).flatten();
+        EVENTS.insert(Arc::new(Event { ctx: ctx.clone(), flags, record: Mutex::default(), shared }))
+    }
+
+    /// An event that another process has made.
+    pub fn open(ctx: &Arc<Context>, shared: Arc<Shared>) -> usize {
+        let flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+        EVENTS.insert(Arc::new(Event { ctx: ctx.clone(), flags, record: Mutex::default(), shared: Some(shared) }))
+    }
+
+    /// Whether the last record has happened, if another process made it.
+    pub fn elsewhere(&self) -> Option<impl FnMut() -> bool + Send + 'static> {
+        self.shared.clone().and_then(|shared| shared.last_elsewhere())
     }
 
     /// The last record.

@@ -105,6 +105,7 @@ pub fn block_ends(block: &Block) {
         Kind::Managed(_) => "managed",
         Kind::Registered(_) => "registered",
         Kind::Mapped => "mapped",
+        Kind::Ipc => "ipc",
     };
     if let Some(digest) = digest_of(block.at, block.size, BASIS) {
         write(kind, block.size, digest);

@@ -416,6 +416,7 @@ static void through_another_process(bool) {
     pid_t child = fork();
     struct { cudaIpcEventHandle_t event; cudaIpcMemHandle_t memory; } sent, answer;
     if (child == 0) {
+        close(down[1]); // or the end of the parent's side is never seen
         if (read(down[0], &sent, sizeof sent) != sizeof sent) _exit(1);
         cudaEvent_t theirs, ours;
         void *memory;

@@ -31,6 +31,19 @@ fn pitched(width: usize, rows: usize) -> Result<(u64, usize), cudaError> {
 }
 
 rt! {
+    ctx fn [cudaIpcGetMemHandle plain](_pt, handle: *mut CUipcMemHandle, at: *mut c_void) {
+        cu!(cuIpcGetMemHandle(handle, at as u64))
+    }
+    ctx fn [cudaIpcOpenMemHandle plain](_pt, at: *mut *mut c_void, handle: CUipcMemHandle, flags: c_uint) {
+        cu!(cuIpcOpenMemHandle_v2(at.cast(), handle, flags))
+    }
+    ctx fn [cudaIpcCloseMemHandle plain](_pt, at: *mut c_void) { cu!(cuIpcCloseMemHandle(at as u64)) }
+    ctx fn [cudaIpcGetEventHandle plain](_pt, handle: *mut CUipcEventHandle, event: CUevent) {
+        cu!(cuIpcGetEventHandle(handle, event))
+    }
+    ctx fn [cudaIpcOpenEventHandle plain](_pt, event: *mut CUevent, handle: CUipcEventHandle) {
+        cu!(cuIpcOpenEventHandle(event, handle))
+    }
     ctx fn [cudaMalloc plain](_pt, out: *mut *mut c_void, size: usize) {
         if size == 0 {
             return put(out, std::ptr::null_mut());

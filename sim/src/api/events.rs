@@ -30,7 +30,17 @@ fn record(event: CUevent, stream: CUstream, zero: Zero, flags: c_uint) -> Res {
     }
     capture::add(&stream, &Task::Empty)?;
     let stamp = Event::new_stamp();
-    let op = sched::get().submit(stream.id, Work::Point(Some(stamp.clone())), &[]);
+    let work = match event.shared.clone() {
+        None => Work::Point(Some(stamp.clone())),
+        Some(shared) => {
+            let number = shared.begin();
+            Work::Expand(Box::new(move || {
+                shared.finish(number);
+                None
+            }))
+        }
+    };
+    let op = sched::get().submit(stream.id, work, &[]);
     event.set(Record { op, stamp, captured: None, is_set: true });
     Ok(())
 }
@@ -59,7 +69,8 @@ abi! {
     call fn [cuEventQuery plain](_z, event: CUevent) {
         let event = EVENTS.get(event.bits())?;
         capture::refuse_unsafe()?;
-        if !sched::get().poll(&[event.for_host()?.op]) {
+        let there = event.elsewhere().is_none_or(|mut is_done| is_done());
+        if !sched::get().poll(&[event.for_host()?.op]) || !there {
             return Err(CUresult::ERROR_NOT_READY);
         }
         event.ctx.check()
@@ -67,7 +78,11 @@ abi! {
     call fn [cuEventSynchronize plain](_z, event: CUevent) {
         let event = EVENTS.get(event.bits())?;
         capture::refuse_unsafe()?;
-        sched::get().wait(&[event.for_host()?.op]);
+        let mut op = event.for_host()?.op;
+        if let Some(is_done) = event.elsewhere() {
+            op = sched::get().until(Box::new(is_done));
+        }
+        sched::get().wait(&[op]);
         crate::memory::get().after_sync();
         event.ctx.check()
     }

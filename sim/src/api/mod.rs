@@ -19,6 +19,7 @@ mod functions;
 mod graphs;
 mod graphs_exec;
 mod graphs_nodes;
+mod ipc;
 mod launches;
 mod linker;
 mod memory;

@@ -107,13 +107,15 @@ abi! {
     }
     call fn [cuMemPoolCreate plain](_z, pool: *mut CUmemoryPool, props: *const CUmemPoolProps) {
         let props = get(props)?;
-        if props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props.handleTypes != CU_MEM_HANDLE_TYPE_NONE {
-            return Err(CUresult::ERROR_NOT_SUPPORTED);
+        // Exporting a pool is not simulated, but one that could be exported is an ordinary one until then.
+        let types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.0;
+        if props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props.handleTypes.0 & !types != 0 {
+            return Err(INVALID);
         }
         if props.location.type_ != CU_MEM_LOCATION_TYPE_DEVICE {
             return Err(CUresult::ERROR_NOT_SUPPORTED);
         }
-        let made = Pool::create(device(props.location.id)?, false, false, props.maxSize as u64);
+        let made = Pool::create(device(props.location.id).map_err(|_| INVALID)?, false, false, props.maxSize as u64);
         put(pool, CUmemoryPool::from_bits(handle_of(&made)))
     }
     call fn [cuMemPoolDestroy plain](_z, pool: CUmemoryPool) {

@@ -134,6 +134,11 @@ abi! {
         if capture::wait(&stream, &event)? {
             return Ok(());
         }
+        if let Some(is_done) = event.elsewhere() {
+            capture::add(&stream, &Task::Empty)?;
+            sched::get().submit(stream.id, sched::Work::Until(Box::new(is_done)), &[]);
+            return Ok(());
+        }
         enqueue_after(&stream, Task::Empty, &[event.last().op]).map(|_| ())
     }
     call fn [

@@ -1,8 +1,9 @@
 //! Memory of the simulated GPU: who owns which bytes. The address space itself is in `space`, giving out addresses in
-//! `arena`, stream-ordered memory in `pool`, reserved and mapped memory in `virt`, moving bytes in `copy`.
+//! `arena`, stream-ordered memory in `pool`, memory of other processes in `ipc`, reserved and mapped memory in `virt`, moving bytes in `copy`.
 
 pub mod arena;
 pub mod copy;
+pub mod ipc;
 pub mod pool;
 pub mod space;
 pub mod virt;
@@ -43,6 +44,8 @@ pub enum Kind {
     Registered(u32),
     /// Mapped by `cuMemMap`.
     Mapped,
+    /// Plain memory of another process.
+    Ipc,
 }
 
 /// An allocation.
@@ -299,6 +302,7 @@ impl Memory {
                 Kind::Host(_) => self.free_host(block.at, false),
                 Kind::Managed(_) => self.free_host(block.at, true),
                 Kind::Registered(_) => self.unregister(block.at),
+                Kind::Ipc => self.close(block.at),
                 Kind::Pool(_) | Kind::Mapped => Ok(()),
             };
         }

@@ -42,6 +42,7 @@ pub struct Space {
     size: u64,
     alias: u64,
     pages: *const AtomicU8,
+    device_fd: i32,
     host_fd: i32,
     host_at: u64,
     phys_fd: i32,
@@ -94,6 +95,9 @@ impl Space {
             None
         })?;
         let alias = map(0, size, RW, ANON, -1, 0)?;
+        // A file, so that other processes can map parts of it.
+        let device_fd = memfd(c"streamsan-sim plain device memory", size / 2)?;
+        map(alias, size / 2, RW, libc::MAP_SHARED | libc::MAP_FIXED, device_fd, 0)?;
         // SAFETY: advice about a range that was just mapped: no copy in children, none in core files.
         unsafe {
             libc::madvise(alias as *mut _, size as usize, libc::MADV_DONTDUMP);
@@ -106,7 +110,7 @@ impl Space {
         map(alias + (host_at - base), host_size, RW, libc::MAP_SHARED | libc::MAP_FIXED, host_fd, 0)?;
         let phys_fd = memfd(c"streamsan-sim device memory", size / 2)?;
         let mem = open_mem();
-        Some(Space { base, size, alias, pages, host_fd, host_at, phys_fd, phys_size: size / 2, mem })
+        Some(Space { base, size, alias, pages, device_fd, host_fd, host_at, phys_fd, phys_size: size / 2, mem })
     }
 
     /// Addresses for device memory of plain allocations: half of the space.
@@ -170,8 +174,26 @@ impl Space {
     /// Takes granules of device memory away and gives their memory back to the system.
     pub fn unmap_device(&self, addr: u64, len: u64) {
         self.mark(addr, len, Page::None);
-        // SAFETY: the alias of a range inside the space; its content is no longer wanted.
-        unsafe { libc::madvise((addr - self.base + self.alias) as *mut _, len as usize, libc::MADV_DONTNEED) };
+        let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: our own memfd; the content is no longer wanted.
+        unsafe { libc::fallocate(self.device_fd, hole, (addr - self.base) as libc::off_t, len as libc::off_t) };
+    }
+
+    /// The descriptor of the file that plain device memory lies in, and where in it.
+    pub fn device_file(&self, addr: u64) -> (i32, u64) {
+        (self.device_fd, addr - self.base)
+    }
+
+    /// Lets the simulator reach part of a file at an address of device memory. All are multiples of the granule.
+    pub(super) fn map_alias(&self, addr: u64, len: u64, fd: i32, offset: u64) -> bool {
+        let at = addr - self.base + self.alias;
+        let done = map(at, len, RW, libc::MAP_SHARED | libc::MAP_FIXED, fd, offset).is_some();
+        // SAFETY: advice about a range that was just mapped: as in `create`.
+        unsafe {
+            libc::madvise(at as *mut _, len as usize, libc::MADV_DONTDUMP);
+            libc::madvise(at as *mut _, len as usize, libc::MADV_DONTFORK);
+        }
+        done
     }
 
     /// Makes granules of pinned or managed memory accessible to the device and to the CPU.

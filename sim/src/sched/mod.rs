@@ -197,6 +197,14 @@ impl Scheduler {
         self.lock().insert(Work::Point(stamp), 0, after.to_vec())
     }
 
+    /// An operation in no stream that is done as soon as the condition holds.
+    pub fn until(&'static self, condition: Box<dyn FnMut() -> bool + Send>) -> OpId {
+        let mut core = self.lock();
+        let id = core.insert(Work::Until(condition), 0, Vec::new());
+        self.settle(core);
+        id
+    }
+
     /// Puts a whole partial order at the end of a stream: `parts[i]` runs after the stream's earlier work, `after`, and
     /// those of `parts[..i]` that it names; what the stream does next runs after all of them. Answers the end and the parts.
     pub fn submit_dag(&'static self, stream: StreamId, parts: Vec<Part>, after: &[OpId]) -> (OpId, Vec<OpId>) {

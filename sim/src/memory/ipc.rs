@@ -1,0 +1,163 @@
+//! Device memory of other processes (`cuIpcGetMemHandle`): handing allocations out, mapping those of others.
+//!
+//! Device memory lies in a file without a name. A handle says which process has which descriptor for it and where in it the allocation
+//! lies; whoever gets the handle opens that descriptor under `/proc` and maps the same pages. So a handle works as long as its process
+//! lives, and memory that was opened outlives it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+
+use cuda_sys::CUresult;
+
+use super::arena::round_up;
+use super::space::{GRANULE, Page};
+use super::{ALIGN, DEVICE_STEP, Kind, Memory, lock};
+use crate::sched::ContextId;
+
+/// What a handle says, in the 64 bytes that CUDA has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle {
+    /// What the handle is for: an allocation, an event.
+    pub magic: u64,
+    /// The process that it comes from.
+    pub pid: u64,
+    /// Its descriptor of the file.
+    pub fd: u64,
+    /// Where in the file.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The device.
+    pub device: u64,
+}
+
+const MEMORY: u64 = u64::from_le_bytes(*b"sim-mem1");
+
+impl Handle {
+    /// As programs carry it.
+    pub fn to_bytes(self) -> [u8; 64] {
+        let mut bytes = [0; 64];
+        let words = [self.magic, self.pid, self.fd, self.offset, self.size, self.device];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// From what a program hands over; nothing if it is not of the kind wanted.
+    pub fn from_bytes(bytes: &[u8; 64], magic: u64) -> Option<Handle> {
+        let mut words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+        let mut next = || words.next().unwrap_or(0);
+        let handle = Handle { magic: next(), pid: next(), fd: next(), offset: next(), size: next(), device: next() };
+        (handle.magic == magic).then_some(handle)
+    }
+
+    /// Whether it comes from this very process.
+    pub fn is_ours(&self) -> bool {
+        self.pid == u64::from(std::process::id())
+    }
+
+    /// The file, from the process that has it.
+    pub fn open(&self) -> Result<File, CUresult> {
+        let path = format!("/proc/{}/fd/{}", self.pid, self.fd);
+        File::options().read(true).write(true).open(path).map_err(|_| CUresult::ERROR_INVALID_VALUE)
+    }
+}
+
+/// An allocation of another process that is mapped here.
+#[derive(Clone, Copy)]
+struct Opened {
+    handle: Handle,
+    at: u64,
+    /// The addresses that it takes up.
+    region: (u64, u64),
+    count: u32,
+}
+
+static OPENED: Mutex<BTreeMap<u64, Opened>> = Mutex::new(BTreeMap::new());
+
+impl Memory {
+    /// A handle for the plain allocation that holds an address.
+    pub fn export(&self, at: u64) -> Result<[u8; 64], CUresult> {
+        let block = self.find(at).filter(|block| block.kind == Kind::Device).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let (fd, offset) = self.space.device_file(block.at);
+        let handle = Handle {
+            magic: MEMORY,
+            pid: u64::from(std::process::id()),
+            fd: fd as u64,
+            offset,
+            size: block.size,
+            device: u64::from(block.device),
+        };
+        Ok(handle.to_bytes())
+    }
+
+    /// Maps an allocation of another process. The same one again is counted.
+    pub fn import(&self, ctx: ContextId, device: u32, bytes: &[u8; 64]) -> Result<u64, CUresult> {
+        const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
+        let handle = Handle::from_bytes(bytes, MEMORY).ok_or(INVALID)?;
+        if handle.is_ours() {
+            return Err(CUresult::ERROR_INVALID_CONTEXT);
+        }
+        let mut opened = lock(&OPENED);
+        if let Some(known) = opened.values_mut().find(|known| known.handle == handle) {
+            known.count += 1;
+            return Ok(known.at);
+        }
+        let from = handle.offset & !(GRANULE - 1);
+        let end = handle.offset.checked_add(handle.size).and_then(|end| round_up(end, GRANULE)).ok_or(INVALID)?;
+        let file = handle.open()?;
+        if file.metadata().map_or(0, |data| data.len()) < end {
+            return Err(INVALID);
+        }
+        // Whole steps: nothing of this process's own lies beside it.
+        let len = round_up(end - from, DEVICE_STEP).ok_or(INVALID)?;
+        let mut arena = lock(&self.device[device as usize]);
+        let region = arena.take(len, DEVICE_STEP.max(ALIGN)).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
+        if !self.space.map_foreign(region, end - from, file.as_raw_fd(), from) {
+            arena.give(region, len);
+            return Err(CUresult::ERROR_MAP_FAILED);
+        }
+        drop(arena);
+        let at = region + (handle.offset - from);
+        opened.insert(at, Opened { handle, at, region: (region, len), count: 1 });
+        self.insert(at, handle.size, Kind::Ipc, ctx, device);
+        Ok(at)
+    }
+
+    /// Undoes [`Memory::import`]. The caller has waited for the work that may use the memory, if `is_last` said so.
+    pub fn close(&self, at: u64) -> Result<(), CUresult> {
+        let mut opened = lock(&OPENED);
+        let known = opened.get_mut(&at).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        known.count -= 1;
+        if known.count > 0 {
+            return Ok(());
+        }
+        let (region, len) = known.region;
+        let device = self.remove(at, |kind| kind == Kind::Ipc).map_or(0, |block| block.device);
+        opened.remove(&at);
+        self.space.unmap_foreign(region, len);
+        lock(&self.device[device as usize]).give(region, len);
+        Ok(())
+    }
+}
+
+impl super::space::Space {
+    /// Maps a file of another process where device memory would lie.
+    fn map_foreign(&self, addr: u64, len: u64, fd: i32, offset: u64) -> bool {
+        let done = self.map_alias(addr, len, fd, offset);
+        if done {
+            self.protect(addr, len, Page::ReadWrite);
+        }
+        done
+    }
+
+    /// Puts this process's own memory back.
+    fn unmap_foreign(&self, addr: u64, len: u64) {
+        self.protect(addr, len, Page::None);
+        let (fd, offset) = self.device_file(addr);
+        self.map_alias(addr, len, fd, offset);
+    }
+}
