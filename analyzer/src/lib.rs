@@ -28,6 +28,7 @@ pub mod names;
 pub mod options;
 pub mod ordering;
 pub mod output;
+pub mod private_file;
 pub mod program_file;
 pub mod race;
 pub mod recent;

@@ -14,7 +14,7 @@ use analyzer::report::reporter::Reporters;
 use analyzer::session::live::{Recorder, Sink};
 use analyzer::session::{attach, progress::Progress, recorded, server::Server};
 use analyzer::sim::Sim;
-use analyzer::{AnalysisOptions, cli, exit_code, functions, output, program_file, tools};
+use analyzer::{AnalysisOptions, cli, exit_code, functions, output, private_file, program_file, tools};
 
 fn main() {
     let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -114,7 +114,8 @@ fn report(
 
 fn recorder(options: &Options) -> Result<Option<Recorder>, i32> {
     let Some(path) = &options.output else { return Ok(None) };
-    let made = std::fs::File::create(path).and_then(|file| trace::file::Writer::new(std::io::BufWriter::new(file)));
+    let made =
+        private_file::create(Path::new(path)).and_then(|file| trace::file::Writer::new(std::io::BufWriter::new(file)));
     match made {
         Ok(writer) => Ok(Some(Arc::new(Mutex::new(writer)))),
         Err(error) => {

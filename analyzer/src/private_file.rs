@@ -1,0 +1,72 @@
+//! Files that are nobody else's business: traces hold code, stacks, paths and arguments.
+//!
+//! Owns how such a file is opened: readable and writable for its user alone, and in a folder that others can write to (`/tmp`) through
+//! nobody's link and into nobody's file. Reports are made as any program makes files: others are meant to read them.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// Creates or empties a file with mode 0600.
+pub fn create(path: &Path) -> io::Result<File> {
+    const OTHERS_WRITE: u32 = 0o022;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_shared = std::fs::metadata(folder).is_ok_and(|meta| meta.mode() & OTHERS_WRITE != 0);
+    let flags = if is_shared { libc::O_NOFOLLOW } else { 0 };
+    let file = OpenOptions::new().write(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+    let meta = file.metadata()?;
+    // A pipe or a device is what the user says it is.
+    if meta.is_file() {
+        // SAFETY: geteuid has no preconditions.
+        if is_shared && meta.uid() != unsafe { libc::geteuid() } {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else"));
+        }
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(mode: u32) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("streamsan-private-{mode:o}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).expect("a folder");
+        std::fs::set_permissions(&folder, Permissions::from_mode(mode)).expect("ours");
+        folder
+    }
+
+    #[test]
+    fn only_its_user_may_read_it_even_if_others_could_before() {
+        let folder = scratch(0o700);
+        let path = folder.join("trace");
+        std::fs::write(&path, b"older and longer").expect("writable");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("ours");
+        create(&path).expect("created");
+        let meta = std::fs::metadata(&path).expect("there");
+        assert_eq!((meta.mode() & 0o777, meta.len()), (0o600, 0));
+        create(&folder.join("new")).expect("created");
+        assert_eq!(std::fs::metadata(folder.join("new")).expect("there").mode() & 0o777, 0o600);
+        // A link in a folder of one's own is one's own.
+        std::os::unix::fs::symlink(&path, folder.join("link")).expect("a link");
+        assert!(create(&folder.join("link")).is_ok());
+        std::fs::remove_dir_all(folder).expect("ours");
+    }
+
+    #[test]
+    fn links_in_shared_folders_are_not_followed() {
+        let folder = scratch(0o1777);
+        let victim = folder.join("victim");
+        std::fs::write(&victim, b"precious").expect("writable");
+        std::os::unix::fs::symlink(&victim, folder.join("trace")).expect("a link");
+        let error = create(&folder.join("trace")).expect_err("refused");
+        assert_eq!(error.raw_os_error(), Some(libc::ELOOP));
+        assert_eq!(std::fs::read(&victim).expect("there"), b"precious");
+        assert!(create(Path::new("/dev/null")).is_ok());
+        std::fs::remove_dir_all(folder).expect("ours");
+    }
+}
