@@ -274,6 +274,10 @@ fn memory_over_a_run() {
     assert!(ended.out.contains("racy.c:"), "{}", ended.out);
     let class = json(&file)["processes"][0]["classes"][0].clone();
     assert_eq!((&class["peak"]["bytes"], &class["end"]["bytes"]), (&4096.into(), &4096.into()), "{class:#}");
+    let process = json(&file)["processes"][0].clone();
+    let place = process["events"][0][5].as_u64().expect("a place") as usize;
+    let names = process["places"][place].to_string();
+    assert!(process["events"][0][1] == "alloc" && names.contains("racy.c"), "{process:#}");
     assert!(!ended.out.contains("for lack of memory"), "{}", ended.out);
     assert_eq!(json(&file)["processes"][0]["failed"].as_array().map(Vec::len), Some(0));
     // A call that fails for lack of memory is listed with its place, and the report is the same as without.

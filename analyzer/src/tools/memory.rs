@@ -244,7 +244,7 @@ impl Report {
         out
     }
 
-    /// For machines.
+    /// For machines. An event is the number of its op, what it was, address, bytes, kind of memory, and its place among `places` (stacks).
     pub fn json(&mut self) -> Value {
         let sites = |list: Vec<Holder>| -> Vec<Value> {
             let site = |h: Holder| json!({ "bytes": h.bytes, "count": h.count, "kind": format!("{:?}", h.kind), "stack": crate::report::json::stack(&h.frames) });
@@ -263,10 +263,16 @@ impl Report {
                     "end": { "bytes": peak.now, "held": sites(holders(process, &left)) },
                 }));
             }
+            let mut places: Vec<StackId> = memory.events.iter().map(|e| e.stack).collect();
+            places.sort_unstable();
+            places.dedup();
             let event = |e: &Event| {
-                json!([e.time, if e.made { "alloc" } else { "free" }, e.ptr, e.size, format!("{:?}", e.kind)])
+                let (what, place) = (if e.made { "alloc" } else { "free" }, places.partition_point(|p| *p < e.stack));
+                json!([e.time, what, e.ptr, e.size, format!("{:?}", e.kind), place])
             };
             let events: Vec<Value> = memory.events.iter().map(event).collect();
+            let places: Vec<Value> =
+                places.iter().map(|stack| crate::report::json::stack(&process.frames(*stack))).collect();
             let failed: Vec<Value> = memory
                 .failed
                 .iter()
@@ -277,7 +283,7 @@ impl Report {
                 .collect();
             let pid = process.names.process.pid;
             list.push(
-                json!({ "pid": pid, "ops": memory.time, "classes": classes, "failed": failed, "events": events }),
+                json!({ "pid": pid, "ops": memory.time, "classes": classes, "failed": failed, "events": events, "places": places }),
             );
         }
         json!({ "version": 1, "time": "logical: numbers of ops", "processes": list })
