@@ -6,6 +6,7 @@
 use crate::code::{Base, Bytes, CodeReader, Effect, Gap, KernelCode, Launch, Table};
 use crate::memory::{AccessKind, Dim};
 use kernels::arch::Arch;
+use kernels::tensor_map::{self, Tensor};
 use kernels::{CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
 use rustc_hash::FxHashMap;
 use std::fs::File;
@@ -19,10 +20,6 @@ const MAX_IMAGE: u64 = 1 << 30;
 
 /// Images that are kept unpacked.
 const MAX_LOADED: usize = 256;
-
-/// Bytes of a tensor map among the parameters that the hardware reads. (The type of the driver's API is twice as large; cuBLAS lays
-/// its maps out without the second half.)
-const TENSOR_MAP: usize = 64;
 
 enum Source {
     Inline(Vec<u8>),
@@ -60,7 +57,7 @@ impl CodeReader for ImageReader {
         let summary = catch_unwind(AssertUnwindSafe(|| code.summary(kernel)))
             .map_err(|_| "the analysis of the kernel failed".to_string())?
             .map_err(|error| reason(&error, kernel))?;
-        Ok(Box::new(Known(summary)))
+        Ok(Box::new(Known(summary, arch)))
     }
 }
 
@@ -115,7 +112,8 @@ fn read_file(path: &str, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-struct Known(Arc<Summary>);
+/// A summary, and the compute capability (major * 10 + minor) of the device.
+struct Known(Arc<Summary>, u32);
 
 impl KernelCode for Known {
     fn evaluate(&self, l: &Launch<'_>, effects: &mut Vec<Effect>) {
@@ -185,7 +183,15 @@ impl Known {
             kernels::Base::TensorMap { offset } => {
                 // The map holds the address of its tensor among other things; what points into an allocation is it.
                 let from = usize::from(offset);
-                let words = params.get(from..from.saturating_add(TENSOR_MAP)).unwrap_or_default();
+                let words = params.get(from..from.saturating_add(tensor_map::SIZE)).unwrap_or_default();
+                // Only for this generation is it known how a map is laid out.
+                let tensor = if self.1 / 10 == 9 { Tensor::decode(words) } else { None };
+                if let Some((tensor, extent)) = tensor.and_then(|t| Some((t, t.extent()?))) {
+                    let base = Base::Tensor(u32::from(offset), tensor.address);
+                    let bytes = bytes_of(&extent, tensor.address);
+                    effects.push(Effect { at: a.at, ..Effect::new(base, kind, bytes) });
+                    return;
+                }
                 for (i, word) in words.chunks_exact(8).enumerate() {
                     let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
                     let base = Base::Tensor(u32::from(offset) + i as u32 * 8, value);
@@ -195,21 +201,26 @@ impl Known {
                 return;
             }
         };
-        let bytes = match &a.extent {
-            Extent::Unknown { reason: kernels::Reason::Loaded } => Bytes::Scattered,
-            Extent::Unknown { .. } => Bytes::Unknown,
-            Extent::Bounded { lo, hi, dims, width, exact } => Bytes::Known {
-                lo: origin.wrapping_add_signed(*lo),
-                hi: origin.wrapping_add_signed(*hi),
-                width: u64::from(*width),
-                dims: dims.iter().map(|d| Dim { stride: d.stride, count: d.count }).collect(),
-                exact: *exact,
-            },
-        };
+        let bytes = bytes_of(&a.extent, origin);
         let why = match a.extent {
             Extent::Unknown { reason } => reason.words(),
             Extent::Bounded { .. } => "",
         };
         effects.push(Effect { base, kind, bytes, at: a.at, why });
+    }
+}
+
+/// An extent that counts from an address.
+fn bytes_of(extent: &Extent, origin: u64) -> Bytes {
+    match extent {
+        Extent::Unknown { reason: kernels::Reason::Loaded } => Bytes::Scattered,
+        Extent::Unknown { .. } => Bytes::Unknown,
+        Extent::Bounded { lo, hi, dims, width, exact } => Bytes::Known {
+            lo: origin.wrapping_add_signed(*lo),
+            hi: origin.wrapping_add_signed(*hi),
+            width: u64::from(*width),
+            dims: dims.iter().map(|d| Dim { stride: d.stride, count: d.count }).collect(),
+            exact: *exact,
+        },
     }
 }

@@ -207,10 +207,14 @@ impl<'a, 'v> Work<'a, 'v> {
     fn effect(&mut self, effect: &Effect, image: ImageId) {
         self.site.param = None;
         match (&effect.base, &effect.bytes) {
+            (Base::Tensor(_, value), Bytes::Known { .. }) if self.memory.locate(*value).is_none() => {
+                self.unknown_memory += 1;
+            }
             (Base::Maybe(_, value) | Base::Tensor(_, value), _) if self.memory.locate(*value).is_none() => {}
             (Base::Param(offset, value) | Base::Maybe(offset, value) | Base::Tensor(offset, value), bytes) => {
                 self.site.param = Some(*offset);
-                if matches!(effect.base, Base::Maybe(..) | Base::Tensor(..)) {
+                let guessed = matches!(bytes, Bytes::Unknown | Bytes::Scattered);
+                if matches!(effect.base, Base::Maybe(..)) || (guessed && matches!(effect.base, Base::Tensor(..))) {
                     let another = self.candidates.0.is_some_and(|o| o != *offset);
                     self.candidates = (Some(*offset), self.candidates.1 || another);
                 }

@@ -5,7 +5,8 @@
 
 use kernels::arch::Arch;
 use kernels::image::Image;
-use kernels::{CodeImage, Extent, KernelAccess, LaunchArgs, Reason, Summary};
+use kernels::tensor_map::Tensor;
+use kernels::{Base, CodeImage, Extent, KernelAccess, LaunchArgs, Reason, Summary};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl Totals {
                 Ok(code) => code.kernel_names().for_each(|n| {
                     if let Some(s) = self.summary(&code, n) {
                         let b = made_up(&s);
-                        self.launch(&s, &LaunchArgs::new([6, 3, 2], [128, 1, 1], &b));
+                        self.launch(&s, &LaunchArgs::new([6, 3, 2], [128, 1, 1], &b), 1);
                     }
                 }),
                 Err(e) => eprintln!("{e}"),
@@ -129,33 +130,41 @@ impl Totals {
             let n: Vec<u32> = numbers.iter().filter_map(|x| x.parse().ok()).collect();
             let params: Vec<u8> =
                 (0..hex.len() / 2).filter_map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).ok()).collect();
-            let (Some(code), &[gx, gy, gz, bx, by, bz, cx, cy, cz, shared, ..]) = (code, n.as_slice()) else {
+            let (Some(code), &[gx, gy, gz, bx, by, bz, cx, cy, cz, shared, ref count @ ..]) = (code, n.as_slice())
+            else {
                 continue;
             };
             let launch =
                 LaunchArgs { grid: [gx, gy, gz], block: [bx, by, bz], cluster: [cx, cy, cz], shared, params: &params };
             if let Some(s) = self.summary(code, name) {
-                self.launch(&s, &launch);
+                self.launch(&s, &launch, count.first().map_or(1, |n| *n as usize));
             }
         }
     }
 
-    fn launch(&mut self, s: &Summary, l: &LaunchArgs<'_>) {
+    fn launch(&mut self, s: &Summary, l: &LaunchArgs<'_>, times: usize) {
         let mut out = Vec::new();
         let t = Instant::now();
         s.evaluate(l, &mut out);
         let first = t.elapsed();
+        for a in &mut out {
+            if let Base::TensorMap { offset } = a.base
+                && let Some(e) = l.params.get(usize::from(offset)..).and_then(Tensor::decode).and_then(|t| t.extent())
+            {
+                a.extent = e;
+            }
+        }
         self.evaluate.push(first);
         let known = |a: &KernelAccess| matches!(a.extent, Extent::Bounded { .. });
         let gap = out.iter().any(|a| !known(a)) || s.indirect().any();
         let show = !self.quiet && (gap || !self.gaps);
-        self.launches[0] += 1;
-        self.launches[1] += usize::from(!gap);
+        self.launches[0] += times;
+        self.launches[1] += times * usize::from(!gap);
         self.launches[2] +=
-            usize::from(!gap && out.iter().all(|a| matches!(a.extent, Extent::Bounded { exact: true, .. })));
+            times * usize::from(!gap && out.iter().all(|a| matches!(a.extent, Extent::Bounded { exact: true, .. })));
         if show {
             println!(
-                "{}: {} accesses, prepare {:?}, evaluate {first:?}; grid {:?} block {:?}",
+                "{}: {} accesses, prepare {:?}, evaluate {first:?}; grid {:?} block {:?} times {times}",
                 s.name(),
                 s.access_count(),
                 self.prepare.last(),

@@ -18,6 +18,7 @@ pub mod ptx;
 mod ranges;
 pub mod sass;
 mod summary;
+pub mod tensor_map;
 
 pub use access::{
     AccessKind, Base, Dependency, Dim, Extent, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef,

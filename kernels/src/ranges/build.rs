@@ -58,6 +58,7 @@ pub(super) fn build(f: &Function, cfg: &Cfg) -> Graph {
         }
     }
     b.local_stores();
+    super::invariant::settle(&mut b.g);
     b.g
 }
 
@@ -369,11 +370,12 @@ impl Builder<'_> {
         self.g.nodes[n.0 as usize].kind = kind;
     }
 
-    /// A fact known about this iteration says nothing of an earlier one: values that join iterations are built without
-    /// `given`. `None`: it does not matter here.
+    /// A fact known about this iteration says nothing of an earlier one: values that join iterations (at loop headers, and anywhere in
+    /// regions without structure) are built without `given`. `None`: it does not matter here.
     pub(super) fn across_iterations(&mut self, d: Def, f: impl FnOnce(&mut Self) -> NodeId) -> Option<NodeId> {
         let Def::Phi { b, .. } = d else { return None };
-        if self.given.is_none() || self.ssa.cfg.loop_of_header[b as usize].is_none() {
+        let cfg = self.ssa.cfg;
+        if self.given.is_none() || (cfg.loop_of_header[b as usize].is_none() && !cfg.in_irreducible[b as usize]) {
             return None;
         }
         let given = self.given.take();

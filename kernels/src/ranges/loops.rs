@@ -41,7 +41,6 @@ impl Eval<'_> {
         if arms.iter().all(|a| a.0 == arms[0].0) {
             return arms.swap_remove(0).0;
         }
-        let base = arms[0].0.clone();
         let pointers = |e: &Self, f: &Form| -> Form {
             Form {
                 terms: f
@@ -60,7 +59,7 @@ impl Eval<'_> {
                 c: 0,
             }
         };
-        let base_ptr = pointers(self, &base);
+        let base_ptr = pointers(self, &arms[0].0);
         if arms[1..].iter().any(|a| pointers(self, &a.0) != base_ptr) {
             let mut forms: Vec<Form> = Vec::new();
             for a in &arms {
@@ -73,8 +72,9 @@ impl Eval<'_> {
             }
             return self.alternatives(forms, Key::Alts(n), None, b);
         }
+        let base = self.base_of(&arms, tag, b).unwrap_or_else(|| base_ptr.clone());
         let ctx = self.ctx(b);
-        let (mut lo, mut hi, mut step) = (0, 0, 0);
+        let (mut lo, mut hi, mut step) = (INF, -INF, 0);
         let (mut vlo, mut vhi) = (INF, -INF);
         let mut why = None;
         for (f, c) in &arms {
@@ -97,8 +97,13 @@ impl Eval<'_> {
             vlo = vlo.min(z.0);
             vhi = vhi.max(z.1);
         }
+        if lo > hi {
+            // No arm seems possible: nothing is concluded from that.
+            (lo, hi, vlo, vhi) = (-INF, INF, -INF, INF);
+            why = why.or(Some(Reason::Loop));
+        }
         let step = step.max(1);
-        let key = Key::Join(n, tag, arms.iter().map(|a| a.0.clone()).collect());
+        let key = Key::Join(n, tag, std::iter::once(&base).chain(arms.iter().map(|a| &a.0)).cloned().collect());
         let rest = base.add(&base_ptr, -1);
         let t = self.keyed(key, |e| {
             let l = if lo <= -INF { -INF } else { lo.div_euclid(step) };
@@ -119,6 +124,36 @@ impl Eval<'_> {
             t
         });
         base.add(&Form::atom(t), step)
+    }
+
+    /// The arm that the others are told apart from. Its atoms must mean something whichever arm is taken: the count of a loop that this
+    /// path did not run through has constraints that hold nowhere on it. Of two arms, the one that the other is closer to where that
+    /// one is chosen: `i + 1 < n ? 8 * (i + 1) : m` is `8 * (i + 1)` and little less, but may be far from `m`.
+    fn base_of(&mut self, arms: &[(Form, Vec<Con>)], tag: u8, b: BlockId) -> Option<Form> {
+        // What an earlier iteration left stands for no value of this one: only what came from outside.
+        let arms = if tag == 3 { &arms[..1] } else { arms };
+        let mut fit = arms.iter().filter(|a| self.holds_at(&a.0, b));
+        let first = fit.next()?;
+        let Some(second) = fit.next().filter(|_| arms.len() == 2) else { return Some(first.0.clone()) };
+        if first.0.is_const() && second.0.is_const() {
+            return Some(first.0.clone());
+        }
+        let ctx = self.ctx(b);
+        let d = second.0.add(&first.0, -1);
+        let span = |cons: &[Con]| {
+            let all: Vec<Con> = ctx.iter().chain(cons).cloned().collect();
+            let (lo, hi) = self.bounds_in(&d, &all, false);
+            if lo <= -INF || hi >= INF { INF } else { hi - lo }
+        };
+        Some(if span(&first.1) < span(&second.1) { second.0.clone() } else { first.0.clone() })
+    }
+
+    /// Were all atoms that a form rests on computed on every way to block `b`?
+    fn holds_at(&self, f: &Form, b: BlockId) -> bool {
+        f.terms.iter().flat_map(|t| self.support(t.0)).all(|a| {
+            let atom = self.a(a);
+            !matches!(atom.kind, AtomKind::Iteration(_) | AtomKind::Plain) || self.cfg.dominates(atom.home, b)
+        })
     }
 
     /// Join at a block that heads no loop.
@@ -551,6 +586,10 @@ impl Eval<'_> {
                 c if c > 0 && (hi <= 0 || divides) => (vec![whole], divides && hi <= 0),
                 _ => none,
             };
+        }
+        // Does not hold in the first iteration: the back edge is never taken.
+        if self.bounds_in(&rest, pre, false).0 > 0 {
+            return (vec![Form::atom(k)], true);
         }
         let earlier = whole.plus(-ck);
         let first = self.bounds_in(&rest.plus(-ck), pre, false).1;

@@ -13,6 +13,7 @@ mod division;
 mod eval;
 mod extent;
 mod form;
+mod invariant;
 mod logic;
 mod loops;
 pub(crate) mod node;

@@ -222,6 +222,7 @@ impl<'a> Builder<'a> {
                 let v = self.node64(low, top);
                 Some(self.add_shr(*signed, v, c, hb))
             }
+            (Op::Add, Op::Unpack) if hpart == 1 => self.low_plus(l, (lb, li), h, hi, (hb, hi_i)),
             (Op::Unpack, Op::Add | Op::Mad) if lo.part() == 0 => self.high_plus(l, lo, (lb, li), h, (hb, hi_i)),
             _ => None,
         }
@@ -610,6 +611,32 @@ impl<'a> Builder<'a> {
             return Some(self.add(Kind::Lop3(0xc0, v, m, z), Width::W64, lat.0));
         }
         None
+    }
+
+    /// Low word of a parameter's address plus a constant, with the high word left as it is: the bank of parameters lies aligned, so that no
+    /// address in it carries. (cuBLAS steps from one tensor map to the next like this.)
+    fn low_plus(&mut self, l: &Inst, lat: (u32, u32), h: &Inst, hi: Def, hat: (u32, u32)) -> Option<NodeId> {
+        let Def::Inst { b, i, .. } = hi else { return None };
+        let (mut step, mut mate) = (0i64, false);
+        for o in &l.srcs {
+            let d = self.ssa.source(o.src, lat.0, lat.1);
+            match (d.imm32(), d) {
+                (Some(c), _) if o.prefix == Prefix::None => step += i64::from(c as i32),
+                (_, Def::Inst { b: c, i: j, part: 0, .. }) if c == b && j == i && o.prefix == Prefix::None && !mate => {
+                    mate = true;
+                }
+                _ => return None,
+            }
+        }
+        let v = self.operand64(&h.srcs[0], hat.0, hat.1);
+        let mut base = v;
+        while let Kind::Lin(t, _) = &self.g.node(base).kind
+            && let [(n, 1)] = t[..]
+        {
+            base = n;
+        }
+        let near = step.unsigned_abs() < 1 << 16 && matches!(self.g.node(base).kind, Kind::ParamAddress(_));
+        (mate && near).then(|| self.lin(&[(v, 1)], step, Width::W64, lat.0))
     }
 
     /// High word of a 64-bit result plus something: that something times 2^32 is added.

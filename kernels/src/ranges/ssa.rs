@@ -155,8 +155,13 @@ impl<'a> Ssa<'a> {
         if cfg.preds[b as usize].is_empty() || (b == 0 && cfg.header_loop(crate::ir::BlockId(0)).is_none()) {
             return Def::Undef { why: Reason::Undefined, var, b, i: 0 };
         }
-        if b == 0 || self.busy.contains(&(var, b)) {
+        if b == 0 {
             return Def::Undef { why: Reason::Irreducible, var, b, i: 0 };
+        }
+        // Around a cycle that no loop header breaks: a join, which may turn out to have one arm only.
+        let here = Def::Phi { var, b };
+        if self.busy.contains(&(var, b)) {
+            return here;
         }
         let outer = cfg.outer_preds(crate::ir::BlockId(b));
         let d = match cfg.loop_of_header[b as usize] {
@@ -169,6 +174,7 @@ impl<'a> Ssa<'a> {
                     let d = self.read(var, p.0, END);
                     let d = self.strip(d);
                     match one {
+                        _ if d == here => {}
                         None => one = Some(d),
                         Some(o) if o != d => {
                             many = true;
