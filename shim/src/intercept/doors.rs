@@ -68,7 +68,7 @@ fn answer(function: FnId, found: *mut c_void, caller: usize) -> *mut c_void {
     if found.is_null() || is_ours(found) || inside_driver(caller, found) {
         return found;
     }
-    if !real::learn(function, found) {
+    if !real::learn(function, found) && !is_driver(found as u64) {
         // A driver in a namespace of its own (`dlmopen`), or a library between the program and the driver: our wrapper would lead past it.
         OTHERS.fetch_add(1, Ordering::Relaxed);
         return found;
