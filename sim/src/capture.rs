@@ -111,6 +111,29 @@ fn refuse_legacy(stream: &Arc<Stream>) -> Result<(), CUresult> {
     Ok(())
 }
 
+/// Whether a blocking stream of the legacy stream's context captures: nobody can say of the legacy stream then what it does.
+/// Asking does not disturb the capture.
+pub fn refuse_question(stream: &Stream) -> Result<(), CUresult> {
+    let blocks = |captured: &Arc<Stream>| captured.ctx.id == stream.ctx.id && captured.kind == StreamKind::Blocking;
+    let captures = |shared: &Arc<Shared>| lock(&shared.streams).iter().filter_map(Weak::upgrade).any(|s| blocks(&s));
+    if stream.kind == StreamKind::Legacy && COUNT.load(Ordering::Acquire) > 0 && lock(&ACTIVE).iter().any(captures) {
+        return Err(CUresult::ERROR_STREAM_CAPTURE_IMPLICIT);
+    }
+    Ok(())
+}
+
+/// Refuses a wait for everything while anybody captures, whatever the modes.
+pub fn refuse_wait_for_all() -> Result<(), CUresult> {
+    refuse_unsafe()?;
+    match lock(&ACTIVE).iter().find(|shared| !shared.is_invalid()) {
+        Some(shared) => {
+            shared.invalidate();
+            Err(CUresult::ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        }
+        None => Ok(()),
+    }
+}
+
 /// Refuses a call that may not happen while somebody captures (allocations, waits): which captures count depends on
 /// their mode and on the thread's.
 pub fn refuse_unsafe() -> Result<(), CUresult> {
@@ -157,6 +180,9 @@ pub fn begin(
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if stream.kind == StreamKind::Legacy {
         return Err(CUresult::ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    if mode.0 > CU_STREAM_CAPTURE_MODE_RELAXED.0 {
+        return Err(CUresult::ERROR_INVALID_VALUE);
     }
     let mut slot = lock(&stream.capture);
     if slot.is_some() {

@@ -119,11 +119,14 @@ pub struct Primary {
     pub count: u32,
     /// Flags for the next time it is made.
     pub flags: u32,
+    /// A reset came after a kernel had failed.
+    pub lost: bool,
 }
 
 /// The primary context of a device.
 pub fn primary(device: u32) -> Result<&'static Mutex<Primary>, CUresult> {
-    static PRIMARIES: [Mutex<Primary>; 8] = [const { Mutex::new(Primary { ctx: None, count: 0, flags: 0 }) }; 8];
+    static PRIMARIES: [Mutex<Primary>; 8] =
+        [const { Mutex::new(Primary { ctx: None, count: 0, flags: 0, lost: false }) }; 8];
     if device >= config::get_or_default().devices {
         return Err(CUresult::ERROR_INVALID_DEVICE);
     }
@@ -133,6 +136,9 @@ pub fn primary(device: u32) -> Result<&'static Mutex<Primary>, CUresult> {
 /// Retains a device's primary context, making it if need be.
 pub fn retain_primary(device: u32) -> Result<Arc<Context>, CUresult> {
     let mut primary = primary(device)?.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if primary.lost {
+        return Err(CUresult::ERROR_DEVICE_UNAVAILABLE);
+    }
     primary.count += 1;
     let flags = primary.flags;
     Ok(primary.ctx.get_or_insert_with(|| Context::new(device, true, flags)).clone())

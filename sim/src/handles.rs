@@ -30,6 +30,11 @@ impl<T> Handles<T> {
         self.find(handle).ok_or(CUresult::ERROR_INVALID_HANDLE)
     }
 
+    /// The object, or `CUDA_ERROR_INVALID_VALUE`, which is what wrong handles of graphs are.
+    pub fn valid(&self, handle: usize) -> Result<Arc<T>, CUresult> {
+        self.find(handle).ok_or(CUresult::ERROR_INVALID_VALUE)
+    }
+
     /// The object, if there is one.
     pub fn find(&self, handle: usize) -> Option<Arc<T>> {
         let live = self.live.read().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -399,7 +399,7 @@ fn bad_arguments_are_errors() {
     assert_eq!(cu!(cuMemcpyDtoD_v2(d, d + 200, 64)), CUresult::ERROR_INVALID_VALUE);
     assert_eq!(cu!(cuStreamSynchronize(CUstream::from_bits(0xdead0))), CUresult::ERROR_INVALID_HANDLE);
     assert_eq!(cu!(cuEventSynchronize(CUevent::NULL)), CUresult::ERROR_INVALID_HANDLE);
-    assert_eq!(cu!(cuGraphLaunch(CUgraphExec::NULL, CUstream::NULL)), CUresult::ERROR_INVALID_HANDLE);
+    assert_eq!(cu!(cuGraphLaunch(CUgraphExec::NULL, CUstream::NULL)), CUresult::ERROR_INVALID_VALUE);
     let mut f = CUfunction::NULL;
     assert_eq!(cu!(cuModuleGetFunction(&mut f, gpu.module, c"nope".as_ptr())), CUresult::ERROR_NOT_FOUND);
     let mut module = CUmodule::NULL;

@@ -124,13 +124,21 @@ rt! {
         state::use_primary(device)
     }
     bare fn [cudaSetDeviceFlags plain](_pt, flags: c_uint) {
+        if flags & !0xff != 0 {
+            return Err(INVALID);
+        }
         cu!(cuDevicePrimaryCtxSetFlags_v2(state::device(), flags))
     }
-    ctx fn [cudaGetDeviceFlags plain](_pt, flags: *mut c_uint) { cu!(cuCtxGetFlags(flags)) }
+    ctx fn [cudaGetDeviceFlags plain](_pt, flags: *mut c_uint) {
+        let mut set = 0;
+        cu!(cuCtxGetFlags(&mut set))?;
+        // `cudaDeviceMapHost`: host memory can always be mapped.
+        put(flags, set | 8)
+    }
     bare fn [cudaSetValidDevices plain](_pt, devices: *mut c_int, count: c_int) { Ok(()) }
     bare fn [cudaChooseDevice plain](_pt, device: *mut c_int, prop: *const c_void) { put(device, 0) }
     ctx fn [cudaDeviceSynchronize plain](_pt) { cu!(cuCtxSynchronize @ 12000 ()) }
-    bare fn [cudaDeviceReset plain](_pt) { cu!(cuDevicePrimaryCtxReset_v2(state::device())) }
+    bare fn [cudaDeviceReset plain](_pt) { state::reset() }
     bare fn [cudaDeviceGetAttribute plain](_pt, value: *mut c_int, attr: CUdevice_attribute, device: c_int) {
         cu!(cuDeviceGetAttribute(value, attr, device))
     }

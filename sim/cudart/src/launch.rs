@@ -39,8 +39,11 @@ fn launch(
     )
 }
 
-/// The runtime has a name of its own for grids and blocks that no device can run. (Too much shared memory keeps the driver's.)
+/// Up to version 12 the runtime has a name of its own for grids and blocks that no device can run. (Too much shared memory keeps the driver's.)
 fn configuration(grid: dim3, block: dim3, result: Res) -> Res {
+    if crate::version::major() >= 13 {
+        return result;
+    }
     let threads = [block.x, block.y, block.z].iter().map(|&n| u64::from(n)).product::<u64>();
     let blocks = [grid.x, grid.y, grid.z];
     let impossible =

@@ -6,6 +6,9 @@ use crate::state::{INVALID, Res, put};
 
 fn set(pt: bool, at: u64, pitch: usize, value: c_int, width: usize, height: usize, stream: Option<CUstream>) -> Res {
     let value = value as u8;
+    if width == 0 || height == 0 {
+        return Ok(());
+    }
     match (stream, height) {
         (None, 1) => cu!(cuMemsetD8_v2, pt; (at, value, width)),
         (None, _) => cu!(cuMemsetD2D8_v2, pt; (at, pitch, value, width, height)),
@@ -53,7 +56,12 @@ rt! {
         put(out, at as *mut c_void)
     }
     ctx fn [cudaFree plain](_pt, at: *mut c_void) {
-        if at.is_null() { Ok(()) } else { cu!(cuMemFree_v2(at as u64)) }
+        if at.is_null() {
+            // Nothing to do, but a broken context says so here too.
+            let mut device = 0;
+            return cu!(cuCtxGetDevice @ 12000 (&mut device));
+        }
+        cu!(cuMemFree_v2(at as u64))
     }
     ctx fn [cudaMallocHost plain](_pt, out: *mut *mut c_void, size: usize) {
         if size == 0 {
@@ -79,9 +87,16 @@ rt! {
     }
     ctx fn [cudaHostGetFlags plain](_pt, flags: *mut c_uint, at: *mut c_void) { cu!(cuMemHostGetFlags(flags, at)) }
     ctx fn [cudaMallocManaged plain](_pt, out: *mut *mut c_void, size: usize, flags: c_uint) {
+        if size == 0 {
+            return put(out, std::ptr::null_mut());
+        }
         cu!(cuMemAllocManaged(out.cast(), size, flags))
     }
     ctx fn [cudaMallocPitch plain](_pt, out: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize) {
+        if width == 0 || height == 0 {
+            put(pitch, 0)?;
+            return put(out, std::ptr::null_mut());
+        }
         let (at, row) = pitched(width, height)?;
         put(pitch, row)?;
         put(out, at as *mut c_void)

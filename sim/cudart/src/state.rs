@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use cuda_sys::*;
 
@@ -13,6 +14,8 @@ pub const INVALID: cudaError = cudaErrorInvalidValue;
 thread_local! {
     static LAST: Cell<cudaError> = const { Cell::new(cudaSuccess) };
     static DEVICE: Cell<c_int> = const { Cell::new(0) };
+    /// How many resets this thread knows of.
+    static SEEN: Cell<usize> = const { Cell::new(0) };
 }
 
 /// A driver status as one of the runtime: the numbers are the same.
@@ -52,22 +55,46 @@ pub fn init() -> Res {
 /// Sees to it that the calling thread has a current context: the primary one of its device.
 pub fn context() -> Res {
     init()?;
+    let resets = RESETS.load(Ordering::Acquire);
+    if SEEN.get() != resets {
+        use_primary(device())?;
+        SEEN.set(resets);
+        return Ok(());
+    }
     let mut now = CUcontext::NULL;
     cu!(cuCtxGetCurrent(&mut now))?;
     if now.is_null() { use_primary(device()) } else { Ok(()) }
 }
 
+/// `cudaDeviceReset`: what comes next, on any thread, makes a new primary context.
+pub fn reset() -> Res {
+    let device = device();
+    cu!(cuDevicePrimaryCtxReset_v2(device))?;
+    if let Some(slot) = RETAINED.get(device as usize) {
+        slot.store(0, Ordering::Release);
+    }
+    RESETS.fetch_add(1, Ordering::AcqRel);
+    Ok(())
+}
+
+/// The primary contexts that were retained; zero is none.
+static RETAINED: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
+/// How often a device was reset.
+static RESETS: AtomicUsize = AtomicUsize::new(0);
+
 /// Makes a device's primary context current. It is retained once per process and never given back, as NVIDIA's runtime
 /// does it.
 pub fn use_primary(device: c_int) -> Res {
-    static RETAINED: [OnceLock<Result<usize, cudaError>>; 16] = [const { OnceLock::new() }; 16];
+    static RETAINING: Mutex<()> = Mutex::new(());
     let slot = RETAINED.get(device as usize).ok_or(cudaErrorInvalidDevice)?;
-    let ctx = *slot.get_or_init(|| {
+    let retaining = RETAINING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if slot.load(Ordering::Acquire) == 0 {
         let mut ctx = CUcontext::NULL;
         cu!(cuDevicePrimaryCtxRetain(&mut ctx, device))?;
-        Ok(ctx.bits())
-    });
-    let made = cu!(cuCtxSetCurrent(CUcontext::from_bits(ctx?)));
+        slot.store(ctx.bits(), Ordering::Release);
+    }
+    drop(retaining);
+    let made = cu!(cuCtxSetCurrent(CUcontext::from_bits(slot.load(Ordering::Acquire))));
     if made == Err(cudaErrorDeviceUninitialized) {
         // It was reset behind our back: take a new one.
         let mut ctx = CUcontext::NULL;
@@ -81,6 +108,8 @@ fn finish(body: impl FnOnce() -> Res) -> cudaError {
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(cudaErrorUnknown));
     match result {
         Ok(()) => cudaSuccess,
+        // "Not ready" is an answer: NVIDIA's runtime does not remember it either.
+        Err(cudaErrorNotReady) => cudaErrorNotReady,
         Err(error) => {
             LAST.set(error);
             error

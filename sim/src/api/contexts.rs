@@ -15,6 +15,9 @@ fn device(dev: CUdevice) -> Result<u32, CUresult> {
 }
 
 fn create(pctx: *mut CUcontext, flags: c_uint, dev: CUdevice) -> Res {
+    if pctx.is_null() || flags & !0xff != 0 {
+        return Err(INVALID);
+    }
     let ctx = Context::new(device(dev)?, false, flags);
     thread::current().contexts.borrow_mut().push(ctx.clone());
     put(pctx, CUcontext::from_bits(handle_of(&ctx)))
@@ -31,12 +34,16 @@ fn default_limit(limit: CUlimit) -> Option<u64> {
         CU_LIMIT_STACK_SIZE => 1024,
         CU_LIMIT_PRINTF_FIFO_SIZE => 7 << 20,
         CU_LIMIT_MALLOC_HEAP_SIZE => 8 << 20,
-        CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH => 2,
         CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT => 2048,
         CU_LIMIT_MAX_L2_FETCH_GRANULARITY => 64,
         CU_LIMIT_PERSISTING_L2_CACHE_SIZE => 0,
         _ => return None,
     })
+}
+
+/// Why there is no such limit: no device has it, or this one does not.
+fn no_limit(limit: CUlimit) -> CUresult {
+    if limit.0 <= CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH.0 { CUresult::ERROR_UNSUPPORTED_LIMIT } else { INVALID }
 }
 
 abi! {
@@ -77,12 +84,17 @@ abi! {
     call fn [cuDevicePrimaryCtxReset plain, cuDevicePrimaryCtxReset_v2 plain](_z, dev: CUdevice) {
         let mut primary = primary(device(dev)?)?.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(ctx) = primary.ctx.take() {
+            // What a kernel broke stays broken as long as the process lives.
+            primary.lost |= ctx.check().is_err();
             ctx.destroy();
         }
         Ok(())
     }
     call fn [cuDevicePrimaryCtxSetFlags plain, cuDevicePrimaryCtxSetFlags_v2 plain](_z, dev: CUdevice, flags: c_uint) {
         let mut primary = primary(device(dev)?)?.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if flags & !0xff != 0 {
+            return Err(INVALID);
+        }
         primary.flags = flags;
         if let Some(ctx) = &primary.ctx {
             ctx.flags.store(flags, Ordering::Relaxed);
@@ -117,6 +129,9 @@ abi! {
         create(pctx, flags, dev)
     }
     call fn [cuCtxDestroy plain, cuCtxDestroy_v2 plain](_z, ctx: CUcontext) {
+        if ctx.is_null() {
+            return Err(INVALID);
+        }
         let ctx = CONTEXTS.find(ctx.bits()).ok_or(CUresult::ERROR_INVALID_CONTEXT)?;
         if ctx.primary {
             return Err(CUresult::ERROR_INVALID_CONTEXT);
@@ -140,6 +155,9 @@ abi! {
         Ok(())
     }
     call fn [cuCtxPushCurrent plain, cuCtxPushCurrent_v2 plain](_z, ctx: CUcontext) {
+        if ctx.is_null() {
+            return Err(INVALID);
+        }
         let ctx = CONTEXTS.find(ctx.bits()).ok_or(CUresult::ERROR_INVALID_CONTEXT)?;
         thread::current().contexts.borrow_mut().push(ctx);
         Ok(())
@@ -198,13 +216,17 @@ abi! {
     }
     call fn [cuCtxGetLimit plain](_z, value: *mut usize, limit: CUlimit) {
         let ctx = thread::context()?;
-        let default = default_limit(limit).ok_or(CUresult::ERROR_UNSUPPORTED_LIMIT)?;
+        let default = default_limit(limit).ok_or_else(|| no_limit(limit))?;
         let set = ctx.limits[limit.0 as usize].load(Ordering::Relaxed);
         put(value, if set == 0 { default } else { set } as usize)
     }
     uncaptured fn [cuCtxSetLimit plain](_z, limit: CUlimit, value: usize) {
         let ctx = thread::context()?;
-        default_limit(limit).ok_or(CUresult::ERROR_UNSUPPORTED_LIMIT)?;
+        default_limit(limit).ok_or_else(|| no_limit(limit))?;
+        // As much stack as a thread can have.
+        if limit == CU_LIMIT_STACK_SIZE && value > 512 << 10 {
+            return Err(INVALID);
+        }
         if limit == CU_LIMIT_STACK_SIZE {
             // Measured: changing the stack size waits for all streams.
             ctx.synchronize()?;
@@ -213,11 +235,13 @@ abi! {
         Ok(())
     }
     uncaptured fn [cuCtxSynchronize plain](_z) {
+        capture::refuse_wait_for_all()?;
         thread::context()?.synchronize()?;
         memory::get().after_sync();
         Ok(())
     }
     uncaptured fn [cuCtxSynchronize_v2 plain](_z, ctx: CUcontext) {
+        capture::refuse_wait_for_all()?;
         context_or_current(ctx)?.synchronize()?;
         memory::get().after_sync();
         Ok(())
@@ -225,8 +249,11 @@ abi! {
     call fn [cuCtxEnablePeerAccess plain](_z, peer: CUcontext, flags: c_uint) {
         let ctx = thread::context()?;
         let peer = CONTEXTS.find(peer.bits()).ok_or(CUresult::ERROR_INVALID_CONTEXT)?;
-        if flags != 0 || peer.device == ctx.device {
-            return Err(CUresult::ERROR_INVALID_DEVICE);
+        if flags != 0 {
+            return Err(INVALID);
+        }
+        if peer.device == ctx.device {
+            return Err(CUresult::ERROR_PEER_ACCESS_UNSUPPORTED);
         }
         // One address space for all devices: every device reaches every byte anyway.
         let before = ctx.peers.fetch_or(1 << peer.device, Ordering::Relaxed);

@@ -84,7 +84,9 @@ fn attribute(config: &Config, dev: u32, attr: CUdevice_attribute) -> Result<c_in
         | CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1
         | CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1
         | CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS
-        | CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR => 1,
+        | CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR
+        | CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED
+        | CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED => 1,
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT => MULTIPROCESSORS,
         CU_DEVICE_ATTRIBUTE_PCI_BUS_ID => dev as c_int + 1,
         CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID | CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID => 0,
@@ -107,7 +109,18 @@ fn attribute(config: &Config, dev: u32, attr: CUdevice_attribute) -> Result<c_in
         CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO => 2,
         CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH => c_int::from(arch >= 90),
         CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH | CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH => 131_072,
-        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT => 65_536,
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT | CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT => 65_536,
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH | CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH => 131_072,
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH | CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH => 16_384,
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH
+        | CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH
+        | CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH
+        | CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH
+        | CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH => 32_768,
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS | CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS => {
+            2048
+        }
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH => 2_097_120,
         CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH => 1 << 28,
         // Everything else that a device may or may not have: this one does not.
         CUdevice_attribute(1..=160) => 0,
@@ -147,7 +160,11 @@ abi! {
         put(uuid.cast(), bytes)
     }
     call fn [cuDeviceGetPCIBusId plain](_z, text: *mut c_char, len: c_int, dev: CUdevice) {
-        put_text(text, len.max(0) as usize, &format!("0000:{:02x}:00.0", device(dev)? + 1))
+        let id = format!("0000:{:02x}:00.0", device(dev)? + 1);
+        if (len.max(0) as usize) <= id.len() {
+            return Err(INVALID);
+        }
+        put_text(text, len as usize, &id)
     }
     call fn [cuDeviceGetByPCIBusId plain](_z, dev: *mut CUdevice, id: *const c_char) {
         let wanted = text(id)?;

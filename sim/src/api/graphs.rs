@@ -34,7 +34,7 @@ fn graph_of(node: &Node) -> Result<Arc<Graph>, CUresult> {
 }
 
 fn neighbours(node: CUgraphNode, before: bool) -> Result<Vec<usize>, CUresult> {
-    let found = NODES.get(node.bits())?;
+    let found = NODES.valid(node.bits())?;
     let me = node.bits();
     let edges = graph_of(&found)?.edges();
     Ok(edges
@@ -47,7 +47,7 @@ fn neighbours(node: CUgraphNode, before: bool) -> Result<Vec<usize>, CUresult> {
 }
 
 fn put_edges(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) -> Res {
-    let edges = GRAPHS.get(graph.bits())?.edges();
+    let edges = GRAPHS.valid(graph.bits())?.edges();
     if from.is_null() && to.is_null() {
         return put(count, edges.len());
     }
@@ -70,7 +70,7 @@ fn zero_edge_data(to: *mut CUgraphEdgeData, count: usize) {
 fn change(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize, add: bool) -> Res {
     let (from, to) = (list(from, count)?, list(to, count)?);
     let edges: Vec<_> = from.iter().zip(&to).map(|(from, to)| (from.bits(), to.bits())).collect();
-    GRAPHS.get(graph.bits())?.change_edges(&edges, add)
+    GRAPHS.valid(graph.bits())?.change_edges(&edges, add)
 }
 
 abi! {
@@ -85,19 +85,19 @@ abi! {
         Ok(())
     }
     call fn [cuGraphClone plain](_z, clone: *mut CUgraph, graph: CUgraph) {
-        put(clone, CUgraph::from_bits(handle_of(&GRAPHS.get(graph.bits())?.duplicate()?)))
+        put(clone, CUgraph::from_bits(handle_of(&GRAPHS.valid(graph.bits())?.duplicate()?)))
     }
     call fn [cuGraphNodeFindInClone plain](_z, node: *mut CUgraphNode, original: CUgraphNode, clone: CUgraph) {
-        let nodes = GRAPHS.get(clone.bits())?.nodes();
+        let nodes = GRAPHS.valid(clone.bits())?.nodes();
         let found = nodes.iter().find(|node| node.origin == Some(original.bits())).ok_or(INVALID)?;
         put(node, CUgraphNode::from_bits(handle_of(found)))
     }
     call fn [cuGraphGetNodes plain](_z, graph: CUgraph, out: *mut CUgraphNode, count: *mut usize) {
-        let nodes: Vec<usize> = GRAPHS.get(graph.bits())?.nodes().iter().map(handle_of).collect();
+        let nodes: Vec<usize> = GRAPHS.valid(graph.bits())?.nodes().iter().map(handle_of).collect();
         put_nodes(out, count, &nodes)
     }
     call fn [cuGraphGetRootNodes plain](_z, graph: CUgraph, out: *mut CUgraphNode, count: *mut usize) {
-        let graph = GRAPHS.get(graph.bits())?;
+        let graph = GRAPHS.valid(graph.bits())?;
         let edges = graph.edges();
         let nodes = graph.nodes();
         let roots: Vec<usize> =
@@ -137,7 +137,7 @@ abi! {
         Ok(())
     }
     call fn [cuGraphNodeGetType plain](_z, node: CUgraphNode, kind: *mut CUgraphNodeType) {
-        put(kind, node_type(&NODES.get(node.bits())?.task()))
+        put(kind, node_type(&NODES.valid(node.bits())?.task()))
     }
     call fn [cuGraphAddDependencies plain](
         _z, graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize
@@ -160,7 +160,7 @@ abi! {
         change(graph, from, to, count, false)
     }
     call fn [cuGraphDestroyNode plain](_z, node: CUgraphNode) {
-        let node = NODES.get(node.bits())?;
+        let node = NODES.valid(node.bits())?;
         graph_of(&node)?.remove(&node);
         Ok(())
     }
@@ -184,7 +184,7 @@ abi! {
     call fn [cuGraphRetainUserObject plain](
         _z, graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint
     ) {
-        let graph = GRAPHS.get(graph.bits())?;
+        let graph = GRAPHS.valid(graph.bits())?;
         let held = OBJECTS.get(object.bits())?;
         let mut objects = graph.objects.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for _ in 0..count {
@@ -195,7 +195,7 @@ abi! {
         if flags & CU_GRAPH_USER_OBJECT_MOVE != 0 { release(object, count) } else { Ok(()) }
     }
     call fn [cuGraphReleaseUserObject plain](_z, graph: CUgraph, object: CUuserObject, count: c_uint) {
-        let graph = GRAPHS.get(graph.bits())?;
+        let graph = GRAPHS.valid(graph.bits())?;
         let mut objects = graph.objects.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for _ in 0..count {
             let at = objects.iter().position(|held| handle_of(held) == object.bits()).ok_or(INVALID)?;

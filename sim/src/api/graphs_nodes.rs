@@ -21,14 +21,17 @@ pub(super) fn context(ctx: CUcontext) -> Result<Arc<Context>, CUresult> {
 }
 
 fn add(out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, count: usize, task: Task) -> Res {
-    let graph = GRAPHS.get(graph.bits())?;
+    if out.is_null() {
+        return Err(INVALID);
+    }
+    let graph = GRAPHS.valid(graph.bits())?;
     let node = graph.add(task, &nodes(deps, count)?)?;
     put(out, CUgraphNode::from_bits(handle_of(&node)))
 }
 
 /// Replaces what a node does; its kind must stay.
 fn set(node: CUgraphNode, task: Task) -> Res {
-    let node = NODES.get(node.bits())?;
+    let node = NODES.valid(node.bits())?;
     let mut slot = node.task.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if node_type(&slot) != node_type(&task) {
         return Err(INVALID);
@@ -64,7 +67,7 @@ pub(super) fn widen(p: &CUDA_KERNEL_NODE_PARAMS_v1) -> CUDA_KERNEL_NODE_PARAMS {
 
 /// A copy of a graph for a child node, which owns it.
 pub(super) fn child_task(graph: CUgraph) -> Result<Task, CUresult> {
-    Ok(Task::Child(GRAPHS.get(graph.bits())?.duplicate()?))
+    Ok(Task::Child(GRAPHS.valid(graph.bits())?.duplicate()?))
 }
 
 fn alloc(p: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<Task, CUresult> {
@@ -164,7 +167,7 @@ pub(super) fn any_task(p: *mut CUgraphNodeParams) -> Result<Task, CUresult> {
 }
 
 fn task_of(node: CUgraphNode) -> Result<(Arc<Node>, Task), CUresult> {
-    let node = NODES.get(node.bits())?;
+    let node = NODES.valid(node.bits())?;
     let task = node.task();
     Ok((node, task))
 }
@@ -304,7 +307,7 @@ abi! {
             return Err(INVALID);
         }
         context(ctx)?;
-        let graph = GRAPHS.get(graph.bits())?;
+        let graph = GRAPHS.valid(graph.bits())?;
         put(out, conditional::create(&graph, (flags & CU_GRAPH_COND_ASSIGN_DEFAULT != 0).then_some(default)))
     }
     call fn [cuGraphNodeSetParams plain, cuGraphNodeSetParams_v2 plain](

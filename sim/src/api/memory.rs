@@ -33,7 +33,7 @@ fn wait_for_all() {
 
 fn prefetch(dev_ptr: CUdeviceptr, count: usize, stream: CUstream, zero: crate::stream::Zero) -> Res {
     let block = memory::get().find(dev_ptr).ok_or(INVALID)?;
-    if !matches!(block.kind, Kind::Managed(_)) || count as u64 > block.end() - dev_ptr {
+    if count == 0 || !matches!(block.kind, Kind::Managed(_)) || count as u64 > block.end() - dev_ptr {
         return Err(INVALID);
     }
     // All memory is in one place: the prefetch is a point in the stream.
@@ -111,7 +111,8 @@ abi! {
         if p.is_null() || size == 0 || flags & !0xf != 0 {
             return Err(INVALID);
         }
-        memory::get().register(ctx.id, ctx.device, p as u64, size as u64, flags)
+        // All memory that the host registers is mapped too.
+        memory::get().register(ctx.id, ctx.device, p as u64, size as u64, flags | CU_MEMHOSTREGISTER_DEVICEMAP)
     }
     uncaptured fn [cuMemHostUnregister plain](_z, p: *mut c_void) {
         wait_for_all();
@@ -139,13 +140,15 @@ abi! {
     }
     call fn [cuMemGetInfo plain](_z, free: *mut usize, total: *mut usize) {
         let (left, all) = memory::get().info(thread::context()?.device);
-        put(free, left as usize)?;
-        put(total, all as usize)
+        put_if(free, left as usize);
+        put_if(total, all as usize);
+        Ok(())
     }
     call fn [cuMemGetInfo_v2 plain](_z, free: *mut usize, total: *mut usize) {
         let (left, all) = memory::get().info(thread::context()?.device);
-        put(free, left as usize)?;
-        put(total, all as usize)
+        put_if(free, left as usize);
+        put_if(total, all as usize);
+        Ok(())
     }
     call fn [cuMemPrefetchAsync legacy, cuMemPrefetchAsync_ptsz per_thread](
         zero, dev_ptr: CUdeviceptr, count: usize, dev: CUdevice, stream: CUstream

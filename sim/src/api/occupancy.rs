@@ -25,10 +25,15 @@ fn function(f: CUfunction) -> Result<Arc<Function>, CUresult> {
 }
 
 fn blocks(f: CUfunction, threads: c_int, dynamic: usize) -> Result<c_int, CUresult> {
-    if !(1..=1024).contains(&threads) {
+    if threads < 1 {
         return Err(INVALID);
     }
-    Ok(active_blocks(&*function(f)?, threads as u32, dynamic as u32, config::get_or_default().arch))
+    let function = function(f)?;
+    // What cannot be launched does not live anywhere.
+    if threads as u32 > function.facts.max_threads || dynamic > function.max_dynamic() as usize {
+        return Ok(0);
+    }
+    Ok(active_blocks(&function, threads as u32, dynamic as u32, config::get_or_default().arch))
 }
 
 fn best_block(
@@ -88,7 +93,7 @@ abi! {
             return Err(INVALID);
         }
         let each = (all / n - 1024).min(limit) - function.facts.shared as c_int;
-        put(bytes, each.max(0) as usize)
+        put(bytes, each.clamp(0, function.max_dynamic() as c_int) as usize)
     }
     call fn [cuOccupancyMaxPotentialClusterSize plain](
         _z, size: *mut c_int, f: CUfunction, config: *const CUlaunchConfig

@@ -24,11 +24,13 @@ fn attribute(block: &Block, ptr: u64, attr: CUpointer_attribute, data: *mut c_vo
             }
             put(data.cast(), ptr)
         }
-        CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => put(data.cast(), c_int::from(block.sync_memops)),
+        CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
+            put(data.cast(), c_int::from(block.sync_memops || matches!(block.kind, Kind::Managed(_))))
+        }
         CU_POINTER_ATTRIBUTE_BUFFER_ID | CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID => put(data.cast(), block.id),
         CU_POINTER_ATTRIBUTE_IS_MANAGED => put(data.cast(), u8::from(matches!(block.kind, Kind::Managed(_)))),
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => put(data.cast(), block.device as c_int),
-        CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => put(data.cast(), 0u8),
+        CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => put(data.cast(), u8::from(block.kind == Kind::Device)),
         CU_POINTER_ATTRIBUTE_RANGE_START_ADDR | CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => put(data.cast(), block.at),
         CU_POINTER_ATTRIBUTE_RANGE_SIZE | CU_POINTER_ATTRIBUTE_MAPPING_SIZE => put(data.cast(), block.size as usize),
         CU_POINTER_ATTRIBUTE_MAPPED => put(data.cast(), 1u8),

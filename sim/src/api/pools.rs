@@ -37,6 +37,15 @@ fn alloc(pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Result<u64, CUr
     Ok(at)
 }
 
+/// Allocates and hands out; nothing is allocated for somebody who does not want to know where. No bytes are no memory.
+fn give(dptr: *mut CUdeviceptr, pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Res {
+    put(dptr, 0)?;
+    if size == 0 {
+        return Ok(());
+    }
+    put(dptr, alloc(pool, stream, size)?)
+}
+
 /// Memory for a node of a graph.
 pub(super) fn graph_memory(dev: u32, size: u64) -> Result<u64, CUresult> {
     let ctx = thread::context()?;
@@ -49,6 +58,9 @@ pub(super) fn graph_memory(dev: u32, size: u64) -> Result<u64, CUresult> {
 }
 
 fn free(at: u64, stream: &Arc<Stream>) -> Res {
+    if at == 0 {
+        return Ok(());
+    }
     let memory = memory::get();
     let block = memory.find(at).filter(|block| block.at == at).ok_or(INVALID)?;
     if capture::of(stream).is_some() {
@@ -81,12 +93,12 @@ abi! {
         zero, dptr: *mut CUdeviceptr, size: usize, stream: CUstream
     ) {
         let stream = resolve(stream.bits(), zero)?;
-        put(dptr, alloc(&current(stream.ctx.device), &stream, size)?)
+        give(dptr, &current(stream.ctx.device), &stream, size)
     }
     call fn [cuMemAllocFromPoolAsync legacy, cuMemAllocFromPoolAsync_ptsz per_thread](
         zero, dptr: *mut CUdeviceptr, size: usize, pool: CUmemoryPool, stream: CUstream
     ) {
-        put(dptr, alloc(&POOLS.get(pool.bits())?, &resolve(stream.bits(), zero)?, size)?)
+        give(dptr, &POOLS.valid(pool.bits())?, &resolve(stream.bits(), zero)?, size)
     }
     call fn [cuMemFreeAsync legacy, cuMemFreeAsync_ptsz per_thread](zero, dptr: CUdeviceptr, stream: CUstream) {
         free(dptr, &resolve(stream.bits(), zero)?)
@@ -159,6 +171,10 @@ abi! {
             CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC => state.opportunistic = flag(value)?,
             CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES => state.internal = flag(value)?,
             CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => state.threshold = get(value.cast::<u64>())?,
+            // They can only be set back.
+            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH | CU_MEMPOOL_ATTR_USED_MEM_HIGH if get(value.cast::<u64>())? != 0 => {
+                return Err(INVALID);
+            }
             CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH => state.reserved.1 = state.reserved.0,
             CU_MEMPOOL_ATTR_USED_MEM_HIGH => state.used.1 = state.used.0,
             _ => return Err(INVALID),

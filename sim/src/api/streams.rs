@@ -79,6 +79,10 @@ pub(super) fn batch_task(list: &[CUstreamBatchMemOpParams]) -> Result<Task, CUre
     Ok(Task::Memory(mem_ops(list)?))
 }
 
+fn no_flags_but(flags: c_uint, known: c_uint) -> Res {
+    if flags & !known != 0 { Err(INVALID) } else { Ok(()) }
+}
+
 fn value_op(stream: CUstream, zero: crate::stream::Zero, op: MemOp) -> Res {
     if let MemOp::Wait(at, _, size, _) | MemOp::Write(at, _, size) = op {
         check_value_address(at, size)?;
@@ -180,6 +184,9 @@ abi! {
         zero, stream: CUstream, attr: CUstreamAttrID, value: *mut CUstreamAttrValue
     ) {
         let stream = stream_of(stream, zero)?;
+        if attr.0 > 64 {
+            return Err(INVALID);
+        }
         let attributes = stream.attributes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let bytes = attributes.iter().find(|(id, _)| *id == attr.0).map_or([0; 64], |(_, bytes)| *bytes);
         put(value.cast::<[u8; 64]>(), bytes)
@@ -194,7 +201,11 @@ abi! {
         zero, stream: CUstream, dptr: CUdeviceptr, length: usize, flags: c_uint
     ) {
         let stream = stream_of(stream, zero)?;
-        crate::memory::get().find(dptr).ok_or(INVALID)?;
+        let block = crate::memory::get().find(dptr).ok_or(INVALID)?;
+        let whole = length == 0 || length as u64 == block.size;
+        if !matches!(block.kind, crate::memory::Kind::Managed(_)) || !whole {
+            return Err(INVALID);
+        }
         enqueue(&stream, Task::Empty).map(|_| ())
     }
 
@@ -210,9 +221,9 @@ abi! {
         zero, stream: CUstream, graph: CUgraph, dependencies: *const CUgraphNode,
         dependency_data: *const CUgraphEdgeData, num_dependencies: usize, mode: CUstreamCaptureMode
     ) {
-        let graph = GRAPHS.get(graph.bits())?;
+        let graph = GRAPHS.valid(graph.bits())?;
         let deps = list(dependencies, num_dependencies)?;
-        let deps = deps.iter().map(|node| NODES.get(node.bits())).collect::<Result<Vec<_>, _>>()?;
+        let deps = deps.iter().map(|node| NODES.valid(node.bits())).collect::<Result<Vec<_>, _>>()?;
         capture::begin(&stream_of(stream, zero)?, mode, Some((graph, deps)))
     }
     call fn [cuStreamEndCapture legacy, cuStreamEndCapture_ptsz per_thread](zero, stream: CUstream, graph: *mut CUgraph) {
@@ -225,7 +236,9 @@ abi! {
     call fn [cuStreamIsCapturing legacy, cuStreamIsCapturing_ptsz per_thread](
         zero, stream: CUstream, status: *mut CUstreamCaptureStatus
     ) {
-        put(status, status_of(&stream_of(stream, zero)?))
+        let stream = stream_of(stream, zero)?;
+        capture::refuse_question(&stream)?;
+        put(status, status_of(&stream))
     }
     call fn [cuStreamGetCaptureInfo legacy, cuStreamGetCaptureInfo_ptsz per_thread](
         zero, stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut u64
@@ -294,30 +307,38 @@ abi! {
         cuStreamWriteValue32 legacy, cuStreamWriteValue32_ptsz per_thread,
         cuStreamWriteValue32_v2 legacy, cuStreamWriteValue32_v2_ptsz per_thread,
     ](zero, stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint) {
+        no_flags_but(flags, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)?;
         value_op(stream, zero, MemOp::Write(addr, u64::from(value), 4))
     }
     call fn [
         cuStreamWriteValue64 legacy, cuStreamWriteValue64_ptsz per_thread,
         cuStreamWriteValue64_v2 legacy, cuStreamWriteValue64_v2_ptsz per_thread,
     ](zero, stream: CUstream, addr: CUdeviceptr, value: u64, flags: c_uint) {
+        no_flags_but(flags, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)?;
         value_op(stream, zero, MemOp::Write(addr, value, 8))
     }
     call fn [
         cuStreamWaitValue32 legacy, cuStreamWaitValue32_ptsz per_thread,
         cuStreamWaitValue32_v2 legacy, cuStreamWaitValue32_v2_ptsz per_thread,
     ](zero, stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint) {
+        no_flags_but(flags, CU_STREAM_WAIT_VALUE_NOR | CU_STREAM_WAIT_VALUE_FLUSH)?;
         value_op(stream, zero, MemOp::Wait(addr, u64::from(value), 4, flags))
     }
     call fn [
         cuStreamWaitValue64 legacy, cuStreamWaitValue64_ptsz per_thread,
         cuStreamWaitValue64_v2 legacy, cuStreamWaitValue64_v2_ptsz per_thread,
     ](zero, stream: CUstream, addr: CUdeviceptr, value: u64, flags: c_uint) {
+        no_flags_but(flags, CU_STREAM_WAIT_VALUE_NOR | CU_STREAM_WAIT_VALUE_FLUSH)?;
         value_op(stream, zero, MemOp::Wait(addr, value, 8, flags))
     }
     call fn [
         cuStreamBatchMemOp legacy, cuStreamBatchMemOp_ptsz per_thread,
         cuStreamBatchMemOp_v2 legacy, cuStreamBatchMemOp_v2_ptsz per_thread,
     ](zero, stream: CUstream, count: c_uint, params: *mut CUstreamBatchMemOpParams, flags: c_uint) {
+        // At most 256 of them, says CUDA.
+        if count > 256 {
+            return Err(INVALID);
+        }
         let task = batch_task(&list(params, count as usize)?)?;
         enqueue(&stream_of(stream, zero)?, task).map(|_| ())
     }
@@ -366,7 +387,7 @@ fn capture_info(
 }
 
 fn update_dependencies(stream: &Arc<Stream>, nodes: Vec<CUgraphNode>, flags: c_uint) -> Res {
-    let nodes = nodes.iter().map(|node| NODES.get(node.bits())).collect::<Result<Vec<_>, _>>()?;
+    let nodes = nodes.iter().map(|node| NODES.valid(node.bits())).collect::<Result<Vec<_>, _>>()?;
     let mut slot = stream.capture.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let capture = slot.as_mut().ok_or(CUresult::ERROR_ILLEGAL_STATE)?;
     match flags {

@@ -124,6 +124,9 @@ impl Graph {
         origin: Option<usize>,
     ) -> Result<Arc<Node>, CUresult> {
         let mut state = lock(&self.state);
+        if deps.iter().enumerate().any(|(n, dep)| deps[..n].iter().any(|other| Arc::ptr_eq(other, dep))) {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
         if !deps.iter().all(|dep| state.nodes.iter().any(|node| Arc::ptr_eq(node, dep))) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }

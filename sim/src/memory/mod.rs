@@ -275,6 +275,9 @@ impl Memory {
     /// Makes the program's own memory known as pinned.
     pub fn register(&self, ctx: ContextId, device: u32, at: u64, size: u64, flags: u32) -> Result<(), CUresult> {
         let end = at.checked_add(size).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        if self.find(at).is_some_and(|block| !matches!(block.kind, Kind::Registered(_)) && !block.is_host()) {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
         if self.space.contains(at) || self.space.contains(end - 1) {
             return Err(CUresult::ERROR_HOST_MEMORY_ALREADY_REGISTERED);
         }
@@ -290,6 +293,9 @@ impl Memory {
 
     /// Undoes [`Memory::register`].
     pub fn unregister(&self, at: u64) -> Result<(), CUresult> {
+        if self.find(at).is_some_and(|block| matches!(block.kind, Kind::Registered(_)) && block.at != at) {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
         let block = self.remove(at, |kind| matches!(kind, Kind::Registered(_)));
         block.map(|block| results::block_ends(&block)).ok_or(CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED)
     }

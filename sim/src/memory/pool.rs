@@ -112,7 +112,7 @@ impl Pool {
                 (at, Vec::new())
             }
         };
-        state.used.0 += rounded;
+        state.used.0 += size;
         state.used.1 = state.used.1.max(state.used.0);
         drop(state);
         memory.insert(at, size, Kind::Pool(handle_of(self)), ctx, self.device);
@@ -123,7 +123,7 @@ impl Pool {
     fn give(&self, block: &Block, stream: StreamId, op: OpId) {
         let size = round_up(block.size, ALIGN).unwrap_or(block.size);
         let mut state = lock(&self.state);
-        state.used.0 = state.used.0.saturating_sub(size);
+        state.used.0 = state.used.0.saturating_sub(block.size);
         state.free.push(Free { at: block.at, size, stream, op });
     }
 

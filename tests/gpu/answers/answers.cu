@@ -1,5 +1,5 @@
 // Asks the driver and the runtime what has a defined answer (errors of wrong arguments, attributes, what a capture allows, what stays
-// broken after a fault) and prints the answers, to be compared: a GPU's are kept in answers.h100.txt, the simulated one must give the same.
+// broken after a fault) and prints the answers, to be compared: a GPU's are kept in answers.h200.txt, the simulated one must give the same.
 // Usage: answers [SECTION]. Each section runs in a process of its own, for some break what comes after.
 // Build: nvcc -O2 -std=c++17 -arch=sm_90 answers.cu -lcuda -o answers
 #include "contexts.h"
