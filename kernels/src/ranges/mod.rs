@@ -6,8 +6,10 @@
 
 mod accesses;
 mod bits;
+mod body;
 mod bounds;
 mod build;
+mod carries;
 mod compact;
 mod division;
 mod eval;
