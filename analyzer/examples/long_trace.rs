@@ -4,8 +4,8 @@
 //!     /usr/bin/time -v target/release/streamsan check /tmp/long.trace
 //!
 //! A step is a thousand launches of 40 kernels (PTX that comes with the trace) on 300 tensors, 400 call stacks, three streams that wait for
-//! each other by events, tensors that are freed and allocated again, two uploads, a synchronisation. Nothing races. The ids, addresses and
-//! parameters of no two steps are the same.
+//! each other by events, tensors that are freed and allocated again in one of two places, two uploads, a synchronisation. Nothing races. A
+//! launch has the size that it has in every step, and its tensors; with a third argument, `fresh`, every launch has others that never were.
 
 use std::io::BufWriter;
 use trace::file::Writer;
@@ -69,7 +69,8 @@ impl Out {
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    let [_, ops, file] = &args[..] else { panic!("usage: long_trace OPS FILE") };
+    let [_, ops, file, rest @ ..] = &args[..] else { panic!("usage: long_trace OPS FILE [fresh]") };
+    let fresh = rest.first().is_some_and(|word| word == "fresh");
     let ops: u64 = ops.parse().expect("a number");
     let writer = Writer::new(BufWriter::new(std::fs::File::create(file).expect("create"))).expect("header");
     let mut out = Out { writer, buffer: vec![0; 1 << 20], ops: 0, bytes: 0, random: 0x9e37_79b9_7f4a_7c15 };
@@ -99,9 +100,14 @@ fn main() {
                 homes[which] ^= TENSOR;
                 out.push(3, Op::Alloc { ptr: homes[which], size: TENSOR, kind, context, stream, pool, flags: 0 });
             }
-            let words = [(); 3].map(|()| homes[out.random(TENSORS) as usize]);
+            let of = |n: u64| (n % TENSORS) as usize;
+            let words = if fresh {
+                [(); 3].map(|()| homes[of(out.random(TENSORS))])
+            } else {
+                [i * 7, i * 3 + 1, i].map(|n| homes[of(n)])
+            };
             let mut params: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-            let n = TENSOR as u32 / 4 - out.random(1000) as u32;
+            let n = TENSOR as u32 / 4 - if fresh { out.random(1000) as u32 } else { i as u32 % 50 };
             params.extend(n.to_le_bytes());
             let (kernel, stack) = (KernelId((i % 40) as u32 + 1), (i % 400) as u32 + 1);
             let (grid, block) = ([n.div_ceil(256), 1, 1], [256, 1, 1]);
