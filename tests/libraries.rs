@@ -34,6 +34,7 @@ fn collectives_are_ops_of_their_streams() {
         ("reduce", "read-after-write", "ncclAllReduce"),
         ("gather", "write-after-write", "ncclAllGather"),
         ("recv", "write-after-write", "ncclRecv"),
+        ("devices", "read-after-write", "ncclAllReduce"),
     ] {
         let report = build::scratch(&format!("nccl-{case}")).join("report.json");
         let mut command = streamsan(["--json"]);

@@ -3,6 +3,7 @@
 //! Owns the dispatch of ops to the parts that understand them. Each op is applied to the order first and then, if it does
 //! anything to memory, compared with what was there before.
 
+use crate::across::Member;
 use crate::code::{Code, CodeReader, Knowledge, Launch};
 use crate::coverage::{Coverage, KernelCoverage};
 use crate::elaborate::Elaborator;
@@ -66,33 +67,37 @@ impl Default for AnalysisOptions {
 /// One process under analysis.
 pub struct Analysis {
     options: AnalysisOptions,
-    names: Names,
-    streams: Streams,
-    memory: Allocations,
-    ordering: Ordering,
+    pub(crate) names: Names,
+    pub(crate) streams: Streams,
+    pub(crate) memory: Allocations,
+    pub(crate) ordering: Ordering,
     code: Code,
-    graphs: Graphs,
+    pub(crate) graphs: Graphs,
     watches: Watches,
     latest: FxHashMap<ThreadId, Epoch>,
-    stacks: Box<dyn Stacks>,
+    pub(crate) stacks: Box<dyn Stacks>,
     findings: Findings,
     given_back: GivenBack,
     faults: Faults,
     hints: Hints,
-    coverage: Coverage,
+    pub(crate) coverage: Coverage,
     /// Whether the trace says how host threads synchronise.
     has_host_edges: bool,
     kernels: FxHashMap<KernelId, KernelCoverage>,
-    hold: Hold,
+    pub(crate) hold: Hold,
     oracle: Oracle,
     races: Vec<Race>,
-    regions: Regions,
+    pub(crate) regions: Regions,
     recent: Recent,
-    schemas: Schemas,
+    pub(crate) schemas: Schemas,
     /// The program has asked for its work not to be checked.
-    paused: bool,
+    pub(crate) paused: bool,
     /// The thread and the destination of the last op, when that was a copy from pageable memory.
     copied: Option<(ThreadId, u64)>,
+    /// What it shares with other processes of its run.
+    pub(crate) member: Option<Member>,
+    /// Whether it shares anything.
+    shares: bool,
 }
 
 impl Analysis {
@@ -124,6 +129,8 @@ impl Analysis {
             schemas: Schemas::default(),
             paused: false,
             copied: None,
+            member: None,
+            shares: false,
         }
     }
 
@@ -148,6 +155,10 @@ impl Analysis {
     }
 
     fn apply(&mut self, record: &Record<'_>) {
+        if let Op::Clock { ns } = record.op {
+            self.member.iter_mut().for_each(|member| member.clock(ns));
+            return;
+        }
         self.coverage.ops += 1;
         if record.op.tag() < 32 {
             self.define(&record.op);
@@ -173,6 +184,10 @@ impl Analysis {
         }
         self.recent.observe(&record.op, &record.origin, epoch);
         self.act(&record.op, &record.origin, epoch);
+        self.shares |= matches!(record.op, Op::SharedMemory { .. } | Op::SharedEvent { .. });
+        if self.shares {
+            self.tell_others(&record.op, epoch);
+        }
         if self.paused {
             self.races.clear();
         }
@@ -232,14 +247,17 @@ impl Analysis {
         }
         let hints = self.hints.finish(&mut elaborator);
         let faults = self.faults.finish(&mut elaborator);
-        Outcome {
+        let mut outcome = Outcome {
             process: self.names.process.clone(),
+            member: None,
             findings,
             hints,
             faults,
             coverage,
             oracle: std::mem::take(&mut self.oracle),
-        }
+        };
+        self.leave(&mut outcome);
+        outcome
     }
 
     /// Live roots, live blocks and remembered accesses, for the bounds on memory.
@@ -437,6 +455,11 @@ impl Analysis {
     ) {
         let def = self.names.kernel(kernel);
         let predicted = self.code.evaluate(kernel, def, self.arch(stream), l);
+        if self.shares {
+            let arch = self.arch(stream);
+            let signals = self.code.signals(kernel, def, arch);
+            self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
+        }
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         // Nodes of graphs are not measured one by one.
         let touched = if node.is_none() { self.hold.touched(moment.origin.epoch) } else { None };

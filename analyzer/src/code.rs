@@ -149,6 +149,10 @@ pub trait KernelCode: Send {
     }
     /// Whether the kernel waits for the grids it depends on (`griddepcontrol.wait`) before it does anything.
     fn waits(&self) -> bool;
+    /// Whether the kernel may talk to kernels of other processes while it runs.
+    fn signals(&self) -> bool {
+        false
+    }
 }
 
 /// Makes [`KernelCode`] out of code images.
@@ -255,6 +259,11 @@ impl Code {
     /// what the launch attribute is for.
     pub fn waits(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.waits())
+    }
+
+    /// Whether a kernel may talk to kernels of other processes while it runs. One that nothing is known of may.
+    pub fn signals(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
+        self.kernel(id, def, arch).as_ref().map_or(true, |code| code.signals())
     }
 
     fn kernel(

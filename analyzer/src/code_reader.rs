@@ -152,6 +152,10 @@ impl KernelCode for Known {
     fn waits(&self) -> bool {
         self.0.waits_for_dependency().waits
     }
+
+    fn signals(&self) -> bool {
+        self.0.has_system_fence()
+    }
 }
 
 impl Known {

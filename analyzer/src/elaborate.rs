@@ -78,13 +78,10 @@ impl Elaborator<'_> {
         finding
     }
 
-    fn side(&mut self, access: &Access, base: u64) -> Side {
+    /// Resolves one side. `base`: what its addresses are told from.
+    pub fn side(&mut self, access: &Access, base: u64) -> Side {
         let s = &access.site;
         let kernel = self.names.kernel(s.kernel).map(|k| self.stacks.demangle(&k.name));
-        let e = &access.extent;
-        let gaps: Vec<String> =
-            e.dims().iter().map(|d| format!("{} times every {} bytes", d.count, d.stride)).collect();
-        let gaps = if gaps.is_empty() { String::new() } else { format!("{} bytes {}", e.width(), gaps.join(", ")) };
         let stack = self.stacks.resolve(s.stack);
         let call = called(&stack, self.names.call(s.call));
         let (call, seen_by) = match s.cause {
@@ -92,7 +89,7 @@ impl Elaborator<'_> {
             Cause::HostBetween => (String::new(), call),
             _ => (call, String::new()),
         };
-        Side {
+        let mut side = Side {
             actor: actor(s.cause),
             verb: verb(s.cause, access.kind),
             call,
@@ -103,21 +100,21 @@ impl Elaborator<'_> {
             thread: self.names.thread(s.thread).map(|(tid, name)| (tid, name.to_string())),
             node: s.node.checked_sub(1),
             param: s.param,
-            from: e.start.wrapping_sub(base),
-            to: e.end.wrapping_sub(base),
-            precision: match e.precision {
-                Precision::Exact => "exact",
-                Precision::Bound => "bound",
-                Precision::Unknown => "unknown",
-            },
-            gaps,
+            from: 0,
+            to: 0,
+            precision: "unknown",
+            gaps: String::new(),
             stack,
             launched: self.stacks.resolve(s.launched),
             regions: self.regions.names(s.region),
-        }
+            process: None,
+        };
+        describe_bytes(&mut side, access, base);
+        side
     }
 
-    fn memory(&mut self, a: &Allocation) -> Memory {
+    /// Resolves an allocation.
+    pub fn memory(&mut self, a: &Allocation) -> Memory {
         let stack = self.stacks.resolve(a.stack);
         Memory {
             kind: match self.names.call(a.call) {
@@ -161,16 +158,22 @@ impl Elaborator<'_> {
         let stack = self.stacks.resolve(stream.taken.unwrap_or(stream.stack));
         let made = site(&stack).map_or_else(String::new, |at| format!(", created at {at}"));
         let made = stream.taken.and_then(|_| purpose(&stack)).map_or(made.clone(), |what| format!(", {what}{made}"));
+        // Only where there are several.
+        let device = self.names.device_of(stream.context);
+        let at = device.map_or_else(String::new, |d| format!(", device {d}"));
+        let of_device = device.map_or_else(String::new, |d| format!(" of device {d}"));
         let numbered = |kind| StreamName {
-            long: format!("{name} ({kind}{made})"),
+            long: format!("{name} ({kind}{at}{made})"),
             handle: stream.handle,
             ..of(kind, &name, &short)
         };
         let named = match stream.kind {
             StreamKind::Blocking => numbered("blocking"),
             StreamKind::NonBlocking => numbered("non-blocking"),
-            StreamKind::Legacy if self.names.torch => of("legacy", "the default stream", "cudaStreamLegacy"),
-            StreamKind::Legacy => of("legacy", "the legacy default stream", "cudaStreamLegacy"),
+            StreamKind::Legacy if self.names.torch => {
+                of("legacy", &format!("the default stream{of_device}"), "cudaStreamLegacy")
+            }
+            StreamKind::Legacy => of("legacy", &format!("the legacy default stream{of_device}"), "cudaStreamLegacy"),
             StreamKind::PerThread => {
                 let thread = self.names.thread(stream.thread);
                 let thread = thread.map_or_else(String::new, |(tid, _)| format!(" of thread {tid}"));
@@ -280,6 +283,19 @@ impl Elaborator<'_> {
         }
         s
     }
+}
+
+/// Says which bytes a side touches. `base`: what its addresses are told from.
+pub fn describe_bytes(side: &mut Side, access: &Access, base: u64) {
+    let e = &access.extent;
+    let gaps: Vec<String> = e.dims().iter().map(|d| format!("{} times every {} bytes", d.count, d.stride)).collect();
+    side.gaps = if gaps.is_empty() { String::new() } else { format!("{} bytes {}", e.width(), gaps.join(", ")) };
+    (side.from, side.to) = (e.start.wrapping_sub(base), e.end.wrapping_sub(base));
+    side.precision = match e.precision {
+        Precision::Exact => "exact",
+        Precision::Bound => "bound",
+        Precision::Unknown => "unknown",
+    };
 }
 
 /// How the bytes of both sides are known.

@@ -5,6 +5,7 @@
 //! judges pairs; `findings` counts them; `elaborate` turns them into the data of a `report`; the `gate` decides which of them
 //! fail the run. [`Analysis`] holds one process together.
 
+pub mod across;
 pub mod analysis;
 pub mod cli;
 pub mod code;
@@ -35,6 +36,7 @@ pub mod recent;
 pub mod regions;
 pub mod report;
 pub mod session;
+mod shared;
 pub mod sim;
 pub mod soname;
 pub mod stacks;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use analyzer::across::Across;
 use analyzer::cli::{Command, CommandLine, parse};
 use analyzer::gate::Gate;
 use analyzer::launch::{self, LaunchError, Plan};
@@ -142,7 +143,9 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
         Ok(recorder) => recorder,
         Err(code) => return code,
     };
-    let sink = Sink { analysis: analyse.then(|| analysis_options(options)), recorder };
+    let across = Across::new(true);
+    let compared = (analyse && !options.host_threads).then(|| across.clone());
+    let sink = Sink { analysis: analyse.then(|| analysis_options(options)), recorder, across: compared };
     let mut server = match Server::open(sink) {
         Ok(server) => server,
         Err(error) => {
@@ -175,7 +178,8 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
         shim_options: shim_options(options, exact),
     };
     let status = launch::run(&plan);
-    let outcomes = server.finish();
+    let mut outcomes = server.finish();
+    across.finish(&mut outcomes);
     if analyse
         && outcomes.is_empty()
         && status.is_ok()
@@ -278,7 +282,7 @@ fn attach(fd: i32, pid: i32, environment: Option<&str>) -> i32 {
     }
     let gate = prepare(&mut options, pid.unsigned_abs()).unwrap_or_default();
     let recorder = recorder(&options).ok().flatten();
-    let sink = Sink { analysis: Some(analysis_options(&options)), recorder };
+    let sink = Sink { analysis: Some(analysis_options(&options)), recorder, across: None };
     attach::attach_ring(fd, pid, &sink, |outcome| {
         let (report, _) = report(outcome.into_iter().collect(), &gate, &options, |_| Vec::new());
         report.failures().count() as u32
@@ -300,9 +304,16 @@ fn check(files: &[String], mut options: Options) -> i32 {
     };
     let size = |file: &String| std::fs::metadata(file).map_or(0, |m| m.len());
     let mut progress = Progress::new(files.iter().map(size).sum());
+    let across = Across::new(false);
     let (mut outcomes, mut unread, mut done) = (Vec::new(), Vec::new(), 0);
     for file in &files {
-        let (mut found, error) = recorded::check(file, analysis_options(options), done, &mut progress);
+        let (mut found, error) = recorded::check(
+            file,
+            analysis_options(options),
+            Some(&across).filter(|_| !options.host_threads),
+            done,
+            &mut progress,
+        );
         done += size(file);
         if files.len() > 1 {
             found.iter_mut().for_each(|outcome| outcome.process.trace = Some(file.clone()));
@@ -315,6 +326,7 @@ fn check(files: &[String], mut options: Options) -> i32 {
         }
         outcomes.extend(found);
     }
+    across.finish(&mut outcomes);
     drop(progress);
     // The report names them too, if there is one and it is seen.
     if outcomes.is_empty() || options.log_file.is_some() {

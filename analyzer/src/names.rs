@@ -90,6 +90,12 @@ impl Names {
         true
     }
 
+    /// The device of a context, when the program uses more than one.
+    pub fn device_of(&self, context: ContextId) -> Option<u32> {
+        let device = *self.contexts.get(&context)?;
+        self.contexts.values().any(|d| *d != device).then_some(device)
+    }
+
     /// The name of an API function.
     pub fn call(&self, id: CallId) -> &str {
         self.calls.get(&id).map_or("", String::as_str)

@@ -49,6 +49,26 @@ impl Ordering {
         self.engine.host_clock().keep()
     }
 
+    /// Where the op applied last starts, to be kept.
+    pub fn kept_start(&self) -> order::KeptClock {
+        self.engine.start_clock().keep()
+    }
+
+    /// Number of an event's latest record.
+    pub fn event_record(&self, event: trace::EventId) -> u64 {
+        self.engine.event_record(event)
+    }
+
+    /// What an event's latest record covers.
+    pub fn event_clock(&self, event: trace::EventId) -> Option<order::KeptClock> {
+        self.engine.event_clock(event)
+    }
+
+    /// How often the host has learnt that something is over.
+    pub fn host_changes(&self) -> u64 {
+        self.engine.host_changes()
+    }
+
     /// The order as seen from an op of this stream, if it were enqueued now.
     pub fn view_of_stream(&mut self, stream: StreamId) -> View<'_> {
         let latent = self.latent;

@@ -67,7 +67,8 @@ impl Regions {
         let mut names = Vec::new();
         let mut at = region;
         while let Some((around, name)) = at.0.checked_sub(1).and_then(|i| self.list.get(i as usize)) {
-            names.push(name.clone());
+            // NVTX's registered strings have no text here.
+            names.extend((!name.is_empty()).then(|| name.clone()));
             at = *around;
         }
         names.reverse();

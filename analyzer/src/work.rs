@@ -388,6 +388,7 @@ impl<'a, 'v> Work<'a, 'v> {
             self.overwritten(home, &extent);
         }
         let access = Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site };
+        self.memory.touched(home, &access);
         let races = &mut *self.races;
         let mut race = |e: &Access, latent| races.extend(Race::judge(e, &access, latent));
         match self.memory.map(home) {

@@ -69,7 +69,7 @@ pub const NOT_MODELLED: &[&str] = &[
 pub const PARTLY_MODELLED: &[(&str, &str)] = &[
     (
         "cuIpcOpenEventHandle",
-        "what the other process does is not seen; a wait for the event waits for all that was enqueued here",
+        "ordered with the other processes of one `streamsan run`; within this process a wait waits for all that was enqueued here",
     ),
     ("cuStreamBeginCaptureToCig", "captured for another API"),
     ("cuGraphicsMapResources", "ordered in its stream; the other API's work is not seen"),
@@ -150,7 +150,6 @@ pub const NO_EFFECT: &[&str] = &[
     "cuStreamGetCaptureInfo_v3",
     "cuStreamUpdateCaptureDependencies",
     "cuStreamUpdateCaptureDependencies_v2",
-    "cuIpcGetMemHandle",
     "cuMemGetHandleForAddressRange",
     "cuMemAddressReserve",
     "cuMemAddressFree",
@@ -178,7 +177,6 @@ pub const NO_EFFECT: &[&str] = &[
     "cuMemSetMemPool",
     "cuMemPoolExportToShareableHandle",
     "cuMemPoolImportFromShareableHandle",
-    "cuMemPoolExportPointer",
     "cuMemSetAccess",
     "cuFlushGPUDirectRDMAWrites",
     "cuStreamCopyAttributes",

@@ -152,9 +152,15 @@ impl CodeImage {
                 .collect(),
             links: &links,
         };
-        let f = lower_sass::lower(&code)?;
+        let mut f = lower_sass::lower(&code)?;
+        f.system_fence = has_system_fence(kernel.code);
         Ok(prepare(&f))
     }
+}
+
+/// Whether a `MEMBAR` of system scope is among these instructions: opcode 0x992, scope 3 in bits 76 and 77 (sm_75 to sm_120, from `nvdisasm`).
+fn has_system_fence(code: &[u8]) -> bool {
+    code.chunks_exact(sass::INST_BYTES as usize).any(|i| i[0] == 0x92 && i[1] & 0xf == 0x9 && i[9] & 0x30 == 0x30)
 }
 
 /// Recursion follows chains of values: short ones fit on any stack.

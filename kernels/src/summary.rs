@@ -19,6 +19,7 @@ pub struct Summary {
     params: Vec<Param>,
     symbols: Vec<String>,
     dependency: Dependency,
+    system_fence: bool,
     analysis: Analysis,
     words: OnceLock<(Vec<WordEffect>, IndirectEffect)>,
 }
@@ -33,6 +34,7 @@ impl Summary {
             params: f.params.iter().map(|p| Param { offset: p.0, size: p.1 }).collect(),
             symbols: f.symbols.clone(),
             dependency: Dependency { waits: f.waits_for_dependency, launches: f.launches_dependents },
+            system_fence: f.system_fence,
             analysis: ranges::analyse(f, cfg),
             words: OnceLock::new(),
         }
@@ -72,6 +74,13 @@ impl Summary {
     #[must_use]
     pub fn waits_for_dependency(&self) -> Dependency {
         self.dependency
+    }
+
+    /// Whether it contains a fence of system scope, without which it can not hand data to the host or to kernels of other devices and
+    /// processes while it runs (PTX ISA, memory consistency model).
+    #[must_use]
+    pub fn has_system_fence(&self) -> bool {
+        self.system_fence
     }
 
     /// Number of memory instructions that may touch global memory.

@@ -366,6 +366,13 @@ impl Engine {
         self.streams.find(stream).map(TimelineId)
     }
 
+    /// What an event's latest record covers, to be kept. `None`: never recorded.
+    pub fn event_clock(&self, event: EventId) -> Option<KeptClock> {
+        let snapshot = self.events.get(&event.0).and_then(|e| e.current())?;
+        let start = Start { own: snapshot.own.slot, own_upto: snapshot.own.time, ..Start::default() };
+        Some(ClockRef::of_clock(self, start, &snapshot.clock).keep())
+    }
+
     /// The stream that lives on a timeline, or lived there last.
     pub fn stream_on(&self, timeline: TimelineId) -> Option<StreamId> {
         let slot = timeline.0 as usize;

@@ -15,6 +15,9 @@ const DEVICE: u64 = 0x1_0000;
 const OTHER: u64 = 0x2_0000;
 const PINNED: u64 = 0x3_0000;
 const MANAGED: u64 = 0x4_0000;
+const REGISTERED: u64 = 0x5_0000;
+const POOLED: u64 = 0x6_0000;
+const MAPPED: u64 = 0x7_0000;
 const PAGEABLE: u64 = 0x9_0000;
 
 struct Bench {
@@ -54,10 +57,43 @@ impl Bench {
             "cudaMemset device" => drop(self.w.set(legacy, DEVICE, false)),
             "cudaMemset pinned" => drop(self.w.set(legacy, PINNED, false)),
             "cudaMemset managed" => drop(self.w.set(legacy, MANAGED, false)),
+            "cudaMemset device, SYNC_MEMOPS" => {
+                self.w.op(Op::SyncMemops { ptr: DEVICE, on: true });
+                self.w.set(legacy, DEVICE, false);
+            }
+            "cudaMemcpy D2D, SYNC_MEMOPS" => {
+                self.w.op(Op::SyncMemops { ptr: OTHER, on: true });
+                self.copy(legacy, DEVICE, OTHER, false);
+            }
             "cudaFree" => drop(self.w.free(OTHER, FreeKind::Plain)),
+            "cudaFreeHost" => drop(self.w.free(PINNED, FreeKind::Host)),
+            "cudaHostUnregister" => {
+                self.w.alloc(REGISTERED, 64, MemoryKind::RegisteredHost);
+                self.w.free(REGISTERED, FreeKind::Unregister);
+            }
+            "cudaFree of pool memory" => {
+                self.w.alloc_async(POOLED, 64, self.c);
+                self.w.free(POOLED, FreeKind::Plain);
+            }
+            "cuMemUnmap" => {
+                self.w.alloc(MAPPED, 64, MemoryKind::Mapped);
+                self.w.free(MAPPED, FreeKind::Unmap);
+            }
+            // Orders nothing, so there is no op.
+            "cuMemSetAccess" => drop(self.w.alloc(MAPPED, 64, MemoryKind::Mapped)),
+            "cudaStreamDestroy" => {
+                let stream = self.w.stream(9, StreamKind::Blocking);
+                self.w.op(Op::StreamDestroy { stream });
+            }
             "cudaStreamSynchronize(blocking b)" => self.w.sync_stream(self.b),
             "cudaStreamSynchronize(0)" => self.w.sync_stream(legacy),
             "cudaMemcpyAsync D2H pageable on blocking c" => self.copy(self.c, PAGEABLE, DEVICE, true),
+            "record on c after wait(0, completed event)" => {
+                self.w.record(1, self.n);
+                self.w.sync_event(1);
+                self.w.wait(legacy, 1);
+                self.record_on_c();
+            }
             "record on c after wait(0, never recorded)" => {
                 self.w.op(Op::EventCreate { event: EventId(1), context: CTX, flags: 0, handle: 1 });
                 self.w.wait(legacy, 1);
@@ -111,7 +147,7 @@ fn the_observed_policy_is_what_was_measured() {
         asked += 1;
     }
     assert!(wrong.is_empty(), "the policy says otherwise:\n{}", wrong.join("\n"));
-    assert_eq!(asked, 3 * 12 + 3, "rows are missing");
+    assert_eq!(asked, 3 * (12 + 8) + 4, "rows are missing");
 }
 
 /// Queries of a default stream: what an answer of "finished" says. (What "not ready" says is nothing.)

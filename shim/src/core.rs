@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use order::Engine;
@@ -41,6 +41,22 @@ pub struct Core {
 unsafe impl Sync for Core {}
 // SAFETY: as above.
 unsafe impl Send for Core {}
+
+/// Whether this process shares memory or events with others: then records carry the time, by which the processes are put in order.
+static SHARES: AtomicBool = AtomicBool::new(false);
+
+/// From now on records carry the time.
+pub fn share() {
+    SHARES.store(true, Ordering::Relaxed);
+}
+
+/// Nanoseconds of the clock that all processes of the machine share.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: time is writable; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
 
 /// What the lock guards.
 pub struct Shared {
@@ -145,6 +161,12 @@ impl Core {
     /// The last records: what could not be observed.
     pub fn say_goodbye(&self) {
         self.log_touches();
+        // The end of the process: whatever it has under way ends with it.
+        if SHARES.load(Ordering::Relaxed)
+            && let Some(mut shared) = self.lock()
+        {
+            shared.define(&Op::Clock { ns: now() });
+        }
         let others = doors::OTHERS.load(Ordering::Relaxed) as u64;
         let counts = [
             (pages::LOST.load(Ordering::Relaxed), "touches of host memory"),
@@ -197,6 +219,9 @@ impl Shared {
     pub fn log(&mut self, call: cuda_sys::FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Epoch {
         let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
         let call = self.out.name(call);
+        if SHARES.load(Ordering::Relaxed) {
+            self.define(&Op::Clock { ns: now() });
+        }
         let epoch = self.engine.apply(op, thread);
         if self.watches.note(op) {
             host::note_bounds(&self.watches);
@@ -316,6 +341,7 @@ fn size_bound(op: &Op<'_>) -> usize {
             Op::Note { text, .. } => text.0.len(),
             Op::Launch { params, .. } => params.len(),
             Op::Exact { runs, .. } => runs.len() * 32,
+            Op::SharedEvent { key, .. } | Op::SharedMemory { key, .. } => key.len(),
             Op::Global { name, .. } => name.0.len(),
             Op::GraphNode { dependencies, body, .. } => dependencies.len() * 8 + body.len(),
             _ => 0,

@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
 
 use cuda_sys::{CUstream, FnId};
-use trace::{Op, Region, Space};
+use trace::{Op, Region, Space, StreamId};
 
 use crate::intercept::library::Function;
 use crate::observe::{Phase, inside_library, library_call, observe, set_inside_library};
@@ -29,7 +29,7 @@ const FIRST: usize = 5;
 struct Call {
     thread: i32,
     id: FnId,
-    stream: usize,
+    stream: StreamId,
     reads: (usize, u64),
     writes: (usize, u64),
 }
@@ -74,22 +74,28 @@ fn is_root(comm: Comm, root: c_int) -> bool {
 }
 
 fn tell(call: &Call) {
-    // The null stream is the legacy one: NCCL is built for that.
-    let handle = if call.stream == 0 { 1 } else { call.stream };
     observe(call.id, 0, Phase::Before, |cx| {
-        if let Some(stream) = cx.working_stream(CUstream(handle as *mut _)) {
-            let region = |(start, len): (usize, u64)| Region::linear(start as u64, len);
-            cx.log(&Op::Copy {
-                stream,
-                dst: region(call.writes),
-                src: region(call.reads),
-                dst_space: Space::Device,
-                src_space: Space::Device,
-                asynchronous: true,
-                batch: 0,
-            });
-        }
+        let region = |(start, len): (usize, u64)| Region::linear(start as u64, len);
+        cx.log(&Op::Copy {
+            stream: call.stream,
+            dst: region(call.writes),
+            src: region(call.reads),
+            dst_space: Space::Device,
+            src_space: Space::Device,
+            asynchronous: true,
+            batch: 0,
+        });
     });
+}
+
+/// The stream that a call names, now: which default stream is meant depends on the current device, which may be another one when the
+/// group of the call ends. `None`: the call is captured.
+fn stream_of(id: FnId, stream: CUstream) -> Option<StreamId> {
+    // The null stream is the legacy one: NCCL is built for that.
+    let handle = if stream.0.is_null() { CUstream(std::ptr::without_provenance_mut(1)) } else { stream };
+    let mut found = None;
+    observe(id, 0, Phase::Before, |cx| found = cx.working_stream(handle));
+    found
 }
 
 /// Runs the real call and tells of it when it has succeeded.
@@ -108,8 +114,10 @@ fn around(
     if result != SUCCESS {
         return result;
     }
+    let id = library_call(FIRST + id);
+    let Some(stream) = stream_of(id, stream) else { return result };
     let [reads, writes] = bytes();
-    let call = Call { thread: tid(), id: library_call(FIRST + id), stream: stream.0 as usize, reads, writes };
+    let call = Call { thread: tid(), id, stream, reads, writes };
     if depth() > 0 {
         GROUPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(call);
     } else {

@@ -459,6 +459,47 @@ static void through_another_process(bool) {
     if (status) exit(1);
 }
 
+// This process fills memory that another one reads: by the host's word that it is full, or by an event of both.
+static void through_another(bool mended, bool by_event) {
+    int down[2], up[2];
+    if (pipe(down) || pipe(up)) exit(1);
+    pid_t child = fork();
+    struct { cudaIpcEventHandle_t event; cudaIpcMemHandle_t memory; } sent;
+    cudaStream_t mine;
+    cudaEvent_t full;
+    float *memory, *sum;
+    char end = 0;
+    if (child == 0) {
+        close(down[1]);
+        if (read(down[0], &sent, sizeof sent) != sizeof sent) _exit(1);
+        CHECK(cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking));
+        CHECK(cudaMalloc(&sum, BYTES));
+        CHECK(cudaIpcOpenEventHandle(&full, sent.event));
+        CHECK(cudaIpcOpenMemHandle((void **)&memory, sent.memory, cudaIpcMemLazyEnablePeerAccess));
+        if (by_event) CHECK(cudaStreamWaitEvent(mine, full, 0));
+        added(sum, memory, mine);
+        CHECK(cudaStreamSynchronize(mine));
+        CHECK(cudaIpcCloseMemHandle(memory));
+        if (write(up[1], &end, 1) != 1) _exit(1);
+        exit(0);
+    }
+    CHECK(cudaMalloc(&memory, BYTES));
+    CHECK(cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking));
+    CHECK(cudaEventCreateWithFlags(&full, cudaEventDisableTiming | cudaEventInterprocess));
+    if (by_event && !mended) CHECK(cudaEventRecord(full, mine));
+    filled(memory, mine);
+    if (by_event && mended) CHECK(cudaEventRecord(full, mine));
+    CHECK(cudaIpcGetEventHandle(&sent.event, full));
+    CHECK(cudaIpcGetMemHandle(&sent.memory, memory));
+    if (!by_event && mended) CHECK(cudaStreamSynchronize(mine));
+    if (write(down[1], &sent, sizeof sent) != sizeof sent || read(up[0], &end, 1) != 1) exit(1);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status) exit(1);
+}
+static void through_anothers_host(bool mended) { through_another(mended, false); }
+static void through_anothers_event(bool mended) { through_another(mended, true); }
+
 static struct Case {
     const char *name;
     void (*run)(bool);
@@ -490,6 +531,8 @@ static struct Case {
     {"mapping_that_is_left", mapping_that_is_left},
     {"pool_exported", pool_exported},
     {"through_another_process", through_another_process, false, true},
+    {"through_anothers_host", through_anothers_host, true, true},
+    {"through_anothers_event", through_anothers_event, true, true},
 };
 
 static void set_up() {

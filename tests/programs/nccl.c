@@ -1,4 +1,4 @@
-/* Collectives behind a fill on another stream: CASE is reduce, gather or recv; with a second argument the stream waits first. */
+/* Collectives on the default streams of two contexts in one group (devices), behind fills on the same streams; or collectives behind a fill on another stream: CASE is reduce, gather or recv; with a second argument the stream waits first. */
 #include "common.h"
 #include <string.h>
 
@@ -21,6 +21,28 @@ int main(int argc, char **argv) {
     CHECK(cuEventCreate(&done, 2));
     CHECK(cuMemAlloc_v2(&x, 4 * N));
     CHECK(cuMemAlloc_v2(&y, 8 * N));
+    if (!strcmp(argv[1], "devices")) {
+        CUcontext first, second;
+        CUdeviceptr z;
+        CHECK(cuCtxGetCurrent(&first));
+        CHECK(cuCtxCreate_v2(&second, 0, 0));
+        CHECK(cuMemAlloc_v2(&z, 4 * N));
+        /* With a second argument the fill is on the default stream that the call means, otherwise on one that nothing orders. */
+        CUstream other = 0;
+        if (argc < 3) CHECK(cuStreamCreate(&other, 1));
+        CHECK(cuMemsetD8Async(z, 1, 4 * N, other));
+        CHECK(cuCtxSetCurrent(first));
+        CHECK(cuMemsetD8Async(x, 1, 4 * N, 0));
+        REQUIRE(ncclGroupStart() == 0);
+        REQUIRE(ncclAllReduce((void *)(uintptr_t)x, (void *)(uintptr_t)x, N, FLOAT, 0, comm, 0) == 0);
+        CHECK(cuCtxSetCurrent(second));
+        REQUIRE(ncclAllReduce((void *)(uintptr_t)z, (void *)(uintptr_t)z, N, FLOAT, 0, comm, 0) == 0);
+        CHECK(cuCtxSetCurrent(first));
+        REQUIRE(ncclGroupEnd() == 0);
+        CHECK(cuCtxSynchronize());
+        puts("done");
+        return 0;
+    }
     int recv = !strcmp(argv[1], "recv"), gather = !strcmp(argv[1], "gather");
     /* The fill races with what the call reads, with the last rank's part of what it gathers, or with what it receives. */
     CHECK(cuMemsetD8Async(gather ? y + 4 * N : recv ? y : x, 1, 4 * N, a));

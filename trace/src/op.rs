@@ -407,6 +407,28 @@ ops! {
         start: bool,
     }
 
+    /// The time of the next record, by a clock that all processes of the machine share. Only processes that share memory or events
+    /// with others write it.
+    50 Clock {
+        /// Nanoseconds of `CLOCK_MONOTONIC`.
+        ns: u64,
+    }
+    /// An event that other processes may know.
+    51 SharedEvent {
+        /// Which.
+        event: EventId,
+        /// What they know it by: the bytes of its handle between processes.
+        key: &'a [u8],
+    }
+    /// An event of several processes is about to be waited for. Another process may have recorded it, and may have waited for all that
+    /// was enqueued here before; so far as this process can tell, that is what the event stands for.
+    52 OthersRecord {
+        /// Which event.
+        event: EventId,
+        /// The context that waits.
+        context: ContextId,
+    }
+
     /// A library's pool handed a stream out (PyTorch makes its streams at once, long before the program asks for one).
     60 StreamTaken {
         /// Which.
@@ -505,6 +527,14 @@ ops! {
         image: ImageId,
         /// Its mangled name.
         name: Text<'a>,
+    }
+
+    /// Memory that other processes may know: exported, or opened here.
+    73 SharedMemory {
+        /// The address that was exported or that opening answered.
+        ptr: u64,
+        /// What they know it by: the bytes of its handle between processes.
+        key: &'a [u8],
     }
 
     // ---- work ------------------------------------------------------------------------------------------------------

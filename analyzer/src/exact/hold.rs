@@ -30,6 +30,11 @@ pub struct Hold {
 }
 
 impl Hold {
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// A queue with another bound, for tests.
     pub fn bounded(max: usize) -> Self {
         Self { max: Some(max), ..Self::default() }

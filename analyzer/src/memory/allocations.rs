@@ -15,7 +15,7 @@
 //!
 //! Memory that is no allocation at all (pageable host memory) shares one bounded map.
 
-use super::access::Access;
+use super::access::{Access, Cause};
 use super::access_map::AccessMap;
 use super::contents::Contents;
 use rustc_hash::FxHashMap;
@@ -92,6 +92,8 @@ struct Root {
     end: u64,
     id: AllocationId,
     ghost: bool,
+    /// Other processes know it.
+    shared: bool,
     map: AccessMap,
 }
 
@@ -148,6 +150,15 @@ pub struct Allocations {
     /// Addresses of `__device__` variables, by the image that defines them.
     globals: FxHashMap<(ImageId, Box<str>), u64>,
     forgotten: u64,
+    shared: Shared,
+}
+
+/// What is told of memory that other processes know.
+#[derive(Debug, Default)]
+struct Shared {
+    ever: Vec<AllocationId>,
+    touched: Vec<(AllocationId, Access)>,
+    ended: Vec<AllocationId>,
 }
 
 impl Allocations {
@@ -161,7 +172,8 @@ impl Allocations {
             self.blocks.insert(info.ptr, (end, info.id));
         } else {
             self.end_roots(info.ptr, end);
-            self.roots.insert(info.ptr, Root { end, id: info.id, ghost: false, map: AccessMap::default() });
+            self.roots
+                .insert(info.ptr, Root { end, id: info.id, ghost: false, shared: false, map: AccessMap::default() });
         }
         self.infos.insert(info.id, info);
         info.id
@@ -172,7 +184,10 @@ impl Allocations {
         self.last += 1;
         info.id = AllocationId(self.last);
         self.infos.insert(info.id, info);
-        self.arrays.insert(array, Root { end: info.size, id: info.id, ghost: false, map: AccessMap::default() });
+        self.arrays.insert(
+            array,
+            Root { end: info.size, id: info.id, ghost: false, shared: false, map: AccessMap::default() },
+        );
     }
 
     /// An opaque array is destroyed.
@@ -372,6 +387,53 @@ impl Allocations {
         self.roots.values().filter(is_one).flat_map(|r| r.map.iter())
     }
 
+    /// The root around this address is known to other processes from now on. Answers it, its first address, and whether it is another
+    /// process's.
+    pub fn share(&mut self, address: u64) -> Option<(AllocationId, u64, bool)> {
+        let Home::Root(start) = self.locate(address)?.home else { return None };
+        let root = self.roots.get_mut(&start).filter(|root| !root.ghost)?;
+        if !root.shared {
+            root.shared = true;
+            self.shared.ever.push(root.id);
+        }
+        let kind = self.infos.get(&root.id).and_then(|info| info.kind);
+        Some((root.id, start, kind == Some(MemoryKind::Imported)))
+    }
+
+    /// An access was made to this place: other processes that know it will be told.
+    #[inline]
+    pub fn touched(&mut self, home: Home, access: &Access) {
+        if !self.shared.ever.is_empty() {
+            self.touched_shared(home, access);
+        }
+    }
+
+    #[cold]
+    fn touched_shared(&mut self, home: Home, access: &Access) {
+        let Home::Root(start) = home else { return };
+        let Some(root) = self.roots.get(&start).filter(|root| root.shared) else { return };
+        // To let go of another process's memory is no access to it.
+        let kind = self.infos.get(&root.id).and_then(|info| info.kind);
+        if access.site.cause != Cause::Free || kind != Some(MemoryKind::Imported) {
+            self.shared.touched.push((root.id, *access));
+        }
+    }
+
+    /// The accesses to shared memory since the last time.
+    pub fn take_shared(&mut self) -> Option<Vec<(AllocationId, Access)>> {
+        (!self.shared.touched.is_empty()).then(|| std::mem::take(&mut self.shared.touched))
+    }
+
+    /// The shared memory that has gone since the last time.
+    pub fn take_shared_ends(&mut self) -> Vec<AllocationId> {
+        std::mem::take(&mut self.shared.ended)
+    }
+
+    /// All memory that was shared.
+    pub fn ever_shared(&self) -> impl Iterator<Item = AllocationId> {
+        self.shared.ever.iter().copied()
+    }
+
     /// What is known of an allocation, dead or alive.
     pub fn info(&self, id: AllocationId) -> Option<&Allocation> {
         self.infos.get(&id)
@@ -449,6 +511,9 @@ impl Allocations {
 
     fn bury(&mut self, id: AllocationId, map: &AccessMap) {
         self.forgotten += map.forgotten();
+        if self.shared.ever.contains(&id) {
+            self.shared.ended.push(id);
+        }
         self.remember_dead(id);
     }
 

@@ -240,6 +240,7 @@ fn side(s: &Side) -> Value {
         "stack": stack(&s.stack),
         "launched": stack(&s.launched),
         "regions": s.regions,
+        "pid": s.process,
     })
 }
 

@@ -170,6 +170,8 @@ pub struct Side {
     pub launched: Vec<Frame>,
     /// The part of the program, as it names it (NVTX ranges), outermost first.
     pub regions: Vec<String>,
+    /// The process, when the other side is in another one.
+    pub process: Option<u32>,
 }
 
 /// The allocation of a finding.
@@ -304,6 +306,8 @@ pub struct Hint {
 pub struct Outcome {
     /// The process.
     pub process: Process,
+    /// Its number among those that are compared with each other.
+    pub member: Option<u32>,
     /// Its findings.
     pub findings: Vec<Finding>,
     /// Its hints, when they were asked for.

@@ -190,6 +190,9 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
         if !name.is_empty() {
             let _ = write!(by, " ({name})");
         }
+        if let Some(pid) = s.process {
+            let _ = write!(by, " of process {pid}");
+        }
     }
     if let Some(param) = s.param {
         let _ = write!(by, ", through the pointer at byte {param} of its parameters");

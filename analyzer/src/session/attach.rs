@@ -24,7 +24,7 @@ pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<
         }
     };
     let mut code = crate::exit_code::CLEAN;
-    follow(ring, beat, 0, &Watch::new(pid), &AtomicBool::new(false), sink, |outcome| {
+    follow(ring, beat, 0, &Watch::new(pid), &AtomicBool::new(false), sink, None, |outcome| {
         let failures = report(outcome);
         if failures > 0 {
             code = crate::exit_code::FINDINGS;

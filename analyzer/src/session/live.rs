@@ -8,6 +8,7 @@ use trace::Record;
 use trace::ring::{Consumer, Ring};
 
 use super::watch::Watch;
+use crate::across::{Across, Member};
 use crate::report::model::Outcome;
 use crate::{Analysis, AnalysisOptions};
 
@@ -17,6 +18,8 @@ pub type Recorder = Arc<Mutex<trace::file::Writer<std::io::BufWriter<std::fs::Fi
 /// What is done with the records of a process.
 #[derive(Clone)]
 pub struct Sink {
+    /// The processes of the run are compared with each other.
+    pub across: Option<Across>,
     /// Analyse them (a pure recording does not).
     pub analysis: Option<AnalysisOptions>,
     /// Write them to a trace file.
@@ -55,6 +58,7 @@ impl Drop for Heart {
 /// Reads the ring of one process until the process has ended, is done, or `stop` is set; then everything that is left.
 ///
 /// `finished` gets the outcome before the process is told that its report is there.
+#[expect(clippy::too_many_arguments, reason = "two callers, each with all of it")]
 pub fn follow(
     ring: Ring,
     beat: Ring,
@@ -62,12 +66,16 @@ pub fn follow(
     watch: &Watch,
     stop: &AtomicBool,
     sink: &Sink,
+    member: Option<Member>,
     finished: impl FnOnce(Option<Outcome>) -> u32,
 ) {
     let beat = Arc::new(beat);
     let heart = Heart::beat(&beat);
     let mut consumer = Consumer::new(ring);
     let mut analysis = sink.analysis.map(super::recorded::analysis);
+    if let (Some(analysis), Some(member)) = (&mut analysis, member) {
+        analysis.join(member);
+    }
     let mut late = sink.recorder.is_some().then(super::late::Late::default);
     let mut write_error = false;
     let mut pause = Duration::from_micros(100);
@@ -76,6 +84,7 @@ pub fn follow(
         let last = stop.load(Ordering::Relaxed)
             || consumer.ring().header().producer_done.load(Ordering::Acquire) != 0
             || watch.has_ended();
+        let began = monotonic();
         let recorder = sink.recorder.as_ref();
         let drained = consumer.drain(|bytes| {
             if let Some(recorder) = recorder
@@ -92,6 +101,9 @@ pub fn follow(
                 feed(analysis, bytes);
             }
         });
+        if let Some(analysis) = &analysis {
+            analysis.reached(began);
+        }
         match drained {
             Err(error) => {
                 eprintln!("streamsan: {error}; the rest of this process is not checked");
@@ -124,6 +136,14 @@ pub fn follow(
             eprintln!("streamsan: symbols can not be written into the trace: {error}");
         }
     }
+}
+
+/// Nanoseconds of the clock that all processes of the machine share.
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: time is writable; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Decodes and feeds one record; damage is counted, not followed.

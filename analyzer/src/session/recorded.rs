@@ -9,6 +9,7 @@ use trace::file::{FileError, LATE, Reader};
 use trace::{Op, Record};
 
 use super::progress::Progress;
+use crate::across::Across;
 use crate::code_reader::ImageReader;
 use crate::report::model::Outcome;
 use crate::symbols::Symbolizer;
@@ -17,6 +18,15 @@ use crate::{Analysis, AnalysisOptions};
 /// An analysis with the real symboliser and the real code reader.
 pub fn analysis(options: AnalysisOptions) -> Analysis {
     Analysis::new(options, Box::new(Symbolizer::new()), Box::new(ImageReader::default()))
+}
+
+/// The same, compared with other processes of its run.
+fn joined(options: AnalysisOptions, across: Option<&Across>) -> Analysis {
+    let mut analysis = analysis(options);
+    if let Some(across) = across {
+        analysis.join(across.join());
+    }
+    analysis
 }
 
 /// The trace files that these words name: files as they are, of folders all traces in them (one for each rank, say), by name.
@@ -46,23 +56,24 @@ fn is_trace(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == trace::file::MAGIC
 }
 
-/// Analyses a trace file: an outcome for each of its processes, and why reading stopped before the end, if it did. `done` and `progress`: bytes of
+/// Analyses a trace file, its processes compared with those of other files that `across` has seen: an outcome for each of its processes, and why reading stopped before the end, if it did. `done` and `progress`: bytes of
 /// other files that were read before, and the line that says so.
 pub fn check(
     path: &str,
     options: AnalysisOptions,
+    across: Option<&Across>,
     done: u64,
     progress: &mut Progress,
 ) -> (Vec<Outcome>, Option<FileError>) {
     let mut processes: BTreeMap<u32, Analysis> = BTreeMap::new();
     each_late(path, |process, op| {
-        processes.entry(process).or_insert_with(|| analysis(options)).define_late(op);
+        processes.entry(process).or_insert_with(|| joined(options, across)).define_late(op);
     });
     let mut read = |path: &str| -> Result<(), FileError> {
         let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
         while reader.frame(|process, bytes| {
             if process & LATE == 0 {
-                let analysis = processes.entry(process).or_insert_with(|| analysis(options));
+                let analysis = processes.entry(process).or_insert_with(|| joined(options, across));
                 super::live::feed(analysis, bytes);
             }
         })? {

@@ -15,6 +15,7 @@ use trace::ring::Ring;
 
 use super::live::{Sink, follow};
 use super::watch::Watch;
+use crate::across::Across;
 use crate::report::model::Outcome;
 
 /// A process that has connected.
@@ -195,10 +196,11 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
     let mut connected = lock(&shared.connected);
     // A process that has replaced itself by exec writes to its old ring no more.
     connected.iter().filter(|c| c.pid == pid).for_each(|c| c.stop.store(true, Ordering::Relaxed));
+    let member = sink.across.as_ref().map(Across::join);
     let thread = {
         let (shared, stop, sink) = (Arc::clone(shared), Arc::clone(&stop), sink.clone());
         let run = move || {
-            follow(ring, beat, index, &Watch::new(pid), &stop, &sink, |outcome| {
+            follow(ring, beat, index, &Watch::new(pid), &stop, &sink, member, |outcome| {
                 let mut failures = 0;
                 if let Some(outcome) = outcome {
                     failures = outcome.findings.len() as u32;

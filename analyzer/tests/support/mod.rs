@@ -102,6 +102,9 @@ impl KernelCode for TestKernel {
     fn waits(&self) -> bool {
         false
     }
+    fn signals(&self) -> bool {
+        self.0.iter().any(|does| matches!(does.kind, AccessKind::Atomic))
+    }
 }
 
 /// Stack n is line n of `app.cu`, called from `main`; stacks from 1000 on are Python.

@@ -65,6 +65,8 @@ pub struct Function {
     pub waits_for_dependency: bool,
     /// `griddepcontrol.launch_dependents` / PREEXIT is present.
     pub launches_dependents: bool,
+    /// A fence of system scope is present: it may talk to the host or to kernels of other devices and processes while it runs.
+    pub system_fence: bool,
 }
 
 impl Function {

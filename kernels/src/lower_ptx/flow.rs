@@ -320,6 +320,8 @@ impl<'m> Lower<'m> {
 
     /// An instruction that control flow passes through.
     fn straight(&mut self, op: &'m OpcodeInfo, i: &'m Instruction) {
+        // Fences, and releases that contain one.
+        self.f.system_fence |= super::alu::has(op, "sys");
         match op.parts[0].as_str() {
             "griddepcontrol" => {
                 if super::alu::has(op, "wait") {

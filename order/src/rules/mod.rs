@@ -64,7 +64,9 @@ impl Engine {
             }
             Op::EventRecord { event, stream, mode } => self.event_record_op(event, stream, mode),
             Op::StreamWait { stream, event, .. } => self.stream_wait(stream, event),
-            Op::ContextRecord { event, context } => self.context_record(event, context),
+            Op::ContextRecord { event, context } | Op::OthersRecord { event, context } => {
+                self.context_record(event, context)
+            }
             Op::ContextWait { context, event } => self.context_wait(context, event),
             Op::SyncBegin { sync, scope, stream, event, context } => {
                 self.sync_begin(thread, sync, scope, stream, event, context)

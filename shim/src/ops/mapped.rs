@@ -58,11 +58,30 @@ pub(crate) unsafe fn cuMemSetAccess(
 pub(crate) unsafe fn cuIpcOpenMemHandle_v2(
     cx: &mut Cx<'_>,
     dptr: *mut CUdeviceptr,
-    _handle: CUipcMemHandle,
+    handle: CUipcMemHandle,
     _flags: c_uint,
 ) {
     // SAFETY: the call succeeded, so it has written the address.
-    imported(cx, unsafe { *dptr }, 0);
+    let ptr = unsafe { *dptr };
+    imported(cx, ptr, 0);
+    shared(cx, ptr, bytes_of(&handle));
+}
+
+pub(crate) unsafe fn cuIpcGetMemHandle(cx: &mut Cx<'_>, handle: *mut CUipcMemHandle, ptr: CUdeviceptr) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    shared(cx, ptr, bytes_of(unsafe { &*handle }));
+}
+
+/// The bytes of a handle between processes, which are the same in all of them.
+pub(super) fn bytes_of<T: Copy>(handle: &T) -> &[u8] {
+    // SAFETY: CUDA's handles between processes are arrays of 64 bytes without padding, valid for as long as the reference.
+    unsafe { std::slice::from_raw_parts((&raw const *handle).cast(), size_of::<T>()) }
+}
+
+/// Other processes know this memory by `key`.
+pub(super) fn shared(cx: &mut Cx<'_>, ptr: u64, key: &[u8]) {
+    crate::core::share();
+    cx.log(&Op::SharedMemory { ptr, key });
 }
 
 pub(crate) unsafe fn cuIpcCloseMemHandle(cx: &mut Cx<'_>, ptr: CUdeviceptr) {

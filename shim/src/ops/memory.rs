@@ -3,6 +3,7 @@
 use cuda_sys::*;
 use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
 
+use super::mapped::{bytes_of, shared};
 use crate::observe::Cx;
 use crate::real;
 
@@ -178,10 +179,12 @@ pub(crate) unsafe fn cuMemPoolImportPointer(
     cx: &mut Cx<'_>,
     ptr_out: *mut CUdeviceptr,
     _pool: CUmemoryPool,
-    _share_data: *mut CUmemPoolPtrExportData,
+    share_data: *mut CUmemPoolPtrExportData,
 ) {
-    // SAFETY: the call succeeded, so it has written the address.
-    imported(cx, unsafe { *ptr_out }, 0);
+    // SAFETY: the call succeeded, so it has written the address and read the data.
+    let (ptr, key) = unsafe { (*ptr_out, &*share_data) };
+    imported(cx, ptr, 0);
+    shared(cx, ptr, bytes_of(key));
 }
 
 /// Memory that another process or API owns: its size is asked for.
@@ -250,8 +253,10 @@ pub(crate) unsafe fn cuMemPoolImportFromShareableHandle(
 ) {
 }
 pub(crate) unsafe fn cuMemPoolExportPointer(
-    _cx: &mut Cx<'_>,
-    _share_data_out: *mut CUmemPoolPtrExportData,
-    _ptr: CUdeviceptr,
+    cx: &mut Cx<'_>,
+    share_data_out: *mut CUmemPoolPtrExportData,
+    ptr: CUdeviceptr,
 ) {
+    // SAFETY: the call succeeded, so it has written the data.
+    shared(cx, ptr, bytes_of(unsafe { &*share_data_out }));
 }

@@ -172,7 +172,6 @@ no_effect! {
         usize, flags: c_uint);
     fn cuStreamUpdateCaptureDependencies_v2(stream: CUstream, dependencies: *mut CUgraphNode, dependency_data:
         *const CUgraphEdgeData, num_dependencies: usize, flags: c_uint);
-    fn cuIpcGetMemHandle(handle: *mut CUipcMemHandle, ptr: CUdeviceptr);
     fn cuMemGetHandleForAddressRange(handle: *mut c_void, ptr: CUdeviceptr, size: usize, handle_type:
         CUmemRangeHandleType, flags: u64);
     fn cuMemAddressReserve(ptr: *mut CUdeviceptr, size: usize, alignment: usize, addr: CUdeviceptr, flags: u64);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cuda_sys::*;
 use trace::{ContextId, EventId, EventMode, Op, StreamId, SyncId, SyncScope};
 
+use super::mapped::bytes_of;
 use crate::observe::Cx;
 
 pub(crate) unsafe fn cuStreamCreate(cx: &mut Cx<'_>, stream: *mut CUstream, flags: c_uint) {
@@ -58,10 +59,13 @@ static SHARED_EVENTS: AtomicU32 = AtomicU32::new(0);
 
 impl Cx<'_> {
     /// Another process has or gets this event.
-    fn share_event(&mut self, event: CUevent) {
+    fn share_event(&mut self, handle: CUevent, key: &[u8]) {
         if let Some(core) = self.core() {
-            core.handles.shared_events.insert(event.0 as u64, ());
+            core.handles.shared_events.insert(handle.0 as u64, ());
             SHARED_EVENTS.fetch_add(1, Ordering::Release);
+            crate::core::share();
+            let event = self.event(handle);
+            self.without_stack().log(&Op::SharedEvent { event, key });
         }
     }
 
@@ -74,7 +78,7 @@ impl Cx<'_> {
         {
             let current = self.current_context();
             let context = self.context(current);
-            self.log(&Op::ContextRecord { event, context });
+            self.log(&Op::OthersRecord { event, context });
         }
         event
     }
@@ -219,16 +223,17 @@ pub(crate) unsafe fn cuStreamAttachMemAsync(
     }
 }
 
-pub(crate) unsafe fn cuIpcGetEventHandle(cx: &mut Cx<'_>, _handle: *mut CUipcEventHandle, event: CUevent) {
-    cx.share_event(event);
+pub(crate) unsafe fn cuIpcGetEventHandle(cx: &mut Cx<'_>, handle: *mut CUipcEventHandle, event: CUevent) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    let key = unsafe { &*handle };
+    cx.share_event(event, bytes_of(key));
 }
 
-pub(crate) unsafe fn cuIpcOpenEventHandle(cx: &mut Cx<'_>, event: *mut CUevent, _handle: CUipcEventHandle) {
-    // SAFETY: the call succeeded, so it has written the handle.
-    let handle = unsafe { *event };
-    cx.define_event(handle, 0);
-    cx.share_event(handle);
-    cx.not_modelled();
+pub(crate) unsafe fn cuIpcOpenEventHandle(cx: &mut Cx<'_>, event: *mut CUevent, handle: CUipcEventHandle) {
+    // SAFETY: the call succeeded, so it has written the event.
+    let event = unsafe { *event };
+    cx.define_event(event, 0);
+    cx.share_event(event, bytes_of(&handle));
 }
 
 pub(crate) unsafe fn cuFlushGPUDirectRDMAWrites(

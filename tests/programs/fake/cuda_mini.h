@@ -9,6 +9,7 @@ typedef int CUdevice;
 typedef uint64_t CUdeviceptr;
 typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUlibrary, *CUfunction, *CUkernel;
 typedef void (*CUhostFn)(void *);
+typedef struct { char reserved[64]; } CUipcHandle;
 
 #define LAUNCH_ARGS                                                                                                   \
     CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,      \
@@ -61,6 +62,12 @@ typedef void (*CUhostFn)(void *);
     X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                        \
     X(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream))                          \
     X(cuMemsetD32Async, (CUdeviceptr to, unsigned value, size_t words, CUstream stream))                              \
+    X(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *bytes, CUdeviceptr address))                               \
+    X(cuIpcGetMemHandle, (CUipcHandle *handle, CUdeviceptr address))                                                  \
+    X(cuIpcOpenMemHandle_v2, (CUdeviceptr *address, CUipcHandle handle, unsigned flags))                              \
+    X(cuIpcCloseMemHandle, (CUdeviceptr address))                                                                     \
+    X(cuIpcGetEventHandle, (CUipcHandle *handle, CUevent event))                                                      \
+    X(cuIpcOpenEventHandle, (CUevent *event, CUipcHandle handle))                                                     \
     X(cuModuleLoadData, (CUmodule *module, const void *image))                                                        \
     X(cuModuleUnload, (CUmodule module))                                                                              \
     X(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name))                                 \

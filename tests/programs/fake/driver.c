@@ -9,6 +9,7 @@
 #define MINI_IMPLEMENTS
 #include "cuda_mini.h"
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,45 @@ CUresult fake_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     return *address ? OK : 2;
 }
 CUresult fake_cuMemFree_v2(CUdeviceptr address) { free((void *)(uintptr_t)address); return OK; }
+
+/* Memory and events of other processes: something of one's own stands for them, for nothing is run. */
+struct Ipc { int process; uint64_t what, bytes; };
+static struct { CUdeviceptr at; size_t bytes; } imported[16];
+static int imports;
+
+static CUipcHandle handle_of(uint64_t what, uint64_t bytes) {
+    struct Ipc ipc = {getpid(), what, bytes};
+    CUipcHandle handle = {{0}};
+    memcpy(&handle, &ipc, sizeof ipc);
+    return handle;
+}
+CUresult fake_cuIpcGetMemHandle(CUipcHandle *handle, CUdeviceptr address) {
+    *handle = handle_of(address, malloc_usable_size((void *)(uintptr_t)address));
+    return OK;
+}
+CUresult fake_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcHandle handle, unsigned flags) {
+    struct Ipc ipc;
+    memcpy(&ipc, &handle, sizeof ipc);
+    if (imports == 16 || fake_cuMemAlloc_v2(address, ipc.bytes)) return 2;
+    imported[imports].at = *address, imported[imports++].bytes = ipc.bytes;
+    return OK;
+}
+CUresult fake_cuIpcCloseMemHandle(CUdeviceptr address) { return fake_cuMemFree_v2(address); }
+CUresult fake_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address) {
+    for (int i = imports - 1; i >= 0; i--)
+        if (address - imported[i].at < imported[i].bytes) {
+            if (base) *base = imported[i].at;
+            if (bytes) *bytes = imported[i].bytes;
+            return OK;
+        }
+    return NOT_FOUND;
+}
+CUresult fake_cuIpcGetEventHandle(CUipcHandle *handle, CUevent event) {
+    *handle = handle_of((uintptr_t)event, 0);
+    return is(event, EVENT) ? OK : INVALID_HANDLE;
+}
+CUresult fake_cuIpcOpenEventHandle(CUevent *event, CUipcHandle handle) { return fake_cuEventCreate(event, 0); }
+
 CUresult fake_cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     *address = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
     return *address ? OK : 2;

@@ -1,0 +1,110 @@
+//! What is known, beyond the process that did it, of accesses that nobody's host has seen finish.
+//!
+//! Owns the order between processes. Order inside one process is told by its clocks.
+
+use order::KeptClock;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use trace::{Epoch, TimelineId};
+
+use crate::memory::Access;
+use crate::memory::access_map::{Clocks, Ordered};
+
+/// Timelines of one process; more are not told apart (and count as finished).
+const TIMELINES: u32 = 1 << 20;
+
+/// The place of an op of one process among those of all.
+pub fn global(member: u32, epoch: Epoch) -> Option<Epoch> {
+    let slot = epoch.timeline.0;
+    (slot < TIMELINES && member < u32::MAX / TIMELINES)
+        .then(|| Epoch { timeline: TimelineId(member * TIMELINES + slot), ..epoch })
+}
+
+/// The process of such a place, and the place in its own terms.
+fn local(epoch: Epoch) -> (u32, Epoch) {
+    let TimelineId(slot) = epoch.timeline;
+    (slot / TIMELINES, Epoch { timeline: TimelineId(slot % TIMELINES), ..epoch })
+}
+
+/// The process that an access of the table belongs to.
+pub fn member_of(access: &Access) -> u32 {
+    local(access.epoch).0
+}
+
+/// Where an access is known to be over: for each process and timeline, the first op that comes after it.
+type After = SmallVec<[(u32, Epoch); 2]>;
+
+/// Accesses under way.
+#[derive(Default)]
+pub struct Known {
+    pending: FxHashMap<Epoch, After>,
+    sweep_at: usize,
+}
+
+impl Known {
+    /// An access that nobody's host has seen finish.
+    pub fn begin(&mut self, epoch: Epoch) {
+        self.pending.entry(epoch).or_default();
+    }
+
+    /// The host of a process knows what this clock covers, and with it everybody's.
+    pub fn seen(&mut self, member: u32, clock: &KeptClock) {
+        self.pending.retain(|epoch, after| !reaches(*epoch, after, member, clock));
+    }
+
+    /// Everything of a process is over.
+    pub fn ended(&mut self, member: u32) {
+        self.pending.retain(|epoch, _| local(*epoch).0 != member);
+    }
+
+    /// What the clock of one process covers is over when this op of another starts.
+    pub fn link(&mut self, from: u32, clock: &KeptClock, to: u32, waits: Epoch) {
+        for (epoch, after) in &mut self.pending {
+            if !reaches(*epoch, after, from, clock) {
+                continue;
+            }
+            match after.iter_mut().find(|(m, at)| *m == to && at.timeline == waits.timeline) {
+                // The earlier of two places on one timeline says more.
+                Some((_, at)) => at.time = at.time.min(waits.time),
+                None => after.push((to, waits)),
+            }
+        }
+    }
+
+    /// Forgets accesses that no map holds any more.
+    pub fn sweep(&mut self, held: impl FnOnce() -> FxHashSet<Epoch>) {
+        if self.pending.len() > self.sweep_at.max(4096) {
+            let held = held();
+            self.pending.retain(|epoch, _| held.contains(epoch));
+            self.sweep_at = self.pending.len() * 2;
+        }
+    }
+}
+
+/// Whether what a clock of this process covers includes the access.
+fn reaches(epoch: Epoch, after: &After, member: u32, clock: &KeptClock) -> bool {
+    let clock = clock.clock();
+    let (home, own) = local(epoch);
+    (home == member && clock.covers(own)) || after.iter().any(|(m, at)| *m == member && clock.covers(*at))
+}
+
+/// The order as seen from an access of one process. Without a clock, nothing is known to come before it.
+pub struct View<'a> {
+    pub member: u32,
+    pub clock: Option<&'a KeptClock>,
+    pub known: &'a Known,
+}
+
+impl Clocks for View<'_> {
+    fn ordered(&self, earlier: &Access) -> Ordered {
+        let Some(after) = self.known.pending.get(&earlier.epoch) else { return Ordered::Yes };
+        match self.clock {
+            Some(clock) if reaches(earlier.epoch, after, self.member, clock) => Ordered::Yes,
+            _ => Ordered::No,
+        }
+    }
+
+    fn dead(&self, earlier: &Access) -> bool {
+        !self.known.pending.contains_key(&earlier.epoch)
+    }
+}

@@ -1,0 +1,410 @@
+//! Races between the processes of a run, each with the twin that must stay silent. Sources: cuda.h on `cuIpcGetMemHandle`,
+//! `cuIpcGetEventHandle` and `cuStreamWaitEvent`; the rule for hosts is ours (see `analyzer::across`).
+#![allow(missing_docs)]
+
+mod support;
+use analyzer::across::Across;
+use analyzer::report::model::{Finding, Report};
+use support::*;
+use trace::*;
+
+const N: u64 = 1 << 20;
+/// Where the importing processes have the memory of the exporting one.
+const Y: u64 = 0x7e00_0000_0000;
+const EVENT: EventId = EventId(50);
+
+struct Run {
+    across: Across,
+    processes: Vec<Program>,
+    now: u64,
+}
+
+impl Run {
+    /// So many processes, which share nothing yet. `live`: compared while they run.
+    fn new(count: u32, live: bool) -> Self {
+        let across = Across::new(live);
+        let processes = (0..count).map(|i| {
+            let mut p = Program::new();
+            p.raw(Op::Process {
+                pid: 100 + i,
+                parent: 1,
+                exe: "/opt/app/app".into(),
+                args: "app".into(),
+                cwd: "/".into(),
+                driver: 13000,
+            });
+            p.analysis.join(across.join());
+            p.line(100 * (i + 1));
+            p
+        });
+        Self { processes: processes.collect(), across, now: 1000 }
+    }
+
+    /// The process that does the next thing.
+    fn at(&mut self, process: usize) -> &mut Program {
+        self.now += 10;
+        let ns = self.now;
+        for p in &self.processes {
+            p.analysis.reached(ns - 5);
+        }
+        let p = &mut self.processes[process];
+        p.raw(Op::Clock { ns });
+        p
+    }
+
+    /// Process 0 exports memory at `X`, all others open it at `Y`.
+    fn share(&mut self) {
+        self.at(0).does("cudaIpcGetMemHandle", Op::SharedMemory { ptr: X, key: &[7; 64] });
+        for process in 1..self.processes.len() {
+            self.open(process);
+        }
+    }
+
+    fn open(&mut self, process: usize) {
+        self.at(process).alloc(Y, N, MemoryKind::Imported);
+        self.at(process).does("cudaIpcOpenMemHandle", Op::SharedMemory { ptr: Y, key: &[7; 64] });
+    }
+
+    /// An event that process `from` makes and `to` opens.
+    fn share_event(&mut self, from: usize, to: usize, event: EventId) {
+        let key = [event.0 as u8; 64];
+        for process in [from, to] {
+            self.at(process).does("cudaEventCreate", Op::EventCreate { event, context: CONTEXT, flags: 6, handle: 0 });
+            self.at(process).does("cudaIpcGetEventHandle", Op::SharedEvent { event, key: &key });
+        }
+    }
+
+    /// As the shim does it: what others may have recorded counts as all that was enqueued here.
+    fn wait(&mut self, process: usize, stream: StreamId, event: EventId) {
+        self.at(process).does("cudaStreamWaitEvent", Op::OthersRecord { event, context: CONTEXT });
+        self.at(process).wait(stream, event);
+    }
+
+    fn found(&mut self) -> Vec<Finding> {
+        // All of them live until now.
+        let ns = self.now + 10_000;
+        self.processes.iter_mut().for_each(|p| p.raw(Op::Clock { ns }));
+        let mut outcomes: Vec<_> = self.processes.iter_mut().map(Program::outcome).collect();
+        self.across.finish(&mut outcomes);
+        Report::merge(outcomes, true).findings
+    }
+
+    fn silent(&mut self) {
+        let found = self.found();
+        assert!(found.is_empty(), "{found:#?}");
+    }
+
+    fn finds(&mut self, verdict: &str) -> Finding {
+        let mut found = self.found();
+        let said: Vec<String> = found.iter().map(|f| format!("{} {}", f.hazard.name(), f.confidence.name())).collect();
+        assert_eq!(said, [verdict], "{found:#?}");
+        found.remove(0)
+    }
+
+    fn judge(&mut self, races: bool, verdict: &str) {
+        if races {
+            self.finds(verdict);
+        } else {
+            self.silent();
+        }
+    }
+}
+
+fn whole() -> Shape {
+    Shape::Exact(0, N)
+}
+
+/// Two processes: the first has memory and has shared it.
+fn two(live: bool) -> Run {
+    let mut run = Run::new(2, live);
+    run.at(0).malloc(X, N);
+    run.share();
+    run
+}
+
+const RAW: &str = "read-after-write certain";
+
+#[test]
+fn a_host_that_waits_before_the_other_begins_orders_them() {
+    for live in [false, true] {
+        for mended in [false, true] {
+            let mut run = two(live);
+            run.at(0).go(A, X, &[writes(0, whole())]);
+            if mended {
+                run.at(0).sync(A);
+            }
+            run.at(1).go(B, Y, &[reads(0, whole())]);
+            // Too late to order anything.
+            run.at(0).sync(A);
+            if mended {
+                run.silent();
+                continue;
+            }
+            let f = run.finds(RAW);
+            assert_eq!((f.previous.process, f.access.process), (Some(100), Some(101)));
+            assert_eq!((f.from, f.to, f.pid), (0, N, 101));
+            let memory = f.allocation.expect("the memory");
+            assert_eq!((memory.address, memory.size, memory.kind), (X, N, "device memory"));
+            assert_eq!(f.access.stream.name, "stream 2 of process 101");
+            assert!(f.synchronisation.cuda[0].contains("cudaStreamSynchronize(stream_1)"), "{:?}", f.synchronisation);
+        }
+    }
+}
+
+#[test]
+fn what_was_under_way_before_the_memory_was_shared_counts() {
+    for mended in [false, true] {
+        let mut run = Run::new(2, true);
+        // Before it shares anything a process tells no times.
+        run.processes[0].malloc(X, N);
+        run.processes[0].go(A, X, &[writes(0, whole())]);
+        if mended {
+            run.processes[0].sync(A);
+        }
+        run.share();
+        run.at(1).go(A, Y, &[reads(0, whole())]);
+        run.judge(!mended, RAW);
+    }
+}
+
+#[test]
+fn an_event_of_both_orders_what_was_recorded() {
+    // Recorded after the write, before it, or (mended) after it and before the event itself was shared.
+    for (case, races) in [("after", false), ("before", true), ("early", false), ("never", true)] {
+        let mut run = two(true);
+        if case == "early" {
+            run.at(0).go(A, X, &[writes(0, whole())]);
+            run.at(0).does("cudaEventCreate", Op::EventCreate { event: EVENT, context: CONTEXT, flags: 6, handle: 0 });
+            run.at(0).record(EVENT, A);
+        }
+        run.share_event(0, 1, EVENT);
+        if case == "before" {
+            run.at(0).record(EVENT, A);
+        }
+        if case != "early" {
+            run.at(0).go(A, X, &[writes(0, whole())]);
+        }
+        if case == "after" {
+            run.at(0).record(EVENT, A);
+        }
+        run.wait(1, B, EVENT);
+        run.at(1).go(B, Y, &[reads(0, whole())]);
+        run.judge(races, RAW);
+    }
+}
+
+#[test]
+fn a_wait_orders_its_own_stream_only() {
+    for (stream, races) in [(A, true), (B, false)] {
+        let mut run = two(true);
+        run.share_event(0, 1, EVENT);
+        run.at(0).go(A, X, &[writes(0, whole())]);
+        run.at(0).record(EVENT, A);
+        run.wait(1, B, EVENT);
+        run.at(1).go(stream, Y, &[reads(0, whole())]);
+        run.judge(races, RAW);
+    }
+}
+
+#[test]
+fn back_and_forth_needs_both_events() {
+    let back = EventId(51);
+    for mended in [false, true] {
+        let mut run = two(true);
+        run.share_event(0, 1, EVENT);
+        run.share_event(1, 0, back);
+        for round in 0..3 {
+            if mended && round > 0 {
+                run.wait(0, A, back);
+            }
+            run.at(0).line(20).go(A, X, &[writes(0, whole())]);
+            run.at(0).record(EVENT, A);
+            run.wait(1, B, EVENT);
+            run.at(1).line(30).go(B, Y, &[reads(0, whole())]);
+            run.at(1).record(back, B);
+        }
+        if mended {
+            run.silent();
+        } else {
+            // Kernels have names of their own in each round.
+            assert!(run.found().iter().all(|f| f.hazard.name() == "write-after-read"));
+        }
+    }
+}
+
+#[test]
+fn order_goes_through_a_third_process() {
+    let second = EventId(51);
+    for mended in [false, true] {
+        let mut run = Run::new(3, true);
+        run.at(0).malloc(X, N);
+        run.share();
+        run.share_event(0, 1, EVENT);
+        run.share_event(1, 2, second);
+        run.at(0).go(A, X, &[writes(0, whole())]);
+        run.at(0).record(EVENT, A);
+        run.wait(1, B, EVENT);
+        // The middle one passes on what it waited for, or another stream that waited for nothing.
+        run.at(1).record(second, if mended { B } else { A });
+        run.wait(2, A, second);
+        run.at(2).go(A, Y, &[reads(0, whole())]);
+        run.judge(!mended, RAW);
+    }
+}
+
+#[test]
+fn a_host_that_waits_for_the_others_event_knows() {
+    for mended in [false, true] {
+        let mut run = two(true);
+        run.share_event(0, 1, EVENT);
+        run.at(0).go(A, X, &[writes(0, whole())]);
+        if mended {
+            run.at(0).record(EVENT, A);
+        }
+        let sync = SyncId(900);
+        let (stream, context) = (StreamId::NONE, ContextId::NONE);
+        run.at(1).does(
+            "cudaEventSynchronize",
+            Op::SyncBegin { sync, scope: SyncScope::Event, stream, event: EVENT, context },
+        );
+        run.at(1).does("cudaEventSynchronize", Op::SyncEnd { sync });
+        run.at(1).go(B, Y, &[reads(0, whole())]);
+        run.judge(!mended, RAW);
+    }
+}
+
+#[test]
+fn a_record_made_while_the_host_waits_is_not_what_it_waits_for() {
+    let mut run = two(true);
+    run.share_event(0, 1, EVENT);
+    let sync = SyncId(900);
+    let (stream, context) = (StreamId::NONE, ContextId::NONE);
+    run.at(1)
+        .does("cudaEventSynchronize", Op::SyncBegin { sync, scope: SyncScope::Event, stream, event: EVENT, context });
+    run.at(0).go(A, X, &[writes(0, whole())]);
+    run.at(0).record(EVENT, A);
+    run.at(1).does("cudaEventSynchronize", Op::SyncEnd { sync });
+    run.at(1).go(B, Y, &[reads(0, whole())]);
+    run.finds(RAW);
+}
+
+#[test]
+fn other_bytes_are_other_bytes() {
+    for (at, races) in [(0, false), (N / 2 - 4, true)] {
+        let mut run = two(true);
+        run.at(0).go(A, X, &[writes(0, Shape::Exact(N / 2, N))]);
+        run.at(1).go(B, Y + at, &[reads(0, Shape::Exact(0, N / 2))]);
+        run.judge(races, RAW);
+    }
+}
+
+#[test]
+fn memory_that_nobody_gave_away_is_ones_own() {
+    let mut run = Run::new(2, true);
+    for process in [0, 1] {
+        run.at(process).malloc(X, N);
+        run.at(process).does("cudaIpcGetMemHandle", Op::SharedMemory { ptr: X, key: &[process as u8; 64] });
+    }
+    run.at(0).go(A, X, &[writes(0, whole())]);
+    run.at(1).go(A, X, &[writes(0, whole())]);
+    run.silent();
+}
+
+#[test]
+fn races_of_one_process_are_told_once() {
+    let mut run = two(true);
+    run.at(0).go(A, X, &[writes(0, whole())]);
+    run.at(0).go(B, X, &[reads(0, whole())]);
+    run.at(0).sync(A);
+    run.at(0).sync(B);
+    run.at(1).go(B, Y, &[reads(0, whole())]);
+    let f = run.finds(RAW);
+    assert_eq!((f.pid, f.access.process), (100, None));
+}
+
+/// cuda.h: "Calling cuMemFree on an exported memory region before calling cuIpcCloseMemHandle in the importing context will result in
+/// undefined behavior."
+#[test]
+fn the_owner_frees_what_the_other_still_uses() {
+    for mended in [false, true] {
+        let mut run = two(true);
+        run.at(1).go(B, Y, &[reads(0, whole())]);
+        if mended {
+            run.at(1).sync(B);
+        }
+        run.at(1).free(Y, FreeKind::Imported, StreamId::NONE);
+        run.at(0).free(X, FreeKind::Plain, StreamId::NONE);
+        let free = |f: &Finding| f.access.call == "cudaFree" && f.access.process == Some(100);
+        // To close what is still in use is a race inside the process, told there.
+        assert_eq!(run.found().iter().filter(|f| free(f)).count(), usize::from(!mended));
+    }
+}
+
+#[test]
+fn an_address_that_is_given_out_again_is_other_memory() {
+    let mut run = two(true);
+    run.at(1).go(B, Y, &[writes(0, whole())]);
+    run.at(1).sync(B);
+    run.at(0).free(X, FreeKind::Plain, StreamId::NONE);
+    run.at(0).malloc(X, N);
+    // The other's mapping is stale: it is the old memory's.
+    run.at(1).go(B, Y, &[writes(0, whole())]);
+    run.at(0).go(A, X, &[writes(0, whole())]);
+    run.silent();
+}
+
+#[test]
+fn what_a_process_left_running_ends_with_it() {
+    let mut run = two(true);
+    run.at(0).go(A, X, &[writes(0, whole())]);
+    let mut first = vec![run.processes[0].outcome()];
+    run.at(1).go(B, Y, &[reads(0, whole())]);
+    first.push(run.processes[1].outcome());
+    run.across.finish(&mut first);
+    assert!(first.iter().all(|o| o.findings.is_empty()), "{first:#?}");
+}
+
+#[test]
+fn an_owner_that_is_not_checked_is_named() {
+    let mut run = Run::new(1, true);
+    run.open(0);
+    run.at(0).go(A, Y, &[reads(0, whole())]);
+    let mut outcomes = vec![run.processes[0].outcome()];
+    run.across.finish(&mut outcomes);
+    assert!(outcomes[0].findings.is_empty());
+    let named = |o: &analyzer::report::model::Outcome| o.coverage.unobserved.keys().any(|k| k.contains("not checked"));
+    assert!(named(&outcomes[0]), "{:?}", outcomes[0].coverage.unobserved);
+}
+
+/// Kernels that signal each other through the memory order what nobody else sees.
+#[test]
+fn kernels_that_fence_for_the_system_leave_it_open() {
+    for signals in [false, true] {
+        let mut run = two(true);
+        run.at(0).go(A, X, &[writes(0, Shape::Exact(64, N))]);
+        if signals {
+            run.at(0).go(A, X, &[atomics(0, Shape::Exact(0, 4))]);
+        }
+        run.at(1).go(B, Y, &[reads(0, Shape::Exact(64, N))]);
+        run.finds(if signals { "read-after-write possible" } else { RAW });
+    }
+}
+
+/// A process whose ring is read late: nothing is compared before it is known what it did.
+#[test]
+fn nobody_is_judged_before_all_have_got_there() {
+    for mended in [false, true] {
+        let mut run = two(true);
+        // All of the second process is read before the first one's wait.
+        let wrote = run.now + 10;
+        run.processes[0].raw(Op::Clock { ns: wrote });
+        run.processes[0].go(A, X, &[writes(0, whole())]);
+        run.processes[1].raw(Op::Clock { ns: wrote + 100 });
+        run.processes[1].go(B, Y, &[reads(0, whole())]);
+        run.processes[1].analysis.reached(wrote + 1000);
+        run.processes[0].raw(Op::Clock { ns: wrote + if mended { 50 } else { 150 } });
+        run.processes[0].sync(A);
+        run.processes[0].analysis.reached(wrote + 1000);
+        run.judge(!mended, RAW);
+    }
+}
