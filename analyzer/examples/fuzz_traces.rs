@@ -144,7 +144,8 @@ fn read(path: &str, round: u64) -> usize {
         host_threads: round & 8 != 0 && round & 2 == 0,
         ..AnalysisOptions::default()
     };
-    let (outcomes, _) = recorded::check(path, options, 0, &mut Progress::new(1));
+    let (outcomes, _) =
+        recorded::check(path, options, Some(&analyzer::across::Across::new(false)), 0, &mut Progress::new(1));
     let report = Report::merge(outcomes, options.pedantic);
     let mut bytes = feed(&report, &mut text::Text::new(text::Style::default(), 50)).len();
     bytes += feed(&report, &mut json::Json::default()).len();

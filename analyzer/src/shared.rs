@@ -113,7 +113,7 @@ impl Analysis {
                 streams: &self.streams,
                 regions: &self.regions,
                 stacks: &mut *self.stacks,
-                schemas: Default::default(),
+                schemas: self.schemas.clone(),
             };
             process.sites = member.sites().into_iter().map(|a| (a, elaborator.side(&a, 0))).collect();
             let shared = self.memory.ever_shared().filter_map(|id| self.memory.info(id));

@@ -337,6 +337,8 @@ impl Table {
             host: false,
             internal: false,
             count: found.count,
+            occurrences: Vec::new(),
+            scene: Default::default(),
             pid: later.pid,
             origin: later.name.clone(),
             processes: Vec::new(),
