@@ -22,9 +22,6 @@ const SUCCESS: c_int = 0;
 /// `ncclInternalError`: what a call answers when there is no NCCL behind us, which cannot be.
 const INTERNAL: c_int = 3;
 
-/// Number of the first NCCL function among the library calls of [`crate::observe`].
-const FIRST: usize = 5;
-
 /// One call as it will be told.
 struct Call {
     thread: i32,
@@ -100,7 +97,7 @@ fn stream_of(id: FnId, stream: CUstream) -> Option<StreamId> {
 
 /// Runs the real call and tells of it when it has succeeded.
 fn around(
-    id: usize,
+    id: FnId,
     stream: CUstream,
     real: impl FnOnce() -> c_int,
     bytes: impl FnOnce() -> [(usize, u64); 2],
@@ -114,7 +111,6 @@ fn around(
     if result != SUCCESS {
         return result;
     }
-    let id = library_call(FIRST + id);
     let Some(stream) = stream_of(id, stream) else { return result };
     let [reads, writes] = bytes();
     let call = Call { thread: tid(), id, stream, reads, writes };
@@ -127,7 +123,7 @@ fn around(
 }
 
 macro_rules! collectives {
-    ($($(#[$doc:meta])* $id:literal $name:ident($($arg:ident: $ty:ty),*; $comm:ident, $stream:ident) => $bytes:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*; $comm:ident, $stream:ident) => $bytes:expr;)*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
@@ -146,7 +142,8 @@ macro_rules! collectives {
             // SAFETY: NCCL's function of this name has had this signature since it exists.
             let real: Real = unsafe { std::mem::transmute::<usize, Real>(real) };
             // SAFETY: arguments are passed on as they came.
-            around($id, $stream, || unsafe { real($($arg,)* $comm, $stream) }, || $bytes)
+            const ID: FnId = library_call(stringify!($name));
+            around(ID, $stream, || unsafe { real($($arg,)* $comm, $stream) }, || $bytes)
         }
     )*};
 }
@@ -170,36 +167,36 @@ fn only(yes: bool, bytes: (usize, u64)) -> (usize, u64) {
 
 collectives! {
     /// `ncclAllReduce`.
-    0 ncclAllReduce(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, op: c_int; comm, stream)
+    ncclAllReduce(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, op: c_int; comm, stream)
         => [some(send, count, datatype), some(recv, count, datatype)];
     /// `ncclReduce`.
-    1 ncclReduce(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, op: c_int, root: c_int; comm, stream)
+    ncclReduce(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, op: c_int, root: c_int; comm, stream)
         => [some(send, count, datatype), only(is_root(comm, root), some(recv, count, datatype))];
     /// `ncclBcast`.
-    2 ncclBcast(buffer: *mut c_void, count: usize, datatype: c_int, root: c_int; comm, stream) => {
+    ncclBcast(buffer: *mut c_void, count: usize, datatype: c_int, root: c_int; comm, stream) => {
         let root = is_root(comm, root);
         [only(root, some(buffer, count, datatype)), only(!root, some(buffer, count, datatype))]
     };
     /// `ncclBroadcast`. Out of place, the root writes its own copy too.
-    3 ncclBroadcast(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, root: c_int; comm, stream) => {
+    ncclBroadcast(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, root: c_int; comm, stream) => {
         let root = is_root(comm, root);
         let in_place = root && std::ptr::eq(send, recv);
         [only(root, some(send, count, datatype)), only(!in_place, some(recv, count, datatype))]
     };
     /// `ncclReduceScatter`.
-    4 ncclReduceScatter(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, op: c_int; comm, stream)
+    ncclReduceScatter(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, op: c_int; comm, stream)
         => [all(send, count, datatype, comm), some(recv, count, datatype)];
     /// `ncclAllGather`.
-    5 ncclAllGather(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int; comm, stream)
+    ncclAllGather(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int; comm, stream)
         => [some(send, count, datatype), all(recv, count, datatype, comm)];
     /// `ncclAlltoAll`, since NCCL 2.28.
-    6 ncclAlltoAll(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int; comm, stream)
+    ncclAlltoAll(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int; comm, stream)
         => [all(send, count, datatype, comm), all(recv, count, datatype, comm)];
     /// `ncclSend`.
-    7 ncclSend(send: *const c_void, count: usize, datatype: c_int, peer: c_int; comm, stream)
+    ncclSend(send: *const c_void, count: usize, datatype: c_int, peer: c_int; comm, stream)
         => [some(send, count, datatype), NONE];
     /// `ncclRecv`.
-    8 ncclRecv(recv: *mut c_void, count: usize, datatype: c_int, peer: c_int; comm, stream)
+    ncclRecv(recv: *mut c_void, count: usize, datatype: c_int, peer: c_int; comm, stream)
         => [NONE, some(recv, count, datatype)];
 }
 

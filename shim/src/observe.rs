@@ -119,28 +119,49 @@ const LIBRARY_CALLS: &[&str] = &[
     "host threads",
 ];
 
-/// The number of a library function.
-pub const fn library_call(index: usize) -> FnId {
-    FnId((FnId::COUNT + index) as u16)
+/// The number of a library function. A name that is not in `LIBRARY_CALLS` does not compile.
+pub const fn library_call(name: &str) -> FnId {
+    let mut index = 0;
+    while index < LIBRARY_CALLS.len() {
+        if is_same(LIBRARY_CALLS[index].as_bytes(), name.as_bytes()) {
+            return FnId((FnId::COUNT + index) as u16);
+        }
+        index += 1;
+    }
+    panic!("not in LIBRARY_CALLS")
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
 }
 
 /// PyTorch's allocator.
-pub const TORCH_ALLOCATOR: FnId = library_call(0);
+pub const TORCH_ALLOCATOR: FnId = library_call("c10::cuda::CUDACachingAllocator");
 
 /// A host function that the driver runs.
-pub const HOST_FUNCTION: FnId = library_call(1);
+pub const HOST_FUNCTION: FnId = library_call("host function");
 
 /// What the program says of itself.
-pub const PROGRAM: FnId = library_call(2);
+pub const PROGRAM: FnId = library_call("streamsan.h");
 
 /// A load or store of the host itself.
-pub const HOST_ACCESS: FnId = library_call(3);
+pub const HOST_ACCESS: FnId = library_call("host");
 
 /// Host threads that synchronise with each other.
-pub const HOST_THREADS: FnId = library_call(14);
+pub const HOST_THREADS: FnId = library_call("host threads");
 
 /// PyTorch's pool of streams.
-pub const TORCH_STREAM: FnId = library_call(4);
+pub const TORCH_STREAM: FnId = library_call("c10::cuda::getStreamFromPool");
 
 thread_local! {
     static INSIDE_LIBRARY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };

@@ -34,11 +34,7 @@ impl Cx<'_> {
         if self.is_before() {
             return self.device_will_write(&dst.region);
         }
-        for side in [&dst, &src] {
-            if matches!(side.space, Space::Device | Space::Unified) {
-                self.find_variable(side.region.start);
-            }
-        }
+        self.find_variables([&dst, &src]);
         if let Some(stream) = self.working_stream(stream) {
             let epoch = self.log(&Op::Copy {
                 stream,
@@ -55,6 +51,15 @@ impl Cx<'_> {
             }
             if src.space == Space::Host && dst.space == Space::Device {
                 self.contents(&dst.region, &src.region);
+            }
+        }
+    }
+
+    /// Variables of modules may be copied from and to without a call that says where they are.
+    fn find_variables(&mut self, sides: [&Side; 2]) {
+        for side in sides {
+            if matches!(side.space, Space::Device | Space::Unified) {
+                self.find_variable(side.region.start);
             }
         }
     }
@@ -93,6 +98,7 @@ impl Cx<'_> {
         if self.is_before() {
             return self.device_will_write(&dst.region);
         }
+        self.find_variables([&dst, &src]);
         if let Some(stream) = self.working_stream(stream) {
             let (dst_space, src_space) = (dst.space, src.space);
             let (dst, src) = (dst.region, src.region);
