@@ -141,8 +141,8 @@ macro_rules! collectives {
             type Real = unsafe extern "C" fn($($ty,)* Comm, CUstream) -> c_int;
             // SAFETY: NCCL's function of this name has had this signature since it exists.
             let real: Real = unsafe { std::mem::transmute::<usize, Real>(real) };
-            // SAFETY: arguments are passed on as they came.
             const ID: FnId = library_call(stringify!($name));
+            // SAFETY: arguments are passed on as they came.
             around(ID, $stream, || unsafe { real($($arg,)* $comm, $stream) }, || $bytes)
         }
     )*};

@@ -530,7 +530,7 @@ ops! {
     }
 
     /// Memory that other processes may know: exported, or opened here.
-    73 SharedMemory {
+    74 SharedMemory {
         /// The address that was exported or that opening answered.
         ptr: u64,
         /// What they know it by: the bytes of its handle between processes.
