@@ -7,11 +7,12 @@ use crate::across::Member;
 use crate::code::{Code, CodeReader, Knowledge, Launch};
 use crate::coverage::{Coverage, KernelCoverage};
 use crate::elaborate::Elaborator;
+use crate::exact::confirm::{self, Confirm};
 use crate::exact::hold::Hold;
 use crate::exact::oracle::Oracle;
 use crate::exact::{compare, measured};
 use crate::faults::Faults;
-use crate::findings::Findings;
+use crate::findings::{Findings, Standing};
 use crate::given_back::GivenBack;
 use crate::graphs::{Graph, Graphs};
 use crate::hints::Hints;
@@ -20,7 +21,7 @@ use crate::memory::allocations::Object;
 use crate::memory::{Access, AccessKind, Allocation, AllocationId, Allocations, Cause, Extent, Site};
 use crate::names::Names;
 use crate::ordering::Ordering;
-use crate::race::{self, Race};
+use crate::race::{self, Confidence, Race};
 use crate::recent::Recent;
 use crate::regions::{Region, Regions};
 use crate::report::fingerprint::number;
@@ -49,6 +50,8 @@ pub struct AnalysisOptions {
     pub host_threads: bool,
     /// Also compare what was predicted of launches with what exact mode measured.
     pub compare: bool,
+    /// Put findings that are not certain on trial: ask for their kernels to be measured, withdraw what measurements refute.
+    pub confirm: bool,
 }
 
 impl Default for AnalysisOptions {
@@ -60,6 +63,7 @@ impl Default for AnalysisOptions {
             hints: false,
             host_threads: false,
             compare: false,
+            confirm: false,
         }
     }
 }
@@ -86,6 +90,7 @@ pub struct Analysis {
     kernels: FxHashMap<KernelId, KernelCoverage>,
     pub(crate) hold: Hold,
     oracle: Oracle,
+    confirm: Option<Confirm>,
     races: Vec<Race>,
     pub(crate) regions: Regions,
     recent: Recent,
@@ -123,6 +128,7 @@ impl Analysis {
             kernels: FxHashMap::default(),
             hold: Hold::default(),
             oracle: Oracle::default(),
+            confirm: options.confirm.then(Confirm::default),
             races: Vec::new(),
             regions: Regions::default(),
             recent: Recent::default(),
@@ -191,9 +197,23 @@ impl Analysis {
         if self.paused {
             self.races.clear();
         }
+        if let Some(trial) = &mut self.confirm
+            && !trial.supposed.is_empty()
+        {
+            let mut supposed = std::mem::take(&mut trial.supposed);
+            race::merge(&mut supposed);
+            for race in supposed.iter().filter(|race| confirm::is_refuted(race, &self.races)) {
+                self.findings.refute(race, &self.memory);
+            }
+        }
         if !self.races.is_empty() {
             self.count_races();
         }
+    }
+
+    /// A kernel that is to be measured from now on, each once.
+    pub fn wanted(&mut self) -> Option<KernelId> {
+        self.confirm.as_mut()?.wanted()
     }
 
     /// Takes a definition that the trace has at its end: before all other records, and counted with none of them.
@@ -219,15 +239,18 @@ impl Analysis {
             stacks: &mut *self.stacks,
             schemas: self.schemas.clone(),
         };
-        let mut findings = Vec::new();
-        for raw in self.findings.list() {
+        let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
+        for (raw, standing) in self.findings.judged() {
+            if standing == Standing::Replaced {
+                continue;
+            }
             let finding = elaborator.finding(raw);
             // That function takes the stream as an argument, which the allocator does not tell.
             let elsewhere = |memory: &Memory| memory.stack.iter().any(|f| f.function == "caching_allocator_alloc");
             if raw.race.given_back && finding.allocation.as_ref().is_some_and(elsewhere) {
                 continue;
             }
-            merge_finding(&mut findings, finding);
+            merge_finding(if standing == Standing::Withdrawn { &mut withdrawn } else { &mut findings }, finding);
         }
         number(&mut findings);
         let mut coverage = self.coverage.clone();
@@ -251,6 +274,7 @@ impl Analysis {
             process: self.names.process.clone(),
             member: None,
             findings,
+            withdrawn,
             hints,
             faults,
             coverage,
@@ -442,7 +466,8 @@ impl Analysis {
     fn at<'a>(&'a mut self, moment: Moment, site: Site, node: Option<(&'a Graph, u32)>) -> Work<'a, 'a> {
         let view = self.ordering.view(moment.epoch, node);
         let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
-        Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic)
+        let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
+        Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).suppose(supposed)
     }
 
     fn launch(
@@ -463,6 +488,14 @@ impl Analysis {
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         // Nodes of graphs are not measured one by one.
         let touched = if node.is_none() { self.hold.touched(moment.origin.epoch) } else { None };
+        // Code that runs as it was before it was patched touches nothing: not a word for it, then.
+        let nothing = |runs: &Vec<_>| self.confirm.is_some() && runs.is_empty() && measured::claims(&predicted);
+        let touched = if touched.as_ref().is_some_and(nothing) {
+            *self.coverage.unobserved.entry("exact ranges that came back empty".to_string()).or_default() += 1;
+            None
+        } else {
+            touched
+        };
         if let Some(runs) = touched.as_ref().filter(|_| self.options.compare) {
             let c = compare::compare(&predicted, image, &mut self.memory, runs);
             self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c);
@@ -474,9 +507,15 @@ impl Analysis {
             let nowhere = |name: &str| !self.memory.has_address(image, name);
             (measured::effects(&runs), measured::unseen(&predicted, nowhere))
         });
-        let mut work = Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic);
+        let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
+        let mut work =
+            Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).suppose(supposed);
         let known = match &measured {
             Some((known, unseen)) => {
+                work.predicted(|work| match predicted.knowledge {
+                    Knowledge::Unknown => work.pointers(Code::pointers(l.params, def)),
+                    _ => work.effects(&predicted, image),
+                });
                 work.effects(unseen, image);
                 work.site.measured = true;
                 work.effects(known, image);
@@ -641,14 +680,17 @@ impl Analysis {
             site: self.moment(origin, epoch).site(cause, StreamId::NONE),
         };
         // Even where it is not known which bytes were written: some of them were.
-        let race =
-            Race::judge(&watch.work, &access, false).map(|r| Race { confidence: race::Confidence::Certain, ..r });
+        let race = Race::judge(&watch.work, &access, false).map(|r| Race { confidence: Confidence::Certain, ..r });
         self.races.extend(race);
     }
 
     #[cold]
     fn count_races(&mut self) {
         race::merge(&mut self.races);
+        if let Some(trial) = &mut self.confirm {
+            let least = if self.options.pedantic { Confidence::Possible } else { Confidence::Likely };
+            self.races.iter().for_each(|race| trial.suspect(race, least));
+        }
         for race in self.races.drain(..) {
             self.findings.add(&race, &self.memory, &self.streams, &self.recent);
         }

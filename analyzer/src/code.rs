@@ -108,12 +108,14 @@ pub struct Effect {
     pub at: u32,
     /// Why the bytes are not known; empty when they are.
     pub why: &'static str,
+    /// A read of a `__constant__` variable by its own instructions.
+    pub constant: bool,
 }
 
 impl Effect {
     /// An effect of no known instruction.
     pub fn new(base: Base, kind: AccessKind, bytes: Bytes) -> Self {
-        Self { base, kind, bytes, at: 0, why: "" }
+        Self { base, kind, bytes, at: 0, why: "", constant: false }
     }
 
     /// Whether it is missing from the ranges of its launch.

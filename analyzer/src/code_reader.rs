@@ -210,7 +210,8 @@ impl Known {
             Extent::Unknown { reason } => reason.words(),
             Extent::Bounded { .. } => "",
         };
-        effects.push(Effect { base, kind, bytes, at: a.at, why });
+        let constant = matches!(a.base, kernels::Base::Global(symbol) if self.0.is_constant(symbol));
+        effects.push(Effect { base, kind, bytes, at: a.at, why, constant });
     }
 }
 

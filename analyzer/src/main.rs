@@ -81,6 +81,7 @@ fn analysis_options(options: &Options) -> AnalysisOptions {
         hints: options.hints,
         host_threads: options.host_threads,
         compare: options.exact.compare.is_some(),
+        confirm: options.exact.confirm,
     }
 }
 

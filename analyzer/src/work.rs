@@ -41,6 +41,10 @@ pub struct Work<'a, 'v> {
     /// The last word of the parameters that was one of several candidates, and whether there was another.
     candidates: (Option<u32>, bool),
     unfollowed: bool,
+    /// Where the races go that predictions of measured launches suppose, when such are on trial.
+    supposed: Option<&'a mut Vec<Race>>,
+    /// The accesses at hand are such predictions.
+    predicting: bool,
 }
 
 impl<'a, 'v> Work<'a, 'v> {
@@ -52,7 +56,37 @@ impl<'a, 'v> Work<'a, 'v> {
         races: &'a mut Vec<Race>,
         pedantic: bool,
     ) -> Self {
-        Self { memory, view, site, races, pedantic, unknown_memory: 0, candidates: (None, false), unfollowed: false }
+        Self {
+            memory,
+            view,
+            site,
+            races,
+            pedantic,
+            unknown_memory: 0,
+            candidates: (None, false),
+            unfollowed: false,
+            supposed: None,
+            predicting: false,
+        }
+    }
+
+    /// Also compares with what measured launches were predicted to touch; see [`crate::exact::confirm`].
+    #[must_use]
+    pub fn suppose(mut self, races: Option<&'a mut Vec<Race>>) -> Self {
+        self.supposed = races;
+        self
+    }
+
+    /// Does something with the accesses that a measured launch was predicted to make: they raise supposed races only.
+    pub fn predicted(&mut self, run: impl FnOnce(&mut Self)) {
+        if self.supposed.is_none() {
+            return;
+        }
+        let before = (self.site, self.unknown_memory, self.candidates, self.unfollowed);
+        (self.predicting, self.site.measured) = (true, true);
+        run(self);
+        self.predicting = false;
+        (self.site, self.unknown_memory, self.candidates, self.unfollowed) = before;
     }
 
     /// Whether the address of some access was made of several words, more than one of which points into an allocation.
@@ -142,7 +176,8 @@ impl<'a, 'v> Work<'a, 'v> {
             Base::Table(_) => !tables.iter().any(|t| std::ptr::eq(t.0, e)),
             _ => false,
         };
-        if !self.memory.contents.is_empty() && evaluated.effects.iter().any(|e| e.kind.writes() && lost(e)) {
+        let writes_anywhere = |e: &Effect| e.kind.writes() && lost(e);
+        if !self.predicting && !self.memory.contents.is_empty() && evaluated.effects.iter().any(writes_anywhere) {
             self.memory.contents.forget_all();
         }
     }
@@ -326,7 +361,9 @@ impl<'a, 'v> Work<'a, 'v> {
     /// A launch of which nothing is known: every word that points into an allocation is taken to be read and written.
     pub fn pointers(&mut self, params: impl Iterator<Item = (u32, u64)>) {
         self.site.cause = Cause::Kernel;
-        self.memory.contents.forget_all();
+        if !self.predicting {
+            self.memory.contents.forget_all();
+        }
         for (offset, value) in params {
             self.site.param = Some(offset);
             if let Some(object) = self.memory.object_of(value) {
@@ -384,10 +421,13 @@ impl<'a, 'v> Work<'a, 'v> {
 
     /// Compares an access with what is there and, unless it is over already, keeps it.
     fn put(&mut self, home: Home, allocation: AllocationId, kind: AccessKind, extent: Extent, keep: bool) {
+        let access = Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site };
+        if self.predicting {
+            return self.put_supposed(home, &access);
+        }
         if kind.writes() && !self.memory.contents.is_empty() {
             self.overwritten(home, &extent);
         }
-        let access = Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site };
         self.memory.touched(home, &access);
         let races = &mut *self.races;
         let mut race = |e: &Access, latent| races.extend(Race::judge(e, &access, latent));
@@ -395,6 +435,25 @@ impl<'a, 'v> Work<'a, 'v> {
             Some(map) if keep => map.add(&access, &self.view, &mut race),
             Some(map) => map.check(&access, &self.view, &mut race),
             None => {}
+        }
+        // What is measured has put its prediction beside it.
+        if !access.site.measured
+            && let Some(supposed) = self.supposed.as_deref_mut()
+            && let Some(map) = self.memory.supposed(home)
+        {
+            map.check(&access, &self.view, &mut |e: &Access, latent| supposed.extend(Race::judge(e, &access, latent)));
+        }
+    }
+
+    /// Compares a predicted access of a measured launch with everything, and keeps it apart.
+    fn put_supposed(&mut self, home: Home, access: &Access) {
+        let Some(supposed) = self.supposed.as_deref_mut() else { return };
+        let mut race = |e: &Access, latent| supposed.extend(Race::judge(e, access, latent));
+        if let Some(map) = self.memory.map(home) {
+            map.check(access, &self.view, &mut race);
+        }
+        if let Some(map) = self.memory.supposed(home) {
+            map.add(access, &self.view, &mut race);
         }
     }
 }

@@ -18,6 +18,7 @@ pub struct Summary {
     name: String,
     params: Vec<Param>,
     symbols: Vec<String>,
+    constants: Vec<SymbolRef>,
     dependency: Dependency,
     system_fence: bool,
     analysis: Analysis,
@@ -33,6 +34,7 @@ impl Summary {
             name: f.name.clone(),
             params: f.params.iter().map(|p| Param { offset: p.0, size: p.1 }).collect(),
             symbols: f.symbols.clone(),
+            constants: f.constants.iter().map(|s| SymbolRef(s.0)).collect(),
             dependency: Dependency { waits: f.waits_for_dependency, launches: f.launches_dependents },
             system_fence: f.system_fence,
             analysis: ranges::analyse(f, cfg),
@@ -56,6 +58,12 @@ impl Summary {
     #[must_use]
     pub fn symbol(&self, s: SymbolRef) -> &str {
         self.symbols.get(s.0 as usize).map_or("", String::as_str)
+    }
+
+    /// Whether instructions of the kernel read this variable from the constant bank (as `__constant__` ones are).
+    #[must_use]
+    pub fn is_constant(&self, s: SymbolRef) -> bool {
+        self.constants.contains(&s)
     }
 
     /// Effects per parameter word, ascending by offset: every pointer-sized word that some access derives from.

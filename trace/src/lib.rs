@@ -18,6 +18,7 @@ pub mod kind;
 pub mod op;
 pub mod region;
 pub mod ring;
+pub mod wanted;
 
 pub use codec::{DecodeError, Decoder, Encoder};
 pub use id::*;

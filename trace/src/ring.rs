@@ -6,7 +6,7 @@
 //!
 //! # Layout and protocol
 //!
-//! One page of header, then `capacity` bytes of data (a power of two). Both sides map the data **twice in a row**, so that a record
+//! One page of header (in it also the way back, [`Wanted`]), then `capacity` bytes of data (a power of two). Both sides map the data **twice in a row**, so that a record
 //! that runs past the end is still contiguous. `head` counts bytes ever written, `tail` bytes ever consumed; both only
 //! grow. A record is a `u32` length, then that many bytes, padded to [`ALIGN`]. The producer writes the record, then stores
 //! `head` with release order: a producer killed at any instruction leaves either a whole record or none, and the memory outlives
@@ -21,6 +21,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::FORMAT_VERSION;
+use crate::wanted::Wanted;
 
 /// First 8 bytes of every ring.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"StrmSan\x01");
@@ -51,6 +52,8 @@ pub struct Header {
     _line: [u8; 20],
     head: Line,
     tail: Line,
+    /// Kernels that the consumer wants measured from now on.
+    pub wanted: Wanted,
 }
 
 #[repr(C, align(64))]

@@ -39,9 +39,14 @@ pub fn effects(runs: &[ExactRun]) -> Evaluated {
     Evaluated { effects, knowledge: Knowledge::Exact, indirect, exact, gap: None, indirect_gap: None }
 }
 
-/// Whether the API never reports such accesses: textures, surfaces, and copies by a tensor map.
+/// Whether the API never reports such accesses: textures, surfaces, copies by a tensor map, and reads of constant memory.
 pub fn is_unseen(effect: &Effect) -> bool {
-    matches!(effect.base, Base::Handle(..) | Base::SomeHandle(_) | Base::Object | Base::Tensor(..))
+    effect.constant || matches!(effect.base, Base::Handle(..) | Base::SomeHandle(_) | Base::Object | Base::Tensor(..))
+}
+
+/// Whether a prediction speaks of anything that the API would report.
+pub fn claims(predicted: &Evaluated) -> bool {
+    predicted.knowledge == Knowledge::Unknown || predicted.effects.iter().any(|e| !is_unseen(e))
 }
 
 /// What remains of a prediction beside a measurement. `nowhere` tells whether nobody knows the address of a variable: measured bytes of it

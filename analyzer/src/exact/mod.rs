@@ -4,6 +4,7 @@
 //! The ranges come from the shim (`Op::Exact`), which gets them from patched kernels.
 
 pub mod compare;
+pub mod confirm;
 pub mod hold;
 pub mod measured;
 pub mod oracle;

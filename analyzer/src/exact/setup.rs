@@ -12,13 +12,17 @@ const LIBRARY: &str = "libsanitizer-public.so";
 /// Our patch, beside `libstreamsan.so`.
 const PATCH: &str = "exact.fatbin";
 
-/// The options of the shim for exact mode, complete with paths; nothing without `--exact`. The error is one line for the user.
+/// The options of the shim for exact mode, complete with paths; nothing without `--exact` and `--confirm`. The error is one line for the user.
 pub fn shim_options(options: &ExactOptions, beside: &Path) -> Result<Vec<String>, String> {
-    let Some(kernels) = &options.kernels else { return Ok(Vec::new()) };
+    let asked = match (&options.kernels, options.confirm) {
+        (None, false) => return Ok(Vec::new()),
+        (None, true) => "--confirm",
+        (Some(_), _) => "--exact",
+    };
     let patch = options.patch.as_ref().map_or_else(|| beside.join(PATCH), PathBuf::from);
     if !patch.is_file() {
         return Err(format!(
-            "--exact needs {}, which scripts/patch makes (or name it with --exact-patch)",
+            "{asked} needs {}, which scripts/patch makes (or name it with --exact-patch)",
             patch.display()
         ));
     }
@@ -27,20 +31,24 @@ pub fn shim_options(options: &ExactOptions, beside: &Path) -> Result<Vec<String>
         Some(path) => return Err(format!("--sanitizer-library: there is no file {path}")),
         None => find().ok_or_else(|| {
             format!(
-                "--exact needs NVIDIA's {LIBRARY} (part of the CUDA toolkit; or pip install nvidia-cuda-sanitizer-api): name it \
+                "{asked} needs NVIDIA's {LIBRARY} (part of the CUDA toolkit; or pip install nvidia-cuda-sanitizer-api): name it \
                  with --sanitizer-library FILE"
             )
         })?,
     };
     let absolute = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let words = [
-        format!("exact={}", if kernels.is_empty() { "1" } else { kernels }),
+    let kernels = options.kernels.as_deref().map(|k| format!("exact={}", if k.is_empty() { "1" } else { k }));
+    let mut words: Vec<String> = kernels.into_iter().collect();
+    if options.confirm {
+        words.push("confirm=1".into());
+    }
+    words.extend([
         format!("sanitizer-library={}", absolute(&library).display()),
         format!("exact-patch={}", absolute(&patch).display()),
-    ];
+    ]);
     match words.iter().find(|word| word.contains(':')) {
-        Some(word) => Err(format!("--exact can not pass on '{word}': it contains a colon")),
-        None => Ok(words.into()),
+        Some(word) => Err(format!("{asked} can not pass on '{word}': it contains a colon")),
+        None => Ok(words),
     }
 }
 
@@ -101,6 +109,12 @@ mod tests {
         assert!(words[1].starts_with("sanitizer-library=/") && words[2].starts_with("exact-patch=/"), "{words:?}");
         options.kernels = Some("sort".into());
         assert_eq!(shim_options(&options, &folder).expect("complete")[0], "exact=sort");
+        (options.kernels, options.confirm) = (None, true);
+        assert_eq!(shim_options(&options, &folder).expect("complete")[0], "confirm=1");
+        options.library = Some("/nowhere/lib.so".into());
+        options.patch = Some("/nowhere/patch".into());
+        let error = shim_options(&options, &folder).unwrap_err();
+        assert!(error.starts_with("--confirm needs /nowhere/patch"), "{error}");
         let _ = std::fs::remove_dir_all(&folder);
     }
 }

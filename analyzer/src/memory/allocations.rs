@@ -95,6 +95,14 @@ struct Root {
     /// Other processes know it.
     shared: bool,
     map: AccessMap,
+    /// What measured launches would touch by their predictions, when those are on trial.
+    supposed: AccessMap,
+}
+
+impl Root {
+    fn new(end: u64, id: AllocationId) -> Self {
+        Self { end, id, ghost: false, shared: false, map: AccessMap::default(), supposed: AccessMap::default() }
+    }
 }
 
 /// Which access map bytes belong to.
@@ -172,8 +180,7 @@ impl Allocations {
             self.blocks.insert(info.ptr, (end, info.id));
         } else {
             self.end_roots(info.ptr, end);
-            self.roots
-                .insert(info.ptr, Root { end, id: info.id, ghost: false, shared: false, map: AccessMap::default() });
+            self.roots.insert(info.ptr, Root::new(end, info.id));
         }
         self.infos.insert(info.id, info);
         info.id
@@ -184,10 +191,7 @@ impl Allocations {
         self.last += 1;
         info.id = AllocationId(self.last);
         self.infos.insert(info.id, info);
-        self.arrays.insert(
-            array,
-            Root { end: info.size, id: info.id, ghost: false, shared: false, map: AccessMap::default() },
-        );
+        self.arrays.insert(array, Root::new(info.size, info.id));
     }
 
     /// An opaque array is destroyed.
@@ -368,6 +372,15 @@ impl Allocations {
             Home::Root(ptr) => self.roots.get_mut(&ptr).map(|r| &mut r.map),
             Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.map),
             Home::Pageable => Some(&mut self.pageable),
+        }
+    }
+
+    /// The predicted accesses of measured launches at a place.
+    pub fn supposed(&mut self, home: Home) -> Option<&mut AccessMap> {
+        match home {
+            Home::Root(ptr) => self.roots.get_mut(&ptr).map(|r| &mut r.supposed),
+            Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.supposed),
+            Home::Pageable => None,
         }
     }
 

@@ -152,6 +152,8 @@ pub struct ExactOptions {
     pub library: Option<String>,
     /// The code that is patched in.
     pub patch: Option<String>,
+    /// Measure kernels of findings that are not certain.
+    pub confirm: bool,
     /// Where to write what the summaries said of each launch, and what it really touched.
     pub compare: Option<String>,
 }

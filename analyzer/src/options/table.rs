@@ -409,18 +409,25 @@ const EXACT: &[Spec] = &[
         help: "measure what kernels (all, or those so named) really touch; see docs/exact.md",
     },
     Spec {
+        name: "confirm",
+        letter: None,
+        kind: Kind::Flag(|o| &mut o.exact.confirm),
+        default: "",
+        help: "measure kernels of findings that are not certain from then on, and withdraw what that refutes",
+    },
+    Spec {
         name: "sanitizer-library",
         letter: None,
         kind: Kind::File(|o| &mut o.exact.library),
         default: "",
-        help: "with --exact: NVIDIA's libsanitizer-public.so, if it is not found by itself",
+        help: "with --exact, --confirm: NVIDIA's libsanitizer-public.so, if it is not found by itself",
     },
     Spec {
         name: "exact-patch",
         letter: None,
         kind: Kind::File(|o| &mut o.exact.patch),
         default: "",
-        help: "with --exact: what scripts/patch made (exact.fatbin beside the library)",
+        help: "with --exact, --confirm: what scripts/patch made (exact.fatbin beside the library)",
     },
     Spec {
         name: "exact-compare",

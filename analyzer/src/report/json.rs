@@ -92,11 +92,13 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "latent": latent,
             "occurrences": report.failures().map(|f| f.count).sum::<u64>(),
             "processes": report.processes.len(),
+            "withdrawn": report.withdrawn().count(),
             "suppressed": report.set_aside().count() - known,
             "known": known,
         },
         "findings": shown,
         "set_aside": aside,
+        "withdrawn": report.withdrawn().map(finding).collect::<Vec<_>>(),
         "judgement": judgement(report),
         "coverage": {
             "ops": c.ops,

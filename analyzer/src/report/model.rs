@@ -310,6 +310,8 @@ pub struct Outcome {
     pub member: Option<u32>,
     /// Its findings.
     pub findings: Vec<Finding>,
+    /// Findings that measured ranges refute.
+    pub withdrawn: Vec<Finding>,
     /// Its hints, when they were asked for.
     pub hints: Vec<Hint>,
     /// Errors that ended a context.
@@ -370,6 +372,8 @@ pub struct Report {
     pub processes: Vec<Process>,
     /// All findings, the surest and most frequent first.
     pub findings: Vec<Finding>,
+    /// Findings that measured ranges refute; see [`Report::withdrawn`].
+    pub withdrawn: Vec<Finding>,
     /// Hints, when they were asked for. They never fail a run.
     pub hints: Vec<Hint>,
     /// Errors that ended a context. They are the program's to report: they fail no run.
@@ -395,6 +399,9 @@ impl Report {
             report.coverage.merge(&outcome.coverage);
             let origin = outcome.process.name();
             report.oracle.merge(outcome.oracle);
+            for finding in outcome.withdrawn {
+                merge_finding(&mut report.withdrawn, finding);
+            }
             report.processes.push(outcome.process);
             report.hints.extend(outcome.hints);
             report.faults.extend(outcome.faults);
@@ -418,14 +425,24 @@ impl Report {
         self.worth_showing().filter(|f| f.standing == Standing::New)
     }
 
+    /// Findings that measured ranges refute and that would be printed otherwise.
+    pub fn withdrawn(&self) -> impl Iterator<Item = &Finding> {
+        let stands = |w: &Finding| self.findings.iter().any(|f| f.identity == w.identity && f.latent == w.latent);
+        self.withdrawn.iter().filter(move |f| self.is_worth_showing(f) && !stands(f))
+    }
+
     /// Findings that would be printed, had nobody set them aside.
     pub fn set_aside(&self) -> impl Iterator<Item = &Finding> {
         self.worth_showing().filter(|f| f.standing != Standing::New)
     }
 
     fn worth_showing(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| self.is_worth_showing(f))
+    }
+
+    fn is_worth_showing(&self, f: &Finding) -> bool {
         let least = if self.pedantic { Confidence::Possible } else { Confidence::Likely };
-        self.findings.iter().filter(move |f| f.confidence >= least && (self.pedantic || !f.internal))
+        f.confidence >= least && (self.pedantic || !f.internal)
     }
 
     /// Whether a finding of this report fails the run.

@@ -63,6 +63,9 @@ pub fn finding(f: &Finding, style: Style) -> String {
     if let Some(doubt) = doubt(f) {
         let _ = writeln!(out, "Not certain, because {doubt}.");
     }
+    if f.established == "exact" {
+        let _ = writeln!(out, "Measured: the bytes of every kernel here are those that it really touched.");
+    }
     if style.processes {
         let others = f.processes.len().saturating_sub(1) as u64;
         let others = if others > 0 { format!(" and {}", counted(others, "other", "others")) } else { String::new() };
@@ -284,10 +287,11 @@ fn machine(f: &Finding) -> String {
     };
     let (address, size) = f.allocation.as_ref().map_or((0, 0), |m| (m.address, m.size));
     format!(
-        "[streamsan hazard={} confidence={} host={} latent={} access={} stream={} previous={} previous_stream={} \
+        "[streamsan hazard={} confidence={} established={} host={} latent={} access={} stream={} previous={} previous_stream={} \
          bytes={}-{} allocation={address:#x} size={size} count={} pid={} fingerprint={}]",
         f.hazard.name(),
         f.confidence.name(),
+        f.established,
         if f.host { "yes" } else { "no" },
         if f.latent { "yes" } else { "no" },
         call(&f.access),
@@ -445,6 +449,11 @@ pub fn coverage(report: &Report) -> String {
             out,
             "streamsan: NOTE: {what} inside memory that a CUDA library keeps for itself (see --pedantic)"
         );
+    }
+    let withdrawn = report.withdrawn().count() as u64;
+    if withdrawn > 0 {
+        let what = counted(withdrawn, "finding", "findings");
+        let _ = writeln!(out, "streamsan: NOTE: {what} withdrawn: exact ranges do not meet");
     }
     if c.paused > 0 {
         let what = counted(c.paused, "operation was", "operations were");

@@ -99,6 +99,9 @@ pub fn follow(
             }
             if let Some(analysis) = &mut analysis {
                 feed(analysis, bytes);
+                while let Some(kernel) = analysis.wanted() {
+                    beat.header().wanted.add(kernel);
+                }
             }
         });
         if let Some(analysis) = &analysis {

@@ -59,6 +59,8 @@ pub struct Function {
     pub blocks: Vec<Block>,
     /// Names of global symbols that operands mention.
     pub symbols: Vec<String>,
+    /// Those of `symbols` that instructions read from the constant bank.
+    pub constants: Vec<SymbolId>,
     /// Parameter layout found in the code: (offset, size) in bytes.
     pub params: Vec<(u16, u16)>,
     /// `griddepcontrol.wait` / ACQBULK is present.

@@ -34,7 +34,11 @@ impl Lower<'_> {
                 _ => 4 * u32::from(regs.max(1)),
             };
             let mut parts: SmallVec<[Operand; 2]> = SmallVec::new();
-            parts.push(Operand::new(Src::Symbol(self.f.symbol(&name))));
+            let symbol = self.f.symbol(&name);
+            if !self.f.constants.contains(&symbol) {
+                self.f.constants.push(symbol);
+            }
+            parts.push(Operand::new(Src::Symbol(symbol)));
             let index = match c.index {
                 Index::None => None,
                 Index::Reg(r) => Self::reg(r.0),

@@ -11,6 +11,7 @@
 //! What must never happen: a patched kernel that runs with anything but a table or null as its user data. So every launch and every kernel
 //! node of a graph is given one of the two, whatever else goes wrong here.
 
+mod demand;
 mod pattern;
 mod pool;
 mod runs;
@@ -26,12 +27,13 @@ use std::time::{Duration, Instant};
 
 use cuda_sys::{CUcontext, CUstream};
 use trace::codec::List;
-use trace::{Epoch, NoteKind, Op, exact_flags};
+use trace::{Epoch, KernelId, NoteKind, Op, exact_flags};
 
 use crate::core::Core;
 use crate::handles::CAPTURES;
 use crate::process::lock::Lock;
 use crate::process::{lifecycle, log, options};
+use demand::{Demand, Function};
 use pool::{Need, Offer, Pool, within};
 use sanitizer::{Api, ContextData, LaunchData, ModuleData, NodeData};
 use table::Table;
@@ -43,7 +45,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 struct Exact {
     api: Api,
     image: Vec<u8>,
-    pattern: Vec<u8>,
+    /// Names of kernels that are measured from the start; `None`: of none.
+    pattern: Option<Vec<u8>>,
+    /// Kernels that are measured once the analyzer asks for them, if that was asked for.
+    demand: Option<Demand>,
     /// Guards the functions that add patches, which the API wants called one at a time: contexts that have ours.
     patched: Lock<Vec<CUcontext>>,
     pool: Lock<Pool>,
@@ -51,6 +56,8 @@ struct Exact {
     stuck: AtomicBool,
     /// Launches that got no table.
     missed: AtomicU64,
+    /// Kernels that graphs launched: they get no table.
+    nodes: AtomicU64,
 }
 
 // SAFETY: what is not in a lock is read only or atomic.
@@ -85,30 +92,36 @@ pub fn prepare() {
         let found = text.split(|b| *b == b':').filter_map(|pair| pair.strip_prefix(key)).next_back();
         found.map(|rest| rest.strip_prefix(b"=").unwrap_or(b""))
     };
-    let Some(pattern) = value(b"exact").filter(|v| !matches!(*v, b"0" | b"no")) else { return };
-    let pattern = if matches!(pattern, b"1" | b"yes" | b"all") { b"" } else { pattern };
+    let asked = |key: &[u8]| value(key).filter(|v| !matches!(*v, b"0" | b"no"));
+    let pattern = asked(b"exact").map(|p| if matches!(p, b"1" | b"yes" | b"all") { b"" } else { p });
+    let confirm = asked(b"confirm").is_some();
+    if pattern.is_none() && !confirm {
+        return;
+    }
     let path = |key: &[u8], otherwise: OsString| {
         value(key).filter(|v| !v.is_empty()).map_or(otherwise, |v| OsStr::from_bytes(v).to_os_string())
     };
     let library = path(b"sanitizer-library", "libsanitizer-public.so".into());
     let patch = path(b"exact-patch", beside());
-    if let Err(why) = start(&library, &patch, pattern) {
+    if let Err(why) = start(&library, &patch, pattern, confirm) {
         fail(format_args!("no exact mode: {why}"));
     }
 }
 
-fn start(library: &OsStr, patch: &OsStr, pattern: &[u8]) -> Result<(), String> {
+fn start(library: &OsStr, patch: &OsStr, pattern: Option<&[u8]>, confirm: bool) -> Result<(), String> {
     let image =
         std::fs::read(patch).map_err(|e| format!("{}: {e} (scripts/patch makes it)", patch.to_string_lossy()))?;
     let api = Api::load(library)?;
     let exact: &'static Exact = Box::leak(Box::new(Exact {
         api,
         image,
-        pattern: pattern.to_vec(),
+        pattern: pattern.map(<[u8]>::to_vec),
+        demand: confirm.then(Demand::default),
         patched: Lock::new(Vec::new()),
         pool: Lock::new(Pool::default()),
         stuck: AtomicBool::new(false),
         missed: AtomicU64::new(0),
+        nodes: AtomicU64::new(0),
     }));
     let mut subscriber: *mut c_void = std::ptr::null_mut();
     let api = &exact.api;
@@ -168,7 +181,11 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, event: u32, data:
     let run = AssertUnwindSafe(|| match (domain, event) {
         (sanitizer::domain::RESOURCE, sanitizer::event::MODULE_LOADED) => {
             // SAFETY: the API passes this structure with this id.
-            exact.patch(unsafe { &*data.cast::<ModuleData>() });
+            exact.loaded(unsafe { &*data.cast::<ModuleData>() });
+        }
+        (sanitizer::domain::RESOURCE, sanitizer::event::MODULE_UNLOAD) => {
+            // SAFETY: as above.
+            exact.unloaded(unsafe { &*data.cast::<ModuleData>() });
         }
         (sanitizer::domain::RESOURCE, sanitizer::event::CONTEXT_DESTROY) => {
             // SAFETY: as above.
@@ -182,8 +199,8 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, event: u32, data:
             // SAFETY: as above; only the fields before the union are looked at yet.
             let kind = unsafe { (*data.cast::<NodeData>()).kind };
             if kind == 0 {
-                // SAFETY: as above; of a kernel node the launch is there. One datum serves all nodes of a launch, so there can be no table.
-                exact.assign(unsafe { &(*data.cast::<NodeData>()).launch }, std::ptr::null());
+                // SAFETY: as above; of a kernel node the launch is there.
+                exact.launching_node(unsafe { &(*data.cast::<NodeData>()).launch });
             }
         }
         _ => {}
@@ -192,29 +209,67 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, event: u32, data:
 }
 
 impl Exact {
-    fn patch(&self, module: &ModuleData) {
-        if lifecycle::is_off() {
-            return;
+    /// A module is being loaded: patched at once, unless kernels are measured on demand only.
+    fn loaded(&self, module: &ModuleData) {
+        if !lifecycle::is_off() && self.pattern.is_some() {
+            self.patch(module.context, module.module);
         }
-        let Ok(mut patched) = self.patched.lock() else { return };
-        if !patched.contains(&module.context) {
+    }
+
+    fn unloaded(&self, module: &ModuleData) {
+        if let Some(demand) = &self.demand {
+            demand.forget(|f| f.module == module.module);
+        }
+    }
+
+    /// Patches a module. False: it runs as it did.
+    fn patch(&self, context: CUcontext, module: *mut c_void) -> bool {
+        let Ok(mut patched) = self.patched.lock() else { return false };
+        if !patched.contains(&context) {
             // SAFETY: the image is a fatbin that lives as long as the process.
-            let answer = unsafe { (self.api.add_patches)(self.image.as_ptr().cast(), module.context) };
+            let answer = unsafe { (self.api.add_patches)(self.image.as_ptr().cast(), context) };
             if answer != 0 {
-                return fail(format_args!("no exact mode: sanitizerAddPatches answered {answer}"));
+                fail(format_args!("no exact mode: sanitizerAddPatches answered {answer}"));
+                return false;
             }
-            patched.push(module.context);
+            patched.push(context);
         }
         let mut answer = 0;
         for (instruction, function) in sanitizer::PATCHES {
-            // SAFETY: the module is being loaded; the names are those of our patches.
-            answer |= unsafe { (self.api.patch_instructions)(instruction, module.module, function.as_ptr()) };
+            // SAFETY: the module is loaded; the names are those of our patches.
+            answer |= unsafe { (self.api.patch_instructions)(instruction, module, function.as_ptr()) };
         }
         // SAFETY: as above.
-        answer |= unsafe { (self.api.patch_module)(module.module) };
+        answer |= unsafe { (self.api.patch_module)(module) };
         if answer != 0 {
             note("code that could not be patched", 1);
         }
+        answer == 0
+    }
+
+    /// A function that the analyzer wants measured: its module is patched, if it is not yet.
+    #[cold]
+    fn begin(&self, demand: &Demand, function: Function) {
+        // While a stream is captured most calls of ours would break the capture: asked again at the next launch.
+        if lifecycle::is_off() || CAPTURES.load(Ordering::Acquire) != 0 {
+            return;
+        }
+        let known = if self.pattern.is_some() { Some(true) } else { demand.patched(&function) };
+        let patched = known.unwrap_or_else(|| {
+            let before = DRAINING.replace(true);
+            let patched = within(function.context, || self.patch(function.context, function.module));
+            DRAINING.set(before);
+            patched == Some(true)
+        });
+        demand.add(function, patched);
+    }
+
+    /// One datum serves all kernels of a graph's launch, so there can be no table.
+    fn launching_node(&self, launch: &LaunchData) {
+        if self.wants(launch.name) {
+            self.nodes.fetch_add(1, Ordering::Relaxed);
+        }
+        self.assign(launch, std::ptr::null());
     }
 
     /// A kernel is about to be handed to the device: gives it a table, or null.
@@ -230,7 +285,9 @@ impl Exact {
             }
         }
         // What the driver launches for calls of ours is no business of the program's.
-        let wanted = !DRAINING.get() && !lifecycle::is_off() && self.wants(launch.name);
+        let ours = DRAINING.get() || lifecycle::is_off();
+        let asked = !ours && self.demand.as_ref().is_some_and(|demand| demand.measures(launch));
+        let wanted = !ours && (asked || self.wants(launch.name));
         let table = if wanted { self.take(launch) } else { None };
         if wanted && table.is_none() {
             self.missed.fetch_add(1, Ordering::Relaxed);
@@ -267,14 +324,15 @@ impl Exact {
     }
 
     fn wants(&self, name: *const std::ffi::c_char) -> bool {
-        if self.pattern.is_empty() {
+        let Some(pattern) = &self.pattern else { return false };
+        if pattern.is_empty() {
             return true;
         }
         if name.is_null() {
             return false;
         }
         // SAFETY: the API passes a C string.
-        pattern::matches(&self.pattern, unsafe { CStr::from_ptr(name) }.to_bytes())
+        pattern::matches(pattern, unsafe { CStr::from_ptr(name) }.to_bytes())
     }
 
     fn give_back(&self, table: Table) {
@@ -288,6 +346,9 @@ impl Exact {
         let Ok(mut patched) = self.patched.lock() else { return };
         patched.retain(|c| *c != context);
         drop(patched);
+        if let Some(demand) = &self.demand {
+            demand.forget(|f| f.context == context);
+        }
         let Ok(mut pool) = self.pool.lock() else { return };
         let lost = pool.forget(context);
         drop(pool);
@@ -415,6 +476,17 @@ pub fn launched() -> Option<Launched> {
     Some(Launched(unsafe { Box::from_raw(table) }))
 }
 
+/// Behind a launch that was logged: whether the analyzer wants this kernel measured from now on.
+#[inline]
+pub fn seen(kernel: KernelId, core: &Core) {
+    if let Some(exact) = running()
+        && let Some(demand) = &exact.demand
+        && let Some(function) = demand.asked(kernel, &core.header().wanted)
+    {
+        exact.begin(demand, function);
+    }
+}
+
 /// The launch was none of those that are logged: its table is given up.
 pub fn abandoned(launched: Launched) {
     if let Some(exact) = running()
@@ -474,5 +546,9 @@ extern "C" fn at_exit() {
     let missed = exact.missed.load(Ordering::Relaxed);
     if missed > 0 {
         note("exact ranges of launches that found no free table", missed);
+    }
+    let nodes = exact.nodes.load(Ordering::Relaxed);
+    if nodes > 0 {
+        note("exact ranges of kernels that graphs launched", nodes);
     }
 }

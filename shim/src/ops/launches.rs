@@ -94,6 +94,9 @@ impl Cx<'_> {
                     if let Some(table) = exact.take() {
                         crate::exact::submitted(table, epoch, stream, cx.stream0() == Stream0::PerThread);
                     }
+                    if let (Op::Launch { kernel, .. }, Some(core)) = (op, cx.core()) {
+                        crate::exact::seen(*kernel, core);
+                    }
                 });
             }
             if self.core().is_some_and(|core| core.options.launch_blocking) {

@@ -1,0 +1,154 @@
+//! Which launches are measured when only some kernels are asked for: those that the analyzer names while the program runs (`confirm`).
+//!
+//! Owns the way from the analyzer's word for a kernel to the driver's function, and the patching of code that is loaded already. The
+//! analyzer names kernels by the ids that the shim gave them; callbacks of the API know functions and modules. The two meet behind a
+//! launch: its callback leaves the function here, its hook knows the kernel. So the launch that is seen first after a kernel was named is
+//! not measured, and those after it are.
+//!
+//! Code is patched in the hook, not in the callback: there the driver holds no lock of its own. The API instruments all launches of a module
+//! that come after its patching; those that run meanwhile keep the code that they were launched with.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cuda_sys::{CUcontext, CUfunction};
+use trace::KernelId;
+use trace::wanted::Wanted;
+
+use super::sanitizer::LaunchData;
+use crate::process::lock::Lock;
+
+/// What the driver is launching on this thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Function {
+    /// Its context.
+    pub context: CUcontext,
+    /// Its module.
+    pub module: *mut c_void,
+    /// Itself.
+    pub function: CUfunction,
+}
+
+thread_local! {
+    static LAST: Cell<Option<Function>> = const { Cell::new(None) };
+}
+
+/// Functions that were asked for.
+pub struct Demand {
+    /// Whether there is any, so that most launches ask for no more.
+    any: AtomicBool,
+    /// Each with whether its code could be patched.
+    known: Lock<Vec<(Function, bool)>>,
+}
+
+// SAFETY: handles of the driver, valid on every thread.
+unsafe impl Send for Demand {}
+// SAFETY: what is not in the lock is atomic.
+unsafe impl Sync for Demand {}
+
+impl Default for Demand {
+    fn default() -> Self {
+        Self { any: AtomicBool::new(false), known: Lock::new(Vec::new()) }
+    }
+}
+
+impl Demand {
+    /// In the callback of a launch: whether it is to be measured.
+    pub fn measures(&self, launch: &LaunchData) -> bool {
+        let function = Function { context: launch.context, module: launch.module, function: launch.function };
+        LAST.set(Some(function));
+        self.any.load(Ordering::Relaxed)
+            && self.known.lock().is_ok_and(|known| known.iter().any(|(f, patched)| *f == function && *patched))
+    }
+
+    /// Behind a launch of this kernel: its function, when the analyzer wants it and it is not known yet.
+    pub fn asked(&self, kernel: KernelId, wanted: &Wanted) -> Option<Function> {
+        let function = LAST.take()?;
+        if !wanted.any() || !wanted.has(kernel) {
+            return None;
+        }
+        let known = self.known.lock().ok()?;
+        known.iter().all(|(f, _)| *f != function).then_some(function)
+    }
+
+    /// Whether a function of this module has been asked for before, and with what success its code was patched.
+    pub fn patched(&self, function: &Function) -> Option<bool> {
+        let known = self.known.lock().ok()?;
+        let same = |f: &Function| f.context == function.context && f.module == function.module;
+        known.iter().find(|(f, _)| same(f)).map(|(_, patched)| *patched)
+    }
+
+    /// From now on launches of this function are measured, if its code could be patched.
+    pub fn add(&self, function: Function, patched: bool) {
+        if let Ok(mut known) = self.known.lock() {
+            known.push((function, patched));
+        }
+        self.any.store(true, Ordering::Relaxed);
+    }
+
+    /// A module goes away: its handles may come back as others.
+    pub fn forget(&self, gone: impl Fn(&Function) -> bool) {
+        if self.any.load(Ordering::Relaxed)
+            && let Ok(mut known) = self.known.lock()
+        {
+            known.retain(|(f, _)| !gone(f));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cuda_sys::CUstream;
+
+    fn launch(module: usize, function: usize) -> LaunchData {
+        LaunchData {
+            context: CUcontext(std::ptr::null_mut()),
+            stream: CUstream::NULL,
+            stream_handle: std::ptr::null_mut(),
+            module: module as *mut c_void,
+            function: CUfunction(function as *mut _),
+            name: std::ptr::null(),
+            shape: [1; 9],
+            grid: 0,
+            launch: std::ptr::null_mut(),
+        }
+    }
+
+    #[test]
+    fn a_kernel_is_measured_from_the_launch_after_the_one_that_tells_its_function() {
+        // SAFETY: all-zero is an empty list.
+        let wanted: Wanted = unsafe { std::mem::zeroed() };
+        let demand = Demand::default();
+        assert!(!demand.measures(&launch(8, 16)));
+        assert!(demand.asked(KernelId(3), &wanted).is_none(), "nobody has asked for anything");
+        wanted.add(KernelId(3));
+        assert!(!demand.measures(&launch(8, 32)));
+        assert!(demand.asked(KernelId(4), &wanted).is_none(), "another kernel");
+        assert!(!demand.measures(&launch(8, 16)));
+        let function = demand.asked(KernelId(3), &wanted).expect("its function is known now");
+        assert!(demand.asked(KernelId(3), &wanted).is_none(), "no launch, no function");
+        assert_eq!(demand.patched(&function), None);
+        demand.add(function, true);
+        assert!(demand.measures(&launch(8, 16)) && !demand.measures(&launch(8, 32)));
+        assert!(demand.asked(KernelId(3), &wanted).is_none());
+    }
+
+    #[test]
+    fn code_that_could_not_be_patched_is_never_measured_and_what_is_gone_is_forgotten() {
+        // SAFETY: all-zero is an empty list.
+        let wanted: Wanted = unsafe { std::mem::zeroed() };
+        wanted.add(KernelId(3));
+        let demand = Demand::default();
+        assert!(!demand.measures(&launch(8, 16)));
+        let function = demand.asked(KernelId(3), &wanted).expect("wanted");
+        demand.add(function, false);
+        assert!(!demand.measures(&launch(8, 16)), "not patched");
+        assert!(demand.asked(KernelId(3), &wanted).is_none(), "not tried again");
+        assert_eq!(demand.patched(&function), Some(false));
+        demand.forget(|f| f.module == 8 as *mut c_void);
+        assert!(!demand.measures(&launch(8, 16)), "another function by the same handle");
+        assert!(demand.asked(KernelId(3), &wanted).is_some());
+    }
+}
