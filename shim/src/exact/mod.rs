@@ -56,6 +56,8 @@ struct Exact {
     stuck: AtomicBool,
     /// Launches that got no table.
     missed: AtomicU64,
+    /// Modules that were loaded and could not be patched: what they run must not be taken to touch nothing.
+    refused: Lock<Vec<*mut c_void>>,
     /// Kernels that graphs launched: they get no table.
     nodes: AtomicU64,
 }
@@ -88,10 +90,7 @@ pub fn prepare() {
         return;
     }
     let text = options::variable(c"STREAMSAN_OPTIONS").unwrap_or_default();
-    let value = |key: &[u8]| {
-        let found = text.split(|b| *b == b':').filter_map(|pair| pair.strip_prefix(key)).next_back();
-        found.map(|rest| rest.strip_prefix(b"=").unwrap_or(b""))
-    };
+    let value = |key: &[u8]| options::value(text, key);
     let asked = |key: &[u8]| value(key).filter(|v| !matches!(*v, b"0" | b"no"));
     let pattern = asked(b"exact").map(|p| if matches!(p, b"1" | b"yes" | b"all") { b"" } else { p });
     let confirm = asked(b"confirm").is_some();
@@ -121,6 +120,7 @@ fn start(library: &OsStr, patch: &OsStr, pattern: Option<&[u8]>, confirm: bool) 
         pool: Lock::new(Pool::default()),
         stuck: AtomicBool::new(false),
         missed: AtomicU64::new(0),
+        refused: Lock::new(Vec::new()),
         nodes: AtomicU64::new(0),
     }));
     let mut subscriber: *mut c_void = std::ptr::null_mut();
@@ -211,12 +211,23 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, event: u32, data:
 impl Exact {
     /// A module is being loaded: patched at once, unless kernels are measured on demand only.
     fn loaded(&self, module: &ModuleData) {
-        if !lifecycle::is_off() && self.pattern.is_some() {
-            self.patch(module.context, module.module);
+        if self.pattern.is_none() {
+            return;
+        }
+        let patched = !lifecycle::is_off() && self.patch(module.context, module.module);
+        if !patched && let Ok(mut refused) = self.refused.lock() {
+            refused.push(module.module);
         }
     }
 
+    fn is_refused(&self, module: *mut c_void) -> bool {
+        self.refused.lock().map_or(true, |refused| refused.contains(&module))
+    }
+
     fn unloaded(&self, module: &ModuleData) {
+        if let Ok(mut refused) = self.refused.lock() {
+            refused.retain(|m| *m != module.module);
+        }
         if let Some(demand) = &self.demand {
             demand.forget(|f| f.module == module.module);
         }
@@ -254,7 +265,8 @@ impl Exact {
         if lifecycle::is_off() || CAPTURES.load(Ordering::Acquire) != 0 {
             return;
         }
-        let known = if self.pattern.is_some() { Some(true) } else { demand.patched(&function) };
+        let known =
+            if self.pattern.is_some() { Some(!self.is_refused(function.module)) } else { demand.patched(&function) };
         let patched = known.unwrap_or_else(|| {
             let before = DRAINING.replace(true);
             let patched = within(function.context, || self.patch(function.context, function.module));
@@ -287,7 +299,7 @@ impl Exact {
         // What the driver launches for calls of ours is no business of the program's.
         let ours = DRAINING.get() || lifecycle::is_off();
         let asked = !ours && self.demand.as_ref().is_some_and(|demand| demand.measures(launch));
-        let wanted = !ours && (asked || self.wants(launch.name));
+        let wanted = !ours && (asked || self.wants(launch.name)) && !self.is_refused(launch.module);
         let table = if wanted { self.take(launch) } else { None };
         if wanted && table.is_none() {
             self.missed.fetch_add(1, Ordering::Relaxed);

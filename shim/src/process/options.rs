@@ -86,6 +86,17 @@ pub fn asks_for_host_accesses(text: &[u8]) -> bool {
     text.split(|b| *b == b':').filter_map(value).next_back().unwrap_or(false)
 }
 
+/// The value of a key in `STREAMSAN_OPTIONS`, the last one if there are several; empty for a key alone.
+pub fn value<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let of = |pair: &'a [u8]| match pair.strip_prefix(key)? {
+        [] => Some(&[][..]),
+        [b'=', value @ ..] => Some(value),
+        // A longer key.
+        _ => None,
+    };
+    text.split(|b| *b == b':').filter_map(of).next_back()
+}
+
 /// A variable of the environment. Read through libc because the program may have changed it with `setenv`, and without
 /// std's lock because another thread may be in the middle of that.
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
@@ -106,6 +117,15 @@ pub fn os_variable(name: &CStr) -> Option<&'static OsStr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_not_the_beginning_of_another() {
+        let text = b"exact=sort:confirm:exact-patch=/x:exact-compare=";
+        assert_eq!(value(text, b"exact"), Some(&b"sort"[..]));
+        assert_eq!(value(text, b"exact-patch"), Some(&b"/x"[..]));
+        assert_eq!((value(text, b"confirm"), value(text, b"exact-compare")), (Some(&b""[..]), Some(&b""[..])));
+        assert_eq!((value(text, b"exac"), value(b"exact-patch=/x", b"exact")), (None, None));
+    }
 
     #[test]
     fn known_keys_are_read_and_others_left_alone() {

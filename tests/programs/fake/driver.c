@@ -200,7 +200,13 @@ CUresult fake_cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t words, CUs
     return OK;
 }
 
-CUresult fake_cuModuleLoadData(CUmodule *module, const void *image) { *module = make(MODULE, 0, current); return OK; }
+/* Set by the fake of NVIDIA's Sanitizer API: context and module of each load. */
+void (*fake_module_hook)(void *, void *);
+CUresult fake_cuModuleLoadData(CUmodule *module, const void *image) {
+    *module = make(MODULE, 0, current);
+    if (fake_module_hook) fake_module_hook(current, *module);
+    return OK;
+}
 CUresult fake_cuModuleUnload(CUmodule module) { return is(module, MODULE) ? OK : INVALID_HANDLE; }
 CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *image, void *o, void **ov, unsigned n, void *l,
                                 void **lv, unsigned m) {
@@ -269,8 +275,12 @@ CUresult fake_cuKernelGetLibrary(CUlibrary *library, CUkernel k) {
     *library = ((struct Object *)k)->owner;
     return OK;
 }
+/* Set by the fake of NVIDIA's Sanitizer API: context, module, function, stream, parameters of each launch. */
+void (*fake_launch_hook)(void *, void *, void *, void *, void **);
 CUresult fake_cuLaunchKernel(LAUNCH_ARGS) {
-    return (is(f, FUNCTION) || is(f, KERNEL)) && good_stream(s) ? OK : INVALID_HANDLE;
+    if (!(is(f, FUNCTION) || is(f, KERNEL)) || !good_stream(s)) return INVALID_HANDLE;
+    if (fake_launch_hook) fake_launch_hook(current, ((struct Object *)f)->owner, f, s, params);
+    return OK;
 }
 CUresult fake_cuLaunchHostFunc(CUstream stream, CUhostFn f, void *data) { f(data); return OK; }
 

@@ -1,0 +1,116 @@
+//! Exact mode from end to end, against a fake of NVIDIA's Sanitizer API that knows what the fake driver's kernels touch: tables, the way of
+//! ranges to the analyzer, and, with `--confirm`, the way back.
+
+use std::path::{Path, PathBuf};
+
+use tests::run::{Ended, end, streamsan};
+use tests::{build, fake};
+
+fn sanitizer() -> PathBuf {
+    let source = build::programs().join("fake/sanitizer.c");
+    let args: Vec<String> = ["-O1", "-shared", "-fPIC", "-w", "-o", "{out}"].map(String::from).into();
+    let args = [args, vec![source.display().to_string(), "-ldl".into()]].concat();
+    build::cached("libsanitizer-public.so", Path::new("gcc"), &args, &[&source])
+        .unwrap_or_else(|e| panic!("the fake API does not compile: {e}"))
+}
+
+/// Runs `touching` with these words, and options before them; answers its end and the JSON report.
+fn touching(name: &str, options: &[&str], words: &[&str]) -> (Ended, serde_json::Value) {
+    let program = build::c_program("touching.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+    let folder = build::scratch(&format!("exact-{name}"));
+    let (report, patch) = (folder.join("report.json"), folder.join("exact.fatbin"));
+    std::fs::write(&patch, "what the fake loads nobody looks at").expect("a file");
+    let mut command = streamsan(["--sanitizer-library"]);
+    command.arg(sanitizer()).arg("--exact-patch").arg(&patch).arg("--json").arg(&report).args(options);
+    let ended = end(command.arg("--").arg(program).args(words));
+    assert_eq!(ended.out, "done\n", "{}", ended.err);
+    assert!(!ended.err.contains("without a word"), "{}", ended.err);
+    let json = std::fs::read(&report).unwrap_or_else(|e| panic!("{}: {e}\n{}", report.display(), ended.err));
+    (ended, serde_json::from_slice(&json).expect("JSON"))
+}
+
+fn patched(ended: &Ended) -> usize {
+    ended.err.matches("fake sanitizer: patched\n").count()
+}
+
+#[test]
+fn exact_ranges_decide() {
+    for (from, code) in [("99", 66), ("100", 0)] {
+        let (ended, json) = touching("exact", &["--exact=second"], &[from, "10", "3"]);
+        // The pattern names one kernel of two: the other's bytes are not known, so what is found is likely.
+        assert_eq!(ended.code(), Some(66), "{}", ended.err);
+        assert_eq!(json["findings"][0]["confidence"], "likely");
+        let (ended, json) = touching("exact", &["--exact"], &[from, "10", "3"]);
+        assert_eq!(ended.code(), Some(code), "{}", ended.err);
+        let launches = &json["coverage"]["launches"];
+        assert_eq!((&launches["measured"], &launches["total"]), (&9.into(), &9.into()), "{json:#}");
+        if code != 0 {
+            let f = &json["findings"][0];
+            assert_eq!((&f["confidence"], &f["established"]), (&"certain".into(), &"exact".into()));
+            assert_eq!((&f["bytes"]["from"], &f["bytes"]["to"]), (&99.into(), &100.into()));
+            assert!(ended.err.contains("confidence=certain established=exact"), "{}", ended.err);
+        }
+    }
+}
+
+#[test]
+fn without_a_doubt_nothing_is_patched() {
+    // One turn, which the second kernel spends elsewhere.
+    let (ended, json) = touching("confirm-none", &["--confirm", "--no-stacks"], &["2048", "10", "0"]);
+    assert_eq!((ended.code(), patched(&ended)), (Some(0), 0), "{}", ended.err);
+    assert_eq!(json["coverage"]["launches"]["total"], 0);
+}
+
+#[test]
+fn what_the_trial_refutes_is_withdrawn() {
+    let (ended, json) = touching("confirm-clean", &["--confirm"], &["100", "10"]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert_eq!(json["findings"], serde_json::json!([]));
+    assert_eq!(json["summary"]["withdrawn"], 1, "{}", ended.err);
+    assert!(ended.err.contains("NOTE: 1 finding withdrawn: exact ranges do not meet"), "{}", ended.err);
+    // Two modules of three; the first turns were not measured, nor was the third kernel ever.
+    assert_eq!(patched(&ended), 2, "{}", ended.err);
+    let measured = json["coverage"]["launches"]["measured"].as_u64().expect("a number");
+    assert!((2..80).contains(&measured), "{measured} measured");
+}
+
+#[test]
+fn what_the_trial_proves_becomes_certain() {
+    let (ended, json) = touching("confirm-race", &["--confirm"], &["99", "10"]);
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    assert_eq!((&json["summary"]["certain"], &json["summary"]["findings"]), (&1.into(), &1.into()), "{}", ended.err);
+    let f = &json["findings"][0];
+    assert_eq!((&f["established"], &f["bytes"]["from"]), (&"exact".into(), &99.into()));
+    assert_eq!(json["summary"]["withdrawn"], 0);
+}
+
+#[test]
+fn a_recorded_trial_is_judged_alike() {
+    let trace = build::scratch("exact-trial").join("t.trace");
+    let trace = trace.to_string_lossy();
+    for (from, code) in [("99", 66), ("100", 0)] {
+        let (ended, _) = touching("confirm-trace", &["--confirm", "-o", &trace], &[from, "10"]);
+        assert_eq!(ended.code(), Some(code), "{}", ended.err);
+        let again = end(streamsan(["check", "--confirm"]).arg(&*trace));
+        assert_eq!(again.code(), Some(code), "{}", again.err);
+        assert_eq!(again.err.contains("withdrawn"), code == 0, "{}", again.err);
+    }
+}
+
+#[test]
+fn code_that_can_not_be_patched_leaves_the_finding_as_it_is() {
+    let program = build::c_program("touching.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+    let folder = build::scratch("exact-refused");
+    std::fs::write(folder.join("exact.fatbin"), "x").expect("a file");
+    // On demand two modules are tried, from the start all three.
+    for (mode, tried) in [("--confirm", 2), ("--exact", 3)] {
+        let mut command = streamsan([mode, "--sanitizer-library"]);
+        command.arg(sanitizer()).arg("--exact-patch").arg(folder.join("exact.fatbin"));
+        command.env("FAKE_SANITIZER_REFUSES", "1").arg("--").arg(&program);
+        let ended = end(command.args(["100", "10", "20"]));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{mode}: {}", ended.err);
+        assert!(ended.err.contains("(0 certain, 1 likely)"), "{mode}: {}", ended.err);
+        assert!(ended.err.contains(&format!("code that could not be patched: {tried}")), "{mode}: {}", ended.err);
+        assert!(!ended.err.contains("measured"), "{mode}: {}", ended.err);
+    }
+}
