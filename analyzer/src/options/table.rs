@@ -413,7 +413,7 @@ const EXACT: &[Spec] = &[
         letter: None,
         kind: Kind::Flag(|o| &mut o.exact.confirm),
         default: "",
-        help: "measure kernels of findings that are not certain from then on, and withdraw what that refutes",
+        help: "measure kernels of findings that are not certain, and withdraw what that refutes",
     },
     Spec {
         name: "sanitizer-library",
