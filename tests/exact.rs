@@ -114,3 +114,15 @@ fn code_that_can_not_be_patched_leaves_the_finding_as_it_is() {
         assert!(!ended.err.contains("measured"), "{mode}: {}", ended.err);
     }
 }
+
+#[test]
+fn beside_executable_graphs_nothing_is_patched_on_demand() {
+    let program = build::c_program("touching.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+    let folder = build::scratch("exact-graph");
+    std::fs::write(folder.join("exact.fatbin"), "x").expect("a file");
+    let mut command = streamsan(["--confirm", "--sanitizer-library"]);
+    command.arg(sanitizer()).arg("--exact-patch").arg(folder.join("exact.fatbin"));
+    let ended = end(command.env("FAKE_SANITIZER_GRAPH", "1").arg("--").arg(program).args(["100", "10", "20"]));
+    assert_eq!((ended.code(), ended.out.as_str(), patched(&ended)), (Some(66), "done\n", 0), "{}", ended.err);
+    assert!(ended.err.contains("code is not patched beside executable graphs: 2"), "{}", ended.err);
+}

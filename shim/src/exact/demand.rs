@@ -38,6 +38,8 @@ thread_local! {
 pub struct Demand {
     /// Whether there is any, so that most launches ask for no more.
     any: AtomicBool,
+    /// The program has executable graphs: code that they may hold must stay as it is.
+    closed: AtomicBool,
     /// Each with whether its code could be patched.
     known: Lock<Vec<(Function, bool)>>,
 }
@@ -49,7 +51,7 @@ unsafe impl Sync for Demand {}
 
 impl Default for Demand {
     fn default() -> Self {
-        Self { any: AtomicBool::new(false), known: Lock::new(Vec::new()) }
+        Self { any: AtomicBool::new(false), closed: AtomicBool::new(false), known: Lock::new(Vec::new()) }
     }
 }
 
@@ -77,6 +79,17 @@ impl Demand {
         let known = self.known.lock().ok()?;
         let same = |f: &Function| f.context == function.context && f.module == function.module;
         known.iter().find(|(f, _)| same(f)).map(|(_, patched)| *patched)
+    }
+
+    /// The program makes an executable graph. Nothing is patched from then on: a graph that was made before its code was patched failed
+    /// when it was launched (H100, driver 580).
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing must be patched any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// From now on launches of this function are measured, if its code could be patched.

@@ -195,6 +195,11 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, event: u32, data:
             // SAFETY: as above.
             exact.launching(unsafe { &*data.cast::<LaunchData>() });
         }
+        (sanitizer::domain::GRAPHS, sanitizer::event::EXEC_CREATING) => {
+            if let Some(demand) = &exact.demand {
+                demand.close();
+            }
+        }
         (sanitizer::domain::GRAPHS, sanitizer::event::NODE_LAUNCH_BEGIN) => {
             // SAFETY: as above; only the fields before the union are looked at yet.
             let kind = unsafe { (*data.cast::<NodeData>()).kind };
@@ -264,6 +269,10 @@ impl Exact {
         // While a stream is captured most calls of ours would break the capture: asked again at the next launch.
         if lifecycle::is_off() || CAPTURES.load(Ordering::Acquire) != 0 {
             return;
+        }
+        if self.pattern.is_none() && demand.is_closed() {
+            note("exact ranges of kernels in doubt, for code is not patched beside executable graphs", 1);
+            return demand.add(function, false);
         }
         let known =
             if self.pattern.is_some() { Some(!self.is_refused(function.module)) } else { demand.patched(&function) };

@@ -40,6 +40,8 @@ pub mod event {
     pub const MODULE_UNLOAD: u32 = 10;
     /// `SANITIZER_CBID_LAUNCH_BEGIN`.
     pub const LAUNCH_BEGIN: u32 = 1;
+    /// `SANITIZER_CBID_GRAPHS_GRAPHEXEC_CREATING`.
+    pub const EXEC_CREATING: u32 = 1;
     /// `SANITIZER_CBID_GRAPHS_NODE_LAUNCH_BEGIN`.
     pub const NODE_LAUNCH_BEGIN: u32 = 4;
 }

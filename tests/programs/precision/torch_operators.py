@@ -22,7 +22,7 @@ OTHER = {
     "index": lambda a, b: a[rows(a)], "index_put": lambda a, b: a.clone().index_put_((rows(a),), a[:5]), "index_add": lambda a, b: a.index_add(0, rows(a), a[:5]),
     "index_copy": lambda a, b: a.index_copy(0, rows(a), a[:5]), "index_fill": lambda a, b: a.index_fill(0, rows(a), 2.0),
     "scatter": lambda a, b: a.scatter(1, b.argsort(1), b), "scatter_add": lambda a, b: a.scatter_add(1, b.argsort(1), b),
-    "scatter_amax": lambda a, b: a.scatter_reduce(1, b.argsort(1), b, "amax"), "one_hot": lambda a, b: F.one_hot(rows(a), 40), "embedding": lambda a, b: F.embedding(rows(a), a),
+    "scatter_amax": lambda a, b: a.scatter_reduce(1, b.argsort(1), b, "amax"), "one_hot": lambda a, b: F.one_hot(rows(a), 64), "embedding": lambda a, b: F.embedding(rows(a), a),
     "embedding_bag": lambda a, b: F.embedding_bag(rows(a)[None], a), "topk": lambda a, b: a.topk(3, 1), "kthvalue": lambda a, b: a.kthvalue(2, 1),
     "searchsorted": lambda a, b: torch.searchsorted(a[0].sort()[0], b), "bucketize": lambda a, b: torch.bucketize(b, a[0].sort()[0]),
     "mm": lambda a, b: a @ b.t(), "addmm": lambda a, b: torch.addmm(a.new_zeros(a.shape[0]), a, b.t()), "mv": lambda a, b: a @ b[0], "bmm": lambda a, b: torch.bmm(a[None], b.t()[None]),
