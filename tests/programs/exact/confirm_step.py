@@ -1,11 +1,12 @@
 """Training steps of a small transformer with, on a second stream, an average of its embeddings that some rows are copied into; with `race` the
 second stream does not wait for the step. Prints the loss, which the clean way must not change, and the time of a step.
 
-Usage: confirm_step.py race|clean [STEPS]"""
+Usage: confirm_step.py race|clean [STEPS [SECONDS BETWEEN THEM]]"""
 import sys, time
 import torch
 
 race, steps = sys.argv[1] == "race", int(sys.argv[2]) if len(sys.argv) > 2 else 8
+pause = float(sys.argv[3]) if len(sys.argv) > 3 else 0.05
 torch.manual_seed(0)
 torch.use_deterministic_algorithms(True, warn_only=True)
 layer = torch.nn.TransformerEncoderLayer(256, 4, 512, batch_first=True, dropout=0.0)
@@ -33,6 +34,6 @@ for step in range(steps):
         main.wait_stream(side)
     torch.cuda.synchronize()
     times.append((time.perf_counter() - begun) * 1e3)
-    time.sleep(0.05)
+    time.sleep(pause)
 print(f"loss {loss.item():.6f}")
 print("STEP", " ".join(f"{t:.1f}" for t in times), file=sys.stderr)
