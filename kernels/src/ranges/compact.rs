@@ -45,6 +45,9 @@ pub(super) fn compact(sets: &mut Vec<Extent>) {
     }
 }
 
+/// Bytes between equal shapes that are not joined.
+const FAR: i64 = 1 << 32;
+
 /// Equal shapes at evenly spaced starts are one shape with one more dimension.
 fn join_copies(sets: &mut Vec<Extent>) {
     type Shape = (SmallVec<[Dim; 3]>, u32, bool);
@@ -75,7 +78,8 @@ fn join_copies(sets: &mut Vec<Extent>) {
             let mut n = 1;
             if let Some(next) = los.get(k + 1) {
                 let step = next - los[k];
-                while los.get(k + n).is_some_and(|l| l - los[k + n - 1] == step) {
+                // Far apart they are in different allocations (addresses as numbers): what is joined would count for the lowest one's.
+                while step < FAR && los.get(k + n).is_some_and(|l| l - los[k + n - 1] == step) {
                     n += 1;
                 }
             }
