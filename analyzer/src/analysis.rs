@@ -9,6 +9,7 @@ use crate::coverage::{Coverage, KernelCoverage};
 use crate::elaborate::Elaborator;
 use crate::exact::confirm::{self, Confirm};
 use crate::exact::hold::Hold;
+use crate::exact::learned::{Learned, Lessons, Shape};
 use crate::exact::oracle::Oracle;
 use crate::exact::{compare, measured};
 use crate::faults::Faults;
@@ -32,6 +33,7 @@ use crate::torch::Schemas;
 use crate::work::Work;
 use order::Policy;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use trace::launch_flags::{INSIDE_LIBRARY, PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
 use trace::{Epoch, FreeKind, KernelId, MemoryKind, NoteKind, Op, Origin, Record, StackId, StreamId, ThreadId};
 
@@ -91,6 +93,8 @@ pub struct Analysis {
     pub(crate) hold: Hold,
     oracle: Oracle,
     confirm: Option<Confirm>,
+    /// What earlier runs have learned of launches, and what this one has.
+    learned: Option<Lessons>,
     races: Vec<Race>,
     pub(crate) regions: Regions,
     recent: Recent,
@@ -129,6 +133,7 @@ impl Analysis {
             hold: Hold::default(),
             oracle: Oracle::default(),
             confirm: options.confirm.then(Confirm::default),
+            learned: None,
             races: Vec::new(),
             regions: Regions::default(),
             recent: Recent::default(),
@@ -211,6 +216,11 @@ impl Analysis {
         }
     }
 
+    /// Uses what was learned of launches, and learns more.
+    pub fn learn(&mut self, known: Arc<Learned>) {
+        self.learned = Some(Lessons { known, fresh: Learned::default() });
+    }
+
     /// A kernel that is to be measured from now on, each once.
     pub fn wanted(&mut self) -> Option<KernelId> {
         self.confirm.as_mut()?.wanted()
@@ -279,6 +289,7 @@ impl Analysis {
             faults,
             coverage,
             oracle: std::mem::take(&mut self.oracle),
+            learned: self.learned.as_mut().map(|l| std::mem::take(&mut l.fresh)).unwrap_or_default(),
         };
         self.leave(&mut outcome);
         outcome
@@ -479,9 +490,9 @@ impl Analysis {
         node: Option<(&Graph, u32)>,
     ) {
         let def = self.names.kernel(kernel);
-        let predicted = self.code.evaluate(kernel, def, self.arch(stream), l);
+        let arch = self.arch(stream);
+        let predicted = self.code.evaluate(kernel, def, arch, l);
         if self.shares {
-            let arch = self.arch(stream);
             let signals = self.code.signals(kernel, def, arch);
             self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
         }
@@ -496,7 +507,22 @@ impl Analysis {
         } else {
             touched
         };
-        if let Some(runs) = touched.as_ref().filter(|_| self.options.compare) {
+        let (mut touched, mut recalled) = (touched, false);
+        if let Some(lessons) = self.learned.as_mut().filter(|_| !predicted.exact)
+            && let Some(code) = self.code.identity(kernel, def, arch)
+        {
+            let shape = Shape::of(code, def.map_or("", |d| &d.name), l, &predicted.effects, &self.memory);
+            match &touched {
+                // Code that runs as it was before it was patched touches nothing.
+                Some(runs) if runs.is_empty() && measured::claims(&predicted) => {}
+                Some(runs) => lessons.fresh.learn(&shape, runs, &self.memory),
+                None => {
+                    touched = lessons.known.recall(&shape, &self.memory);
+                    recalled = touched.is_some();
+                }
+            }
+        }
+        if let Some(runs) = touched.as_ref().filter(|_| self.options.compare && !recalled) {
             let c = compare::compare(&predicted, image, &mut self.memory, runs);
             self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c);
         }
@@ -536,7 +562,8 @@ impl Analysis {
         c.launches += 1;
         let indirect = known.indirect || work_unfollowed;
         c.launches_indirect += u64::from(indirect);
-        c.launches_measured += u64::from(measured.is_some());
+        c.launches_measured += u64::from(measured.is_some() && !recalled);
+        c.launches_learned += u64::from(recalled);
         match known.knowledge {
             Knowledge::Exact => c.launches_exact += 1,
             Knowledge::KindsOnly => c.launches_kinds_only += 1,

@@ -149,6 +149,10 @@ pub trait KernelCode: Send {
     fn indirect_gap(&self) -> Option<Gap> {
         None
     }
+    /// A hash of its code, if that shows that all launches that agree in shape and parameters touch the same bytes.
+    fn identity(&self) -> Option<u64> {
+        None
+    }
     /// Whether the kernel waits for the grids it depends on (`griddepcontrol.wait`) before it does anything.
     fn waits(&self) -> bool;
     /// Whether the kernel may talk to kernels of other processes while it runs.
@@ -266,6 +270,11 @@ impl Code {
     /// Whether a kernel may talk to kernels of other processes while it runs. One that nothing is known of may.
     pub fn signals(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.signals())
+    }
+
+    /// See [`KernelCode::identity`].
+    pub fn identity(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> Option<u64> {
+        self.kernel(id, def, arch).as_ref().ok()?.identity()
     }
 
     fn kernel(

@@ -57,7 +57,7 @@ impl CodeReader for ImageReader {
         let summary = catch_unwind(AssertUnwindSafe(|| code.summary(kernel)))
             .map_err(|_| "the analysis of the kernel failed".to_string())?
             .map_err(|error| reason(&error, kernel))?;
-        Ok(Box::new(Known(summary, arch)))
+        Ok(Box::new(Known(summary, arch, code)))
     }
 }
 
@@ -113,7 +113,7 @@ fn read_file(path: &str, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// A summary, and the compute capability (major * 10 + minor) of the device.
-struct Known(Arc<Summary>, u32);
+struct Known(Arc<Summary>, u32, Arc<CodeImage>);
 
 impl KernelCode for Known {
     fn evaluate(&self, l: &Launch<'_>, effects: &mut Vec<Effect>) {
@@ -147,6 +147,10 @@ impl KernelCode for Known {
 
     fn indirect_gap(&self) -> Option<Gap> {
         self.0.indirect().why.map(|g| Gap { reason: g.reason.words(), at: g.at })
+    }
+
+    fn identity(&self) -> Option<u64> {
+        self.0.is_fixed().then(|| self.2.hash())
     }
 
     fn waits(&self) -> bool {

@@ -24,6 +24,8 @@ pub struct Coverage {
     pub launches_indirect: u64,
     /// Launches whose bytes were measured (exact mode), not predicted.
     pub launches_measured: u64,
+    /// Launches whose bytes were measured in an earlier run.
+    pub launches_learned: u64,
     /// Accesses of kernels at addresses in no known allocation.
     pub unknown_memory: u64,
     /// Accesses forgotten for lack of room.
@@ -125,6 +127,7 @@ impl Coverage {
         self.launches_unknown += other.launches_unknown;
         self.launches_indirect += other.launches_indirect;
         self.launches_measured += other.launches_measured;
+        self.launches_learned += other.launches_learned;
         self.unknown_memory += other.unknown_memory;
         self.forgotten += other.forgotten;
         self.paused += other.paused;

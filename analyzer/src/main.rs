@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use analyzer::across::Across;
 use analyzer::cli::{Command, CommandLine, parse};
+use analyzer::exact::learned::{self, Learned};
 use analyzer::gate::Gate;
 use analyzer::launch::{self, LaunchError, Plan};
 use analyzer::options::Options;
@@ -91,6 +92,12 @@ fn prepare(options: &mut Options, pid: u32) -> Result<Gate, i32> {
     analyzer::symbols::set_search_path(options.symbol_path.iter().map(PathBuf::from).collect());
     let ready = output::expand_all(options, pid).and_then(|()| Gate::open(options));
     let ready = ready.and_then(|gate| output::check_writable(options).map(|()| gate));
+    let ready = ready.and_then(|gate| {
+        if let Some(path) = &options.exact.learned {
+            learned::give(Learned::read(path)?);
+        }
+        Ok(gate)
+    });
     ready.map_err(|error| {
         eprintln!("streamsan: {error}");
         exit_code::USAGE
@@ -110,6 +117,18 @@ fn report(
     let mut written = Reporters::asked_for(options).write(&report);
     if let Some(path) = &options.exact.compare {
         written &= report.oracle.write(path);
+    }
+    if let Some(path) = options.exact.learned.as_ref().filter(|_| report.learned.counts() != (0, 0)) {
+        match std::mem::take(&mut report.learned).add_to(path) {
+            Ok((known, 0)) => eprintln!("streamsan: LEARNED: {path} knows the ranges of {known} launches"),
+            Ok((known, differ)) => eprintln!(
+                "streamsan: LEARNED: {path} knows the ranges of {known} launches; {differ} more differed from run to run"
+            ),
+            Err(error) => {
+                eprintln!("streamsan: {error}");
+                written = false;
+            }
+        }
     }
     (report, written)
 }

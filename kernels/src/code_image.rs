@@ -59,6 +59,7 @@ pub struct CodeImage {
     code: Unpacked,
     names: Vec<String>,
     slots: Mutex<BTreeMap<String, Slot>>,
+    hash: OnceLock<u64>,
 }
 
 impl std::fmt::Debug for CodeImage {
@@ -85,6 +86,7 @@ impl CodeImage {
     ///
     /// [`LoadError`] when it is damaged.
     pub fn from_code(code: CodeRef<'_>, arch: Arch) -> Result<CodeImage, LoadError> {
+        let hash = OnceLock::new();
         let (code, names, arch) = match code {
             CodeRef::Cubin(bytes) => {
                 let cubin = Cubin::parse(&bytes)?;
@@ -95,10 +97,11 @@ impl CodeImage {
             CodeRef::Ptx(text) => {
                 let module = crate::ptx::parse(&text)?;
                 let names = lower_ptx::kernel_names(&module).map(str::to_owned).collect();
+                let _ = hash.set(hash_of(text.as_bytes()));
                 (Unpacked::Ptx(Box::new(module)), names, arch)
             }
         };
-        Ok(CodeImage { arch, code, names, slots: Mutex::new(BTreeMap::new()) })
+        Ok(CodeImage { arch, code, names, slots: Mutex::new(BTreeMap::new()), hash })
     }
 
     /// Architecture of the code (for PTX: of the device).
@@ -110,6 +113,16 @@ impl CodeImage {
     /// Mangled names of the kernels.
     pub fn kernel_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.names.iter().map(String::as_str)
+    }
+
+    /// A hash of the whole code (of all kernels of the image). Files depend on it: it does not change between versions of this crate.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        *self.hash.get_or_init(|| match &self.code {
+            Unpacked::Cubin(bytes) => hash_of(bytes),
+            // Set when it was loaded, for the text is gone.
+            Unpacked::Ptx(_) => 0,
+        })
     }
 
     /// The summary of a kernel, made when first asked for.
@@ -161,6 +174,16 @@ impl CodeImage {
 /// Whether a `MEMBAR` of system scope is among these instructions: opcode 0x992, scope 3 in bits 76 and 77 (sm_75 to sm_120, from `nvdisasm`).
 fn has_system_fence(code: &[u8]) -> bool {
     code.chunks_exact(sass::INST_BYTES as usize).any(|i| i[0] == 0x92 && i[1] & 0xf == 0x9 && i[9] & 0x30 == 0x30)
+}
+
+/// Eight bytes at a time: images have megabytes.
+fn hash_of(bytes: &[u8]) -> u64 {
+    bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64, |hash, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        let mixed = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 29
+    })
 }
 
 /// Recursion follows chains of values: short ones fit on any stack.

@@ -10,6 +10,7 @@ mod access;
 pub mod arch;
 mod code_image;
 mod explain;
+mod fixed;
 pub mod image;
 pub mod ir;
 pub mod lower_ptx;

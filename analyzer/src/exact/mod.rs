@@ -6,6 +6,7 @@
 pub mod compare;
 pub mod confirm;
 pub mod hold;
+pub mod learned;
 pub mod measured;
 pub mod oracle;
 pub mod sets;

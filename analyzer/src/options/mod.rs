@@ -154,6 +154,8 @@ pub struct ExactOptions {
     pub patch: Option<String>,
     /// Measure kernels of findings that are not certain.
     pub confirm: bool,
+    /// Ranges that earlier runs have measured, and where this run's are added.
+    pub learned: Option<String>,
     /// Where to write what the summaries said of each launch, and what it really touched.
     pub compare: Option<String>,
 }

@@ -416,6 +416,13 @@ const EXACT: &[Spec] = &[
         help: "measure kernels of findings that are not certain, and withdraw what that refutes",
     },
     Spec {
+        name: "learned",
+        letter: None,
+        kind: Kind::File(|o| &mut o.exact.learned),
+        default: "",
+        help: "ranges that no data decides: use those in FILE, and add what --exact or --confirm measures",
+    },
+    Spec {
         name: "sanitizer-library",
         letter: None,
         kind: Kind::File(|o| &mut o.exact.library),

@@ -109,6 +109,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
                 "unknown": c.launches_unknown,
                 "indirect": c.launches_indirect,
                 "measured": c.launches_measured,
+                "learned": c.launches_learned,
                 "reasons": c.reasons,
             },
             "kernels": c.kernels.iter().map(|(name, kernel)| coverage_of(name, kernel)).collect::<Vec<_>>(),

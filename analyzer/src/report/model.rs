@@ -5,6 +5,7 @@
 use super::around::Scene;
 use super::fingerprint::{Identity, number};
 use crate::coverage::Coverage;
+use crate::exact::learned::Learned;
 use crate::exact::oracle::Oracle;
 use crate::gate::Judgement;
 use crate::names::Process;
@@ -320,6 +321,8 @@ pub struct Outcome {
     pub coverage: Coverage,
     /// Predictions against measurements, when that was asked for.
     pub oracle: Oracle,
+    /// Ranges to keep, when that was asked for.
+    pub learned: Learned,
 }
 
 /// A place that launched a kernel.
@@ -382,6 +385,8 @@ pub struct Report {
     pub coverage: Coverage,
     /// Predictions against measurements, when that was asked for.
     pub oracle: Oracle,
+    /// Ranges to keep, when that was asked for.
+    pub learned: Learned,
     /// Whether weak findings are shown.
     pub pedantic: bool,
     /// The weakest finding that fails the run.
@@ -399,6 +404,7 @@ impl Report {
             report.coverage.merge(&outcome.coverage);
             let origin = outcome.process.name();
             report.oracle.merge(outcome.oracle);
+            report.learned.merge(outcome.learned);
             for finding in outcome.withdrawn {
                 merge_finding(&mut report.withdrawn, finding);
             }

@@ -415,7 +415,11 @@ pub fn coverage(report: &Report) -> String {
         "streamsan: COVERAGE: {} ({} with ranges{}, {} with reads and writes only, {} unknown, {} partly indirect), {}",
         counted(c.launches, "launch", "launches"),
         c.launches_exact,
-        if c.launches_measured > 0 { format!(" of which {} measured", c.launches_measured) } else { String::new() },
+        match (c.launches_measured, c.launches_learned) {
+            (0, 0) => String::new(),
+            (measured, 0) => format!(" of which {measured} measured"),
+            (measured, learned) => format!(" of which {measured} measured and {learned} learned"),
+        },
         c.launches_kinds_only,
         c.launches_unknown,
         c.launches_indirect,

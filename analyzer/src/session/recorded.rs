@@ -17,7 +17,11 @@ use crate::{Analysis, AnalysisOptions};
 
 /// An analysis with the real symboliser and the real code reader.
 pub fn analysis(options: AnalysisOptions) -> Analysis {
-    Analysis::new(options, Box::new(Symbolizer::new()), Box::new(ImageReader::default()))
+    let mut analysis = Analysis::new(options, Box::new(Symbolizer::new()), Box::new(ImageReader::default()));
+    if let Some(learned) = crate::exact::learned::given() {
+        analysis.learn(learned);
+    }
+    analysis
 }
 
 /// The same, compared with other processes of its run.
