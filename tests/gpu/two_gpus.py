@@ -1,10 +1,11 @@
-"""Two devices under PyTorch: peer copies, NCCL's collectives, data-parallel and sharded training, each racy and mended.
+"""Two devices under PyTorch: peer copies, NCCL's collectives (alone, grouped, captured), data-parallel and sharded training, each racy and mended.
 Usage: two_gpus.py CASE; two_gpus.py --list prints "name race|clean" lines. Exits with 77 when there are not two devices."""
 import os
 import sys
 
-RACY = ["peer_copy", "all_reduce", "ddp", "fsdp"]
-CASES = {name + suffix: verdict for name in RACY for suffix, verdict in (("", "race"), ("_mended", "clean"))} | {"to_other_device": "clean"}
+RACY = ["peer_copy", "grouped_reduce", "all_reduce", "all_gather", "send_receive", "ddp", "fsdp"]
+CASES = {name + suffix: verdict for name in RACY for suffix, verdict in (("", "race"), ("_mended", "clean"))}
+CASES |= {"to_other_device": "clean", "graphed_reduce": "clean"}
 
 
 def peer_copy(torch, mended):
@@ -32,6 +33,25 @@ def to_other_device(torch):
     return float(x.sum())
 
 
+def grouped_reduce(torch, mended):
+    """One thread's collective over both devices, a group of NCCL calls; a side stream of the second device fills that one's part."""
+    import torch.cuda.nccl
+
+    parts = [torch.zeros(1 << 18, device=f"cuda:{d}") for d in (0, 1)]
+    side = torch.cuda.Stream(1)
+    for device in (0, 1):
+        torch.cuda.synchronize(device)
+    for _ in range(3):
+        side.wait_stream(torch.cuda.current_stream(1))
+        with torch.cuda.stream(side):
+            parts[1].add_(1)
+        if mended:
+            torch.cuda.current_stream(1).wait_stream(side)
+        torch.cuda.nccl.all_reduce(parts)
+    for device in (0, 1):
+        torch.cuda.synchronize(device)
+
+
 def all_reduce(torch, dist, rank, mended):
     """The sum is used before the collective, which runs on NCCL's own stream, was waited for."""
     x = torch.full((1 << 18,), float(rank), device="cuda")
@@ -46,6 +66,58 @@ def all_reduce(torch, dist, rank, mended):
     work.wait()
     torch.cuda.synchronize()
     assert float(x[0]) == 1.0 and len(y) == len(x)
+
+
+def all_gather(torch, dist, rank, mended):
+    """The gathered parts are read before the collective was waited for."""
+    part = torch.full((1 << 16,), float(rank), device="cuda")
+    whole = torch.empty(2 << 16, device="cuda")
+    dist.all_gather_into_tensor(whole, part)
+    torch.cuda.synchronize()
+    work = dist.all_gather_into_tensor(whole, part, async_op=True)
+    if mended:
+        work.wait()
+    twice = whole * 2
+    work.wait()
+    torch.cuda.synchronize()
+    assert len(twice) == len(whole)
+
+
+def send_receive(torch, dist, rank, mended):
+    """Both ranks send and receive in one group; what arrives is used before it was waited for."""
+    mine, other = torch.full((1 << 18,), float(rank), device="cuda"), torch.zeros(1 << 18, device="cuda")
+    dist.all_reduce(mine)
+    torch.cuda.synchronize()
+    ops = [dist.P2POp(dist.isend, mine, 1 - rank), dist.P2POp(dist.irecv, other, 1 - rank)]
+    works = dist.batch_isend_irecv(ops)
+    if mended:
+        for work in works:
+            work.wait()
+    y = other + 1
+    for work in works:
+        work.wait()
+    torch.cuda.synchronize()
+    assert len(y) == len(other)
+
+
+def graphed_reduce(torch, dist):
+    """A collective captured into a graph that is launched several times between other work."""
+    x = torch.ones(1 << 16, device="cuda")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        dist.all_reduce(x)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = x * 0.5
+        dist.all_reduce(y)
+        z = y + 1
+    for _ in range(4):
+        x.fill_(1)
+        graph.replay()
+        x.mul_(2)
+    torch.cuda.synchronize()
+    assert float(z[0]) == 2.0
 
 
 def train(torch, model, side_scales, mended):
@@ -84,8 +156,11 @@ def worker(rank, case, port):
     torch.manual_seed(0)
     dist.init_process_group("nccl", rank=rank, world_size=2, device_id=torch.device("cuda", rank))
     mended = case.endswith("_mended")
-    if case.startswith("all_reduce"):
-        all_reduce(torch, dist, rank, mended)
+    collectives = {"all_reduce": all_reduce, "all_gather": all_gather, "send_receive": send_receive}
+    if case == "graphed_reduce":
+        graphed_reduce(torch, dist)
+    elif case.removesuffix("_mended") in collectives:
+        collectives[case.removesuffix("_mended")](torch, dist, rank, mended)
     else:
         model = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(6)]).cuda()
         if case.startswith("ddp"):
@@ -115,6 +190,8 @@ def main():
         peer_copy(torch, case.endswith("mended"))
     elif case == "to_other_device":
         to_other_device(torch)
+    elif case.startswith("grouped_reduce"):
+        grouped_reduce(torch, case.endswith("mended"))
     elif case in CASES:
         import torch.multiprocessing as processes
 

@@ -18,6 +18,7 @@ pub mod kind;
 pub mod op;
 pub mod region;
 pub mod ring;
+mod sync;
 pub mod wanted;
 
 pub use codec::{DecodeError, Decoder, Encoder};

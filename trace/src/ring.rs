@@ -1,6 +1,6 @@
 //! The ring: shared memory through which ops leave the program under test.
 //!
-//! Owns the layout of the memory, the mapping, and both ends. A ring has one producing process, which serialises its
+//! Owns the layout of the memory, the mapping, and both ends; the counters and their orders are in [`counters`]. A ring has one producing process, which serialises its
 //! threads itself, and one consuming process. It does not decide who waits how long: the producer asks for space and is told
 //! whether there is any ([`Producer::try_reserve`]); policy (back-pressure, a dead consumer) belongs to the shim.
 //!
@@ -18,10 +18,13 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use crate::FORMAT_VERSION;
 use crate::wanted::Wanted;
+use counters::{Counters, Reading, Writing};
+
+mod counters;
 
 /// First 8 bytes of every ring.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"StrmSan\x01");
@@ -50,14 +53,10 @@ pub struct Header {
     /// Findings that count for the exit code, valid once `consumer_done` is 1.
     pub findings: AtomicU32,
     _line: [u8; 20],
-    head: Line,
-    tail: Line,
+    counters: Counters,
     /// Kernels that the consumer wants measured from now on.
     pub wanted: Wanted,
 }
-
-#[repr(C, align(64))]
-struct Line(AtomicU64);
 
 const _: () = assert!(size_of::<Header>() <= HEADER);
 
@@ -239,12 +238,12 @@ impl Ring {
 
     /// Bytes ever written.
     pub fn written(&self) -> u64 {
-        self.header().head.0.load(Ordering::Acquire)
+        self.header().counters.written()
     }
 
     /// Bytes ever consumed.
     pub fn consumed(&self) -> u64 {
-        self.header().tail.0.load(Ordering::Acquire)
+        self.header().counters.consumed()
     }
 
     fn data(&self, count: u64) -> *mut u8 {
@@ -268,16 +267,14 @@ impl Drop for Ring {
 /// The writing end. The caller makes sure that only one thread uses it at a time.
 pub struct Producer {
     ring: Ring,
-    head: u64,
-    /// A tail that was seen once: reading the real one costs a cache miss.
-    tail_seen: u64,
+    writing: Writing,
 }
 
 impl Producer {
     /// Takes over a ring that was just created.
     pub fn new(ring: Ring) -> Self {
-        let head = ring.written();
-        Self { ring, head, tail_seen: 0 }
+        let writing = Writing::new(&ring.header().counters, ring.capacity);
+        Self { ring, writing }
     }
 
     /// The ring.
@@ -292,44 +289,35 @@ impl Producer {
 
     /// Room for a record of up to `len` bytes, or `None` while the consumer is behind.
     pub fn try_reserve(&mut self, len: usize) -> Option<&mut [u8]> {
-        let need = (4 + len).next_multiple_of(ALIGN) as u64;
-        if need > self.ring.capacity as u64 {
+        if !self.writing.has_room(&self.ring.header().counters, len) {
             return None;
         }
-        if self.head + need - self.tail_seen > self.ring.capacity as u64 {
-            // A tail beyond head would be damage done by the other side: never trust it further than head.
-            self.tail_seen = self.ring.consumed().min(self.head);
-            if self.head + need - self.tail_seen > self.ring.capacity as u64 {
-                return None;
-            }
-        }
-        let start = self.ring.data(self.head);
-        // SAFETY: [head, head + need) is free (checked above), contiguous thanks to the double mapping, and only this
+        let start = self.ring.data(self.writing.at());
+        // SAFETY: there is room for the length and the bytes, contiguous thanks to the double mapping, and only this
         // producer writes there; the borrow of self keeps a second reservation out.
         Some(unsafe { std::slice::from_raw_parts_mut(start.add(4), len) })
     }
 
     /// Publishes the first `len` bytes of what was reserved last.
     pub fn commit(&mut self, len: usize) {
-        let start = self.ring.data(self.head);
+        let start = self.ring.data(self.writing.at());
         // SAFETY: the 4 bytes before the reserved ones belong to the same reservation.
         unsafe { start.cast::<u32>().write((len as u32).to_le()) };
-        self.head += (4 + len).next_multiple_of(ALIGN) as u64;
-        self.ring.header().head.0.store(self.head, Ordering::Release);
+        self.writing.publish(&self.ring.header().counters, len);
     }
 }
 
 /// The reading end.
 pub struct Consumer {
     ring: Ring,
-    tail: u64,
+    reading: Reading,
 }
 
 impl Consumer {
     /// Takes over an opened ring, from wherever an earlier consumer stopped.
     pub fn new(ring: Ring) -> Self {
-        let tail = ring.consumed();
-        Self { ring, tail }
+        let reading = Reading::new(&ring.header().counters, ring.capacity);
+        Self { ring, reading }
     }
 
     /// The ring.
@@ -339,39 +327,21 @@ impl Consumer {
 
     /// Hands every record that is there to `each` and frees their space; returns how many there were.
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) -> Result<usize, RingError> {
-        let mut count = 0;
-        let head = self.ring.written();
-        if head < self.tail || head - self.tail > self.ring.capacity as u64 {
-            return Err(RingError::Damaged { at: self.tail, length: 0 });
-        }
-        // Space is given back in steps, so that a producer that waits goes on before a long batch is done.
-        let step = (self.ring.capacity / 16) as u64;
-        let mut freed = self.tail;
-        while self.tail < head {
-            let start = self.ring.data(self.tail);
-            // SAFETY: tail < head, so at least ALIGN bytes were published here.
-            let len = u32::from_le(unsafe { start.cast::<u32>().read_volatile() });
-            let need = (4 + len as u64).next_multiple_of(ALIGN as u64);
-            if need > head - self.tail {
-                return Err(RingError::Damaged { at: self.tail, length: len });
-            }
+        let ring = &self.ring;
+        // SAFETY: asked for published bytes only, of which there are at least ALIGN.
+        let length_at = |at| u32::from_le(unsafe { ring.data(at).cast::<u32>().read_volatile() });
+        let hand_out = |at, length: u32| {
             // SAFETY: the bytes were published with release order before head was stored, and a producer that keeps the
             // protocol does not touch them before tail passes them. A hostile one can only change their values; decoding
             // copes with any bytes.
-            each(unsafe { std::slice::from_raw_parts(start.add(4), len as usize) });
-            self.tail += need;
-            count += 1;
-            if self.tail - freed >= step {
-                freed = self.tail;
-                self.ring.header().tail.0.store(self.tail, Ordering::Release);
-            }
-        }
-        self.ring.header().tail.0.store(self.tail, Ordering::Release);
-        Ok(count)
+            each(unsafe { std::slice::from_raw_parts(ring.data(at).add(4), length as usize) });
+        };
+        let drained = self.reading.drain(&ring.header().counters, length_at, hand_out);
+        drained.map_err(|impossible| RingError::Damaged { at: impossible.at, length: impossible.length })
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::os::fd::AsFd;
 
@@ -471,8 +441,8 @@ mod tests {
                 let header = producer.ring.header();
                 let value = [0, u64::MAX, 1 << 63, random(1 << 20), random(4096) * 8][random(5) as usize];
                 match random(4) {
-                    0 => header.head.0.store(value, Ordering::Relaxed),
-                    1 => header.tail.0.store(value, Ordering::Relaxed),
+                    0 => header.counters.scribble(true, value),
+                    1 => header.counters.scribble(false, value),
                     _ => {
                         let at = producer.ring.data(random(4096 / 4) * 4).cast::<u32>();
                         // SAFETY: inside the mapping; this plays the program that scribbles over the ring.

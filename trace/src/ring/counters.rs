@@ -1,0 +1,280 @@
+//! The protocol of the ring: two counters, and who may touch which bytes when.
+//!
+//! Owns head and tail, their memory orders, and the arithmetic of free space and of hostile lengths. Knows of no mapping: it says at
+//! which byte something lies, and the two ends ([`Producer`](super::Producer), [`Consumer`](super::Consumer)) touch it. That is why
+//! loom can run this very source over its own atomics and its own memory: `scripts/loom`.
+
+use super::ALIGN;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Bytes ever written and bytes ever consumed, a cache line each.
+#[repr(C)]
+pub(super) struct Counters {
+    head: Line,
+    tail: Line,
+}
+
+#[repr(C, align(64))]
+struct Line(AtomicU64);
+
+impl Counters {
+    /// Bytes ever written. What lies before them may be read by whoever has this answer.
+    pub fn written(&self) -> u64 {
+        self.head.0.load(Ordering::Acquire)
+    }
+
+    /// Bytes ever consumed. Their room may be written by whoever has this answer.
+    pub fn consumed(&self) -> u64 {
+        self.tail.0.load(Ordering::Acquire)
+    }
+
+    /// Plays the program that scribbles over the ring.
+    #[cfg(all(test, not(loom)))]
+    pub fn scribble(&self, head: bool, value: u64) {
+        let line = if head { &self.head } else { &self.tail };
+        line.0.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that a record of `len` bytes takes, with its length and the padding.
+fn room(len: u64) -> u64 {
+    (4 + len).next_multiple_of(ALIGN as u64)
+}
+
+/// What the writing end knows.
+pub(super) struct Writing {
+    head: u64,
+    /// A tail that was seen once: reading the real one costs a cache miss.
+    tail_seen: u64,
+    capacity: u64,
+}
+
+impl Writing {
+    pub fn new(counters: &Counters, capacity: usize) -> Self {
+        Self { head: counters.written(), tail_seen: 0, capacity: capacity as u64 }
+    }
+
+    /// Where the next record begins: the count of bytes before it.
+    pub fn at(&self) -> u64 {
+        self.head
+    }
+
+    /// Whether there is room for a record of `len` bytes at [`Writing::at`]: until it is published nobody else touches that room.
+    pub fn has_room(&mut self, counters: &Counters, len: usize) -> bool {
+        let need = room(len as u64);
+        if need > self.capacity {
+            return false;
+        }
+        if self.head + need - self.tail_seen > self.capacity {
+            // A tail beyond head would be damage done by the other side: never trust it further than head.
+            self.tail_seen = counters.consumed().min(self.head);
+        }
+        self.head + need - self.tail_seen <= self.capacity
+    }
+
+    /// Publishes the record of `len` bytes that was written at [`Writing::at`], length and all.
+    pub fn publish(&mut self, counters: &Counters, len: usize) {
+        self.head += room(len as u64);
+        counters.head.0.store(self.head, Ordering::Release);
+    }
+}
+
+/// A length, or counters, that cannot be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Impossible {
+    /// Count of bytes consumed so far.
+    pub at: u64,
+    pub length: u32,
+}
+
+/// What the reading end knows.
+pub(super) struct Reading {
+    tail: u64,
+    capacity: u64,
+}
+
+impl Reading {
+    pub fn new(counters: &Counters, capacity: usize) -> Self {
+        Self { tail: counters.consumed(), capacity: capacity as u64 }
+    }
+
+    /// Goes through all that is published: asks for the length that stands at a byte, then hands out (byte, length) of the record,
+    /// then gives its room back. Returns how many there were.
+    pub fn drain(
+        &mut self,
+        counters: &Counters,
+        length_at: impl Fn(u64) -> u32,
+        mut each: impl FnMut(u64, u32),
+    ) -> Result<usize, Impossible> {
+        let mut count = 0;
+        let head = counters.written();
+        if head < self.tail || head - self.tail > self.capacity {
+            return Err(Impossible { at: self.tail, length: 0 });
+        }
+        // Space is given back in steps, so that a producer that waits goes on before a long batch is done.
+        let step = self.capacity / 16;
+        let mut freed = self.tail;
+        while self.tail < head {
+            let length = length_at(self.tail);
+            let need = room(u64::from(length));
+            if need > head - self.tail {
+                return Err(Impossible { at: self.tail, length });
+            }
+            each(self.tail, length);
+            self.tail += need;
+            count += 1;
+            if self.tail - freed >= step {
+                freed = self.tail;
+                counters.tail.0.store(self.tail, Ordering::Release);
+            }
+        }
+        counters.tail.0.store(self.tail, Ordering::Release);
+        Ok(count)
+    }
+}
+
+/// Every interleaving of both ends, and every value that the memory model lets a load return. The memory is loom's: a cell for each
+/// [`ALIGN`] bytes, and touching one that the other side may be touching fails the test, as an order too weak does.
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    struct Shared {
+        counters: Counters,
+        /// The length of a record lies in the upper half of its first cell.
+        cells: Vec<UnsafeCell<u64>>,
+    }
+
+    // SAFETY: that the cells are used by turns is what these tests are about; loom checks every access.
+    unsafe impl Sync for Shared {}
+    // SAFETY: as above.
+    unsafe impl Send for Shared {}
+
+    impl Shared {
+        fn new(capacity: usize) -> Arc<Self> {
+            let line = || Line(AtomicU64::new(0));
+            let cells = (0..capacity / ALIGN).map(|_| UnsafeCell::new(u64::MAX)).collect();
+            Arc::new(Self { counters: Counters { head: line(), tail: line() }, cells })
+        }
+
+        fn capacity(&self) -> usize {
+            self.cells.len() * ALIGN
+        }
+
+        fn cell(&self, at: u64) -> &UnsafeCell<u64> {
+            &self.cells[at as usize / ALIGN % self.cells.len()]
+        }
+
+        /// Writes the record `n` of `len` bytes, without publishing it.
+        fn write(&self, at: u64, n: u64, len: usize) {
+            for (i, byte) in (at..at + room(len as u64)).step_by(ALIGN).enumerate() {
+                let length = if i == 0 { (len as u64) << 32 } else { 0 };
+                // SAFETY: see above.
+                self.cell(byte).with_mut(|cell| unsafe { *cell = length | n });
+            }
+        }
+
+        fn length(&self, at: u64) -> u32 {
+            // SAFETY: see above.
+            self.cell(at).with(|cell| unsafe { (*cell >> 32) as u32 })
+        }
+
+        fn check(&self, at: u64, n: u64, len: usize) {
+            assert_eq!(self.length(at) as usize, len);
+            for byte in (at..at + room(len as u64)).step_by(ALIGN) {
+                // SAFETY: see above.
+                self.cell(byte).with(|cell| assert_eq!(unsafe { *cell } as u32, n as u32));
+            }
+        }
+    }
+
+    fn send(shared: &Shared, writing: &mut Writing, n: u64, len: usize) {
+        while !writing.has_room(&shared.counters, len) {
+            thread::yield_now();
+        }
+        shared.write(writing.at(), n, len);
+        writing.publish(&shared.counters, len);
+    }
+
+    fn take(shared: &Shared, reading: &mut Reading, lens: &[usize], next: &mut usize) -> usize {
+        let each = |at, length: u32| {
+            assert_eq!(length as usize, lens[*next]);
+            shared.check(at, *next as u64, lens[*next]);
+            *next += 1;
+        };
+        reading.drain(&shared.counters, |at| shared.length(at), each).expect("nobody scribbles")
+    }
+
+    fn model(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.check(test);
+    }
+
+    /// Records of one, two and three cells through a ring of four: they wrap, and the writer waits for room.
+    #[test]
+    fn records_arrive_whole_and_in_order() {
+        const LENS: [usize; 3] = [12, 20, 4];
+        model(3, || {
+            let shared = Shared::new(4 * ALIGN);
+            let theirs = Arc::clone(&shared);
+            let writer = thread::spawn(move || {
+                let mut writing = Writing::new(&theirs.counters, theirs.capacity());
+                for (n, len) in LENS.into_iter().enumerate() {
+                    send(&theirs, &mut writing, n as u64, len);
+                }
+            });
+            let mut reading = Reading::new(&shared.counters, shared.capacity());
+            let mut next = 0;
+            while next < LENS.len() {
+                if take(&shared, &mut reading, &LENS, &mut next) == 0 {
+                    thread::yield_now();
+                }
+            }
+            writer.join().expect("the writer ends");
+        });
+    }
+
+    /// A writer that dies behind any of its steps: what it published arrives, what it did not never does, and who comes to the reader's
+    /// place takes over where it stopped.
+    #[test]
+    fn a_dead_writer_leaves_whole_records() {
+        const LENS: [usize; 3] = [12, 4, 12];
+        for lived in 0..=LENS.len() {
+            model(3, move || {
+                let shared = Shared::new(4 * ALIGN);
+                let theirs = Arc::clone(&shared);
+                let writer = thread::spawn(move || {
+                    let mut writing = Writing::new(&theirs.counters, theirs.capacity());
+                    for (n, len) in LENS.into_iter().enumerate().take(lived) {
+                        send(&theirs, &mut writing, n as u64, len);
+                    }
+                    // Dies between the bytes and the counter.
+                    if lived < LENS.len() && writing.has_room(&theirs.counters, LENS[lived]) {
+                        theirs.write(writing.at(), 77, LENS[lived]);
+                    }
+                });
+                let (mut next, mut rounds) = (0, 0);
+                let mut reading = Reading::new(&shared.counters, shared.capacity());
+                while next < lived && rounds < 3 {
+                    rounds += 1;
+                    take(&shared, &mut reading, &LENS, &mut next);
+                    thread::yield_now();
+                }
+                drop(reading);
+                let mut second = Reading::new(&shared.counters, shared.capacity());
+                while next < lived {
+                    if take(&shared, &mut second, &LENS, &mut next) == 0 {
+                        thread::yield_now();
+                    }
+                }
+                writer.join().expect("the writer ends");
+                assert_eq!(take(&shared, &mut second, &LENS, &mut next), 0, "what was not published does not arrive");
+            });
+        }
+    }
+}

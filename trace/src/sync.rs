@@ -1,0 +1,6 @@
+//! The atomics of what two sides share: the machine's, or loom's where `--cfg loom` asks for every interleaving (`scripts/loom`).
+
+#[cfg(loom)]
+pub use loom::sync::atomic::{AtomicU64, Ordering};
+#[cfg(not(loom))]
+pub use std::sync::atomic::{AtomicU64, Ordering};
