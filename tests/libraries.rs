@@ -1,35 +1,35 @@
-//! Libraries that are ops of their own: NCCL, against one that launches a kernel for each call.
+//! Libraries that are ops of their own, and what they keep for themselves: NCCL and cuDNN, each against one that does as it does.
 
 use std::path::{Path, PathBuf};
 
 use tests::run::{end, streamsan};
 use tests::{build, fake};
 
-fn nccl() -> PathBuf {
-    let source = build::programs().join("fake/nccl.c");
+/// A library of `programs/fake` that stands for one of NVIDIA's.
+fn library(source: &str, name: &str) -> PathBuf {
+    let source = build::programs().join("fake").join(source);
     let header = build::programs().join("fake/cuda_mini.h");
-    let mut args: Vec<String> =
-        ["-O1", "-shared", "-fPIC", "-w", "-Wl,-soname,libnccl.so.2", "-o", "{out}"].map(String::from).into();
+    let mut args: Vec<String> = ["-O1", "-shared", "-fPIC", "-w", "-o", "{out}"].map(String::from).into();
+    args.push(format!("-Wl,-soname,{name}"));
     args.push(format!("-I{}", build::programs().join("fake").display()));
     args.extend([source.display().to_string(), "-L".into(), fake::folder().display().to_string(), "-lcuda".into()]);
-    build::cached("libnccl.so.2", Path::new("gcc"), &args, &[&source, &header])
-        .unwrap_or_else(|e| panic!("the fake NCCL does not compile: {e}"))
+    build::cached(name, Path::new("gcc"), &args, &[&source, &header])
+        .unwrap_or_else(|e| panic!("the fake {name} does not compile: {e}"))
+}
+
+/// A program of `programs` that is linked with such a library.
+fn user(source: &str, library: &Path) -> PathBuf {
+    let folder = library.parent().expect("a folder").display().to_string();
+    let driver = fake::folder();
+    build::c_program(
+        source,
+        &[&library.to_string_lossy(), &format!("-Wl,-rpath,{folder}"), "-L", &driver.to_string_lossy(), "-lcuda"],
+    )
 }
 
 #[test]
 fn collectives_are_ops_of_their_streams() {
-    let library = nccl();
-    let folder = library.parent().expect("a folder").display().to_string();
-    let program = build::c_program(
-        "nccl.c",
-        &[
-            &library.to_string_lossy(),
-            &format!("-Wl,-rpath,{folder}"),
-            "-L",
-            &fake::folder().to_string_lossy(),
-            "-lcuda",
-        ],
-    );
+    let program = user("nccl.c", &library("nccl.c", "libnccl.so.2"));
     for (case, hazard, call) in [
         ("reduce", "read-after-write", "ncclAllReduce"),
         ("gather", "write-after-write", "ncclAllGather"),
@@ -48,4 +48,27 @@ fn collectives_are_ops_of_their_streams() {
         assert_eq!(ended.code(), Some(0), "{}", ended.err);
         assert!(ended.err.contains("SUMMARY: 0 findings"), "{}", ended.err);
     }
+}
+
+/// What a library does with memory of its own is not the program's to mend, with stacks and without; what the program does is.
+#[test]
+fn what_a_library_keeps_for_itself_is_set_aside() {
+    let program = user("cudnn.c", &library("cudnn.c", "libcudnn_ops.so.9"));
+    for stacks in ["--stacks", "--no-stacks"] {
+        for (case, code) in [("inside", 0), ("outside", 66)] {
+            let ended = end(streamsan([stacks, "--"]).arg(&program).arg(case));
+            assert_eq!((ended.code(), ended.out.as_str()), (Some(code), "done\n"), "{stacks} {case}: {}", ended.err);
+            assert_eq!(
+                ended.err.contains("1 finding inside memory that a CUDA library keeps"),
+                code == 0,
+                "{}",
+                ended.err
+            );
+        }
+        let ended = end(streamsan([stacks, "--pedantic", "--"]).arg(&program).arg("inside"));
+        assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    }
+    // Lent memory is the program's matter too, and its stack says that the program uses it.
+    let ended = end(streamsan(["--"]).arg(&program).arg("lent"));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
 }

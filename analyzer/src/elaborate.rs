@@ -311,7 +311,7 @@ fn established(previous: &Access, access: &Access) -> &'static str {
 
 /// Whether both ops and the memory belong to one of NVIDIA's libraries. cuDNN, for one, clears the workspace of a new handle on a stream
 /// of its own and uses it on the program's without an event between (seen with cuDNN 9 under PyTorch 2.11): true, and nothing that
-/// the program could mend.
+/// the program could mend. Where no stacks were recorded the owner of the memory decides alone: of allocations the caller is always known.
 fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<&Memory>) -> bool {
     const LIBRARIES: [&str; 9] = [
         "libcudnn",
@@ -330,7 +330,7 @@ fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<
         LIBRARIES.into_iter().find(|prefix| module.starts_with(prefix))
     };
     let owner = allocation.and_then(|memory| library(&memory.stack));
-    owner.is_some() && owner == library(access) && owner == library(previous)
+    owner.is_some() && [access, previous].iter().all(|side| side.is_empty() || library(side) == owner)
 }
 
 /// What the program called: the function of CUDA's runtime when the stack tells it, otherwise the driver's, as CUDA's documentation

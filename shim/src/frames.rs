@@ -16,6 +16,8 @@ use crate::stack::python::{self, Encoding, RawPyFrame};
 pub const MAX_NATIVE: usize = native::MAX;
 /// Native frames kept when there are Python frames: PyTorch's deepest dispatch from operator to launch takes about 20.
 const NATIVE_UNDER_PYTHON: usize = 28;
+/// Native frames kept of [`Depth::Caller`]: enough to come out of CUDA's runtime.
+const NATIVE_OF_CALLER: usize = 6;
 /// Most Python frames kept.
 pub const MAX_PYTHON: usize = 64;
 
@@ -113,10 +115,17 @@ pub enum Depth {
     PythonFirst,
     /// Both.
     Full,
+    /// The innermost native frames, which tell whose call it is. For allocations where no stacks are wanted: the memory that a
+    /// library keeps for itself is still known.
+    Caller,
 }
 
 /// Fills `frames` with the calling thread's stack.
 pub fn capture(frames: &mut Frames, depth: Depth) {
+    if depth == Depth::Caller {
+        frames.native_len = native::capture(&mut frames.native[..NATIVE_OF_CALLER]);
+        return;
+    }
     frames.python_len = python::capture(&mut frames.python);
     // Where there are Python frames they are what is read; of the C++ below, the operator and what it calls. On a training step the
     // native part is most of the cost.

@@ -252,8 +252,17 @@ impl Cx<'_> {
         self
     }
 
+    /// Ops of this call need no more than who called, where no stacks are wanted.
+    pub fn with_caller(&mut self) -> &mut Self {
+        if self.core().is_some_and(|core| !core.options.stacks) {
+            self.depth = Depth::Caller;
+        }
+        self
+    }
+
     fn capture(&mut self, core: &Core) {
-        if !self.captured && self.depth != Depth::None && core.options.stacks {
+        let wanted = self.depth != Depth::None && (core.options.stacks || self.depth == Depth::Caller);
+        if !self.captured && wanted {
             self.captured = true;
             if let Some(frames) = self.frames.as_deref_mut() {
                 frames::capture(frames, self.depth);

@@ -108,16 +108,24 @@ pub fn dump(path: &str, mut to: impl std::io::Write) -> Result<(), FileError> {
         }
         let process = process & !LATE;
         written = match Record::decode(bytes) {
-            Ok(r) => writeln!(
-                to,
-                "{process} thread={} stack={} timeline={} time={} call={} {:?}",
-                r.origin.thread.0,
-                r.origin.stack.0,
-                r.origin.epoch.timeline.0,
-                r.origin.epoch.time,
-                r.origin.call.0,
-                r.op
-            ),
+            Ok(r) => {
+                // Machine code takes megabytes of digits that nobody reads.
+                let (op, omitted) = match r.op {
+                    Op::Image { id, source, path, offset, size, bytes } if !bytes.is_empty() => {
+                        (Op::Image { id, source, path, offset, size, bytes: &[] }, format!(" + {} bytes", bytes.len()))
+                    }
+                    op => (op, String::new()),
+                };
+                writeln!(
+                    to,
+                    "{process} thread={} stack={} timeline={} time={} call={} {op:?}{omitted}",
+                    r.origin.thread.0,
+                    r.origin.stack.0,
+                    r.origin.epoch.timeline.0,
+                    r.origin.epoch.time,
+                    r.origin.call.0,
+                )
+            }
             Err(error) => writeln!(to, "{process} (unreadable: {error})"),
         };
     })?;

@@ -9,6 +9,7 @@ use crate::real;
 
 impl Cx<'_> {
     fn allocated(&mut self, ptr: u64, size: u64, kind: MemoryKind, flags: u32) {
+        self.with_caller();
         let context = self.current_context();
         let context = self.context(context);
         self.log(&Op::Alloc { ptr, size, kind, context, stream: StreamId::NONE, pool: PoolId::NONE, flags });
