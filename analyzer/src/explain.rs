@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use kernels::{Explained, explain, explain_json};
 
+use crate::report::harmless::harmless;
 use crate::symbols::demangle;
 
 /// The text (or JSON) about the kernels of a file; `only`: those whose mangled name contains it. The error is a line for the user.
@@ -30,7 +31,7 @@ fn because(kernel: &Explained, gap: kernels::Gap) -> String {
 }
 
 fn words(kernel: &Explained) -> String {
-    let mut text = format!("{} ({})\n", demangle(&kernel.name), kernel.arch);
+    let mut text = format!("{} ({})\n", harmless(&demangle(&kernel.name)), kernel.arch);
     let summary = match &kernel.summary {
         Ok(summary) => summary,
         Err(why) => {

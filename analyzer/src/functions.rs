@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::report::harmless::harmless;
 use cuda_sys::effects::Effect;
 use cuda_sys::{DRIVER_FUNCTIONS, FnId};
 use trace::file::FileError;
@@ -125,7 +126,7 @@ fn run(out: &mut String, seen: &BTreeMap<String, Seen>) {
                 let _ = write!(numbers, ", {} calls", seen.calls);
             }
             let note = if note.is_empty() { String::new() } else { format!("  ({note})") };
-            let _ = writeln!(out, "    {name:NAME$}  {numbers}{note}");
+            let _ = writeln!(out, "    {:NAME$}  {numbers}{note}", harmless(name));
         }
     }
 }

@@ -103,9 +103,7 @@ def send_receive(torch, dist, rank, mended):
 def graphed_reduce(torch, dist):
     """A collective captured into a graph that is launched several times between other work."""
     x = torch.ones(1 << 16, device="cuda")
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        dist.all_reduce(x)
+    dist.all_reduce(x)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

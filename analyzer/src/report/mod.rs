@@ -6,6 +6,7 @@ pub mod around;
 pub mod csan;
 pub mod fingerprint;
 pub mod github;
+pub mod harmless;
 pub mod html;
 pub mod json;
 pub mod junit;

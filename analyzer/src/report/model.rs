@@ -4,6 +4,7 @@
 
 use super::around::Scene;
 use super::fingerprint::{Identity, number};
+use super::harmless::Harmless;
 use crate::coverage::Coverage;
 use crate::exact::learned::Learned;
 use crate::exact::oracle::Oracle;
@@ -422,7 +423,18 @@ impl Report {
             (a.latent, std::cmp::Reverse(a.confidence)).cmp(&(b.latent, std::cmp::Reverse(b.confidence)))
         });
         number(&mut report.findings);
+        report.disarm();
         report
+    }
+
+    /// Whatever the program calls its things: no format may be led astray by it.
+    fn disarm(&mut self) {
+        self.processes.disarm();
+        self.findings.disarm();
+        self.withdrawn.disarm();
+        self.hints.disarm();
+        self.faults.disarm();
+        self.coverage.disarm();
     }
 
     /// Findings that are printed: nobody has set them aside, and they are sure enough. Those inside NVIDIA's libraries only when weak

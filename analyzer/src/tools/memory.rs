@@ -4,6 +4,7 @@
 //! memory that they lie in. A trace has calls that succeeded only, so failed allocations are not in it, and the text says so.
 
 use super::{Process, each_op};
+use crate::report::harmless::harmless;
 use crate::report::model::{Frame, FrameKind};
 use crate::report::stack::{self, Line};
 use rustc_hash::FxHashMap;
@@ -308,8 +309,10 @@ fn frames(out: &mut String, stack: &[Frame]) {
     let frames: Vec<Frame> = stack.iter().filter(|f| f.kind != FrameKind::Folded).cloned().collect();
     for line in stack::lines(&frames).iter().take(4) {
         match line {
-            Line::Folded(text) => drop(writeln!(out, "        ... {text}")),
-            Line::Frame { name, place, .. } => drop(writeln!(out, "        {name}{place}")),
+            Line::Folded(text) => drop(writeln!(out, "        ... {}", harmless(text))),
+            Line::Frame { name, place, .. } => {
+                let _ = writeln!(out, "        {}{}", harmless(name), harmless(place));
+            }
         }
     }
 }
