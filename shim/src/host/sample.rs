@@ -121,94 +121,67 @@ unsafe fn add(sum: &mut u64, at: u64, len: u64) {
         byte(from);
         from += 1;
     }
-    let words = from;
-    let tail = words + (end - words) / 32 * 32;
-    (tail..end).for_each(&mut byte);
-    let wide = (tail - from) / BLOCK * BLOCK;
-    if wide > 0 && std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: as above, and the processor has these instructions.
+    let words = from + (end - from) / 8 * 8;
+    (words..end).for_each(&mut byte);
+    // SAFETY: as above, and aligned.
+    let word = |from: u64| unsafe { (from as *const u64).read_volatile() };
+    if words >= from.next_multiple_of(VECTOR) + BLOCK && std::arch::is_x86_feature_detected!("avx2") {
+        while from % VECTOR != 0 {
+            lanes[0] = mix(lanes[0], word(from));
+            from += 8;
+        }
+        let wide = (words - from) / BLOCK * BLOCK;
+        // SAFETY: as above; aligned, and the processor has these instructions.
         let blocks = unsafe { blocks(from, wide) };
         for (lane, pair) in lanes.iter_mut().zip(blocks.chunks(4)) {
             *lane = pair.iter().fold(*lane, |lane, word| mix(lane ^ (lane >> 32), *word));
         }
         from += wide;
     }
-    while from < tail {
-        for (index, lane) in lanes.iter_mut().enumerate() {
-            // SAFETY: as above, and aligned.
-            *lane = mix(*lane, unsafe { (from as *const u64).add(index).read_volatile() });
+    while words - from >= 32 {
+        for (lane, from) in lanes.iter_mut().zip((from..).step_by(8)) {
+            *lane = mix(*lane, word(from));
         }
         from += 32;
+    }
+    for (lane, from) in lanes.iter_mut().zip((from..words).step_by(8)) {
+        *lane = mix(*lane, word(from));
     }
     *sum = lanes.iter().fold(B, |sum, lane| mix(sum ^ (lane >> 32), *lane));
 }
 
-/// Bytes that [`blocks`] takes at a time.
+/// Bytes that [`blocks`] takes at a time, and what they are aligned to.
 const BLOCK: u64 = 128;
+const VECTOR: u64 = 32;
 
 /// Sixteen sums of `len` bytes, a multiple of [`BLOCK`] that is not 0: of the words, plus the products of their halves with a key that
 /// goes on from block to block, so that blocks that change places do not go unnoticed.
 ///
-/// In assembly because no other load may be told that somebody else writes there at the same time.
-///
 /// # Safety
-/// The bytes can be read, and the processor has AVX2.
+/// The bytes can be read, and `at` is a multiple of [`VECTOR`].
+#[target_feature(enable = "avx2")]
 unsafe fn blocks(at: u64, len: u64) -> [u64; 16] {
-    let keys: [u64; 8] = [A, B, A ^ B, !A, B | 1, A, B ^ !A, A | 1 << 32];
-    let mut sums = [0_u64; 16];
-    // SAFETY: reads the caller's bytes and the keys, writes the sums; all registers are named.
-    unsafe {
-        core::arch::asm!(
-            "vmovdqu ymm8, [{keys}]",
-            "vmovdqu ymm13, [{keys} + 32]",
-            "vpxor xmm0, xmm0, xmm0",
-            "vpxor xmm1, xmm1, xmm1",
-            "vpxor xmm2, xmm2, xmm2",
-            "vpxor xmm3, xmm3, xmm3",
-            "2:",
-            "vmovdqu ymm4, [{at}]",
-            "vmovdqu ymm5, [{at} + 32]",
-            "vmovdqu ymm6, [{at} + 64]",
-            "vmovdqu ymm7, [{at} + 96]",
-            "vpaddq ymm0, ymm0, ymm4",
-            "vpaddq ymm1, ymm1, ymm5",
-            "vpaddq ymm2, ymm2, ymm6",
-            "vpaddq ymm3, ymm3, ymm7",
-            "vpxor ymm4, ymm4, ymm8",
-            "vpxor ymm5, ymm5, ymm8",
-            "vpxor ymm6, ymm6, ymm8",
-            "vpxor ymm7, ymm7, ymm8",
-            "vpsrlq ymm9, ymm4, 32",
-            "vpsrlq ymm10, ymm5, 32",
-            "vpsrlq ymm11, ymm6, 32",
-            "vpsrlq ymm12, ymm7, 32",
-            "vpmuludq ymm4, ymm4, ymm9",
-            "vpmuludq ymm5, ymm5, ymm10",
-            "vpmuludq ymm6, ymm6, ymm11",
-            "vpmuludq ymm7, ymm7, ymm12",
-            "vpaddq ymm0, ymm0, ymm4",
-            "vpaddq ymm1, ymm1, ymm5",
-            "vpaddq ymm2, ymm2, ymm6",
-            "vpaddq ymm3, ymm3, ymm7",
-            "vpaddq ymm8, ymm8, ymm13",
-            "add {at}, 128",
-            "cmp {at}, {end}",
-            "jb 2b",
-            "vmovdqu [{sums}], ymm0",
-            "vmovdqu [{sums} + 32], ymm1",
-            "vmovdqu [{sums} + 64], ymm2",
-            "vmovdqu [{sums} + 96], ymm3",
-            "vzeroupper",
-            at = inout(reg) at => _,
-            end = in(reg) at + len,
-            keys = in(reg) keys.as_ptr(),
-            sums = in(reg) sums.as_mut_ptr(),
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _, out("ymm4") _, out("ymm5") _, out("ymm6") _,
-            out("ymm7") _, out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _, out("ymm12") _, out("ymm13") _,
-            options(nostack),
-        );
+    use std::arch::x86_64::{
+        __m256i, _mm256_add_epi64, _mm256_mul_epu32, _mm256_set_epi64x, _mm256_setzero_si256, _mm256_srli_epi64,
+        _mm256_xor_si256,
+    };
+    let words = |a: u64, b: u64, c: u64, d: u64| _mm256_set_epi64x(d as i64, c as i64, b as i64, a as i64);
+    let mut key = words(A, B, A ^ B, !A);
+    let step = words(B | 1, A, B ^ !A, A | 1 << 32);
+    let mut sums = [_mm256_setzero_si256(); 4];
+    for block in (at..at + len).step_by(BLOCK as usize) {
+        for (sum, from) in sums.iter_mut().zip((block..).step_by(VECTOR as usize)) {
+            // Volatile: the program may be writing at this moment, and any value is right then.
+            // SAFETY: the caller's promise; aligned.
+            let words = unsafe { (from as *const __m256i).read_volatile() };
+            let keyed = _mm256_xor_si256(words, key);
+            let product = _mm256_mul_epu32(keyed, _mm256_srli_epi64::<32>(keyed));
+            *sum = _mm256_add_epi64(_mm256_add_epi64(*sum, words), product);
+        }
+        key = _mm256_add_epi64(key, step);
     }
-    sums
+    // SAFETY: both are 128 bytes without padding, and any bits are words.
+    unsafe { std::mem::transmute(sums) }
 }
 
 #[cfg(test)]
