@@ -5,6 +5,7 @@ mod common;
 use common::World;
 use trace::*;
 
+/// Programming guide, streams: what is enqueued in one stream runs in that order.
 #[test]
 fn one_stream_is_in_order() {
     let mut w = World::new();
@@ -13,6 +14,7 @@ fn one_stream_is_in_order() {
     assert!(w.launch_after(a, k));
 }
 
+/// Programming guide, streams: different streams may run in any order, or at once.
 #[test]
 fn two_streams_are_not() {
     let mut w = World::new();
@@ -21,6 +23,8 @@ fn two_streams_are_not() {
     assert!(!w.launch_after(b, k));
 }
 
+/// `cuEventRecord` (what the stream held at the time of the call) and `cuStreamWaitEvent` (all later work of the
+/// stream).
 #[test]
 fn a_wait_orders_what_was_before_the_record() {
     let mut w = World::new();
@@ -33,6 +37,7 @@ fn a_wait_orders_what_was_before_the_record() {
     assert!(!w.launch_after(b, after), "the record had expired");
 }
 
+/// `cuStreamWaitEvent`: an event without a record is complete.
 #[test]
 fn a_wait_on_an_event_never_recorded_is_no_order() {
     let mut w = World::new();
@@ -45,6 +50,7 @@ fn a_wait_on_an_event_never_recorded_is_no_order() {
     assert!(w.launch_after(b, k));
 }
 
+/// `cuStreamWaitEvent`: holds back the stream that waits, not the one that recorded.
 #[test]
 fn a_wait_in_the_wrong_direction_is_no_order() {
     let mut w = World::new();
@@ -55,6 +61,7 @@ fn a_wait_in_the_wrong_direction_is_no_order() {
     assert!(!w.launch_after(b, k));
 }
 
+/// `cuEventRecord`: a later record overwrites; waits made before keep what they captured.
 #[test]
 fn recording_again_replaces_the_snapshot_for_later_waits_only() {
     let mut w = World::new();
@@ -69,6 +76,7 @@ fn recording_again_replaces_the_snapshot_for_later_waits_only() {
     assert!(w.launch_after(d, kb) && !w.after(ka));
 }
 
+/// `cuEventDestroy`: may be called with the event pending; what waits goes on waiting.
 #[test]
 fn destroying_an_event_keeps_waits_and_forgets_records() {
     let mut w = World::new();
@@ -82,6 +90,7 @@ fn destroying_an_event_keeps_waits_and_forgets_records() {
     assert!(!w.launch_after(c, k));
 }
 
+/// Follows from `cuStreamWaitEvent`: a record captures what its stream waited for.
 #[test]
 fn order_passes_through_a_chain_of_streams() {
     let mut w = World::new();
@@ -100,6 +109,7 @@ fn order_passes_through_a_chain_of_streams() {
     assert!(w.after(ks[19]) && w.after(ks[20]) && !w.after(ks[21]));
 }
 
+/// Follows from `cuStreamWaitEvent`: two streams that wait for a third are not ordered by it.
 #[test]
 fn branches_are_ordered_with_the_trunk_and_not_with_each_other() {
     let mut w = World::new();
@@ -118,6 +128,7 @@ fn branches_are_ordered_with_the_trunk_and_not_with_each_other() {
     assert!(w.after(l) && !w.after(r), "only one branch was joined");
 }
 
+/// `cuStreamWaitEvent`: each wait is one more condition for what comes later.
 #[test]
 fn several_waits_add_up() {
     let mut w = World::new();
@@ -131,6 +142,7 @@ fn several_waits_add_up() {
     assert!(ks.iter().all(|&k| w.after(k)));
 }
 
+/// The same rules over many streams, where clocks are stored in another form.
 #[test]
 fn fork_and_join_over_many_streams_stays_exact() {
     let mut w = World::new();
@@ -156,6 +168,8 @@ fn fork_and_join_over_many_streams_stays_exact() {
     }
 }
 
+/// cuda.h, `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT`, `..._LAUNCH_COMPLETION_EVENT`: fires before the kernel has
+/// completed.
 #[test]
 fn a_programmatic_event_says_only_that_the_kernel_started() {
     for mode in [EventMode::Programmatic, EventMode::LaunchCompletion] {
@@ -170,6 +184,7 @@ fn a_programmatic_event_says_only_that_the_kernel_started() {
     }
 }
 
+/// cuda.h, `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: may begin before the kernel before it has ended.
 #[test]
 fn an_overlapping_launch_is_not_after_its_predecessor() {
     let mut w = World::new();
@@ -195,6 +210,7 @@ fn an_overlapping_launch_is_not_after_its_predecessor() {
     assert!(w.after(k5), "the host had seen it finish");
 }
 
+/// `cuCtxRecordEvent`: captures all work of the context at the time of the call.
 #[test]
 fn a_context_event_stands_for_all_streams() {
     let mut w = World::new();
@@ -208,6 +224,7 @@ fn a_context_event_stands_for_all_streams() {
     assert!(w.after(ka) && w.after(kb) && !w.after(ko) && !w.after(late));
 }
 
+/// `cuCtxWaitEvent`: all future work of the context waits.
 #[test]
 fn a_context_waits_with_all_its_streams_new_ones_too() {
     let mut w = World::new();

@@ -22,6 +22,7 @@ fn node(w: &mut World, index: u32, enabled: bool, op: Op<'_>) {
     w.op(Op::GraphNode { exec: EXEC, index, stack, call, enabled, dependencies, tag, body });
 }
 
+/// `cuGraphLaunch`: launches of one executable graph run one after the other.
 #[test]
 fn launches_of_one_graph_are_ordered() {
     let mut w = World::new();
@@ -36,6 +37,7 @@ fn launches_of_one_graph_are_ordered() {
     assert!(!w.after(first), "another graph");
 }
 
+/// `cuGraphLaunch`: after the work of the stream before it, before what comes later.
 #[test]
 fn a_graph_launch_is_an_op_of_its_stream() {
     let mut w = World::new();
@@ -50,6 +52,7 @@ fn a_graph_launch_is_an_op_of_its_stream() {
     assert!(w.host_after(g));
 }
 
+/// `cuGraphExecDestroy`: a new graph under an old handle is another graph.
 #[test]
 fn a_destroyed_graph_leaves_no_order() {
     let mut w = World::new();
@@ -61,6 +64,7 @@ fn a_destroyed_graph_leaves_no_order() {
     assert!(!w.after(g));
 }
 
+/// `cuGraphAddEventRecordNode`, `cuGraphAddEventWaitNode`.
 #[test]
 fn event_nodes_record_and_wait() {
     let mut w = World::new();
@@ -146,6 +150,7 @@ fn a_graph_behind_an_open_wait_is_not_judged() {
     assert!(!w.launch_after(b, before), "released by a, which knows nothing of c");
 }
 
+/// `cuStreamBeginCapture`: what is enqueued is captured, not executed.
 #[test]
 fn captured_streams_do_nothing() {
     let mut w = World::new();

@@ -6,6 +6,7 @@ use common::{CTX, World};
 use order::Options;
 use trace::*;
 
+/// `cuStreamSynchronize`: waits for one stream; whatever is enqueued afterwards, anywhere, comes after it.
 #[test]
 fn a_stream_synchronise_covers_one_stream_for_everybody() {
     let mut w = World::new();
@@ -18,6 +19,7 @@ fn a_stream_synchronise_covers_one_stream_for_everybody() {
     assert!(w.after(ka), "streams that ran before learn of it too");
 }
 
+/// Follows: the stream cannot be over before what it waited for.
 #[test]
 fn what_the_synchronised_stream_waited_for_is_covered_too() {
     let mut w = World::new();
@@ -31,6 +33,7 @@ fn what_the_synchronised_stream_waited_for_is_covered_too() {
     assert!(w.launch_after(c, ka));
 }
 
+/// `cuEventSynchronize`: waits for the work captured by the latest record.
 #[test]
 fn an_event_synchronise_covers_the_snapshot_only() {
     let mut w = World::new();
@@ -45,6 +48,7 @@ fn an_event_synchronise_covers_the_snapshot_only() {
     assert!(!w.host_after(never));
 }
 
+/// `cuCtxSynchronize`: all preceding tasks of the context.
 #[test]
 fn a_context_synchronise_covers_all_its_streams_and_no_others() {
     let mut w = World::new();
@@ -62,6 +66,7 @@ fn a_context_synchronise_covers_all_its_streams_and_no_others() {
     assert!(!w.launch_after(b, late), "the synchronisation has expired");
 }
 
+/// Follows, where its streams had waited for the other context.
 #[test]
 fn a_context_synchronise_covers_what_other_contexts_did_before() {
     let mut w = World::new();
@@ -75,6 +80,7 @@ fn a_context_synchronise_covers_what_other_contexts_did_before() {
     assert!(w.host_after(ko) && !w.host_after(late));
 }
 
+/// `cuDevicePrimaryCtxReset` and the end of a device: measured for `cudaFree`, `tests/gpu/what_waits.cu`.
 #[test]
 fn a_device_wide_wait_covers_every_context() {
     let mut w = World::new();
@@ -85,6 +91,7 @@ fn a_device_wide_wait_covers_every_context() {
     assert!(w.host_after(ko));
 }
 
+/// `cuStreamSynchronize`: tasks that precede the call; what other threads enqueue meanwhile is not promised.
 #[test]
 fn a_wait_covers_what_was_enqueued_before_it_began_and_only_when_it_ends() {
     for scope in [SyncScope::Stream, SyncScope::Context, SyncScope::Device] {
@@ -100,6 +107,7 @@ fn a_wait_covers_what_was_enqueued_before_it_began_and_only_when_it_ends() {
     }
 }
 
+/// As before, for waits of several threads at once.
 #[test]
 fn waits_of_several_threads_overlap() {
     let mut w = World::new();
@@ -115,6 +123,7 @@ fn waits_of_several_threads_overlap() {
     assert!(!w.host_after(late));
 }
 
+/// A trace may begin in the middle of a wait: it proves nothing.
 #[test]
 fn a_wait_that_ends_without_a_beginning_is_nothing() {
     let mut w = World::new();
@@ -128,6 +137,7 @@ fn a_wait_that_ends_without_a_beginning_is_nothing() {
     assert!(w.host_after(k));
 }
 
+/// `cuStreamQuery`: `CUDA_SUCCESS` says that all work of the stream has completed.
 #[test]
 fn a_successful_stream_query_covers_what_was_there_when_it_began() {
     let mut w = World::new();
@@ -146,6 +156,7 @@ fn a_successful_stream_query_covers_what_was_there_when_it_began() {
     assert!(!w.host_after(late) && !w.host_after(kc), "enqueued by another thread during the query");
 }
 
+/// `cuEventQuery`: about the work captured by the latest record.
 #[test]
 fn a_successful_event_query_is_about_the_record_when_it_began() {
     let mut w = World::new();
@@ -163,6 +174,7 @@ fn a_successful_event_query_is_about_the_record_when_it_began() {
     assert!(!w.host_after(kb), "not recorded, not yet recorded, not known");
 }
 
+/// Measured, `tests/gpu/what_waits.cu`: "cudaStreamQuery(0) with b busy" answers not ready.
 #[test]
 fn an_idle_legacy_stream_means_idle_blocking_streams() {
     let mut w = World::new();
@@ -176,6 +188,8 @@ fn an_idle_legacy_stream_means_idle_blocking_streams() {
     assert!(w.host_after(kb) && !w.host_after(kf));
 }
 
+/// Programming guide, asynchronous execution: work starts after it is enqueued, and is over for the host when it
+/// waited.
 #[test]
 fn host_accesses_are_ordered_by_enqueueing_and_synchronising() {
     let mut w = World::new();
@@ -190,6 +204,7 @@ fn host_accesses_are_ordered_by_enqueueing_and_synchronising() {
     assert!(w.engine.host_clock().covers(k) && w.engine.host_clock().covers(store));
 }
 
+/// `cuLaunchHostFunc`: after the work before it, before the work after it.
 #[test]
 fn a_host_function_runs_in_stream_order_and_is_not_the_host() {
     let mut w = World::new();
@@ -214,6 +229,7 @@ fn a_host_function_runs_in_stream_order_and_is_not_the_host() {
     assert!(w.engine.host_function(HostFuncId(1)).is_none());
 }
 
+/// `cuLaunchHostFunc`: what it stores for the host is the program's own protocol, hence an option.
 #[test]
 fn a_host_function_may_count_as_a_message_to_the_host() {
     let mut options = Options::default();
@@ -229,6 +245,7 @@ fn a_host_function_may_count_as_a_message_to_the_host() {
     assert!(w.host_after(before) && w.host_after(f) && !w.host_after(after));
 }
 
+/// `cuStreamDestroy`: returns at once, pending work goes on.
 #[test]
 fn destroying_a_stream_is_no_synchronisation() {
     let mut w = World::new();
@@ -240,6 +257,7 @@ fn destroying_a_stream_is_no_synchronisation() {
     assert!(w.host_after(k), "its work still counts");
 }
 
+/// `cuCtxDestroy`: nothing of the context is left.
 #[test]
 fn a_destroyed_context_leaves_nothing_running() {
     let mut w = World::new();
@@ -252,6 +270,7 @@ fn a_destroyed_context_leaves_nothing_running() {
     w.op(Op::ContextDestroy { context: CTX });
 }
 
+/// Follows from the order of host functions: what the host learns later did not come before them.
 #[test]
 fn a_kept_clock_does_not_learn() {
     let mut w = World::new();

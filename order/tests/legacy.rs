@@ -14,6 +14,7 @@ fn setup() -> (World, StreamId, StreamId, StreamId, StreamId) {
     (w, legacy, a, b, n)
 }
 
+/// Driver API, stream synchronization behavior: the legacy default stream and blocking streams wait for each other.
 #[test]
 fn a_legacy_op_waits_for_blocking_streams_and_holds_back_later_ops() {
     let (mut w, legacy, a, b, _) = setup();
@@ -24,6 +25,7 @@ fn a_legacy_op_waits_for_blocking_streams_and_holds_back_later_ops() {
     assert!(w.after(kl) && w.after(ka), "b is fenced off from a by the legacy op");
 }
 
+/// The same page: only the legacy stream orders blocking streams.
 #[test]
 fn blocking_streams_are_unordered_without_a_legacy_op_between() {
     let (mut w, legacy, a, b, _) = setup();
@@ -32,6 +34,7 @@ fn blocking_streams_are_unordered_without_a_legacy_op_between() {
     assert!(!w.launch_after(b, ka));
 }
 
+/// `CU_STREAM_NON_BLOCKING`: no implicit synchronisation with the legacy stream.
 #[test]
 fn non_blocking_streams_take_no_part() {
     let (mut w, legacy, a, _, n) = setup();
@@ -42,6 +45,7 @@ fn non_blocking_streams_take_no_part() {
     assert!(!w.launch_after(n, kl));
 }
 
+/// Driver API, stream synchronization behavior: the per-thread default stream synchronises with the legacy one.
 #[test]
 fn per_thread_streams_are_blocking_streams() {
     let (mut w, legacy, a, _, _) = setup();
@@ -55,6 +59,7 @@ fn per_thread_streams_are_blocking_streams() {
     assert!(w.launch_after(q, kl) && w.after(kp));
 }
 
+/// The same page speaks of any action; measured: `tests/gpu/what_waits.cu`, "record on c after record on 0".
 #[test]
 fn recording_and_waiting_on_the_legacy_stream_are_actions() {
     let (mut w, legacy, a, b, n) = setup();
@@ -84,6 +89,7 @@ fn waiting_for_an_event_never_recorded_is_no_action() {
     assert!(w.launch_after(b, ka), "its silent twin: a recorded event");
 }
 
+/// The same page: every action of a blocking stream waits for legacy work before it.
 #[test]
 fn recording_on_a_blocking_stream_comes_after_legacy_work() {
     let (mut w, legacy, a, _, n) = setup();
@@ -93,6 +99,7 @@ fn recording_on_a_blocking_stream_comes_after_legacy_work() {
     assert!(w.launch_after(n, kl));
 }
 
+/// The same page: the default stream is one of the current context.
 #[test]
 fn contexts_have_legacy_streams_of_their_own() {
     let (mut w, legacy, a, _, _) = setup();
@@ -106,6 +113,7 @@ fn contexts_have_legacy_streams_of_their_own() {
     assert!(w.after(ko) && !w.after(ka));
 }
 
+/// Follows: the legacy stream waits for the streams, so for what they waited for.
 #[test]
 fn what_a_blocking_stream_waited_for_goes_along() {
     let (mut w, legacy, a, b, n) = setup();
@@ -117,6 +125,7 @@ fn what_a_blocking_stream_waited_for_goes_along() {
     assert!(w.launch_after(b, kn));
 }
 
+/// Follows: a stream made later is a blocking stream like any other.
 #[test]
 fn a_stream_made_later_waits_for_earlier_legacy_work() {
     let (mut w, legacy, ..) = setup();
@@ -127,6 +136,7 @@ fn a_stream_made_later_waits_for_earlier_legacy_work() {
     assert!(!w.launch_after(new, kl));
 }
 
+/// Follows: it exists from the beginning, whether or not it was used.
 #[test]
 fn a_legacy_stream_first_seen_late_has_missed_nothing() {
     let mut w = World::new();
@@ -136,6 +146,7 @@ fn a_legacy_stream_first_seen_late_has_missed_nothing() {
     assert!(w.launch_after(legacy, ka));
 }
 
+/// `cuStreamSynchronize(0)`: measured, `tests/gpu/what_waits.cu`.
 #[test]
 fn synchronising_the_legacy_stream_covers_blocking_streams_only() {
     let (mut w, legacy, a, _, n) = setup();
@@ -148,6 +159,7 @@ fn synchronising_the_legacy_stream_covers_blocking_streams_only() {
     assert!(!w.host_after(late));
 }
 
+/// The same rules over many streams, applied lazily.
 #[test]
 fn many_streams_around_a_legacy_stream_stay_exact() {
     let mut w = World::new();

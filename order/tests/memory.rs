@@ -52,6 +52,7 @@ fn seen(c: &Case, op: Epoch) -> (bool, bool, bool) {
     (c.w.host_after(c.kb), c.w.host_after(c.kf), c.w.host_after(op))
 }
 
+/// Driver API, API synchronization behavior, synchronous copies; observed: `tests/gpu/what_waits.cu`.
 #[test]
 fn synchronous_copies_on_the_legacy_stream() {
     for policy in [Policy::Observed, Policy::Documented] {
@@ -72,6 +73,7 @@ fn synchronous_copies_on_the_legacy_stream() {
     }
 }
 
+/// The same page, asynchronous copies.
 #[test]
 fn asynchronous_copies_on_their_own_stream() {
     let nothing = (false, false, false);
@@ -93,6 +95,7 @@ fn asynchronous_copies_on_their_own_stream() {
     }
 }
 
+/// The same page: pageable memory is staged before the call returns.
 #[test]
 fn a_staged_source_is_read_during_the_call() {
     let mut c = case(Policy::Observed);
@@ -109,6 +112,7 @@ fn a_staged_source_is_read_during_the_call() {
     assert_eq!(c.w.engine.source_epoch(), None);
 }
 
+/// The same page, memsets.
 #[test]
 fn sets() {
     for (dst, asynchronous, expected) in [
@@ -124,6 +128,7 @@ fn sets() {
     }
 }
 
+/// cuda.h, `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
 #[test]
 fn sync_memops_makes_synchronous_operations_wait() {
     let mut c = case(Policy::Documented);
@@ -139,6 +144,8 @@ fn sync_memops_makes_synchronous_operations_wait() {
     assert_eq!(seen(&c, op), (false, false, false));
 }
 
+/// `cuMemFree`, `cuMemFreeHost`: "may" synchronise; measured: they drain the device, pool memory does not
+/// (`tests/gpu/what_waits.cu`).
 #[test]
 fn frees() {
     let all = (true, true);
@@ -163,6 +170,7 @@ fn frees() {
     }
 }
 
+/// Measured for one device; another one has no part in it.
 #[test]
 fn a_free_drains_its_own_device_only() {
     let mut c = case(Policy::Observed);
@@ -174,6 +182,7 @@ fn a_free_drains_its_own_device_only() {
     assert!(c.w.host_after(c.kf) && !c.w.host_after(k));
 }
 
+/// Blocks of a sub-allocator are memory of what they lie in.
 #[test]
 fn a_block_inside_an_allocation_does_not_hide_it() {
     let mut c = case(Policy::Observed);
@@ -183,6 +192,7 @@ fn a_block_inside_an_allocation_does_not_hide_it() {
     assert_eq!(c.w.engine.memory_kind(DEVICE + 600), Some(MemoryKind::Device));
 }
 
+/// `cuMemHostGetDevicePointer`: another address of the same memory.
 #[test]
 fn an_alias_of_pinned_memory_is_pinned() {
     let mut c = case(Policy::Observed);
@@ -191,6 +201,8 @@ fn an_alias_of_pinned_memory_is_pinned() {
     assert_eq!(seen(&c, op), (true, false, true));
 }
 
+/// cuda.h, `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`, `..._ALLOW_INTERNAL_DEPENDENCIES`: memory is handed out
+/// after its free.
 #[test]
 fn a_pool_orders_reuse_after_the_free() {
     let mut c = case(Policy::Observed);
@@ -207,6 +219,7 @@ fn a_pool_orders_reuse_after_the_free() {
     assert!(c.w.after(c.kf), "the rest of the freed block is still the pool's");
 }
 
+/// `cuMemAllocAsync`: usable in stream order.
 #[test]
 fn allocating_from_a_pool_is_an_op_of_its_stream() {
     let mut c = case(Policy::Observed);
@@ -219,6 +232,7 @@ fn allocating_from_a_pool_is_an_op_of_its_stream() {
     assert!(c.w.launch_after(c.blocking, plain) && c.w.launch_after(c.free, plain));
 }
 
+/// `cuMemcpyBatchAsync`: in stream order as a whole, in no order inside.
 #[test]
 fn copies_of_one_batch_are_unordered_among_themselves() {
     let mut c = case(Policy::Observed);
@@ -240,6 +254,7 @@ fn copies_of_one_batch_are_unordered_among_themselves() {
     assert!(c.w.after(a), "no batch");
 }
 
+/// Driver API, API synchronization behavior: what "may" happen is observed, not promised.
 #[test]
 fn a_latent_engine_tells_promises_from_observations() {
     let mut options = Options::default();

@@ -71,6 +71,7 @@ impl Threads {
     }
 }
 
+/// C11, 5.1.2.4: what a thread has seen is another one's only by synchronisation.
 #[test]
 fn a_wait_is_known_to_the_thread_that_waited() {
     let mut t = Threads::new();
@@ -82,6 +83,7 @@ fn a_wait_is_known_to_the_thread_that_waited() {
     assert!(!t.w.host_after(k), "so it must not be forgotten");
 }
 
+/// POSIX, memory synchronization: `pthread_mutex_unlock` before the next `pthread_mutex_lock`.
 #[test]
 fn a_mutex_hands_knowledge_over() {
     let mut t = Threads::new();
@@ -112,6 +114,7 @@ fn handing_over_is_not_finishing() {
     assert!(t.launch_after(T2, a, k), "silent: one stream is in order whoever uses it");
 }
 
+/// POSIX: semaphores and barriers gather what several threads knew.
 #[test]
 fn several_may_leave_something_with_one_object() {
     let mut t = Threads::new();
@@ -128,6 +131,7 @@ fn several_may_leave_something_with_one_object() {
     assert!(t.w.after(ka) && t.w.after(kb));
 }
 
+/// POSIX: `pthread_create`, `pthread_join`.
 #[test]
 fn a_thread_starts_from_who_made_it() {
     let mut t = Threads::new();
@@ -184,6 +188,7 @@ fn the_host_itself_is_several() {
     assert!(t.launch_after(T2, b, freed), "silent");
 }
 
+/// A trace without edges was recorded without `--host-order threads`.
 #[test]
 fn without_edges_in_the_trace_threads_share_one_timeline() {
     let mut t = Threads::with(false);

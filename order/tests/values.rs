@@ -17,6 +17,8 @@ fn wait(w: &mut World, stream: StreamId, compare: WaitCompare, value: u64) -> Ep
 
 use WaitCompare::{Equal, GreaterEqual};
 
+/// `cuStreamWriteValue64`, `cuStreamWaitValue64`: the wait ends when the condition holds; the write comes with a
+/// fence.
 #[test]
 fn a_wait_is_after_the_write_that_satisfies_it() {
     let mut w = World::new();
@@ -30,6 +32,7 @@ fn a_wait_is_after_the_write_that_satisfies_it() {
     assert!(!w.engine.start_clock().is_unjudged());
 }
 
+/// cuda.h, `CUstreamWaitValue_flags`: greater or equal (cyclic), equal, and, nor.
 #[test]
 fn a_value_that_does_not_satisfy_is_no_order() {
     let mut w = World::new();
@@ -43,6 +46,7 @@ fn a_value_that_does_not_satisfy_is_no_order() {
     assert!(w.after(kc) && !w.after(ka));
 }
 
+/// Follows: any write that satisfies may have ended the wait.
 #[test]
 fn the_earliest_write_that_may_have_released_it_counts() {
     let mut w = World::new();
@@ -58,6 +62,7 @@ fn the_earliest_write_that_may_have_released_it_counts() {
     assert!(w.launch_after(b, second));
 }
 
+/// Follows: one of the two was it, so only what both are after is sure.
 #[test]
 fn two_possible_writers_are_as_good_as_what_they_share() {
     let mut w = World::new();
@@ -75,6 +80,7 @@ fn two_possible_writers_are_as_good_as_what_they_share() {
     assert!(w.after(shared) && !w.after(only[0]) && !w.after(only[1]));
 }
 
+/// Follows: a value overwritten before the wait cannot end it.
 #[test]
 fn a_flag_that_was_reset_does_not_release_again() {
     let mut w = World::new();
@@ -89,6 +95,7 @@ fn a_flag_that_was_reset_does_not_release_again() {
     }
 }
 
+/// As before; fills and copies write flags too.
 #[test]
 fn a_flag_cleared_by_a_set_does_not_release_again() {
     let mut w = World::new();
@@ -106,6 +113,7 @@ fn a_flag_cleared_by_a_set_does_not_release_again() {
     }
 }
 
+/// Follows: the value may have been there already.
 #[test]
 fn a_stale_flag_is_no_order() {
     let mut w = World::new();
@@ -118,6 +126,7 @@ fn a_stale_flag_is_no_order() {
     assert!(!w.launch_after(b, k), "the old value satisfies the wait at once");
 }
 
+/// cuda.h, `CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER`.
 #[test]
 fn a_write_without_a_barrier_releases_nothing() {
     let mut w = World::new();
@@ -129,6 +138,7 @@ fn a_write_without_a_barrier_releases_nothing() {
     assert!(!w.engine.start_clock().is_unjudged());
 }
 
+/// `cuStreamWaitValue64`: the write may be enqueued later.
 #[test]
 fn a_wait_may_come_before_its_write() {
     let mut w = World::new();
@@ -151,6 +161,7 @@ fn a_wait_may_come_before_its_write() {
     assert!(w.after(early) && !w.after(late) && !w.engine.start_clock().is_unjudged());
 }
 
+/// Follows: the record is behind the wait.
 #[test]
 fn an_event_recorded_behind_a_wait_learns_of_the_write() {
     let mut w = World::new();
@@ -164,6 +175,7 @@ fn an_event_recorded_behind_a_wait_learns_of_the_write() {
     assert!(!w.engine.start_clock().is_unjudged());
 }
 
+/// Follows: a stream that is over has passed its waits.
 #[test]
 fn a_synchronise_shows_that_the_wait_is_over() {
     let mut w = World::new();
@@ -178,6 +190,7 @@ fn a_synchronise_shows_that_the_wait_is_over() {
     assert!(!w.after(ka) && !w.engine.start_clock().is_unjudged());
 }
 
+/// Follows: the address is other memory now.
 #[test]
 fn freed_memory_forgets_its_flags() {
     let mut w = World::new();
