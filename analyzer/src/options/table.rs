@@ -420,7 +420,7 @@ const EXACT: &[Spec] = &[
         letter: None,
         kind: Kind::File(|o| &mut o.exact.learned),
         default: "",
-        help: "ranges that no data decides: use those in FILE, and add what --exact or --confirm measures",
+        help: "ranges that no data decides: use those in FILE, add what --exact or --confirm measures",
     },
     Spec {
         name: "sanitizer-library",
