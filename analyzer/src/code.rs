@@ -4,7 +4,7 @@
 //! launches, and what is assumed when nothing is known. The analysis of code itself is the crate `kernels`, behind
 //! [`KernelCode`].
 
-use crate::memory::{AccessKind, Dim};
+use crate::memory::{AccessKind, Dim, Extent, Precision};
 use crate::names::KernelDef;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
@@ -93,6 +93,18 @@ pub enum Bytes {
     Unknown,
     /// Only the base is known, because the rest is data: an index that the kernel loads.
     Scattered,
+}
+
+impl Bytes {
+    /// Makes one run of runs that join up, so that it need not be done anew for every launch.
+    fn join(&mut self) {
+        if let Self::Known { lo, width, dims, exact: true, .. } = self {
+            let joined = Extent::pattern(*lo, *width, dims, *lo, Precision::Exact);
+            if joined.is_dense() && joined.precision == Precision::Exact && !joined.is_empty() {
+                (*width, *dims) = (joined.bytes(), Vec::new());
+            }
+        }
+    }
 }
 
 /// One access of a launch.
@@ -208,7 +220,8 @@ impl Evaluated {
         Self { effects, knowledge, indirect: false, exact: false, gap: None, indirect_gap: None }
     }
 
-    fn of(effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
+    fn of(mut effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
+        effects.iter_mut().for_each(|e| e.bytes.join());
         let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why, at: e.at });
         let knowledge = if gap.is_some() { Knowledge::KindsOnly } else { Knowledge::Exact };
         let exact = gap.is_none()
@@ -218,8 +231,8 @@ impl Evaluated {
     }
 }
 
-/// Evaluated launches that are kept. A power of two.
-const CACHE: usize = 4096;
+/// Evaluated launches that are kept. A power of two; a training step has a thousand launches, each with a few sets of addresses.
+const CACHE: usize = 1 << 14;
 
 struct Cached {
     kernel: KernelId,

@@ -34,9 +34,8 @@
 
 use super::access::Access;
 use super::extent::Precision;
+use super::spans::{Span, Spans};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
-use std::ops::Bound;
 
 /// Entries of a segment from which on dead ones are looked for.
 const SWEEP_ENTRIES: usize = 8;
@@ -66,25 +65,89 @@ pub trait Clocks {
     fn dead(&self, earlier: &Access) -> bool;
 }
 
-type Entries = SmallVec<[Access; 1]>;
+/// Numbers of held accesses, oldest first.
+type Entries = SmallVec<[u32; 4]>;
 
+/// What an addition makes of an earlier access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    /// The new access stands for it.
+    Drop,
+    /// It stays.
+    Keep,
+    /// It stays, and races; the flag is [`Ordered::Latent`].
+    Race(bool),
+    /// It is of the same op and stands for the new access.
+    Redundant,
+}
+
+/// An access, and in how many segments it is an entry.
 #[derive(Clone, Debug)]
-struct Segment {
-    end: u64,
-    entries: Entries,
+struct Held {
+    access: Access,
+    count: u32,
+    /// The addition that the verdict is of.
+    asked: u64,
+    verdict: Verdict,
+}
+
+/// The accesses that segments name.
+#[derive(Clone, Debug, Default)]
+struct Pool {
+    held: Vec<Held>,
+    free: Vec<u32>,
+    /// Counts additions.
+    additions: u64,
+}
+
+impl Pool {
+    /// Holds an access, counted once.
+    fn hold(&mut self, access: &Access) -> u32 {
+        let held = Held { access: *access, count: 1, asked: 0, verdict: Verdict::Keep };
+        match self.free.pop() {
+            Some(number) => {
+                self.held[number as usize] = held;
+                number
+            }
+            None => {
+                self.held.push(held);
+                self.held.len() as u32 - 1
+            }
+        }
+    }
+
+    #[inline]
+    fn get(&self, number: u32) -> &Access {
+        &self.held[number as usize].access
+    }
+
+    #[inline]
+    fn count(&mut self, number: u32) {
+        self.held[number as usize].count += 1;
+    }
+
+    #[inline]
+    fn release(&mut self, number: u32) {
+        let held = &mut self.held[number as usize];
+        held.count -= 1;
+        if held.count == 0 {
+            self.free.push(number);
+        }
+    }
 }
 
 /// The accesses of one allocation.
 #[derive(Clone, Debug)]
 pub struct AccessMap {
-    segments: BTreeMap<u64, Segment>,
+    segments: Spans<Entries>,
+    pool: Pool,
     sweep_at: usize,
     forgotten: u64,
 }
 
 impl Default for AccessMap {
     fn default() -> Self {
-        Self { segments: BTreeMap::new(), sweep_at: SWEEP_SEGMENTS, forgotten: 0 }
+        Self { segments: Spans::default(), pool: Pool::default(), sweep_at: SWEEP_SEGMENTS, forgotten: 0 }
     }
 }
 
@@ -97,41 +160,67 @@ impl AccessMap {
         if start >= end {
             return;
         }
-        // The usual case: the same range as before.
-        if let Some(segment) = self.segments.get_mut(&start)
-            && segment.end == end
-        {
-            self.forgotten += visit(&mut segment.entries, access, clocks, race);
-            return;
+        self.pool.additions += 1;
+        let number = self.pool.hold(access);
+        let mut first = self.segments.seek(start);
+        if self.segments.get(first).is_some_and(|s| s.start < start) {
+            let tail = self.cut(first, start);
+            first = self.segments.insert(self.segments.next(first), tail);
         }
-        self.split(start);
-        self.split(end);
         let mut gaps: SmallVec<[(u64, u64); 4]> = SmallVec::new();
-        let mut seen: SmallVec<[u64; 8]> = SmallVec::new();
-        let (mut at, mut uniform) = (start, true);
-        for (&from, segment) in self.segments.range_mut(start..end) {
-            if at < from {
-                gaps.push((at, from));
+        let (mut at, mut upto, mut uniform, mut seen) = (first, start, true, 0);
+        while let Some((from, to)) = self.segments.get(at).map(|s| (s.start, s.end)).filter(|s| s.0 < end) {
+            if to > end {
+                let tail = self.cut(at, end);
+                let next = self.segments.next(at);
+                let put = self.segments.insert(next, tail);
+                // The chunk of the two may have been parted.
+                at = if put == next { at } else { self.segments.seek(from) };
             }
-            self.forgotten += visit(&mut segment.entries, access, clocks, race);
-            uniform &= segment.entries[..] == [*access];
-            seen.push(from);
-            at = segment.end;
+            if upto < from {
+                gaps.push((upto, from));
+            }
+            if let Some((_, to, entries)) = self.segments.get_mut(at) {
+                self.forgotten += visit(entries, &mut self.pool, number, access, clocks, race);
+                uniform &= match entries[..] {
+                    [only] => {
+                        only == number || {
+                            let other = self.pool.get(only);
+                            other.same_op(access) && other == access
+                        }
+                    }
+                    _ => false,
+                };
+                upto = *to;
+            }
+            seen += 1;
+            at = self.segments.next(at);
         }
-        if at < end {
-            gaps.push((at, end));
+        if upto < end {
+            gaps.push((upto, end));
         }
         // An access that stands for all that was there leaves one segment, or the borders of long ago would stay for ever.
-        if uniform && seen.len() > 1 {
-            for from in seen {
-                self.segments.remove(&from);
+        if uniform && seen > 1 {
+            let first = self.segments.seek(start);
+            let mut next = self.segments.next(first);
+            for _ in 1..seen {
+                let (entries, after) = self.segments.remove(next);
+                entries.iter().for_each(|number| self.pool.release(*number));
+                next = after;
+            }
+            let first = self.segments.seek(start);
+            self.segments.set_start(first, start);
+            if let Some((_, to, _)) = self.segments.get_mut(first) {
+                *to = end;
             }
             gaps.clear();
-            gaps.push((start, end));
         }
-        for (from, to) in gaps {
-            self.segments.insert(from, Segment { end: to, entries: SmallVec::from_elem(*access, 1) });
+        for (start, end) in gaps {
+            self.pool.count(number);
+            let at = self.segments.seek(start);
+            self.segments.insert(at, Span { start, end, value: SmallVec::from_elem(number, 1) });
         }
+        self.pool.release(number);
         if self.segments.len() > self.sweep_at {
             self.sweep(clocks);
         }
@@ -143,22 +232,32 @@ impl AccessMap {
         if start >= end {
             return;
         }
-        let before = self.segments.range(..start).next_back().filter(|(_, s)| s.end > start);
-        for (_, segment) in before.into_iter().chain(self.segments.range(start..end)) {
-            for e in segment.entries.iter().filter(|e| !e.same_op(access) && e.kind.conflicts(access.kind)) {
+        let mut at = self.segments.seek(start);
+        while let Some(segment) = self.segments.get(at).filter(|s| s.start < end) {
+            let entries = segment.value.iter().map(|number| self.pool.get(*number));
+            for e in entries.filter(|e| !e.same_op(access) && e.kind.conflicts(access.kind)) {
                 let ordered = clocks.ordered(e);
                 if ordered != Ordered::Yes {
                     race(e, ordered == Ordered::Latent);
                 }
             }
+            at = self.segments.next(at);
         }
     }
 
     /// Drops what can never race again.
     pub fn sweep(&mut self, clocks: &impl Clocks) {
-        self.segments.retain(|_, segment| {
-            segment.entries.retain(|e| !clocks.dead(e));
-            !segment.entries.is_empty()
+        let pool = &mut self.pool;
+        let dead: Vec<bool> = pool.held.iter().map(|held| held.count > 0 && clocks.dead(&held.access)).collect();
+        self.segments.retain(|entries| {
+            entries.retain(|number| {
+                let dead = dead[*number as usize];
+                if dead {
+                    pool.release(*number);
+                }
+                !dead
+            });
+            !entries.is_empty()
         });
         self.sweep_at = SWEEP_SEGMENTS.max(self.segments.len() * 2);
     }
@@ -170,12 +269,12 @@ impl AccessMap {
 
     /// All entries; one that reaches into several segments comes several times.
     pub fn iter(&self) -> impl Iterator<Item = &Access> {
-        self.segments.values().flat_map(|s| s.entries.iter())
+        self.segments.iter().flat_map(|s| s.value.iter().map(|number| self.pool.get(*number)))
     }
 
     /// Number of entries, for the bounds on memory.
     pub fn entries(&self) -> usize {
-        self.segments.values().map(|s| s.entries.len()).sum()
+        self.segments.iter().map(|s| s.value.len()).sum()
     }
 
     /// Entries dropped although they could still have raced.
@@ -183,53 +282,88 @@ impl AccessMap {
         self.forgotten
     }
 
-    /// Makes `at` a border, if it lies inside a segment.
-    fn split(&mut self, at: u64) {
-        let Some((_, segment)) = self.segments.range_mut((Bound::Unbounded, Bound::Excluded(at))).next_back() else {
-            return;
-        };
-        if segment.end > at {
-            let tail = Segment { end: segment.end, entries: segment.entries.clone() };
-            segment.end = at;
-            self.segments.insert(at, tail);
+    /// Makes a segment end at `border`, which lies inside it; answers the rest of it, which is still to be inserted.
+    fn cut(&mut self, at: super::spans::At, border: u64) -> Span<Entries> {
+        let mut tail = Span { start: border, end: border, value: Entries::new() };
+        if let Some((_, end, entries)) = self.segments.get_mut(at) {
+            (tail.end, tail.value) = (*end, entries.clone());
+            *end = border;
+        }
+        tail.value.iter().for_each(|number| self.pool.count(*number));
+        tail
+    }
+}
+
+/// What becomes of an earlier access.
+#[inline]
+fn judge(e: &Access, access: &Access, clocks: &impl Clocks) -> Verdict {
+    if e.same_op(access) {
+        let covers = e.extent.precision == Precision::Exact && e.extent.is_dense();
+        if e.kind.stands_for(access.kind) && (covers || e.extent.same_shape(&access.extent)) {
+            return Verdict::Redundant;
+        }
+    } else {
+        let ordered = clocks.ordered(e);
+        if ordered != Ordered::Yes {
+            return if e.kind.conflicts(access.kind) {
+                Verdict::Race(ordered == Ordered::Latent)
+            } else {
+                Verdict::Keep
+            };
         }
     }
+    let whole = access.extent.precision == Precision::Exact && access.extent.is_dense();
+    let stands = access.kind.stands_for(e.kind) && (whole || access.extent.same_shape(&e.extent));
+    if stands { Verdict::Drop } else { Verdict::Keep }
 }
 
 /// Compares with the entries of one segment, drops those that the access stands for, and adds it. Answers how many
 /// entries had to be forgotten.
-fn visit(entries: &mut Entries, access: &Access, clocks: &impl Clocks, race: &mut impl FnMut(&Access, bool)) -> u64 {
-    let whole = access.extent.precision == Precision::Exact && access.extent.is_dense();
+fn visit(
+    entries: &mut Entries,
+    pool: &mut Pool,
+    number: u32,
+    access: &Access,
+    clocks: &impl Clocks,
+    race: &mut impl FnMut(&Access, bool),
+) -> u64 {
     let mut redundant = false;
+    let asked = pool.additions;
     entries.retain(|e| {
-        if e.same_op(access) {
-            let covers = e.extent.precision == Precision::Exact && e.extent.is_dense();
-            if e.kind.stands_for(access.kind) && (covers || e.extent.same_shape(&access.extent)) {
-                redundant = true;
-                return true;
-            }
-        } else {
-            let ordered = clocks.ordered(e);
-            if ordered != Ordered::Yes {
-                if e.kind.conflicts(access.kind) {
-                    race(e, ordered == Ordered::Latent);
-                }
-                return true;
-            }
+        let held = &mut pool.held[*e as usize];
+        if held.asked != asked {
+            held.asked = asked;
+            held.verdict = judge(&held.access, access, clocks);
         }
-        !(access.kind.stands_for(e.kind) && (whole || access.extent.same_shape(&e.extent)))
+        match held.verdict {
+            Verdict::Drop => {
+                pool.release(*e);
+                return false;
+            }
+            Verdict::Keep => {}
+            Verdict::Race(latent) => race(&held.access, latent),
+            Verdict::Redundant => redundant = true,
+        }
+        true
     });
     if redundant {
         return 0;
     }
     if entries.len() >= SWEEP_ENTRIES {
-        entries.retain(|e| !clocks.dead(e));
+        entries.retain(|e| {
+            let dead = clocks.dead(pool.get(*e));
+            if dead {
+                pool.release(*e);
+            }
+            !dead
+        });
     }
     let mut forgotten = 0;
     if entries.len() >= MAX_ENTRIES {
-        entries.remove(0);
+        pool.release(entries.remove(0));
         forgotten = 1;
     }
-    entries.push(*access);
+    pool.count(number);
+    entries.push(number);
     forgotten
 }

@@ -104,6 +104,9 @@ impl Extent {
     /// Runs of `width` bytes from `origin`, repeated along `dims`. More gaps than [`MAX_DIMS`] can hold turn an exact
     /// pattern into a bound, never the other way round.
     pub fn pattern(origin: u64, width: u64, dims: &[Dim], anchor: u64, precision: Precision) -> Self {
+        if dims.is_empty() {
+            return Self::dense(origin, origin.saturating_add(width), anchor, precision);
+        }
         let mut sorted: smallvec::SmallVec<[Dim; 8]> =
             dims.iter().copied().filter(|d| d.count > 1 && d.stride > 0).collect();
         sorted.sort_unstable_by_key(|d| d.stride);

@@ -7,6 +7,7 @@ pub mod access_map;
 pub mod allocations;
 mod contents;
 pub mod extent;
+mod spans;
 
 pub use access::{Access, AccessKind, Cause, Site};
 pub use access_map::AccessMap;

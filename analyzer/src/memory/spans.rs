@@ -1,0 +1,243 @@
+//! Disjoint spans of addresses, in order, each with a value.
+//!
+//! Owns the container: a sorted list in chunks of at most [`CHUNK`] spans. A position, once found, is walked on from, inserted at and removed
+//! at for the price of moving part of one chunk; an ordinary tree would search from its root for each of these. Knows nothing of what the
+//! values mean.
+
+/// Spans of one chunk at most.
+const CHUNK: usize = 32;
+
+/// One span: from `start` up to `end`, which is larger.
+#[derive(Clone, Debug)]
+pub struct Span<T> {
+    /// First address.
+    pub start: u64,
+    /// One past the last address.
+    pub end: u64,
+    /// What lies there.
+    pub value: T,
+}
+
+/// A position: a span, or one past the last. Valid until the spans change by other means than those that answer a new one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct At {
+    chunk: usize,
+    index: usize,
+}
+
+/// Spans in order.
+#[derive(Clone, Debug)]
+pub struct Spans<T> {
+    /// Start of the first span of each chunk: what is searched.
+    starts: Vec<u64>,
+    /// Never empty ones.
+    chunks: Vec<Vec<Span<T>>>,
+    len: usize,
+}
+
+impl<T> Default for Spans<T> {
+    fn default() -> Self {
+        Self { starts: Vec::new(), chunks: Vec::new(), len: 0 }
+    }
+}
+
+impl<T> Spans<T> {
+    /// Number of spans.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first span that ends after this address: the one around it, or else the next one.
+    #[inline]
+    pub fn seek(&self, address: u64) -> At {
+        let after = self.starts.partition_point(|start| *start <= address);
+        let Some(chunk) = after.checked_sub(1) else { return At { chunk: 0, index: 0 } };
+        let index = self.chunks[chunk].partition_point(|span| span.end <= address);
+        self.normal(At { chunk, index })
+    }
+
+    /// The span at a position; `None` past the last.
+    #[inline]
+    pub fn get(&self, at: At) -> Option<&Span<T>> {
+        self.chunks.get(at.chunk)?.get(at.index)
+    }
+
+    /// The value of a span and its end, to be changed; where it starts is told.
+    #[inline]
+    pub fn get_mut(&mut self, at: At) -> Option<(u64, &mut u64, &mut T)> {
+        let span = self.chunks.get_mut(at.chunk)?.get_mut(at.index)?;
+        Some((span.start, &mut span.end, &mut span.value))
+    }
+
+    /// The position after this one.
+    #[inline]
+    pub fn next(&self, at: At) -> At {
+        self.normal(At { index: at.index + 1, ..at })
+    }
+
+    /// Moves where a span starts; it must not reach the one before.
+    pub fn set_start(&mut self, at: At, start: u64) {
+        self.chunks[at.chunk][at.index].start = start;
+        if at.index == 0 {
+            self.starts[at.chunk] = start;
+        }
+    }
+
+    /// Inserts a span before a position, where it must fit; answers where it is then.
+    pub fn insert(&mut self, at: At, span: Span<T>) -> At {
+        self.len += 1;
+        let mut at = at;
+        if at.index == 0 && at.chunk > 0 {
+            // Appending moves nothing.
+            at = At { chunk: at.chunk - 1, index: self.chunks[at.chunk - 1].len() };
+        }
+        if self.chunks.is_empty() {
+            self.starts.push(span.start);
+            self.chunks.push(vec![span]);
+            return at;
+        }
+        if self.chunks[at.chunk].len() == CHUNK {
+            let tail = self.chunks[at.chunk].split_off(CHUNK / 2);
+            self.starts.insert(at.chunk + 1, tail[0].start);
+            self.chunks.insert(at.chunk + 1, tail);
+            if at.index > CHUNK / 2 {
+                at = At { chunk: at.chunk + 1, index: at.index - CHUNK / 2 };
+            }
+        }
+        if at.index == 0 {
+            self.starts[at.chunk] = span.start;
+        }
+        self.chunks[at.chunk].insert(at.index, span);
+        at
+    }
+
+    /// Removes a span; answers its value and the position of what came after it.
+    pub fn remove(&mut self, at: At) -> (T, At) {
+        self.len -= 1;
+        let removed = self.chunks[at.chunk].remove(at.index).value;
+        if self.chunks[at.chunk].is_empty() {
+            self.chunks.remove(at.chunk);
+            self.starts.remove(at.chunk);
+            return (removed, at);
+        }
+        if at.index == 0 {
+            self.starts[at.chunk] = self.chunks[at.chunk][0].start;
+        }
+        self.join_next(at.chunk, CHUNK / 2);
+        (removed, self.normal(at))
+    }
+
+    /// Keeps the spans that `keep` says yes to.
+    pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
+        for chunk in &mut self.chunks {
+            chunk.retain_mut(|span| keep(&mut span.value));
+        }
+        self.chunks.retain(|chunk| !chunk.is_empty());
+        self.starts = self.chunks.iter().map(|chunk| chunk[0].start).collect();
+        let mut chunk = 0;
+        while chunk < self.chunks.len() {
+            if !self.join_next(chunk, CHUNK) {
+                chunk += 1;
+            }
+        }
+        self.len = self.chunks.iter().map(Vec::len).sum();
+    }
+
+    /// All spans in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Span<T>> {
+        self.chunks.iter().flatten()
+    }
+
+    /// Makes one chunk of two when they have no more than `most` spans together.
+    fn join_next(&mut self, chunk: usize, most: usize) -> bool {
+        let few = self.chunks.get(chunk + 1).is_some_and(|next| self.chunks[chunk].len() + next.len() <= most);
+        if few {
+            let next = self.chunks.remove(chunk + 1);
+            self.starts.remove(chunk + 1);
+            self.chunks[chunk].extend(next);
+        }
+        few
+    }
+
+    #[inline]
+    fn normal(&self, at: At) -> At {
+        match self.chunks.get(at.chunk) {
+            Some(chunk) if at.index >= chunk.len() => At { chunk: at.chunk + 1, index: 0 },
+            _ => at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// What the spans are, with the invariants of the chunks checked.
+    fn all(spans: &Spans<u32>) -> Vec<(u64, u64, u32)> {
+        assert_eq!(spans.len(), spans.iter().count());
+        assert!(spans.chunks.iter().all(|c| !c.is_empty() && c.len() <= CHUNK));
+        assert!(spans.chunks.iter().map(|c| c[0].start).eq(spans.starts.iter().copied()));
+        spans.iter().map(|s| (s.start, s.end, s.value)).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// The list against a tree: places of eight addresses each, of which a span takes a part.
+        #[test]
+        fn it_does_what_a_tree_does(steps in prop::collection::vec((0..4_u8, 0..200_u64, 1..8_u64), 1..600)) {
+            let (mut spans, mut tree) = (Spans::default(), BTreeMap::new());
+            for (n, (what, place, size)) in steps.into_iter().enumerate() {
+                let start = place * 8;
+                let at = spans.seek(start);
+                let expected = tree.iter().find(|(_, (end, _))| *end > start).map(|(s, (e, v))| (*s, *e, *v));
+                prop_assert_eq!(spans.get(at).map(|s: &Span<u32>| (s.start, s.end, s.value)), expected);
+                match expected {
+                    Some((from, ..)) if from == start => match what {
+                        0 => {
+                            let after = spans.remove(at).1;
+                            tree.remove(&start);
+                            let next = tree.range(start..).next().map(|(s, _)| *s);
+                            prop_assert_eq!(spans.get(after).map(|s| s.start), next);
+                        }
+                        1 => {
+                            *spans.get_mut(at).expect("there").1 = start + size;
+                            tree.get_mut(&start).expect("there").0 = start + size;
+                        }
+                        2 if n % 20 == 0 => {
+                            spans.retain(|v| *v % 3 != 0);
+                            tree.retain(|_, (_, v)| *v % 3 != 0);
+                        }
+                        _ => {
+                            let next = tree.range(start + 1..).next().map(|(s, _)| *s);
+                            prop_assert_eq!(spans.get(spans.next(at)).map(|s| s.start), next);
+                        }
+                    },
+                    _ => {
+                        let put = spans.insert(at, Span { start, end: start + size, value: n as u32 });
+                        prop_assert_eq!(spans.get(put).map(|s| s.start), Some(start));
+                        tree.insert(start, (start + size, n as u32));
+                    }
+                }
+            }
+            let expected: Vec<_> = tree.iter().map(|(s, (e, v))| (*s, *e, *v)).collect();
+            prop_assert_eq!(all(&spans), expected);
+        }
+    }
+
+    #[test]
+    fn a_start_moves_and_is_found() {
+        let mut spans = Spans::default();
+        for i in 0..100_u64 {
+            let at = spans.seek(i * 10 + 5);
+            spans.insert(at, Span { start: i * 10 + 5, end: i * 10 + 9, value: i as u32 });
+        }
+        for i in 0..100_u64 {
+            let at = spans.seek(i * 10 + 5);
+            spans.set_start(at, i * 10);
+            assert_eq!(spans.get(spans.seek(i * 10)).map(|s| s.value), Some(i as u32));
+        }
+        assert_eq!(all(&spans).len(), 100);
+    }
+}
