@@ -242,13 +242,8 @@ impl Analysis {
     pub fn finish(&mut self) -> Outcome {
         self.hold.end();
         self.release();
-        let mut elaborator = Elaborator {
-            names: &self.names,
-            streams: &self.streams,
-            regions: &self.regions,
-            stacks: &mut *self.stacks,
-            schemas: self.schemas.clone(),
-        };
+        let mut elaborator =
+            Elaborator::new(&self.names, &self.streams, &self.regions, &mut *self.stacks, &self.schemas);
         let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
         for (raw, standing) in self.findings.judged() {
             if standing == Standing::Replaced {

@@ -30,7 +30,18 @@ pub struct Elaborator<'a> {
     pub schemas: Schemas,
 }
 
-impl Elaborator<'_> {
+impl<'a> Elaborator<'a> {
+    /// Resolves through these tables of one process.
+    pub fn new(
+        names: &'a Names,
+        streams: &'a Streams,
+        regions: &'a Regions,
+        stacks: &'a mut dyn Stacks,
+        schemas: &Schemas,
+    ) -> Self {
+        Self { names, streams, regions, stacks, schemas: schemas.clone() }
+    }
+
     /// Resolves a finding.
     pub fn finding(&mut self, raw: &Raw) -> Finding {
         let race = &raw.race;

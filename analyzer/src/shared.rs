@@ -108,13 +108,8 @@ impl Analysis {
             Process { name: self.names.process.name(), pid: self.names.process.pid, ..Process::default() };
         if member.shares() {
             process.python = self.names.python;
-            let mut elaborator = Elaborator {
-                names: &self.names,
-                streams: &self.streams,
-                regions: &self.regions,
-                stacks: &mut *self.stacks,
-                schemas: self.schemas.clone(),
-            };
+            let mut elaborator =
+                Elaborator::new(&self.names, &self.streams, &self.regions, &mut *self.stacks, &self.schemas);
             process.sites = member.sites().into_iter().map(|a| (a, elaborator.side(&a, 0))).collect();
             let shared = self.memory.ever_shared().filter_map(|id| self.memory.info(id));
             process.memory = shared.map(|info| (info.id, elaborator.memory(info))).collect();

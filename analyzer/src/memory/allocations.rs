@@ -18,6 +18,7 @@
 use super::access::{Access, Cause};
 use super::access_map::AccessMap;
 use super::contents::Contents;
+use super::spans::{Span, Spans};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -148,7 +149,9 @@ pub struct Allocations {
     dead: VecDeque<AllocationId>,
     roots: BTreeMap<u64, Root>,
     ghosts: VecDeque<(u64, AllocationId)>,
-    blocks: BTreeMap<u64, (u64, AllocationId)>,
+    blocks: Spans<AllocationId>,
+    /// Blocks of no byte, which lie nowhere.
+    hollow: FxHashMap<u64, AllocationId>,
     aliases: BTreeMap<u64, (u64, u64)>,
     arrays: FxHashMap<ArrayId, Root>,
     objects: FxHashMap<u64, Object>,
@@ -177,7 +180,12 @@ impl Allocations {
         let end = info.end();
         if info.kind == Some(MemoryKind::Block) && self.root_at(info.ptr).is_some() {
             self.end_blocks(info.ptr, end, None);
-            self.blocks.insert(info.ptr, (end, info.id));
+            if info.ptr < end {
+                let at = self.blocks.seek(info.ptr);
+                self.blocks.insert(at, Span { start: info.ptr, end, value: info.id });
+            } else {
+                self.hollow.insert(info.ptr, info.id);
+            }
         } else {
             self.end_roots(info.ptr, end);
             self.roots.insert(info.ptr, Root::new(end, info.id));
@@ -209,9 +217,14 @@ impl Allocations {
 
     /// A block goes back to the allocator that carved it out. False: it was not known.
     pub fn free_block(&mut self, ptr: u64, stack: StackId) -> bool {
-        let Some((_, id)) = self.blocks.remove(&ptr) else {
-            // A block outside every root was made a root of its own.
-            return self.free_root(ptr, stack, false);
+        let at = self.blocks.seek(ptr);
+        let id = match self.blocks.get(at) {
+            Some(block) if block.start == ptr => self.blocks.remove(at).0,
+            _ => match self.hollow.remove(&ptr) {
+                Some(id) => id,
+                // A block outside every root was made a root of its own.
+                None => return self.free_root(ptr, stack, false),
+            },
         };
         self.mark_freed(id, stack);
         self.remember_dead(id);
@@ -283,18 +296,14 @@ impl Allocations {
         let (ptr, root) = self.root_at(address)?;
         let mut place =
             Place { home: Home::Root(ptr), address, end: root.end.min(limit), allocation: root.id, start: ptr };
-        if !self.blocks.is_empty() {
-            if let Some((start, (end, id))) = self.blocks.range(..=address).next_back()
-                && address < *end
-            {
-                (place.allocation, place.start) = (*id, *start);
-                place.end = place.end.min(*end);
-                return Some(place);
+        match self.blocks.get(self.blocks.seek(address)) {
+            Some(block) if block.start <= address => {
+                (place.allocation, place.start) = (block.value, block.start);
+                place.end = place.end.min(block.end);
             }
             // Between blocks: the answer changes where the next block begins.
-            if let Some((next, _)) = self.blocks.range(address..place.end).next() {
-                place.end = place.end.min(*next);
-            }
+            Some(next) => place.end = place.end.min(next.start),
+            None => {}
         }
         Some(place)
     }
@@ -478,7 +487,11 @@ impl Allocations {
     /// Live roots, live blocks and entries of all maps: what the memory of the analysis is made of.
     pub fn footprint(&self) -> (usize, usize, usize) {
         let maps = self.roots.values().chain(self.arrays.values()).map(|r| &r.map);
-        (self.roots.len(), self.blocks.len(), maps.chain([&self.pageable]).map(AccessMap::entries).sum())
+        (
+            self.roots.len(),
+            self.blocks.len() + self.hollow.len(),
+            maps.chain([&self.pageable]).map(AccessMap::entries).sum(),
+        )
     }
 
     fn root_at(&self, address: u64) -> Option<(u64, &Root)> {
@@ -498,20 +511,25 @@ impl Allocations {
     }
 
     fn end_blocks(&mut self, start: u64, end: u64, stack: Option<StackId>) {
-        if self.blocks.is_empty() {
-            return;
+        let mut at = self.blocks.seek(start);
+        while self.blocks.get(at).is_some_and(|block| block.start < end) {
+            let (id, next) = self.blocks.remove(at);
+            self.block_gone(id, stack);
+            at = next;
         }
-        let mut gone: Vec<u64> = self.blocks.range(start..end).map(|(ptr, _)| *ptr).collect();
-        let before = self.blocks.range(..start).next_back().filter(|(_, (e, _))| *e > start);
-        gone.extend(before.map(|(ptr, _)| *ptr));
-        for ptr in gone {
-            if let Some((_, id)) = self.blocks.remove(&ptr) {
-                if let Some(stack) = stack {
-                    self.mark_freed(id, stack);
-                }
-                self.remember_dead(id);
+        if !self.hollow.is_empty() {
+            let gone: Vec<u64> = self.hollow.keys().copied().filter(|ptr| (start..end).contains(ptr)).collect();
+            for id in gone.iter().filter_map(|ptr| self.hollow.remove(ptr)).collect::<Vec<_>>() {
+                self.block_gone(id, stack);
             }
         }
+    }
+
+    fn block_gone(&mut self, id: AllocationId, freed: Option<StackId>) {
+        if let Some(stack) = freed {
+            self.mark_freed(id, stack);
+        }
+        self.remember_dead(id);
     }
 
     fn drop_ghost(&mut self, ptr: u64, id: AllocationId) {

@@ -18,22 +18,23 @@ use std::sync::Arc;
 const GROUP: usize = 1 << 16;
 
 /// What a row is made of.
-struct Row<'a> {
-    f: &'a Finding,
+struct Row {
+    f: Arc<Finding>,
     verdict: Verdict,
-    process: &'a Process,
+    process: Arc<Process>,
     count: u64,
 }
 
-/// How a column gets its values.
-enum Column {
-    Text(fn(&Row<'_>) -> Option<String>),
-    Number(fn(&Row<'_>) -> Option<i64>),
-    Truth(fn(&Row<'_>) -> bool),
+/// How a column gets its values out of a row, or out of one side of a race.
+enum Column<T> {
+    Text(fn(&T) -> Option<String>),
+    Number(fn(&T) -> Option<i64>),
+    Truth(fn(&T) -> bool),
 }
 use Column::{Number, Text, Truth};
 
-const COLUMNS: &[(&str, Column)] = &[
+/// What is told of the finding, before its sides.
+const FINDING: &[(&str, Column<Row>)] = &[
     ("streamsan_version", Text(|_| some(env!("CARGO_PKG_VERSION")))),
     ("trace", Text(|r| r.process.trace.clone())),
     ("pid", Number(|r| Some(r.process.pid.into()))),
@@ -53,36 +54,29 @@ const COLUMNS: &[(&str, Column)] = &[
     ("occurrences", Number(|r| whole(r.count))),
     ("bytes_from", Number(|r| whole(r.f.from))),
     ("bytes_to", Number(|r| whole(r.f.to))),
-    ("access_operation", Text(|r| some(r.f.access.actor.name()))),
-    ("access_does", Text(|r| some(r.f.access.verb))),
-    ("access_call", Text(|r| some(&r.f.access.call))),
-    ("access_kernel", Text(|r| r.f.access.kernel.clone())),
-    ("access_operator", Text(|r| r.f.access.operator.clone())),
-    ("access_stream", Text(|r| some(&r.f.access.stream.name))),
-    ("access_stream_kind", Text(|r| some(r.f.access.stream.kind))),
-    ("access_thread", Number(|r| thread(&r.f.access))),
-    ("access_region", Text(|r| some(&r.f.access.regions.join(" > ")))),
-    ("access_function", Text(|r| function(&r.f.access.stack))),
-    ("access_file", Text(|r| file(&r.f.access.stack))),
-    ("access_line", Number(|r| line(&r.f.access.stack))),
-    ("access_from", Number(|r| whole(r.f.access.from))),
-    ("access_to", Number(|r| whole(r.f.access.to))),
-    ("access_extent", Text(|r| some(r.f.access.precision))),
-    ("previous_operation", Text(|r| some(r.f.previous.actor.name()))),
-    ("previous_does", Text(|r| some(r.f.previous.verb))),
-    ("previous_call", Text(|r| some(&r.f.previous.call))),
-    ("previous_kernel", Text(|r| r.f.previous.kernel.clone())),
-    ("previous_operator", Text(|r| r.f.previous.operator.clone())),
-    ("previous_stream", Text(|r| some(&r.f.previous.stream.name))),
-    ("previous_stream_kind", Text(|r| some(r.f.previous.stream.kind))),
-    ("previous_thread", Number(|r| thread(&r.f.previous))),
-    ("previous_region", Text(|r| some(&r.f.previous.regions.join(" > ")))),
-    ("previous_function", Text(|r| function(&r.f.previous.stack))),
-    ("previous_file", Text(|r| file(&r.f.previous.stack))),
-    ("previous_line", Number(|r| line(&r.f.previous.stack))),
-    ("previous_from", Number(|r| whole(r.f.previous.from))),
-    ("previous_to", Number(|r| whole(r.f.previous.to))),
-    ("previous_extent", Text(|r| some(r.f.previous.precision))),
+];
+
+/// What is told of each side, after `access_` and `previous_`.
+const SIDE: &[(&str, Column<Side>)] = &[
+    ("operation", Text(|s| some(s.actor.name()))),
+    ("does", Text(|s| some(s.verb))),
+    ("call", Text(|s| some(&s.call))),
+    ("kernel", Text(|s| s.kernel.clone())),
+    ("operator", Text(|s| s.operator.clone())),
+    ("stream", Text(|s| some(&s.stream.name))),
+    ("stream_kind", Text(|s| some(s.stream.kind))),
+    ("thread", Number(thread)),
+    ("region", Text(|s| some(&s.regions.join(" > ")))),
+    ("function", Text(|s| function(&s.stack))),
+    ("file", Text(|s| file(&s.stack))),
+    ("line", Number(|s| line(&s.stack))),
+    ("from", Number(|s| whole(s.from))),
+    ("to", Number(|s| whole(s.to))),
+    ("extent", Text(|s| some(s.precision))),
+];
+
+/// What is told of the memory and of what is missing, after the sides.
+const REST: &[(&str, Column<Row>)] = &[
     ("memory_kind", Text(|r| r.f.allocation.as_ref().map(|m| m.kind.to_string()))),
     ("memory_size", Number(|r| r.f.allocation.as_ref().and_then(|m| whole(m.size)))),
     ("memory_call", Text(|r| r.f.allocation.as_ref().and_then(|m| some(&m.call)))),
@@ -93,6 +87,38 @@ const COLUMNS: &[(&str, Column)] = &[
     ("mend_cuda", Text(|r| some(&r.f.synchronisation.cuda.join("\n")))),
     ("mend_torch", Text(|r| some(&r.f.synchronisation.torch.join("\n")))),
 ];
+
+/// Picks a side.
+type Of = fn(&Finding) -> &Side;
+
+/// A column of the file, and what its values are told by.
+enum Source {
+    Row(&'static Column<Row>),
+    Side(Of, &'static Column<Side>),
+}
+
+/// All columns in order.
+fn columns() -> Vec<(String, Source)> {
+    let of_row = |(name, column): &'static (&str, Column<Row>)| ((*name).to_string(), Source::Row(column));
+    let mut columns: Vec<(String, Source)> = FINDING.iter().map(of_row).collect();
+    let sides: [(&str, Of); 2] = [("access", |f| &f.access), ("previous", |f| &f.previous)];
+    for (prefix, side) in sides {
+        columns.extend(SIDE.iter().map(|(name, column)| (format!("{prefix}_{name}"), Source::Side(side, column))));
+    }
+    columns.extend(REST.iter().map(of_row));
+    columns
+}
+
+impl<T> Column<T> {
+    /// The column in the schema's language.
+    fn field(&self, name: &str) -> String {
+        match self {
+            Text(_) => format!("optional binary {name} (utf8);"),
+            Number(_) => format!("optional int64 {name};"),
+            Truth(_) => format!("required boolean {name};"),
+        }
+    }
+}
 
 fn some(text: &str) -> Option<String> {
     Some(text.to_string()).filter(|text| !text.is_empty())
@@ -130,15 +156,15 @@ fn standing(standing: Standing) -> &'static str {
 /// Writes the file.
 #[derive(Default)]
 pub struct Parquet {
-    kept: Vec<(Finding, Verdict)>,
-    processes: Vec<Process>,
+    kept: Vec<(Arc<Finding>, Verdict)>,
+    processes: Vec<Arc<Process>>,
 }
 
 impl Reporter for Parquet {
     fn take(&mut self, event: Event<'_>) {
         match event {
-            Event::Begin(report) => self.processes.clone_from(&report.processes),
-            Event::Finding(finding, verdict) => self.kept.push((finding.clone(), verdict)),
+            Event::Begin(report) => self.processes = report.processes.iter().cloned().map(Arc::new).collect(),
+            Event::Finding(finding, verdict) => self.kept.push((Arc::new(finding.clone()), verdict)),
             Event::End(_) => {}
         }
     }
@@ -148,7 +174,7 @@ impl Reporter for Parquet {
         for (f, verdict) in &self.kept {
             for (index, count) in f.processes.iter().zip(&f.occurrences) {
                 let Some(process) = self.processes.get(*index as usize) else { continue };
-                rows.push(Row { f, verdict: *verdict, process, count: *count });
+                rows.push(Row { f: Arc::clone(f), verdict: *verdict, process: Arc::clone(process), count: *count });
             }
         }
         write(&rows).unwrap_or_else(|error| {
@@ -159,13 +185,13 @@ impl Reporter for Parquet {
     }
 }
 
-fn write(rows: &[Row<'_>]) -> Result<Vec<u8>, ParquetError> {
-    let field = |(name, column): &(&str, Column)| match column {
-        Text(_) => format!("optional binary {name} (utf8);"),
-        Number(_) => format!("optional int64 {name};"),
-        Truth(_) => format!("required boolean {name};"),
+fn write(rows: &[Row]) -> Result<Vec<u8>, ParquetError> {
+    let columns = columns();
+    let field = |(name, source): &(String, Source)| match source {
+        Source::Row(column) => column.field(name),
+        Source::Side(_, column) => column.field(name),
     };
-    let fields: Vec<String> = COLUMNS.iter().map(field).collect();
+    let fields: Vec<String> = columns.iter().map(field).collect();
     let schema = parse_message_type(&format!("message findings {{ {} }}", fields.join(" ")))?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -174,9 +200,12 @@ fn write(rows: &[Row<'_>]) -> Result<Vec<u8>, ParquetError> {
     let mut file = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
     for rows in rows.chunks(GROUP) {
         let mut group = file.next_row_group()?;
-        for (_, column) in COLUMNS {
+        for (_, source) in &columns {
             let Some(mut to) = group.next_column()? else { break };
-            fill(&mut to, column, rows)?;
+            match source {
+                Source::Row(column) => fill(&mut to, column, rows.iter())?,
+                Source::Side(side, column) => fill(&mut to, column, rows.iter().map(|row| side(&row.f)))?,
+            }
             to.close()?;
         }
         group.close()?;
@@ -185,26 +214,29 @@ fn write(rows: &[Row<'_>]) -> Result<Vec<u8>, ParquetError> {
 }
 
 /// Writes one column.
-fn fill(to: &mut SerializedColumnWriter<'_>, column: &Column, rows: &[Row<'_>]) -> Result<(), ParquetError> {
+fn fill<'a, T: 'a>(
+    to: &mut SerializedColumnWriter<'_>,
+    column: &Column<T>,
+    from: impl Iterator<Item = &'a T>,
+) -> Result<(), ParquetError> {
     fn there<T>(values: &[Option<T>]) -> Vec<i16> {
         values.iter().map(|value| i16::from(value.is_some())).collect()
     }
     match column {
         Text(get) => {
-            let values: Vec<Option<ByteArray>> =
-                rows.iter().map(|row| get(row).map(|text| text.into_bytes().into())).collect();
+            let values: Vec<Option<ByteArray>> = from.map(|v| get(v).map(|text| text.into_bytes().into())).collect();
             let there = there(&values);
             let values: Vec<ByteArray> = values.into_iter().flatten().collect();
             to.typed::<ByteArrayType>().write_batch(&values, Some(&there), None)?;
         }
         Number(get) => {
-            let values: Vec<Option<i64>> = rows.iter().map(get).collect();
+            let values: Vec<Option<i64>> = from.map(get).collect();
             let there = there(&values);
             let values: Vec<i64> = values.into_iter().flatten().collect();
             to.typed::<Int64Type>().write_batch(&values, Some(&there), None)?;
         }
         Truth(get) => {
-            let values: Vec<bool> = rows.iter().map(get).collect();
+            let values: Vec<bool> = from.map(get).collect();
             to.typed::<BoolType>().write_batch(&values, None, None)?;
         }
     }
@@ -219,9 +251,12 @@ mod tests {
     fn a_run_without_findings_makes_a_file_with_all_columns_and_no_row() {
         let bytes = write(&[]).expect("a file");
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
-        let mut names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+        let mut names: Vec<String> = columns().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names[17..20], ["bytes_from", "bytes_to", "access_operation"]);
+        assert_eq!(names[33..35], ["access_extent", "previous_operation"]);
+        let all = names.len();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), COLUMNS.len(), "each name once");
+        assert_eq!(names.len(), all, "each name once");
     }
 }
