@@ -11,7 +11,7 @@
 
 use trace::ThreadId;
 
-use crate::clock::{Clock, Entry, Known, Snapshot};
+use crate::clock::{Clock, Entry, Known, NO_LINEAGE, Snapshot};
 use crate::table::IdMap;
 
 /// One host thread.
@@ -86,10 +86,11 @@ impl Threads {
             Some(left) => {
                 let old = left.own;
                 // Of two threads that left something, one is the snapshot's own timeline and the other an entry of its clock.
+                // The clock is no thread's: it must not pass for a later one of this thread, which may never learn what others left.
                 let mut clock = now.clock.clone();
-                clock.join(&left.clock, now.own.slot, known);
+                clock.join(&left.clock, NO_LINEAGE, known);
                 if old.slot != now.own.slot && old.time > 0 {
-                    clock.raise(old, now.own.slot, known);
+                    clock.raise(old, NO_LINEAGE, known);
                 }
                 *left = Snapshot { own: now.own, clock, exact: false };
             }

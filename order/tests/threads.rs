@@ -216,3 +216,24 @@ fn one_thread_keeps_nothing_to_itself() {
         assert!(w.host_after(k) && w.host_after(l));
     }
 }
+
+/// Follows: what several left with an object is not one thread's knowledge, however much that thread has learnt since. (Found by
+/// `property_threads`: over many streams, clocks of one thread are compared by age.)
+#[test]
+fn what_others_left_is_not_lost_among_many_streams() {
+    let mut t = Threads::new();
+    t.starts(T3, 78);
+    let streams: [StreamId; 17] = t.w.streams();
+    let own = streams[16];
+    let learn = |t: &mut Threads, thread: ThreadId, streams: &[StreamId]| {
+        streams.iter().map(|s| (t.launch(T1, *s), t.sync(thread, *s)).0).collect::<Vec<_>>()
+    };
+    learn(&mut t, T2, &streams[..8]);
+    let k = learn(&mut t, T3, &streams[8..16])[0];
+    t.release(T3, OTHER);
+    t.release(T2, OTHER);
+    learn(&mut t, T2, &streams[..8]);
+    assert!(!t.launch_after(T2, own, k), "reported: left there, not taken yet");
+    t.acquire(T2, OTHER);
+    assert!(t.launch_after(T2, own, k), "silent: thread 3 had left it");
+}
