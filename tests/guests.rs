@@ -1,5 +1,5 @@
-//! Programs whose language has a runtime with signal handlers of its own: Go (nil pointers, stacks that grow, preemption) and the JVM (null
-//! checks, safepoints, stacks that overflow), on the simulated GPU. With and without protected pages they say the same, and each touch is
+//! Programs whose language has a runtime with signal handlers of its own: Go (nil pointers, stacks that grow, preemption), the JVM (null
+//! checks, safepoints, stacks that overflow) and Python with its faulthandler, on the simulated GPU. With and without protected pages they say the same, and each touch is
 //! seen where it happens. Skipped, with a line, where `go`, or `javac` and `java`, are not installed.
 
 use std::path::{Path, PathBuf};
@@ -129,6 +129,22 @@ fn the_jvm_keeps_its_null_checks_its_safepoints_and_its_stack_guards() {
     let dies = run::end(dies.args(&command).env_remove("LD_LIBRARY_PATH"));
     assert!(dies.status.code() != Some(0), "{}", dies.out);
     assert!(dies.out.contains("SIGSEGV (0xb)") && dies.out.contains("Java_Guest_fromNowhere"), "{}", dies.out);
+}
+
+#[test]
+fn python_keeps_its_faulthandler() {
+    let library = library("liblanding.so", &["landing.c"], &[]).display().to_string();
+    let script = guests().join("faults.py").display().to_string();
+    let mut command: Vec<String> = vec!["python3".into(), script, library];
+    let found = functions(&same_everywhere("guest-python", &command));
+    for function in ["reads_all", "part", "handles", "<module>"] {
+        assert!(found.iter().any(|f| f.ends_with(function)), "{function}: {found:#?}");
+    }
+    command.push("dies".into());
+    let mut dies = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--host-accesses", "--"]);
+    let dies = run::end(dies.args(&command).env_remove("LD_LIBRARY_PATH"));
+    assert_eq!(dies.signal(), Some(libc::SIGSEGV), "{}", dies.err);
+    assert!(dies.err.contains("Fatal Python error: Segmentation fault"), "{}", dies.err);
 }
 
 /// The folder of the JDK that `javac` belongs to.

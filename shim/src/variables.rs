@@ -55,6 +55,7 @@ const SMALL: usize = 128 << 10;
 const MOST: usize = 64;
 /// Unknown addresses that are looked into before the shim gives up: memory of a kind that it does not know, and no variable.
 const TRIES: u32 = 32;
+static TRIED: AtomicU32 = AtomicU32::new(0);
 
 impl Unlisted {
     /// An image was loaded from bytes that lie in a read-only mapping of a file.
@@ -119,14 +120,15 @@ impl Cx<'_> {
     /// A copy or fill touches this address: if it lies in a variable of an image, from now on the analyzer knows which.
     pub fn find_variable(&mut self, address: u64) {
         let Some(core) = self.core() else { return };
-        if core.handles.unlisted.count.load(Ordering::Acquire) > 0 && !self.is_known(address) {
+        // The lock is only taken while something may come of it.
+        let hopeful = core.handles.unlisted.count.load(Ordering::Acquire) > 0 && TRIED.load(Ordering::Relaxed) < TRIES;
+        if hopeful && !self.is_known(address) {
             self.ask_for_variables(address);
         }
     }
 
     #[cold]
     fn ask_for_variables(&mut self, address: u64) {
-        static TRIED: AtomicU32 = AtomicU32::new(0);
         const DEVICE: u32 = 2;
         const MEMORY_TYPE: c_int = 2;
         let Some(core) = self.core() else { return };
