@@ -1,0 +1,111 @@
+//! A kernel launch: what is predicted of it, what was measured of it, and which of the two counts.
+
+use super::{Analysis, Moment};
+use crate::across::Member;
+use crate::code::{Code, Knowledge, Launch};
+use crate::exact::learned::Shape;
+use crate::exact::{compare, measured};
+use crate::graphs::Graph;
+use crate::memory::{Cause, Site};
+use crate::work::Work;
+use trace::{KernelId, StreamId};
+
+impl Analysis {
+    pub(super) fn launch(
+        &mut self,
+        stream: StreamId,
+        kernel: KernelId,
+        l: &Launch<'_>,
+        moment: Moment,
+        node: Option<(&Graph, u32)>,
+    ) {
+        let def = self.names.kernel(kernel);
+        let arch = self.arch(stream);
+        let predicted = self.code.evaluate(kernel, def, arch, l);
+        if self.shares {
+            let signals = self.code.signals(kernel, def, arch);
+            self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
+        }
+        let image = def.map_or(trace::ImageId::NONE, |d| d.image);
+        // Nodes of graphs are not measured one by one.
+        let touched = if node.is_none() { self.hold.touched(moment.origin.epoch) } else { None };
+        // Code that runs as it was before it was patched touches nothing: not a word for it, then.
+        let nothing = |runs: &Vec<_>| self.confirm.is_some() && runs.is_empty() && measured::claims(&predicted);
+        let touched = if touched.as_ref().is_some_and(nothing) {
+            *self.coverage.unobserved.entry("exact ranges that came back empty".to_string()).or_default() += 1;
+            None
+        } else {
+            touched
+        };
+        let (mut touched, mut recalled) = (touched, false);
+        if let Some(lessons) = self.learned.as_mut().filter(|_| !predicted.exact)
+            && let Some(code) = self.code.identity(kernel, def, arch)
+        {
+            let shape = Shape::of(code, def.map_or("", |d| &d.name), l, &predicted.effects, &self.memory);
+            match &touched {
+                // Code that runs as it was before it was patched touches nothing.
+                Some(runs) if runs.is_empty() && measured::claims(&predicted) => {}
+                Some(runs) => lessons.fresh.learn(&shape, runs, &self.memory),
+                None => {
+                    touched = lessons.known.recall(&shape, &self.memory);
+                    recalled = touched.is_some();
+                }
+            }
+        }
+        if let Some(runs) = touched.as_ref().filter(|_| self.options.compare && !recalled) {
+            let c = compare::compare(&predicted, image, &mut self.memory, runs);
+            self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c);
+        }
+        let site = Site { kernel, ..moment.site(Cause::Kernel, stream) };
+        let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
+        let view = self.ordering.view(moment.epoch, node);
+        let measured = touched.map(|runs| {
+            let nowhere = |name: &str| !self.memory.has_address(image, name);
+            (measured::effects(&runs), measured::unseen(&predicted, nowhere))
+        });
+        let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
+        let mut work =
+            Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).suppose(supposed);
+        let known = match &measured {
+            Some((known, unseen)) => {
+                work.predicted(|work| match predicted.knowledge {
+                    Knowledge::Unknown => work.pointers(Code::pointers(l.params, def)),
+                    _ => work.effects(&predicted, image),
+                });
+                work.effects(unseen, image);
+                work.site.measured = true;
+                work.effects(known, image);
+                known
+            }
+            None if predicted.knowledge == Knowledge::Unknown => {
+                work.pointers(Code::pointers(l.params, def));
+                &predicted
+            }
+            None => {
+                work.effects(&predicted, image);
+                &predicted
+            }
+        };
+        let (several, work_unfollowed) = (work.several(), work.unfollowed());
+        let c = &mut self.coverage;
+        c.unknown_memory += work.unknown_memory;
+        c.launches += 1;
+        let indirect = known.indirect || work_unfollowed;
+        c.launches_indirect += u64::from(indirect);
+        c.launches_measured += u64::from(measured.is_some() && !recalled);
+        c.launches_learned += u64::from(recalled);
+        match known.knowledge {
+            Knowledge::Exact => c.launches_exact += 1,
+            Knowledge::KindsOnly => c.launches_kinds_only += 1,
+            Knowledge::Unknown => {
+                c.launch_unknown(self.code.reason(kernel).unwrap_or("the code could not be analysed"))
+            }
+        }
+        self.kernels.entry(kernel).or_default().count(known, several, indirect);
+    }
+
+    pub(super) fn arch(&self, stream: StreamId) -> Option<u32> {
+        let context = self.streams.get(stream).map_or(trace::ContextId::NONE, |s| s.context);
+        self.names.arch(context)
+    }
+}

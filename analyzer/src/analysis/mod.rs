@@ -1,0 +1,344 @@
+//! One process under analysis: records in, an outcome out.
+//!
+//! Owns the dispatch of ops to the parts that understand them. Each op is applied to the order first and then, if it does
+//! anything to memory, compared with what was there before.
+
+mod acts;
+mod host_acts;
+mod launches;
+mod lives;
+mod moment;
+
+use crate::across::Member;
+use crate::code::{Code, CodeReader};
+use crate::coverage::{Coverage, KernelCoverage};
+use crate::elaborate::Elaborator;
+use crate::exact::confirm;
+use crate::exact::confirm::Confirm;
+use crate::exact::hold::Hold;
+use crate::exact::learned::{Learned, Lessons};
+use crate::exact::oracle::Oracle;
+use crate::faults::Faults;
+use crate::findings::{Findings, Standing};
+use crate::given_back::GivenBack;
+use crate::graphs::Graphs;
+use crate::hints::Hints;
+use crate::host::Watches;
+use crate::memory::Allocations;
+use crate::names::Names;
+use crate::ordering::Ordering;
+use crate::race;
+use crate::race::{Confidence, Race};
+use crate::recent::Recent;
+use crate::regions::Regions;
+use crate::report::fingerprint::number;
+use crate::report::model::merge_finding;
+use crate::report::model::{Memory, Outcome};
+use crate::stacks::Stacks;
+use crate::streams::Streams;
+use crate::torch::Schemas;
+use moment::Moment;
+use order::Policy;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
+use trace::{Epoch, KernelId, NoteKind, Op, Record, ThreadId};
+
+/// What an analysis may be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnalysisOptions {
+    /// Which synchronisations count.
+    pub policy: Policy,
+    /// Also look for pairs that only an unpromised synchronisation orders.
+    pub latent: bool,
+    /// Also compare unknown extents at different addresses.
+    pub pedantic: bool,
+    /// Also look for what is no race, but probably not meant.
+    pub hints: bool,
+    /// Give host threads timelines of their own.
+    pub host_threads: bool,
+    /// Also compare what was predicted of launches with what exact mode measured.
+    pub compare: bool,
+    /// Put findings that are not certain on trial: ask for their kernels to be measured, withdraw what measurements refute.
+    pub confirm: bool,
+}
+
+impl Default for AnalysisOptions {
+    fn default() -> Self {
+        Self {
+            policy: Policy::Observed,
+            latent: false,
+            pedantic: false,
+            hints: false,
+            host_threads: false,
+            compare: false,
+            confirm: false,
+        }
+    }
+}
+
+/// One process under analysis.
+pub struct Analysis {
+    options: AnalysisOptions,
+    pub(crate) names: Names,
+    pub(crate) streams: Streams,
+    pub(crate) memory: Allocations,
+    pub(crate) ordering: Ordering,
+    code: Code,
+    pub(crate) graphs: Graphs,
+    watches: Watches,
+    latest: FxHashMap<ThreadId, Epoch>,
+    pub(crate) stacks: Box<dyn Stacks>,
+    findings: Findings,
+    given_back: GivenBack,
+    faults: Faults,
+    hints: Hints,
+    pub(crate) coverage: Coverage,
+    /// Whether the trace says how host threads synchronise.
+    has_host_edges: bool,
+    kernels: FxHashMap<KernelId, KernelCoverage>,
+    pub(crate) hold: Hold,
+    oracle: Oracle,
+    confirm: Option<Confirm>,
+    /// What earlier runs have learned of launches, and what this one has.
+    learned: Option<Lessons>,
+    races: Vec<Race>,
+    pub(crate) regions: Regions,
+    recent: Recent,
+    pub(crate) schemas: Schemas,
+    /// The program has asked for its work not to be checked.
+    pub(crate) paused: bool,
+    /// The thread and the destination of the last op, when that was a copy from pageable memory.
+    copied: Option<(ThreadId, u64)>,
+    /// What it shares with other processes of its run.
+    pub(crate) member: Option<Member>,
+    /// Whether it shares anything.
+    shares: bool,
+}
+
+impl Analysis {
+    /// An analysis that resolves stacks and reads code through these.
+    pub fn new(options: AnalysisOptions, stacks: Box<dyn Stacks>, code: Box<dyn CodeReader>) -> Self {
+        Self {
+            options,
+            names: Names::default(),
+            streams: Streams::default(),
+            memory: Allocations::default(),
+            ordering: Ordering::new(options.policy, options.latent, options.host_threads),
+            code: Code::new(code),
+            graphs: Graphs::default(),
+            watches: Watches::default(),
+            latest: FxHashMap::default(),
+            stacks,
+            findings: Findings::default(),
+            given_back: GivenBack::default(),
+            faults: Faults::default(),
+            hints: Hints::default(),
+            coverage: Coverage::default(),
+            has_host_edges: false,
+            kernels: FxHashMap::default(),
+            hold: Hold::default(),
+            oracle: Oracle::default(),
+            confirm: options.confirm.then(Confirm::default),
+            learned: None,
+            races: Vec::new(),
+            regions: Regions::default(),
+            recent: Recent::default(),
+            schemas: Schemas::default(),
+            paused: false,
+            copied: None,
+            member: None,
+            shares: false,
+        }
+    }
+
+    /// Takes the next record of the trace.
+    pub fn feed(&mut self, record: &Record<'_>) {
+        if self.hold.takes(record) {
+            self.release();
+        } else {
+            self.apply(record);
+        }
+    }
+
+    /// Applies records that waited for a launch to be measured, and need not wait any more.
+    #[cold]
+    fn release(&mut self) {
+        while let Some(bytes) = self.hold.release() {
+            match Record::decode(&bytes) {
+                Ok(record) => self.apply(&record),
+                Err(_) => self.damaged(),
+            }
+        }
+    }
+
+    fn apply(&mut self, record: &Record<'_>) {
+        if let Op::Clock { ns } = record.op {
+            self.member.iter_mut().for_each(|member| member.clock(ns));
+            return;
+        }
+        self.coverage.ops += 1;
+        if record.op.tag() < 32 {
+            self.define(&record.op);
+            return;
+        }
+        let epoch = match record.op {
+            Op::Launch { stream, kernel, flags, .. } if flags & PROGRAMMATIC_SERIALIZATION != 0 => {
+                let arch = self.arch(stream);
+                if self.code.waits(kernel, self.names.kernel(kernel), arch) {
+                    self.ordering.apply_waiting_launch(stream, record.origin.thread)
+                } else {
+                    self.ordering.apply(&record.op, record.origin.thread)
+                }
+            }
+            _ => self.ordering.apply(&record.op, record.origin.thread),
+        };
+        if self.options.hints {
+            let view = self.ordering.view(epoch, None);
+            self.hints.observe(&record.op, &record.origin, &view, &self.names, &self.streams);
+        }
+        if self.names.torch {
+            self.given_back.observe(&record.op, record.origin.thread, epoch);
+        }
+        self.recent.observe(&record.op, &record.origin, epoch);
+        self.act(&record.op, &record.origin, epoch);
+        self.shares |= matches!(record.op, Op::SharedMemory { .. } | Op::SharedEvent { .. });
+        if self.shares {
+            self.tell_others(&record.op, epoch);
+        }
+        if self.paused {
+            self.races.clear();
+        }
+        if let Some(trial) = &mut self.confirm
+            && !trial.supposed.is_empty()
+        {
+            let mut supposed = std::mem::take(&mut trial.supposed);
+            race::merge(&mut supposed);
+            for race in supposed.iter().filter(|race| confirm::is_refuted(race, &self.races)) {
+                self.findings.refute(race, &self.memory);
+            }
+        }
+        if !self.races.is_empty() {
+            self.count_races();
+        }
+    }
+
+    /// Uses what was learned of launches, and learns more.
+    pub fn learn(&mut self, known: Arc<Learned>) {
+        self.learned = Some(Lessons { known, fresh: Learned::default() });
+    }
+
+    /// A kernel that is to be measured from now on, each once.
+    pub fn wanted(&mut self) -> Option<KernelId> {
+        self.confirm.as_mut()?.wanted()
+    }
+
+    /// Takes a definition that the trace has at its end: before all other records, and counted with none of them.
+    pub fn define_late(&mut self, op: &Op<'_>) {
+        if matches!(op, Op::Symbol { .. } | Op::Source { .. } | Op::Image { .. } | Op::Schema { .. }) {
+            self.define(op);
+        }
+    }
+
+    /// A record could not be decoded.
+    pub fn damaged(&mut self) {
+        self.coverage.damaged += 1;
+    }
+
+    /// Everything found, and what could be seen.
+    pub fn finish(&mut self) -> Outcome {
+        self.hold.end();
+        self.release();
+        let mut elaborator =
+            Elaborator::new(&self.names, &self.streams, &self.regions, &mut *self.stacks, &self.schemas);
+        let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
+        for (raw, standing) in self.findings.judged() {
+            if standing == Standing::Replaced {
+                continue;
+            }
+            let finding = elaborator.finding(raw);
+            // That function takes the stream as an argument, which the allocator does not tell.
+            let elsewhere = |memory: &Memory| memory.stack.iter().any(|f| f.function == "caching_allocator_alloc");
+            if raw.race.given_back && finding.allocation.as_ref().is_some_and(elsewhere) {
+                continue;
+            }
+            merge_finding(if standing == Standing::Withdrawn { &mut withdrawn } else { &mut findings }, finding);
+        }
+        number(&mut findings);
+        let mut coverage = self.coverage.clone();
+        for (id, kernel) in &self.kernels {
+            let name = self.names.kernel(*id).map_or("", |k| &k.name);
+            coverage.kernels.entry(name.to_string()).or_default().merge(kernel);
+        }
+        if self.options.host_threads && !self.has_host_edges {
+            let what = "synchronisation of host threads (recorded with --host-order threads only)";
+            coverage.unobserved.insert(what.to_string(), 1);
+        }
+        coverage.forgotten = self.memory.forgotten();
+        coverage.findings_dropped = self.findings.dropped();
+        if self.hold.given_up() > 0 {
+            let text = "exact ranges of launches that were not seen to end".to_string();
+            *coverage.unobserved.entry(text).or_default() += self.hold.given_up();
+        }
+        let hints = self.hints.finish(&mut elaborator);
+        let faults = self.faults.finish(&mut elaborator);
+        let mut outcome = Outcome {
+            process: self.names.process.clone(),
+            member: None,
+            findings,
+            withdrawn,
+            hints,
+            faults,
+            coverage,
+            oracle: std::mem::take(&mut self.oracle),
+            learned: self.learned.as_mut().map(|l| std::mem::take(&mut l.fresh)).unwrap_or_default(),
+        };
+        self.leave(&mut outcome);
+        outcome
+    }
+
+    /// Live roots, live blocks and remembered accesses, for the bounds on memory.
+    pub fn footprint(&self) -> (usize, usize, usize) {
+        self.memory.footprint()
+    }
+
+    fn define(&mut self, op: &Op<'_>) {
+        if let Op::Process { .. } = op {
+            self.stacks.define(op);
+        }
+        if self.names.define(op) {
+            return;
+        }
+        match *op {
+            Op::Module { .. } | Op::Stack { .. } | Op::Symbol { .. } | Op::Source { .. } => self.stacks.define(op),
+            Op::PyCode { .. } => {
+                self.names.python = true;
+                self.stacks.define(op);
+            }
+            Op::Image { .. } => self.code.image(op),
+            Op::Schema { operator, text } => self.schemas.tell(&operator.lossy(), &text.lossy()),
+            Op::Note { kind, text, count } => {
+                let text = text.lossy().into_owned();
+                match kind {
+                    NoteKind::NotModelled => *self.coverage.not_modelled.entry(text).or_default() += count.max(1),
+                    NoteKind::Unobserved => *self.coverage.unobserved.entry(text).or_default() += count.max(1),
+                    NoteKind::Disabled => self.coverage.disabled.push(text),
+                    NoteKind::Info => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn count_races(&mut self) {
+        race::merge(&mut self.races);
+        if let Some(trial) = &mut self.confirm {
+            let least = if self.options.pedantic { Confidence::Possible } else { Confidence::Likely };
+            self.races.iter().for_each(|race| trial.suspect(race, least));
+        }
+        for race in self.races.drain(..) {
+            self.findings.add(&race, &self.memory, &self.streams, &self.recent);
+        }
+    }
+}
