@@ -16,6 +16,8 @@ pub mod file;
 pub mod id;
 pub mod kind;
 pub mod op;
+pub mod parts;
+pub mod record;
 pub mod region;
 pub mod ring;
 mod sync;
@@ -25,6 +27,8 @@ pub use codec::{DecodeError, Decoder, Encoder};
 pub use id::*;
 pub use kind::*;
 pub use op::*;
+pub use parts::*;
+pub use record::*;
 pub use region::*;
 
 /// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the crate docs.
