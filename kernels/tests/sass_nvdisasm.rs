@@ -6,7 +6,7 @@ mod nvdisasm;
 
 use kernels::arch::Arch;
 use kernels::image::{CodeRef, Cubin, Image, find_in_host};
-use kernels::sass::{File, Inst, Op, OtherKind, Reg, UReg, decode};
+use kernels::sass::{Bank, File, Inst, Op, OtherKind, Reg, UReg, Value, decode};
 use nvdisasm::{Parts, compile, disassemble, parts};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -160,8 +160,21 @@ fn effects_agree(inst: &Inst, kind: OtherKind, theirs: &Parts) -> Result<(), Str
     Ok(())
 }
 
-/// Texture and surface instructions: the destination must be among the first operands.
+/// Texture and surface instructions: the destination must be among the first operands, and the handle where it is decoded (its uniform
+/// register, or bank and offset in words).
 fn handles_agree(inst: &Inst, theirs: &Parts) -> Result<(), String> {
+    if let Some(u) = inst.mem.first().and_then(|m| m.ubase)
+        && !theirs.ops.contains(&u.to_string())
+    {
+        return Err(format!("{u} not in {theirs:?}"));
+    }
+    if let Some(Value::Const(c)) = inst.src.first().map(|s| s.value) {
+        let Bank::Number(bank) = c.bank else { return Err(format!("bank {:?}", c.bank)) };
+        let want = [format!("{bank:#x}"), format!("{:#x}", c.offset / 4)];
+        if !theirs.ops.windows(2).any(|o| o == want) {
+            return Err(format!("{want:?} not in {theirs:?}"));
+        }
+    }
     let Some(d) = inst.dst else { return Ok(()) };
     let name = Reg(d.first).to_string();
     if theirs.ops.iter().take(3).any(|o| *o == name) { Ok(()) } else { Err(format!("{name} not in {theirs:?}")) }

@@ -33,20 +33,34 @@ pub(super) fn merge(mut dims: SmallVec<[(Int, Int); 4]>, width: Int) -> (SmallVe
 
 /// Joins byte sets of one base and direction where that loses nothing: unrolled copies become one progression, runs that
 /// touch become one run, sets inside another vanish. (An exact set never swallows, nor is swallowed by, an upper bound that
-/// is larger.)
-pub(super) fn compact(sets: &mut Vec<Extent>) {
+/// is larger.) `apart`: they are addresses as numbers, so those sets may lie in different allocations. Which bytes are touched is
+/// looked up for each allocation when they are exact; of an upper bound only what is in the lowest one's counts, so those stay alone.
+pub(super) fn compact(sets: &mut Vec<Extent>, apart: bool) {
+    let (mut alone, mut together) = (Vec::new(), std::mem::take(sets));
+    if apart {
+        (together, alone) = together.into_iter().partition(|e| matches!(e, Extent::Bounded { exact: true, .. }));
+        alone.sort_unstable_by_key(start);
+        alone.dedup();
+    }
     for _ in 0..4 {
-        let before = sets.len();
-        join_copies(sets);
-        join_runs(sets);
-        if sets.len() == before {
+        let before = together.len();
+        join_copies(&mut together);
+        join_runs(&mut together);
+        if together.len() == before {
             break;
         }
     }
+    together.append(&mut alone);
+    *sets = together;
 }
 
-/// Bytes between equal shapes that are not joined.
-const FAR: i64 = 1 << 32;
+/// Where a set begins.
+fn start(e: &Extent) -> i64 {
+    match e {
+        Extent::Bounded { lo, .. } => *lo,
+        Extent::Unknown { .. } => i64::MIN,
+    }
+}
 
 /// Equal shapes at evenly spaced starts are one shape with one more dimension.
 fn join_copies(sets: &mut Vec<Extent>) {
@@ -77,9 +91,9 @@ fn join_copies(sets: &mut Vec<Extent>) {
             // The longest run of equal steps from here.
             let mut n = 1;
             if let Some(next) = los.get(k + 1) {
-                let step = next - los[k];
-                // Far apart they are in different allocations (addresses as numbers): what is joined would count for the lowest one's.
-                while step < FAR && los.get(k + n).is_some_and(|l| l - los[k + n - 1] == step) {
+                // No step: further apart than a number can say.
+                let step = next.checked_sub(los[k]);
+                while step.is_some() && los.get(k + n).is_some_and(|l| l.checked_sub(los[k + n - 1]) == step) {
                     n += 1;
                 }
             }
@@ -198,7 +212,7 @@ mod tests {
     #[test]
     fn sets_are_joined_without_loss() {
         let c = |mut v: Vec<Extent>| {
-            compact(&mut v);
+            compact(&mut v, false);
             v
         };
         // Four unrolled copies of a strided loop.
@@ -213,5 +227,20 @@ mod tests {
         assert_eq!(c(vec![run(0, 10, 4, false), run(4, 5, 4, true)]).len(), 2);
         // Even and odd elements are one run.
         assert_eq!(c(vec![run(0, 10, 8, true), run(4, 10, 8, true)]), vec![run(0, 20, 4, true)]);
+        // As far apart as numbers go.
+        assert_eq!(c(vec![run(i64::MIN, 2, 4, true), run(1 << 62, 2, 4, true)]).len(), 2);
+    }
+
+    #[test]
+    fn upper_bounds_at_fixed_addresses_stay_alone() {
+        let evenly = |exact| {
+            let mut v: Vec<Extent> = (0..4).map(|k| run(k << 20, 10, 4, exact)).collect();
+            compact(&mut v, true);
+            v.len()
+        };
+        assert_eq!((evenly(true), evenly(false)), (1, 4));
+        let mut same = vec![run(0, 10, 4, false), run(40, 5, 4, false), run(0, 10, 4, false)];
+        compact(&mut same, true);
+        assert_eq!(same.len(), 2, "{same:?}");
     }
 }

@@ -245,7 +245,7 @@ impl Analysis {
         }
         let mut result = Vec::new();
         for Set { kind, base, several, at, mut extents, .. } in sets {
-            compact::compact(&mut extents);
+            compact::compact(&mut extents, several || base == RawBase::Absolute);
             result.extend(extents.into_iter().map(|extent| (kind, Reached { base, several, extent }, at)));
         }
         let words: WordSet = e.used.borrow().clone();

@@ -53,10 +53,7 @@ pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Origins {
                 taint(g, *n, &mut o, &mut all);
             }
         }
-        Target::Handle(n, _) => {
-            let mut all = HashSet::new();
-            taint(g, *n, &mut o, &mut all);
-        }
+        Target::Handle(n, _) => handle(g, *n, &mut o),
         Target::Unknown(r) => o.unknown = Some(*r),
     }
     o
@@ -107,6 +104,30 @@ fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Origins, seen: &
                 o.unknown.get_or_insert(Reason::Irreducible);
             }
             _ => {}
+        }
+    }
+}
+
+/// The words that hold a handle, when it surely is one of them as it was passed.
+fn handle(g: &Graph, root: NodeId, o: &mut Origins) {
+    let (mut work, mut seen) = (vec![root], HashSet::new());
+    while let Some(n) = work.pop() {
+        if !seen.insert(n) {
+            continue;
+        }
+        match &g.node(n).kind {
+            Kind::Param(off, _) if off % 8 == 0 => {
+                o.words.insert(*off);
+            }
+            Kind::Lo(a) | Kind::Extend(_, a) | Kind::Pack(a, _) => work.push(*a),
+            Kind::Sel(_, a, b) => work.extend([*a, *b]),
+            Kind::Phi(arms) => work.extend(arms.iter().map(|a| a.1)),
+            Kind::LoopPhi(a, b) => work.extend(a.iter().chain(b).map(|a| a.1)),
+            _ => {
+                o.words.clear();
+                o.unknown = Some(Reason::Descriptor);
+                return;
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::effects;
 use super::memory::mem_ty;
-use super::word::{Word, run};
+use super::word::{Sign, Word, run};
 use crate::arch::Generation::{Ampere, Hopper};
 use crate::sass::inst::Inst;
 use crate::sass::op::{AtomOp, AtomTy, Op};
@@ -156,7 +156,6 @@ pub(super) fn remote_shared(w: &Word, i: &mut Inst) -> Option<Op> {
 
 /// TEX, TLD, TLD4, TXD, TXQ: up to four components in two runs. The bytes read are known to the handle only.
 pub(super) fn texture(w: &Word, i: &mut Inst) -> Option<Op> {
-    // Forms 5 and 7 name the handle differently; the effects are the same.
     if !matches!(w.form(), 1 | 3 | 5 | 7) {
         return None;
     }
@@ -164,9 +163,21 @@ pub(super) fn texture(w: &Word, i: &mut Inst) -> Option<Op> {
     i.dst2 = Some(run(File::R, w.r(64).0, 4));
     i.pdst[0] = w.p(81, false);
     if w.base() != 0x16f {
-        i.mem = smallvec![Mem::new(Space::Handle, Access::Read, 0)];
+        handle(w, i, Access::Read);
     }
     Some(Op::Texture)
+}
+
+/// An access by handle. Form 5 names the constant that holds it, form 7 a uniform register; in the others it is among registers that are
+/// not decoded.
+fn handle(w: &Word, i: &mut Inst, access: Access) {
+    let mut m = Mem::new(Space::Handle, access, 0);
+    match w.form() {
+        5 => i.src = smallvec![w.slot_x(false, 1, Sign::None)],
+        7 => m.ubase = Some(w.ur(40)),
+        _ => {}
+    }
+    i.mem = smallvec![m];
 }
 
 /// SULD, SUST, SURED.
@@ -180,6 +191,6 @@ pub(super) fn surface(w: &Word, i: &mut Inst) -> Option<Op> {
         i.dst = Some(w.dst(false, 4));
         i.pdst[0] = w.p(81, false);
     }
-    i.mem = smallvec![Mem::new(Space::Handle, access, 0)];
+    handle(w, i, access);
     Some(Op::Surface)
 }

@@ -1,0 +1,215 @@
+//! `streamsan explain --json` over the kernels of the corpus: its shape is the contract's, and what it says of each pointer is what
+//! `corpus/kernels.txt` says, which was written by reading the sources: for the machine code of the compiled programs, for their PTX, and
+//! for machine code that `ptxas` makes of that PTX for other architectures.
+//!
+//! The programs are those that the corpus tests compile. `STREAMSAN_NO_TOOLKIT=1` says that there is no compiler, and skips.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use kernels::image::{CodeRef, EntryKind, find_in_host};
+use serde_json::{Map, Value};
+use tests::{build, fake, product, run};
+
+/// Words of a kernel as `kernels.txt` writes them.
+type Words = BTreeMap<String, String>;
+
+/// `streamsan explain --json FILE`: kernel name to what it does, once for each architecture. Checks the shape on the way.
+fn explained(file: &Path) -> Result<BTreeMap<String, Words>, String> {
+    let ended = run::end(run::streamsan(["explain", "--json"]).arg(file));
+    if ended.status.code() != Some(0) {
+        return Err(format!("{}: {}", file.display(), ended.err));
+    }
+    let json: Value = serde_json::from_str(&ended.out).map_err(|e| e.to_string())?;
+    let mut all: BTreeMap<String, Words> = BTreeMap::new();
+    let top = json.as_object().ok_or("no object")?;
+    if top.keys().collect::<Vec<_>>() != ["kernels"] {
+        return Err(format!("{}: keys {:?}", file.display(), top.keys()));
+    }
+    for kernel in json["kernels"].as_array().ok_or("kernels is no list")? {
+        let kernel = kernel.as_object().ok_or("a kernel is no object")?;
+        let (name, arch, words) = one(kernel).map_err(|e| format!("{}: {e} in {kernel:?}", file.display()))?;
+        all.entry(arch).or_default().insert(name, words);
+    }
+    Ok(all)
+}
+
+/// The keys must be these, and those that explain what is not known.
+fn keys(map: &Map<String, Value>, needed: &[&str], more: &[&str]) -> Result<(), String> {
+    let have: BTreeSet<&str> = map.keys().map(String::as_str).collect();
+    let missing = needed.iter().find(|k| !have.contains(*k));
+    let extra = have.iter().find(|k| !needed.contains(k) && !more.contains(k));
+    if missing.is_some() || extra.is_some() { Err(format!("missing {missing:?}, extra {extra:?}")) } else { Ok(()) }
+}
+
+fn one(kernel: &Map<String, Value>) -> Result<(String, String, String), String> {
+    let text = |v: &Value| v.as_str().map(str::to_owned).ok_or_else(|| format!("{v} is no text"));
+    let truth = |v: &Value| v.as_bool().ok_or_else(|| format!("{v} is no boolean"));
+    keys(kernel, &["name", "arch", "params", "indirect"], &["indirect_reason", "indirect_at", "indirect_line"])?;
+    let mut words = Vec::new();
+    for p in kernel["params"].as_array().ok_or("params is no list")? {
+        let p = p.as_object().ok_or("a word is no object")?;
+        let more: &[&str] = if p["extent"] == "unknown" { &["reason", "at", "line"] } else { &[] };
+        keys(p, &["offset", "size", "reads", "writes", "atomic", "extent"], more)?;
+        let offset = p["offset"].as_u64().ok_or("offset is no number")?;
+        if p["size"] != 8 {
+            return Err(format!("size {}", p["size"]));
+        }
+        let mut word = format!("{offset}:");
+        for (key, letter) in [("reads", 'r'), ("writes", 'w'), ("atomic", 'a')] {
+            word.extend(truth(&p[key])?.then_some(letter));
+        }
+        match p["extent"].as_str() {
+            Some("affine") => {}
+            Some("unknown") => word.push('?'),
+            _ => return Err(format!("extent {}", p["extent"])),
+        }
+        words.push(word);
+    }
+    if truth(&kernel["indirect"])? {
+        words.push("indirect".into());
+    }
+    Ok((text(&kernel["name"])?, text(&kernel["arch"])?, words.join(" ")))
+}
+
+/// The table: program to its kernels.
+fn table() -> BTreeMap<String, Words> {
+    let text = std::fs::read_to_string(product::root().join("tests/corpus/kernels.txt")).expect("the table");
+    let mut all: BTreeMap<String, Words> = BTreeMap::new();
+    for line in text.lines().filter(|l| !l.starts_with('#')) {
+        let mut parts = line.splitn(3, ' ');
+        let (Some(program), Some(kernel), Some(words)) = (parts.next(), parts.next(), parts.next()) else {
+            panic!("kernels.txt: {line}")
+        };
+        all.entry(program.to_owned()).or_default().insert(kernel.to_owned(), words.to_owned());
+    }
+    all
+}
+
+/// The compiled program, exactly as the corpus tests make it, so that it is there already.
+fn program(file: &Path) -> Result<PathBuf, String> {
+    let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
+    let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
+    let link: Vec<&str> = link.iter().map(String::as_str).collect();
+    let driver = tests::verdict::needed_field(file, &text, "needs").contains("driver-api");
+    build::cuda_program(file, "shared", if driver { &link } else { &[] })
+}
+
+/// The PTX in a program that has kernels of its own, as text.
+fn ptx_in(program: &Path) -> Result<Option<String>, String> {
+    let bytes = std::fs::read(program).map_err(|e| e.to_string())?;
+    for host in find_in_host(&bytes).map_err(|e| e.to_string())?.iter().filter(|h| !h.relocatable) {
+        let image = host.image.as_ref().map_err(|e| e.to_string())?;
+        for entry in image.entries().iter().filter(|e| e.kind == EntryKind::Ptx) {
+            if let CodeRef::Ptx(text) = entry.unpack().map_err(|e| e.to_string())?
+                && text.contains(".entry")
+            {
+                return Ok(Some(text.into_owned()));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Gives names that several programs use a suffix, so that their modules make one.
+fn renamed(ptx: &str, number: usize) -> String {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || c == '%';
+    let body = ptx.lines().filter(|l| ![".version", ".target", ".address_size"].iter().any(|d| l.starts_with(d)));
+    let body: Vec<&str> = body.collect();
+    // Names of the module: what a directive without indentation declares.
+    let mut names = BTreeSet::new();
+    for line in body.iter().filter(|l| l.starts_with('.')) {
+        let line = line.split('=').next().unwrap_or_default();
+        let declared = line.split(['(', '[', ';']).next().unwrap_or_default().split_whitespace().last();
+        names.extend(declared.filter(|n| n.chars().all(word) && !n.starts_with('.')));
+    }
+    let mut out = String::new();
+    for line in body {
+        let mut rest = line;
+        while !rest.is_empty() {
+            let end = rest.find(|c| !word(c)).unwrap_or(rest.len());
+            let (this, next) = if end == 0 {
+                rest.split_at(rest.chars().next().map_or(1, char::len_utf8))
+            } else {
+                rest.split_at(end)
+            };
+            out.push_str(this);
+            if names.contains(this) {
+                out.push_str(&format!("_{number}"));
+            }
+            rest = next;
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn kernels_of_the_corpus_are_explained_rightly() {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return;
+    }
+    let table = table();
+    let mut wrong = Vec::new();
+    let mut merged = String::from(".version 9.0\n.target sm_75\n.address_size 64\n");
+    let mut merged_truth = Words::new();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(product::root().join("tests/corpus/cuda"))
+        .expect("the corpus")
+        .filter_map(|e| Some(e.ok()?.path()))
+        .filter(|p| p.extension().is_some_and(|e| e == "cu"))
+        .collect();
+    files.sort();
+    let names: Vec<String> =
+        files.iter().map(|f| f.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
+    wrong.extend(
+        table.keys().filter(|p| !names.contains(p)).map(|p| format!("kernels.txt names {p}, which is not there")),
+    );
+    for (number, (file, name)) in files.iter().zip(&names).enumerate() {
+        let program = program(file).expect("compiles");
+        let Some(ptx) = ptx_in(&program).expect("the program's images are whole") else {
+            wrong.extend(table.get(name).map(|_| format!("{name} has no kernels")));
+            continue;
+        };
+        let Some(truth) = table.get(name) else {
+            wrong.push(format!("kernels.txt says nothing of {name}"));
+            continue;
+        };
+        match explained(&program) {
+            Ok(all) => {
+                if all.keys().collect::<Vec<_>>() != ["sm_80"] || &all["sm_80"] != truth {
+                    wrong.push(format!("{name}: {all:?}\n    instead of {truth:?}"));
+                }
+            }
+            Err(why) => wrong.push(why),
+        }
+        merged.push_str(&renamed(&ptx, number));
+        merged_truth.extend(truth.iter().map(|(k, w)| (format!("{k}_{number}"), w.clone())));
+    }
+    assert!(merged_truth.len() > 100, "{}", merged_truth.len());
+
+    // The same kernels as PTX, and compiled from it for every generation.
+    let folder = build::scratch("explain");
+    let text = folder.join("all.ptx");
+    std::fs::write(&text, &merged).expect("scratch can be written");
+    let mut check = |what: &str, file: &Path| match explained(file) {
+        Ok(all) => {
+            let have = all.values().next().cloned().unwrap_or_default();
+            for (kernel, words) in &merged_truth {
+                if have.get(kernel) != Some(words) {
+                    wrong.push(format!("{what}: {kernel}: {:?} instead of {words:?}", have.get(kernel)));
+                }
+            }
+        }
+        Err(why) => wrong.push(why),
+    };
+    check("PTX", &text);
+    let ptxas = build::toolkit().expect("CUDA's compiler").join("bin/ptxas");
+    for arch in ["sm_75", "sm_86", "sm_90", "sm_100", "sm_120"] {
+        let args: Vec<String> = [&format!("-arch={arch}"), "-O2", "-o", "{out}", &text.display().to_string()]
+            .map(ToString::to_string)
+            .into();
+        let cubin = build::cached(&format!("all.{arch}.cubin"), &ptxas, &args, &[&text]).expect("ptxas takes it");
+        check(arch, &cubin);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
