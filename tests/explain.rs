@@ -45,11 +45,11 @@ fn keys(map: &Map<String, Value>, needed: &[&str], more: &[&str]) -> Result<(), 
 fn one(kernel: &Map<String, Value>) -> Result<(String, String, String), String> {
     let text = |v: &Value| v.as_str().map(str::to_owned).ok_or_else(|| format!("{v} is no text"));
     let truth = |v: &Value| v.as_bool().ok_or_else(|| format!("{v} is no boolean"));
-    keys(kernel, &["name", "arch", "params", "indirect"], &["indirect_reason", "indirect_at", "indirect_line"])?;
+    keys(kernel, &["name", "arch", "params", "indirect"], &["indirect_reason", "indirect_at", "accesses"])?;
     let mut words = Vec::new();
     for p in kernel["params"].as_array().ok_or("params is no list")? {
         let p = p.as_object().ok_or("a word is no object")?;
-        let more: &[&str] = if p["extent"] == "unknown" { &["reason", "at", "line"] } else { &[] };
+        let more: &[&str] = if p["extent"] == "unknown" { &["reason", "at"] } else { &[] };
         keys(p, &["offset", "size", "reads", "writes", "atomic", "extent"], more)?;
         let offset = p["offset"].as_u64().ok_or("offset is no number")?;
         if p["size"] != 8 {

@@ -9,6 +9,9 @@ use kernels::{Explained, explain, explain_json};
 use crate::report::harmless::harmless;
 use crate::symbols::demangle;
 
+/// Source lines that are listed of one pointer.
+const MAX_LINES: usize = 12;
+
 /// The text (or JSON) about the kernels of a file; `only`: those whose mangled name contains it. The error is a line for the user.
 pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<String, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
@@ -28,6 +31,30 @@ pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<String, St
 fn because(kernel: &Explained, gap: kernels::Gap) -> String {
     let place = if kernel.ptx { format!("line {}", gap.at) } else { format!("instruction {:#x}", gap.at) };
     format!(" ({}, {place})", gap.reason.words())
+}
+
+/// The source lines of the accesses through some words, each once; empty when the code has no line table.
+fn lines(kernel: &Explained, through: impl Fn(&[u16]) -> bool) -> String {
+    let mut places: Vec<(String, &str)> = Vec::new();
+    for access in kernel.accesses.iter().filter(|a| through(&a.words)) {
+        let verb = match access.kind {
+            kernels::AccessKind::Read => "reads",
+            kernels::AccessKind::Write => "writes",
+            kernels::AccessKind::Atomic => "updates",
+        };
+        let file = access.line.file.rsplit('/').next().unwrap_or_default();
+        let place = (format!("{file}:{}", access.line.line), verb);
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    let more = places.len().saturating_sub(MAX_LINES);
+    let list: Vec<String> = places.iter().take(MAX_LINES).map(|(at, verb)| format!("{at} ({verb})")).collect();
+    match (list.len(), more) {
+        (0, _) => String::new(),
+        (_, 0) => format!("    at {}\n", list.join(", ")),
+        (_, more) => format!("    at {} and {more} more\n", list.join(", ")),
+    }
 }
 
 fn words(kernel: &Explained) -> String {
@@ -57,6 +84,7 @@ fn words(kernel: &Explained) -> String {
         let why = word.why.map_or_else(String::new, |gap| because(kernel, gap));
         let _ =
             writeln!(text, "  through the pointer at byte {:<4} {}; {extent}{why}", word.offset, verbs.join(" and "));
+        text.push_str(&lines(kernel, |words| words.contains(&word.offset)));
     }
     let indirect = summary.indirect();
     if indirect.any() {
@@ -72,6 +100,7 @@ fn words(kernel: &Explained) -> String {
             text,
             "  {verbs} through addresses that come out of memory, textures or tensor maps: not followed{why}"
         );
+        text.push_str(&lines(kernel, <[u16]>::is_empty));
     }
     if summary.waits_for_dependency().waits {
         text.push_str("  waits for the grids it depends on (programmatic dependent launch)\n");

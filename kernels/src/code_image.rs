@@ -5,6 +5,7 @@
 use crate::arch::Arch;
 use crate::image::{CodeRef, Cubin, Image, ImageError};
 use crate::ir::Function;
+use crate::lines::{LineTable, SourceLine};
 use crate::lower_ptx;
 use crate::lower_sass::{self, Code, Links, LowerError};
 use crate::sass;
@@ -60,6 +61,7 @@ pub struct CodeImage {
     names: Vec<String>,
     slots: Mutex<BTreeMap<String, Slot>>,
     hash: OnceLock<u64>,
+    lines: OnceLock<LineTable>,
 }
 
 impl std::fmt::Debug for CodeImage {
@@ -101,7 +103,7 @@ impl CodeImage {
                 (Unpacked::Ptx(Box::new(module)), names, arch)
             }
         };
-        Ok(CodeImage { arch, code, names, slots: Mutex::new(BTreeMap::new()), hash })
+        Ok(CodeImage { arch, code, names, slots: Mutex::new(BTreeMap::new()), hash, lines: OnceLock::new() })
     }
 
     /// Architecture of the code (for PTX: of the device).
@@ -139,6 +141,38 @@ impl CodeImage {
             slots.entry(name.to_owned()).or_default().clone()
         };
         slot.get_or_init(|| self.summarise(name).map(Arc::new)).clone()
+    }
+
+    /// The source lines of an instruction of a kernel, as accesses and gaps name it (`at`): its own, then those of the calls that were
+    /// inlined, outwards. Empty when the code has no line table (`nvcc -lineinfo`) or the instruction no line.
+    #[must_use]
+    pub fn lines(&self, kernel: &str, at: u32) -> Vec<SourceLine> {
+        match &self.code {
+            Unpacked::Cubin(bytes) => {
+                let Ok(cubin) = Cubin::parse(bytes) else { return Vec::new() };
+                let Some(section) = cubin.kernel(kernel).map(|k| k.section) else { return Vec::new() };
+                self.lines.get_or_init(|| LineTable::of(&cubin)).lines(section, at)
+            }
+            // Lines of the text are unique, whichever function an access was inlined from.
+            Unpacked::Ptx(module) => {
+                let bodies = module.functions.iter().filter_map(|f| f.body.as_ref());
+                let found = bodies.flat_map(|b| b.code.iter().map(move |i| (b, i))).find(|(_, i)| i.line == at);
+                let Some((body, place)) = found.and_then(|(b, i)| Some((b, b.locations.get(i.location? as usize)?)))
+                else {
+                    return Vec::new();
+                };
+                // A call has a `.loc` of its own, which tells where it was inlined in turn.
+                let mut places = vec![(place.file, place.line)];
+                let mut outer = place.inlined_at;
+                while let Some(call) = outer.filter(|c| !places.contains(c)) {
+                    places.push(call);
+                    let own = body.locations.iter().find(|l| (l.file, l.line) == call);
+                    outer = own.and_then(|l| l.inlined_at);
+                }
+                let line = |(file, line)| Some(SourceLine { file: module.file(file)?.to_owned(), line });
+                places.into_iter().filter_map(line).collect()
+            }
+        }
     }
 
     fn summarise(&self, name: &str) -> Result<Summary, SummaryError> {

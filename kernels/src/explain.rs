@@ -5,13 +5,16 @@
 //! entry of `params` for each pointer-sized parameter word that some access derives from (a by-value struct gives one for
 //! each such word; `offset` counts from the start of the parameters), `extent` one of `affine`, `unknown`. An unknown
 //! extent also has `reason` (the first thing that was not understood) and `at` (the memory instruction: byte offset in the code
-//! section, or line of PTX), and so has a kernel with indirect accesses (`indirect_reason`, `indirect_at`). Kernels that could not be
-//! summarised are in `"failed":[{"name","arch","error"}]`.
+//! section, or line of PTX), and so has a kernel with indirect accesses (`indirect_reason`, `indirect_at`). Kernels whose code has a line
+//! table (`nvcc -lineinfo`) also have `"accesses":[{"kind","at","words","file","line"}]`, one for each instruction with a line that may
+//! touch global memory: `kind` one of `read`, `write`, `atomic`, `words` the offsets of the words its address derives from. Kernels that
+//! could not be summarised are in `"failed":[{"name","arch","error"}]`.
 
-use crate::access::WordExtent;
+use crate::access::{AccessKind, WordExtent};
 use crate::arch::Arch;
 use crate::code_image::CodeImage;
 use crate::image::{EntryKind, Image, ImageError, find_in_host};
+use crate::lines::{SourceLine, telling};
 use crate::summary::Summary;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -27,6 +30,27 @@ pub struct Explained {
     pub ptx: bool,
     /// The summary, or why there is none.
     pub summary: Result<Arc<Summary>, String>,
+    /// The memory instructions that have a source line, in the order of the code.
+    pub accesses: Vec<ExplainedAccess>,
+}
+
+/// A memory instruction and its source line.
+#[derive(Debug)]
+pub struct ExplainedAccess {
+    /// What it does.
+    pub kind: AccessKind,
+    /// Byte offset in the code section, or line of PTX.
+    pub at: u32,
+    /// Offsets of the parameter words that its address derives from.
+    pub words: Vec<u16>,
+    /// The line: of calls that were inlined the innermost that is not in a header of CUDA's own.
+    pub line: SourceLine,
+}
+
+fn accesses(code: &CodeImage, name: &str, summary: &Summary) -> Vec<ExplainedAccess> {
+    let line = |at| telling(&code.lines(name, at)).cloned();
+    let all = summary.instructions().filter_map(|(kind, at, words)| Some((kind, at, words, line(at)?)));
+    all.map(|(kind, at, words, line)| ExplainedAccess { kind, at, words, line }).collect()
 }
 
 /// Summarises every kernel of a file: a fatbin, cubin, PTX text, or a program or library that holds fatbins. With `only`,
@@ -52,6 +76,7 @@ pub fn explain(bytes: &[u8], only: Option<&str>) -> Result<Vec<Explained>, Image
                         arch: Arch::new(0),
                         ptx: false,
                         summary: Err(format!("fatbin at {:#x}: {e}", h.offset)),
+                        accesses: Vec::new(),
                     }),
                 }
             }
@@ -71,10 +96,17 @@ fn explain_image(image: &Image<'_>, only: Option<&str>, out: &mut Vec<Explained>
             Ok(code) => {
                 for name in code.kernel_names().filter(|n| only.is_none_or(|o| n.contains(o))) {
                     let summary = code.summary(name).map_err(|e| e.to_string());
-                    out.push(Explained { name: name.to_owned(), arch: e.arch, ptx, summary });
+                    let accesses = summary.as_ref().map_or_else(|_| Vec::new(), |s| accesses(&code, name, s));
+                    out.push(Explained { name: name.to_owned(), arch: e.arch, ptx, summary, accesses });
                 }
             }
-            Err(error) => out.push(Explained { name: String::new(), arch: e.arch, ptx, summary: Err(error) }),
+            Err(error) => out.push(Explained {
+                name: String::new(),
+                arch: e.arch,
+                ptx,
+                summary: Err(error),
+                accesses: Vec::new(),
+            }),
         }
     }
 }
@@ -113,6 +145,9 @@ pub fn explain_json(kernels: &[Explained]) -> Value {
                     v["indirect_reason"] = gap.reason.words().into();
                     v["indirect_at"] = gap.at.into();
                 }
+                if !k.accesses.is_empty() {
+                    v["accesses"] = k.accesses.iter().map(access).collect();
+                }
                 list.push(v);
             }
         }
@@ -122,4 +157,13 @@ pub fn explain_json(kernels: &[Explained]) -> Value {
         v["failed"] = Value::Array(failed);
     }
     v
+}
+
+fn access(a: &ExplainedAccess) -> Value {
+    let kind = match a.kind {
+        AccessKind::Read => "read",
+        AccessKind::Write => "write",
+        AccessKind::Atomic => "atomic",
+    };
+    json!({ "kind": kind, "at": a.at, "words": a.words, "file": a.line.file, "line": a.line.line })
 }

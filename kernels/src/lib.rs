@@ -13,6 +13,7 @@ mod explain;
 mod fixed;
 pub mod image;
 pub mod ir;
+mod lines;
 pub mod lower_ptx;
 pub mod lower_sass;
 pub mod ptx;
@@ -26,5 +27,6 @@ pub use access::{
     WordEffect, WordExtent,
 };
 pub use code_image::{CodeImage, LoadError, SummaryError};
-pub use explain::{Explained, explain, explain_json};
+pub use explain::{Explained, ExplainedAccess, explain, explain_json};
+pub use lines::{LineTable, SourceLine, telling};
 pub use summary::Summary;

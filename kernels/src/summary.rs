@@ -112,6 +112,12 @@ impl Summary {
         self.analysis.evaluate(launch, out);
     }
 
+    /// Every instruction that may touch global memory: what it does, where it is (see [`Gap::at`]), and the parameter words that its
+    /// address derives from, ascending; none when the address comes from elsewhere.
+    pub fn instructions(&self) -> impl Iterator<Item = (AccessKind, u32, Vec<u16>)> {
+        self.analysis.origins().map(|(kind, at, o)| (kind, at, o.words.iter().copied().collect()))
+    }
+
     fn find_words(&self) -> (Vec<WordEffect>, IndirectEffect) {
         let mut words: BTreeMap<u16, WordEffect> = BTreeMap::new();
         let mut indirect = IndirectEffect::default();

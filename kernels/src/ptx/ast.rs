@@ -275,6 +275,8 @@ pub struct Location {
     pub line: u32,
     /// Column.
     pub column: u32,
+    /// File and line of the call, in a function that was inlined.
+    pub inlined_at: Option<(u32, u32)>,
 }
 
 /// What is inside a function.

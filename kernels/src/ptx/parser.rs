@@ -173,7 +173,8 @@ impl<'a> Parser<'a> {
     /// `.loc file line column[, function_name label[+n], inlined_at file line column]`, after the directive.
     pub(super) fn location(&mut self) -> Result<Location> {
         let cut = |value: u64| value.min(u64::from(u32::MAX)) as u32;
-        let location = Location { file: cut(self.int()?), line: cut(self.int()?), column: cut(self.int()?) };
+        let (file, line, column) = (cut(self.int()?), cut(self.int()?), cut(self.int()?));
+        let mut location = Location { file, line, column, inlined_at: None };
         while self.eat(b',')? {
             match self.word("an attribute of .loc")? {
                 "function_name" => {
@@ -181,9 +182,8 @@ impl<'a> Parser<'a> {
                     self.offset()?;
                 }
                 _ => {
-                    for _ in 0..3 {
-                        self.int()?;
-                    }
+                    location.inlined_at = Some((cut(self.int()?), cut(self.int()?)));
+                    self.int()?;
                 }
             }
         }
