@@ -213,3 +213,35 @@ fn kernels_of_the_corpus_are_explained_rightly() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A finding names the lines inside its kernels when the code has a line table, and says nothing of them when it has none.
+#[test]
+fn findings_name_the_lines_inside_their_kernels() {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return;
+    }
+    let source = product::root().join("tests/corpus/cuda/stream_pair_unordered.cu");
+    let text = std::fs::read_to_string(&source).expect("the source");
+    let line_of = |part: &str| text.lines().position(|l| l.contains(part)).expect("a line of the source") as u64 + 1;
+    let folder = build::scratch("inside");
+    for (options, known) in [(&["-lineinfo"][..], true), (&[], false)] {
+        let program = build::cuda_program(&source, "shared", options).expect("compiles");
+        let json = folder.join("report.json");
+        let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--json"]);
+        let ended = run::end(command.arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH"));
+        let report = std::fs::read_to_string(&json).unwrap_or_else(|e| panic!("{e}\n{}", ended.err));
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        let finding = &report["findings"][0];
+        for (side, what) in [("access", "y[i] = "), ("previous", "x[i] = ")] {
+            let inside = &finding[side]["inside"];
+            if known {
+                assert_eq!(inside["line"], line_of(what), "{finding:#}");
+                assert!(inside["file"].as_str().is_some_and(|f| f.ends_with("/stream_pair_unordered.cu")), "{inside}");
+                assert!(inside["source"].as_str().is_some_and(|s| s.contains(what)), "{inside}");
+            } else {
+                assert_eq!(*inside, Value::Null);
+            }
+        }
+        assert_eq!(ended.err.contains("in the kernel, first at stream_pair_unordered.cu:"), known, "{}", ended.err);
+    }
+}

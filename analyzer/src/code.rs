@@ -179,6 +179,11 @@ pub trait CodeReader: Send {
     fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String>;
     /// Takes the definition of an image.
     fn image(&mut self, op: &Op<'_>);
+    /// File and line of a kernel's instruction (see [`Effect::at`]), when its code has a line table. Slow: for reports only.
+    fn line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
+        let _ = (image, kernel, arch, at);
+        None
+    }
 }
 
 /// The reader that analyses machine code and PTX.
@@ -308,6 +313,11 @@ impl Code {
     /// Takes the definition of an image.
     pub fn image(&mut self, op: &Op<'_>) {
         self.reader.image(op);
+    }
+
+    /// File and line of a kernel's memory instruction, when its code has a line table.
+    pub fn line(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<(String, u32)> {
+        self.reader.line(def.image, &def.name, arch, at).filter(|_| at != 0)
     }
 
     /// Why a kernel is not known.

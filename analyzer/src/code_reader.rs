@@ -48,16 +48,28 @@ impl CodeReader for ImageReader {
     }
 
     fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String> {
-        if self.loaded.len() > MAX_LOADED {
-            self.loaded.clear();
-        }
-        let source = self.sources.get(&image);
-        let code = self.loaded.entry((image, arch)).or_insert_with(|| load(source, arch)).clone()?;
+        let code = self.code(image, arch)?;
         // The analysis of code is the part with the most unusual inputs: if it should fail, one kernel is not known.
         let summary = catch_unwind(AssertUnwindSafe(|| code.summary(kernel)))
             .map_err(|_| "the analysis of the kernel failed".to_string())?
             .map_err(|error| reason(&error, kernel))?;
         Ok(Box::new(Known(summary, arch, code)))
+    }
+
+    fn line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
+        let code = self.code(image, arch).ok()?;
+        let lines = catch_unwind(AssertUnwindSafe(|| code.lines(kernel, at))).ok()?;
+        kernels::telling(&lines).map(|l| (l.file.clone(), l.line))
+    }
+}
+
+impl ImageReader {
+    fn code(&mut self, image: ImageId, arch: u32) -> Result<Arc<CodeImage>, String> {
+        if self.loaded.len() > MAX_LOADED {
+            self.loaded.clear();
+        }
+        let source = self.sources.get(&image);
+        self.loaded.entry((image, arch)).or_insert_with(|| load(source, arch)).clone()
     }
 }
 

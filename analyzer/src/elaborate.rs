@@ -2,6 +2,7 @@
 //!
 //! Owns the naming of things and the advice on what is missing. Runs for findings only, so it may be slow.
 
+use crate::code::Code;
 use crate::findings::Raw;
 use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
 use crate::names::Names;
@@ -9,7 +10,7 @@ use crate::race::Hazard;
 use crate::regions::Regions;
 use crate::report::fingerprint::identity;
 use crate::report::model::{
-    Actor, Finding, Frame, FrameKind, Memory, Side, Standing, StreamName, Synchronisation, site,
+    Actor, Finding, Frame, FrameKind, Inside, Memory, Side, Standing, StreamName, Synchronisation, site,
 };
 use crate::stacks::Stacks;
 use crate::streams::Streams;
@@ -28,6 +29,8 @@ pub struct Elaborator<'a> {
     pub stacks: &'a mut dyn Stacks,
     /// Operators of PyTorch.
     pub schemas: Schemas,
+    /// Kernels, for the lines in them.
+    pub code: &'a mut Code,
 }
 
 impl<'a> Elaborator<'a> {
@@ -38,8 +41,9 @@ impl<'a> Elaborator<'a> {
         regions: &'a Regions,
         stacks: &'a mut dyn Stacks,
         schemas: &Schemas,
+        code: &'a mut Code,
     ) -> Self {
-        Self { names, streams, regions, stacks, schemas: schemas.clone() }
+        Self { names, streams, regions, stacks, schemas: schemas.clone(), code }
     }
 
     /// Resolves a finding.
@@ -119,9 +123,20 @@ impl<'a> Elaborator<'a> {
             launched: self.stacks.resolve(s.launched),
             regions: self.regions.names(s.region),
             process: None,
+            inside: self.inside(access),
         };
         describe_bytes(&mut side, access, base);
         side
+    }
+
+    /// Where in its kernel an access is made, when the code has a line table.
+    fn inside(&mut self, access: &Access) -> Option<Inside> {
+        let s = &access.site;
+        let def = self.names.kernel(s.kernel).filter(|_| s.at != 0)?;
+        let context = self.streams.get(s.stream).map_or(trace::ContextId::NONE, |stream| stream.context);
+        let (file, line) = self.code.line(def, self.names.arch(context)?, s.at)?;
+        let source = self.stacks.source(&file, line);
+        Some(Inside { file, line, source })
     }
 
     /// Resolves an allocation.

@@ -271,6 +271,7 @@ mod tests {
                 launched: StackId::NONE,
                 region: Default::default(),
                 param: None,
+                at: 0,
                 measured: false,
             },
         }

@@ -108,8 +108,14 @@ impl Analysis {
             Process { name: self.names.process.name(), pid: self.names.process.pid, ..Process::default() };
         if member.shares() {
             process.python = self.names.python;
-            let mut elaborator =
-                Elaborator::new(&self.names, &self.streams, &self.regions, &mut *self.stacks, &self.schemas);
+            let mut elaborator = Elaborator::new(
+                &self.names,
+                &self.streams,
+                &self.regions,
+                &mut *self.stacks,
+                &self.schemas,
+                &mut self.code,
+            );
             process.sites = member.sites().into_iter().map(|a| (a, elaborator.side(&a, 0))).collect();
             let shared = self.memory.ever_shared().filter_map(|id| self.memory.info(id));
             process.memory = shared.map(|info| (info.id, elaborator.memory(info))).collect();

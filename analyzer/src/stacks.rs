@@ -14,6 +14,11 @@ pub trait Stacks: Send {
     fn resolve(&mut self, stack: StackId) -> Vec<Frame>;
     /// A name as the programmer wrote it.
     fn demangle(&self, name: &str) -> String;
+    /// The text of a source line, when it can be read.
+    fn source(&mut self, file: &str, line: u32) -> Option<String> {
+        let _ = (file, line);
+        None
+    }
 }
 
 /// Stacks as addresses, for `--no-stacks` and where nothing better is there.

@@ -161,6 +161,7 @@ impl<'a, 'v> Work<'a, 'v> {
                 match effect.base {
                     Base::Table(table) => {
                         let found = tables.iter().find(|t| std::ptr::eq(t.0, effect));
+                        self.site.at = effect.at;
                         for pointer in found.map_or(&[][..], |t| &t.1) {
                             self.site.param = Some(table.param);
                             self.kernel_bytes(*pointer, *pointer, &effect.bytes, effect.kind);
@@ -241,6 +242,7 @@ impl<'a, 'v> Work<'a, 'v> {
 
     fn effect(&mut self, effect: &Effect, image: ImageId) {
         self.site.param = None;
+        self.site.at = effect.at;
         match (&effect.base, &effect.bytes) {
             (Base::Tensor(_, value), Bytes::Known { .. }) if self.memory.locate(*value).is_none() => {
                 self.unknown_memory += 1;

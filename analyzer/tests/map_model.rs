@@ -77,6 +77,7 @@ fn access(epoch: Epoch, kind: AccessKind, extent: Extent) -> Access {
         launched: StackId(0),
         region: Default::default(),
         param: None,
+        at: 0,
         measured: false,
     };
     Access { epoch, kind, extent, allocation: AllocationId(1), site }

@@ -84,7 +84,7 @@ pub struct Analysis {
     pub(crate) streams: Streams,
     pub(crate) memory: Allocations,
     pub(crate) ordering: Ordering,
-    code: Code,
+    pub(crate) code: Code,
     pub(crate) graphs: Graphs,
     watches: Watches,
     latest: FxHashMap<ThreadId, Epoch>,
@@ -249,8 +249,14 @@ impl Analysis {
     pub fn finish(&mut self) -> Outcome {
         self.hold.end();
         self.release();
-        let mut elaborator =
-            Elaborator::new(&self.names, &self.streams, &self.regions, &mut *self.stacks, &self.schemas);
+        let mut elaborator = Elaborator::new(
+            &self.names,
+            &self.streams,
+            &self.regions,
+            &mut *self.stacks,
+            &self.schemas,
+            &mut self.code,
+        );
         let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
         for (raw, standing) in self.findings.judged() {
             if standing == Standing::Replaced {

@@ -29,6 +29,7 @@ impl Moment {
             launched: self.graph.map_or(StackId::NONE, |(_, stack)| stack),
             region: self.region,
             param: None,
+            at: 0,
             measured: false,
         }
     }

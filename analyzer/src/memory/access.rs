@@ -88,6 +88,9 @@ pub struct Site {
     pub region: Region,
     /// Byte offset of the kernel parameter that led here, when there is one.
     pub param: Option<u32>,
+    /// The kernel's memory instruction, the first one that touches such bytes: byte offset in its code section, or line of PTX; 0 when
+    /// it is not known.
+    pub at: u32,
     /// Whether the bytes were measured (exact mode), not predicted.
     pub measured: bool,
 }

@@ -6,7 +6,7 @@
 //! version, tool
 //! summary   { findings, certain, likely, possible, latent, occurrences, processes, suppressed, known }
 //! findings[] { fingerprint, hazard, host, confidence, established, latent, verdict, standing, count, pid, processes[], occurrences[], bytes { from, to },
-//!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node, param, bytes, stack[] },
+//!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node, param, bytes, stack[], inside },
 //!              allocation          { kind, address, size, call, stack[], freed[] } or null,
 //!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] },
 //!              around { lanes[] { id, kind, name }, steps[] { lane, operation, label, at, source, role, after[], skipped } } }
@@ -244,6 +244,7 @@ fn side(s: &Side) -> Value {
         "launched": stack(&s.launched),
         "regions": s.regions,
         "pid": s.process,
+        "inside": s.inside.as_ref().map(|i| json!({ "file": i.file, "line": i.line, "source": i.source })),
     })
 }
 

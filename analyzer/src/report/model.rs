@@ -174,6 +174,19 @@ pub struct Side {
     pub regions: Vec<String>,
     /// The process, when the other side is in another one.
     pub process: Option<u32>,
+    /// Where in the kernel the first of its instructions is that touch these bytes, when its code has a line table.
+    pub inside: Option<Inside>,
+}
+
+/// A line inside a kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Inside {
+    /// Source file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// The line's text.
+    pub source: Option<String>,
 }
 
 /// The allocation of a finding.

@@ -204,6 +204,11 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
         let _ = write!(by, ", in {}", s.regions.join(" > "));
     }
     let _ = writeln!(out, "  {by}");
+    if let Some(inside) = &s.inside {
+        let file = inside.file.rsplit('/').next().unwrap_or_default();
+        let source = inside.source.as_ref().map_or_else(String::new, |text| format!(": {text}"));
+        let _ = writeln!(out, "  in the kernel, first at {file}:{}{source}", inside.line);
+    }
     if let Some(operator) = &s.operator {
         let _ = writeln!(out, "  in the operator {}", stack::shortened(operator, 240));
     }

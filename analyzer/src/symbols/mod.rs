@@ -253,4 +253,8 @@ impl Stacks for Symbolizer {
     fn demangle(&self, name: &str) -> String {
         demangle(name)
     }
+
+    fn source(&mut self, file: &str, line: u32) -> Option<String> {
+        self.sources.line(file, line)
+    }
 }
