@@ -197,10 +197,27 @@ impl Lower<'_> {
             }
             ("bfe", _) => match (o.get(2), o.get(3)) {
                 (Some(&ptx::Operand::Int(position)), Some(&ptx::Operand::Int(length)))
-                    if length > 0 && position + length <= u64::from(ty.size() * 8) =>
+                    if length > 0 && position.saturating_add(length) <= u64::from(ty.size() * 8) =>
                 {
                     let shifted = self.temporary(width, Op::Shr { signed: false }, &[a, Operand::imm(position)]);
                     self.emit(Op::Ext { bits: length as u8, signed }, &[shifted], &[d]);
+                }
+                _ => self.give_up(i, Reason::Bits),
+            },
+            ("bfi", _) => match (o.get(3), o.get(4)) {
+                // Two words put together.
+                (Some(ptx::Operand::Int(32)), Some(ptx::Operand::Int(32))) if width == Class::W64 => {
+                    let low = self.src(o.get(2), Class::W32);
+                    let high = self.src(o.get(1), Class::W32);
+                    self.emit(Op::Pack, &[low, high], &[d]);
+                }
+                (Some(&ptx::Operand::Int(position)), Some(&ptx::Operand::Int(length)))
+                    if (1..64).contains(&length) && position.saturating_add(length) <= u64::from(ty.size() * 8) =>
+                {
+                    let field = self.temporary(width, Op::Shl, &[a, Operand::imm(position)]);
+                    let mask = Operand::imm(((1 << length) - 1) << position);
+                    // The field where the mask is set, else the other.
+                    self.emit(Op::Lop3 { lut: 0xe4 }, &[field, b, mask], &[d]);
                 }
                 _ => self.give_up(i, Reason::Bits),
             },

@@ -3,6 +3,7 @@
 //! Memory and control flow are elsewhere.
 
 use super::Lower;
+use crate::arch::Generation;
 use crate::ir::{Class, Cmp, Combine, Op, Operand, Prefix, Reason, Special, Src, Var};
 use crate::sass::{self, BoolOp, Inst, Lanes, MemTy, MulKind, OtherKind, SpecialReg, VecTy};
 
@@ -346,6 +347,11 @@ impl Lower<'_> {
                     }
                     _ => self.give_up(i, Reason::Constant),
                 }
+            }
+            // The driver's words for a cooperative launch, from sm_100 on one pair for each block of a cluster (`SR_CgaSize * -0xa0`), far
+            // below the parameters: the same as without an index.
+            Some(_) if bank0 && self.code.generation >= Generation::Blackwell && (0x250..0x260).contains(&c.offset) => {
+                self.give_up(i, Reason::Window);
             }
             Some(v) if bank0 && mode == 0 => {
                 let off = c.offset - self.code.param_base as i32;
