@@ -42,7 +42,7 @@ fn lines(kernel: &Explained, through: impl Fn(&[u16]) -> bool) -> String {
             kernels::AccessKind::Write => "writes",
             kernels::AccessKind::Atomic => "updates",
         };
-        let file = access.line.file.rsplit('/').next().unwrap_or_default();
+        let file = harmless(access.line.file.rsplit('/').next().unwrap_or_default());
         let place = (format!("{file}:{}", access.line.line), verb);
         if !places.contains(&place) {
             places.push(place);

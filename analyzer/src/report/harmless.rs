@@ -5,7 +5,9 @@
 //! together, so that no format has to think of it. (Markup is each format's own business.) What is looked up by its name keeps it.
 
 use super::around::{Scene, Shown};
-use super::model::{Fault, FaultSite, Finding, Frame, Hint, Memory, Running, Side, StreamName, Synchronisation};
+use super::model::{
+    Fault, FaultSite, Finding, Frame, Hint, Inside, Memory, Running, Side, StreamName, Synchronisation,
+};
 use crate::coverage::Coverage;
 use crate::names::Process;
 use std::collections::BTreeMap;
@@ -86,8 +88,9 @@ macro_rules! disarm {
 disarm! {
     Frame: function, file, module, source; kind, line, address, inlined;
     StreamName: long, name, short, stack; id, kind, handle;
-    Side: call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions;
+    Side: call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside;
         actor, verb, node, param, from, to, precision, process;
+    Inside: file, source; line;
     Memory: call, stack, freed; kind, address, size;
     Synchronisation: facts, missing, cuda, torch; ;
     Shown: label, at, source; lane, operation, role, after, skipped;
