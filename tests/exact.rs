@@ -54,6 +54,23 @@ fn exact_ranges_decide() {
 }
 
 #[test]
+fn what_the_code_decides_is_not_measured_again() {
+    for (from, code) in [("96", 66), ("100", 0)] {
+        for (mode, all) in [("--exact", false), ("--exact=all", true)] {
+            let (ended, json) = touching("settled", &[mode], &[from, "4", "40", "code"]);
+            assert_eq!(ended.code(), Some(code), "{mode}: {}", ended.err);
+            let measured = json["coverage"]["launches"]["measured"].as_u64().expect("a number");
+            // The other two kernels, of which there is no code, are measured every time.
+            assert!(if all { measured == 120 } else { (80..120).contains(&measured) }, "{mode}: {measured} measured");
+            assert!(
+                json["findings"].as_array().expect("findings").iter().all(|f| f["confidence"] == "certain"),
+                "{mode}"
+            );
+        }
+    }
+}
+
+#[test]
 fn without_a_doubt_nothing_is_patched() {
     // One turn, which the second kernel spends elsewhere.
     let (ended, json) = touching("confirm-none", &["--confirm", "--no-stacks"], &["2048", "10", "0"]);

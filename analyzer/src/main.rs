@@ -83,6 +83,8 @@ fn analysis_options(options: &Options) -> AnalysisOptions {
         host_threads: options.host_threads,
         compare: options.exact.compare.is_some(),
         confirm: options.exact.confirm,
+        // Some kernels by name, all, or all beside predictions: then nothing is left out.
+        settle: options.exact.kernels.as_deref() == Some("") && options.exact.compare.is_none(),
     }
 }
 

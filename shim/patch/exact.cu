@@ -37,21 +37,24 @@ struct Span {
     unsigned long long high;
 };
 
-struct Table {
-    // Set by the host once.
-    uint32_t places;    // a power of two
-    uint32_t capacity;  // pages
-    Place *place;
-    unsigned long long *keys;  // of each page in use
-    uint32_t *bits;            // PAGE_WORDS for each page
-    Span *cells;
-    uint64_t reserved[3];
-    // Zeroed before each launch.
+// Small launches are fetched in one piece: last keys, counters, first bits.
+struct Counters {
     uint32_t used;      // pages asked for; more than capacity when they did not suffice
     uint32_t coarse;    // not 0: cells were used
     uint32_t coarsest;  // not 0: spans were used
     uint32_t unused;
     Span spans[3];
+};
+
+// Set by the host once; what it points to is zeroed before each launch.
+struct Table {
+    uint32_t places;    // a power of two
+    uint32_t capacity;  // pages
+    Place *place;
+    unsigned long long *keys;  // of each page in use, in descending order: the first lies just before the counters
+    uint32_t *bits;            // PAGE_WORDS for each page; the first lie just behind the counters
+    Span *cells;
+    Counters *counters;
 };
 
 // The result that lets the kernel go on.
@@ -66,7 +69,7 @@ static __device__ __forceinline__ void stretch(Span *span, uint64_t low, uint64_
 static __device__ NESTED void touch_coarsely(Table *table, uint32_t kind, uint64_t low, uint64_t high) {
     const unsigned long long key = (low >> CELL_BITS) << 2 | (kind + 1);
     uint32_t at = (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 40) & (CELLS - 1);
-    *(volatile uint32_t *)&table->coarse = 1;
+    *(volatile uint32_t *)&table->counters->coarse = 1;
     for (uint32_t tries = 0; tries < 64; tries++, at = (at + 1) & (CELLS - 1)) {
         Span *cell = &table->cells[at];
         unsigned long long have = *(volatile unsigned long long *)&cell->key;
@@ -78,8 +81,8 @@ static __device__ NESTED void touch_coarsely(Table *table, uint32_t kind, uint64
             return;
         }
     }
-    *(volatile uint32_t *)&table->coarsest = 1;
-    stretch(&table->spans[kind], low, high);
+    *(volatile uint32_t *)&table->counters->coarsest = 1;
+    stretch(&table->counters->spans[kind], low, high);
 }
 
 // The number of the page's bits, or NO_PAGE.
@@ -94,10 +97,10 @@ static __device__ NESTED uint32_t find_page(Table *table, uint32_t kind, uint64_
             have = atomicCAS(&place->key, 0ull, key);
             if (have == 0) {
                 // Ours: decide where the bits are, within this turn of the loop, so that lanes that wait for it get it.
-                const uint32_t number = atomicAdd(&table->used, 1u);
+                const uint32_t number = atomicAdd(&table->counters->used, 1u);
                 uint32_t mine = NO_PAGE;
                 if (number < table->capacity) {
-                    table->keys[number] = key;
+                    table->keys[-(int64_t)number] = key;
                     mine = number + 1;
                 }
                 *(volatile uint32_t *)&place->page = mine;

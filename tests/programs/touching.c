@@ -1,7 +1,12 @@
-/* Turns of a loop in which two kernels use one buffer on two streams that nothing orders: `touching FROM LEN [TURNS]` lets the second touch
+/* Turns of a loop in which two kernels use one buffer on two streams that nothing orders: `touching FROM LEN [TURNS [code]]` lets the second touch
  * LEN bytes from FROM on, the first touches bytes 0 to 99. A third kernel of another module has nothing to do with it. Between the turns
- * it sleeps, so that the analyzer can keep up. */
+ * it sleeps, so that the analyzer can keep up. With `code`, which goes with a LEN of 4, there is code of the second kernel. */
 #include "common.h"
+
+#define HEAD ".version 7.0\n.target sm_80\n.address_size 64\n"
+static const char *code = HEAD ".visible .entry touch_8_4_4_second(.param .u64 p, .param .u32 from, .param .u32 len)\n{\n"
+    ".reg .b32 %r<2>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [p];\nld.param.u32 %r1, [from];\ncvt.u64.u32 %rd2, %r1;\n"
+    "add.s64 %rd3, %rd1, %rd2;\nst.global.u32 [%rd3], %r1;\nret;\n}\n";
 
 static void touch(CUfunction f, CUstream s, CUdeviceptr p, unsigned from, unsigned len) {
     void *params[] = {&p, &from, &len};
@@ -14,9 +19,9 @@ int main(int argc, char **argv) {
     CUmodule module, apart;
     CUstream a, b;
     CUdeviceptr buffer, elsewhere;
-    CHECK(cuModuleLoadData(&module, ".version 7.0\n.target sm_80\n.address_size 64\n"));
+    CHECK(cuModuleLoadData(&module, argc > 4 ? code : HEAD));
     CHECK(cuModuleGetFunction(&second, module, "touch_8_4_4_second"));
-    CHECK(cuModuleLoadData(&apart, ".version 7.0\n.target sm_80\n.address_size 64\n"));
+    CHECK(cuModuleLoadData(&apart, HEAD));
     CHECK(cuModuleGetFunction(&other, apart, "touch_8_4_4_other"));
     CHECK(cuStreamCreate(&a, 1));
     CHECK(cuStreamCreate(&b, 1));

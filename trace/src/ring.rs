@@ -6,7 +6,7 @@
 //!
 //! # Layout and protocol
 //!
-//! One page of header (in it also the way back, [`Wanted`]), then `capacity` bytes of data (a power of two). Both sides map the data **twice in a row**, so that a record
+//! One page of header (in it also the way back, [`Wanted`] and [`Settled`]), then `capacity` bytes of data (a power of two). Both sides map the data **twice in a row**, so that a record
 //! that runs past the end is still contiguous. `head` counts bytes ever written, `tail` bytes ever consumed; both only
 //! grow. A record is a `u32` length, then that many bytes, padded to [`ALIGN`]. The producer writes the record, then stores
 //! `head` with release order: a producer killed at any instruction leaves either a whole record or none, and the memory outlives
@@ -21,7 +21,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
 use crate::FORMAT_VERSION;
-use crate::wanted::Wanted;
+use crate::wanted::{Settled, Wanted};
 use counters::{Counters, Reading, Writing};
 
 mod counters;
@@ -56,6 +56,8 @@ pub struct Header {
     counters: Counters,
     /// Kernels that the consumer wants measured from now on.
     pub wanted: Wanted,
+    /// Kernels that need no measuring.
+    pub settled: Settled,
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER);

@@ -1,6 +1,6 @@
-//! The way back: which kernels the analyzer wants measured (exact mode on demand).
+//! The way back: which kernels the analyzer wants measured (exact mode on demand), and which need no measuring (exact mode).
 //!
-//! Owns a list of kernels in the ring's header that only grows. One thread of the analyzer writes, any thread of the program reads; nobody
+//! Owns a list and a set of kernels in the ring's header. One thread of the analyzer writes, any thread of the program reads; nobody
 //! waits for anybody, and a reader that is late measures a launch later. What measuring means is the shim's business.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,9 +47,51 @@ impl Wanted {
     }
 }
 
+/// Kernels whose id is below this can be settled.
+const MAX_SETTLED: usize = 12_288;
+
+/// Kernels of which the code tells every byte, so that there is nothing to measure. All zero is the empty set.
+#[repr(C)]
+pub struct Settled {
+    bits: [AtomicU32; MAX_SETTLED / 32],
+}
+
+impl Settled {
+    /// Puts a kernel in, or takes it out. To be called by one thread only. Ids beyond the bound stay out.
+    pub fn set(&self, kernel: KernelId, on: bool) {
+        let bit = 1 << (kernel.0 % 32);
+        if let Some(word) = self.bits.get(kernel.0 as usize / 32) {
+            let have = word.load(Ordering::Relaxed);
+            word.store(if on { have | bit } else { have & !bit }, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether this one is in it.
+    #[inline]
+    pub fn has(&self, kernel: KernelId) -> bool {
+        self.bits.get(kernel.0 as usize / 32).is_some_and(|w| w.load(Ordering::Relaxed) >> (kernel.0 % 32) & 1 != 0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kernels_are_settled_one_by_one() {
+        // SAFETY: all-zero is an empty set.
+        let set: Settled = unsafe { std::mem::zeroed() };
+        let last = KernelId(MAX_SETTLED as u32 - 1);
+        for id in [KernelId(33), last] {
+            assert!(!set.has(id));
+            set.set(id, true);
+            assert!(set.has(id) && !set.has(KernelId(1)) && !set.has(KernelId(32)));
+        }
+        set.set(KernelId(33), false);
+        assert!(!set.has(KernelId(33)) && set.has(last));
+        set.set(KernelId(u32::MAX), true);
+        assert!(!set.has(KernelId(u32::MAX)));
+    }
 
     #[test]
     fn the_list_grows_and_overflows_into_all() {

@@ -26,6 +26,9 @@ impl Analysis {
             let signals = self.code.signals(kernel, def, arch);
             self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
         }
+        if let Some(settle) = self.settle.as_mut().filter(|_| node.is_none()) {
+            settle.judge(kernel, &predicted);
+        }
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         // Nodes of graphs are not measured one by one.
         let touched = if node.is_none() { self.hold.touched(moment.origin.epoch) } else { None };

@@ -18,6 +18,7 @@ use crate::exact::confirm::Confirm;
 use crate::exact::hold::Hold;
 use crate::exact::learned::{Learned, Lessons};
 use crate::exact::oracle::Oracle;
+use crate::exact::settle::Settle;
 use crate::faults::Faults;
 use crate::findings::{Findings, Standing};
 use crate::given_back::GivenBack;
@@ -61,6 +62,8 @@ pub struct AnalysisOptions {
     pub compare: bool,
     /// Put findings that are not certain on trial: ask for their kernels to be measured, withdraw what measurements refute.
     pub confirm: bool,
+    /// Tell which kernels need no measuring.
+    pub settle: bool,
 }
 
 impl Default for AnalysisOptions {
@@ -73,6 +76,7 @@ impl Default for AnalysisOptions {
             host_threads: false,
             compare: false,
             confirm: false,
+            settle: false,
         }
     }
 }
@@ -100,6 +104,7 @@ pub struct Analysis {
     pub(crate) hold: Hold,
     oracle: Oracle,
     confirm: Option<Confirm>,
+    settle: Option<Settle>,
     /// What earlier runs have learned of launches, and what this one has.
     learned: Option<Lessons>,
     races: Vec<Race>,
@@ -140,6 +145,7 @@ impl Analysis {
             hold: Hold::default(),
             oracle: Oracle::default(),
             confirm: options.confirm.then(Confirm::default),
+            settle: options.settle.then(Settle::default),
             learned: None,
             races: Vec::new(),
             regions: Regions::default(),
@@ -221,6 +227,11 @@ impl Analysis {
         if !self.races.is_empty() {
             self.count_races();
         }
+    }
+
+    /// A kernel of which it has changed whether it needs to be measured: true when it needs not.
+    pub fn settled(&mut self) -> Option<(KernelId, bool)> {
+        self.settle.as_mut()?.changed()
     }
 
     /// Uses what was learned of launches, and learns more.

@@ -10,4 +10,5 @@ pub mod learned;
 pub mod measured;
 pub mod oracle;
 pub mod sets;
+pub mod settle;
 pub mod setup;

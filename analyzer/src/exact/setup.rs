@@ -37,7 +37,9 @@ pub fn shim_options(options: &ExactOptions, beside: &Path) -> Result<Vec<String>
         })?,
     };
     let absolute = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let kernels = options.kernels.as_deref().map(|k| format!("exact={}", if k.is_empty() { "1" } else { k }));
+    // Whoever compares wants to see the launches too that the code decides.
+    let every = if options.compare.is_some() { "all" } else { "1" };
+    let kernels = options.kernels.as_deref().map(|k| format!("exact={}", if k.is_empty() { every } else { k }));
     let mut words: Vec<String> = kernels.into_iter().collect();
     if options.confirm {
         words.push("confirm=1".into());
@@ -109,6 +111,8 @@ mod tests {
         assert!(words[1].starts_with("sanitizer-library=/") && words[2].starts_with("exact-patch=/"), "{words:?}");
         options.kernels = Some("sort".into());
         assert_eq!(shim_options(&options, &folder).expect("complete")[0], "exact=sort");
+        (options.kernels, options.compare) = (Some(String::new()), Some("file".into()));
+        assert_eq!(shim_options(&options, &folder).expect("complete")[0], "exact=all");
         (options.kernels, options.confirm) = (None, true);
         assert_eq!(shim_options(&options, &folder).expect("complete")[0], "confirm=1");
         options.library = Some("/nowhere/lib.so".into());

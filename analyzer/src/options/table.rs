@@ -406,7 +406,7 @@ const EXACT: &[Spec] = &[
         letter: None,
         kind: Kind::Word(|o| &mut o.exact.kernels),
         default: "",
-        help: "measure what kernels (all, or those so named) really touch; see docs/exact.md",
+        help: "measure what kernels touch: those so named, 'all', or those that code does not decide; see docs/exact.md",
     },
     Spec {
         name: "confirm",

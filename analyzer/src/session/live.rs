@@ -102,6 +102,9 @@ pub fn follow(
                 while let Some(kernel) = analysis.wanted() {
                     beat.header().wanted.add(kernel);
                 }
+                while let Some((kernel, settled)) = analysis.settled() {
+                    beat.header().settled.set(kernel, settled);
+                }
             }
         });
         if let Some(analysis) = &analysis {

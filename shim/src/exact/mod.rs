@@ -16,6 +16,7 @@ mod pattern;
 mod pool;
 mod runs;
 mod sanitizer;
+mod settled;
 mod table;
 
 use std::cell::Cell;
@@ -34,7 +35,7 @@ use crate::handles::CAPTURES;
 use crate::process::lock::Lock;
 use crate::process::{lifecycle, log, options};
 use demand::{Demand, Function};
-use pool::{Need, Offer, Pool, within};
+use pool::{Need, Offer, Pool, Stage, within};
 use sanitizer::{Api, ContextData, LaunchData, ModuleData, NodeData};
 use table::Table;
 
@@ -47,6 +48,8 @@ struct Exact {
     image: Vec<u8>,
     /// Names of kernels that are measured from the start; `None`: of none.
     pattern: Option<Vec<u8>>,
+    /// Kernels that are not measured any more, if that was not ruled out.
+    settled: Option<settled::Known>,
     /// Kernels that are measured once the analyzer asks for them, if that was asked for.
     demand: Option<Demand>,
     /// Guards the functions that add patches, which the API wants called one at a time: contexts that have ours.
@@ -92,6 +95,8 @@ pub fn prepare() {
     let text = options::variable(c"STREAMSAN_OPTIONS").unwrap_or_default();
     let value = |key: &[u8]| options::value(text, key);
     let asked = |key: &[u8]| value(key).filter(|v| !matches!(*v, b"0" | b"no"));
+    // All kernels but those that the code decides; `all`: those too.
+    let settles = asked(b"exact").is_some_and(|p| matches!(p, b"" | b"1" | b"yes"));
     let pattern = asked(b"exact").map(|p| if matches!(p, b"1" | b"yes" | b"all") { b"" } else { p });
     let confirm = asked(b"confirm").is_some();
     if pattern.is_none() && !confirm {
@@ -102,12 +107,12 @@ pub fn prepare() {
     };
     let library = path(b"sanitizer-library", "libsanitizer-public.so".into());
     let patch = path(b"exact-patch", beside());
-    if let Err(why) = start(&library, &patch, pattern, confirm) {
+    if let Err(why) = start(&library, &patch, pattern, settles, confirm) {
         fail(format_args!("no exact mode: {why}"));
     }
 }
 
-fn start(library: &OsStr, patch: &OsStr, pattern: Option<&[u8]>, confirm: bool) -> Result<(), String> {
+fn start(library: &OsStr, patch: &OsStr, pattern: Option<&[u8]>, settles: bool, confirm: bool) -> Result<(), String> {
     let image =
         std::fs::read(patch).map_err(|e| format!("{}: {e} (scripts/patch makes it)", patch.to_string_lossy()))?;
     let api = Api::load(library)?;
@@ -115,6 +120,7 @@ fn start(library: &OsStr, patch: &OsStr, pattern: Option<&[u8]>, confirm: bool) 
         api,
         image,
         pattern: pattern.map(<[u8]>::to_vec),
+        settled: settles.then(settled::Known::default),
         demand: confirm.then(Demand::default),
         patched: Lock::new(Vec::new()),
         pool: Lock::new(Pool::default()),
@@ -236,6 +242,9 @@ impl Exact {
         if let Some(demand) = &self.demand {
             demand.forget(|f| f.module == module.module);
         }
+        if let Some(settled) = &self.settled {
+            settled.forget(|f| f.module == module.module);
+        }
     }
 
     /// Patches a module. False: it runs as it did.
@@ -308,7 +317,8 @@ impl Exact {
         // What the driver launches for calls of ours is no business of the program's.
         let ours = DRAINING.get() || lifecycle::is_off();
         let asked = !ours && self.demand.as_ref().is_some_and(|demand| demand.measures(launch));
-        let wanted = !ours && (asked || self.wants(launch.name)) && !self.is_refused(launch.module);
+        let decided = !ours && self.settled.as_ref().is_some_and(|settled| settled.has(launch));
+        let wanted = !ours && (asked || !decided && self.wants(launch.name)) && !self.is_refused(launch.module);
         let table = if wanted { self.take(launch) } else { None };
         if wanted && table.is_none() {
             self.missed.fetch_add(1, Ordering::Relaxed);
@@ -370,6 +380,9 @@ impl Exact {
         if let Some(demand) = &self.demand {
             demand.forget(|f| f.context == context);
         }
+        if let Some(settled) = &self.settled {
+            settled.forget(|f| f.context == context);
+        }
         let Ok(mut pool) = self.pool.lock() else { return };
         let lost = pool.forget(context);
         drop(pool);
@@ -418,14 +431,26 @@ impl Exact {
     }
 
     fn read(&self, core: &Core, table: Table) -> bool {
-        let fetched = within(table.context, || {
-            let stream = pool::stream(&self.pool, &self.api, table.context);
-            stream.ok_or(0).and_then(|stream| table.fetch(&self.api, stream))
+        let context = table.context;
+        // What our stream was given before the fetch has been done when the fetch is over.
+        let behind = self.pool.lock().map_or_else(|_| Vec::new(), |mut pool| pool.take_cleaning(context));
+        let fetched = within(context, || {
+            let stream = pool::stream(&self.pool, &self.api, context).ok_or(0_u32)?;
+            let kept = self.pool.lock().ok().and_then(|mut pool| pool.take_stage(context));
+            let mut stage = kept.or_else(|| Stage::new(&self.api, context)).ok_or(0_u32)?;
+            let runs = table.fetch(&self.api, stream, stage.words());
+            if let Ok(mut pool) = self.pool.lock() {
+                pool.give_stage(context, stage);
+            }
+            runs
         });
         match fetched {
             Some(Ok(runs)) => {
                 tell(core, table.epoch, 0, &runs);
-                self.give_back(table);
+                if let Ok(mut pool) = self.pool.lock() {
+                    behind.into_iter().for_each(|table| pool.give_back(table));
+                    pool.clean(table);
+                }
                 true
             }
             failed => {
@@ -433,9 +458,28 @@ impl Exact {
                 let answer = failed.and_then(Result::err).unwrap_or(0);
                 note(&format!("exact ranges that could not be read ({answer})"), 1);
                 if let Ok(mut pool) = self.pool.lock() {
-                    pool.give_up(table.context);
+                    pool.give_up(context);
+                    behind.into_iter().for_each(|table| pool.clean(table));
                 }
                 false
+            }
+        }
+    }
+
+    /// Waits until the tables that are being emptied are free; when that can not be told they are given up.
+    fn cleaned(&self, context: CUcontext) {
+        let Ok(mut pool) = self.pool.lock() else { return };
+        let cleaning = pool.take_cleaning(context);
+        drop(pool);
+        let done = within(context, || {
+            pool::stream(&self.pool, &self.api, context).is_some_and(|s| table::finish(&self.api, s).is_ok())
+        });
+        let Ok(mut pool) = self.pool.lock() else { return };
+        for table in cleaning {
+            if done == Some(true) {
+                pool.give_back(table);
+            } else {
+                pool.give_up(context);
             }
         }
     }
@@ -460,10 +504,15 @@ impl Exact {
     /// Whether the next launch would find no table. Makes one, while there are few.
     fn is_short(&self, context: CUcontext) -> bool {
         let need = self.pool.lock().map_or(Need::Nothing, |mut pool| pool.need(context));
-        if need != Need::Table {
+        if need != Need::Table && need != Need::Cleaning {
             return need == Need::Patience;
         }
         let before = DRAINING.replace(true);
+        if need == Need::Cleaning {
+            self.cleaned(context);
+            DRAINING.set(before);
+            return false;
+        }
         let made = within(context, || {
             pool::stream(&self.pool, &self.api, context).and_then(|stream| Table::new(&self.api, context, stream))
         });
@@ -497,11 +546,14 @@ pub fn launched() -> Option<Launched> {
     Some(Launched(unsafe { Box::from_raw(table) }))
 }
 
-/// Behind a launch that was logged: whether the analyzer wants this kernel measured from now on.
+/// Behind a launch that was logged: whether the analyzer wants this kernel measured from now on, or no more.
 #[inline]
 pub fn seen(kernel: KernelId, core: &Core) {
-    if let Some(exact) = running()
-        && let Some(demand) = &exact.demand
+    let Some(exact) = running() else { return };
+    if let Some(settled) = &exact.settled {
+        settled.follow(core.header().settled.has(kernel));
+    }
+    if let Some(demand) = &exact.demand
         && let Some(function) = demand.asked(kernel, &core.header().wanted)
     {
         exact.begin(demand, function);

@@ -6,7 +6,7 @@
 use cuda_sys::{CUcontext, CUresult, CUstream};
 
 use super::sanitizer::{Api, StreamHandle};
-use super::table::Table;
+use super::table::{STAGE, Table};
 use crate::process::lock::Lock;
 use crate::real;
 
@@ -31,6 +31,8 @@ pub enum Offer {
 pub enum Need {
     /// A table is free.
     Nothing,
+    /// Tables are being emptied: they are free when the stream has got there.
+    Cleaning,
     /// A table is to be made.
     Table,
     /// No more are made: one must come free.
@@ -44,6 +46,28 @@ struct Context {
     lost: usize,
     /// Our stream in it; null before it is made.
     stream: StreamHandle,
+    /// Tables that our stream is emptying.
+    cleaning: Vec<Table>,
+    stages: Vec<Stage>,
+}
+
+/// Pinned host memory of a context, that tables are fetched into.
+pub struct Stage(*mut u64);
+
+impl Stage {
+    /// Allocates; `None` when there is no memory.
+    pub fn new(api: &Api, context: CUcontext) -> Option<Self> {
+        let mut at = std::ptr::null_mut();
+        // SAFETY: out-pointer to a local.
+        let answer = unsafe { (api.alloc_host)(context, &raw mut at, STAGE) };
+        (answer == 0 && !at.is_null()).then_some(Self(at.cast()))
+    }
+
+    /// The memory.
+    pub fn words(&mut self) -> &mut [u64] {
+        // SAFETY: it has as many bytes, is aligned to pages, and lives as long as its context, which is current; any bytes are valid.
+        unsafe { std::slice::from_raw_parts_mut(self.0, STAGE / 8) }
+    }
 }
 
 /// All tables that no launch is being made with.
@@ -61,7 +85,14 @@ unsafe impl Send for Pool {}
 impl Pool {
     fn context(&mut self, context: CUcontext) -> &mut Context {
         let at = self.contexts.iter().position(|c| c.context == context).unwrap_or_else(|| {
-            self.contexts.push(Context { context, tables: 0, lost: 0, stream: std::ptr::null_mut() });
+            self.contexts.push(Context {
+                context,
+                tables: 0,
+                lost: 0,
+                stream: std::ptr::null_mut(),
+                cleaning: Vec::new(),
+                stages: Vec::new(),
+            });
             self.contexts.len() - 1
         });
         &mut self.contexts[at]
@@ -86,6 +117,9 @@ impl Pool {
             return Need::Nothing;
         }
         let known = self.context(context);
+        if !known.cleaning.is_empty() {
+            return Need::Cleaning;
+        }
         if known.tables >= TABLES {
             return Need::Patience;
         }
@@ -104,6 +138,26 @@ impl Pool {
     /// A table is empty and unused again.
     pub fn give_back(&mut self, table: Table) {
         self.free.push(table);
+    }
+
+    /// Tables that are being emptied by what our stream has been given so far.
+    pub fn take_cleaning(&mut self, context: CUcontext) -> Vec<Table> {
+        std::mem::take(&mut self.context(context).cleaning)
+    }
+
+    /// A table is being emptied, by way of our stream.
+    pub fn clean(&mut self, table: Table) {
+        self.context(table.context).cleaning.push(table);
+    }
+
+    /// Memory to fetch into, if any is at hand.
+    pub fn take_stage(&mut self, context: CUcontext) -> Option<Stage> {
+        self.context(context).stages.pop()
+    }
+
+    /// The memory is not used any more.
+    pub fn give_stage(&mut self, context: CUcontext, stage: Stage) {
+        self.context(context).stages.push(stage);
     }
 
     /// A table is left to a launch that nobody knows the end of.

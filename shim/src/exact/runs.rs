@@ -1,125 +1,239 @@
 //! From bits to ranges: pages with a bit for each byte become runs, and equal runs at equal distances become one pattern.
 //!
 //! Owns the bound on their number. Pure; the table on the device is read elsewhere.
+//!
+//! Pages come in any order, each is turned into runs at once, and finished runs of neighbouring pages are put together at the end. As soon as
+//! it is certain that a kind has more runs than a launch may have, its pages count with their first and last byte only: a scatter costs no
+//! more than a copy, and the bits of later pages need not even be fetched ([`Collector::is_full`]).
 
 use trace::{ExactRun, exact_kind};
 
 /// Words of 32 bits in the bits of a page.
 pub const PAGE_WORDS: usize = 128;
 
+/// Bytes of a page.
+pub const PAGE_BYTES: u64 = PAGE_WORDS as u64 * 32;
+
 /// Runs that one launch may have; with more, those nearest to each other are joined, and say so.
 pub const MAX_RUNS: usize = 16_384;
 
-/// Pieces that are kept before they must be joined: bounds the memory that a scatter over gigabytes takes.
-const MAX_PIECES: usize = 1 << 21;
+/// Pieces of a pattern may be that many times their width apart.
+const MAX_STRIDE: u64 = 4096;
+
+/// A page of which the bits were looked at, but not all bytes touched.
+struct Page {
+    from: u64,
+    to: u64,
+    /// Its runs; none when only its extent is known.
+    first: u32,
+    count: u32,
+}
+
+/// Stands for a page of which all bytes were touched.
+const WHOLE: u32 = u32::MAX;
+/// Stands for a page whose bits nobody has looked at.
+const UNREAD: u32 = u32::MAX - 1;
+
+/// Where the kind lies in what pages are sorted by; addresses are smaller.
+const KIND_SHIFT: u32 = 60;
 
 /// Collects the bits of one launch.
 #[derive(Default)]
 pub struct Collector {
-    /// Start, end, kind.
-    pieces: Vec<(u64, u64, u32)>,
+    /// Kind and address of each page, and which of `pages` it is.
+    order: Vec<(u64, u32)>,
+    pages: Vec<Page>,
+    runs: Vec<ExactRun>,
+    /// Runs of each kind that no neighbour can take in.
+    certain: [usize; 3],
+    /// Extents of which only some bytes were touched.
+    extents: Vec<ExactRun>,
 }
 
 impl Collector {
-    /// Takes the bits of a page. Pages must come by ascending kind and address.
+    fn put(&mut self, address: u64, kind: u32, page: u32) {
+        self.order.push((u64::from(kind) << KIND_SHIFT | address, page));
+    }
+
+    fn look(&mut self, address: u64, kind: u32, page: Page) {
+        self.put(address, kind, self.pages.len() as u32);
+        self.pages.push(page);
+    }
+
+    /// Takes a page of which all bytes were touched.
+    pub fn whole(&mut self, address: u64, kind: u32) {
+        self.put(address, kind, WHOLE);
+    }
+
+    /// Takes the bits of a page of a kind below 3; pages come in any order, each once.
     pub fn page(&mut self, address: u64, kind: u32, bits: &[u32]) {
-        // Most pages are touched as a whole.
-        if bits.iter().all(|word| *word == u32::MAX) {
-            return self.piece(address, address + bits.len() as u64 * 32, kind);
-        }
-        for (index, word) in bits.iter().enumerate() {
-            let base = address + index as u64 * 32;
-            if *word == u32::MAX {
-                self.piece(base, base + 32, kind);
-                continue;
+        let first = self.runs.len();
+        if self.is_full(kind) {
+            let from = bits.iter().position(|word| *word != 0);
+            let to = bits.iter().rposition(|word| *word != 0);
+            if let (Some(from), Some(to)) = (from, to) {
+                let from = address + from as u64 * 32 + u64::from(bits[from].trailing_zeros());
+                let to = address + to as u64 * 32 + 32 - u64::from(bits[to].leading_zeros());
+                self.look(address, kind, Page { from, to, first: first as u32, count: 0 });
             }
-            let mut left = *word;
-            while left != 0 {
-                let from = left.trailing_zeros();
-                let len = (left >> from).trailing_ones();
-                self.piece(base + u64::from(from), base + u64::from(from + len), kind);
-                left &= !(((1_u64 << len) - 1) << from) as u32;
-            }
+            return;
         }
+        self.split(address, kind, bits);
+        let count = self.runs.len() - first;
+        let (Some(begin), Some(last)) = (self.runs.get(first), self.runs.last()) else { return };
+        let page = Page { from: begin.start, to: end(last), first: first as u32, count: count as u32 };
+        self.look(address, kind, page);
+        // The first and the last one may continue beyond the page.
+        self.certain[kind as usize] += count.saturating_sub(2);
+    }
+
+    /// Takes a page whose bits nobody has looked at.
+    pub fn unread(&mut self, address: u64, kind: u32) {
+        self.put(address, kind, UNREAD);
+    }
+
+    /// Whether pages of this kind need no bits any more.
+    pub fn is_full(&self, kind: u32) -> bool {
+        self.certain.get(kind as usize).is_some_and(|n| *n > MAX_RUNS)
     }
 
     /// Takes an extent of which only some bytes were touched.
     pub fn extent(&mut self, from: u64, to: u64, kind: u32) {
         if from < to {
-            self.piece(from, to, kind | exact_kind::BOUND);
+            self.extents.push(bound(from, to, kind));
         }
     }
 
-    fn piece(&mut self, from: u64, to: u64, kind: u32) {
-        match self.pieces.last_mut() {
-            Some(last) if last.2 == kind && last.1 == from => last.1 = to,
-            _ => {
-                if self.pieces.len() >= MAX_PIECES {
-                    join_until(&mut self.pieces, MAX_PIECES / 2);
-                }
-                self.pieces.push((from, to, kind));
+    fn split(&mut self, address: u64, kind: u32, bits: &[u32]) {
+        let floor = self.runs.len();
+        let word = bits.first().copied().unwrap_or(0);
+        let mut put = |from: u64, width: u64| {
+            append(&mut self.runs, floor, ExactRun { start: from, stride: 0, width, count: 1, kind });
+        };
+        // Most pages are touched as a whole, or by one short pattern.
+        if word != 0 && bits.iter().all(|other| *other == word) {
+            if word == u32::MAX {
+                return put(address, PAGE_BYTES);
             }
+            if let Some((offset, width, stride)) = pattern_of(word) {
+                let count = bits.len() as u32 * 32 / stride;
+                let (start, stride) = (address + u64::from(offset), u64::from(stride));
+                return self.runs.push(ExactRun { start, stride, width: u64::from(width), count, kind });
+            }
+        }
+        let (mut from, mut to) = (0, 0);
+        for (index, word) in bits.iter().enumerate() {
+            let base = address + index as u64 * 32;
+            let mut left = *word;
+            while left != 0 {
+                let low = left.trailing_zeros();
+                let len = (left >> low).trailing_ones();
+                let begin = base + u64::from(low);
+                if begin != to {
+                    if from < to {
+                        put(from, to - from);
+                    }
+                    from = begin;
+                }
+                to = begin + u64::from(len);
+                left &= !(((1_u64 << len) - 1) << low) as u32;
+            }
+        }
+        if from < to {
+            put(from, to - from);
         }
     }
 
     /// The ranges.
     pub fn finish(mut self) -> Vec<ExactRun> {
-        let mut runs = patterns(&self.pieces);
-        let mut limit = MAX_RUNS;
-        while runs.len() > MAX_RUNS {
-            join_until(&mut self.pieces, limit);
-            runs = patterns(&self.pieces);
-            limit /= 2;
+        self.order.sort_unstable();
+        let mut runs: Vec<ExactRun> = Vec::new();
+        for &(key, page) in &self.order {
+            let (kind, address) = ((key >> KIND_SHIFT) as u32, key & ((1 << KIND_SHIFT) - 1));
+            match page {
+                WHOLE => {
+                    let run = ExactRun { start: address, stride: 0, width: PAGE_BYTES, count: 1, kind };
+                    append(&mut runs, 0, run);
+                }
+                UNREAD => append(&mut runs, 0, bound(address, address + PAGE_BYTES, kind)),
+                page => {
+                    let p = &self.pages[page as usize];
+                    if p.count == 0 || self.is_full(kind) {
+                        append(&mut runs, 0, bound(p.from, p.to, kind));
+                    } else {
+                        let own = &self.runs[p.first as usize..][..p.count as usize];
+                        own.iter().for_each(|run| append(&mut runs, 0, *run));
+                    }
+                }
+            }
         }
+        runs.append(&mut self.extents);
+        join_until(&mut runs, MAX_RUNS);
         runs
     }
 }
 
-/// Joins neighbours across ever larger gaps until at most `limit` pieces are left (or one for each kind).
-fn join_until(pieces: &mut Vec<(u64, u64, u32)>, limit: usize) {
-    let mut gap = 32_u64;
-    while pieces.len() > limit && gap < 1 << 62 {
-        let mut kept: usize = 0;
-        for index in 1..pieces.len() {
-            let next = pieces[index];
-            let last = &mut pieces[kept];
-            let same = (last.2 ^ next.2) & exact_kind::MASK == 0;
-            if same && next.0 >= last.1 && next.0 - last.1 <= gap {
-                *last = (last.0, next.1, last.2 | exact_kind::BOUND);
-            } else {
-                kept += 1;
-                pieces[kept] = next;
-            }
+fn bound(from: u64, to: u64, kind: u32) -> ExactRun {
+    ExactRun { start: from, stride: 0, width: to - from, count: 1, kind: kind | exact_kind::BOUND }
+}
+
+/// Just behind the last byte.
+fn end(run: &ExactRun) -> u64 {
+    run.start + run.stride * u64::from(run.count.saturating_sub(1)) + run.width
+}
+
+/// Offset, width and stride of the one pattern that a word repeats, if that is so.
+fn pattern_of(word: u32) -> Option<(u32, u32, u32)> {
+    let stride = [2, 4, 8, 16, 32].into_iter().find(|s| word.rotate_left(*s) == word)?;
+    let turn = word & (u32::MAX >> (32 - stride));
+    let offset = turn.trailing_zeros();
+    let width = (turn >> offset).trailing_ones();
+    (turn >> offset >> width == 0).then_some((offset, width, stride))
+}
+
+/// Adds a run that lies behind all others of its kind; it continues the last one (of those from `floor` on) where it can.
+fn append(runs: &mut Vec<ExactRun>, floor: usize, run: ExactRun) {
+    let Some(last) = runs.get_mut(floor..).and_then(<[ExactRun]>::last_mut).filter(|last| last.kind == run.kind) else {
+        return runs.push(run);
+    };
+    let single = last.count == 1 && run.count == 1;
+    if single && end(last) == run.start {
+        let joined = ExactRun { width: last.width + run.width, ..*last };
+        runs.pop();
+        // Both were cut at the border of a page: the whole piece may continue what was before it.
+        return append(runs, floor, joined);
+    }
+    let step = run.start.wrapping_sub(last.start + last.stride * u64::from(last.count - 1));
+    let count = last.count.checked_add(run.count);
+    let apart = run.start > end(last) && step <= last.width.saturating_mul(MAX_STRIDE);
+    let fits = (last.count == 1 || last.stride == step) && (run.count == 1 || run.stride == step);
+    match count {
+        Some(count) if last.width == run.width && apart && fits && run.kind & exact_kind::BOUND == 0 => {
+            (last.stride, last.count) = (step, count);
         }
-        pieces.truncate(kept + 1);
-        gap *= 2;
+        _ => runs.push(run),
     }
 }
 
-/// Equal pieces at equal distances become one run.
-fn patterns(pieces: &[(u64, u64, u32)]) -> Vec<ExactRun> {
-    let mut runs: Vec<ExactRun> = Vec::new();
-    for &(from, to, kind) in pieces {
-        let width = to - from;
-        if let Some(last) = runs.last_mut()
-            && last.kind == kind
-            && last.width == width
-            && last.count < u32::MAX
-        {
-            let end = last.start + last.stride * u64::from(last.count - 1);
-            let step = from.wrapping_sub(end);
-            if last.count == 1 && from > end && step <= width.saturating_mul(4096) {
-                (last.stride, last.count) = (step, 2);
-                continue;
-            }
-            if last.count > 1 && step == last.stride {
-                last.count += 1;
-                continue;
+/// Joins neighbours across ever larger gaps until at most `limit` runs are left (or one for each kind).
+fn join_until(runs: &mut Vec<ExactRun>, limit: usize) {
+    let mut gap = 32_u64;
+    while runs.len() > limit && gap < 1 << 62 {
+        let mut kept: usize = 0;
+        for index in 1..runs.len() {
+            let next = runs[index];
+            let last = &mut runs[kept];
+            let same = (last.kind ^ next.kind) & exact_kind::MASK == 0;
+            if same && next.start >= end(last) && next.start - end(last) <= gap {
+                *last = bound(last.start, end(&next), last.kind);
+            } else {
+                kept += 1;
+                runs[kept] = next;
             }
         }
-        runs.push(ExactRun { start: from, stride: 0, width, count: 1, kind });
+        runs.truncate(kept + 1);
+        gap *= 2;
     }
-    runs
 }
 
 #[cfg(test)]
@@ -147,8 +261,8 @@ mod tests {
     #[test]
     fn full_pages_join_into_one_run() {
         let mut c = Collector::default();
+        c.whole(0x2000, 0);
         c.page(0x1000, 0, &[u32::MAX; PAGE_WORDS]);
-        c.page(0x2000, 0, &[u32::MAX; PAGE_WORDS]);
         c.page(0x3000, 0, &bits(0..100));
         c.page(0x1000, 1, &bits(4096 - 4..4096));
         let one = |start, width, kind| ExactRun { start, stride: 0, width, count: 1, kind };
@@ -189,6 +303,41 @@ mod tests {
             want.sort_unstable();
             assert_eq!(got, want);
         }
+    }
+
+    #[test]
+    fn pages_in_any_order_give_the_same_runs() {
+        let page = |n: u64| bits((0..4096).filter(|b| (n as usize * 4096 + b) % 12 < 4));
+        let collect = |order: &[u64]| {
+            let mut c = Collector::default();
+            order.iter().for_each(|n| c.page(n * 4096, 0, &page(*n)));
+            c.finish()
+        };
+        // The pattern goes on across the borders of pages.
+        assert_eq!(collect(&[0, 1, 2, 3]), [ExactRun { start: 0, stride: 12, width: 4, count: 1366, kind: 0 }]);
+        assert_eq!(collect(&[3, 0, 2, 1]), collect(&[0, 1, 2, 3]));
+    }
+
+    #[test]
+    fn a_scatter_among_whole_pages_costs_only_its_own_kind() {
+        let mut c = Collector::default();
+        let mut read = 0;
+        for n in 0..4000_u64 {
+            c.whole(0x1000_0000 + n * 4096, 0);
+            let at = 0x4000_0000 + n * 4096;
+            if c.is_full(1) {
+                // Nobody looks at these.
+                c.unread(at, 1);
+            } else {
+                read += 1;
+                c.page(at, 1, &bits((0..128).map(|i| i * 32 + (i * i + n as usize) % 31)));
+            }
+        }
+        assert!((100..400).contains(&read), "{read} pages were looked at");
+        let runs = c.finish();
+        assert_eq!(runs[0], ExactRun { start: 0x1000_0000, stride: 0, width: 4000 * 4096, count: 1, kind: 0 });
+        assert!(runs.len() < 4100 && runs[1..].iter().all(|r| r.kind == 1 | exact_kind::BOUND));
+        assert_eq!(runs.last().map(end), Some(0x4000_0000 + 4000 * 4096));
     }
 
     #[test]

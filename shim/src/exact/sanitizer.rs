@@ -152,6 +152,7 @@ functions! {
     patch_module = b"sanitizerPatchModule" (*mut c_void);
     set_launch_data = b"sanitizerSetLaunchCallbackData" (LaunchHandle, CUfunction, StreamHandle, *const c_void);
     alloc = b"sanitizerAlloc" (CUcontext, *mut *mut c_void, usize);
+    alloc_host = b"sanitizerAllocHost" (CUcontext, *mut *mut c_void, usize);
     memset = b"sanitizerMemset" (*mut c_void, i32, usize, StreamHandle);
     upload = b"sanitizerMemcpyHostToDeviceAsync" (*mut c_void, *const c_void, usize, StreamHandle);
     download = b"sanitizerMemcpyDeviceToHost" (*mut c_void, *const c_void, usize, StreamHandle);

@@ -22,18 +22,29 @@ const PLACE: usize = 16;
 const SPAN: usize = 24;
 const PAGE: usize = PAGE_WORDS * 4;
 
-/// Room for the head; places, keys, cells and bits follow.
-const HEAD: usize = 4096;
-const KEYS_AT: usize = HEAD + PLACES * PLACE;
-const CELLS_AT: usize = KEYS_AT + PAGES * 8;
-const BITS_AT: usize = CELLS_AT + CELLS * SPAN;
+/// Room for the head, and for the counters.
+const HEAD: usize = 256;
+const COUNTERS: usize = 128;
+
+// What is emptied lies together, and what a small launch has fetched lies around the counters.
+const PLACES_AT: usize = HEAD;
+/// Behind the keys, which grow downwards from here.
+const COUNTERS_AT: usize = PLACES_AT + PLACES * PLACE + PAGES * 8;
+const BITS_AT: usize = COUNTERS_AT + COUNTERS;
+const CELLS_AT: usize = BITS_AT + PAGES * PAGE;
 
 /// Bytes of one table.
-pub const SIZE: usize = BITS_AT + PAGES * PAGE;
+pub const SIZE: usize = CELLS_AT + CELLS * SPAN;
+
+/// Pages of a launch that is fetched with one copy.
+const SMALL: usize = 64;
+
+/// Bytes that one copy fetches, at most.
+pub const STAGE: usize = 2 << 20;
 
 /// The head of a table, as the device sees it.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Head {
     places: u32,
     capacity: u32,
@@ -41,7 +52,13 @@ struct Head {
     keys: u64,
     bits: u64,
     cells: u64,
-    reserved: [u64; 3],
+    counters: u64,
+}
+
+/// What a launch has used.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Counters {
     used: u32,
     coarse: u32,
     coarsest: u32,
@@ -58,7 +75,8 @@ struct Span {
     high: u64,
 }
 
-const _: () = assert!(size_of::<Head>() == 152 && size_of::<Span>() == SPAN);
+const _: () = assert!(size_of::<Head>() <= HEAD && size_of::<Counters>() == 88 && size_of::<Span>() == SPAN);
+const _: () = assert!(SMALL * (8 + PAGE) + COUNTERS <= STAGE && PAGES * 8 <= STAGE && CELLS * SPAN <= STAGE);
 
 /// One table.
 pub struct Table {
@@ -95,14 +113,15 @@ impl Table {
     }
 
     fn head(&self) -> Head {
+        let at = |offset: usize| self.base + offset as u64;
         Head {
             places: PLACES as u32,
             capacity: PAGES as u32,
-            place: self.base + HEAD as u64,
-            keys: self.base + KEYS_AT as u64,
-            cells: self.base + CELLS_AT as u64,
-            bits: self.base + BITS_AT as u64,
-            ..Head::default()
+            place: at(PLACES_AT),
+            keys: at(COUNTERS_AT - 8),
+            cells: at(CELLS_AT),
+            bits: at(BITS_AT),
+            counters: at(COUNTERS_AT),
         }
     }
 
@@ -137,50 +156,82 @@ impl Table {
         }
     }
 
-    /// Reads the ranges of the finished launch, by way of a stream of ours, and empties the table for the next one.
-    pub fn fetch(&self, api: &Api, stream: StreamHandle) -> Result<Vec<ExactRun>, Answer> {
-        let at = Reach { api, base: self.base, stream };
-        let mut head = [Head::default()];
-        at.read(0, &mut head)?;
-        let [head] = head;
-        let used = (head.used as usize).min(PAGES);
-        let mut keys = vec![0_u64; used];
-        let mut bits = vec![0_u32; used * PAGE_WORDS];
-        let mut cells = vec![Span::default(); if head.coarse != 0 { CELLS } else { 0 }];
-        at.read(KEYS_AT, &mut keys)?;
-        at.read(BITS_AT, &mut bits)?;
-        at.read(CELLS_AT, &mut cells)?;
-        if used + cells.len() > 0 {
-            at.clear(HEAD, PLACES * PLACE)?;
-            at.clear(BITS_AT, used * PAGE)?;
-            at.clear(CELLS_AT, cells.len() * SPAN)?;
-            // The counters and spans of the head: everything behind its pointers.
-            let counters = std::mem::offset_of!(Head, used);
-            at.clear(counters, size_of::<Head>() - counters)?;
-            at.finish()?;
-        }
-
-        let mut order: Vec<(u64, usize)> = keys
-            .iter()
-            .enumerate()
-            .filter(|(_, key)| **key & 3 != 0)
-            .map(|(index, key)| ((key & 3) << 62 | key >> 2, index))
-            .collect();
-        order.sort_unstable();
+    /// Reads the ranges of the finished launch, by way of a stream of ours and some host memory ([`STAGE`] bytes, 8-byte aligned), and begins
+    /// to empty the table. It is empty when the stream has got there: behind the next fetch, or [`finish`].
+    pub fn fetch(&self, api: &Api, stream: StreamHandle, stage: &mut [u64]) -> Result<Vec<ExactRun>, Answer> {
+        let mut at = Reach { api, base: self.base, stream, stage };
         let mut collector = Collector::default();
-        for (key, index) in order {
-            let (kind, page) = ((key >> 62) as u32 - 1, (key & !(3 << 62)) << 12);
-            collector.page(page, kind, &bits[index * PAGE_WORDS..][..PAGE_WORDS]);
+        let small = at.read(COUNTERS_AT - SMALL * 8, SMALL * (8 + PAGE) + COUNTERS)?;
+        let (keys, rest) = small.split_at(SMALL);
+        let (counters, bits) = rest.split_at(COUNTERS / 8);
+        // SAFETY: the structure has no padding, any bytes are valid in it, and it is no larger than these.
+        let counters = unsafe { counters.as_ptr().cast::<Counters>().read() };
+        let used = (counters.used as usize).min(PAGES);
+        let first = used.min(SMALL);
+        take(&mut collector, keys.iter().rev().take(first), bits);
+        if used > SMALL {
+            let keys: Vec<u64> = at.read(COUNTERS_AT - used * 8, (used - SMALL) * 8)?.iter().rev().copied().collect();
+            for (index, keys) in keys.chunks(STAGE / PAGE).enumerate() {
+                // Of a scatter over much memory nobody looks at every byte.
+                if keys.iter().all(|key| kind_of(*key).is_none_or(|kind| collector.is_full(kind))) {
+                    let pages = keys.iter().filter_map(|key| Some((page_of(*key), kind_of(*key)?)));
+                    pages.for_each(|(page, kind)| collector.unread(page, kind));
+                    continue;
+                }
+                let from = SMALL + index * (STAGE / PAGE);
+                take(&mut collector, keys.iter(), at.read(BITS_AT + from * PAGE, keys.len() * PAGE)?);
+            }
         }
-        cells.retain(|cell| cell.key != 0);
-        cells.sort_unstable_by_key(|cell| (cell.key & 3, !cell.inverted_low));
-        for cell in &cells {
-            collector.extent(!cell.inverted_low, cell.high, ((cell.key & 3) as u32).saturating_sub(1));
+        if counters.coarse != 0 {
+            for cell in at.read(CELLS_AT, CELLS * SPAN)?.chunks_exact(SPAN / 8) {
+                if let Some(kind) = kind_of(cell[0]) {
+                    collector.extent(!cell[1], cell[2], kind);
+                }
+            }
         }
-        for (kind, span) in head.spans.iter().enumerate().filter(|(_, span)| span.high != 0) {
+        for (kind, span) in counters.spans.iter().enumerate().filter(|(_, span)| span.high != 0) {
             collector.extent(!span.inverted_low, span.high, kind as u32);
         }
+        if used > 0 || counters.coarse != 0 {
+            at.clear(PLACES_AT, BITS_AT + used * PAGE - PLACES_AT)?;
+        }
+        if counters.coarse != 0 {
+            at.clear(CELLS_AT, CELLS * SPAN)?;
+        }
         Ok(collector.finish())
+    }
+}
+
+/// Waits until all tables that were fetched by way of this stream are empty.
+pub fn finish(api: &Api, stream: StreamHandle) -> Result<(), Answer> {
+    // SAFETY: the stream is ours.
+    answered(unsafe { (api.finish)(stream) })
+}
+
+/// The kind of a page's key.
+fn kind_of(key: u64) -> Option<u32> {
+    ((key & 3) as u32).checked_sub(1)
+}
+
+/// Address of the first byte of a page.
+fn page_of(key: u64) -> u64 {
+    key >> 2 << 12
+}
+
+/// Takes pages with these keys, and bits in the same order.
+fn take<'a>(collector: &mut Collector, keys: impl Iterator<Item = &'a u64>, bits: &[u64]) {
+    let mut words = [0_u32; PAGE_WORDS];
+    for (key, page) in keys.zip(bits.chunks_exact(PAGE / 8)) {
+        let Some(kind) = kind_of(*key) else { continue };
+        // Most pages are touched as a whole.
+        if page.iter().fold(u64::MAX, |all, word| all & word) == u64::MAX {
+            collector.whole(page_of(*key), kind);
+            continue;
+        }
+        for (two, word) in words.chunks_exact_mut(2).zip(page) {
+            (two[0], two[1]) = (*word as u32, (*word >> 32) as u32);
+        }
+        collector.page(page_of(*key), kind, &words);
     }
 }
 
@@ -189,32 +240,65 @@ struct Reach<'a> {
     api: &'a Api,
     base: u64,
     stream: StreamHandle,
+    stage: &'a mut [u64],
 }
 
 impl Reach<'_> {
-    fn read<T: Copy>(&self, at: usize, to: &mut [T]) -> Result<(), Answer> {
-        if to.is_empty() {
-            return Ok(());
-        }
+    /// Some bytes of the table, a multiple of 8, at most [`STAGE`].
+    fn read(&mut self, at: usize, bytes: usize) -> Result<&[u64], Answer> {
+        let to = self.stage.get_mut(..bytes / 8).ok_or(1_u32)?;
         let from = (self.base + at as u64) as *const c_void;
         // SAFETY: the table has these bytes, and the slice room for them; any bytes are valid in it.
-        answered(unsafe { (self.api.download)(to.as_mut_ptr().cast(), from, size_of_val(to), self.stream) })
+        answered(unsafe { (self.api.download)(to.as_mut_ptr().cast(), from, size_of_val(to), self.stream) })?;
+        Ok(to)
     }
 
     fn clear(&self, at: usize, bytes: usize) -> Result<(), Answer> {
-        if bytes == 0 {
-            return Ok(());
-        }
         // SAFETY: the table has these bytes, and no kernel is using it.
         answered(unsafe { (self.api.memset)((self.base + at as u64) as *mut c_void, 0, bytes, self.stream) })
-    }
-
-    fn finish(&self) -> Result<(), Answer> {
-        // SAFETY: the stream is ours.
-        answered(unsafe { (self.api.finish)(self.stream) })
     }
 }
 
 fn answered(answer: Answer) -> Result<(), Answer> {
     if answer == 0 { Ok(()) } else { Err(answer) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_table_lie_apart_and_aligned() {
+        let table = Table { context: CUcontext::NULL, base: 0x1000, event: CUevent::NULL, epoch: Epoch::default() };
+        let head = table.head();
+        let ends = [
+            (head.place, head.place + (PLACES * PLACE) as u64),
+            (head.keys + 8 - PAGES as u64 * 8, head.keys + 8),
+            (head.counters, head.counters + size_of::<Counters>() as u64),
+            (head.bits, head.bits + (PAGES * PAGE) as u64),
+            (head.cells, head.cells + (CELLS * SPAN) as u64),
+        ];
+        for (from, to) in ends {
+            assert_eq!((from % 8, to % 8), (0, 0));
+        }
+        assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{ends:x?}");
+        assert!(ends[0].0 >= 0x1000 + HEAD as u64 && ends[4].1 == 0x1000 + SIZE as u64);
+        assert_eq!(head.keys + 8, head.counters);
+    }
+
+    #[test]
+    fn keys_tell_page_and_kind() {
+        let key = |page: u64, kind: u64| page << 2 | (kind + 1);
+        assert_eq!((page_of(key(0x7f_1234, 2)), kind_of(key(0x7f_1234, 2))), (0x7_f123_4000, Some(2)));
+        assert_eq!(kind_of(0), None);
+        // Keys as the device leaves them: the first page last.
+        let mut collector = Collector::default();
+        let mut bits = [0_u64; 2 * PAGE / 8];
+        (bits[0], bits[PAGE / 8]) = (0xf, 0xff);
+        let keys = [0, key(0x20, 1), key(0x10, 0)];
+        take(&mut collector, keys.iter().rev().take(2), &bits);
+        let runs = collector.finish();
+        let shown: Vec<_> = runs.iter().map(|r| (r.start, r.width, r.kind)).collect();
+        assert_eq!(shown, [(0x1_0000, 4, 0), (0x2_0000, 8, 1)]);
+    }
 }

@@ -28,8 +28,7 @@ struct Table {
     uint64_t *keys;
     uint32_t *bits;
     void *cells;
-    uint64_t reserved[3];
-    uint32_t used;
+    uint32_t *used;
 };
 
 static Callback callback;
@@ -48,8 +47,8 @@ static void mark(struct Table *table, uint64_t from, uint64_t to) {
     while (from < to) {
         uint64_t key = (from >> 12) << 2 | 2;
         uint32_t number = 0;
-        while (number < table->used && table->keys[number] != key) number++;
-        if (number == table->used) table->keys[table->used++] = key;
+        while (number < *table->used && table->keys[-(int64_t)number] != key) number++;
+        if (number == *table->used) table->keys[-(int64_t)(*table->used)++] = key;
         for (; from < to && (from >> 12) << 2 == key - 2; from++)
             table->bits[(uint64_t)number * 128 + (from >> 5 & 127)] |= 1u << (from & 31);
     }
@@ -97,6 +96,7 @@ uint32_t sanitizerAlloc(void *context, void **address, size_t bytes) {
     *address = malloc(bytes);
     return !*address;
 }
+uint32_t sanitizerAllocHost(void *context, void **address, size_t bytes) { return sanitizerAlloc(context, address, bytes); }
 uint32_t sanitizerMemset(void *at, int value, size_t bytes, void *stream) { memset(at, value, bytes); return 0; }
 uint32_t sanitizerMemcpyHostToDeviceAsync(void *to, const void *from, size_t bytes, void *stream) {
     memcpy(to, from, bytes);
