@@ -406,7 +406,7 @@ const EXACT: &[Spec] = &[
         letter: None,
         kind: Kind::Word(|o| &mut o.exact.kernels),
         default: "",
-        help: "measure what kernels touch: those so named, 'all', or those that code does not decide; see docs/exact.md",
+        help: "measure what kernels touch: all, those so named, or those in doubt; see docs/exact.md",
     },
     Spec {
         name: "confirm",
