@@ -392,6 +392,48 @@ fn the_program_names_its_parts_and_stops_checking() {
     );
 }
 
+/// A pool's regions have lives, stacks and names of their own, as NVTX's memory annotations tell them: the real header, our injection.
+#[test]
+fn regions_of_an_annotated_pool_are_memory_of_their_own() {
+    let headers = build::toolkit().expect("the toolkit").join("include");
+    let include = format!("-I{}", headers.display());
+    let program = build::c_program(
+        "nvtx_mem.c",
+        &[&include, "-L", &fake::folder().to_string_lossy(), "-lcuda", "-ldl", "-pthread"],
+    );
+    let alone = end(tests::run::command(&program).arg("reset"));
+    assert_eq!((alone.code(), alone.out.as_str()), (Some(0), "done\n"), "no tool: {}", alone.err);
+    let file = build::scratch("nvtx_mem").join("report.json");
+    let checked = |how: &str, code: i32| {
+        let ended = end(streamsan(["run", "--json"]).arg(&file).arg("--").arg(&program).arg(how));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(code), "done\n"), "{how}: {}", ended.err);
+        let found = json(&file)["findings"].as_array().expect("findings").clone();
+        let memory = |m: &Value| format!("{} bytes, {}, {}", m["size"], m["name"], m["call"]);
+        let lives: Vec<_> = found
+            .iter()
+            .map(|f| format!("{}; before: {}", memory(&f["allocation"]), memory(&f["previous_allocation"])))
+            .collect();
+        (ended, lives)
+    };
+    let (ended, lives) = checked("racy", 66);
+    let second = "2048 bytes, \"gradients in arena\", \"nvtxMemRegionsRegister\"";
+    let first = "4096 bytes, \"activations in arena\", \"nvtxMemRegionsRegister\"";
+    assert_eq!(lives, [format!("{second}; before: {first}")]);
+    for part in [
+        "Memory: 2048 bytes of a pool of the program, gradients in arena at ",
+        "4096 bytes of a pool of the program, activations in arena at ",
+        "take",
+    ] {
+        assert!(ended.err.contains(part), "{part}: {}", ended.err);
+    }
+    let unnamed = "2048 bytes, \"arena\", \"nvtxMemRegionsRegister\"";
+    assert_eq!(checked("reset", 66).1, [format!("{unnamed}; before: {first}")]);
+    assert_eq!(checked("resized", 66).1.len(), 1, "the bytes that were there before");
+    for clean in ["waited", "apart"] {
+        assert_eq!(checked(clean, 0).1, Vec::<String>::new(), "{clean}");
+    }
+}
+
 #[test]
 fn the_page_is_whole_and_holds_nothing_foreign() {
     let folder = build::scratch("html");

@@ -31,6 +31,8 @@ pub struct Elaborator<'a> {
     pub schemas: Schemas,
     /// Kernels, for the lines in them.
     pub code: &'a mut Code,
+    /// What the program calls its memory.
+    pub memory_names: &'a [Box<str>],
 }
 
 impl<'a> Elaborator<'a> {
@@ -43,7 +45,12 @@ impl<'a> Elaborator<'a> {
         schemas: &Schemas,
         code: &'a mut Code,
     ) -> Self {
-        Self { names, streams, regions, stacks, schemas: schemas.clone(), code }
+        Self { names, streams, regions, stacks, schemas: schemas.clone(), code, memory_names: &[] }
+    }
+
+    /// With these names of memory.
+    pub fn naming(self, memory_names: &'a [Box<str>]) -> Self {
+        Self { memory_names, ..self }
     }
 
     /// Resolves a finding.
@@ -143,6 +150,10 @@ impl<'a> Elaborator<'a> {
     pub fn memory(&mut self, a: &Allocation) -> Memory {
         let stack = self.stacks.resolve(a.stack);
         Memory {
+            name: self
+                .memory_names
+                .get((a.name as usize).wrapping_sub(1))
+                .map_or_else(String::new, |name| name.to_string()),
             kind: match self.names.call(a.call) {
                 call if a.kind == Some(MemoryKind::Block) && call.starts_with("c10::") => "PyTorch tensor memory",
                 _ => memory_kind(a.kind),

@@ -115,7 +115,8 @@ impl Analysis {
                 &mut *self.stacks,
                 &self.schemas,
                 &mut self.code,
-            );
+            )
+            .naming(self.memory.names());
             process.sites = member.sites().into_iter().map(|a| (a, elaborator.side(&a, 0))).collect();
             let shared = self.memory.ever_shared().filter_map(|id| self.memory.info(id));
             process.memory = shared.map(|info| (info.id, elaborator.memory(info))).collect();

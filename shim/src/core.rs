@@ -341,6 +341,7 @@ fn size_bound(op: &Op<'_>) -> usize {
             Op::Note { text, .. } => text.0.len(),
             Op::Launch { params, .. } => params.len(),
             Op::Exact { runs, .. } => runs.len() * 32,
+            Op::MemoryName { name, heap, .. } => name.0.len() + heap.0.len(),
             Op::SharedEvent { key, .. } | Op::SharedMemory { key, .. } => key.len(),
             Op::Global { name, .. } => name.0.len(),
             Op::GraphNode { dependencies, body, .. } => dependencies.len() * 8 + body.len(),

@@ -72,6 +72,10 @@ pub struct Handles {
     pub shared_events: Table<u64, ()>,
     /// External semaphores.
     pub semaphores: Table<u64, Semaphore>,
+    /// Heaps that NVTX annotations name, by handle.
+    pub heaps: Table<u64, crate::nvtx_mem::Heap>,
+    /// Live regions of those heaps: the heap, by first address.
+    pub regions: Table<u64, u64>,
     next: Next,
 }
 

@@ -30,6 +30,8 @@ pub mod kernel;
 // Their exports would be found in test programs too.
 #[cfg(not(test))]
 pub mod nccl;
+#[cfg_attr(test, expect(non_snake_case, reason = "NVTX's name"))]
+pub mod nvtx_mem;
 pub mod observe;
 mod ops;
 pub mod process;

@@ -117,6 +117,7 @@ const LIBRARY_CALLS: &[&str] = &[
     "ncclSend",
     "ncclRecv",
     "host threads",
+    "nvtxMemRegionsRegister",
 ];
 
 /// The number of a library function. A name that is not in `LIBRARY_CALLS` does not compile.
@@ -159,6 +160,9 @@ pub const HOST_ACCESS: FnId = library_call("host");
 
 /// Host threads that synchronise with each other.
 pub const HOST_THREADS: FnId = library_call("host threads");
+
+/// Regions of pools, as NVTX annotations tell them.
+pub const NVTX_REGIONS: FnId = library_call("nvtxMemRegionsRegister");
 
 /// PyTorch's pool of streams.
 pub const TORCH_STREAM: FnId = library_call("c10::cuda::getStreamFromPool");

@@ -471,6 +471,16 @@ ops! {
         key: &'a [u8],
     }
 
+    /// What the program calls a piece of memory.
+    75 MemoryName {
+        /// First address of the innermost allocation.
+        ptr: u64,
+        /// Its own name; may be empty.
+        name: Text<'a>,
+        /// The pool that it comes from; may be empty.
+        heap: Text<'a>,
+    }
+
     // ---- work ------------------------------------------------------------------------------------------------------
     /// A copy.
     96 Copy {

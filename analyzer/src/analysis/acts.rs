@@ -69,6 +69,11 @@ impl Analysis {
                 Work::learn(&mut self.memory, if told == Some((origin.thread, ptr)) { bytes } else { &[] }, ptr);
             }
             Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
+            Op::MemoryName { ptr, name, heap } => {
+                let (name, heap) = (name.lossy(), heap.lossy());
+                let both = [&*name, &*heap].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+                self.memory.name(ptr, &both.join(" in "));
+            }
             Op::Global { ptr, size, image, name } => {
                 let info = Self::allocation(ptr, size, MemoryKind::ModuleGlobal, origin);
                 self.memory.name_global(image, &name.lossy(), info);

@@ -18,6 +18,7 @@ impl Analysis {
             stream: StreamId::NONE,
             context: trace::ContextId::NONE,
             freed: None,
+            name: 0,
         }
     }
 

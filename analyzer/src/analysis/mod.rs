@@ -267,7 +267,8 @@ impl Analysis {
             &mut *self.stacks,
             &self.schemas,
             &mut self.code,
-        );
+        )
+        .naming(self.memory.names());
         let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
         for (raw, standing) in self.findings.judged() {
             if standing == Standing::Replaced {

@@ -27,6 +27,8 @@ use trace::{ArrayId, CallId, ContextId, ImageId, MemoryKind, Region, StackId, St
 /// Ghosts and descriptions of dead allocations that are kept at most.
 const MAX_GHOSTS: usize = 1024;
 const MAX_DEAD: usize = 1 << 16;
+/// Names of allocations that are kept at most: a program that gives each life a name of its own shall not cost more and more.
+const MAX_NAMES: usize = 1024;
 
 /// Where variables lie whose address nobody knows: no canonical address of x86-64 or AArch64 begins like this.
 const NOWHERE: u64 = 0xffee_0000_0000_0000;
@@ -63,6 +65,8 @@ pub struct Allocation {
     pub context: ContextId,
     /// Where it was freed.
     pub freed: Option<StackId>,
+    /// What the program calls it, in [`Allocations::names`] counted from 1; 0: nothing.
+    pub name: u32,
 }
 
 impl Allocation {
@@ -79,6 +83,7 @@ impl Allocation {
             stream: StreamId::NONE,
             context: ContextId::NONE,
             freed: None,
+            name: 0,
         }
     }
 
@@ -160,6 +165,8 @@ pub struct Allocations {
     pub contents: Contents,
     /// Addresses of `__device__` variables, by the image that defines them.
     globals: FxHashMap<(ImageId, Box<str>), u64>,
+    /// What the program calls its allocations: each name once, counted from 1.
+    names: Vec<Box<str>>,
     forgotten: u64,
     shared: Shared,
 }
@@ -215,6 +222,25 @@ impl Allocations {
         Some((*self.info(place.allocation)?, place.home))
     }
 
+    /// The program has a name for the innermost allocation that begins here.
+    pub fn name(&mut self, ptr: u64, name: &str) {
+        let place = self.locate(ptr).filter(|place| place.start == ptr);
+        let Some(info) = place.and_then(|place| self.infos.get_mut(&place.allocation)) else { return };
+        let known = self.names.iter().rposition(|known| **known == *name);
+        if known.is_none() && self.names.len() >= MAX_NAMES {
+            return;
+        }
+        info.name = 1 + known.unwrap_or_else(|| {
+            self.names.push(name.into());
+            self.names.len() - 1
+        }) as u32;
+    }
+
+    /// The names that allocations were given: [`Allocation::name`] counts from 1.
+    pub fn names(&self) -> &[Box<str>] {
+        &self.names
+    }
+
     /// A block goes back to the allocator that carved it out. False: it was not known.
     pub fn free_block(&mut self, ptr: u64, stack: StackId) -> bool {
         let at = self.blocks.seek(ptr);
@@ -222,8 +248,12 @@ impl Allocations {
             Some(block) if block.start == ptr => self.blocks.remove(at).0,
             _ => match self.hollow.remove(&ptr) {
                 Some(id) => id,
-                // A block outside every root was made a root of its own.
-                None => return self.free_root(ptr, stack, false),
+                // A block outside every root was made a root of its own. Memory from CUDA that begins here is something else: the block
+                // was carved up further, and so ended before.
+                None => {
+                    let is_block = self.root(ptr).is_some_and(|info| info.kind == Some(MemoryKind::Block));
+                    return is_block && self.free_root(ptr, stack, false);
+                }
             },
         };
         self.mark_freed(id, stack);

@@ -7,7 +7,7 @@
 //! summary   { findings, certain, likely, possible, latent, occurrences, processes, suppressed, known }
 //! findings[] { fingerprint, hazard, host, confidence, established, latent, verdict, standing, count, pid, processes[], occurrences[], bytes { from, to },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node, param, bytes, stack[], inside },
-//!              allocation          { kind, address, size, call, stack[], freed[] } or null,
+//!              allocation          { kind, name, address, size, call, stack[], freed[] } or null,
 //!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] },
 //!              around { lanes[] { id, kind, name }, steps[] { lane, operation, label, at, source, role, after[], skipped } } }
 //! set_aside[] as findings[]: what suppressions and the baseline cover
@@ -251,6 +251,7 @@ fn side(s: &Side) -> Value {
 fn memory(m: &Memory) -> Value {
     json!({
         "kind": m.kind,
+        "name": m.name,
         "address": format!("{:#x}", m.address),
         "size": m.size,
         "call": m.call,

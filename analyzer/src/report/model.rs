@@ -194,6 +194,8 @@ pub struct Inside {
 pub struct Memory {
     /// `device memory`, `pinned host memory`, ...
     pub kind: &'static str,
+    /// What the program calls it (NVTX); empty: nothing.
+    pub name: String,
     /// First address.
     pub address: u64,
     /// Bytes.
@@ -204,6 +206,13 @@ pub struct Memory {
     pub stack: Vec<Frame>,
     /// Where it was freed, if it was.
     pub freed: Vec<Frame>,
+}
+
+impl Memory {
+    /// The sort of memory, with its name if it has one.
+    pub fn what(&self) -> String {
+        if self.name.is_empty() { self.kind.to_string() } else { format!("{}, {}", self.kind, self.name) }
+    }
 }
 
 /// What orders the two sides, and what would.

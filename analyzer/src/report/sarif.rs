@@ -64,7 +64,7 @@ impl Sarif {
         ];
         if let Some(memory) = &f.allocation {
             stacks.push(
-                self.stack(&memory.stack, &format!("{} bytes of {}, from {}", memory.size, memory.kind, memory.call)),
+                self.stack(&memory.stack, &format!("{} bytes of {}, from {}", memory.size, memory.what(), memory.call)),
             );
         }
         stacks.retain(|stack| stack["frames"].as_array().is_some_and(|frames| !frames.is_empty()));

@@ -237,7 +237,7 @@ fn bytes(s: &Side, f: &Finding) -> String {
 fn allocation(out: &mut String, style: Style, title: &str, m: &Memory, access: &Side) {
     let by = if m.call.is_empty() { String::new() } else { format!(", from {}", m.call) };
     let title = style.paint(Ink::Title, title);
-    let _ = writeln!(out, "{title}: {} bytes of {} at {:#x}{by}", m.size, m.kind, m.address);
+    let _ = writeln!(out, "{title}: {} bytes of {} at {:#x}{by}", m.size, m.what(), m.address);
     print_stack(out, style, &m.stack);
     if !m.freed.is_empty() && m.freed != access.stack {
         let _ = writeln!(out, "  freed at");
