@@ -243,3 +243,29 @@ fn ctypes_with_the_lines_of_the_python_program() {
     assert_eq!(allocated.last().expect("frames").1, "memory = make(cuda.cuMemAlloc_v2, ctypes.c_size_t(4096))");
     assert_eq!(allocated[0].0, "make");
 }
+
+/// Launchers of Python hand the environment on, so what they start is part of the run; a notebook's cells have lines, if no source. One
+/// that clears the environment loses us, and nothing else.
+#[test]
+fn processes_that_python_starts() {
+    let script = build::programs().join("started.py");
+    let json = build::scratch("started").join("report.json");
+    for how in ["spawn", "forkserver", "fork", "cell", "cleared"] {
+        let mut command = run::streamsan(["run", "--error-exitcode", "0", "--json"]);
+        let ended = end(command.arg(&json).args(["--", "python3"]).arg(&script).arg(how));
+        assert_eq!(ended.code(), Some(3), "{how}: {}", ended.err);
+        let report: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&json).expect("written")).expect("valid JSON");
+        if how == "cleared" {
+            assert_eq!(report["summary"]["findings"], 0);
+            assert!(ended.err.contains("no CUDA work was seen"), "{}", ended.err);
+            continue;
+        }
+        assert_eq!(report["summary"]["findings"], 1, "{how}: {report:#}");
+        let stack = report["findings"][0]["access"]["stack"].as_array().expect("a stack");
+        let fill = stack.iter().find(|frame| frame["kind"] == "python").expect("a Python frame");
+        let file = fill["file"].as_str().expect("a file");
+        assert!(file.ends_with(if how == "cell" { "/ipykernel_1/2.py" } else { "ctypes_race.py" }), "{how}: {file}");
+        assert_eq!((&fill["function"], &fill["line"]), (&"fill".into(), &19.into()), "{how}");
+    }
+}
