@@ -17,7 +17,7 @@ use stack::python::{self, RawPyFrame};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn probe_capture(out: *mut u64, max: usize) -> usize {
     let mut frames = [0; MAX];
-    let len = native::capture(&mut frames).min(max);
+    let len = native::capture(&mut frames, false).min(max);
     // SAFETY: the caller's promise.
     unsafe { core::ptr::copy_nonoverlapping(frames.as_ptr(), out, len) };
     len
@@ -30,10 +30,10 @@ pub unsafe extern "C" fn probe_capture(out: *mut u64, max: usize) -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn probe_bench(times: u32, frames: *mut usize) -> f64 {
     let mut buffer = [0; MAX];
-    let mut len = native::capture(&mut buffer);
+    let mut len = native::capture(&mut buffer, false);
     let begin = std::time::Instant::now();
     for _ in 0..times {
-        len = native::capture(std::hint::black_box(&mut buffer));
+        len = native::capture(std::hint::black_box(&mut buffer), false);
     }
     let ns = begin.elapsed().as_nanos() as f64 / f64::from(times);
     // SAFETY: the caller's promise.
@@ -98,13 +98,16 @@ thread_local! {
 }
 
 /// Prints a capture to standard output, one item a line, fields separated by tabs: `module START END BIAS PATH BUILD_ID`,
-/// `code CODE CHECK LINE ENCODING TABLE FILE NAME`, `python CODE CHECK OFFSET`, `frame ADDRESS`, and at last `end`. Numbers
+/// `code CODE CHECK LINE ENCODING TABLE FILE NAME`, `python CODE CHECK OFFSET`, `frame ADDRESS`, `cut ADDRESS` (up to the interpreter), and at last `end`. Numbers
 /// are hexadecimal.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_print() {
     use std::fmt::Write;
     let mut frames = [0; MAX];
-    let len = native::capture(&mut frames);
+    let len = native::capture(&mut frames, false);
+    python::address().into_iter().for_each(native::note_interpreter);
+    let mut cut = [0; MAX];
+    let cut_len = native::capture(&mut cut, true);
     let mut py = [RawPyFrame::default(); 64];
     let py_len = python::capture(&mut py);
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -124,6 +127,9 @@ pub extern "C" fn probe_print() {
         }
         for frame in &frames[..len] {
             let _ = writeln!(text, "frame\t{frame:x}");
+        }
+        for frame in &cut[..cut_len] {
+            let _ = writeln!(text, "cut\t{frame:x}");
         }
         text.push_str("end\n");
         let mut rest = text.as_bytes();

@@ -90,19 +90,41 @@ impl Frames {
 
     /// 128 bits that tell stacks apart: two independent 64-bit hashes.
     pub fn key(&self) -> u128 {
-        let (mut a, mut b) = (0xcbf2_9ce4_8422_2325_u64, 0x9e37_79b9_7f4a_7c15_u64);
-        let mut mix = |word: u64| {
-            a = (a ^ word).wrapping_mul(0x0100_0000_01b3_0001).rotate_left(23);
-            b = (b.rotate_left(29) ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        };
-        self.native[..self.native_len].iter().for_each(|word| mix(*word));
+        let mut hash = Hash::new();
+        let mut words = self.native().chunks_exact(2);
+        words.by_ref().for_each(|pair| hash.mix(pair[0], pair[1]));
         // Other modules at the same addresses make another stack of the same words.
-        mix(self.native_len as u64 | u64::from(native::modules::generation()) << 32);
+        let shape = self.native_len as u64 | u64::from(native::modules::generation()) << 32;
+        hash.mix(words.remainder().first().copied().unwrap_or(0), shape);
         for frame in &self.python[..self.python_len] {
-            mix(frame.code);
-            mix(u64::from(frame.offset) << 32 | u64::from(frame.check));
+            hash.mix(frame.code, u64::from(frame.offset) << 32 | u64::from(frame.check));
         }
-        u128::from(a ^ (a >> 31)) << 64 | u128::from(b ^ (b >> 33))
+        hash.finish()
+    }
+}
+
+/// Two independent 64-bit hashes of pairs of words. Each pair is multiplied out by itself, so that what waits for the pair before is short.
+struct Hash(u64, u64);
+
+impl Hash {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325, 0x9e37_79b9_7f4a_7c15)
+    }
+
+    #[inline(always)]
+    fn mix(&mut self, first: u64, second: u64) {
+        let product = |first: u64, second: u64| {
+            let wide = u128::from(first) * u128::from(second);
+            wide as u64 ^ (wide >> 64) as u64
+        };
+        let a = product(first ^ 0xa076_1d64_78bd_642f, second ^ 0xe703_7ed1_a0b4_28db);
+        let b = product(first ^ 0x8ebc_6af0_9c88_c6e3, second.rotate_left(32) ^ 0x5899_65cc_7537_4cc3);
+        self.0 = (self.0 ^ a).wrapping_mul(0x0100_0000_01b3_0001).rotate_left(23);
+        self.1 = (self.1.rotate_left(29) ^ b).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    }
+
+    fn finish(&self) -> u128 {
+        u128::from(self.0 ^ (self.0 >> 31)) << 64 | u128::from(self.1 ^ (self.1 >> 33))
     }
 }
 
@@ -135,7 +157,7 @@ pub fn capture(frames: &mut Frames, depth: Depth) {
         (Depth::PythonFirst, 0) | (Depth::Full, _) => NATIVE_UNDER_PYTHON,
         _ => return,
     };
-    frames.native_len = native::capture(&mut frames.native[..most]);
+    frames.native_len = native::capture(&mut frames.native[..most], frames.python_len > 0);
 }
 
 /// What has been defined so far.
@@ -201,4 +223,7 @@ pub fn look_for_python() {
     }
     // SAFETY: resolve answers addresses of symbols of loaded objects, or null.
     unsafe { python::detect(resolve) };
+    if let Some(address) = python::address() {
+        native::note_interpreter(address);
+    }
 }

@@ -175,6 +175,12 @@ pub fn forget_recent() {
     ENDED.fetch_add(1, Ordering::AcqRel);
 }
 
+/// Counts the endings of handles' meanings.
+#[inline]
+pub fn meaning() -> u32 {
+    ENDED.load(Ordering::Acquire)
+}
+
 /// Looks a handle up in the thread's memory, then in the table.
 pub fn recall<T: Copy>(recent: &'static LocalKey<Recent<T>>, key: u64, table: impl FnOnce() -> Option<T>) -> Option<T> {
     if let Ok(Some(value)) = recent.try_with(|recent| recent.get(key)) {

@@ -3,16 +3,22 @@
 //! The driver is asked once per handle; handles are `CUfunction`s, or `CUkernel`s passed in their place (as cudart 12 and later
 //! does). Reading the code is the analyzer's business.
 
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
 use cuda_sys::*;
 use trace::codec::{List, Text};
 use trace::{ImageId, KernelId, Op, ParamSlot};
 
-use crate::handles::{Recent, recall};
+use crate::handles::meaning;
 use crate::observe::Cx;
 use crate::real;
 
 /// A kernel that was launched. Lives for ever: there are as many as the program has kernels.
 pub struct Kernel {
+    /// Its handle.
+    handle: u64,
+    /// Which meaning of handles it was last looked up under.
+    meaning: AtomicU32,
     /// Its id.
     pub id: KernelId,
     /// Parameter layout; empty and `unknown` when the driver does not tell.
@@ -23,9 +29,9 @@ pub struct Kernel {
     pub unknown: bool,
 }
 
-thread_local! {
-    static KERNELS: Recent<&'static Kernel> = const { Recent::new() };
-}
+/// Kernels by a hash of their handle: a step of a neural network has some hundred, and a launch shall not search a table for its own.
+static LAST: [AtomicPtr<Kernel>; 1 << LAST_BITS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 1 << LAST_BITS];
+const LAST_BITS: u32 = 10;
 
 /// Largest parameter buffer that CUDA allows (32,764 bytes since 12.1 on sm_70 and later).
 pub const MAX_PARAMS: usize = 32_764;
@@ -63,11 +69,25 @@ impl Cx<'_> {
     pub fn kernel(&mut self, handle: CUfunction) -> Option<&'static Kernel> {
         let core = self.core()?;
         let key = handle.0 as u64;
-        if let Some(kernel) = recall(&KERNELS, key, || core.handles.kernels.get(&key).map(|kernel| *kernel)) {
+        let last = &LAST[(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - LAST_BITS)) as usize];
+        // SAFETY: null, or a kernel, which lives for ever.
+        let known = unsafe { last.load(Ordering::Acquire).as_ref() };
+        // Read before the table is: what ends meanwhile is looked up again next time.
+        let meaning = meaning();
+        if let Some(kernel) = known.filter(|k| k.handle == key && k.meaning.load(Ordering::Relaxed) == meaning) {
             return Some(kernel);
         }
-        let kernel = self.new_kernel(handle)?;
-        Some(*core.handles.kernels.entry(handle.0 as u64).or_insert(kernel))
+        let found = core.handles.kernels.get(&key).map(|kernel| *kernel);
+        let kernel = match found {
+            Some(kernel) => kernel,
+            None => {
+                let kernel = self.new_kernel(handle)?;
+                *core.handles.kernels.entry(key).or_insert(kernel)
+            }
+        };
+        kernel.meaning.store(meaning, Ordering::Relaxed);
+        last.store(std::ptr::from_ref(kernel).cast_mut(), Ordering::Release);
+        Some(kernel)
     }
 
     #[cold]
@@ -111,7 +131,8 @@ impl Cx<'_> {
         let id = KernelId(core.handles.fresh());
         self.define(&Op::Kernel { id, name: Text(name), image, params: List::new(&slots), handle: handle.0 as u64 });
         let size = size.min(MAX_PARAMS);
-        Some(Box::leak(Box::new(Kernel { id, params: slots.into(), size, unknown: !known })))
+        let (handle, meaning) = (handle.0 as u64, AtomicU32::new(0));
+        Some(Box::leak(Box::new(Kernel { handle, meaning, id, params: slots.into(), size, unknown: !known })))
     }
 
     /// The image that a function or kernel comes from: as seen when it was got, or as the driver tells.

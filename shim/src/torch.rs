@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use trace::{ContextId, FreeKind, MemoryKind, Op, PoolId, StreamId};
 
-use crate::handles::CAPTURES;
+use crate::handles::{CAPTURES, Recent, recall};
 use crate::intercept::library::Function;
 use crate::observe::{Cx, Phase, TORCH_ALLOCATOR, TORCH_STREAM, observe};
 
@@ -69,7 +69,17 @@ fn current_stream(cx: &mut Cx<'_>, device: i8) -> StreamId {
     let Some(current) = CURRENT.find(0) else { return StreamId::NONE };
     // SAFETY: the symbol's mangled name fixes its signature; it reads a thread-local variable that the allocator has just read.
     let stream = unsafe { std::mem::transmute::<usize, CurrentStream>(current)(device) };
-    id_of(cx, stream)
+    if CAPTURES.load(Ordering::Acquire) != 0 {
+        return StreamId::NONE;
+    }
+    // No key is 0. Ids of PyTorch's streams differ in their low bits and name a stream of the device for ever.
+    let key = stream.id ^ stream.device << 48 ^ 1 << 63;
+    let known = recall(&STREAMS, key, || Some(id_of(cx, stream)).filter(|id| !id.is_none()));
+    known.unwrap_or(StreamId::NONE)
+}
+
+thread_local! {
+    static STREAMS: Recent<StreamId> = const { Recent::new() };
 }
 
 static FROM_POOL: Function = Function::new(c"libc10_cuda.so", c"_ZN3c104cuda17getStreamFromPoolEia");

@@ -74,6 +74,24 @@ fn runs_of_the_loop_are_marked() {
     });
 }
 
+/// Under Python a native stack ends at the first frame of the interpreter; elsewhere nothing changes.
+#[test]
+fn native_stacks_end_at_the_interpreter() {
+    each("nested", |captures, _| {
+        for capture in &captures {
+            let module = |address: &u64| capture.modules.iter().rposition(|m| m.0 < *address && *address <= m.1);
+            let (last, inner) = capture.cut.split_last().expect("frames");
+            // The first frame is of the probe itself, where the two captures differ.
+            assert_eq!(capture.cut[1..], capture.frames[1..capture.cut.len()], "the inner part of the whole stack");
+            assert!(capture.frames.len() > capture.cut.len() + 5, "{:?}", capture.names());
+            assert!(inner.iter().all(|address| module(address) != module(last)), "it was not there before");
+            // Where the program's `main` is, or the library that it is in.
+            let outer = capture.frames.iter().filter(|address| module(address) == module(last)).count();
+            assert!(outer > 5, "the rest is nearly all of that module: {:?}", capture.names());
+        }
+    });
+}
+
 #[test]
 fn on_other_threads() {
     each("thread", |captures, _| {

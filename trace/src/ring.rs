@@ -306,8 +306,28 @@ impl Producer {
         // SAFETY: the 4 bytes before the reserved ones belong to the same reservation.
         unsafe { start.cast::<u32>().write((len as u32).to_le()) };
         self.writing.publish(&self.ring.header().counters, len);
+        self.fetch_ahead();
+    }
+
+    /// Asks for the lines that the next record goes to: they were last touched a lap ago, by the consumer's processor. Without this the
+    /// next locked instruction of the program waits until they have come, one after the other.
+    #[inline]
+    fn fetch_ahead(&self) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            let next = self.ring.data(self.writing.at());
+            for line in 0..AHEAD {
+                // SAFETY: a hint, which never faults; thanks to the double mapping the addresses are the ring's too.
+                unsafe { _mm_prefetch::<_MM_HINT_ET0>(next.wrapping_add(line * 64).cast()) };
+            }
+        }
     }
 }
+
+/// Lines fetched ahead of the next record: a launch with ten parameters takes three.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const AHEAD: usize = 4;
 
 /// The reading end.
 pub struct Consumer {

@@ -19,7 +19,7 @@ mod memory;
 pub mod modules;
 mod rule;
 
-pub use modules::{ModuleInfo, modules_since, note_modules_changed};
+pub use modules::{ModuleInfo, modules_since, note_interpreter, note_modules_changed};
 
 use memo::{Memo, NOT_PLAIN};
 use memory::Window;
@@ -48,8 +48,10 @@ struct Registers {
 ///
 /// An address that a signal interrupted is given plus one, so that "minus one" leads into the right instruction for every
 /// entry. Never faults, never fails; a stack that cannot be followed is short.
+///
+/// With `to_python` the first frame of Python's interpreter is the last one: what lies further out is told by Python's own frames.
 #[inline(never)]
-pub fn capture(buf: &mut [u64]) -> usize {
+pub fn capture(buf: &mut [u64], to_python: bool) -> usize {
     let (pc, sp, fp): (u64, u64, u64);
     // SAFETY: reads three registers, touches no memory.
     unsafe {
@@ -59,7 +61,7 @@ pub fn capture(buf: &mut [u64]) -> usize {
             options(nomem, nostack, preserves_flags),
         );
     }
-    walk(Registers { lookup: pc, sp, fp }, buf)
+    walk(Registers { lookup: pc, sp, fp }, buf, to_python)
 }
 
 /// Clears what a fork may have copied in the middle of a change. To be called in the child of a fork.
@@ -69,9 +71,9 @@ pub fn after_fork_in_child() {
 }
 
 #[inline]
-fn walk(mut at: Registers, buf: &mut [u64]) -> usize {
+fn walk(mut at: Registers, buf: &mut [u64], to_python: bool) -> usize {
     let mut window = Window::around(at.sp);
-    let mut memo = Memo::take(memory::thread_pointer());
+    let mut memo = Memo::take(memory::thread_pointer(), to_python);
     let mut len = 0;
     let mut own = true;
     let mut fp_slot = NOT_PLAIN;
@@ -93,7 +95,7 @@ fn walk(mut at: Registers, buf: &mut [u64]) -> usize {
                     None => memo.note(at, fp_slot),
                 }
             }
-            if len == buf.len() {
+            if len == buf.len() || to_python && rule.is_interpreter() {
                 break;
             }
         }

@@ -59,6 +59,8 @@ pub struct Capture {
     pub modules: Vec<(u64, u64, u64, String)>,
     /// Return addresses.
     pub frames: Vec<u64>,
+    /// The same up to Python's interpreter.
+    pub cut: Vec<u64>,
     /// (code, check, offset)
     pub python: Vec<(u64, u64, u32)>,
     /// (file, name, first line) by (code, check).
@@ -77,6 +79,7 @@ pub fn parse(output: &str) -> (Vec<Capture>, Vec<String>) {
                 now.modules.push((hex(start), hex(end), hex(bias), path.to_string()));
             }
             ["frame", address] => now.frames.push(hex(address)),
+            ["cut", address] => now.cut.push(hex(address)),
             ["code", code, check, first, _, _, file, name] => {
                 now.codes.insert((hex(code), hex(check)), (file.into(), name.into(), hex(first) as u32));
             }

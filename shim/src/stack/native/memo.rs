@@ -54,6 +54,7 @@ static TABLE: [Slot; SLOTS] = [const {
         owner: AtomicU64::new(0),
         walk: UnsafeCell::new(Walk {
             epoch: 0,
+            to_python: false,
             start: 0,
             end: 0,
             steps: [NOTHING; CAPACITY],
@@ -65,6 +66,8 @@ static TABLE: [Slot; SLOTS] = [const {
 /// One walk: `steps[start..end]`, innermost frame first, stack pointers rising.
 struct Walk {
     epoch: u64,
+    /// It ended at Python's interpreter, if it got there.
+    to_python: bool,
     start: usize,
     end: usize,
     steps: [Step; CAPACITY],
@@ -88,7 +91,7 @@ pub struct Memo {
 impl Memo {
     /// `None`: do without.
     #[inline]
-    pub fn take(thread: u64) -> Option<Self> {
+    pub fn take(thread: u64, to_python: bool) -> Option<Self> {
         let home = (thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as usize;
         let near = |probe: usize| &TABLE[(home + probe) % SLOTS];
         let owned = |owner| (0..PROBES).map(near).find(|slot| slot.owner.load(Ordering::Relaxed) == owner);
@@ -98,8 +101,9 @@ impl Memo {
         }
         // SAFETY: we have set `busy`, and clear it when the only reference is gone.
         let walk = unsafe { &mut *slot.walk.get() };
-        if slot.owner.swap(thread, Ordering::Relaxed) != thread || walk.epoch != cache::epoch() {
-            (walk.start, walk.end, walk.epoch) = (0, 0, cache::epoch());
+        let is_theirs = slot.owner.swap(thread, Ordering::Relaxed) != thread;
+        if is_theirs || walk.epoch != cache::epoch() || walk.to_python != to_python {
+            (walk.start, walk.end, walk.epoch, walk.to_python) = (0, 0, cache::epoch(), to_python);
         }
         Some(Self { busy: &slot.busy, next: walk.start, walk, inner_len: 0, met: false, full: false })
     }

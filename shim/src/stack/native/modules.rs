@@ -9,7 +9,7 @@
 //! with the program's allocator under it.
 
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::rule::{self, Rule};
 use super::{cache, memory};
@@ -67,6 +67,16 @@ pub fn generation() -> u32 {
 /// come and go unnoticed cost wrong frames at worst.
 pub fn note_modules_changed() {
     cache::forget_all();
+}
+
+/// An address in Python's interpreter (its data do as well), once there is one: walks may end where they get to it.
+static INTERPRETER: AtomicU64 = AtomicU64::new(0);
+
+/// Says where Python's interpreter is.
+pub fn note_interpreter(address: u64) {
+    if INTERPRETER.swap(address, Ordering::Relaxed) != address {
+        cache::forget_all();
+    }
 }
 
 /// See [`super::after_fork_in_child`].
@@ -151,6 +161,10 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     }
     if headers.iter().any(|header| inside(header, (&raw const APPENDING) as u64)) {
         search.rule = search.rule.own();
+    }
+    let interpreter = INTERPRETER.load(Ordering::Relaxed);
+    if interpreter != 0 && headers.iter().any(|header| inside(header, interpreter)) {
+        search.rule = search.rule.interpreter();
     }
     1
 }

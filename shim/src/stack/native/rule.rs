@@ -3,7 +3,7 @@
 //! Owns the encoding of a rule and the reading of unwind information. It does not find that information (see
 //! [`super::modules`]) nor follow rules.
 //!
-//! Layout of the word: kind (bits 0..4), saved frame pointer (4..6), own (6), offset of the saved frame pointer (8..24,
+//! Layout of the word: kind (bits 0..4), saved frame pointer (4..6), own (6), interpreter (7), offset of the saved frame pointer (8..24,
 //! signed), offset of the CFA (32..64, signed). An unknown rule keeps a fingerprint of the loaded modules in 8..64.
 
 use gimli::{
@@ -49,6 +49,7 @@ const SIGNAL: u64 = 5;
 const NO_INFO: u64 = 6;
 const UNKNOWN: u64 = 7;
 const OWN: u64 = 1 << 6;
+const INTERPRETER: u64 = 1 << 7;
 
 impl Rule {
     /// The outermost frame.
@@ -72,6 +73,17 @@ impl Rule {
     /// Marks a rule of this library.
     pub fn own(self) -> Self {
         Self(self.0 | OWN)
+    }
+
+    /// Marks a rule of Python's interpreter.
+    pub fn interpreter(self) -> Self {
+        Self(self.0 | INTERPRETER)
+    }
+
+    /// Whether the code belongs to Python's interpreter.
+    #[inline]
+    pub fn is_interpreter(self) -> bool {
+        self.0 & INTERPRETER != 0 && !self.is_unknown()
     }
 
     /// The word.

@@ -111,6 +111,12 @@ pub fn refusal() -> Option<Refusal> {
     Refusal::from_code(REFUSED.load(Ordering::Relaxed))
 }
 
+/// An address in the interpreter's module.
+pub fn address() -> Option<u64> {
+    // SAFETY: never freed once stored.
+    unsafe { FOUND.load(Ordering::Acquire).as_ref() }.map(|found| found.code_type)
+}
+
 /// Version of the interpreter found, as (major, minor).
 pub fn version() -> Option<(u32, u32)> {
     // SAFETY: never freed once stored.
