@@ -44,7 +44,8 @@ impl Cx<'_> {
             small = [0_u8; SMALL];
             &mut small
         } else {
-            large = vec![0_u8; MAX_PARAMS];
+            // Kernels of cuDNN take some kilobytes: not the most that there may be, which would push the program's own data out of the cache.
+            large = vec![0_u8; kernel.size()];
             &mut large
         };
         let mut flags = shape.flags;
