@@ -72,3 +72,48 @@ fn what_a_library_keeps_for_itself_is_set_aside() {
     let ended = end(streamsan(["--"]).arg(&program).arg("lent"));
     assert_eq!(ended.code(), Some(66), "{}", ended.err);
 }
+
+/// Two libraries in the place of PyTorch's: `old` are those of a version that tells of its blocks in another way.
+fn torch_blocks(old: bool) -> PathBuf {
+    let source = build::programs().join("fake/c10.c");
+    let header = build::programs().join("fake/cuda_mini.h");
+    let library = |soname: &str, more: &[String]| {
+        let mut args: Vec<String> = ["-O1", "-shared", "-fPIC", "-w", "-o", "{out}"].map(String::from).into();
+        args.extend([format!("-Wl,-soname,{soname}"), format!("-I{}", build::programs().join("fake").display())]);
+        args.extend(old.then(|| "-DOLD".to_string()));
+        args.push(source.display().to_string());
+        args.extend_from_slice(more);
+        build::cached(soname, Path::new("gcc"), &args, &[&source, &header])
+            .unwrap_or_else(|e| panic!("the fake {soname} does not compile: {e}"))
+    };
+    let driver = ["-L".to_string(), fake::folder().display().to_string(), "-lcuda".to_string()];
+    let c10 = library("libc10.so", &[]);
+    let mut more = vec!["-DC10_CUDA".to_string(), c10.display().to_string()];
+    more.extend(driver.clone());
+    let cuda = library("libc10_cuda.so", &more);
+    let mut flags = vec![c10.display().to_string(), cuda.display().to_string()];
+    flags.extend([&c10, &cuda].map(|l| format!("-Wl,-rpath,{}", l.parent().expect("a folder").display())));
+    flags.extend(driver);
+    build::c_program("torch_blocks.c", &flags.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Blocks of PyTorch's allocator are memory of their own; of a version that does not tell of them the segment is named as what it is.
+#[test]
+fn blocks_of_a_caching_allocator() {
+    for (old, case, findings, memory) in [
+        (false, "racy", 1, "4096 bytes of PyTorch tensor memory"),
+        (false, "apart", 0, ""),
+        (false, "freed", 2, "1024 bytes of PyTorch tensor memory"),
+        (false, "waited", 0, ""),
+        (true, "racy", 1, "1048576 bytes of a segment of PyTorch's allocator, whose blocks were not seen"),
+        (true, "apart", 0, ""),
+        (true, "freed", 1, "1048576 bytes of a segment of PyTorch's allocator, whose blocks were not seen"),
+        (true, "waited", 0, ""),
+    ] {
+        let ended = end(streamsan(["--error-exitcode", "0", "--"]).arg(torch_blocks(old)).arg(case));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "0\n"), "{case}: {}", ended.err);
+        assert!(ended.err.contains(&format!("SUMMARY: {findings} finding")), "{old} {case}: {}", ended.err);
+        assert!(ended.err.contains(memory), "{old} {case}: {}", ended.err);
+        assert_eq!(ended.err.contains("record_stream"), !old && case == "freed", "{old} {case}: {}", ended.err);
+    }
+}

@@ -156,6 +156,10 @@ impl<'a> Elaborator<'a> {
                 .map_or_else(String::new, |name| name.to_string()),
             kind: match self.names.call(a.call) {
                 call if a.kind == Some(MemoryKind::Block) && call.starts_with("c10::") => "PyTorch tensor memory",
+                _ if a.kind == Some(MemoryKind::Device) && is_segment(&stack) => match self.names.torch {
+                    true => "a segment of PyTorch's allocator",
+                    false => "a segment of PyTorch's allocator, whose blocks were not seen",
+                },
                 _ => memory_kind(a.kind),
             },
             address: a.ptr,
@@ -417,6 +421,11 @@ fn verb(cause: Cause, kind: AccessKind) -> &'static str {
         (Cause::Value, _) | (_, AccessKind::Write) => "writes",
         (_, AccessKind::Atomic) => "updates atomically",
     }
+}
+
+/// Whether PyTorch's caching allocator called CUDA for more.
+fn is_segment(stack: &[Frame]) -> bool {
+    stack.iter().any(|f| f.module.as_deref().is_some_and(|module| module.ends_with("/libc10_cuda.so")))
 }
 
 fn memory_kind(kind: Option<MemoryKind>) -> &'static str {

@@ -1,0 +1,44 @@
+/* Blocks of a caching allocator as PyTorch's: `torch_blocks racy`: two streams write one block; `apart`: two blocks; `freed`: a block
+ * given back while another stream uses it, then handed out again; `waited`: the same with the wait that belongs there. */
+#include "common.h"
+#include <stdint.h>
+
+int64_t c10_told(void);
+void c10_use(CUstream stream);
+CUdeviceptr c10_take(int slot, int64_t size);
+void c10_give(CUdeviceptr block, int64_t size);
+
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "racy";
+    int apart = !strcmp(how, "apart"), waited = !strcmp(how, "waited"), freed = !strcmp(how, "freed") || waited;
+    begin("f_4_4");
+    CUstream a, b;
+    CUevent done;
+    CHECK(cuStreamCreate(&a, 1));
+    CHECK(cuStreamCreate(&b, 1));
+    CHECK(cuEventCreate(&done, 2));
+    c10_use(a);
+    CUdeviceptr x = c10_take(1, 4096), y = apart ? c10_take(2, 512) : x;
+    if (freed) {
+        CHECK(cuEventRecord(done, a));
+        CHECK(cuStreamWaitEvent(b, done, 0));
+        CHECK(cuMemsetD8Async(x, 1, 4096, b));
+        c10_give(x, 4096);
+        if (waited) {
+            CHECK(cuEventRecord(done, b));
+            CHECK(cuStreamWaitEvent(a, done, 0));
+        }
+        x = c10_take(1, 1024);
+        CHECK(cuMemsetD8Async(x, 2, 1024, a));
+        c10_give(x, 1024);
+    } else {
+        CHECK(cuMemsetD8Async(x, 1, 4096, a));
+        CHECK(cuMemsetD8Async(y, 2, 512, b));
+        CHECK(cuCtxSynchronize());
+        c10_give(x, 4096);
+        if (apart) c10_give(y, 512);
+    }
+    CHECK(cuCtxSynchronize());
+    printf("%lld\n", (long long)c10_told());
+    return 0;
+}
