@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use trace::{ContextId, FreeKind, MemoryKind, Op, PoolId, StreamId};
 
-use crate::handles::{CAPTURES, Recent, recall};
+use crate::handles::CAPTURES;
 use crate::intercept::library::Function;
 use crate::observe::{Cx, Phase, TORCH_ALLOCATOR, TORCH_STREAM, observe};
 
@@ -59,8 +59,12 @@ fn id_of(cx: &mut Cx<'_>, stream: Stream) -> StreamId {
     let Some(handle) = HANDLE.find(0).filter(|_| CAPTURES.load(Ordering::Acquire) == 0) else { return StreamId::NONE };
     // SAFETY: the symbol's mangled name fixes its signature; it reads the object and an array of the pool's.
     let handle = unsafe { std::mem::transmute::<usize, Handle>(handle)(&raw const stream) } as usize;
-    // PyTorch's default stream is the null stream of a library built for the legacy one.
+    // PyTorch's default stream is the null stream of a library built for the legacy one. A thread that has not used CUDA yet (autograd's,
+    // whose first blocks come out of the cache) has no context to ask for it.
     let handle = if handle == 0 { LEGACY } else { handle };
+    if handle == LEGACY && cx.current_context() == cuda_sys::CUcontext::NULL {
+        return StreamId::NONE;
+    }
     cx.stream(cuda_sys::CUstream(handle as *mut _))
 }
 
@@ -69,17 +73,7 @@ fn current_stream(cx: &mut Cx<'_>, device: i8) -> StreamId {
     let Some(current) = CURRENT.find(0) else { return StreamId::NONE };
     // SAFETY: the symbol's mangled name fixes its signature; it reads a thread-local variable that the allocator has just read.
     let stream = unsafe { std::mem::transmute::<usize, CurrentStream>(current)(device) };
-    if CAPTURES.load(Ordering::Acquire) != 0 {
-        return StreamId::NONE;
-    }
-    // No key is 0. Ids of PyTorch's streams differ in their low bits and name a stream of the device for ever.
-    let key = stream.id ^ stream.device << 48 ^ 1 << 63;
-    let known = recall(&STREAMS, key, || Some(id_of(cx, stream)).filter(|id| !id.is_none()));
-    known.unwrap_or(StreamId::NONE)
-}
-
-thread_local! {
-    static STREAMS: Recent<StreamId> = const { Recent::new() };
+    id_of(cx, stream)
 }
 
 static FROM_POOL: Function = Function::new(c"libc10_cuda.so", c"_ZN3c104cuda17getStreamFromPoolEia");
