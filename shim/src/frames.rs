@@ -145,7 +145,7 @@ pub enum Depth {
 /// Fills `frames` with the calling thread's stack.
 pub fn capture(frames: &mut Frames, depth: Depth) {
     if depth == Depth::Caller {
-        frames.native_len = native::capture(&mut frames.native[..NATIVE_OF_CALLER]);
+        frames.native_len = native::capture(&mut frames.native[..NATIVE_OF_CALLER], false);
         return;
     }
     frames.python_len = python::capture(&mut frames.python);

@@ -91,7 +91,7 @@ disarm! {
     Side: call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside;
         actor, verb, node, param, from, to, precision, process;
     Inside: file, source; line;
-    Memory: call, stack, freed; kind, address, size;
+    Memory: name, call, stack, freed; kind, address, size;
     Synchronisation: facts, missing, cuda, torch; ;
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;
