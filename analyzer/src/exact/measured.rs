@@ -52,10 +52,8 @@ pub fn claims(predicted: &Evaluated) -> bool {
 /// What remains of a prediction beside a measurement. `nowhere` tells whether nobody knows the address of a variable: measured bytes of it
 /// would not be recognised as its.
 pub fn unseen(predicted: &Evaluated, nowhere: impl Fn(&str) -> bool) -> Evaluated {
-    let keep = |e: &&Effect| match &e.base {
-        Base::Global(name) => nowhere(name),
-        _ => is_unseen(e),
-    };
+    let lost = |base: &Base| matches!(base, Base::Global(name) if nowhere(name));
+    let keep = |e: &&Effect| is_unseen(e) || lost(&e.base);
     let effects = predicted.effects.iter().filter(keep).cloned().collect();
     Evaluated { effects, knowledge: Knowledge::Exact, indirect: false, exact: false, gap: None, indirect_gap: None }
 }
@@ -90,9 +88,11 @@ mod tests {
             of(Base::Unknown),
             of(Base::Global("here".into())),
             of(Base::Global("lost".into())),
+            Effect { constant: true, ..of(Base::Global("constant".into())) },
         ];
         let known = Evaluated { effects: all, ..effects(&[]) };
         let kept: Vec<Base> = unseen(&known, |name| name == "lost").effects.into_iter().map(|e| e.base).collect();
-        assert_eq!(kept, [Base::Tensor(8, 64), Base::Handle(8, 3), Base::Global("lost".into())]);
+        let variables = ["lost", "constant"].map(|name| Base::Global(name.into()));
+        assert_eq!(kept, [vec![Base::Tensor(8, 64), Base::Handle(8, 3)], variables.into()].concat());
     }
 }
