@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use trace::{ImageId, ImageSource, Op};
 
 /// Larger images are not read: no driver loads such a thing at once, so the record must be damaged.
@@ -53,7 +53,7 @@ impl CodeReader for ImageReader {
         let summary = catch_unwind(AssertUnwindSafe(|| code.summary(kernel)))
             .map_err(|_| "the analysis of the kernel failed".to_string())?
             .map_err(|error| reason(&error, kernel))?;
-        Ok(Box::new(Known(summary, arch, code)))
+        Ok(Box::new(Known { summary, arch, code, fixed: OnceLock::new() }))
     }
 
     fn line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
@@ -124,15 +124,22 @@ fn read_file(path: &str, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A summary, and the compute capability (major * 10 + minor) of the device.
-struct Known(Arc<Summary>, u32, Arc<CodeImage>);
+/// A kernel that was read.
+struct Known {
+    summary: Arc<Summary>,
+    /// Compute capability (major * 10 + minor) of the device.
+    arch: u32,
+    code: Arc<CodeImage>,
+    /// [`CodeImage::is_fixed`], once somebody asked.
+    fixed: OnceLock<bool>,
+}
 
 impl KernelCode for Known {
     fn evaluate(&self, l: &Launch<'_>, effects: &mut Vec<Effect>) {
         let cluster = if l.cluster == [0; 3] { [1; 3] } else { l.cluster };
         let args = LaunchArgs { grid: l.grid, block: l.block, cluster, shared: l.shared, params: l.params };
         let mut accesses = Vec::new();
-        if catch_unwind(AssertUnwindSafe(|| self.0.evaluate(&args, &mut accesses))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| self.summary.evaluate(&args, &mut accesses))).is_err() {
             accesses.clear();
             // Nothing is known of this launch after all: whatever points somewhere may be touched.
             for (i, word) in l.params.chunks_exact(8).enumerate() {
@@ -149,7 +156,7 @@ impl KernelCode for Known {
     }
 
     fn indirect(&self) -> bool {
-        self.0.indirect().any()
+        self.summary.indirect().any()
     }
 
     fn indirect_in(&self, effects: &[Effect]) -> bool {
@@ -158,19 +165,22 @@ impl KernelCode for Known {
     }
 
     fn indirect_gap(&self) -> Option<Gap> {
-        self.0.indirect().why.map(|g| Gap { reason: g.reason.words(), at: g.at })
+        self.summary.indirect().why.map(|g| Gap { reason: g.reason.words(), at: g.at })
     }
 
     fn identity(&self) -> Option<u64> {
-        self.0.is_fixed().then(|| self.2.hash())
+        let fixed = self.fixed.get_or_init(|| {
+            catch_unwind(AssertUnwindSafe(|| self.code.is_fixed(self.summary.name()))).unwrap_or(false)
+        });
+        fixed.then(|| self.code.hash())
     }
 
     fn waits(&self) -> bool {
-        self.0.waits_for_dependency().waits
+        self.summary.waits_for_dependency().waits
     }
 
     fn signals(&self) -> bool {
-        self.0.has_system_fence()
+        self.summary.has_system_fence()
     }
 }
 
@@ -185,7 +195,7 @@ impl Known {
             kernels::Base::Word { offset, value } if a.several => (Base::Maybe(u32::from(offset), value), value),
             kernels::Base::Word { offset, value } => (Base::Param(u32::from(offset), value), value),
             kernels::Base::Absolute { value } => (Base::Absolute(value), value),
-            kernels::Base::Global(symbol) => (Base::Global(self.0.symbol(symbol).into()), 0),
+            kernels::Base::Global(symbol) => (Base::Global(self.summary.symbol(symbol).into()), 0),
             kernels::Base::Handle { offset, value, .. } => (Base::Handle(u32::from(offset), value), 0),
             kernels::Base::Unknown if matches!(a.extent, Extent::Unknown { reason: kernels::Reason::Descriptor }) => {
                 // Machine code takes a handle apart into halves, so that its word is not told; the handle is among the parameters all
@@ -205,7 +215,7 @@ impl Known {
                 let from = usize::from(offset);
                 let words = params.get(from..from.saturating_add(tensor_map::SIZE)).unwrap_or_default();
                 // Only for this generation is it known how a map is laid out.
-                let tensor = if self.1 / 10 == 9 { Tensor::decode(words) } else { None };
+                let tensor = if self.arch / 10 == 9 { Tensor::decode(words) } else { None };
                 if let Some((tensor, extent)) = tensor.and_then(|t| Some((t, t.extent()?))) {
                     let base = Base::Tensor(u32::from(offset), tensor.address);
                     let bytes = bytes_of(&extent, tensor.address);
@@ -226,7 +236,7 @@ impl Known {
             Extent::Unknown { reason } => reason.words(),
             Extent::Bounded { .. } => "",
         };
-        let constant = matches!(a.base, kernels::Base::Global(symbol) if self.0.is_constant(symbol));
+        let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
         effects.push(Effect { base, kind, bytes, at: a.at, why, constant });
     }
 }

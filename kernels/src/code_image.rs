@@ -3,8 +3,10 @@
 //! Thread-safe. Glue between containers (`image`), front ends (`lower_sass`) and [`Summary`].
 
 use crate::arch::Arch;
+use crate::fixed;
 use crate::image::{CodeRef, Cubin, Image, ImageError};
 use crate::ir::Function;
+use crate::ir::cfg::Cfg;
 use crate::lines::{LineTable, SourceLine};
 use crate::lower_ptx;
 use crate::lower_sass::{self, Code, Links, LowerError};
@@ -175,10 +177,21 @@ impl CodeImage {
         }
     }
 
+    /// Whether all launches of a kernel that agree in shape and parameters touch the same bytes (relative to their pointers), whatever lies
+    /// in memory. "No" when the code does not show it. Works it out anew each time: few ask.
+    #[must_use]
+    pub fn is_fixed(&self, kernel: &str) -> bool {
+        self.lower(kernel).is_ok_and(|f| fixed::is_fixed(&f, &Cfg::new(&f)))
+    }
+
     fn summarise(&self, name: &str) -> Result<Summary, SummaryError> {
+        self.lower(name).map(|f| prepare(&f))
+    }
+
+    fn lower(&self, name: &str) -> Result<Function, SummaryError> {
         let bytes = match &self.code {
             Unpacked::Cubin(bytes) => bytes,
-            Unpacked::Ptx(module) => return Ok(prepare(&lower_ptx::lower(module, name)?)),
+            Unpacked::Ptx(module) => return Ok(lower_ptx::lower(module, name)?),
         };
         let missing = || SummaryError::NoKernel(name.to_owned());
         let cubin = Cubin::parse(bytes).map_err(|_| missing())?;
@@ -201,7 +214,7 @@ impl CodeImage {
         };
         let mut f = lower_sass::lower(&code)?;
         f.system_fence = has_system_fence(kernel.code);
-        Ok(prepare(&f))
+        Ok(f)
     }
 }
 

@@ -6,7 +6,6 @@ use crate::access::{
     AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
     WordExtent,
 };
-use crate::fixed;
 use crate::ir::Function;
 use crate::ir::cfg::Cfg;
 use crate::ranges::{self, Analysis};
@@ -20,7 +19,6 @@ pub struct Summary {
     params: Vec<Param>,
     symbols: Vec<String>,
     constants: Vec<SymbolRef>,
-    fixed: bool,
     dependency: Dependency,
     system_fence: bool,
     analysis: Analysis,
@@ -37,7 +35,6 @@ impl Summary {
             params: f.params.iter().map(|p| Param { offset: p.0, size: p.1 }).collect(),
             symbols: f.symbols.clone(),
             constants: f.constants.iter().map(|s| SymbolRef(s.0)).collect(),
-            fixed: fixed::is_fixed(f, &cfg),
             dependency: Dependency { waits: f.waits_for_dependency, launches: f.launches_dependents },
             system_fence: f.system_fence,
             analysis: ranges::analyse(f, cfg),
@@ -61,13 +58,6 @@ impl Summary {
     #[must_use]
     pub fn symbol(&self, s: SymbolRef) -> &str {
         self.symbols.get(s.0 as usize).map_or("", String::as_str)
-    }
-
-    /// Whether all launches that agree in shape and parameters touch the same bytes (relative to their pointers), whatever lies in memory.
-    /// "No" when the code does not show it.
-    #[must_use]
-    pub fn is_fixed(&self) -> bool {
-        self.fixed
     }
 
     /// Whether instructions of the kernel read this variable from the constant bank (as `__constant__` ones are).

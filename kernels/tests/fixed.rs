@@ -12,7 +12,8 @@ fn fixed(body: &str) -> bool {
          mul.wide.u32 %rd3, %r1, 4;\n{body}\nret;\n}}\n"
     );
     let image = CodeImage::load(text.as_bytes(), Arch::new(80)).expect("PTX that parses");
-    image.summary("k").expect("a kernel").is_fixed()
+    image.summary("k").expect("a kernel");
+    image.is_fixed("k")
 }
 
 #[test]
