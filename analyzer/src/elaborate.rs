@@ -35,24 +35,24 @@ pub struct Elaborator<'a> {
     pub memory_names: &'a [Box<str>],
 }
 
-impl<'a> Elaborator<'a> {
-    /// Resolves through these tables of one process.
-    pub fn new(
-        names: &'a Names,
-        streams: &'a Streams,
-        regions: &'a Regions,
-        stacks: &'a mut dyn Stacks,
-        schemas: &Schemas,
-        code: &'a mut Code,
-    ) -> Self {
-        Self { names, streams, regions, stacks, schemas: schemas.clone(), code, memory_names: &[] }
-    }
+/// The elaborator of an analysis. It borrows these fields of it and no other, which a method could not: findings, hints and faults are
+/// walked through meanwhile.
+macro_rules! elaborator {
+    ($analysis:expr) => {
+        $crate::elaborate::Elaborator {
+            names: &$analysis.names,
+            streams: &$analysis.streams,
+            regions: &$analysis.regions,
+            stacks: &mut *$analysis.stacks,
+            schemas: $analysis.schemas.clone(),
+            code: &mut $analysis.code,
+            memory_names: $analysis.memory.names(),
+        }
+    };
+}
+pub(crate) use elaborator;
 
-    /// With these names of memory.
-    pub fn naming(self, memory_names: &'a [Box<str>]) -> Self {
-        Self { memory_names, ..self }
-    }
-
+impl Elaborator<'_> {
     /// Resolves a finding.
     pub fn finding(&mut self, raw: &Raw) -> Finding {
         let race = &raw.race;

@@ -6,7 +6,7 @@ use trace::{Epoch, Op, SyncScope};
 
 use crate::across::{Member, Process};
 use crate::analysis::Analysis;
-use crate::elaborate::Elaborator;
+use crate::elaborate::elaborator;
 use crate::report::model::Outcome;
 
 impl Analysis {
@@ -108,15 +108,7 @@ impl Analysis {
             Process { name: self.names.process.name(), pid: self.names.process.pid, ..Process::default() };
         if member.shares() {
             process.python = self.names.python;
-            let mut elaborator = Elaborator::new(
-                &self.names,
-                &self.streams,
-                &self.regions,
-                &mut *self.stacks,
-                &self.schemas,
-                &mut self.code,
-            )
-            .naming(self.memory.names());
+            let mut elaborator = elaborator!(self);
             process.sites = member.sites().into_iter().map(|a| (a, elaborator.side(&a, 0))).collect();
             let shared = self.memory.ever_shared().filter_map(|id| self.memory.info(id));
             process.memory = shared.map(|info| (info.id, elaborator.memory(info))).collect();

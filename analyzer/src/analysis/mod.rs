@@ -12,7 +12,7 @@ mod moment;
 use crate::across::Member;
 use crate::code::{Code, CodeReader};
 use crate::coverage::{Coverage, KernelCoverage};
-use crate::elaborate::Elaborator;
+use crate::elaborate::elaborator;
 use crate::exact::confirm;
 use crate::exact::confirm::Confirm;
 use crate::exact::hold::Hold;
@@ -260,15 +260,7 @@ impl Analysis {
     pub fn finish(&mut self) -> Outcome {
         self.hold.end();
         self.release();
-        let mut elaborator = Elaborator::new(
-            &self.names,
-            &self.streams,
-            &self.regions,
-            &mut *self.stacks,
-            &self.schemas,
-            &mut self.code,
-        )
-        .naming(self.memory.names());
+        let mut elaborator = elaborator!(self);
         let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
         for (raw, standing) in self.findings.judged() {
             if standing == Standing::Replaced {

@@ -180,7 +180,7 @@ impl AccessMap {
             if upto < from {
                 gaps.push((upto, from));
             }
-            if let Some((_, to, entries)) = self.segments.get_mut(at) {
+            if let Some((to, entries)) = self.segments.get_mut(at) {
                 self.forgotten += visit(entries, &mut self.pool, number, access, clocks, race);
                 uniform &= match entries[..] {
                     [only] => {
@@ -210,7 +210,7 @@ impl AccessMap {
             }
             let first = self.segments.seek(start);
             self.segments.set_start(first, start);
-            if let Some((_, to, _)) = self.segments.get_mut(first) {
+            if let Some((to, _)) = self.segments.get_mut(first) {
                 *to = end;
             }
             gaps.clear();
@@ -285,7 +285,7 @@ impl AccessMap {
     /// Makes a segment end at `border`, which lies inside it; answers the rest of it, which is still to be inserted.
     fn cut(&mut self, at: super::spans::At, border: u64) -> Span<Entries> {
         let mut tail = Span { start: border, end: border, value: Entries::new() };
-        if let Some((_, end, entries)) = self.segments.get_mut(at) {
+        if let Some((end, entries)) = self.segments.get_mut(at) {
             (tail.end, tail.value) = (*end, entries.clone());
             *end = border;
         }
