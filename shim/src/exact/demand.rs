@@ -30,6 +30,13 @@ pub struct Function {
     pub function: CUfunction,
 }
 
+impl Function {
+    /// What a launch is of.
+    pub fn of(launch: &LaunchData) -> Self {
+        Self { context: launch.context, module: launch.module, function: launch.function }
+    }
+}
+
 thread_local! {
     static LAST: Cell<Option<Function>> = const { Cell::new(None) };
 }
@@ -58,7 +65,7 @@ impl Default for Demand {
 impl Demand {
     /// In the callback of a launch: whether it is to be measured.
     pub fn measures(&self, launch: &LaunchData) -> bool {
-        let function = Function { context: launch.context, module: launch.module, function: launch.function };
+        let function = Function::of(launch);
         LAST.set(Some(function));
         self.any.load(Ordering::Relaxed)
             && self.known.lock().is_ok_and(|known| known.iter().any(|(f, patched)| *f == function && *patched))

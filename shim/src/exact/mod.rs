@@ -12,6 +12,7 @@
 //! node of a graph is given one of the two, whatever else goes wrong here.
 
 mod demand;
+mod draining;
 mod pattern;
 mod pool;
 mod runs;
@@ -27,7 +28,6 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cuda_sys::{CUcontext, CUstream};
-use trace::codec::List;
 use trace::{Epoch, KernelId, NoteKind, Op, exact_flags};
 
 use crate::core::Core;
@@ -35,7 +35,8 @@ use crate::handles::CAPTURES;
 use crate::process::lock::Lock;
 use crate::process::{lifecycle, log, options};
 use demand::{Demand, Function};
-use pool::{Need, Offer, Pool, Stage, within};
+use draining::tell;
+use pool::{Offer, Pool, within};
 use sanitizer::{Api, ContextData, LaunchData, ModuleData, NodeData};
 use table::Table;
 
@@ -239,11 +240,16 @@ impl Exact {
         if let Ok(mut refused) = self.refused.lock() {
             refused.retain(|m| *m != module.module);
         }
+        self.forget_functions(|f| f.module == module.module);
+    }
+
+    /// Functions go away: their handles may come back as others.
+    fn forget_functions(&self, gone: impl Fn(&Function) -> bool) {
         if let Some(demand) = &self.demand {
-            demand.forget(|f| f.module == module.module);
+            demand.forget(&gone);
         }
         if let Some(settled) = &self.settled {
-            settled.forget(|f| f.module == module.module);
+            settled.forget(&gone);
         }
     }
 
@@ -377,12 +383,7 @@ impl Exact {
         let Ok(mut patched) = self.patched.lock() else { return };
         patched.retain(|c| *c != context);
         drop(patched);
-        if let Some(demand) = &self.demand {
-            demand.forget(|f| f.context == context);
-        }
-        if let Some(settled) = &self.settled {
-            settled.forget(|f| f.context == context);
-        }
+        self.forget_functions(|f| f.context == context);
         let Ok(mut pool) = self.pool.lock() else { return };
         let lost = pool.forget(context);
         drop(pool);
@@ -390,144 +391,6 @@ impl Exact {
         if let Some(core) = lifecycle::core() {
             lost.iter().for_each(|table| tell(core, table.epoch, exact_flags::LOST, &[]));
         }
-    }
-
-    /// Reads what has finished. True when a table came free.
-    fn drain(&self, core: &Core) -> bool {
-        if DRAINING.replace(true) {
-            return false;
-        }
-        let any = self.drain_once(core);
-        DRAINING.set(false);
-        any
-    }
-
-    fn drain_once(&self, core: &Core) -> bool {
-        let Ok(mut pool) = self.pool.lock() else { return false };
-        let waiting = std::mem::take(&mut pool.pending);
-        drop(pool);
-        let (mut later, mut any) = (Vec::new(), false);
-        for table in waiting {
-            match table.is_finished() {
-                Ok(false) => later.push(table),
-                Ok(true) => {
-                    any |= self.read(core, table);
-                    PENDING.fetch_sub(1, Ordering::Relaxed);
-                }
-                Err(_) => {
-                    tell(core, table.epoch, exact_flags::LOST, &[]);
-                    PENDING.fetch_sub(1, Ordering::Relaxed);
-                }
-            }
-        }
-        if let Ok(mut pool) = self.pool.lock() {
-            later.append(&mut pool.pending);
-            pool.pending = later;
-        }
-        if any {
-            self.stuck.store(false, Ordering::Relaxed);
-        }
-        any
-    }
-
-    fn read(&self, core: &Core, table: Table) -> bool {
-        let context = table.context;
-        // What our stream was given before the fetch has been done when the fetch is over.
-        let behind = self.pool.lock().map_or_else(|_| Vec::new(), |mut pool| pool.take_cleaning(context));
-        let fetched = within(context, || {
-            let stream = pool::stream(&self.pool, &self.api, context).ok_or(0_u32)?;
-            let kept = self.pool.lock().ok().and_then(|mut pool| pool.take_stage(context));
-            let mut stage = kept.or_else(|| Stage::new(&self.api, context)).ok_or(0_u32)?;
-            let runs = table.fetch(&self.api, stream, stage.words());
-            if let Ok(mut pool) = self.pool.lock() {
-                pool.give_stage(context, stage);
-            }
-            runs
-        });
-        match fetched {
-            Some(Ok(runs)) => {
-                tell(core, table.epoch, 0, &runs);
-                if let Ok(mut pool) = self.pool.lock() {
-                    behind.into_iter().for_each(|table| pool.give_back(table));
-                    pool.clean(table);
-                }
-                true
-            }
-            failed => {
-                tell(core, table.epoch, exact_flags::LOST, &[]);
-                let answer = failed.and_then(Result::err).unwrap_or(0);
-                note(&format!("exact ranges that could not be read ({answer})"), 1);
-                if let Ok(mut pool) = self.pool.lock() {
-                    pool.give_up(context);
-                    behind.into_iter().for_each(|table| pool.clean(table));
-                }
-                false
-            }
-        }
-    }
-
-    /// Waits until the tables that are being emptied are free; when that can not be told they are given up.
-    fn cleaned(&self, context: CUcontext) {
-        let Ok(mut pool) = self.pool.lock() else { return };
-        let cleaning = pool.take_cleaning(context);
-        drop(pool);
-        let done = within(context, || {
-            pool::stream(&self.pool, &self.api, context).is_some_and(|s| table::finish(&self.api, s).is_ok())
-        });
-        let Ok(mut pool) = self.pool.lock() else { return };
-        for table in cleaning {
-            if done == Some(true) {
-                pool.give_back(table);
-            } else {
-                pool.give_up(context);
-            }
-        }
-    }
-
-    /// Holds the program back until a table of this context is free, but not for ever.
-    fn wait_for_table(&self, core: &Core, context: CUcontext) {
-        let begun = Instant::now();
-        let mut pause = Duration::from_micros(5);
-        while self.is_short(context) && !self.stuck.load(Ordering::Relaxed) {
-            if self.drain(core) {
-                continue;
-            }
-            if begun.elapsed() > PATIENCE {
-                self.stuck.store(true, Ordering::Relaxed);
-                return;
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(1));
-        }
-    }
-
-    /// Whether the next launch would find no table. Makes one, while there are few.
-    fn is_short(&self, context: CUcontext) -> bool {
-        let need = self.pool.lock().map_or(Need::Nothing, |mut pool| pool.need(context));
-        if need != Need::Table && need != Need::Cleaning {
-            return need == Need::Patience;
-        }
-        let before = DRAINING.replace(true);
-        if need == Need::Cleaning {
-            self.cleaned(context);
-            DRAINING.set(before);
-            return false;
-        }
-        let made = within(context, || {
-            pool::stream(&self.pool, &self.api, context).and_then(|stream| Table::new(&self.api, context, stream))
-        });
-        DRAINING.set(before);
-        if let Ok(mut pool) = self.pool.lock() {
-            pool.provide(context, made.flatten());
-        }
-        false
-    }
-}
-
-fn tell(core: &Core, epoch: Epoch, flags: u32, runs: &[trace::ExactRun]) {
-    if let Some(mut shared) = core.lock() {
-        let op = Op::Exact { timeline: epoch.timeline, time: epoch.time, node: 0, flags, runs: List::new(runs) };
-        shared.define(&op);
     }
 }
 

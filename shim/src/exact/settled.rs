@@ -33,7 +33,7 @@ unsafe impl Sync for Known {}
 impl Known {
     /// In the callback of a launch: whether it is left out.
     pub fn has(&self, launch: &LaunchData) -> bool {
-        let function = Function { context: launch.context, module: launch.module, function: launch.function };
+        let function = Function::of(launch);
         let has = self.0.lock().is_ok_and(|known| known.get(&(function.function.0 as usize)) == Some(&function));
         LAST.set(Some((function, has)));
         has
