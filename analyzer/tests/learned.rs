@@ -124,15 +124,20 @@ fn two() -> [Does; 2] {
     [writes(0, Shape::Unknown), reads(8, Shape::Unknown)]
 }
 
+/// Launches of a kernel with two pointers whose ranges are recalled.
+fn recalled_with(known: &Arc<Learned>, pointers: &[u64]) -> u64 {
+    let mut r = Run::new(known);
+    r.launch_code(A, "fixed", &two(), 1, pointers, None);
+    r.end().coverage.launches_learned
+}
+
 #[test]
 fn pointers_into_one_allocation_are_told_from_those_into_two() {
     let mut r = Run::new(&Arc::default());
     r.launch_code(A, "fixed", &two(), 1, &[X, X + 0x100], Some(&[run(X + 0x100, 64)]));
     let known = Arc::new(r.end().learned);
     for (pointers, recalled) in [([Y, Y + 0x100], 1), ([Y, Y + 0x200], 0), ([X, Y], 0)] {
-        let mut r = Run::new(&known);
-        r.launch_code(A, "fixed", &two(), 1, &pointers, None);
-        assert_eq!(r.end().coverage.launches_learned, recalled, "{pointers:x?}");
+        assert_eq!(recalled_with(&known, &pointers), recalled, "{pointers:x?}");
     }
 }
 
@@ -142,9 +147,7 @@ fn which_of_two_buffers_lies_lower_may_decide() {
     r.launch_code(A, "fixed", &two(), 1, &[X, Y], Some(&[run(X, 64)]));
     let known = Arc::new(r.end().learned);
     for (pointers, recalled) in [([X, Y], 1), ([Y, X], 0)] {
-        let mut r = Run::new(&known);
-        r.launch_code(A, "fixed", &two(), 1, &pointers, None);
-        assert_eq!(r.end().coverage.launches_learned, recalled, "{pointers:x?}");
+        assert_eq!(recalled_with(&known, &pointers), recalled, "{pointers:x?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Arg::{I32, I64, Ptr};
 use super::Sharp::{Certain, Exact, Sound};
-use super::{Case, case};
+use super::{Case, Thread, Truth, case};
 
 pub fn cases() -> Vec<Case> {
     let mut all = indices();
@@ -10,31 +10,29 @@ pub fn cases() -> Vec<Case> {
     all
 }
 
+/// One element for each thread.
+fn copied(t: &mut Truth, x: Thread, n: i64) {
+    if x.i() < n {
+        t.w(0, x.i());
+        t.r(1, x.i())
+    }
+}
+
+/// As many as it takes for all threads together.
+fn copied_in_strides(t: &mut Truth, x: Thread, n: i64) {
+    let mut i = x.i();
+    while i < n {
+        t.w(0, i);
+        t.r(1, i);
+        i += x.stride()
+    }
+}
+
 /// Straight from the thread.
 fn indices() -> Vec<Case> {
     vec![
-        case(
-            "k_guard",
-            Certain,
-            |n| vec![Ptr(0), Ptr(1), I32(n)],
-            |t, x, n| {
-                if x.i() < n {
-                    t.w(0, x.i());
-                    t.r(1, x.i())
-                }
-            },
-        ),
-        case(
-            "k_early",
-            Certain,
-            |n| vec![Ptr(0), Ptr(1), I32(n)],
-            |t, x, n| {
-                if x.i() < n {
-                    t.w(0, x.i());
-                    t.r(1, x.i())
-                }
-            },
-        ),
+        case("k_guard", Certain, |n| vec![Ptr(0), Ptr(1), I32(n)], copied),
+        case("k_early", Certain, |n| vec![Ptr(0), Ptr(1), I32(n)], copied),
         case("k_noguard", Certain, |_| vec![Ptr(0)], |t, x, _| t.w(0, x.i())),
         case(
             "k_slice",
@@ -125,32 +123,8 @@ fn indices() -> Vec<Case> {
 /// Loops, vectors, division, shared memory.
 fn loops() -> Vec<Case> {
     vec![
-        case(
-            "k_gs32",
-            Exact,
-            |n| vec![Ptr(0), Ptr(1), I32(n)],
-            |t, x, n| {
-                let mut i = x.i();
-                while i < n {
-                    t.w(0, i);
-                    t.r(1, i);
-                    i += x.stride()
-                }
-            },
-        ),
-        case(
-            "k_gs64",
-            Exact,
-            |n| vec![Ptr(0), Ptr(1), I64(n)],
-            |t, x, n| {
-                let mut i = x.i();
-                while i < n {
-                    t.w(0, i);
-                    t.r(1, i);
-                    i += x.stride()
-                }
-            },
-        ),
+        case("k_gs32", Exact, |n| vec![Ptr(0), Ptr(1), I32(n)], copied_in_strides),
+        case("k_gs64", Exact, |n| vec![Ptr(0), Ptr(1), I64(n)], copied_in_strides),
         case(
             "k_gsdown",
             Exact,
