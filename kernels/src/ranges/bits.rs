@@ -5,7 +5,6 @@ use super::form::{Form, INF, Int};
 use super::node::NodeId;
 use crate::ir::{BlockId, Reason};
 use smallvec::SmallVec;
-use std::rc::Rc;
 
 fn low_mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
@@ -93,14 +92,15 @@ impl Eval<'_> {
             let r = e.new_atom(0, hi, why, b);
             let deps = e.depends(&[&ux, &uy]);
             let one = Form::atom(r);
+            // x | y <= x + y; x ^ y too.
+            let mut cons = vec![e.con(one.add(&ux, -1).add(&uy, -1))];
+            if !xor {
+                cons.push(e.con(ux.add(&one, -1)));
+                cons.push(e.con(uy.add(&one, -1)));
+            }
             let a = &mut e.atoms[r.0 as usize];
             a.deps = deps;
-            // x | y <= x + y; x ^ y too.
-            a.cons.push(Rc::new(one.add(&ux, -1).add(&uy, -1)));
-            if !xor {
-                a.cons.push(Rc::new(ux.add(&one, -1)));
-                a.cons.push(Rc::new(uy.add(&one, -1)));
-            }
+            a.cons = cons;
             r
         });
         Form::atom(r)
@@ -269,7 +269,7 @@ impl Eval<'_> {
             let a = e.new_atom(0, hi, why, b);
             let one = Form::atom(a);
             e.atoms[a.0 as usize].deps = e.depends(&[&s]);
-            e.atoms[a.0 as usize].cons = vec![Rc::new(s.add(&one, -1)), Rc::new(s.scale(-1).add(&one, -1))];
+            e.atoms[a.0 as usize].cons = vec![e.con(s.add(&one, -1)), e.con(s.scale(-1).add(&one, -1))];
             a
         }))
     }
@@ -291,13 +291,13 @@ impl Eval<'_> {
             let m = e.new_atom(lo, hi, why, b);
             let one = Form::atom(m);
             let s = if min { 1 } else { -1 };
-            let mut cons = vec![Rc::new(one.add(x, -1).scale(s)), Rc::new(one.add(y, -1).scale(s))];
+            let mut cons = vec![e.con(one.add(x, -1).scale(s)), e.con(one.add(y, -1).scale(s))];
             // An opaque atom's box does not count in the end, but these hold: min >= the smaller lower bound.
             if min && lo > -INF && e.strictly_bounded(x, y, b, false) {
-                cons.push(Rc::new(one.scale(-1).plus(lo)));
+                cons.push(e.con(one.scale(-1).plus(lo)));
             }
             if !min && hi < INF && e.strictly_bounded(x, y, b, true) {
-                cons.push(Rc::new(one.plus(-hi)));
+                cons.push(e.con(one.plus(-hi)));
             }
             e.atoms[m.0 as usize].deps = e.depends(&[x, y]);
             e.atoms[m.0 as usize].cons = cons;
@@ -400,10 +400,11 @@ impl Eval<'_> {
             let a = e.new_atom(lo, hi, why, b);
             let one = Form::atom(a);
             e.atoms[a.0 as usize].deps = e.depends(&[&x, &y]);
-            e.atoms[a.0 as usize].cons.push(Rc::new(one.add(&x, -1)));
+            let mut cons = vec![e.con(one.add(&x, -1))];
             if rem {
-                e.atoms[a.0 as usize].cons.push(Rc::new(one.add(&y, -1).plus(1)));
+                cons.push(e.con(one.add(&y, -1).plus(1)));
             }
+            e.atoms[a.0 as usize].cons = cons;
             a
         }))
     }

@@ -2,8 +2,9 @@
 //!
 //! Owns the search; what is sound about it is said at the head of `eval`.
 
-use super::eval::{Atom, AtomKind, Con, Eval};
-use super::form::{AtomId, Form, INF, Int, add_hi, div_bound, gcd, mul_sat};
+use super::eval::{Atom, AtomKind, Eval};
+use super::facts::{Facts, Relevant};
+use super::form::{AtomId, Form, INF, Int, add_hi, div_bound, gcd, mul, mul_sat};
 use crate::ir::BlockId;
 use smallvec::SmallVec;
 
@@ -24,18 +25,21 @@ impl Eval<'_> {
     pub(super) fn box_hi(&self, f: &Form, strict: bool) -> Int {
         let mut hi = f.c.clamp(-INF, INF);
         for (x, c) in &f.terms {
-            let a = self.a(*x);
-            self.mark(a);
-            let b = if strict && a.opaque.is_some() {
-                INF
-            } else if *c > 0 {
-                mul_sat(*c, a.hi)
-            } else {
-                mul_sat(*c, a.lo)
-            };
-            hi = add_hi(hi, b);
+            hi = add_hi(hi, self.term_hi(*x, *c, strict));
         }
         hi
+    }
+
+    fn term_hi(&self, x: AtomId, c: Int, strict: bool) -> Int {
+        let a = self.a(x);
+        self.mark(a);
+        if strict && a.opaque.is_some() {
+            INF
+        } else if c > 0 {
+            mul_sat(c, a.hi)
+        } else {
+            mul_sat(c, a.lo)
+        }
     }
 
     /// Bounds from the boxes alone.
@@ -43,40 +47,7 @@ impl Eval<'_> {
         (-self.box_hi(&f.scale(-1), strict), self.box_hi(f, strict))
     }
 
-    /// All constraints that may say something about the atoms of `f`.
-    pub(super) fn relevant(&self, f: &Form, ctx: &[Con], strict: bool) -> Vec<Con> {
-        let mut out: Vec<Con> = Vec::new();
-        // What the boxes imply can improve nothing; what is there twice would only be tried twice.
-        let put = |c: &Con, out: &mut Vec<Con>| {
-            if self.box_hi(c, strict) > 0 && !out.contains(c) {
-                out.push(c.clone());
-            }
-        };
-        ctx.iter().for_each(|c| put(c, &mut out));
-        let mut seen: SmallVec<[AtomId; 24]> = SmallVec::new();
-        let mut work: SmallVec<[AtomId; 24]> = f.terms.iter().map(|t| t.0).collect();
-        for c in ctx {
-            work.extend(c.terms.iter().map(|t| t.0));
-        }
-        while let Some(a) = work.pop() {
-            if seen.contains(&a) {
-                continue;
-            }
-            seen.push(a);
-            let atom = self.a(a);
-            for c in &atom.cons {
-                put(c, &mut out);
-                work.extend(c.terms.iter().map(|t| t.0));
-            }
-            work.extend(atom.deps.iter().copied());
-            if seen.len() > 300 {
-                break;
-            }
-        }
-        out
-    }
-
-    pub(super) fn upper(&self, f: &Form, cons: &[Con], depth: u32, strict: bool) -> Int {
+    fn upper(&self, f: &Form, cons: &Relevant, depth: u32, strict: bool) -> Int {
         let mut best = self.box_hi(f, strict);
         self.steps.set(self.steps.get() + 1);
         if depth == 0 || cons.is_empty() || self.steps.get() > MAX_STEPS {
@@ -100,28 +71,54 @@ impl Eval<'_> {
             (2, 4)
         };
         for (_, x, c) in ranked.into_iter().take(atoms) {
-            let mut tried = 0;
-            for g in cons {
-                let gx = g.coef(x);
-                if gx == 0 || (gx > 0) != (c > 0) {
-                    continue;
-                }
-                tried += 1;
-                if tried > tries {
-                    break;
-                }
+            for (g, gx) in cons.about(x).filter(|e| (e.1 > 0) == (c > 0)).take(tries) {
                 let d = gcd(c, gx);
-                let (mf, mg) = (gx.abs() / d, c.abs() / d);
-                let Some(rest) = f.combine(mf, g, -mg) else { continue };
-                let v = div_bound(self.upper(&rest, cons, depth - 1, strict), mf);
-                best = best.min(v);
+                let (mf, mg) = if d == 1 { (gx.abs(), c.abs()) } else { (gx.abs() / d, c.abs() / d) };
+                let v = if depth == 1 {
+                    // The last level needs the box only: no form is made.
+                    self.steps.set(self.steps.get() + 1);
+                    let Some(v) = self.combined_hi(f, mf, g, -mg, strict) else { continue };
+                    v
+                } else {
+                    let Some(rest) = f.combine(mf, g, -mg) else { continue };
+                    self.upper(&rest, cons, depth - 1, strict)
+                };
+                best = best.min(div_bound(v, mf));
             }
         }
         best
     }
 
+    /// The upper end of the box of `kf * f + kg * g`; `None` on overflow.
+    fn combined_hi(&self, f: &Form, kf: Int, g: &Form, kg: Int, strict: bool) -> Option<Int> {
+        let mut hi = mul(f.c, kf)?.checked_add(mul(g.c, kg)?)?.clamp(-INF, INF);
+        let (mut i, mut j) = (0, 0);
+        loop {
+            let (x, c) = match (f.terms.get(i), g.terms.get(j)) {
+                (None, None) => return Some(hi),
+                (Some(x), Some(y)) if x.0 == y.0 => {
+                    i += 1;
+                    j += 1;
+                    (x.0, mul(x.1, kf)?.checked_add(mul(y.1, kg)?)?)
+                }
+                (Some(x), y) if y.is_none_or(|y| x.0 < y.0) => {
+                    i += 1;
+                    (x.0, mul(x.1, kf)?)
+                }
+                (_, Some(y)) => {
+                    j += 1;
+                    (y.0, mul(y.1, kg)?)
+                }
+                (Some(_), None) => return None,
+            };
+            if c != 0 {
+                hi = add_hi(hi, self.term_hi(x, c, strict));
+            }
+        }
+    }
+
     /// Integer bounds of a form under constraints; `strict`: opaque atoms are unbounded.
-    pub fn bounds_in(&self, f: &Form, ctx: &[Con], strict: bool) -> (Int, Int) {
+    pub fn bounds_in(&self, f: &Form, ctx: &Facts, strict: bool) -> (Int, Int) {
         if let Some(c) = f.as_const() {
             return (c, c);
         }

@@ -25,19 +25,17 @@
 //! unsolved phi must not survive in memos (`taint`); a guard's fact must not be applied to a value of an earlier iteration
 //! (`across_iterations` in `build`); an undefined arm of a join may be dropped only because it was never written.
 
+use super::facts::{ByForm, Con, Facts, Seen};
 use super::form::{AtomId, Form, INF, Int};
 use super::logic::Cond;
 use super::node::{Graph, NodeId};
 use crate::access::LaunchArgs;
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Reason, Special};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
-
-/// A constraint: never positive.
-pub(super) type Con = Rc<Form>;
 
 /// Nesting of value evaluation before giving up.
 const MAX_NESTING: u32 = 180;
@@ -109,10 +107,10 @@ pub(super) const CLEAN: u32 = u32::MAX;
 
 #[derive(Default)]
 pub(super) struct Memo {
-    values: HashMap<NodeId, (Form, u32)>,
-    preds: HashMap<NodeId, (Cond, u32)>,
-    ctx: HashMap<BlockId, (Rc<Vec<Con>>, u32)>,
-    reach: HashMap<BlockId, (bool, u32)>,
+    values: FxHashMap<NodeId, (Form, u32)>,
+    preds: FxHashMap<NodeId, (Cond, u32)>,
+    ctx: FxHashMap<BlockId, (Rc<Facts>, u32)>,
+    reach: FxHashMap<BlockId, (bool, u32)>,
 }
 
 #[derive(Clone, Copy)]
@@ -138,12 +136,18 @@ pub(super) struct Eval<'g> {
     pub f_conds: &'g [Option<super::logic::Branch>],
     pub launch: LaunchArgs<'g>,
     pub atoms: Vec<Atom>,
-    pub keys: HashMap<Key, AtomId>,
+    pub keys: FxHashMap<Key, AtomId>,
+    pub cons: FxHashSet<ByForm>,
+    /// How often boxes or constraints of atoms were changed after the fact.
+    pub epoch: u32,
+    pub seen: RefCell<Seen>,
+    /// No constraints.
+    pub none: Rc<Facts>,
     /// Keys made while a trip count is being solved (they may be too wide, or assume too much).
     pub key_log: Option<Vec<Key>>,
     pub memo: Memo,
     pub temp: Vec<Slot>,
-    pub solving: HashMap<NodeId, (AtomId, u32)>,
+    pub solving: FxHashMap<NodeId, (AtomId, u32)>,
     pub depth: u32,
     pub touched: u32,
     nesting: u32,
@@ -212,11 +216,15 @@ impl<'g> Eval<'g> {
             f_conds,
             launch,
             atoms: Vec::new(),
-            keys: HashMap::new(),
+            keys: FxHashMap::default(),
+            cons: FxHashSet::default(),
+            epoch: 0,
+            seen: RefCell::default(),
+            none: Rc::default(),
             key_log: None,
             memo: Memo::default(),
             temp: Vec::new(),
-            solving: HashMap::new(),
+            solving: FxHashMap::default(),
             depth: 0,
             touched: CLEAN,
             nesting: 0,
@@ -391,24 +399,24 @@ impl<'g> Eval<'g> {
     }
 
     /// Constraints that hold whenever block `b` executes.
-    pub fn ctx(&mut self, b: BlockId) -> Rc<Vec<Con>> {
+    pub fn ctx(&mut self, b: BlockId) -> Rc<Facts> {
         let e = self.memo.ctx.get(&b).cloned();
         if let Some(v) = self.touch(&e) {
             return v;
         }
         if b.0 == 0 {
-            return Rc::new(Vec::new());
+            return self.none.clone();
         }
         if let Some(k) = self.ctx_busy.iter().position(|x| *x == b) {
             self.ctx_cut = self.ctx_cut.min(k);
-            return Rc::new(Vec::new());
+            return self.none.clone();
         }
         let level = self.ctx_busy.len();
         self.ctx_busy.push(b);
         let before = std::mem::replace(&mut self.ctx_cut, usize::MAX);
         let (v, t) = self.tracked(|e| e.dominator_facts(b));
         self.ctx_busy.pop();
-        let v = Rc::new(v);
+        let v = Rc::new(Facts::new(v));
         // A context that lacks what an outer one is still computing must not be kept.
         let cut = self.ctx_cut;
         if cut >= level {

@@ -5,13 +5,15 @@
 //! without gaps), every guard on the way is a bound on exactly one group's value, and every guard on the way is known.
 
 use super::compact::{clamp, merge};
-use super::eval::{AtomKind, Con, Eval};
+use super::eval::{AtomKind, Eval};
+use super::facts::{Con, Facts};
 use super::form::{AtomId, Form, INF, Int, gcd, mul_sat};
 use super::logic::Cond;
 use super::node::{Access, NodeId, Target};
 use crate::access::{Dim, Extent};
 use crate::ir::{BlockId, Reason};
 use smallvec::SmallVec;
+use std::rc::Rc;
 
 /// A base candidate of an access, and the bytes relative to its value.
 #[derive(Clone, Debug)]
@@ -51,7 +53,7 @@ impl Eval<'_> {
             return;
         }
         self.reserve();
-        let mut cons = self.ctx(acc.block).to_vec();
+        let mut cons = self.ctx(acc.block);
         let mut complete = true;
         if let Some(g) = acc.guard {
             let c = self.evp(g);
@@ -59,7 +61,7 @@ impl Eval<'_> {
                 return;
             }
             complete = self.fully(&c);
-            cons.extend(self.conj(&c, false));
+            cons = Rc::new(cons.and(&self.conj(&c, false)));
         }
         self.reserve();
         let (node, width) = match acc.target {
@@ -147,7 +149,7 @@ impl Eval<'_> {
             .collect()
     }
 
-    fn one_form(&mut self, f: &Form, cons: &[Con], width: Int, b: BlockId, complete: bool, out: &mut Vec<Reached>) {
+    fn one_form(&mut self, f: &Form, cons: &Facts, width: Int, b: BlockId, complete: bool, out: &mut Vec<Reached>) {
         let bases = self.bases(f);
         let opaque = f.terms.iter().find(|t| t.1 == 1 && self.a(t.0).opaque.is_some()).map(|t| self.a(t.0).opaque);
         // A window or local address is no global memory.
@@ -209,7 +211,7 @@ impl Eval<'_> {
     }
 
     /// The byte set of an offset form under constraints.
-    pub(super) fn extent(&mut self, f: &Form, cons: &[Con], width: Int, b: BlockId, complete: bool) -> Extent {
+    pub(super) fn extent(&mut self, f: &Form, cons: &Facts, width: Int, b: BlockId, complete: bool) -> Extent {
         let (mut lo, mut hi) = self.bounds_in(f, cons, true);
         let mut complete = complete;
         if (lo <= -INF) != (hi >= INF) {
@@ -261,7 +263,7 @@ impl Eval<'_> {
             Cond::True | Cond::Le(_) | Cond::Eq(_) => true,
             // At the end of a range it is an inequality (see `conj`).
             Cond::Ne(f) => {
-                let (lo, hi) = self.bounds_in(f, &[], false);
+                let (lo, hi) = self.bounds_in(f, &self.none, false);
                 lo == 0 || hi == 0
             }
             Cond::And(v) => v.iter().all(|c| self.fully(c)),
@@ -298,7 +300,7 @@ impl Eval<'_> {
     fn shape(
         &mut self,
         f: &Form,
-        cons: &[Con],
+        cons: &Facts,
         (lo, hi): (Int, Int),
         width: Int,
         b: BlockId,

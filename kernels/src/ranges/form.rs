@@ -4,6 +4,7 @@
 //! becomes an integer only after its bounds were checked. Bounds saturate at [`INF`].
 
 use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
 
 /// Coefficients and bounds.
 pub(super) type Int = i128;
@@ -16,10 +17,20 @@ pub(super) const INF: Int = 1 << 110;
 pub(super) struct AtomId(pub u32);
 
 /// `sum(coefficient * atom) + c`, atoms ascending, no zero coefficients.
-#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Form {
     pub terms: SmallVec<[(AtomId, Int); 3]>,
     pub c: Int,
+}
+
+impl Hash for Form {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for (x, c) in &self.terms {
+            state.write_u32(x.0);
+            state.write_u64(*c as u64 ^ (*c >> 64) as u64);
+        }
+        state.write_u64(self.c as u64 ^ (self.c >> 64) as u64);
+    }
 }
 
 impl Form {
@@ -54,15 +65,15 @@ impl Form {
                 (Some(x), Some(y)) if x.0 == y.0 => {
                     i += 1;
                     j += 1;
-                    (x.0, x.1.checked_mul(ka)?.checked_add(y.1.checked_mul(kb)?)?)
+                    (x.0, mul(x.1, ka)?.checked_add(mul(y.1, kb)?)?)
                 }
                 (Some(x), y) if y.is_none_or(|y| x.0 < y.0) => {
                     i += 1;
-                    (x.0, x.1.checked_mul(ka)?)
+                    (x.0, mul(x.1, ka)?)
                 }
                 (_, Some(y)) => {
                     j += 1;
-                    (y.0, y.1.checked_mul(kb)?)
+                    (y.0, mul(y.1, kb)?)
                 }
                 _ => return None,
             };
@@ -70,7 +81,7 @@ impl Form {
                 terms.push((a, v));
             }
         }
-        Some(Form { terms, c: self.c.checked_mul(ka)?.checked_add(o.c.checked_mul(kb)?)? })
+        Some(Form { terms, c: mul(self.c, ka)?.checked_add(mul(o.c, kb)?)? })
     }
 
     /// `self + k * o`, modulo 2^128.
@@ -158,10 +169,24 @@ impl Form {
 /// Greatest common divisor, never negative.
 pub(super) fn gcd(a: Int, b: Int) -> Int {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    if let (Ok(mut x), Ok(mut y)) = (u64::try_from(a), u64::try_from(b)) {
+        while y != 0 {
+            (x, y) = (y, x % y);
+        }
+        return Int::from(x);
+    }
     while b != 0 {
         (a, b) = (b, a % b);
     }
     a as Int
+}
+
+/// `a * b`; `None` on overflow. (Almost all factors are small: then one instruction does it.)
+pub(super) fn mul(a: Int, b: Int) -> Option<Int> {
+    match (i64::try_from(a), i64::try_from(b)) {
+        (Ok(x), Ok(y)) => Some(Int::from(x) * Int::from(y)),
+        _ => a.checked_mul(b),
+    }
 }
 
 /// Product of a coefficient and a bound.
@@ -169,7 +194,7 @@ pub(super) fn mul_sat(a: Int, b: Int) -> Int {
     if a == 0 || b == 0 {
         return 0;
     }
-    match a.checked_mul(b) {
+    match mul(a, b) {
         Some(v) => v.clamp(-INF, INF),
         None if (a < 0) == (b < 0) => INF,
         None => -INF,
@@ -183,7 +208,7 @@ pub(super) fn add_hi(a: Int, b: Int) -> Int {
 
 /// `floor(a / d)` of a bound, `d > 0`.
 pub(super) fn div_bound(a: Int, d: Int) -> Int {
-    if a.abs() >= INF { a } else { a.div_euclid(d) }
+    if d == 1 || a.abs() >= INF { a } else { a.div_euclid(d) }
 }
 
 #[cfg(test)]

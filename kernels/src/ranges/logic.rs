@@ -2,11 +2,11 @@
 //!
 //! It owns conditions; numbers are `eval`'s.
 
-use super::eval::{Con, Eval};
+use super::eval::Eval;
+use super::facts::Con;
 use super::form::Form;
 use super::node::{Kind, NodeId};
 use crate::ir::{BlockId, Cmp, Combine};
-use std::rc::Rc;
 
 /// A condition over integer forms.
 #[derive(Clone, PartialEq, Debug)]
@@ -222,7 +222,7 @@ impl Eval<'_> {
         let (Cond::Le(f) | Cond::Eq(f) | Cond::Ne(f)) = &c else { return c };
         let (lo, hi) = match (self.assumed.is_some(), f.as_const()) {
             (_, Some(k)) => (k, k),
-            (true, _) => self.bounds_in(f, &[], false),
+            (true, _) => self.bounds_in(f, &self.none, false),
             (false, _) => self.bounds(f, b),
         };
         // 16*x == 10 has no solution.
@@ -244,10 +244,10 @@ impl Eval<'_> {
     /// Facts implied by a condition.
     pub(super) fn facts(&mut self, c: &Cond, out: &mut Vec<Fact>) {
         match c {
-            Cond::Le(f) => out.push(Fact::Le(Rc::new(f.clone().tighten()))),
+            Cond::Le(f) => out.push(Fact::Le(self.con(f.clone().tighten()))),
             Cond::Eq(f) => {
-                out.push(Fact::Le(Rc::new(f.clone().tighten())));
-                out.push(Fact::Le(Rc::new(f.scale(-1).tighten())));
+                out.push(Fact::Le(self.con(f.clone().tighten())));
+                out.push(Fact::Le(self.con(f.scale(-1).tighten())));
             }
             Cond::Ne(f) => out.push(Fact::Ne(f.clone())),
             Cond::And(v) => v.iter().for_each(|c| self.facts(c, out)),
@@ -271,11 +271,11 @@ impl Eval<'_> {
                 Fact::Le(c) => Some(c),
                 Fact::Ne(f) => {
                     // x != 0 at the end of x's range.
-                    let (lo, hi) = self.bounds_in(&f, &[], false);
+                    let (lo, hi) = self.bounds_in(&f, &self.none, false);
                     if lo == 0 {
-                        Some(Rc::new(f.scale(-1).plus(1)))
+                        Some(self.con(f.scale(-1).plus(1)))
                     } else if hi == 0 {
-                        Some(Rc::new(f.plus(1)))
+                        Some(self.con(f.plus(1)))
                     } else {
                         None
                     }

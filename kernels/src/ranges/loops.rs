@@ -7,14 +7,13 @@
 //! `F(k-1) <= max(0, bound of F(-1))` holds for all `k >= 0` without a case split. During this the forms are taken for
 //! numbers without proof; what was assumed is verified afterwards with the bound found, else `k` stays unbounded.
 
-use super::eval::{Atom, AtomKind, Con, Eval, Key, LoopState, Memo};
+use super::eval::{Atom, AtomKind, Eval, Key, LoopState, Memo};
+use super::facts::{Con, Facts};
 use super::form::{AtomId, Form, INF, Int, gcd};
 use super::logic::{Cond, Fact};
 use super::node::NodeId;
 use crate::ir::{BlockId, Reason};
 use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::rc::Rc;
 
 type Arms = SmallVec<[(BlockId, NodeId); 2]>;
 
@@ -78,8 +77,7 @@ impl Eval<'_> {
         let (mut vlo, mut vhi) = (INF, -INF);
         let mut why = None;
         for (f, c) in &arms {
-            let mut cons = ctx.to_vec();
-            cons.extend(c.iter().cloned());
+            let cons = ctx.and(c);
             let d = f.add(&base, -1);
             let (dl, dh) = self.bounds_in(&d, &cons, false);
             let (sl, sh) = self.bounds_in(&d, &cons, true);
@@ -112,15 +110,17 @@ impl Eval<'_> {
             let v = rest.add(&Form::atom(t), step);
             // An opaque difference may still leave the value itself bounded, as a join with known ends.
             let deps = e.depends(&[&rest]);
+            let mut cons = Vec::new();
+            if vhi < INF {
+                cons.push(e.con(v.plus(-vhi)));
+            }
+            if vlo > -INF {
+                cons.push(e.con(v.scale(-1).plus(vlo)));
+            }
             let a = &mut e.atoms[t.0 as usize];
             a.deps = deps;
             a.choice = true;
-            if vhi < INF {
-                a.cons.push(Rc::new(v.plus(-vhi)));
-            }
-            if vlo > -INF {
-                a.cons.push(Rc::new(v.scale(-1).plus(vlo)));
-            }
+            a.cons = cons;
             t
         });
         base.add(&Form::atom(t), step)
@@ -141,8 +141,7 @@ impl Eval<'_> {
         let ctx = self.ctx(b);
         let d = second.0.add(&first.0, -1);
         let span = |cons: &[Con]| {
-            let all: Vec<Con> = ctx.iter().chain(cons).cloned().collect();
-            let (lo, hi) = self.bounds_in(&d, &all, false);
+            let (lo, hi) = self.bounds_in(&d, &ctx.and(cons), false);
             if lo <= -INF || hi >= INF { INF } else { hi - lo }
         };
         Some(if span(&first.1) < span(&second.1) { second.0.clone() } else { first.0.clone() })
@@ -165,8 +164,9 @@ impl Eval<'_> {
         let r = self.arms(arms, b);
         let mut out = Vec::new();
         for (f, c) in r {
+            let c = Facts::new(c);
             let f = self.pinned(&f, &c);
-            out.push((f, c));
+            out.push((f, c.to_vec()));
         }
         if out.len() == 1 { out.swap_remove(0).0 } else { self.join(out, n, 1, b) }
     }
@@ -197,7 +197,7 @@ impl Eval<'_> {
     }
 
     /// Replaces iteration counters that the path fixes (leaving a loop of known length).
-    fn pinned(&mut self, f: &Form, cons: &[Con]) -> Form {
+    fn pinned(&mut self, f: &Form, cons: &Facts) -> Form {
         let mut f = f.clone();
         for (x, c) in f.terms.clone() {
             if matches!(self.a(x).kind, AtomKind::Iteration(_)) && self.a(x).hi < INF {
@@ -240,7 +240,7 @@ impl Eval<'_> {
                 if self.supported_by(&e, s) {
                     Step::Other(None)
                 } else {
-                    let cons = self.arm_facts(*p, b);
+                    let cons = Facts::new(self.arm_facts(*p, b));
                     let z = self.bounds_in(&e, &cons, false);
                     Step::Add(e, z)
                 }
@@ -276,12 +276,13 @@ impl Eval<'_> {
                     let t = e.new_atom(if lo < 0 { -INF } else { 0 }, if hi > 0 { INF } else { 0 }, None, b);
                     let one = Form::atom(t).scale(g);
                     let kf = Form::atom(k);
-                    e.atoms[t.0 as usize].cons = vec![Rc::new(one.add(&kf, -hi)), Rc::new(kf.scale(lo).add(&one, -1))];
+                    e.atoms[t.0 as usize].cons = vec![e.con(one.add(&kf, -hi)), e.con(kf.scale(lo).add(&one, -1))];
                     e.atoms[t.0 as usize].deps = SmallVec::from_slice(&[k]);
-                    let z = e.bounds_in(&Form::atom(t), &[], false);
-                    let a = &mut e.atoms[t.0 as usize];
-                    a.lo = a.lo.max(z.0);
-                    a.hi = a.hi.min(z.1);
+                    let z = e.bounds_in(&Form::atom(t), &e.none, false);
+                    e.change(t, |a| {
+                        a.lo = a.lo.max(z.0);
+                        a.hi = a.hi.min(z.1);
+                    });
                     t
                 });
                 return init.add(&Form::atom(t), g);
@@ -415,7 +416,7 @@ impl Eval<'_> {
         // A world of its own: unproved numbers, a fresh memo.
         let memo = std::mem::take(&mut self.memo);
         let temp = std::mem::take(&mut self.temp);
-        let solving: HashMap<NodeId, (AtomId, u32)> = std::mem::take(&mut self.solving);
+        let solving = std::mem::take(&mut self.solving);
         let busy = std::mem::take(&mut self.ctx_busy);
         let cut = self.ctx_cut;
         let touched = self.touched;
@@ -427,18 +428,20 @@ impl Eval<'_> {
         self.memo = Memo::default();
         self.temp = Vec::new();
         let pre = self.ctx(header);
-        self.atoms[k.0 as usize].cons = keep.clone();
+        self.change(k, |a| a.cons = keep.clone());
         let hi = if never { 0 } else { self.bounds_in(&Form::atom(k), &pre, false).1 };
         let mut ok = true;
         if hi < INF {
-            self.atoms[k.0 as usize].hi = hi;
+            self.change(k, |a| a.hi = hi);
             for (f, tlo, thi) in &mine {
                 ok &= self.proved(f, *tlo, *thi, &pre);
             }
         }
         if !ok {
-            self.atoms[k.0 as usize].cons = Vec::new();
-            self.atoms[k.0 as usize].hi = INF;
+            self.change(k, |a| {
+                a.cons = Vec::new();
+                a.hi = INF;
+            });
         }
         // Atoms made meanwhile are too wide or rest on assumptions: forgotten, unless the constraints name them.
         let mut used: Vec<AtomId> = Vec::new();
@@ -467,9 +470,10 @@ impl Eval<'_> {
             if o as u32 != l && *s == LoopState::New && self.loops[o] != LoopState::New {
                 self.loops[o] = LoopState::New;
                 if let Some(k) = self.k_atoms[o] {
-                    let a = &mut self.atoms[k.0 as usize];
-                    a.hi = INF;
-                    a.cons.clear();
+                    self.change(k, |a| {
+                        a.hi = INF;
+                        a.cons.clear();
+                    });
                 }
             }
         }
@@ -478,7 +482,7 @@ impl Eval<'_> {
     }
 
     /// Is a form within its type's range, for all iterations?
-    fn proved(&mut self, f: &Form, tlo: Int, thi: Int, pre: &[Con]) -> bool {
+    fn proved(&mut self, f: &Form, tlo: Int, thi: Int, pre: &Facts) -> bool {
         let (lo, hi) = self.bounds_in(f, pre, false);
         tlo <= lo && hi <= thi
     }
@@ -526,10 +530,10 @@ impl Eval<'_> {
             }
             per.push(got);
         }
-        let Some(first) = per.first() else { return (vec![Rc::new(Form::atom(k))], true, true) };
+        let Some(first) = per.first() else { return (vec![self.con(Form::atom(k))], true, true) };
         exact &= self.leaves_only_from(l, &deciding);
         let keep =
-            first.iter().filter(|g| per[1..].iter().all(|o| o.contains(g))).map(|g| Rc::new(g.clone())).collect();
+            first.iter().filter(|g| per[1..].iter().all(|o| o.contains(g))).map(|g| self.con(g.clone())).collect();
         (keep, false, exact)
     }
 
@@ -548,7 +552,7 @@ impl Eval<'_> {
     }
 
     /// What a fact that held at iteration k-1 (for k >= 1) says for every k >= 0; the flag: neither more nor less.
-    fn each_iteration(&mut self, f: &Fact, k: AtomId, l: u32, pre: &[Con]) -> (Vec<Form>, bool) {
+    fn each_iteration(&mut self, f: &Fact, k: AtomId, l: u32, pre: &Facts) -> (Vec<Form>, bool) {
         let (f, ne) = match f {
             Fact::Le(c) => ((**c).clone(), false),
             Fact::Ne(f) => (f.clone(), true),

@@ -14,6 +14,7 @@ mod compact;
 mod division;
 mod eval;
 mod extent;
+mod facts;
 mod form;
 mod invariant;
 mod logic;

@@ -83,16 +83,17 @@ impl Eval<'_> {
         }
         let q = self.keyed(Key::Floor(rest.clone(), d), |e| {
             // Shared between blocks: no guards here.
-            let (lo, hi) = e.bounds_in(&rest, &[], false);
-            let (slo, shi) = e.bounds_in(&rest, &[], true);
+            let (lo, hi) = e.bounds_in(&rest, &e.none, false);
+            let (slo, shi) = e.bounds_in(&rest, &e.none, true);
             let why = (slo <= -INF || shi >= INF).then(|| e.why(&rest)).flatten();
             let q = e.new_atom(div_bound(lo, d), div_bound(hi, d), why, b);
             let one = Form::atom(q);
             let c1 = one.scale(d).add(&rest, -1);
             let c2 = rest.add(&one, -d).plus(-(d - 1));
             let deps = e.depends(&[&rest]);
+            let cons = vec![e.con(c1), e.con(c2)];
             let a = &mut e.atoms[q.0 as usize];
-            a.cons = vec![Rc::new(c1), Rc::new(c2)];
+            a.cons = cons;
             a.deps = deps;
             a.floor = Some(Rc::new((rest.clone(), d)));
             q
@@ -182,16 +183,15 @@ impl Eval<'_> {
             let p = e.new_atom(lo, hi, why, home);
             let deps = e.depends(&[&va, &vb]);
             let one = Form::atom(p);
-            let atom = &mut e.atoms[p.0 as usize];
-            atom.deps = deps;
+            e.atoms[p.0 as usize].deps = deps;
             let small = ha < 1 << 62 && hb < 1 << 62;
             if why.is_none() && la >= 0 && lb >= 0 && small {
                 // McCormick.
                 let k = la * lb;
-                atom.cons = vec![
-                    Rc::new(one.add(&va, -hb)),
-                    Rc::new(one.add(&vb, -ha)),
-                    Rc::new(va.scale(lb).add(&vb, la).add(&one, -1).plus(-k)),
+                e.atoms[p.0 as usize].cons = vec![
+                    e.con(one.add(&va, -hb)),
+                    e.con(one.add(&vb, -ha)),
+                    e.con(va.scale(lb).add(&vb, la).add(&one, -1).plus(-k)),
                 ];
             }
             p

@@ -5,8 +5,9 @@
 //! which make the access load (or just one). An index that is data itself (an expert, a list of pages) proves nothing about any one
 //! entry, and neither does a table behind a table: both stay unknown.
 
-use super::eval::{AtomKind, Con, Eval};
+use super::eval::{AtomKind, Eval};
 use super::extent::{RawBase, Reached};
+use super::facts::Facts;
 use super::form::{Form, Int};
 use crate::access::Extent;
 use crate::ir::BlockId;
@@ -19,7 +20,7 @@ impl Eval<'_> {
     pub(super) fn through_table(
         &mut self,
         f: &Form,
-        cons: &[Con],
+        cons: &Facts,
         width: Int,
         b: BlockId,
         complete: bool,
