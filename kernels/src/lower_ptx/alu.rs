@@ -85,14 +85,26 @@ fn is_pure(name: &str) -> bool {
             | "cvt"
             | "cvta"
             | "isspacep"
-            | "mma"
-            | "wgmma"
-            | "createpolicy"
             | "getctarank"
             | "mapa"
             | "movmatrix"
             | "istypep"
-    )
+    ) || is_video(name)
+}
+
+/// The instructions that once served video: arithmetic on bytes and halves of registers.
+fn is_video(name: &str) -> bool {
+    let plain = name.trim_end_matches(['2', '4']);
+    matches!(plain, "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" | "vavrg")
+}
+
+/// Operands of more than one number, or of formats that only conversions know: never addresses.
+fn is_packed(op: &OpcodeInfo) -> bool {
+    op.parts[1..].iter().any(|part| {
+        part.ends_with("x2") && !part.ends_with("16x2")
+            || part.ends_with("x4")
+            || matches!(part.as_str(), "tf32" | "ue8m0x2")
+    })
 }
 
 impl Lower<'_> {
@@ -100,6 +112,17 @@ impl Lower<'_> {
     pub(super) fn alu(&mut self, op: &OpcodeInfo, i: &Instruction) {
         let name = op.parts[0].as_str();
         let o = &i.operands;
+        if name == "createpolicy" {
+            // What caches keep: it says nothing of memory.
+            return self.give_up(i, Reason::Descriptor);
+        }
+        if name == "mapa" {
+            // The shared memory of another block of the cluster.
+            return self.give_up(i, Reason::Window);
+        }
+        if is_pure(name) && is_packed(op) {
+            return self.give_up(i, Reason::Float);
+        }
         let Some(ty) = last_type(op) else {
             if !is_pure(name) {
                 self.any_memory(Reason::Instruction);
@@ -132,6 +155,7 @@ impl Lower<'_> {
             }
             _ if d == Var::NONE || has(op, "cc") || has(op, "sat") => self.give_up(i, Reason::Instruction),
             "popc" => self.emit(Op::Bounded { lo: 0, hi: i64::from(ty.size() * 8) }, &[], &[d]),
+            "shf" => self.shf(op, i, d),
             "clz" => self.emit(Op::Bounded { lo: 0, hi: i64::from(ty.size() * 8) }, &[], &[d]),
             _ if narrow => self.narrow_alu(name, op, i, ty, d),
             _ => self.wide_alu(name, op, i, ty, d),
@@ -239,6 +263,10 @@ impl Lower<'_> {
                 self.temporary(Class::W32, op, &[a, b])
             }
             "not" => self.temporary(Class::W32, Op::Lop3 { lut: lut("not") }, &[a, zero, zero]),
+            "neg" => match self.negated(a, Class::W32) {
+                Some(a) => self.temporary(Class::W32, Op::Add, &[a, zero]),
+                None => return self.give_up(i, Reason::Instruction),
+            },
             "add" | "sub" | "mul" | "mad" | "and" | "or" | "xor" | "min" | "max" | "div" | "rem" => {
                 let b = self.narrow(o.get(2), signed);
                 let (op, srcs): (Op, SmallVec<[Operand; 3]>) = match name {
@@ -247,7 +275,11 @@ impl Lower<'_> {
                         Some(b) => (Op::Add, SmallVec::from_slice(&[a, b])),
                         None => return self.give_up(i, Reason::Instruction),
                     },
-                    "mul" if has(op, "hi") => return self.give_up(i, Reason::Bits),
+                    "mul" if has(op, "hi") => {
+                        // Factors of 16 bits: their product fits.
+                        let product = self.temporary(Class::W32, Op::Mad, &[a, b, zero]);
+                        (Op::Shr { signed }, SmallVec::from_slice(&[product, Operand::imm(16)]))
+                    }
                     "mul" => (Op::Mad, SmallVec::from_slice(&[a, b, zero])),
                     "mad" if has(op, "lo") => {
                         let c = self.narrow(o.get(3), signed);
@@ -287,8 +319,15 @@ impl Lower<'_> {
         let o = &i.operands;
         match (o.first(), o.get(1)) {
             (Some(ptx::Operand::Vector(parts)), Some(source)) if ty == Type::B64 && parts.len() == 2 => {
-                let value = self.src(Some(source), Class::W64);
                 let (low, high) = (self.dst(parts.first()), self.dst(parts.get(1)));
+                if let Some(words) = self.words_in(source) {
+                    let words = [self.src(Some(&words[0]), Class::W32), self.src(Some(&words[1]), Class::W32)];
+                    for (d, word) in [low, high].into_iter().zip(words).filter(|(d, _)| *d != Var::NONE) {
+                        self.emit(Op::Mov, &[word], &[d]);
+                    }
+                    return;
+                }
+                let value = self.src(Some(source), Class::W64);
                 self.emit(Op::Unpack, &[value], &[low, high]);
             }
             (Some(ptx::Operand::Register(_)), Some(ptx::Operand::Vector(parts)))
@@ -311,7 +350,7 @@ impl Lower<'_> {
                 };
                 self.emit(Op::Mov, &[value], &[d]);
             }
-            _ => self.give_up(i, Reason::Bits),
+            _ => self.mov_pieces(ty, i),
         }
     }
 
@@ -323,6 +362,12 @@ impl Lower<'_> {
         }
         if has(op, "sat") || has(op, "pack") || d == Var::NONE {
             return self.give_up(i, Reason::Bits);
+        }
+        if to.size() == 8
+            && let Some((local, offset)) = self.parameter_address(i.operands.get(1))
+        {
+            let address = self.variable_address(local, offset, Class::W64);
+            return self.emit(Op::Mov, &[address], &[d]);
         }
         let register = self.operand_type(i.operands.first()).map_or(to.size(), Type::size);
         let value = self.src(i.operands.get(1), class(from));

@@ -13,7 +13,7 @@ use super::{Lower, class};
 
 /// Which memory an opcode names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Where {
+pub(super) enum Where {
     Global,
     Generic,
     Shared,
@@ -21,7 +21,7 @@ enum Where {
     Param,
 }
 
-fn place(op: &OpcodeInfo) -> Where {
+pub(super) fn place(op: &OpcodeInfo) -> Where {
     for part in &op.parts[1..] {
         match part.as_str() {
             "global" | "const" => return Where::Global,
@@ -34,7 +34,8 @@ fn place(op: &OpcodeInfo) -> Where {
     Where::Generic
 }
 
-fn count(op: &OpcodeInfo) -> u32 {
+/// Elements of a vector access.
+pub(super) fn count(op: &OpcodeInfo) -> u32 {
     ["v8", "v4", "v2"].iter().zip([8, 4, 2]).find(|(name, _)| has(op, name)).map_or(1, |(_, n)| n)
 }
 
@@ -64,7 +65,7 @@ impl Lower<'_> {
         }
     }
 
-    fn access(&mut self, kind: AccessKind, bytes: u32, addr: Addr) {
+    pub(super) fn access(&mut self, kind: AccessKind, bytes: u32, addr: Addr) {
         self.emit(Op::Mem(Mem { space: Space::Global, kind, bytes, addr }), &[], &[]);
     }
 
@@ -104,24 +105,7 @@ impl Lower<'_> {
                 }
             }
             "mbarrier" => self.give_up(i, Reason::Shared),
-            "wmma" if has(op, "load") || has(op, "store") => {
-                let write = has(op, "store");
-                let address = o.get(usize::from(!write));
-                if place(op) != Where::Shared {
-                    // Rows a stride apart: known is only where it begins.
-                    let mut addr = self.global(address);
-                    let far = self.unknown(Class::W64, Reason::Instruction);
-                    if let Addr::Sum(parts, _) = &mut addr {
-                        parts.push(far);
-                    }
-                    self.access(if write { AccessKind::Write } else { AccessKind::Read }, 0, addr);
-                }
-                if !write {
-                    self.give_up(i, Reason::Loaded);
-                }
-            }
-            "wmma" => self.give_up(i, Reason::Float),
-            _ => return false,
+            _ => return self.matrix(op, i),
         }
         true
     }
@@ -142,7 +126,8 @@ impl Lower<'_> {
         Some((SmallVec::from_slice(&[part]), offset))
     }
 
-    fn global(&mut self, operand: Option<&ptx::Operand>) -> Addr {
+    /// The address of a memory operand.
+    pub(super) fn global(&mut self, operand: Option<&ptx::Operand>) -> Addr {
         match self.parts(operand) {
             Some((parts, offset)) => Addr::Sum(parts, offset),
             None => Addr::Unknown(Reason::Instruction),

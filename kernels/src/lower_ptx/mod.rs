@@ -7,10 +7,13 @@
 
 mod alu;
 mod flow;
+mod matrix;
 mod memory;
+mod pieces;
 mod values;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use smallvec::SmallVec;
 
@@ -50,6 +53,8 @@ struct Instance<'m> {
     frame: u64,
     /// Offset of each local variable in the frame.
     locals: HashMap<Local, u64>,
+    /// See [`pieces::definitions`].
+    definitions: Rc<[u32]>,
 }
 
 struct Lower<'m> {
@@ -63,6 +68,8 @@ struct Lower<'m> {
     params: HashMap<Local, u16>,
     /// Local memory is written by local stores only.
     local_ok: bool,
+    /// Definitions of each function's registers.
+    definitions: HashMap<*const Body, Rc<[u32]>>,
     /// Bytes of local memory given to frames.
     frames: u64,
     /// Line of the instruction that is being lowered.
@@ -103,6 +110,7 @@ pub fn lower(module: &Module, name: &str) -> Result<Function, LowerError> {
         at: 0,
         params,
         local_ok,
+        definitions: HashMap::new(),
         frames: 0,
         line: 0,
         guard: None,
@@ -145,7 +153,19 @@ impl<'m> Lower<'m> {
             }
         }
         let words = HashMap::new();
-        self.instances.push(Instance { number, body, function, caller, depth, registers, words, frame, locals });
+        let definitions = self.definitions.entry(body).or_insert_with(|| pieces::definitions(body)).clone();
+        self.instances.push(Instance {
+            number,
+            body,
+            function,
+            caller,
+            depth,
+            registers,
+            words,
+            frame,
+            locals,
+            definitions,
+        });
         number
     }
 

@@ -195,15 +195,16 @@ impl Builder<'_> {
     pub(super) fn low(&mut self, n: NodeId, home: u32) -> NodeId {
         match self.g.node(n).kind {
             Kind::Const(c) => self.konst(c, Width::W32),
-            Kind::Extend(_, a) => a,
+            Kind::Extend(_, a) | Kind::Pack(a, _) => a,
             _ => self.add(Kind::Lo(n), Width::W32, home),
         }
     }
 
     pub(super) fn high(&mut self, n: NodeId, home: u32) -> NodeId {
-        match self.const_of(n) {
-            Some(c) => self.konst(c >> 32, Width::W32),
-            None => self.add(Kind::Hi(n), Width::W32, home),
+        match self.g.node(n).kind {
+            Kind::Const(c) => self.konst(c >> 32, Width::W32),
+            Kind::Pack(_, a) => a,
+            _ => self.add(Kind::Hi(n), Width::W32, home),
         }
     }
 

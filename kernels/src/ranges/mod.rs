@@ -126,9 +126,13 @@ impl Analysis {
             while bytes.len() < size {
                 bytes.extend(scalar.to_le_bytes());
             }
-            for p in params.iter().filter(|p| p.size == 8 && p.offset % 8 == 0) {
-                let at = usize::from(p.offset);
-                bytes[at..at + 8].copy_from_slice(&u64::from(scalar).to_le_bytes());
+            // Words of 64 bits are small numbers too. In structs either width may be meant: the least number stands in every 32 bits.
+            let wide =
+                |p: &&Param| p.offset.is_multiple_of(8) && (p.size == 8 || p.size.is_multiple_of(8) && scalar != 4);
+            for p in params.iter().filter(wide) {
+                for at in (usize::from(p.offset)..).step_by(8).take(usize::from(p.size) / 8) {
+                    bytes[at..at + 8].copy_from_slice(&u64::from(scalar).to_le_bytes());
+                }
             }
             for p in &pointers {
                 let at = usize::from(*p);
