@@ -129,6 +129,11 @@ impl Clocks for View<'_> {
     }
 
     #[inline]
+    fn finished(&self, earlier: Epoch) -> bool {
+        earlier != self.epoch && !self.latent && self.clock.covers(earlier)
+    }
+
+    #[inline]
     fn dead(&self, earlier: &Access) -> bool {
         earlier.epoch != self.epoch
             && self.engine.host_covers(earlier.epoch)

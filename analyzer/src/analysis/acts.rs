@@ -5,7 +5,7 @@
 use super::{Analysis, Moment};
 use crate::code::Launch;
 use crate::graphs::Graph;
-use crate::memory::allocations::Object;
+use crate::memory::Object;
 use crate::memory::{Allocation, Cause, Site};
 use crate::streams::Stream;
 use crate::work::Work;

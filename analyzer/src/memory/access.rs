@@ -2,7 +2,7 @@
 //!
 //! Owns the record that the access map keeps. Plain data, copied freely, so that nothing on the hot path allocates.
 
-use super::allocations::AllocationId;
+use super::allocation::AllocationId;
 use super::extent::Extent;
 use crate::regions::Region;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};

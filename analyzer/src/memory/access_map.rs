@@ -32,10 +32,11 @@
 //! now on starts after them. They are swept when a segment grows long or the map grows large, so what remains is what is
 //! in flight. As a last resort a segment keeps its [`MAX_ENTRIES`] newest entries; what that drops is counted.
 
-use super::access::Access;
+use super::access::{Access, AccessKind};
 use super::extent::Precision;
 use super::spans::{Span, Spans};
 use smallvec::SmallVec;
+use trace::{Epoch, TimelineId};
 
 /// Entries of a segment from which on dead ones are looked for.
 const SWEEP_ENTRIES: usize = 8;
@@ -61,12 +62,52 @@ pub enum Ordered {
 pub trait Clocks {
     /// Whether this earlier access has finished before the one that is being added starts.
     fn ordered(&self, earlier: &Access) -> Ordered;
+    /// A quick yes to the same question about anything that another op at this epoch did. No: ask [`Clocks::ordered`].
+    fn finished(&self, earlier: Epoch) -> bool {
+        let _ = earlier;
+        false
+    }
     /// Whether everything enqueued from now on starts after this access.
     fn dead(&self, earlier: &Access) -> bool;
 }
 
-/// Numbers of held accesses, oldest first.
-type Entries = SmallVec<[u32; 4]>;
+/// What a segment remembers of an access: all that is needed to see that it is over and that a new one stands for it.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    time: u64,
+    timeline: TimelineId,
+    /// Number of the held access, and its kind in the lowest two bits.
+    word: u32,
+}
+
+impl Entry {
+    fn new(number: u32, access: &Access) -> Self {
+        let Epoch { timeline, time } = access.epoch;
+        Self { time, timeline, word: number << 2 | access.kind as u32 }
+    }
+
+    #[inline]
+    fn number(self) -> u32 {
+        self.word >> 2
+    }
+
+    #[inline]
+    fn epoch(self) -> Epoch {
+        Epoch { timeline: self.timeline, time: self.time }
+    }
+
+    #[inline]
+    fn kind(self) -> AccessKind {
+        match self.word & 3 {
+            0 => AccessKind::Read,
+            1 => AccessKind::Write,
+            _ => AccessKind::Atomic,
+        }
+    }
+}
+
+/// Oldest first.
+type Entries = SmallVec<[Entry; 3]>;
 
 /// What an addition makes of an earlier access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,57 +122,48 @@ enum Verdict {
     Redundant,
 }
 
-/// An access, and in how many segments it is an entry.
-#[derive(Clone, Debug)]
-struct Held {
-    access: Access,
-    count: u32,
-    /// The addition that the verdict is of.
-    asked: u64,
-    verdict: Verdict,
-}
-
-/// The accesses that segments name.
+/// The accesses that segments name, each with the number of segments in which it is an entry.
 #[derive(Clone, Debug, Default)]
 struct Pool {
-    held: Vec<Held>,
+    held: Vec<Access>,
+    counts: Vec<u32>,
     free: Vec<u32>,
-    /// Counts additions.
-    additions: u64,
 }
 
 impl Pool {
     /// Holds an access, counted once.
+    #[inline]
     fn hold(&mut self, access: &Access) -> u32 {
-        let held = Held { access: *access, count: 1, asked: 0, verdict: Verdict::Keep };
         match self.free.pop() {
             Some(number) => {
-                self.held[number as usize] = held;
+                self.held[number as usize] = *access;
+                self.counts[number as usize] = 1;
                 number
             }
             None => {
-                self.held.push(held);
+                self.held.push(*access);
+                self.counts.push(1);
                 self.held.len() as u32 - 1
             }
         }
     }
 
     #[inline]
-    fn get(&self, number: u32) -> &Access {
-        &self.held[number as usize].access
+    fn get(&self, entry: Entry) -> &Access {
+        &self.held[entry.number() as usize]
     }
 
     #[inline]
-    fn count(&mut self, number: u32) {
-        self.held[number as usize].count += 1;
+    fn count(&mut self, entry: Entry) {
+        self.counts[entry.number() as usize] += 1;
     }
 
     #[inline]
-    fn release(&mut self, number: u32) {
-        let held = &mut self.held[number as usize];
-        held.count -= 1;
-        if held.count == 0 {
-            self.free.push(number);
+    fn release(&mut self, entry: Entry) {
+        let count = &mut self.counts[entry.number() as usize];
+        *count -= 1;
+        if *count == 0 {
+            self.free.push(entry.number());
         }
     }
 }
@@ -160,8 +192,7 @@ impl AccessMap {
         if start >= end {
             return;
         }
-        self.pool.additions += 1;
-        let number = self.pool.hold(access);
+        let new = New { access, entry: Entry::new(self.pool.hold(access), access), whole: is_whole(access) };
         let mut first = self.segments.seek(start);
         if self.segments.get(first).is_some_and(|s| s.start < start) {
             let tail = self.cut(first, start);
@@ -181,10 +212,10 @@ impl AccessMap {
                 gaps.push((upto, from));
             }
             if let Some((to, entries)) = self.segments.get_mut(at) {
-                self.forgotten += visit(entries, &mut self.pool, number, access, clocks, race);
+                self.forgotten += visit(entries, &mut self.pool, &new, clocks, race);
                 uniform &= match entries[..] {
                     [only] => {
-                        only == number || {
+                        only.word == new.entry.word || {
                             let other = self.pool.get(only);
                             other.same_op(access) && other == access
                         }
@@ -205,7 +236,7 @@ impl AccessMap {
             let mut next = self.segments.next(first);
             for _ in 1..seen {
                 let (entries, after) = self.segments.remove(next);
-                entries.iter().for_each(|number| self.pool.release(*number));
+                entries.iter().for_each(|e| self.pool.release(*e));
                 next = after;
             }
             let first = self.segments.seek(start);
@@ -216,11 +247,11 @@ impl AccessMap {
             gaps.clear();
         }
         for (start, end) in gaps {
-            self.pool.count(number);
+            self.pool.count(new.entry);
             let at = self.segments.seek(start);
-            self.segments.insert(at, Span { start, end, value: SmallVec::from_elem(number, 1) });
+            self.segments.insert(at, Span { start, end, value: SmallVec::from_elem(new.entry, 1) });
         }
-        self.pool.release(number);
+        self.pool.release(new.entry);
         if self.segments.len() > self.sweep_at {
             self.sweep(clocks);
         }
@@ -234,7 +265,7 @@ impl AccessMap {
         }
         let mut at = self.segments.seek(start);
         while let Some(segment) = self.segments.get(at).filter(|s| s.start < end) {
-            let entries = segment.value.iter().map(|number| self.pool.get(*number));
+            let entries = segment.value.iter().map(|e| self.pool.get(*e));
             for e in entries.filter(|e| !e.same_op(access) && e.kind.conflicts(access.kind)) {
                 let ordered = clocks.ordered(e);
                 if ordered != Ordered::Yes {
@@ -248,12 +279,13 @@ impl AccessMap {
     /// Drops what can never race again.
     pub fn sweep(&mut self, clocks: &impl Clocks) {
         let pool = &mut self.pool;
-        let dead: Vec<bool> = pool.held.iter().map(|held| held.count > 0 && clocks.dead(&held.access)).collect();
+        let held = pool.held.iter().zip(&pool.counts);
+        let dead: Vec<bool> = held.map(|(access, count)| *count > 0 && clocks.dead(access)).collect();
         self.segments.retain(|entries| {
-            entries.retain(|number| {
-                let dead = dead[*number as usize];
+            entries.retain(|e| {
+                let dead = dead[e.number() as usize];
                 if dead {
-                    pool.release(*number);
+                    pool.release(*e);
                 }
                 !dead
             });
@@ -269,7 +301,7 @@ impl AccessMap {
 
     /// All entries; one that reaches into several segments comes several times.
     pub fn iter(&self) -> impl Iterator<Item = &Access> {
-        self.segments.iter().flat_map(|s| s.value.iter().map(|number| self.pool.get(*number)))
+        self.segments.iter().flat_map(|s| s.value.iter().map(|e| self.pool.get(*e)))
     }
 
     /// Number of entries, for the bounds on memory.
@@ -289,17 +321,30 @@ impl AccessMap {
             (tail.end, tail.value) = (*end, entries.clone());
             *end = border;
         }
-        tail.value.iter().for_each(|number| self.pool.count(*number));
+        tail.value.iter().for_each(|e| self.pool.count(*e));
         tail
     }
 }
 
-/// What becomes of an earlier access.
+/// An access that is being added.
+struct New<'a> {
+    access: &'a Access,
+    entry: Entry,
+    /// See [`is_whole`].
+    whole: bool,
+}
+
+/// Whether an access touches every byte from its first to its last.
+fn is_whole(access: &Access) -> bool {
+    access.extent.precision == Precision::Exact && access.extent.is_dense()
+}
+
+/// What becomes of an earlier access that is not over for certain.
 #[inline]
-fn judge(e: &Access, access: &Access, clocks: &impl Clocks) -> Verdict {
+fn judge(e: &Access, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
+    let access = new.access;
     if e.same_op(access) {
-        let covers = e.extent.precision == Precision::Exact && e.extent.is_dense();
-        if e.kind.stands_for(access.kind) && (covers || e.extent.same_shape(&access.extent)) {
+        if e.kind.stands_for(access.kind) && (is_whole(e) || e.extent.same_shape(&access.extent)) {
             return Verdict::Redundant;
         }
     } else {
@@ -312,8 +357,7 @@ fn judge(e: &Access, access: &Access, clocks: &impl Clocks) -> Verdict {
             };
         }
     }
-    let whole = access.extent.precision == Precision::Exact && access.extent.is_dense();
-    let stands = access.kind.stands_for(e.kind) && (whole || access.extent.same_shape(&e.extent));
+    let stands = access.kind.stands_for(e.kind) && (new.whole || access.extent.same_shape(&e.extent));
     if stands { Verdict::Drop } else { Verdict::Keep }
 }
 
@@ -322,30 +366,35 @@ fn judge(e: &Access, access: &Access, clocks: &impl Clocks) -> Verdict {
 fn visit(
     entries: &mut Entries,
     pool: &mut Pool,
-    number: u32,
-    access: &Access,
+    new: &New<'_>,
     clocks: &impl Clocks,
     race: &mut impl FnMut(&Access, bool),
 ) -> u64 {
-    let mut redundant = false;
-    let asked = pool.additions;
-    entries.retain(|e| {
-        let held = &mut pool.held[*e as usize];
-        if held.asked != asked {
-            held.asked = asked;
-            held.verdict = judge(&held.access, access, clocks);
-        }
-        match held.verdict {
-            Verdict::Drop => {
-                pool.release(*e);
-                return false;
+    let kind = new.access.kind;
+    let (mut redundant, mut kept) = (false, 0);
+    let list = &mut entries[..];
+    for i in 0..list.len() {
+        let e = list[i];
+        if clocks.finished(e.epoch()) {
+            if kind.stands_for(e.kind()) && (new.whole || new.access.extent.same_shape(&pool.get(e).extent)) {
+                pool.release(e);
+                continue;
             }
-            Verdict::Keep => {}
-            Verdict::Race(latent) => race(&held.access, latent),
-            Verdict::Redundant => redundant = true,
+        } else {
+            match judge(pool.get(e), new, clocks) {
+                Verdict::Drop => {
+                    pool.release(e);
+                    continue;
+                }
+                Verdict::Keep => {}
+                Verdict::Race(latent) => race(pool.get(e), latent),
+                Verdict::Redundant => redundant = true,
+            }
         }
-        true
-    });
+        list[kept] = e;
+        kept += 1;
+    }
+    entries.truncate(kept);
     if redundant {
         return 0;
     }
@@ -363,7 +412,7 @@ fn visit(
         pool.release(entries.remove(0));
         forgotten = 1;
     }
-    pool.count(number);
-    entries.push(number);
+    pool.count(new.entry);
+    entries.push(new.entry);
     forgotten
 }

@@ -18,11 +18,14 @@
 use super::access::{Access, Cause};
 use super::access_map::AccessMap;
 use super::contents::Contents;
-use super::spans::{Span, Spans};
+use super::roots::{Root, Roots, Slot};
+use super::spans::{At, Span, Spans};
+use super::tickets::{Number, Stamps, Ticket};
+use super::{Allocation, AllocationId, Object};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use trace::{ArrayId, CallId, ContextId, ImageId, MemoryKind, Region, StackId, StreamId, ThreadId};
+use trace::{ArrayId, ContextId, ImageId, MemoryKind, StackId};
 
 /// Ghosts and descriptions of dead allocations that are kept at most.
 const MAX_GHOSTS: usize = 1024;
@@ -32,84 +35,6 @@ const MAX_NAMES: usize = 1024;
 
 /// Where variables lie whose address nobody knows: no canonical address of x86-64 or AArch64 begins like this.
 const NOWHERE: u64 = 0xffee_0000_0000_0000;
-
-/// One life of an allocation. 0 stands for "no allocation" (pageable host memory).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct AllocationId(pub u32);
-
-impl AllocationId {
-    /// Not an allocation.
-    pub const NONE: Self = Self(0);
-}
-
-/// What is known of one life of an allocation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Allocation {
-    /// Its id.
-    pub id: AllocationId,
-    /// First address (0 for arrays).
-    pub ptr: u64,
-    /// Bytes.
-    pub size: u64,
-    /// Sort of memory; `None` for arrays.
-    pub kind: Option<MemoryKind>,
-    /// Where it was allocated.
-    pub stack: StackId,
-    /// The API function.
-    pub call: CallId,
-    /// The host thread.
-    pub thread: ThreadId,
-    /// The stream, for stream-ordered memory.
-    pub stream: StreamId,
-    /// The context.
-    pub context: ContextId,
-    /// Where it was freed.
-    pub freed: Option<StackId>,
-    /// What the program calls it, in [`Allocations::names`] counted from 1; 0: nothing.
-    pub name: u32,
-}
-
-impl Allocation {
-    /// A `__device__` variable that nobody has asked for yet.
-    pub(crate) fn variable(ptr: u64, size: u64) -> Self {
-        Self {
-            id: AllocationId::NONE,
-            ptr,
-            size,
-            kind: Some(MemoryKind::ModuleGlobal),
-            stack: StackId::NONE,
-            call: CallId::NONE,
-            thread: ThreadId::NONE,
-            stream: StreamId::NONE,
-            context: ContextId::NONE,
-            freed: None,
-            name: 0,
-        }
-    }
-
-    /// One past the last address.
-    pub fn end(&self) -> u64 {
-        self.ptr.saturating_add(self.size)
-    }
-}
-
-#[derive(Debug)]
-struct Root {
-    end: u64,
-    id: AllocationId,
-    ghost: bool,
-    /// Other processes know it.
-    shared: bool,
-    map: AccessMap,
-    /// What measured launches would touch by their predictions, when those are on trial.
-    supposed: AccessMap,
-}
-
-impl Root {
-    fn new(end: u64, id: AllocationId) -> Self {
-        Self { end, id, ghost: false, shared: false, map: AccessMap::default(), supposed: AccessMap::default() }
-    }
-}
 
 /// Which access map bytes belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -137,13 +62,20 @@ pub struct Place {
     pub start: u64,
 }
 
-/// A texture or surface object.
+/// A live block.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    id: AllocationId,
+    number: Number,
+}
+
+/// A place to come back to: see [`Allocations::pass`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Object {
-    /// What it shows.
-    pub region: Region,
-    /// Whether kernels may write through it.
-    pub writable: bool,
+pub struct Pass {
+    /// The root.
+    pub slot: Slot,
+    /// Holds while the place is what it was.
+    pub ticket: Ticket,
 }
 
 /// All memory of one process.
@@ -152,9 +84,12 @@ pub struct Allocations {
     last: u32,
     infos: FxHashMap<AllocationId, Allocation>,
     dead: VecDeque<AllocationId>,
-    roots: BTreeMap<u64, Root>,
+    roots: Roots,
     ghosts: VecDeque<(u64, AllocationId)>,
-    blocks: Spans<AllocationId>,
+    blocks: Spans<Block>,
+    stamps: Stamps,
+    /// How often something has changed that tickets do not tell of: aliases, objects, addresses of variables.
+    others: u64,
     /// Blocks of no byte, which lie nowhere.
     hollow: FxHashMap<u64, AllocationId>,
     aliases: BTreeMap<u64, (u64, u64)>,
@@ -185,17 +120,20 @@ impl Allocations {
         self.last += 1;
         info.id = AllocationId(self.last);
         let end = info.end();
-        if info.kind == Some(MemoryKind::Block) && self.root_at(info.ptr).is_some() {
+        if info.kind == Some(MemoryKind::Block) && self.roots.around(info.ptr).is_some() {
             self.end_blocks(info.ptr, end, None);
             if info.ptr < end {
                 let at = self.blocks.seek(info.ptr);
-                self.blocks.insert(at, Span { start: info.ptr, end, value: info.id });
+                let number = self.stamps.begin();
+                self.blocks.insert(at, Span { start: info.ptr, end, value: Block { id: info.id, number } });
+                self.carved(info.ptr, end);
             } else {
                 self.hollow.insert(info.ptr, info.id);
             }
         } else {
             self.end_roots(info.ptr, end);
-            self.roots.insert(info.ptr, Root::new(end, info.id));
+            let number = self.stamps.begin();
+            self.roots.insert(info.ptr, Root::new(end, info.id, number));
         }
         self.infos.insert(info.id, info);
         info.id
@@ -206,7 +144,7 @@ impl Allocations {
         self.last += 1;
         info.id = AllocationId(self.last);
         self.infos.insert(info.id, info);
-        self.arrays.insert(array, Root::new(info.size, info.id));
+        self.arrays.insert(array, Root::new(info.size, info.id, Number::default()));
     }
 
     /// An opaque array is destroyed.
@@ -245,7 +183,7 @@ impl Allocations {
     pub fn free_block(&mut self, ptr: u64, stack: StackId) -> bool {
         let at = self.blocks.seek(ptr);
         let id = match self.blocks.get(at) {
-            Some(block) if block.start == ptr => self.blocks.remove(at).0,
+            Some(block) if block.start == ptr => self.remove_block(at).0,
             _ => match self.hollow.remove(&ptr) {
                 Some(id) => id,
                 // A block outside every root was made a root of its own. Memory from CUDA that begins here is something else: the block
@@ -265,9 +203,10 @@ impl Allocations {
     /// none.
     pub fn free_root(&mut self, ptr: u64, stack: StackId, ghost: bool) -> bool {
         if self.aliases.remove(&ptr).is_some() {
+            self.others += 1;
             return true;
         }
-        let Some(root) = self.roots.get_mut(&ptr) else { return false };
+        let Some(root) = self.roots.get_mut(ptr) else { return false };
         let (id, end) = (root.id, root.end);
         if root.ghost {
             return false;
@@ -275,7 +214,10 @@ impl Allocations {
         root.ghost = ghost;
         self.mark_freed(id, stack);
         self.end_blocks(ptr, end, Some(stack));
-        self.aliases.retain(|_, (_, target)| *target < ptr || *target >= end);
+        if !self.aliases.is_empty() {
+            self.aliases.retain(|_, (_, target)| *target < ptr || *target >= end);
+            self.others += 1;
+        }
         if ghost {
             self.ghosts.push_back((ptr, id));
             if self.ghosts.len() > MAX_GHOSTS {
@@ -284,8 +226,8 @@ impl Allocations {
                     self.drop_ghost(ptr, id);
                 }
             }
-        } else if let Some(root) = self.roots.remove(&ptr) {
-            self.bury(id, &root.map);
+        } else {
+            self.remove_root(ptr);
         }
         true
     }
@@ -293,17 +235,20 @@ impl Allocations {
     /// `size` bytes from `ptr` are the same memory as those from `target`.
     pub fn alias(&mut self, ptr: u64, target: u64, size: u64) {
         if ptr != target {
+            self.others += 1;
             self.aliases.insert(ptr, (ptr.saturating_add(size), target));
         }
     }
 
     /// A texture or surface object is made.
     pub fn object(&mut self, handle: u64, object: Object) {
+        self.others += 1;
         self.objects.insert(handle, object);
     }
 
     /// A texture or surface object is destroyed.
     pub fn destroy_object(&mut self, handle: u64) {
+        self.others += 1;
         self.objects.remove(&handle);
     }
 
@@ -323,12 +268,12 @@ impl Allocations {
             limit = target.saturating_add(end - from);
             address = target.saturating_add(address - from);
         }
-        let (ptr, root) = self.root_at(address)?;
+        let (ptr, root) = self.roots.around(address)?;
         let mut place =
             Place { home: Home::Root(ptr), address, end: root.end.min(limit), allocation: root.id, start: ptr };
         match self.blocks.get(self.blocks.seek(address)) {
             Some(block) if block.start <= address => {
-                (place.allocation, place.start) = (block.value, block.start);
+                (place.allocation, place.start) = (block.value.id, block.start);
                 place.end = place.end.min(block.end);
             }
             // Between blocks: the answer changes where the next block begins.
@@ -340,7 +285,7 @@ impl Allocations {
 
     /// The kind of the root that an address lies in.
     pub fn root_kind(&self, address: u64) -> Option<MemoryKind> {
-        let (_, root) = self.root_at(address)?;
+        let (_, root) = self.roots.around(address)?;
         self.infos.get(&root.id)?.kind
     }
 
@@ -353,7 +298,7 @@ impl Allocations {
     /// The first address after this one that an allocation or an alias begins at.
     pub fn next_known(&self, address: u64) -> u64 {
         let after = (Bound::Excluded(address), Bound::Unbounded);
-        let root = self.roots.range(after).next().map_or(u64::MAX, |(ptr, _)| *ptr);
+        let root = self.roots.next_after(address).unwrap_or(u64::MAX);
         let alias = self.aliases.range(after).next().map_or(u64::MAX, |(ptr, _)| *ptr);
         root.min(alias)
     }
@@ -408,7 +353,7 @@ impl Allocations {
     /// The access map of a place. `None` when the root has gone since.
     pub fn map(&mut self, home: Home) -> Option<&mut AccessMap> {
         match home {
-            Home::Root(ptr) => self.roots.get_mut(&ptr).map(|r| &mut r.map),
+            Home::Root(ptr) => self.roots.get_mut(ptr).map(|r| &mut r.map),
             Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.map),
             Home::Pageable => Some(&mut self.pageable),
         }
@@ -417,7 +362,7 @@ impl Allocations {
     /// The predicted accesses of measured launches at a place.
     pub fn supposed(&mut self, home: Home) -> Option<&mut AccessMap> {
         match home {
-            Home::Root(ptr) => self.roots.get_mut(&ptr).map(|r| &mut r.supposed),
+            Home::Root(ptr) => self.roots.get_mut(ptr).map(|r| &mut r.supposed),
             Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.supposed),
             Home::Pageable => None,
         }
@@ -426,7 +371,7 @@ impl Allocations {
     /// The accesses that are remembered at a place.
     pub fn accesses(&self, home: Home) -> impl Iterator<Item = &Access> {
         let map = match home {
-            Home::Root(ptr) => self.roots.get(&ptr).map(|r| &r.map),
+            Home::Root(ptr) => self.roots.get(ptr).map(|r| &r.map),
             Home::Array(array) => self.arrays.get(&array).map(|r| &r.map),
             Home::Pageable => Some(&self.pageable),
         };
@@ -443,7 +388,7 @@ impl Allocations {
     /// process's.
     pub fn share(&mut self, address: u64) -> Option<(AllocationId, u64, bool)> {
         let Home::Root(start) = self.locate(address)?.home else { return None };
-        let root = self.roots.get_mut(&start).filter(|root| !root.ghost)?;
+        let root = self.roots.get_mut(start).filter(|root| !root.ghost)?;
         if !root.shared {
             root.shared = true;
             self.shared.ever.push(root.id);
@@ -463,7 +408,7 @@ impl Allocations {
     #[cold]
     fn touched_shared(&mut self, home: Home, access: &Access) {
         let Home::Root(start) = home else { return };
-        let Some(root) = self.roots.get(&start).filter(|root| root.shared) else { return };
+        let Some(root) = self.roots.get(start).filter(|root| root.shared) else { return };
         // To let go of another process's memory is no access to it.
         let kind = self.infos.get(&root.id).and_then(|info| info.kind);
         if access.site.cause != Cause::Free || kind != Some(MemoryKind::Imported) {
@@ -493,7 +438,7 @@ impl Allocations {
 
     /// The live root that begins at this address.
     pub fn root(&self, ptr: u64) -> Option<&Allocation> {
-        self.roots.get(&ptr).filter(|r| !r.ghost).and_then(|r| self.infos.get(&r.id))
+        self.roots.get(ptr).filter(|r| !r.ghost).and_then(|r| self.infos.get(&r.id))
     }
 
     /// Every allocation of a context goes away.
@@ -502,7 +447,7 @@ impl Allocations {
             .roots
             .iter()
             .filter(|(_, r)| self.infos.get(&r.id).is_some_and(|i| i.context == context && !context.is_none()))
-            .map(|(ptr, _)| *ptr)
+            .map(|(ptr, _)| ptr)
             .collect();
         for ptr in gone {
             self.free_root(ptr, stack, false);
@@ -524,18 +469,41 @@ impl Allocations {
         )
     }
 
-    fn root_at(&self, address: u64) -> Option<(u64, &Root)> {
-        let (ptr, root) = self.roots.range(..=address).next_back()?;
-        (address < root.end).then_some((*ptr, root))
+    /// A place to come back to: while [`Allocations::passes`] says so, every address that the answer was given for lies there.
+    /// `None` for memory that is no root. What lies in no allocation, or under an alias, is another matter: see
+    /// [`Allocations::layout`].
+    pub fn pass(&self, place: &Place) -> Option<Pass> {
+        let Home::Root(ptr) = place.home else { return None };
+        let slot = self.roots.slot(ptr)?;
+        let block = self.blocks.get(self.blocks.seek(place.address)).filter(|block| block.start <= place.address);
+        let number = block.map_or(self.roots.at(slot).number, |block| block.value.number);
+        Some(Pass { slot, ticket: self.stamps.ticket(number) })
+    }
+
+    /// Whether a pass is still good.
+    #[inline]
+    pub fn passes(&self, pass: &Pass) -> bool {
+        self.stamps.holds(pass.ticket)
+    }
+
+    /// The access map that a good pass leads to.
+    #[inline]
+    pub fn map_of(&mut self, pass: &Pass) -> &mut AccessMap {
+        &mut self.roots.at_mut(pass.slot).map
+    }
+
+    /// What no pass tells of: how often a root has come or gone (which decides what lies in no allocation), and how often aliases,
+    /// objects or addresses of variables have changed.
+    #[inline]
+    pub fn layout(&self) -> (u64, u64) {
+        (self.roots.changes(), self.others)
     }
 
     fn end_roots(&mut self, start: u64, end: u64) {
-        let mut gone: Vec<u64> = self.roots.range(start..end).map(|(ptr, _)| *ptr).collect();
-        gone.extend(self.root_at(start).map(|(ptr, _)| ptr).filter(|ptr| *ptr < start));
-        for ptr in gone {
-            if let Some(root) = self.roots.remove(&ptr) {
+        for ptr in self.roots.within(start, end) {
+            if let Some(root) = self.roots.get(ptr) {
                 self.end_blocks(ptr, root.end, None);
-                self.bury(root.id, &root.map);
+                self.remove_root(ptr);
             }
         }
     }
@@ -543,7 +511,7 @@ impl Allocations {
     fn end_blocks(&mut self, start: u64, end: u64, stack: Option<StackId>) {
         let mut at = self.blocks.seek(start);
         while self.blocks.get(at).is_some_and(|block| block.start < end) {
-            let (id, next) = self.blocks.remove(at);
+            let (id, next) = self.remove_block(at);
             self.block_gone(id, stack);
             at = next;
         }
@@ -555,6 +523,30 @@ impl Allocations {
         }
     }
 
+    /// Takes a block away; answers its life and the position of what came after it.
+    fn remove_block(&mut self, at: At) -> (AllocationId, At) {
+        let bounds = self.blocks.get(at).map_or((0, 0), |block| (block.start, block.end));
+        let (block, next) = self.blocks.remove(at);
+        self.stamps.end(block.number);
+        self.carved(bounds.0, bounds.1);
+        (block.id, next)
+    }
+
+    /// These addresses became a block, or are none any more.
+    fn carved(&mut self, start: u64, end: u64) {
+        let Some((_, root)) = self.roots.around(start) else { return };
+        self.stamps.renew(root.number);
+        // A block over the end of its root: nobody does that.
+        self.others += u64::from(root.end < end);
+    }
+
+    fn remove_root(&mut self, ptr: u64) {
+        if let Some(root) = self.roots.remove(ptr) {
+            self.stamps.end(root.number);
+            self.bury(root.id, &root.map);
+        }
+    }
+
     fn block_gone(&mut self, id: AllocationId, freed: Option<StackId>) {
         if let Some(stack) = freed {
             self.mark_freed(id, stack);
@@ -563,10 +555,8 @@ impl Allocations {
     }
 
     fn drop_ghost(&mut self, ptr: u64, id: AllocationId) {
-        if self.roots.get(&ptr).is_some_and(|r| r.ghost && r.id == id)
-            && let Some(root) = self.roots.remove(&ptr)
-        {
-            self.bury(id, &root.map);
+        if self.roots.get(ptr).is_some_and(|r| r.ghost && r.id == id) {
+            self.remove_root(ptr);
         }
     }
 

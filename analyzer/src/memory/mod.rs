@@ -4,12 +4,16 @@
 
 pub mod access;
 pub mod access_map;
+mod allocation;
 pub mod allocations;
 mod contents;
 pub mod extent;
+mod roots;
 mod spans;
+mod tickets;
 
 pub use access::{Access, AccessKind, Cause, Site};
 pub use access_map::AccessMap;
-pub use allocations::{Allocation, AllocationId, Allocations};
+pub use allocation::{Allocation, AllocationId, Object};
+pub use allocations::Allocations;
 pub use extent::{Dim, Extent, Meet, Precision};

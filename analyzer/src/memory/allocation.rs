@@ -1,0 +1,72 @@
+//! What is known of one life of an allocation, and of a texture or surface object. Plain data.
+
+use trace::{CallId, ContextId, MemoryKind, Region, StackId, StreamId, ThreadId};
+
+/// One life of an allocation. 0 stands for "no allocation" (pageable host memory).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct AllocationId(pub u32);
+
+impl AllocationId {
+    /// Not an allocation.
+    pub const NONE: Self = Self(0);
+}
+
+/// What is known of one life of an allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Allocation {
+    /// Its id.
+    pub id: AllocationId,
+    /// First address (0 for arrays).
+    pub ptr: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Sort of memory; `None` for arrays.
+    pub kind: Option<MemoryKind>,
+    /// Where it was allocated.
+    pub stack: StackId,
+    /// The API function.
+    pub call: CallId,
+    /// The host thread.
+    pub thread: ThreadId,
+    /// The stream, for stream-ordered memory.
+    pub stream: StreamId,
+    /// The context.
+    pub context: ContextId,
+    /// Where it was freed.
+    pub freed: Option<StackId>,
+    /// What the program calls it, in [`Allocations::names`] counted from 1; 0: nothing.
+    pub name: u32,
+}
+
+impl Allocation {
+    /// A `__device__` variable that nobody has asked for yet.
+    pub(crate) fn variable(ptr: u64, size: u64) -> Self {
+        Self {
+            id: AllocationId::NONE,
+            ptr,
+            size,
+            kind: Some(MemoryKind::ModuleGlobal),
+            stack: StackId::NONE,
+            call: CallId::NONE,
+            thread: ThreadId::NONE,
+            stream: StreamId::NONE,
+            context: ContextId::NONE,
+            freed: None,
+            name: 0,
+        }
+    }
+
+    /// One past the last address.
+    pub fn end(&self) -> u64 {
+        self.ptr.saturating_add(self.size)
+    }
+}
+
+/// A texture or surface object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Object {
+    /// What it shows.
+    pub region: Region,
+    /// Whether kernels may write through it.
+    pub writable: bool,
+}

@@ -1,0 +1,143 @@
+//! Memory from CUDA by address, each with its access map.
+//!
+//! Owns the table: an index by address, and slots that stay where they are while a root lives, so that whoever has been there once finds it
+//! again without a search. Does not decide when a root begins or ends.
+
+use super::access_map::AccessMap;
+use super::allocation::AllocationId;
+use super::tickets::Number;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Where a root stands in the table, as long as it lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot(u32);
+
+/// One root.
+#[derive(Debug, Default)]
+pub struct Root {
+    /// One past its last address.
+    pub end: u64,
+    /// Its life.
+    pub id: AllocationId,
+    /// For tickets.
+    pub number: Number,
+    /// It was freed in stream order, and its addresses were not given out again.
+    pub ghost: bool,
+    /// Other processes know it.
+    pub shared: bool,
+    /// Who touched it.
+    pub map: AccessMap,
+    /// What measured launches would touch by their predictions, when those are on trial.
+    pub supposed: AccessMap,
+}
+
+impl Root {
+    /// An untouched one.
+    pub fn new(end: u64, id: AllocationId, number: Number) -> Self {
+        Self { end, id, number, ..Self::default() }
+    }
+}
+
+/// All roots; they do not overlap.
+#[derive(Debug, Default)]
+pub struct Roots {
+    index: BTreeMap<u64, Slot>,
+    slots: Vec<Root>,
+    free: Vec<Slot>,
+    changes: u64,
+}
+
+impl Roots {
+    /// Number of roots.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// How often a root has come or gone.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The root that begins at this address.
+    pub fn get(&self, ptr: u64) -> Option<&Root> {
+        Some(self.at(*self.index.get(&ptr)?))
+    }
+
+    /// The root that begins at this address.
+    pub fn get_mut(&mut self, ptr: u64) -> Option<&mut Root> {
+        Some(self.at_mut(*self.index.get(&ptr)?))
+    }
+
+    /// Where the root that begins at this address stands.
+    pub fn slot(&self, ptr: u64) -> Option<Slot> {
+        self.index.get(&ptr).copied()
+    }
+
+    /// The root in a slot.
+    #[inline]
+    pub fn at(&self, slot: Slot) -> &Root {
+        &self.slots[slot.0 as usize]
+    }
+
+    /// The root in a slot.
+    #[inline]
+    pub fn at_mut(&mut self, slot: Slot) -> &mut Root {
+        &mut self.slots[slot.0 as usize]
+    }
+
+    /// The root around an address, and where it begins.
+    #[inline]
+    pub fn around(&self, address: u64) -> Option<(u64, &Root)> {
+        let (ptr, slot) = self.index.range(..=address).next_back()?;
+        let root = self.at(*slot);
+        (address < root.end).then_some((*ptr, root))
+    }
+
+    /// The first address after this one at which a root begins.
+    pub fn next_after(&self, address: u64) -> Option<u64> {
+        self.index.range((Bound::Excluded(address), Bound::Unbounded)).next().map(|(ptr, _)| *ptr)
+    }
+
+    /// Where the roots begin that reach into these addresses.
+    pub fn within(&self, start: u64, end: u64) -> Vec<u64> {
+        let mut found: Vec<u64> = self.index.range(start..end.max(start)).map(|(ptr, _)| *ptr).collect();
+        found.extend(self.around(start).map(|(ptr, _)| ptr).filter(|ptr| *ptr < start));
+        found
+    }
+
+    /// Puts a root where none begins.
+    pub fn insert(&mut self, ptr: u64, root: Root) {
+        self.changes += 1;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                *self.at_mut(slot) = root;
+                slot
+            }
+            None => {
+                self.slots.push(root);
+                Slot(self.slots.len() as u32 - 1)
+            }
+        };
+        self.index.insert(ptr, slot);
+    }
+
+    /// Takes the root away that begins at this address.
+    pub fn remove(&mut self, ptr: u64) -> Option<Root> {
+        let slot = self.index.remove(&ptr)?;
+        self.changes += 1;
+        self.free.push(slot);
+        Some(std::mem::take(self.at_mut(slot)))
+    }
+
+    /// All roots with their first addresses, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Root)> {
+        self.index.iter().map(|(ptr, slot)| (*ptr, self.at(*slot)))
+    }
+
+    /// All roots, in order.
+    pub fn values(&self) -> impl Iterator<Item = &Root> {
+        self.iter().map(|(_, root)| root)
+    }
+}
