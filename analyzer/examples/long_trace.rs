@@ -6,6 +6,10 @@
 //! A step is a thousand launches of 40 kernels (PTX that comes with the trace) on 300 tensors, 400 call stacks, three streams that wait for
 //! each other by events, tensors that are freed and allocated again in one of two places, two uploads, a synchronisation. Nothing races. A
 //! launch has the size that it has in every step, and its tensors; with a third argument, `fresh`, every launch has others that never were.
+//!
+//! `train` as third argument writes training steps instead: 24 layers forward and backward in one stream, 432 launches with 128 bytes of
+//! parameters, a tensor allocated or freed for each of them as PyTorch's allocator does (the same addresses in every step), the gradients
+//! reduced in 19 other streams, an upload, and a synchronisation.
 
 use std::io::BufWriter;
 use trace::file::Writer;
@@ -15,12 +19,18 @@ const BASE: u64 = 0x7f00_0000_0000;
 const TENSORS: u64 = 300;
 const TENSOR: u64 = 1 << 18;
 
+/// Layers of a model, launches of each forward, and backward.
+const LAYERS: u64 = 24;
+const DEPTH: u64 = 8;
+/// Streams that reduce gradients.
+const SIDES: u64 = 19;
+
 /// `out[i] = a[i] + b[i]` for the first n numbers, under 40 names.
 fn code() -> String {
     let mut text = String::from(".version 8.0\n.target sm_80\n.address_size 64\n");
     for id in 1..=40 {
         text += &format!(
-            ".visible .entry kernel_{id}(.param .u64 p_a, .param .u64 p_b, .param .u64 p_out, .param .u32 p_n)\n{{\n\
+            ".visible .entry kernel_{id}(.param .u64 p_a, .param .u64 p_b, .param .u64 p_out, .param .u32 p_n, .param .align 8 .b8 p_rest[96])\n{{\n\
              .reg .pred %p<2>;\n.reg .f32 %f<4>;\n.reg .b32 %r<6>;\n.reg .b64 %rd<11>;\n\
              ld.param.u64 %rd1, [p_a];\nld.param.u64 %rd2, [p_b];\nld.param.u64 %rd3, [p_out];\nld.param.u32 %r2, [p_n];\n\
              mov.u32 %r3, %ctaid.x;\nmov.u32 %r4, %ntid.x;\nmov.u32 %r5, %tid.x;\nmad.lo.s32 %r1, %r3, %r4, %r5;\n\
@@ -67,75 +77,149 @@ impl Out {
     }
 }
 
-fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    let [_, ops, file, rest @ ..] = &args[..] else { panic!("usage: long_trace OPS FILE [fresh]") };
-    let fresh = rest.first().is_some_and(|word| word == "fresh");
-    let ops: u64 = ops.parse().expect("a number");
-    let writer = Writer::new(BufWriter::new(std::fs::File::create(file).expect("create"))).expect("header");
-    let mut out = Out { writer, buffer: vec![0; 1 << 20], ops: 0, bytes: 0, random: 0x9e37_79b9_7f4a_7c15 };
-    define(&mut out);
-    let context = ContextId(1);
-    let (stream, pool, kind) = (StreamId(0), PoolId(0), MemoryKind::Block);
-    let mut homes: Vec<u64> = (0..TENSORS).map(|i| BASE + 2 * i * TENSOR).collect();
-    for ptr in &homes {
-        out.push(1, Op::Alloc { ptr: *ptr, size: TENSOR, kind, context, stream, pool, flags: 0 });
+const MODE: EventMode = EventMode::Plain;
+
+impl Out {
+    /// A launch of one of the kernels: a and b are added into the third tensor.
+    fn launch(&mut self, n: u64, stream: u32, tensors: [u64; 3], elements: u32, rest: usize) {
+        let mut params: Vec<u8> = tensors.iter().flat_map(|w| w.to_le_bytes()).collect();
+        params.extend(elements.to_le_bytes());
+        params.resize(params.len() + rest, 7);
+        let (kernel, stack) = (KernelId((n % 40) as u32 + 1), (n % 400) as u32 + 1);
+        let (grid, block) = ([elements.div_ceil(256), 1, 1], [256, 1, 1]);
+        let (stream, params) = (StreamId(stream), &params[..]);
+        self.push(stack, Op::Launch { stream, kernel, grid, block, cluster: [0; 3], shared: 0, flags: 0, params });
     }
+
+    fn alloc(&mut self, ptr: u64) {
+        let (stream, pool, kind) = (StreamId(0), PoolId(0), MemoryKind::Block);
+        self.push(3, Op::Alloc { ptr, size: TENSOR, kind, context: ContextId(1), stream, pool, flags: 0 });
+    }
+
+    fn free(&mut self, ptr: u64, stream: u32) {
+        self.push(3, Op::Free { ptr, kind: FreeKind::Block, stream: StreamId(stream) });
+    }
+
+    /// `to` waits for what `from` was given so far.
+    fn order(&mut self, event: u64, from: u32, to: u32) {
+        let event = EventId(event as u32 % 64 + 1);
+        self.push(2, Op::EventRecord { event, stream: StreamId(from), mode: MODE });
+        self.push(2, Op::StreamWait { stream: StreamId(to), event, mode: MODE });
+    }
+
+    fn upload(&mut self, stream: u32, to: u64) {
+        let src = Region::linear(0x5500_0000_0000 + self.random(1 << 20) * 4096, TENSOR);
+        let (dst, dst_space, src_space) = (Region::linear(to, TENSOR), Space::Unified, Space::Unified);
+        self.push(
+            4,
+            Op::Copy { stream: StreamId(stream), dst, src, dst_space, src_space, asynchronous: true, batch: 0 },
+        );
+    }
+
+    fn synchronise(&mut self, sync: u64, stream: u32) {
+        let (sync, scope, stream, event) = (SyncId(sync as u32), SyncScope::Stream, StreamId(stream), EventId(0));
+        self.push(5, Op::SyncBegin { sync, scope, stream, event, context: ContextId(1) });
+        self.push(5, Op::SyncEnd { sync });
+    }
+}
+
+/// A thousand launches on three streams.
+fn mixed(out: &mut Out, ops: u64, fresh: bool) {
+    let mut homes: Vec<u64> = (0..TENSORS).map(|i| BASE + 2 * i * TENSOR).collect();
+    homes.iter().for_each(|ptr| out.alloc(*ptr));
     let mut event = 1;
     while out.ops < ops {
         let mut on = 1;
         for i in 0..1000_u64 {
             if i % 100 == 0 {
-                let (mode, before) = (EventMode::Plain, StreamId(on));
+                let before = on;
                 on = on % 3 + 1;
-                let event_id = EventId(event % 64 + 1);
+                out.order(event, before, on);
                 event += 1;
-                out.push(2, Op::EventRecord { event: event_id, stream: before, mode });
-                out.push(2, Op::StreamWait { stream: StreamId(on), event: event_id, mode });
             }
             if i % 20 == 7 {
                 // A tensor goes, and comes back in another place: its bytes were last used by work that this stream has waited for.
                 let which = out.random(TENSORS) as usize;
-                out.push(3, Op::Free { ptr: homes[which], kind: FreeKind::Block, stream: StreamId(on) });
+                out.free(homes[which], on);
                 homes[which] ^= TENSOR;
-                out.push(3, Op::Alloc { ptr: homes[which], size: TENSOR, kind, context, stream, pool, flags: 0 });
+                out.alloc(homes[which]);
             }
-            let of = |n: u64| (n % TENSORS) as usize;
-            let words = if fresh {
-                [(); 3].map(|()| homes[of(out.random(TENSORS))])
-            } else {
-                [i * 7, i * 3 + 1, i].map(|n| homes[of(n)])
-            };
-            let mut params: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-            let n = TENSOR as u32 / 4 - if fresh { out.random(1000) as u32 } else { i as u32 % 50 };
-            params.extend(n.to_le_bytes());
-            let (kernel, stack) = (KernelId((i % 40) as u32 + 1), (i % 400) as u32 + 1);
-            let (grid, block) = ([n.div_ceil(256), 1, 1], [256, 1, 1]);
-            out.push(
-                stack,
-                Op::Launch {
-                    stream: StreamId(on),
-                    kernel,
-                    grid,
-                    block,
-                    cluster: [0; 3],
-                    shared: 0,
-                    flags: 0,
-                    params: &params,
-                },
-            );
+            let of = |n: u64| homes[(n % TENSORS) as usize];
+            let tensors =
+                if fresh { [(); 3].map(|()| of(out.random(TENSORS))) } else { [of(i * 7), of(i * 3 + 1), of(i)] };
+            let less = if fresh { out.random(1000) } else { i % 50 };
+            out.launch(i, on, tensors, (TENSOR / 4 - less) as u32, 0);
         }
         for _ in 0..2 {
-            let dst = Region::linear(homes[out.random(TENSORS) as usize], TENSOR);
-            let src = Region::linear(0x5500_0000_0000 + out.random(1 << 20) * 4096, TENSOR);
-            let (dst_space, src_space) = (Space::Unified, Space::Unified);
-            let copy = Op::Copy { stream: StreamId(on), dst, src, dst_space, src_space, asynchronous: true, batch: 0 };
-            out.push(4, copy);
+            let to = homes[out.random(TENSORS) as usize];
+            out.upload(on, to);
         }
-        let sync = SyncId(event);
-        let (scope, stream, event) = (SyncScope::Stream, StreamId(on), EventId(0));
-        out.push(5, Op::SyncBegin { sync, scope, stream, event, context });
-        out.push(5, Op::SyncEnd { sync });
+        out.synchronise(event, on);
+    }
+}
+
+/// Training steps.
+fn training(out: &mut Out, ops: u64) {
+    let tensor = |i: u64| BASE + i * TENSOR;
+    let (weights, gradients, input, kept, scratch) = (0, LAYERS, 2 * LAYERS, 2 * LAYERS + 1, 450);
+    (0..=input).for_each(|i| out.alloc(tensor(i)));
+    let (main, copies, all) = (1, 2, (TENSOR / 4) as u32);
+    let side = |layer: u64| 3 + (layer % SIDES) as u32;
+    let mut step = 0;
+    while out.ops < ops {
+        step += 1;
+        let mut n = 0;
+        out.order(0, main, copies);
+        out.upload(copies, tensor(input));
+        out.order(1, copies, main);
+        for layer in 0..LAYERS {
+            for i in 0..DEPTH {
+                let from = (layer * DEPTH + i).checked_sub(1).map_or(input, |before| kept + before);
+                let to = kept + layer * DEPTH + i;
+                out.alloc(tensor(to));
+                out.launch(n, main, [tensor(from), tensor(weights + layer), tensor(to)], all, 100);
+                n += 1;
+            }
+        }
+        for layer in (0..LAYERS).rev() {
+            for i in (0..DEPTH).rev() {
+                let (saved, grown) = (kept + layer * DEPTH + i, if i == 0 { gradients + layer } else { scratch });
+                if i != 0 {
+                    out.alloc(tensor(scratch));
+                }
+                out.launch(n, main, [tensor(saved), tensor(weights + layer), tensor(grown)], all, 100);
+                n += 1;
+                if i != 0 {
+                    out.free(tensor(scratch), main);
+                }
+                out.free(tensor(saved), main);
+            }
+            let (reduced, on) = (tensor(gradients + layer), side(layer));
+            out.order(2 + layer, main, on);
+            out.launch(n, on, [reduced, reduced, reduced], all, 100);
+            n += 1;
+        }
+        for other in 0..SIDES {
+            out.order(30 + other, side(other), main);
+        }
+        for layer in 0..LAYERS {
+            out.launch(n, main, [tensor(weights + layer), tensor(gradients + layer), tensor(weights + layer)], all, 100);
+            n += 1;
+        }
+        out.synchronise(step, main);
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let [_, ops, file, rest @ ..] = &args[..] else { panic!("usage: long_trace OPS FILE [fresh|train]") };
+    let ops: u64 = ops.parse().expect("a number");
+    let writer = Writer::new(BufWriter::new(std::fs::File::create(file).expect("create"))).expect("header");
+    let mut out = Out { writer, buffer: vec![0; 1 << 20], ops: 0, bytes: 0, random: 0x9e37_79b9_7f4a_7c15 };
+    define(&mut out);
+    match rest.first().map(String::as_str) {
+        Some("train") => training(&mut out, ops),
+        word => mixed(&mut out, ops, word == Some("fresh")),
     }
     out.writer.flush().expect("write");
     let size = std::fs::metadata(file).expect("just written").len();
@@ -176,11 +260,12 @@ fn define(out: &mut Out) {
     out.push(0, Op::Image { id: ImageId(1), source, path: "".into(), offset: 0, size: bytes.len() as u64, bytes });
     for id in 1..=40 {
         let name = format!("kernel_{id}");
-        let params = [0, 8, 16, 24].map(|offset| ParamSlot { offset, size: if offset == 24 { 4 } else { 8 } });
+        let sizes = [(0, 8), (8, 8), (16, 8), (24, 4), (32, 96)];
+        let params = sizes.map(|(offset, size)| ParamSlot { offset, size });
         let params = trace::codec::List::new(&params);
         out.push(0, Op::Kernel { id: KernelId(id), name: name.as_str().into(), image: ImageId(1), params, handle: 0 });
     }
-    for id in 1..=3 {
+    for id in 1..=2 + SIDES as u32 {
         let (stream, kind) = (StreamId(id), StreamKind::NonBlocking);
         out.push(1, Op::StreamCreate { stream, context, kind, priority: 0, handle: 0 });
     }

@@ -6,6 +6,7 @@
 
 use crate::memory::{AccessKind, Dim, Extent, Precision};
 use crate::names::KernelDef;
+use crate::trail::Trail;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -247,6 +248,7 @@ struct Cached {
     shared: u32,
     params: Box<[u8]>,
     result: Arc<Evaluated>,
+    trail: Option<Trail>,
 }
 
 impl Cached {
@@ -258,6 +260,12 @@ impl Cached {
             && self.shared == l.shared
             && *self.params == *l.params
     }
+}
+
+/// Where a launch stands in the cache.
+#[inline]
+fn slot(id: KernelId, l: &Launch<'_>) -> usize {
+    FxBuildHasher.hash_one((id, l.grid, l.block, l.cluster, l.shared, l.params)) as usize & (CACHE - 1)
 }
 
 /// All code of one process.
@@ -333,8 +341,7 @@ impl Code {
         arch: Option<u32>,
         l: &Launch<'_>,
     ) -> Arc<Evaluated> {
-        let hash = FxBuildHasher.hash_one((id, l.grid, l.block, l.cluster, l.shared, l.params)) as usize;
-        let slot = hash & (CACHE - 1);
+        let slot = slot(id, l);
         if let Some(cached) = self.cache.get(slot).and_then(Option::as_ref).filter(|c| c.is(id, l)) {
             return Arc::clone(&cached.result);
         }
@@ -351,8 +358,31 @@ impl Code {
             shared: l.shared,
             params: l.params.into(),
             result: Arc::clone(&result),
+            trail: None,
         });
         result
+    }
+
+    /// The accesses of a launch that was evaluated before, and what it left behind.
+    #[inline]
+    pub fn again(&mut self, id: KernelId, l: &Launch<'_>) -> Option<(&Evaluated, &mut Trail)> {
+        let cached = self.cache.get_mut(slot(id, l))?.as_mut()?;
+        let trail = cached.trail.as_mut()?;
+        // Compared last: most launches that come for the first time find nothing or no trail.
+        (cached.kernel == id
+            && cached.grid == l.grid
+            && cached.block == l.block
+            && cached.cluster == l.cluster
+            && cached.shared == l.shared
+            && *cached.params == *l.params)
+            .then_some((&*cached.result, trail))
+    }
+
+    /// Keeps what a launch leaves behind that was evaluated just now.
+    pub fn leave(&mut self, id: KernelId, l: &Launch<'_>, trail: Option<Trail>) {
+        if let Some(cached) = self.cache.get_mut(slot(id, l)).and_then(Option::as_mut).filter(|c| c.is(id, l)) {
+            cached.trail = trail;
+        }
     }
 
     /// Every 8-byte word of a parameter buffer that could be a pointer: its byte offset and its value. With a layout only

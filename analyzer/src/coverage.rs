@@ -151,6 +151,18 @@ impl Coverage {
         self.not_simulated.extend(other.not_simulated.iter().cloned());
     }
 
+    /// Counts a launch; one of which nothing is known is to be given to [`Coverage::launch_unknown`] too.
+    pub fn launched(&mut self, known: &Evaluated, indirect: bool, unknown_memory: u64) {
+        self.unknown_memory += unknown_memory;
+        self.launches += 1;
+        self.launches_indirect += u64::from(indirect);
+        match known.knowledge {
+            Knowledge::Exact => self.launches_exact += 1,
+            Knowledge::KindsOnly => self.launches_kinds_only += 1,
+            Knowledge::Unknown => {}
+        }
+    }
+
     /// Counts a launch of which nothing is known.
     pub fn launch_unknown(&mut self, reason: &str) {
         self.launches_unknown += 1;

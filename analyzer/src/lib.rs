@@ -44,6 +44,7 @@ pub mod streams;
 pub mod symbols;
 pub mod tools;
 pub mod torch;
+pub mod trail;
 pub mod work;
 
 pub use analysis::{Analysis, AnalysisOptions};

@@ -7,6 +7,7 @@ use crate::memory::allocations::{Home, Place};
 use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, Extent, Precision, Site};
 use crate::ordering::View;
 use crate::race::Race;
+use crate::trail::Recording;
 use trace::{ImageId, MemoryKind, Region, Space};
 
 /// Pieces that one access may fall into; an access over more allocations than that is cut short.
@@ -45,6 +46,8 @@ pub struct Work<'a, 'v> {
     supposed: Option<&'a mut Vec<Race>>,
     /// The accesses at hand are such predictions.
     predicting: bool,
+    /// What the launch at hand leaves behind, when that is wanted.
+    pub(crate) recording: Option<Recording>,
 }
 
 impl<'a, 'v> Work<'a, 'v> {
@@ -67,7 +70,27 @@ impl<'a, 'v> Work<'a, 'v> {
             unfollowed: false,
             supposed: None,
             predicting: false,
+            recording: None,
         }
+    }
+
+    /// Remembers where the accesses go; see [`crate::trail`].
+    pub fn record(&mut self) {
+        self.recording = Some(Recording::default());
+    }
+
+    /// Where an address lies.
+    fn locate(&mut self, address: u64) -> Option<Place> {
+        let place = self.memory.locate(address);
+        if let Some(recording) = &mut self.recording {
+            recording.located(self.memory, place.as_ref());
+        }
+        place
+    }
+
+    /// The launch does something that no trail can tell of.
+    fn spoil(&mut self) {
+        self.recording.iter_mut().for_each(Recording::spoil);
     }
 
     /// Also compares with what measured launches were predicted to touch; see [`crate::exact::confirm`].
@@ -92,6 +115,11 @@ impl<'a, 'v> Work<'a, 'v> {
     /// Whether the address of some access was made of several words, more than one of which points into an allocation.
     pub fn several(&self) -> bool {
         self.candidates.1
+    }
+
+    /// The same, found by an earlier launch.
+    pub(crate) fn found_several(&mut self, several: bool) {
+        self.candidates.1 |= several;
     }
 
     /// A copy. `staged`: the source (pageable memory) has been read when the call returns, so nothing later can disturb it.
@@ -153,7 +181,10 @@ impl<'a, 'v> Work<'a, 'v> {
         // Tables are looked up first: what the launch writes is no part of what it found.
         let tables: Vec<(&Effect, Vec<u64>)> = match evaluated.effects.iter().any(|e| matches!(e.base, Base::Table(_)))
         {
-            true => self.tables(&evaluated.effects),
+            true => {
+                self.spoil();
+                self.tables(&evaluated.effects)
+            }
             false => Vec::new(),
         };
         for write in [false, true] {
@@ -244,10 +275,10 @@ impl<'a, 'v> Work<'a, 'v> {
         self.site.param = None;
         self.site.at = effect.at;
         match (&effect.base, &effect.bytes) {
-            (Base::Tensor(_, value), Bytes::Known { .. }) if self.memory.locate(*value).is_none() => {
+            (Base::Tensor(_, value), Bytes::Known { .. }) if self.locate(*value).is_none() => {
                 self.unknown_memory += 1;
             }
-            (Base::Maybe(_, value) | Base::Tensor(_, value), _) if self.memory.locate(*value).is_none() => {}
+            (Base::Maybe(_, value) | Base::Tensor(_, value), _) if self.locate(*value).is_none() => {}
             (Base::Param(offset, value) | Base::Maybe(offset, value) | Base::Tensor(offset, value), bytes) => {
                 self.site.param = Some(*offset);
                 let guessed = matches!(bytes, Bytes::Unknown | Bytes::Scattered);
@@ -260,16 +291,23 @@ impl<'a, 'v> Work<'a, 'v> {
             (Base::Absolute(value), bytes) => self.kernel_bytes(*value, 0, bytes, effect.kind),
             (Base::Global(name), bytes) => match self.memory.global(image, name) {
                 Some((ptr, size)) => self.global_bytes(ptr, size, bytes, effect.kind),
-                None => self.unknown_memory += 1,
-            },
-            (Base::Handle(offset, handle), _) => match self.memory.object_of(*handle) {
-                Some(object) => {
-                    self.site.param = Some(*offset);
-                    self.shown(&object.region, effect.kind);
+                None => {
+                    self.spoil();
+                    self.unknown_memory += 1;
                 }
-                None => self.unknown_memory += 1,
             },
+            (Base::Handle(offset, handle), _) => {
+                self.spoil();
+                match self.memory.object_of(*handle) {
+                    Some(object) => {
+                        self.site.param = Some(*offset);
+                        self.shown(&object.region, effect.kind);
+                    }
+                    None => self.unknown_memory += 1,
+                }
+            }
             (Base::SomeHandle(words), _) => {
+                self.spoil();
                 let mut found = false;
                 for (offset, handle) in words {
                     if let Some(object) = self.memory.object_of(*handle) {
@@ -309,7 +347,7 @@ impl<'a, 'v> Work<'a, 'v> {
                     return;
                 }
                 // An upper bound says nothing of allocations other than the one that the pointer points into.
-                let Some(place) = self.memory.locate(base).or_else(|| self.memory.locate(lo)) else {
+                let Some(place) = self.locate(base).or_else(|| self.locate(lo)) else {
                     self.unknown_memory += 1;
                     return;
                 };
@@ -334,7 +372,7 @@ impl<'a, 'v> Work<'a, 'v> {
 
     /// An access of unknown extent through a pointer. False: it points into no allocation.
     fn pointer(&mut self, value: u64, kind: AccessKind, scattered: bool) {
-        let Some(place) = self.memory.locate(value) else {
+        let Some(place) = self.locate(value) else {
             self.unknown_memory += 1;
             return;
         };
@@ -387,7 +425,7 @@ impl<'a, 'v> Work<'a, 'v> {
             if at >= extent.end {
                 return;
             }
-            let Some(place) = self.memory.locate(at) else {
+            let Some(place) = self.locate(at) else {
                 let end = self.memory.next_known(at).min(extent.end);
                 match outside {
                     Outside::Pageable => {
@@ -409,9 +447,8 @@ impl<'a, 'v> Work<'a, 'v> {
         self.put(home, allocation, kind, extent, true);
     }
 
-    /// Tables of pointers in these bytes are not known any more.
-    fn overwritten(&mut self, home: Home, extent: &Extent) {
-        let Home::Root(_) = home else { return };
+    /// Tables of pointers in these bytes of a root are not known any more.
+    pub(crate) fn overwritten(&mut self, extent: &Extent) {
         let (mut start, mut end) = (extent.start, extent.end);
         if extent.precision == Precision::Unknown
             && let Some(place) = self.memory.locate(extent.anchor)
@@ -427,8 +464,11 @@ impl<'a, 'v> Work<'a, 'v> {
         if self.predicting {
             return self.put_supposed(home, &access);
         }
-        if kind.writes() && !self.memory.contents.is_empty() {
-            self.overwritten(home, &extent);
+        if let Some(recording) = &mut self.recording {
+            recording.step(self.memory, home, &access);
+        }
+        if kind.writes() && !self.memory.contents.is_empty() && matches!(home, Home::Root(_)) {
+            self.overwritten(&extent);
         }
         self.memory.touched(home, &access);
         let races = &mut *self.races;

@@ -2,7 +2,7 @@
 
 use super::{Analysis, Moment};
 use crate::across::Member;
-use crate::code::{Code, Knowledge, Launch};
+use crate::code::{Base, Code, Knowledge, Launch};
 use crate::exact::learned::Shape;
 use crate::exact::{compare, measured};
 use crate::graphs::Graph;
@@ -19,6 +19,9 @@ impl Analysis {
         moment: Moment,
         node: Option<(&Graph, u32)>,
     ) {
+        if self.is_plain() && self.launch_again(stream, kernel, l, &moment, node) {
+            return;
+        }
         let def = self.names.kernel(kernel);
         let arch = self.arch(stream);
         let predicted = self.code.evaluate(kernel, def, arch, l);
@@ -66,6 +69,7 @@ impl Analysis {
             let nowhere = |name: &str| !self.memory.has_address(image, name);
             (measured::effects(&runs), measured::unseen(&predicted, nowhere))
         });
+        let plain = self.is_plain();
         let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
         let mut work =
             Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).suppose(supposed);
@@ -85,26 +89,56 @@ impl Analysis {
                 &predicted
             }
             None => {
+                if plain {
+                    work.record();
+                }
                 work.effects(&predicted, image);
+                let forgets = predicted.effects.iter().any(|e| e.kind.writes() && e.base == Base::Unknown);
+                self.code.leave(kernel, l, work.trail(forgets));
                 &predicted
             }
         };
         let (several, work_unfollowed) = (work.several(), work.unfollowed());
-        let c = &mut self.coverage;
-        c.unknown_memory += work.unknown_memory;
-        c.launches += 1;
         let indirect = known.indirect || work_unfollowed;
-        c.launches_indirect += u64::from(indirect);
+        let c = &mut self.coverage;
+        c.launched(known, indirect, work.unknown_memory);
         c.launches_measured += u64::from(measured.is_some() && !recalled);
         c.launches_learned += u64::from(recalled);
-        match known.knowledge {
-            Knowledge::Exact => c.launches_exact += 1,
-            Knowledge::KindsOnly => c.launches_kinds_only += 1,
-            Knowledge::Unknown => {
-                c.launch_unknown(self.code.reason(kernel).unwrap_or("the code could not be analysed"))
-            }
+        if known.knowledge == Knowledge::Unknown {
+            c.launch_unknown(self.code.reason(kernel).unwrap_or("the code could not be analysed"));
         }
         self.kernels.entry(kernel).or_default().count(known, several, indirect);
+    }
+
+    /// Whether launches do no more than to be checked: nothing is measured, learned or told to others.
+    fn is_plain(&self) -> bool {
+        !self.shares
+            && self.settle.is_none()
+            && self.confirm.is_none()
+            && self.learned.is_none()
+            && self.hold.is_unused()
+    }
+
+    /// A launch that has come before and finds its memory as it was. False: it is another one.
+    fn launch_again(
+        &mut self,
+        stream: StreamId,
+        kernel: KernelId,
+        l: &Launch<'_>,
+        moment: &Moment,
+        node: Option<(&Graph, u32)>,
+    ) -> bool {
+        let Some((known, trail)) = self.code.again(kernel, l).filter(|(_, trail)| trail.is_good(&self.memory)) else {
+            return false;
+        };
+        let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..moment.site(Cause::Kernel, stream) };
+        let view = self.ordering.view(moment.epoch, node);
+        let mut work = Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic);
+        work.replay(trail);
+        let (several, unknown_memory) = (work.several(), work.unknown_memory);
+        self.coverage.launched(known, known.indirect, unknown_memory);
+        self.kernels.entry(kernel).or_default().count(known, several, known.indirect);
+        true
     }
 
     pub(super) fn arch(&self, stream: StreamId) -> Option<u32> {

@@ -98,6 +98,12 @@ impl Hold {
         self.awaited.clear();
     }
 
+    /// Whether no range has arrived that its launch has not taken.
+    #[inline]
+    pub fn is_unused(&self) -> bool {
+        self.arrived.is_empty()
+    }
+
     /// What the launch at this place really touched, if that is known.
     pub fn touched(&mut self, launch: Epoch) -> Option<Vec<ExactRun>> {
         if self.arrived.is_empty() { None } else { self.arrived.remove(&launch) }

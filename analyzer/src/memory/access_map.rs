@@ -34,7 +34,7 @@
 
 use super::access::{Access, AccessKind};
 use super::extent::Precision;
-use super::spans::{Span, Spans};
+use super::spans::{At, Span, Spans};
 use smallvec::SmallVec;
 use trace::{Epoch, TimelineId};
 
@@ -188,16 +188,28 @@ impl AccessMap {
     /// are ordered by an unpromised synchronisation. Pairs may be handed out once for every segment they share, and for
     /// accesses with gaps the bytes are still to be compared.
     pub fn add(&mut self, access: &Access, clocks: &impl Clocks, race: &mut impl FnMut(&Access, bool)) {
+        self.add_near(access, At::default(), clocks, race);
+    }
+
+    /// The same for an access whose bytes were added before: `near` is what that answered. Answers where it is found now.
+    pub fn add_near(
+        &mut self,
+        access: &Access,
+        near: At,
+        clocks: &impl Clocks,
+        race: &mut impl FnMut(&Access, bool),
+    ) -> At {
         let (start, end) = (access.extent.start, access.extent.end);
         if start >= end {
-            return;
+            return near;
         }
         let new = New { access, entry: Entry::new(self.pool.hold(access), access), whole: is_whole(access) };
-        let mut first = self.segments.seek(start);
+        let mut first = self.segments.seek_near(start, near);
         if self.segments.get(first).is_some_and(|s| s.start < start) {
             let tail = self.cut(first, start);
             first = self.segments.insert(self.segments.next(first), tail);
         }
+        let found = first;
         let mut gaps: SmallVec<[(u64, u64); 4]> = SmallVec::new();
         let (mut at, mut upto, mut uniform, mut seen) = (first, start, true, 0);
         while let Some((from, to)) = self.segments.get(at).map(|s| (s.start, s.end)).filter(|s| s.0 < end) {
@@ -255,6 +267,7 @@ impl AccessMap {
         if self.segments.len() > self.sweep_at {
             self.sweep(clocks);
         }
+        found
     }
 
     /// Hands out the races of an access like [`AccessMap::add`], but does not keep it: it is over already.
@@ -315,7 +328,7 @@ impl AccessMap {
     }
 
     /// Makes a segment end at `border`, which lies inside it; answers the rest of it, which is still to be inserted.
-    fn cut(&mut self, at: super::spans::At, border: u64) -> Span<Entries> {
+    fn cut(&mut self, at: At, border: u64) -> Span<Entries> {
         let mut tail = Span { start: border, end: border, value: Entries::new() };
         if let Some((end, entries)) = self.segments.get_mut(at) {
             (tail.end, tail.value) = (*end, entries.clone());

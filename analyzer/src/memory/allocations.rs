@@ -18,10 +18,10 @@
 use super::access::{Access, Cause};
 use super::access_map::AccessMap;
 use super::contents::Contents;
-use super::roots::{Root, Roots, Slot};
+use super::roots::{Root, Roots};
 use super::spans::{At, Span, Spans};
-use super::tickets::{Number, Stamps, Ticket};
-use super::{Allocation, AllocationId, Object};
+use super::tickets::{Number, Spot, Stamps};
+use super::{Allocation, AllocationId, Object, Slot, Ticket};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -67,15 +67,6 @@ pub struct Place {
 struct Block {
     id: AllocationId,
     number: Number,
-}
-
-/// A place to come back to: see [`Allocations::pass`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pass {
-    /// The root.
-    pub slot: Slot,
-    /// Holds while the place is what it was.
-    pub ticket: Ticket,
 }
 
 /// All memory of one process.
@@ -124,7 +115,7 @@ impl Allocations {
             self.end_blocks(info.ptr, end, None);
             if info.ptr < end {
                 let at = self.blocks.seek(info.ptr);
-                let number = self.stamps.begin();
+                let number = self.stamps.begin_block(info.id, self.spot(info.ptr, end));
                 self.blocks.insert(at, Span { start: info.ptr, end, value: Block { id: info.id, number } });
                 self.carved(info.ptr, end);
             } else {
@@ -132,7 +123,7 @@ impl Allocations {
             }
         } else {
             self.end_roots(info.ptr, end);
-            let number = self.stamps.begin();
+            let number = self.stamps.begin(info.id);
             self.roots.insert(info.ptr, Root::new(end, info.id, number));
         }
         self.infos.insert(info.id, info);
@@ -469,30 +460,40 @@ impl Allocations {
         )
     }
 
-    /// A place to come back to: while [`Allocations::passes`] says so, every address that the answer was given for lies there.
-    /// `None` for memory that is no root. What lies in no allocation, or under an alias, is another matter: see
-    /// [`Allocations::layout`].
-    pub fn pass(&self, place: &Place) -> Option<Pass> {
+    /// A ticket for a place in a root: while [`Allocations::holds`] says so, every address that the answer was given for lies there. What
+    /// lies in no allocation, or under an alias, is another matter: see [`Allocations::layout`].
+    pub fn ticket(&self, place: &Place) -> Option<Ticket> {
         let Home::Root(ptr) = place.home else { return None };
-        let slot = self.roots.slot(ptr)?;
+        let root = self.roots.get(ptr)?;
         let block = self.blocks.get(self.blocks.seek(place.address)).filter(|block| block.start <= place.address);
-        let number = block.map_or(self.roots.at(slot).number, |block| block.value.number);
-        Some(Pass { slot, ticket: self.stamps.ticket(number) })
+        Some(self.stamps.ticket(block.map_or(root.number, |block| block.value.number)))
     }
 
-    /// Whether a pass is still good.
+    /// Whether a ticket is still good.
     #[inline]
-    pub fn passes(&self, pass: &Pass) -> bool {
-        self.stamps.holds(pass.ticket)
+    pub fn holds(&self, ticket: Ticket) -> bool {
+        self.stamps.holds(ticket)
     }
 
-    /// The access map that a good pass leads to.
+    /// The allocation that a good ticket is for.
     #[inline]
-    pub fn map_of(&mut self, pass: &Pass) -> &mut AccessMap {
-        &mut self.roots.at_mut(pass.slot).map
+    pub fn of_ticket(&self, ticket: Ticket) -> AllocationId {
+        self.stamps.id(ticket)
     }
 
-    /// What no pass tells of: how often a root has come or gone (which decides what lies in no allocation), and how often aliases,
+    /// Where the access map of a root stands, as long as it lives.
+    pub fn slot(&self, home: Home) -> Option<Slot> {
+        let Home::Root(ptr) = home else { return None };
+        self.roots.slot(ptr)
+    }
+
+    /// The access map of a root that lives.
+    #[inline]
+    pub fn map_at(&mut self, slot: Slot) -> &mut AccessMap {
+        &mut self.roots.at_mut(slot).map
+    }
+
+    /// What no ticket tells of: how often a root has come or gone (which decides what lies in no allocation), and how often aliases,
     /// objects or addresses of variables have changed.
     #[inline]
     pub fn layout(&self) -> (u64, u64) {
@@ -527,9 +528,14 @@ impl Allocations {
     fn remove_block(&mut self, at: At) -> (AllocationId, At) {
         let bounds = self.blocks.get(at).map_or((0, 0), |block| (block.start, block.end));
         let (block, next) = self.blocks.remove(at);
-        self.stamps.end(block.number);
+        self.stamps.end_block(block.number, self.spot(bounds.0, bounds.1));
         self.carved(bounds.0, bounds.1);
         (block.id, next)
+    }
+
+    /// What tells the place of a block from all others.
+    fn spot(&self, start: u64, end: u64) -> Spot {
+        (self.roots.around(start).map_or(AllocationId::NONE, |(_, root)| root.id), start, end)
     }
 
     /// These addresses became a block, or are none any more.

@@ -17,3 +17,6 @@ pub use access_map::AccessMap;
 pub use allocation::{Allocation, AllocationId, Object};
 pub use allocations::Allocations;
 pub use extent::{Dim, Extent, Meet, Precision};
+pub use roots::Slot;
+pub use spans::At;
+pub use tickets::Ticket;

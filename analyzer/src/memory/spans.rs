@@ -19,7 +19,7 @@ pub struct Span<T> {
 }
 
 /// A position: a span, or one past the last. Valid until the spans change by other means than those that answer a new one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct At {
     chunk: usize,
     index: usize,
@@ -54,6 +54,15 @@ impl<T> Spans<T> {
         let Some(chunk) = after.checked_sub(1) else { return At { chunk: 0, index: 0 } };
         let index = self.chunks[chunk].partition_point(|span| span.end <= address);
         self.normal(At { chunk, index })
+    }
+
+    /// The same as [`Spans::seek`], tried first at a position where a span that starts here was found before.
+    #[inline]
+    pub fn seek_near(&self, address: u64, near: At) -> At {
+        match self.get(near) {
+            Some(span) if span.start == address => near,
+            _ => self.seek(address),
+        }
     }
 
     /// The span at a position; `None` past the last.
@@ -187,12 +196,14 @@ mod tests {
         /// The list against a tree: places of eight addresses each, of which a span takes a part.
         #[test]
         fn it_does_what_a_tree_does(steps in prop::collection::vec((0..4_u8, 0..200_u64, 1..8_u64), 1..600)) {
-            let (mut spans, mut tree) = (Spans::default(), BTreeMap::new());
+            let (mut spans, mut tree, mut near) = (Spans::default(), BTreeMap::new(), At::default());
             for (n, (what, place, size)) in steps.into_iter().enumerate() {
                 let start = place * 8;
                 let at = spans.seek(start);
                 let expected = tree.iter().find(|(_, (end, _))| *end > start).map(|(s, (e, v))| (*s, *e, *v));
                 prop_assert_eq!(spans.get(at).map(|s: &Span<u32>| (s.start, s.end, s.value)), expected);
+                prop_assert_eq!(spans.seek_near(start, near), at);
+                near = at;
                 match expected {
                     Some((from, ..)) if from == start => match what {
                         0 => {

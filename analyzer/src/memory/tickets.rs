@@ -2,6 +2,15 @@
 //!
 //! Owns the numbers of live allocations and a stamp for each. A ticket costs one comparison to check, where a lookup searches two
 //! tables. What makes a stamp stale is told by [`super::Allocations`], which knows the lives.
+//!
+//! Allocators hand the same bytes out again and again. A block that has the very place of an earlier one gets its number and stamp back:
+//! tickets hold on, and tell of the new life.
+
+use super::AllocationId;
+use rustc_hash::FxHashMap;
+
+/// Blocks that are gone whose numbers are kept at most.
+const MAX_PARKED: usize = 1 << 15;
 
 /// Number of a live allocation. Used again when it is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -14,46 +23,86 @@ pub struct Ticket {
     stamp: u64,
 }
 
+/// Where a block lies: its root's life, its first address, one past its last.
+pub type Spot = (AllocationId, u64, u64);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    /// 0: none.
+    stamp: u64,
+    id: AllocationId,
+}
+
 /// The stamps of all live allocations.
 #[derive(Debug, Default)]
 pub struct Stamps {
-    stamps: Vec<u64>,
+    lives: Vec<Life>,
     free: Vec<Number>,
+    parked: FxHashMap<Spot, Ticket>,
     last: u64,
 }
 
 impl Stamps {
     /// A life begins.
-    pub fn begin(&mut self) -> Number {
+    pub fn begin(&mut self, id: AllocationId) -> Number {
         let number = self.free.pop().unwrap_or_else(|| {
-            self.stamps.push(0);
-            Number(self.stamps.len() as u32 - 1)
+            self.lives.push(Life::default());
+            Number(self.lives.len() as u32 - 1)
         });
+        self.lives[number.0 as usize].id = id;
         self.renew(number);
         number
     }
 
     /// A life is over.
     pub fn end(&mut self, number: Number) {
-        self.stamps[number.0 as usize] = 0;
+        self.lives[number.0 as usize].stamp = 0;
         self.free.push(number);
+    }
+
+    /// The life of a block begins.
+    pub fn begin_block(&mut self, id: AllocationId, spot: Spot) -> Number {
+        match self.parked.remove(&spot) {
+            Some(Ticket { number, stamp }) => {
+                self.lives[number.0 as usize] = Life { stamp, id };
+                number
+            }
+            None => self.begin(id),
+        }
+    }
+
+    /// The life of a block is over.
+    pub fn end_block(&mut self, number: Number, spot: Spot) {
+        if self.parked.len() >= MAX_PARKED {
+            self.free.extend(self.parked.drain().map(|(_, ticket)| ticket.number));
+        }
+        let stamp = std::mem::take(&mut self.lives[number.0 as usize].stamp);
+        if let Some(other) = self.parked.insert(spot, Ticket { number, stamp }) {
+            self.free.push(other.number);
+        }
     }
 
     /// What lies where in this allocation has changed: tickets for it are void.
     pub fn renew(&mut self, number: Number) {
         self.last += 1;
-        self.stamps[number.0 as usize] = self.last;
+        self.lives[number.0 as usize].stamp = self.last;
     }
 
     /// A ticket for a place in this allocation.
     pub fn ticket(&self, number: Number) -> Ticket {
-        Ticket { number, stamp: self.stamps[number.0 as usize] }
+        Ticket { number, stamp: self.lives[number.0 as usize].stamp }
     }
 
     /// Whether nothing has changed for the place of a ticket.
     #[inline]
     pub fn holds(&self, ticket: Ticket) -> bool {
-        self.stamps.get(ticket.number.0 as usize) == Some(&ticket.stamp)
+        self.lives.get(ticket.number.0 as usize).is_some_and(|life| life.stamp == ticket.stamp)
+    }
+
+    /// The allocation that a ticket which holds is for.
+    #[inline]
+    pub fn id(&self, ticket: Ticket) -> AllocationId {
+        self.lives.get(ticket.number.0 as usize).map_or(AllocationId::NONE, |life| life.id)
     }
 }
 
@@ -61,17 +110,49 @@ impl Stamps {
 mod tests {
     use super::*;
 
+    const ROOT: AllocationId = AllocationId(1);
+
     #[test]
     fn a_ticket_holds_until_its_allocation_changes_or_goes_and_not_for_the_next_one() {
         let mut stamps = Stamps::default();
-        let (a, b) = (stamps.begin(), stamps.begin());
+        let (a, b) = (stamps.begin(ROOT), stamps.begin(AllocationId(2)));
         let (of_a, of_b) = (stamps.ticket(a), stamps.ticket(b));
         assert!(stamps.holds(of_a) && stamps.holds(of_b) && of_a != of_b);
+        assert_eq!((stamps.id(of_a), stamps.id(of_b)), (ROOT, AllocationId(2)));
         stamps.renew(b);
         assert!(stamps.holds(of_a) && !stamps.holds(of_b) && stamps.holds(stamps.ticket(b)));
         stamps.end(a);
         assert!(!stamps.holds(of_a));
-        let c = stamps.begin();
+        let c = stamps.begin(AllocationId(3));
         assert!(c == a && !stamps.holds(of_a), "a number that is used again is no old ticket");
+    }
+
+    #[test]
+    fn a_block_in_the_place_of_another_takes_its_tickets_over() {
+        let mut stamps = Stamps::default();
+        let spot = (ROOT, 64, 128);
+        let first = stamps.begin_block(AllocationId(2), spot);
+        let ticket = stamps.ticket(first);
+        stamps.end_block(first, spot);
+        assert!(!stamps.holds(ticket));
+        for other in [(ROOT, 64, 96), (AllocationId(9), 64, 128)] {
+            let number = stamps.begin_block(AllocationId(3), other);
+            assert!(!stamps.holds(ticket), "another place");
+            stamps.end_block(number, other);
+        }
+        stamps.begin_block(AllocationId(4), spot);
+        assert!(stamps.holds(ticket));
+        assert_eq!(stamps.id(ticket), AllocationId(4));
+    }
+
+    #[test]
+    fn numbers_of_blocks_that_never_come_again_are_used_again() {
+        let mut stamps = Stamps::default();
+        for n in 0..4 * MAX_PARKED as u64 {
+            let spot = (ROOT, n, n + 1);
+            let number = stamps.begin_block(AllocationId(2), spot);
+            stamps.end_block(number, spot);
+        }
+        assert!(stamps.lives.len() <= MAX_PARKED + 1 && stamps.parked.len() <= MAX_PARKED);
     }
 }
