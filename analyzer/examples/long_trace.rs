@@ -203,7 +203,13 @@ fn training(out: &mut Out, ops: u64) {
             out.order(30 + other, side(other), main);
         }
         for layer in 0..LAYERS {
-            out.launch(n, main, [tensor(weights + layer), tensor(gradients + layer), tensor(weights + layer)], all, 100);
+            out.launch(
+                n,
+                main,
+                [tensor(weights + layer), tensor(gradients + layer), tensor(weights + layer)],
+                all,
+                100,
+            );
             n += 1;
         }
         out.synchronise(step, main);

@@ -7,8 +7,7 @@
 use crate::memory::{AccessKind, Dim, Extent, Precision};
 use crate::names::KernelDef;
 use crate::trail::Trail;
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::hash::BuildHasher;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use trace::{ImageId, KernelId, Op};
 
@@ -240,32 +239,64 @@ impl Evaluated {
 /// Evaluated launches that are kept. A power of two; a training step has a thousand launches, each with a few sets of addresses.
 const CACHE: usize = 1 << 14;
 
+/// What a launch depends on besides its parameters, and a hash of all: kernel, grid, block, cluster, shared memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key {
+    hash: u64,
+    words: [u32; 11],
+}
+
+/// A hash that takes sixteen bytes at a time.
+struct Mix(u64);
+
+impl Mix {
+    #[inline]
+    fn add(&mut self, one: u64, other: u64) {
+        let wide = u128::from(self.0 ^ one) * u128::from(other ^ 0x9e37_79b9_7f4a_7c15);
+        self.0 = (wide >> 64) as u64 ^ wide as u64 ^ 0xd6e8_feb8_6659_fd93;
+    }
+}
+
+impl Key {
+    #[inline]
+    fn of(id: KernelId, l: &Launch<'_>) -> Self {
+        let ([a, b, c], [d, e, f], [g, h, i]) = (l.grid, l.block, l.cluster);
+        let words = [id.0, a, b, c, d, e, f, g, h, i, l.shared];
+        let two = |n: usize| u64::from(words[n]) | u64::from(words[n + 1]) << 32;
+        let mut mix = Mix(u64::from(l.shared) ^ (l.params.len() as u64) << 32);
+        mix.add(two(0), two(2));
+        mix.add(two(4), two(6));
+        let (all, rest) = l.params.as_chunks::<16>();
+        let halves = |both: u128| (both as u64, (both >> 64) as u64);
+        for both in all {
+            let (one, other) = halves(u128::from_le_bytes(*both));
+            mix.add(one, other);
+        }
+        let mut last = [0; 16];
+        last[..rest.len()].copy_from_slice(rest);
+        let (one, other) = halves(u128::from_le_bytes(last));
+        mix.add(one ^ two(8), other);
+        Self { hash: mix.0, words }
+    }
+
+    #[inline]
+    fn slot(&self) -> usize {
+        self.hash as usize & (CACHE - 1)
+    }
+}
+
 struct Cached {
-    kernel: KernelId,
-    grid: [u32; 3],
-    block: [u32; 3],
-    cluster: [u32; 3],
-    shared: u32,
+    key: Key,
     params: Box<[u8]>,
     result: Arc<Evaluated>,
     trail: Option<Trail>,
 }
 
 impl Cached {
-    fn is(&self, kernel: KernelId, l: &Launch<'_>) -> bool {
-        self.kernel == kernel
-            && self.grid == l.grid
-            && self.block == l.block
-            && self.cluster == l.cluster
-            && self.shared == l.shared
-            && *self.params == *l.params
+    #[inline]
+    fn is(&self, key: &Key, l: &Launch<'_>) -> bool {
+        self.key == *key && *self.params == *l.params
     }
-}
-
-/// Where a launch stands in the cache.
-#[inline]
-fn slot(id: KernelId, l: &Launch<'_>) -> usize {
-    FxBuildHasher.hash_one((id, l.grid, l.block, l.cluster, l.shared, l.params)) as usize & (CACHE - 1)
 }
 
 /// All code of one process.
@@ -341,8 +372,9 @@ impl Code {
         arch: Option<u32>,
         l: &Launch<'_>,
     ) -> Arc<Evaluated> {
-        let slot = slot(id, l);
-        if let Some(cached) = self.cache.get(slot).and_then(Option::as_ref).filter(|c| c.is(id, l)) {
+        let key = Key::of(id, l);
+        let slot = key.slot();
+        if let Some(cached) = self.cache.get(slot).and_then(Option::as_ref).filter(|c| c.is(&key, l)) {
             return Arc::clone(&cached.result);
         }
         let code = self.kernel(id, def, arch);
@@ -350,37 +382,23 @@ impl Code {
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
         code.evaluate(l, &mut effects);
         let result = Arc::new(Evaluated::of(effects, &**code));
-        self.cache[slot] = Some(Cached {
-            kernel: id,
-            grid: l.grid,
-            block: l.block,
-            cluster: l.cluster,
-            shared: l.shared,
-            params: l.params.into(),
-            result: Arc::clone(&result),
-            trail: None,
-        });
+        self.cache[slot] = Some(Cached { key, params: l.params.into(), result: Arc::clone(&result), trail: None });
         result
     }
 
     /// The accesses of a launch that was evaluated before, and what it left behind.
     #[inline]
     pub fn again(&mut self, id: KernelId, l: &Launch<'_>) -> Option<(&Evaluated, &mut Trail)> {
-        let cached = self.cache.get_mut(slot(id, l))?.as_mut()?;
+        let key = Key::of(id, l);
+        let cached = self.cache.get_mut(key.slot())?.as_mut()?;
         let trail = cached.trail.as_mut()?;
-        // Compared last: most launches that come for the first time find nothing or no trail.
-        (cached.kernel == id
-            && cached.grid == l.grid
-            && cached.block == l.block
-            && cached.cluster == l.cluster
-            && cached.shared == l.shared
-            && *cached.params == *l.params)
-            .then_some((&*cached.result, trail))
+        (cached.key == key && *cached.params == *l.params).then_some((&*cached.result, trail))
     }
 
     /// Keeps what a launch leaves behind that was evaluated just now.
     pub fn leave(&mut self, id: KernelId, l: &Launch<'_>, trail: Option<Trail>) {
-        if let Some(cached) = self.cache.get_mut(slot(id, l)).and_then(Option::as_mut).filter(|c| c.is(id, l)) {
+        let key = Key::of(id, l);
+        if let Some(cached) = self.cache.get_mut(key.slot()).and_then(Option::as_mut).filter(|c| c.is(&key, l)) {
             cached.trail = trail;
         }
     }

@@ -209,49 +209,99 @@ impl AccessMap {
             let tail = self.cut(first, start);
             first = self.segments.insert(self.segments.next(first), tail);
         }
-        let found = first;
-        let mut gaps: SmallVec<[(u64, u64); 4]> = SmallVec::new();
-        let (mut at, mut upto, mut uniform, mut seen) = (first, start, true, 0);
-        while let Some((from, to)) = self.segments.get(at).map(|s| (s.start, s.end)).filter(|s| s.0 < end) {
-            if to > end {
-                let tail = self.cut(at, end);
-                let next = self.segments.next(at);
-                let put = self.segments.insert(next, tail);
-                // The chunk of the two may have been parted.
-                at = if put == next { at } else { self.segments.seek(from) };
+        if new.whole && access.kind == AccessKind::Write && self.are_over(first, end, clocks) {
+            self.replace(first, &new);
+        } else {
+            first = self.part_at_end(first, end);
+            self.visit_all(first, &new, clocks, race);
+        }
+        if self.segments.len() > self.sweep_at {
+            self.sweep(clocks);
+        }
+        first
+    }
+
+    /// Whether every entry from a position up to an address is over, so that a write of all those bytes stands for all of them.
+    fn are_over(&self, first: At, end: u64, clocks: &impl Clocks) -> bool {
+        let mut spans = self.segments.iter_from(first).take_while(|s| s.start < end);
+        spans.all(|s| s.value.iter().all(|e| clocks.finished(e.epoch())))
+    }
+
+    /// Makes one segment of all that the new access touches; `first`: the first of those there are.
+    fn replace(&mut self, first: At, new: &New<'_>) {
+        let (start, end) = (new.access.extent.start, new.access.extent.end);
+        let covered = self.segments.iter_from(first).take_while(|s| s.end <= end).count();
+        let pool = &mut self.pool;
+        let mut next = first;
+        if covered > 0 {
+            next = self.segments.next(first);
+            self.segments.remove_run(next, covered - 1, |entries| {
+                entries.iter().for_each(|e| pool.release(*e));
+            });
+            next = self.segments.next(first);
+        }
+        // What is left of the last one.
+        if self.segments.get(next).is_some_and(|s| s.start < end) {
+            self.segments.set_start(next, end);
+        }
+        if covered == 0 {
+            self.segments.insert(first, Span { start, end, value: SmallVec::from_elem(new.entry, 1) });
+            return;
+        }
+        self.segments.set_start(first, start);
+        if let Some((to, entries)) = self.segments.get_mut(first) {
+            *to = end;
+            entries.iter().for_each(|e| pool.release(*e));
+            if entries.spilled() {
+                *entries = Entries::new();
             }
-            if upto < from {
-                gaps.push((upto, from));
-            }
-            if let Some((to, entries)) = self.segments.get_mut(at) {
-                self.forgotten += visit(entries, &mut self.pool, &new, clocks, race);
-                uniform &= match entries[..] {
-                    [only] => {
-                        only.word == new.entry.word || {
-                            let other = self.pool.get(only);
-                            other.same_op(access) && other == access
-                        }
-                    }
-                    _ => false,
-                };
-                upto = *to;
-            }
-            seen += 1;
+            entries.clear();
+            entries.push(new.entry);
+        }
+    }
+
+    /// Parts the segment that an access ends in, if any; answers where the first is then.
+    fn part_at_end(&mut self, first: At, end: u64) -> At {
+        let (mut at, mut last) = (first, None);
+        while let Some(span) = self.segments.get(at).filter(|s| s.start < end) {
+            last = Some((at, span.end));
             at = self.segments.next(at);
         }
+        let Some((at, _)) = last.filter(|(_, to)| *to > end) else { return first };
+        let Some(from) = self.segments.get(first).map(|s| s.start) else { return first };
+        let tail = self.cut(at, end);
+        self.segments.insert(self.segments.next(at), tail);
+        // The chunk of the two may have been parted.
+        self.segments.seek_near(from, first)
+    }
+
+    /// Compares the new access with every segment that it touches, which lie wholly in it, and makes it an entry of each.
+    fn visit_all(&mut self, first: At, new: &New<'_>, clocks: &impl Clocks, race: &mut impl FnMut(&Access, bool)) {
+        let (start, end) = (new.access.extent.start, new.access.extent.end);
+        let mut gaps: SmallVec<[(u64, u64); 4]> = SmallVec::new();
+        let (mut upto, mut uniform, mut seen) = (start, true, 0);
+        let (pool, forgotten) = (&mut self.pool, &mut self.forgotten);
+        self.segments.each_from(first, |span| {
+            if span.start >= end {
+                return false;
+            }
+            if upto < span.start {
+                gaps.push((upto, span.start));
+            }
+            *forgotten += visit(&mut span.value, pool, new, clocks, race);
+            uniform &= is_alone(&span.value, pool, new);
+            upto = span.end;
+            seen += 1;
+            true
+        });
         if upto < end {
             gaps.push((upto, end));
         }
         // An access that stands for all that was there leaves one segment, or the borders of long ago would stay for ever.
         if uniform && seen > 1 {
-            let first = self.segments.seek(start);
-            let mut next = self.segments.next(first);
-            for _ in 1..seen {
-                let (entries, after) = self.segments.remove(next);
-                entries.iter().for_each(|e| self.pool.release(*e));
-                next = after;
-            }
-            let first = self.segments.seek(start);
+            self.segments.remove_run(self.segments.next(first), seen - 1, |entries| {
+                entries.iter().for_each(|e| pool.release(*e));
+            });
             self.segments.set_start(first, start);
             if let Some((to, _)) = self.segments.get_mut(first) {
                 *to = end;
@@ -264,10 +314,6 @@ impl AccessMap {
             self.segments.insert(at, Span { start, end, value: SmallVec::from_elem(new.entry, 1) });
         }
         self.pool.release(new.entry);
-        if self.segments.len() > self.sweep_at {
-            self.sweep(clocks);
-        }
-        found
     }
 
     /// Hands out the races of an access like [`AccessMap::add`], but does not keep it: it is over already.
@@ -350,6 +396,16 @@ struct New<'a> {
 /// Whether an access touches every byte from its first to its last.
 fn is_whole(access: &Access) -> bool {
     access.extent.precision == Precision::Exact && access.extent.is_dense()
+}
+
+/// Whether the new access, or the very same of its op, is all that a segment has.
+#[inline]
+fn is_alone(entries: &Entries, pool: &Pool, new: &New<'_>) -> bool {
+    let [only] = entries[..] else { return false };
+    only.word == new.entry.word || {
+        let other = pool.get(only);
+        other.same_op(new.access) && other == new.access
+    }
 }
 
 /// What becomes of an earlier access that is not over for certain.

@@ -136,6 +136,32 @@ impl<T> Spans<T> {
         (removed, self.normal(at))
     }
 
+    /// Removes so many spans from a position on, and hands out their values.
+    pub fn remove_run(&mut self, at: At, count: usize, mut each: impl FnMut(T)) {
+        let (mut at, mut left) = (at, count);
+        while left > 0 && at.chunk < self.chunks.len() {
+            let chunk = &mut self.chunks[at.chunk];
+            let take = left.min(chunk.len() - at.index);
+            chunk.drain(at.index..at.index + take).for_each(|span| each(span.value));
+            left -= take;
+            self.len -= take;
+            match chunk.first() {
+                None => {
+                    self.chunks.remove(at.chunk);
+                    self.starts.remove(at.chunk);
+                }
+                Some(span) => {
+                    self.starts[at.chunk] = span.start;
+                    at = self.normal(at);
+                }
+            }
+        }
+        if count > 0 {
+            // The last chunk that has lost some, or the one before those that are gone.
+            self.join_next(at.chunk.saturating_sub(1), CHUNK / 2);
+        }
+    }
+
     /// Keeps the spans that `keep` says yes to.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         for chunk in &mut self.chunks {
@@ -150,6 +176,27 @@ impl<T> Spans<T> {
             }
         }
         self.len = self.chunks.iter().map(Vec::len).sum();
+    }
+
+    /// The spans from a position on.
+    pub fn iter_from(&self, at: At) -> impl Iterator<Item = &Span<T>> {
+        let first = self.chunks.get(at.chunk).and_then(|chunk| chunk.get(at.index..)).unwrap_or(&[]);
+        let rest = self.chunks.get(at.chunk + 1..).unwrap_or(&[]);
+        first.iter().chain(rest.iter().flatten())
+    }
+
+    /// Hands out the spans from a position on until the answer is no.
+    #[inline]
+    pub fn each_from(&mut self, at: At, mut each: impl FnMut(&mut Span<T>) -> bool) {
+        let mut skip = at.index;
+        for chunk in self.chunks.iter_mut().skip(at.chunk) {
+            for span in chunk.iter_mut().skip(skip) {
+                if !each(span) {
+                    return;
+                }
+            }
+            skip = 0;
+        }
     }
 
     /// All spans in order.
@@ -219,6 +266,21 @@ mod tests {
                         2 if n % 20 == 0 => {
                             spans.retain(|v| *v % 3 != 0);
                             tree.retain(|_, (_, v)| *v % 3 != 0);
+                        }
+                        3 if n % 5 == 0 => {
+                            let run: Vec<_> = tree.range(start..).take(size as usize * 9).map(|(s, (e, v))| (*s, *e, *v)).collect();
+                            let from: Vec<_> = spans.iter_from(at).take(run.len()).map(|s| (s.start, s.end, s.value)).collect();
+                            prop_assert_eq!(&from, &run);
+                            let mut left = run.len();
+                            spans.each_from(at, |s| {
+                                left -= 1;
+                                s.value += 1;
+                                left > 0
+                            });
+                            let mut gone = Vec::new();
+                            spans.remove_run(at, run.len(), |v| gone.push(v - 1));
+                            prop_assert_eq!(gone, run.iter().map(|r| r.2).collect::<Vec<_>>());
+                            run.iter().for_each(|r| drop(tree.remove(&r.0)));
                         }
                         _ => {
                             let next = tree.range(start + 1..).next().map(|(s, _)| *s);
