@@ -280,7 +280,7 @@ mod tests {
                             let mut gone = Vec::new();
                             spans.remove_run(at, run.len(), |v| gone.push(v - 1));
                             prop_assert_eq!(gone, run.iter().map(|r| r.2).collect::<Vec<_>>());
-                            run.iter().for_each(|r| drop(tree.remove(&r.0)));
+                            tree.retain(|start, _| run.iter().all(|r| r.0 != *start));
                         }
                         _ => {
                             let next = tree.range(start + 1..).next().map(|(s, _)| *s);
