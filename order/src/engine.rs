@@ -110,6 +110,7 @@ impl Engine {
         self.launch(stream, false)
     }
 
+    #[unsafe(link_section = "streamsan_hot")]
     fn launch(&mut self, stream: StreamId, overlaps: bool) -> Epoch {
         self.tick();
         let slot = self.begin(stream);
@@ -239,6 +240,7 @@ impl Engine {
 
     /// What comes before any op of a stream: it takes in what the context's streams share.
     #[inline]
+    #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn begin(&mut self, id: StreamId) -> u32 {
         let slot = self.slot(id);
         let s = &self.streams.slots[slot as usize];
@@ -259,6 +261,7 @@ impl Engine {
 
     /// The op takes place: its stream's time goes on. `upto` is the time of the stream that has finished when it starts.
     #[inline]
+    #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn advance(&mut self, slot: u32, upto: u64) -> Epoch {
         let s = &mut self.streams.slots[slot as usize];
         s.time += 1;
@@ -286,6 +289,7 @@ impl Engine {
 
     /// An ordinary op of a stream.
     #[inline]
+    #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn stream_op(&mut self, id: StreamId) -> Epoch {
         let slot = self.begin(id);
         let upto = self.streams.slots[slot as usize].time;

@@ -16,6 +16,7 @@ const UNKNOWN: u8 = 0;
 const NO: u8 = 1;
 const YES: u8 = 2;
 
+#[unsafe(link_section = "streamsan_state")]
 static WANTED: AtomicU8 = AtomicU8::new(UNKNOWN);
 static COUNTS: [AtomicU32; FnId::COUNT] = [const { AtomicU32::new(0) }; FnId::COUNT];
 

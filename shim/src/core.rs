@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use order::Engine;
 use trace::ring::Header;
-use trace::{CallId, Encoder, Epoch, NoteKind, Op, Origin, RECORD_HEAD, Record, StackId, ThreadId};
+use trace::{CallId, Epoch, NoteKind, Op, Origin, RECORD_HEAD, Record, StackId, ThreadId};
 
 use crate::frames::{self, Frames};
 use crate::handles::Handles;
@@ -43,6 +43,7 @@ unsafe impl Sync for Core {}
 unsafe impl Send for Core {}
 
 /// Whether this process shares memory or events with others: then records carry the time, by which the processes are put in order.
+#[unsafe(link_section = "streamsan_state")]
 static SHARES: AtomicBool = AtomicBool::new(false);
 
 /// From now on records carry the time.
@@ -216,11 +217,12 @@ impl Core {
 
 impl Shared {
     /// Logs one op: gives it its place in the order and writes it.
+    #[unsafe(link_section = "streamsan_hot")]
     pub fn log(&mut self, call: cuda_sys::FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Epoch {
         let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
         let call = self.out.name(call);
         if SHARES.load(Ordering::Relaxed) {
-            self.define(&Op::Clock { ns: now() });
+            self.tell_time();
         }
         let epoch = self.engine.apply(op, thread);
         if self.watches.note(op) {
@@ -230,20 +232,33 @@ impl Shared {
         epoch
     }
 
+    #[cold]
+    #[inline(never)]
+    fn tell_time(&mut self) {
+        self.define(&Op::Clock { ns: now() });
+    }
+
     /// Writes a definition: something that has no place in the order.
     pub fn define(&mut self, op: &Op<'_>) {
         self.out.emit(&Record { origin: Origin::default(), op: *op });
     }
 
     /// The id of a stack, defining it when it is new.
+    #[unsafe(link_section = "streamsan_hot")]
     pub fn intern(&mut self, frames: &Frames) -> StackId {
         if frames.is_empty() {
             return StackId::NONE;
         }
         let key = frames.key();
-        if let Some(id) = self.stacks.get(&key) {
-            return *id;
+        match self.stacks.get(&key) {
+            Some(id) => *id,
+            None => self.new_stack(key, frames),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_stack(&mut self, key: u128, frames: &Frames) -> StackId {
         let id = StackId(self.stacks.len() as u32 + 1);
         self.stacks.insert(key, id);
         let out = &mut self.out;
@@ -265,31 +280,40 @@ impl Out {
             && *named & bit == 0
         {
             *named |= bit;
-            self.emit(&Record {
-                origin: Origin::default(),
-                op: Op::CallName { id, name: observe::call_name(call).into() },
-            });
+            self.define_name(id, call);
         }
         id
     }
 
+    #[cold]
+    #[inline(never)]
+    fn define_name(&mut self, id: CallId, call: cuda_sys::FnId) {
+        let op = Op::CallName { id, name: observe::call_name(call).into() };
+        self.emit(&Record { origin: Origin::default(), op });
+    }
+
     /// Writes a record, waiting for room while the analyzer lives. What cannot ever fit is left out and named.
+    #[unsafe(link_section = "streamsan_hot")]
     fn emit(&mut self, record: &Record<'_>) {
         let bound = RECORD_HEAD + size_bound(&record.op);
         if bound > self.producer.max_record() {
-            let text = "a record larger than half the ring (raise ring-mib)".into();
-            let op = Op::Note { kind: NoteKind::Unobserved, text, count: 1 };
-            return self.emit(&Record { origin: Origin::default(), op });
+            return self.too_large();
         }
         if self.producer.try_reserve(bound).is_none() && !self.wait_for_room(bound) {
             return;
         }
         let Some(room) = self.producer.try_reserve(bound) else { return };
-        let mut to = Encoder::new(room);
-        record.encode(&mut to);
-        if let Some(len) = to.finish() {
+        if let Some(len) = record.encode_to(room) {
             self.producer.commit(len);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn too_large(&mut self) {
+        let text = "a record larger than half the ring (raise ring-mib)".into();
+        let op = Op::Note { kind: NoteKind::Unobserved, text, count: 1 };
+        self.emit(&Record { origin: Origin::default(), op });
     }
 
     /// Holds the program back until the analyzer has caught up. False when the analyzer is dead: then the shim is off.
@@ -331,6 +355,7 @@ fn size_bound(op: &Op<'_>) -> usize {
     const FIXED: usize = 160;
     FIXED
         + match op {
+            Op::Launch { params, .. } => params.len(),
             Op::Process { exe, args, cwd, .. } => exe.0.len() + args.0.len() + cwd.0.len(),
             Op::CallName { name, .. } | Op::Thread { name, .. } | Op::Device { name, .. } => name.0.len(),
             Op::Module { path, build_id, .. } => path.0.len() + build_id.len(),
@@ -339,7 +364,6 @@ fn size_bound(op: &Op<'_>) -> usize {
             Op::Image { path, bytes, .. } => path.0.len() + bytes.len(),
             Op::Kernel { name, params, .. } => name.0.len() + params.len() * 8,
             Op::Note { text, .. } => text.0.len(),
-            Op::Launch { params, .. } => params.len(),
             Op::Exact { runs, .. } => runs.len() * 32,
             Op::MemoryName { name, heap, .. } => name.0.len() + heap.0.len(),
             Op::SharedEvent { key, .. } | Op::SharedMemory { key, .. } => key.len(),

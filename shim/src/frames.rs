@@ -3,12 +3,12 @@
 //!
 //! Owns the buffers and the definitions (modules, code objects, stacks); how frames are found is in [`crate::stack`].
 
-use std::cell::UnsafeCell;
 use std::collections::HashMap;
 
 use trace::codec::{List, Text};
 use trace::{LineTable, Op, PyCodeId, PyFrame, StackId};
 
+use crate::local;
 use crate::stack::native;
 use crate::stack::python::{self, Encoding, RawPyFrame};
 
@@ -21,35 +21,29 @@ const NATIVE_OF_CALLER: usize = 6;
 /// Most Python frames kept.
 pub const MAX_PYTHON: usize = 64;
 
-thread_local! {
-    /// The buffer of this thread: too large to be cleared on the stack for every call.
-    static BUFFER: UnsafeCell<Frames> = const { UnsafeCell::new(Frames::new()) };
-}
-
 /// The calling thread's buffer, emptied.
 ///
 /// # Safety
 /// The thread is inside shim code ([`crate::process::guard::Inside`]), which happens once at a time, and keeps no other reference
 /// to its buffer.
-pub unsafe fn buffer<'a>() -> Option<&'a mut Frames> {
-    BUFFER
-        .try_with(|buffer| {
-            // SAFETY: the caller's promise: nobody else refers to this thread's buffer. It has no destructor, so it lives as long as
-            // the thread.
-            let frames = unsafe { &mut *buffer.get() };
-            frames.native_len = 0;
-            frames.python_len = 0;
-            frames
-        })
-        .ok()
+pub unsafe fn buffer<'a>() -> &'a mut Frames {
+    local::with(|l| {
+        // SAFETY: the caller's promise: nobody else refers to this thread's buffer. It has no destructor, so it lives as long as
+        // the thread.
+        let frames = unsafe { &mut *l.frames.get() };
+        frames.native_len = 0;
+        frames.python_len = 0;
+        frames
+    })
 }
 
 /// One stack: 2 KiB.
+#[repr(C)]
 pub struct Frames {
-    native: [u64; MAX_NATIVE],
     native_len: usize,
-    python: [RawPyFrame; MAX_PYTHON],
     python_len: usize,
+    native: [u64; MAX_NATIVE],
+    python: [RawPyFrame; MAX_PYTHON],
 }
 
 impl Frames {

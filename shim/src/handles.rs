@@ -7,13 +7,13 @@
 use std::cell::Cell;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::LocalKey;
 
 use cuda_sys::*;
 use dashmap::DashMap;
 use trace::{ArrayId, ContextId, EventId, GraphExecId, ImageId, Op, PoolId, StackId, StreamId, StreamKind, ThreadId};
 
 use crate::kernel::Kernel;
+use crate::local::{self, Local};
 use crate::observe::Cx;
 use crate::real;
 use crate::variables::Unlisted;
@@ -133,6 +133,7 @@ fn take(counter: &AtomicU32) -> u32 {
 }
 
 /// Rises whenever a handle's meaning ends, so that what threads remember of handles is forgotten.
+#[unsafe(link_section = "streamsan_state")]
 static ENDED: AtomicU32 = AtomicU32::new(1);
 
 /// What one thread remembers of the handles that it used last: a table look-up costs two locked instructions.
@@ -164,12 +165,6 @@ impl<T: Copy> Recent<T> {
     }
 }
 
-thread_local! {
-    static STREAMS: Recent<StreamId> = const { Recent::new() };
-    static LEGACY: Recent<StreamId> = const { Recent::new() };
-    static EVENTS: Recent<EventId> = const { Recent::new() };
-}
-
 /// The meaning of some handle has ended, or all have (in the child after a fork).
 pub fn forget_recent() {
     ENDED.fetch_add(1, Ordering::AcqRel);
@@ -182,17 +177,22 @@ pub fn meaning() -> u32 {
 }
 
 /// Looks a handle up in the thread's memory, then in the table.
-pub fn recall<T: Copy>(recent: &'static LocalKey<Recent<T>>, key: u64, table: impl FnOnce() -> Option<T>) -> Option<T> {
-    if let Ok(Some(value)) = recent.try_with(|recent| recent.get(key)) {
-        return Some(value);
-    }
-    let ended = ENDED.load(Ordering::Acquire);
-    let value = table()?;
-    let _ = recent.try_with(|recent| recent.put(key, value, ended));
-    Some(value)
+#[unsafe(link_section = "streamsan_hot")]
+fn recall<T: Copy>(recent: impl Fn(&Local) -> &Recent<T>, key: u64, table: impl FnOnce() -> Option<T>) -> Option<T> {
+    local::with(|l| {
+        let recent = recent(l);
+        if let Some(value) = recent.get(key) {
+            return Some(value);
+        }
+        let ended = ENDED.load(Ordering::Acquire);
+        let value = table()?;
+        recent.put(key, value, ended);
+        Some(value)
+    })
 }
 
 /// Streams that are being captured now, over all threads: while it is 0 nobody asks.
+#[unsafe(link_section = "streamsan_state")]
 pub static CAPTURES: AtomicU32 = AtomicU32::new(0);
 
 impl Handles {
@@ -338,6 +338,7 @@ impl Cx<'_> {
     }
 
     /// The id of a stream, with stream 0 and the special handles told apart.
+    #[unsafe(link_section = "streamsan_hot")]
     pub fn stream(&mut self, handle: CUstream) -> StreamId {
         const LEGACY: u64 = 1;
         const PER_THREAD: u64 = 2;
@@ -350,17 +351,18 @@ impl Cx<'_> {
                 self.legacy_stream(context)
             }
             key => {
-                let known = recall(&STREAMS, key, || core.handles.streams.get(&key).map(|id| *id));
+                let known = recall(|l| &l.streams, key, || core.handles.streams.get(&key).map(|id| *id));
                 known.unwrap_or_else(|| self.unknown_stream(handle))
             }
         }
     }
 
     /// The legacy default stream of a context.
+    #[unsafe(link_section = "streamsan_hot")]
     pub fn legacy_stream(&mut self, context: CUcontext) -> StreamId {
         let Some(core) = self.core() else { return StreamId::NONE };
         let key = context.0 as u64;
-        if let Some(id) = recall(&LEGACY, key, || core.handles.legacy.get(&key).map(|id| *id)) {
+        if let Some(id) = recall(|l| &l.legacy, key, || core.handles.legacy.get(&key).map(|id| *id)) {
             return id;
         }
         let context = self.context(context);
@@ -427,7 +429,7 @@ impl Cx<'_> {
     pub fn event(&mut self, handle: CUevent) -> EventId {
         let Some(core) = self.core() else { return EventId::NONE };
         let key = handle.0 as u64;
-        let known = recall(&EVENTS, key, || core.handles.events.get(&key).map(|id| *id));
+        let known = recall(|l| &l.events, key, || core.handles.events.get(&key).map(|id| *id));
         known.unwrap_or_else(|| self.define_event(handle, 0))
     }
 

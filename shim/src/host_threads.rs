@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use trace::Op;
 
+use crate::local;
 use crate::observe::{HOST_THREADS, Phase, observe};
 use crate::process::lifecycle;
 
@@ -21,12 +22,8 @@ static RELEASES: [AtomicU64; OBJECTS] = [const { AtomicU64::new(0) }; OBJECTS];
 const RECENT: usize = 64;
 
 thread_local! {
-    /// How often this thread did something of CUDA or learnt of it.
-    static CHANGES: Cell<u64> = const { Cell::new(0) };
     /// What this thread released and acquired last, by object: object, changes at its release, releases that it has seen.
     static SEEN: [Cell<(u64, u64, u64)>; RECENT] = const { [const { Cell::new((0, 0, 0)) }; RECENT] };
-    /// The object that the start of this thread acquires, until it has.
-    static START: Cell<u64> = const { Cell::new(0) };
 }
 
 fn spread(object: u64) -> u64 {
@@ -36,18 +33,18 @@ fn spread(object: u64) -> u64 {
 /// The thread has made an op: what it releases from now on is news.
 #[inline]
 pub fn changed() {
-    let _ = CHANGES.try_with(|changes| changes.set(changes.get() + 1));
+    local::with(|l| l.changes.set(l.changes.get() + 1));
 }
 
 /// The object that the start of this thread acquires, once.
 pub fn start() -> Option<u64> {
-    START.try_with(|start| Some(start.replace(0)).filter(|object| *object != 0)).ok().flatten()
+    local::with(|l| Some(l.start.replace(0)).filter(|object| *object != 0))
 }
 
 /// Whether a release or acquisition must be told; remembers that it was.
 fn is_news(object: u64, acquire: bool) -> bool {
     let place = &RELEASES[spread(object) as usize % OBJECTS];
-    let changes = CHANGES.try_with(Cell::get).unwrap_or(0);
+    let changes = local::with(|l| l.changes.get());
     let news = SEEN.try_with(|seen| {
         let cell = &seen[spread(object) as usize % RECENT];
         let (known, released_at, seen_releases) = cell.get();
@@ -86,7 +83,7 @@ pub extern "C" fn streamsan_host_edge(object: u64, acquire: i32) {
 /// A host thread starts, after whatever its maker left with this object. Called by the library beside this one.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn streamsan_host_thread(object: u64) {
-    let _ = START.try_with(|start| start.set(object));
+    local::with(|l| l.start.set(object));
 }
 
 #[cfg(test)]

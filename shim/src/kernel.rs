@@ -3,6 +3,7 @@
 //! The driver is asked once per handle; handles are `CUfunction`s, or `CUkernel`s passed in their place (as cudart 12 and later
 //! does). Reading the code is the analyzer's business.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use cuda_sys::*;
@@ -21,7 +22,7 @@ pub struct Kernel {
     meaning: AtomicU32,
     /// Its id.
     pub id: KernelId,
-    /// Parameter layout; empty and `unknown` when the driver does not tell.
+    /// Parameter layout, in the order of offsets; empty and `unknown` when the driver does not tell.
     params: Box<[ParamSlot]>,
     /// Bytes of the parameter buffer.
     size: usize,
@@ -37,25 +38,33 @@ const LAST_BITS: u32 = 10;
 pub const MAX_PARAMS: usize = 32_764;
 
 impl Kernel {
-    /// Gathers the parameters of a launch into `buffer`.
+    /// Gathers the parameters of a launch into `buffer`. Bytes between parameters are zeros.
     ///
     /// # Safety
     /// `kernel_params` is the array that the program passed to a launch that has succeeded, or null.
-    pub unsafe fn gather<'b>(&self, kernel_params: *mut *mut c_void, buffer: &'b mut [u8]) -> &'b [u8] {
-        let len = self.size.min(buffer.len());
+    pub unsafe fn gather<'b>(&self, kernel_params: *mut *mut c_void, buffer: &'b mut [MaybeUninit<u8>]) -> &'b [u8] {
         if kernel_params.is_null() {
             return &[];
         }
+        let len = self.size.min(buffer.len());
+        // Bytes before this one have been written.
+        let mut written = 0;
         for (index, slot) in self.params.iter().enumerate() {
             let (start, size) = (slot.offset as usize, slot.size as usize);
             // SAFETY: the driver has read exactly these parameters from this array.
-            let value = unsafe { *kernel_params.add(index) };
-            if let Some(to) = buffer.get_mut(start..start + size).filter(|_| !value.is_null()) {
-                // SAFETY: the driver has read size bytes from there.
-                unsafe { std::ptr::copy_nonoverlapping(value.cast(), to.as_mut_ptr(), size) };
-            }
+            let value: *const u8 = unsafe { *kernel_params.add(index) }.cast();
+            let Some(to) = buffer[..len].get_mut(start..start + size).filter(|_| start >= written && !value.is_null())
+            else {
+                continue;
+            };
+            // SAFETY: the driver has read size bytes from there; none of them is in our buffer.
+            unsafe { copy(value, to.as_mut_ptr().cast(), size) };
+            clear(&mut buffer[written..start]);
+            written = start + size;
         }
-        &buffer[..len]
+        clear(&mut buffer[written..len]);
+        // SAFETY: every byte was copied or cleared.
+        unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast(), len) }
     }
 
     /// Bytes of the parameter buffer.
@@ -64,8 +73,35 @@ impl Kernel {
     }
 }
 
+/// Copies a parameter: nearly all are words, and a call of the C library would touch more lines than it copies.
+///
+/// # Safety
+/// As [`std::ptr::copy_nonoverlapping`].
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
+    // SAFETY: the caller's promise; the words need not be aligned.
+    unsafe {
+        match size {
+            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
+            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
+            _ => std::ptr::copy_nonoverlapping(from, to, size),
+        }
+    }
+}
+
+/// Clears what lies between parameters: a few bytes.
+#[inline(always)]
+fn clear(gap: &mut [MaybeUninit<u8>]) {
+    for byte in gap {
+        // Volatile, or the loop becomes a call of the C library.
+        // SAFETY: a byte of ours.
+        unsafe { byte.as_mut_ptr().write_volatile(0) };
+    }
+}
+
 impl Cx<'_> {
     /// The kernel behind a handle.
+    #[unsafe(link_section = "streamsan_hot")]
     pub fn kernel(&mut self, handle: CUfunction) -> Option<&'static Kernel> {
         let core = self.core()?;
         let key = handle.0 as u64;
@@ -149,5 +185,32 @@ impl Cx<'_> {
             let _ = real!(cuKernelGetLibrary(&raw mut owner => *mut *mut c_void, handle => CUfunction));
         }
         known(owner as u64).or_else(|| core.handles.kernel_names.get(name).map(|image| *image)).unwrap_or(ImageId::NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_every_size_come_with_cleared_gaps() {
+        let slot = |offset, size| ParamSlot { offset, size };
+        let params = Box::new([slot(0, 1), slot(4, 4), slot(8, 8), slot(16, 3), slot(24, 12), slot(40, 4)]);
+        let (handle, id, meaning) = (1, KernelId(1), AtomicU32::new(0));
+        let kernel = Kernel { handle, meaning, id, params, size: 44, unknown: false };
+        let bytes: Vec<u8> = (1..=12).collect();
+        let value = bytes.as_ptr().cast_mut().cast::<c_void>();
+        // A parameter that the program gave no value for is as if it were a gap.
+        let mut pointers = [value, value, value, value, value, std::ptr::null_mut()];
+        let mut buffer = [MaybeUninit::new(0xff); 64];
+        // SAFETY: a pointer for each slot, to at least as many bytes or null.
+        let got = unsafe { kernel.gather(pointers.as_mut_ptr(), &mut buffer) };
+        let mut expected = vec![0; 44];
+        for (start, size) in [(0, 1), (4, 4), (8, 8), (16, 3), (24, 12)] {
+            expected[start..start + size].copy_from_slice(&bytes[..size]);
+        }
+        assert_eq!(got, expected);
+        // SAFETY: null is allowed.
+        assert!(unsafe { kernel.gather(std::ptr::null_mut(), &mut buffer) }.is_empty());
     }
 }

@@ -11,6 +11,7 @@ use trace::{Epoch, NoteKind, Op, StackId, StreamId, ThreadId};
 use crate::core::Core;
 use crate::frames::{self, Depth, Frames};
 use crate::host::pages;
+use crate::local;
 use crate::process::guard::Inside;
 use crate::process::lifecycle;
 
@@ -33,7 +34,7 @@ pub struct Cx<'a> {
     /// What the before part wants the after part to know; 0: nothing.
     pub token: u64,
     thread: Option<ThreadId>,
-    frames: Option<&'a mut Frames>,
+    frames: &'a mut Frames,
     captured: bool,
     depth: Depth,
     known: u64,
@@ -167,19 +168,15 @@ pub const NVTX_REGIONS: FnId = library_call("nvtxMemRegionsRegister");
 /// PyTorch's pool of streams.
 pub const TORCH_STREAM: FnId = library_call("c10::cuda::getStreamFromPool");
 
-thread_local! {
-    static INSIDE_LIBRARY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
 /// Whether this thread is in a call of a library that is an op of its own: what it launches is that op's business.
 #[inline]
 pub fn inside_library() -> bool {
-    INSIDE_LIBRARY.try_with(std::cell::Cell::get).unwrap_or(false)
+    local::with(|l| l.inside_library.get())
 }
 
 /// Marks this thread as in such a call, or out of it; answers what it was.
 pub fn set_inside_library(inside: bool) -> bool {
-    INSIDE_LIBRARY.try_with(|cell| cell.replace(inside)).unwrap_or(false)
+    local::with(|l| l.inside_library.replace(inside))
 }
 
 /// The name of an observed function.
@@ -221,6 +218,7 @@ impl Cx<'_> {
     }
 
     /// This host thread.
+    #[unsafe(link_section = "streamsan_hot")]
     pub fn thread(&mut self) -> ThreadId {
         if let Some(thread) = self.thread {
             return thread;
@@ -264,23 +262,23 @@ impl Cx<'_> {
         self
     }
 
+    #[unsafe(link_section = "streamsan_hot")]
     fn capture(&mut self, core: &Core) {
         let wanted = self.depth != Depth::None && (core.options.stacks || self.depth == Depth::Caller);
         if !self.captured && wanted {
             self.captured = true;
-            if let Some(frames) = self.frames.as_deref_mut() {
-                frames::capture(frames, self.depth);
-            }
+            frames::capture(self.frames, self.depth);
         }
     }
 
     /// Logs an op with the stack of this call.
+    #[unsafe(link_section = "streamsan_hot")]
     pub fn log(&mut self, op: &Op<'_>) -> Epoch {
         let Some(core) = self.core() else { return Epoch::default() };
         let thread = self.thread();
         self.capture(core);
         crate::host_threads::changed();
-        let frames = self.frames.as_deref().filter(|_| self.captured);
+        let frames = self.captured.then_some(&*self.frames);
         let Some(mut shared) = core.lock() else { return Epoch::default() };
         let epoch = shared.log(self.call, thread, frames, op);
         self.known = shared.engine.host_changes();
@@ -303,7 +301,7 @@ impl Cx<'_> {
 
     /// This call's stack, if it was captured.
     pub fn captured_frames(&self) -> Option<&Frames> {
-        self.frames.as_deref().filter(|_| self.captured)
+        self.captured.then_some(&*self.frames)
     }
 
     /// From now on this call's ops have a stack, whatever was said before.
@@ -316,7 +314,7 @@ impl Cx<'_> {
     pub fn stack(&mut self) -> StackId {
         let Some(core) = self.core() else { return StackId::NONE };
         self.capture(core);
-        let frames = self.frames.as_deref().filter(|_| self.captured);
+        let frames = self.captured.then_some(&*self.frames);
         match (core.lock(), frames) {
             (Some(mut shared), Some(frames)) => shared.intern(frames),
             _ => StackId::NONE,

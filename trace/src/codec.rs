@@ -49,7 +49,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Appends raw bytes.
-    #[inline]
+    #[inline(always)]
     pub fn raw(&mut self, bytes: &[u8]) {
         match self.buffer.get_mut(self.at..self.at + bytes.len()) {
             Some(room) => {
@@ -105,7 +105,7 @@ pub trait Field<'a>: Sized {
 macro_rules! int_fields {
     ($($int:ty),*) => {$(
         impl<'a> Field<'a> for $int {
-            #[inline]
+            #[inline(always)]
             fn put(&self, to: &mut Encoder<'_>) {
                 to.raw(&self.to_le_bytes());
             }
@@ -124,7 +124,7 @@ int_fields!(u8, u16, u32, u64, i32, i64);
 macro_rules! id_fields {
     ($($id:ty),*) => {$(
         impl<'a> Field<'a> for $id {
-            #[inline]
+            #[inline(always)]
             fn put(&self, to: &mut Encoder<'_>) {
                 self.0.put(to);
             }
@@ -175,6 +175,7 @@ impl<'a> Field<'a> for &'a [u8] {
 }
 
 impl<'a> Field<'a> for [u32; 3] {
+    #[inline(always)]
     fn put(&self, to: &mut Encoder<'_>) {
         self.iter().for_each(|v| v.put(to));
     }

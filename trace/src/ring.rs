@@ -285,11 +285,13 @@ impl Producer {
     }
 
     /// Largest record that can ever be written.
+    #[inline]
     pub fn max_record(&self) -> usize {
         self.ring.capacity / 2
     }
 
     /// Room for a record of up to `len` bytes, or `None` while the consumer is behind.
+    #[inline]
     pub fn try_reserve(&mut self, len: usize) -> Option<&mut [u8]> {
         if !self.writing.has_room(&self.ring.header().counters, len) {
             return None;
@@ -301,6 +303,7 @@ impl Producer {
     }
 
     /// Publishes the first `len` bytes of what was reserved last.
+    #[inline]
     pub fn commit(&mut self, len: usize) {
         let start = self.ring.data(self.writing.at());
         // SAFETY: the 4 bytes before the reserved ones belong to the same reservation.

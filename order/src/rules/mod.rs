@@ -166,6 +166,7 @@ impl Engine {
 
     /// An event captures "the contents of the stream at the time of the call"; recording again replaces the snapshot.
     /// An event fired by a kernel (programmatic, launch completion) says no more than that the kernel has started.
+    #[unsafe(link_section = "streamsan_hot")]
     fn event_record_op(&mut self, event: EventId, stream: StreamId, mode: EventMode) -> Epoch {
         match mode {
             EventMode::Plain | EventMode::External => {
@@ -189,6 +190,7 @@ impl Engine {
     /// `cuStreamWaitEvent`. A wait for an event that was never recorded ("the empty set") is nothing at all, not even an
     /// action of the legacy stream: measured on an H200 (`tests/gpu/what_waits.cu`), a record on one blocking stream does
     /// not wait for another one across it. Its epoch is the stream's as it was.
+    #[unsafe(link_section = "streamsan_hot")]
     fn stream_wait(&mut self, stream: StreamId, event: EventId) -> Epoch {
         let recorded = self.events.get(&event.0).is_some_and(|e| e.current().is_some());
         if !recorded {
@@ -206,6 +208,7 @@ impl Engine {
     }
 
     /// A clock takes in what the event captured last; an event never recorded is no order.
+    #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn join_event(&mut self, slot: u32, event: EventId) {
         let known = self.host.known();
         let s = &mut self.streams.slots[slot as usize];

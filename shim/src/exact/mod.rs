@@ -32,13 +32,14 @@ use trace::{Epoch, KernelId, NoteKind, Op, exact_flags};
 
 use crate::core::Core;
 use crate::handles::CAPTURES;
+use crate::local;
 use crate::process::lock::Lock;
 use crate::process::{lifecycle, log, options};
 use demand::{Demand, Function};
 use draining::tell;
 use pool::{Offer, Pool, within};
 use sanitizer::{Api, ContextData, LaunchData, ModuleData, NodeData};
-use table::Table;
+pub(crate) use table::Table;
 
 /// How long the program is held back for a free table.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -71,13 +72,13 @@ unsafe impl Sync for Exact {}
 // SAFETY: as above.
 unsafe impl Send for Exact {}
 
+#[unsafe(link_section = "streamsan_state")]
 static EXACT: AtomicPtr<Exact> = AtomicPtr::new(std::ptr::null_mut());
+#[unsafe(link_section = "streamsan_state")]
 static PENDING: AtomicU32 = AtomicU32::new(0);
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The table of the launch that this thread is making.
-    static LAUNCHING: Cell<*mut Table> = const { Cell::new(std::ptr::null_mut()) };
     /// This thread is reading tables.
     static DRAINING: Cell<bool> = const { Cell::new(false) };
 }
@@ -312,7 +313,7 @@ impl Exact {
     fn launching(&self, launch: &LaunchData) {
         // A table that no hook took belongs to a launch that failed, or that is not the program's. Nobody knows when it ends, so the
         // table is given up.
-        let left = LAUNCHING.replace(std::ptr::null_mut());
+        let left = local::with(|l| l.launching.replace(std::ptr::null_mut()));
         if !left.is_null() {
             // SAFETY: made by Box::into_raw below, taken once.
             let left = unsafe { Box::from_raw(left) };
@@ -332,7 +333,7 @@ impl Exact {
         let given = self.assign(launch, table.as_ref().map_or(std::ptr::null(), Table::address));
         let Some(table) = table else { return };
         if given {
-            LAUNCHING.set(Box::into_raw(Box::new(table)));
+            local::with(|l| l.launching.set(Box::into_raw(Box::new(table))));
         } else {
             self.missed.fetch_add(1, Ordering::Relaxed);
             self.give_back(table);
@@ -400,11 +401,11 @@ pub struct Launched(Box<Table>);
 /// Behind a launch: takes its table.
 #[inline]
 pub fn launched() -> Option<Launched> {
-    let table = LAUNCHING.get();
+    let table = local::with(|l| l.launching.get());
     if table.is_null() {
         return None;
     }
-    LAUNCHING.set(std::ptr::null_mut());
+    local::with(|l| l.launching.set(std::ptr::null_mut()));
     // SAFETY: made by Box::into_raw in `launching`, taken once.
     Some(Launched(unsafe { Box::from_raw(table) }))
 }

@@ -82,6 +82,7 @@ static TABLE: Table =
 pub static PROTECTED: AtomicU32 = AtomicU32::new(0);
 
 /// Touches that wait to be logged.
+#[unsafe(link_section = "streamsan_state")]
 pub static WAITING: AtomicU32 = AtomicU32::new(0);
 
 /// Touches for which the queue had no room.

@@ -95,7 +95,12 @@ impl Watches {
     }
 
     /// Memory comes and goes. Answers whether this op changed the list.
+    #[inline]
     pub fn note(&mut self, op: &Op<'_>) -> bool {
+        matches!(op, Op::Alloc { .. } | Op::Free { .. }) && self.note_memory(op)
+    }
+
+    fn note_memory(&mut self, op: &Op<'_>) -> bool {
         use trace::{FreeKind, MemoryKind};
         const WRITE_COMBINED: u32 = 4;
         const IO_MEMORY: u32 = 4;

@@ -1,5 +1,7 @@
 //! Kernel launches: the raw parameter bytes and the kernel's identity, nothing more.
 
+use std::mem::MaybeUninit;
+
 use cuda_sys::*;
 use trace::{EventMode, Op, launch_flags};
 
@@ -40,12 +42,12 @@ impl Cx<'_> {
     ) {
         let Some(kernel) = self.kernel(function) else { return };
         let (mut small, mut large);
-        let buffer: &mut [u8] = if kernel.size() <= SMALL {
-            small = [0_u8; SMALL];
+        let buffer: &mut [MaybeUninit<u8>] = if kernel.size() <= SMALL {
+            small = [const { MaybeUninit::uninit() }; SMALL];
             &mut small
         } else {
             // Kernels of cuDNN take some kilobytes: not the most that there may be, which would push the program's own data out of the cache.
-            large = vec![0_u8; kernel.size()];
+            large = vec![MaybeUninit::uninit(); kernel.size()];
             &mut large
         };
         let mut flags = shape.flags;
@@ -77,6 +79,7 @@ impl Cx<'_> {
         then(self, &op);
     }
 
+    #[unsafe(link_section = "streamsan_hot")]
     unsafe fn launched(
         &mut self,
         function: CUfunction,
@@ -127,6 +130,7 @@ impl Cx<'_> {
 ///
 /// # Safety
 /// `extra` is null or a list that a launch has accepted: pairs of marker and value up to `CU_LAUNCH_PARAM_END`.
+#[unsafe(link_section = "streamsan_hot")]
 unsafe fn extra_buffer<'a>(extra: *mut *mut c_void) -> Option<&'a [u8]> {
     const POINTER: usize = 1;
     const SIZE: usize = 2;

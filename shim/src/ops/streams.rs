@@ -46,6 +46,7 @@ pub(crate) unsafe fn cuStreamDestroy_v2(cx: &mut Cx<'_>, stream: CUstream) {
     }
 }
 
+#[unsafe(link_section = "streamsan_hot")]
 pub(crate) unsafe fn cuStreamWaitEvent(cx: &mut Cx<'_>, stream: CUstream, event: CUevent, flags: c_uint) {
     if let Some(stream) = cx.working_stream(stream) {
         let event = cx.event_with_others(event);
@@ -96,6 +97,7 @@ pub(crate) unsafe fn cuEventDestroy_v2(cx: &mut Cx<'_>, event: CUevent) {
     }
 }
 
+#[unsafe(link_section = "streamsan_hot")]
 pub(crate) unsafe fn cuEventRecord(cx: &mut Cx<'_>, event: CUevent, stream: CUstream) {
     if let Some(stream) = cx.working_stream(stream) {
         let event = cx.event(event);

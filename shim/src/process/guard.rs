@@ -3,63 +3,62 @@
 //! A signal handler of the program may interrupt a hook and call CUDA itself; its call then goes straight to the driver and is
 //! counted. The thread-local state has no destructor, so it is valid in late exit handlers too.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-thread_local! {
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-    static THREAD: Cell<u32> = const { Cell::new(0) };
-}
+use crate::local;
 
 /// Calls that were not observed because they came from inside a hook (a signal handler of the program).
 pub static SKIPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Whether this thread is in shim code.
 pub fn is_inside() -> bool {
-    INSIDE.try_with(Cell::get).unwrap_or(true)
+    local::with(|l| l.inside.get())
 }
 
 /// The number that was stored for this thread, 0 when there is none.
 pub fn thread_number() -> u32 {
-    THREAD.try_with(Cell::get).unwrap_or(0)
+    local::with(|l| l.thread.get())
 }
 
 /// Proof that this thread runs shim code and is not nested in other shim code. Restores `errno` when it goes.
 pub struct Inside {
     errno: i32,
+    place: *mut i32,
 }
 
 impl Inside {
     /// Enters shim code, or says no when this thread is in it already.
     #[inline]
     pub fn enter() -> Option<Self> {
-        let free = INSIDE.try_with(|inside| !inside.replace(true)).unwrap_or(false);
+        let free = local::with(|l| !l.inside.replace(true));
         if !free {
             SKIPPED.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         // SAFETY: errno of this thread always exists.
-        Some(Self { errno: unsafe { *libc::__errno_location() } })
+        let place = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        Some(Self { errno: unsafe { *place }, place })
     }
 
     /// The number that [`set_thread`] stored for this thread, 0 before.
     #[inline]
     pub fn thread(&self) -> u32 {
-        THREAD.try_with(Cell::get).unwrap_or(0)
+        local::with(|l| l.thread.get())
     }
 
     /// Stores a number for this thread.
     pub fn set_thread(&self, number: u32) {
-        let _ = THREAD.try_with(|thread| thread.set(number));
+        local::with(|l| l.thread.set(number));
     }
 }
 
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: errno of this thread always exists.
-        unsafe { *libc::__errno_location() = self.errno };
-        let _ = INSIDE.try_with(|inside| inside.set(false));
+        // SAFETY: errno of this thread; the pointer makes this type stay on it.
+        unsafe { *self.place = self.errno };
+        local::with(|l| l.inside.set(false));
     }
 }
 

@@ -20,10 +20,14 @@ const STARTING: u32 = 1;
 const RUNNING: u32 = 2;
 const OFF: u32 = 3;
 
+#[unsafe(link_section = "streamsan_state")]
 static STATE: AtomicU32 = AtomicU32::new(DORMANT);
+#[unsafe(link_section = "streamsan_state")]
 static CORE: AtomicPtr<Core> = AtomicPtr::new(std::ptr::null_mut());
 /// Counts forks, so that numbers given out before one are not used after it.
+#[unsafe(link_section = "streamsan_state")]
 static GENERATION: AtomicU32 = AtomicU32::new(0);
+#[unsafe(link_section = "streamsan_state")]
 static CANARY: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Thread that is starting the shim, for others to wait on; also tells a re-entry by the same thread.

@@ -7,6 +7,8 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
+use crate::local;
+
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
@@ -25,26 +27,21 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 #[derive(Debug)]
 pub struct OwnerDied;
 
-thread_local! {
-    static TID: std::cell::Cell<i32> = const { std::cell::Cell::new(0) };
-}
-
 /// Kernel id of this thread, cached. After a fork the child's main thread has a stale one: see [`forget_tid`].
 #[inline]
 pub fn tid() -> i32 {
-    TID.try_with(|tid| {
-        if tid.get() == 0 {
+    local::with(|l| {
+        if l.tid.get() == 0 {
             // SAFETY: gettid has no preconditions.
-            tid.set(unsafe { libc::syscall(libc::SYS_gettid) } as i32);
+            l.tid.set(unsafe { libc::syscall(libc::SYS_gettid) } as i32);
         }
-        tid.get()
+        l.tid.get()
     })
-    .unwrap_or(0)
 }
 
 /// Drops the cached id: for the child after a fork.
 pub fn forget_tid() {
-    let _ = TID.try_with(|tid| tid.set(0));
+    local::with(|l| l.tid.set(0));
 }
 
 impl<T> Lock<T> {

@@ -51,6 +51,7 @@ struct Registers {
 ///
 /// With `to_python` the first frame of Python's interpreter is the last one: what lies further out is told by Python's own frames.
 #[inline(never)]
+#[unsafe(link_section = "streamsan_hot")]
 pub fn capture(buf: &mut [u64], to_python: bool) -> usize {
     let (pc, sp, fp): (u64, u64, u64);
     // SAFETY: reads three registers, touches no memory.

@@ -55,11 +55,13 @@ impl Writing {
     }
 
     /// Where the next record begins: the count of bytes before it.
+    #[inline]
     pub fn at(&self) -> u64 {
         self.head
     }
 
     /// Whether there is room for a record of `len` bytes at [`Writing::at`]: until it is published nobody else touches that room.
+    #[inline]
     pub fn has_room(&mut self, counters: &Counters, len: usize) -> bool {
         let need = room(len as u64);
         if need > self.capacity {
@@ -73,6 +75,7 @@ impl Writing {
     }
 
     /// Publishes the record of `len` bytes that was written at [`Writing::at`], length and all.
+    #[inline]
     pub fn publish(&mut self, counters: &Counters, len: usize) {
         self.head += room(len as u64);
         counters.head.0.store(self.head, Ordering::Release);

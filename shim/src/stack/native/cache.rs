@@ -28,6 +28,7 @@ static TABLE: [Set; 1 << BITS] = [const { Set([const { AtomicU64::new(0) }; WAYS
 static LARGE: [[AtomicU64; 2]; 256] = [const { [const { AtomicU64::new(0) }; 2] }; 256];
 
 /// Counts changes of the modules: part of every key, so that older entries no longer match.
+#[unsafe(link_section = "streamsan_state")]
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 
 /// A bijection, so that two addresses never agree in all bits of it.

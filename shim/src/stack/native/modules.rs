@@ -39,6 +39,7 @@ pub struct ModuleInfo {
 }
 
 static LIST: [AtomicPtr<ModuleInfo>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
+#[unsafe(link_section = "streamsan_state")]
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Taken by whoever appends. Never waited for.
 static APPENDING: AtomicBool = AtomicBool::new(false);
@@ -70,6 +71,7 @@ pub fn note_modules_changed() {
 }
 
 /// An address in Python's interpreter (its data do as well), once there is one: walks may end where they get to it.
+#[unsafe(link_section = "streamsan_state")]
 static INTERPRETER: AtomicU64 = AtomicU64::new(0);
 
 /// Says where Python's interpreter is.

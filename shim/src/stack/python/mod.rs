@@ -74,9 +74,12 @@ struct Interpreter {
     version: u32,
 }
 
+#[unsafe(link_section = "streamsan_state")]
 static FOUND: AtomicPtr<Interpreter> = AtomicPtr::new(core::ptr::null_mut());
 /// Captures still to be done with care. `u32::MAX`: switched off.
+#[unsafe(link_section = "streamsan_state")]
 static CARE: AtomicU32 = AtomicU32::new(CAREFUL);
+#[unsafe(link_section = "streamsan_state")]
 static REFUSED: AtomicU32 = AtomicU32::new(0);
 
 /// Looks for an interpreter in the process, unless one is known. To be called once CUDA is used, and again when libraries
@@ -168,6 +171,7 @@ pub fn capture(buf: &mut [RawPyFrame]) -> usize {
     }
 }
 
+#[unsafe(link_section = "streamsan_hot")]
 fn walk(found: &Interpreter, buf: &mut [RawPyFrame]) -> usize {
     // SAFETY: functions of CPython that may be called at any time, on any thread, without the GIL: two read a flag, one
     // reads a thread-local variable.
