@@ -132,7 +132,7 @@ fn small(code: &[u8], case: &Case) -> [Option<Duration>; 6] {
     let s = summary(code, case.name);
     let series = |f: &mut dyn FnMut(u32) -> Duration| {
         f(0);
-        median(&mut (1..2000).map(f).collect::<Vec<_>>())
+        median(&mut (1..4000).map(f).collect::<Vec<_>>())
     };
     let pointers = series(&mut |k| evaluate(&s, N, N, k, 1.0));
     let n = series(&mut |k| evaluate(&s, N - 16 * k, N, 0, 1.0));

@@ -58,7 +58,7 @@ impl Builder<'_> {
             Target::Bulk(n, m) => vec![*n, *m],
             Target::Unknown(_) => return false,
         };
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = rustc_hash::FxHashSet::default();
         while let Some(n) = work.pop() {
             if seen.insert(n) {
                 if matches!(self.g.node(n).kind, Kind::Sel(c, ..) if strip(c) == p) {

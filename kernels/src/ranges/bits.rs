@@ -12,8 +12,8 @@ fn low_mask(bits: u32) -> u64 {
 
 impl Eval<'_> {
     fn within(&mut self, f: &Form, limit: Int, b: BlockId) -> bool {
-        let (lo, hi) = self.bounds(f, b);
-        lo >= 0 && hi < limit
+        let fits = |(lo, hi): (Int, Int)| lo >= 0 && hi < limit;
+        fits(self.boxed(f, false)) || fits(self.bounds(f, b))
     }
 
     /// A fresh atom over the values of `deps` with a box, keyed by content.

@@ -44,7 +44,11 @@ impl Eval<'_> {
 
     /// Bounds from the boxes alone.
     pub fn boxed(&self, f: &Form, strict: bool) -> (Int, Int) {
-        (-self.box_hi(&f.scale(-1), strict), self.box_hi(f, strict))
+        let mut lo = (-f.c).clamp(-INF, INF);
+        for (x, c) in &f.terms {
+            lo = add_hi(lo, self.term_hi(*x, -*c, strict));
+        }
+        (-lo, self.box_hi(f, strict))
     }
 
     fn upper(&self, f: &Form, cons: &Relevant, depth: u32, strict: bool) -> Int {
@@ -122,11 +126,28 @@ impl Eval<'_> {
         if let Some(c) = f.as_const() {
             return (c, c);
         }
+        // A constant shifts the bounds, and saturates with them.
+        if f.c.abs() < INF
+            && let Some((lo, hi)) = ctx.known(&f.terms, strict, self.epoch)
+        {
+            let shift = |v: Int| if v.abs() >= INF { v } else { (v + f.c).clamp(-INF, INF) };
+            return (shift(lo), shift(hi));
+        }
         self.total.set(self.total.get().saturating_add(self.steps.get() + 1));
         self.steps.set(0);
         if self.exhausted() {
             return self.boxed(f, strict);
         }
+        let (lo, hi) = self.search(f, ctx, strict);
+        if f.c.abs() < INF {
+            let shift = |v: Int| if v.abs() >= INF { v } else { v - f.c };
+            ctx.learn(&f.terms, strict, self.epoch, (shift(lo), shift(hi)));
+        }
+        (lo, hi)
+    }
+
+    /// The same, without looking whether it was asked before.
+    pub(super) fn search(&self, f: &Form, ctx: &Facts, strict: bool) -> (Int, Int) {
         let cons = self.relevant(f, ctx, strict);
         if cons.is_empty() {
             return self.boxed(f, strict);

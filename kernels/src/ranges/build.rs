@@ -7,17 +7,17 @@ use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Class, Function, Op, Operand, Prefix, Reason, Special, Src, Term, Var};
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Nesting of calls after which a value is given up as unknown.
 pub(super) const MAX_DEPTH: u32 = 6000;
 
 #[derive(Default)]
 pub(super) struct Memo {
-    pub(super) w32: HashMap<Def, NodeId>,
-    pub(super) w64: HashMap<(Def, Def), NodeId>,
-    pub(super) var64: HashMap<Def, NodeId>,
-    pub(super) pred: HashMap<Def, NodeId>,
+    pub(super) w32: FxHashMap<Def, NodeId>,
+    pub(super) w64: FxHashMap<(Def, Def), NodeId>,
+    pub(super) var64: FxHashMap<Def, NodeId>,
+    pub(super) pred: FxHashMap<Def, NodeId>,
 }
 
 /// Builds a [`Graph`].

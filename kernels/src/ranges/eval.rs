@@ -100,17 +100,55 @@ pub(super) enum Key {
     Range(NodeId, Int, Int),
 }
 
-/// A memo entry with the depth of the outermost unsolved phi it depends on.
-type Entry<T> = Option<(T, u32)>;
 /// Depends on no unsolved phi.
 pub(super) const CLEAN: u32 = u32::MAX;
 
+/// Results by the number of a node or block, each with the depth of the outermost unsolved phi it depends on.
+pub(super) struct Table<T> {
+    /// Where in `kept`, plus one.
+    at: Vec<u32>,
+    kept: Vec<(T, u32)>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table { at: Vec::new(), kept: Vec::new() }
+    }
+}
+
+impl<T> Table<T> {
+    fn get(&self, n: u32) -> Option<&(T, u32)> {
+        let k = self.at.get(n as usize).copied()?;
+        self.kept.get((k as usize).wrapping_sub(1))
+    }
+
+    fn insert(&mut self, n: u32, v: T, t: u32) {
+        let n = n as usize;
+        if self.at.len() <= n {
+            self.at.resize(n + 1, 0);
+        }
+        match self.at[n] {
+            0 => {
+                self.kept.push((v, t));
+                self.at[n] = self.kept.len() as u32;
+            }
+            k => self.kept[k as usize - 1] = (v, t),
+        }
+    }
+
+    fn remove(&mut self, n: u32) {
+        if let Some(k) = self.at.get_mut(n as usize) {
+            *k = 0;
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Memo {
-    values: FxHashMap<NodeId, (Form, u32)>,
-    preds: FxHashMap<NodeId, (Cond, u32)>,
-    ctx: FxHashMap<BlockId, (Rc<Facts>, u32)>,
-    reach: FxHashMap<BlockId, (bool, u32)>,
+    values: Table<Form>,
+    preds: Table<Cond>,
+    ctx: Table<Rc<Facts>>,
+    reach: Table<bool>,
 }
 
 #[derive(Clone, Copy)]
@@ -251,7 +289,7 @@ impl<'g> Eval<'g> {
     /// conditions stays, so that they do not use up the reserve too.
     pub fn reserve(&mut self) {
         if self.exhausted() && self.total.get() < MAX_TOTAL + MAX_RESERVE {
-            self.memo.values.clear();
+            self.memo.values = Table::default();
             self.limit = self.total.get() + RESERVE;
         }
     }
@@ -317,7 +355,7 @@ impl<'g> Eval<'g> {
 
     // ---- memo
 
-    fn remember<T>(&mut self, t: u32, slot: Slot, put: impl FnOnce(&mut Memo) -> T) {
+    fn remember(&mut self, t: u32, slot: Slot, put: impl FnOnce(&mut Memo)) {
         if t != CLEAN {
             self.temp.push(slot);
         }
@@ -334,10 +372,10 @@ impl<'g> Eval<'g> {
     pub fn solved(&mut self, mark: usize) {
         while self.temp.len() > mark {
             match self.temp.pop() {
-                Some(Slot::Value(n)) => drop(self.memo.values.remove(&n)),
-                Some(Slot::Pred(n)) => drop(self.memo.preds.remove(&n)),
-                Some(Slot::Ctx(b)) => drop(self.memo.ctx.remove(&b)),
-                Some(Slot::Reach(b)) => drop(self.memo.reach.remove(&b)),
+                Some(Slot::Value(n)) => self.memo.values.remove(n.0),
+                Some(Slot::Pred(n)) => self.memo.preds.remove(n.0),
+                Some(Slot::Ctx(b)) => self.memo.ctx.remove(b.0),
+                Some(Slot::Reach(b)) => self.memo.reach.remove(b.0),
                 None => break,
             }
         }
@@ -345,12 +383,6 @@ impl<'g> Eval<'g> {
         if self.touched > self.depth {
             self.touched = CLEAN;
         }
-    }
-
-    fn touch<T: Clone>(&mut self, e: &Entry<T>) -> Option<T> {
-        let (v, t) = e.as_ref()?;
-        self.touched = self.touched.min(*t);
-        Some(v.clone())
     }
 
     /// Runs `f`, and says on which unsolved symbol its result depends.
@@ -364,9 +396,9 @@ impl<'g> Eval<'g> {
 
     /// Value of an integer node.
     pub fn ev(&mut self, n: NodeId) -> Form {
-        let e = self.memo.values.get(&n).cloned();
-        if let Some(v) = self.touch(&e) {
-            return v;
+        if let Some((v, t)) = self.memo.values.get(n.0) {
+            self.touched = self.touched.min(*t);
+            return v.clone();
         }
         let node = self.g.node(n);
         let (bits, home) = (node.width.bits(), node.home);
@@ -376,33 +408,33 @@ impl<'g> Eval<'g> {
         self.nesting += 1;
         let (v, t) = self.tracked(|e| e.value(n).norm(bits));
         self.nesting -= 1;
-        self.remember(t, Slot::Value(n), |m| m.values.insert(n, (v.clone(), t)));
+        self.remember(t, Slot::Value(n), |m| m.values.insert(n.0, v.clone(), t));
         v
     }
 
     /// Truth of a predicate node.
     pub fn evp(&mut self, n: NodeId) -> Cond {
-        let e = self.memo.preds.get(&n).cloned();
-        if let Some(v) = self.touch(&e) {
-            return v;
+        if let Some((v, t)) = self.memo.preds.get(n.0) {
+            self.touched = self.touched.min(*t);
+            return v.clone();
         }
         if self.nesting > MAX_NESTING || self.exhausted() {
             return Cond::Unknown;
         }
         // A predicate that depends on itself is unknown meanwhile.
-        self.memo.preds.insert(n, (Cond::Unknown, CLEAN));
+        self.memo.preds.insert(n.0, Cond::Unknown, CLEAN);
         self.nesting += 1;
         let (v, t) = self.tracked(|e| e.truth(n));
         self.nesting -= 1;
-        self.remember(t, Slot::Pred(n), |m| m.preds.insert(n, (v.clone(), t)));
+        self.remember(t, Slot::Pred(n), |m| m.preds.insert(n.0, v.clone(), t));
         v
     }
 
     /// Constraints that hold whenever block `b` executes.
     pub fn ctx(&mut self, b: BlockId) -> Rc<Facts> {
-        let e = self.memo.ctx.get(&b).cloned();
-        if let Some(v) = self.touch(&e) {
-            return v;
+        if let Some((v, t)) = self.memo.ctx.get(b.0) {
+            self.touched = self.touched.min(*t);
+            return v.clone();
         }
         if b.0 == 0 {
             return self.none.clone();
@@ -420,7 +452,7 @@ impl<'g> Eval<'g> {
         // A context that lacks what an outer one is still computing must not be kept.
         let cut = self.ctx_cut;
         if cut >= level {
-            self.remember(t, Slot::Ctx(b), |m| m.ctx.insert(b, (v.clone(), t)));
+            self.remember(t, Slot::Ctx(b), |m| m.ctx.insert(b.0, v.clone(), t));
             self.ctx_cut = before;
         } else {
             self.ctx_cut = before.min(cut);
@@ -430,15 +462,15 @@ impl<'g> Eval<'g> {
 
     /// May block `b` execute?
     pub fn reachable(&mut self, b: BlockId) -> bool {
-        let e = self.memo.reach.get(&b).cloned();
-        if let Some(v) = self.touch(&e) {
-            return v;
+        if let Some((v, t)) = self.memo.reach.get(b.0) {
+            self.touched = self.touched.min(*t);
+            return *v;
         }
         if b.0 == 0 {
             return true;
         }
         let (v, t) = self.tracked(|e| e.may_reach(b));
-        self.remember(t, Slot::Reach(b), |m| m.reach.insert(b, (v, t)));
+        self.remember(t, Slot::Reach(b), |m| m.reach.insert(b.0, v, t));
         v
     }
 }

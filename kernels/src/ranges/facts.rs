@@ -5,7 +5,8 @@
 //! under the same guards.
 
 use super::eval::{Atom, Eval};
-use super::form::{AtomId, Form, Int};
+use super::form::{AtomId, Form, Int, Terms};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -114,11 +115,27 @@ pub(super) struct Facts {
     cons: Vec<Con>,
     /// What they lead to: with all boxes, and without those of opaque atoms.
     near: [RefCell<Option<Rc<Near>>>; 2],
+    /// Bounds found under them, of forms without constants, in the same order.
+    bounds: RefCell<(u32, [FxHashMap<Terms, (Int, Int)>; 2])>,
 }
 
 impl Facts {
     pub fn new(cons: Vec<Con>) -> Facts {
-        Facts { cons, near: Default::default() }
+        Facts { cons, ..Facts::default() }
+    }
+
+    /// Bounds of the sum of these terms, if they were asked for before.
+    pub fn known(&self, terms: &Terms, strict: bool, epoch: u32) -> Option<(Int, Int)> {
+        let b = self.bounds.borrow();
+        (b.0 == epoch).then(|| b.1[usize::from(strict)].get(terms).copied()).flatten()
+    }
+
+    pub fn learn(&self, terms: &Terms, strict: bool, epoch: u32, bounds: (Int, Int)) {
+        let mut b = self.bounds.borrow_mut();
+        if b.0 != epoch {
+            *b = (epoch, Default::default());
+        }
+        b.1[usize::from(strict)].insert(SmallVec::from_slice(terms), bounds);
     }
 
     pub fn and<'a>(&self, more: impl IntoIterator<Item = &'a Con>) -> Facts {

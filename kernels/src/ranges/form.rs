@@ -16,11 +16,20 @@ pub(super) const INF: Int = 1 << 110;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct AtomId(pub u32);
 
+/// Atoms with their coefficients.
+pub(super) type Terms = SmallVec<[(AtomId, Int); 3]>;
+
 /// `sum(coefficient * atom) + c`, atoms ascending, no zero coefficients.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(PartialEq, Eq, Default, Debug)]
 pub(super) struct Form {
-    pub terms: SmallVec<[(AtomId, Int); 3]>,
+    pub terms: Terms,
     pub c: Int,
+}
+
+impl Clone for Form {
+    fn clone(&self) -> Form {
+        Form { terms: SmallVec::from_slice(&self.terms), c: self.c }
+    }
 }
 
 impl Hash for Form {
@@ -126,15 +135,20 @@ impl Form {
         if k == 0 {
             return Form::default();
         }
-        Form {
-            terms: self.terms.iter().map(|t| (t.0, t.1.wrapping_mul(k))).filter(|t| t.1 != 0).collect(),
-            c: self.c.wrapping_mul(k),
+        let mut f = self.clone();
+        f.terms.iter_mut().for_each(|t| t.1 = t.1.wrapping_mul(k));
+        if k & 1 == 0 {
+            f.terms.retain(|t| t.1 != 0);
         }
+        f.c = f.c.wrapping_mul(k);
+        f
     }
 
     /// Without atom `a`.
     pub fn without(&self, a: AtomId) -> Form {
-        Form { terms: self.terms.iter().filter(|t| t.0 != a).copied().collect(), c: self.c }
+        let mut f = self.clone();
+        f.terms.retain(|t| t.0 != a);
+        f
     }
 
     /// Coefficients reduced to the signed range of `bits`.

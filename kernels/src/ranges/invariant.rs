@@ -10,7 +10,7 @@
 use super::node::{Graph, Kind, NodeId, Width};
 use crate::ir::Reason;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Joins and sums followed from one join.
 const MAX_REGION: usize = 300;
@@ -36,7 +36,7 @@ pub(super) fn settle(g: &mut Graph) {
 
 /// The launch constant and the offset that a join always has.
 fn value(g: &Graph, n: NodeId) -> Option<(NodeId, i64)> {
-    let mut offsets: HashMap<NodeId, i64> = HashMap::from([(n, 0)]);
+    let mut offsets: FxHashMap<NodeId, i64> = FxHashMap::from_iter([(n, 0)]);
     let mut work = vec![n];
     let mut root: Option<(NodeId, i64)> = None;
     while let Some(x) = work.pop() {

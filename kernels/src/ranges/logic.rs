@@ -220,10 +220,11 @@ impl Eval<'_> {
 
     pub(super) fn decide(&mut self, c: Cond, b: BlockId) -> Cond {
         let (Cond::Le(f) | Cond::Eq(f) | Cond::Ne(f)) = &c else { return c };
-        let (lo, hi) = match (self.assumed.is_some(), f.as_const()) {
-            (_, Some(k)) => (k, k),
-            (true, _) => self.bounds_in(f, &self.none, false),
-            (false, _) => self.bounds(f, b),
+        let (lo, hi) = match (self.boxed(f, false), self.assumed.is_some()) {
+            // Decided by the boxes.
+            (z, _) if z.0 > 0 || z.1 < 0 || z == (0, 0) || (z.1 == 0 && matches!(c, Cond::Le(_))) => z,
+            (_, true) => self.bounds_in(f, &self.none, false),
+            (_, false) => self.bounds(f, b),
         };
         // 16*x == 10 has no solution.
         let g = f.gcd();

@@ -278,11 +278,11 @@ impl Eval<'_> {
                     let kf = Form::atom(k);
                     e.atoms[t.0 as usize].cons = vec![e.con(one.add(&kf, -hi)), e.con(kf.scale(lo).add(&one, -1))];
                     e.atoms[t.0 as usize].deps = SmallVec::from_slice(&[k]);
-                    let z = e.bounds_in(&Form::atom(t), &e.none, false);
-                    e.change(t, |a| {
-                        a.lo = a.lo.max(z.0);
-                        a.hi = a.hi.min(z.1);
-                    });
+                    let z = e.search(&Form::atom(t), &e.none, false);
+                    // Nobody has seen this atom yet.
+                    let a = &mut e.atoms[t.0 as usize];
+                    a.lo = a.lo.max(z.0);
+                    a.hi = a.hi.min(z.1);
                     t
                 });
                 return init.add(&Form::atom(t), g);

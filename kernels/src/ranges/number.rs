@@ -36,6 +36,11 @@ impl Eval<'_> {
                 }
             }
         }
+        // As a rule the boxes are enough.
+        let (lo, hi) = self.boxed(f, false);
+        if tlo <= lo && hi <= thi {
+            return f.clone();
+        }
         let (lo, hi) = self.bounds(f, b);
         for s in [0, m, -m] {
             if tlo <= lo + s && hi + s <= thi {
@@ -72,8 +77,13 @@ impl Eval<'_> {
         {
             return whole.add(&self.floor_div(&inner, d, b), 1);
         }
+        let same = |(lo, hi): (Int, Int)| lo > -INF && hi < INF && lo.div_euclid(d) == hi.div_euclid(d);
+        let (lo, hi) = self.boxed(&rest, false);
+        if same((lo, hi)) {
+            return whole.plus(lo.div_euclid(d));
+        }
         let (lo, hi) = self.bounds(&rest, b);
-        if lo > -INF && hi < INF && lo.div_euclid(d) == hi.div_euclid(d) {
+        if same((lo, hi)) {
             return whole.plus(lo.div_euclid(d));
         }
         let (rest, d) = self.reciprocal(rest, d, (lo, hi));
@@ -201,8 +211,12 @@ impl Eval<'_> {
 
     /// An integer representative with finite bounds.
     pub(super) fn number(&mut self, f: &Form, bits: u32, b: BlockId) -> Form {
-        let (lo, hi) = self.bounds(f, b);
         let m: Int = 1 << bits;
+        let (lo, hi) = self.boxed(f, false);
+        if -(m >> 1) <= lo && hi < m {
+            return f.clone();
+        }
+        let (lo, hi) = self.bounds(f, b);
         if -(m >> 1) <= lo && hi < m { f.clone() } else { self.interp(f, bits, false, b) }
     }
 }

@@ -5,7 +5,8 @@
 
 use super::node::{Graph, Kind, NodeId, Target, Width};
 use crate::ir::{Reason, Special};
-use std::collections::{BTreeSet, HashSet};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 
 /// Sources of one address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,12 +45,12 @@ fn read_offsets(g: &Graph) -> BTreeSet<i32> {
 /// Origins of an access.
 pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Origins {
     let mut o = Origins::default();
-    let mut seen = HashSet::new();
+    let mut seen = FxHashSet::default();
     match t {
         Target::Address(n) | Target::Bulk(n, _) | Target::TensorMap(n) => {
             walk(g, params, *n, &mut o, &mut seen);
             if !o.has_base() && o.unknown.is_some() {
-                let mut all = HashSet::new();
+                let mut all = FxHashSet::default();
                 taint(g, *n, &mut o, &mut all);
             }
         }
@@ -59,7 +60,7 @@ pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Origins {
     o
 }
 
-fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Origins, seen: &mut HashSet<NodeId>) {
+fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Origins, seen: &mut FxHashSet<NodeId>) {
     let mut work = vec![root];
     while let Some(n) = work.pop() {
         if !seen.insert(n) {
@@ -89,7 +90,7 @@ fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Origins, seen: &
                     o.window = true;
                 } else {
                     o.unknown.get_or_insert(Reason::Pairing);
-                    let mut all = HashSet::new();
+                    let mut all = FxHashSet::default();
                     taint(g, *lo, o, &mut all);
                 }
             }
@@ -110,7 +111,7 @@ fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Origins, seen: &
 
 /// The words that hold a handle, when it surely is one of them as it was passed.
 fn handle(g: &Graph, root: NodeId, o: &mut Origins) {
-    let (mut work, mut seen) = (vec![root], HashSet::new());
+    let (mut work, mut seen) = (vec![root], FxHashSet::default());
     while let Some(n) = work.pop() {
         if !seen.insert(n) {
             continue;
@@ -177,7 +178,7 @@ fn gcd(a: i64, b: i64) -> i64 {
 }
 
 /// Every parameter word a value depends on at all.
-fn taint(g: &Graph, root: NodeId, o: &mut Origins, seen: &mut HashSet<NodeId>) {
+fn taint(g: &Graph, root: NodeId, o: &mut Origins, seen: &mut FxHashSet<NodeId>) {
     let mut work = vec![root];
     while let Some(n) = work.pop() {
         if !seen.insert(n) {

@@ -5,7 +5,7 @@
 use crate::ir::cfg::Cfg;
 use crate::ir::{Function, Inst, Op, Operand, Prefix, Reason, Src, Var};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Position after the last instruction of a block.
 pub(super) const END: u32 = u32::MAX;
@@ -55,7 +55,7 @@ impl Def {
 }
 
 /// Where a block defines each variable: (instruction, part), ascending.
-type BlockDefs = HashMap<Var, SmallVec<[(u32, u8); 2]>>;
+type BlockDefs = FxHashMap<Var, SmallVec<[(u32, u8); 2]>>;
 
 /// Reaching definitions of one function.
 pub(super) struct Ssa<'a> {
@@ -66,9 +66,9 @@ pub(super) struct Ssa<'a> {
     /// Per block: instructions that define everything.
     clobbers: Vec<SmallVec<[u32; 1]>>,
     /// Per loop: variables defined inside; `None` when everything may be.
-    loop_defs: Vec<Option<HashSet<Var>>>,
-    memo: HashMap<(Var, u32), Def>,
-    busy: HashSet<(Var, u32)>,
+    loop_defs: Vec<Option<FxHashSet<Var>>>,
+    memo: FxHashMap<(Var, u32), Def>,
+    busy: FxHashSet<(Var, u32)>,
 }
 
 impl<'a> Ssa<'a> {
@@ -76,7 +76,7 @@ impl<'a> Ssa<'a> {
         let mut defs = Vec::with_capacity(f.blocks.len());
         let mut clobbers = Vec::with_capacity(f.blocks.len());
         for b in &f.blocks {
-            let mut m: BlockDefs = HashMap::new();
+            let mut m: BlockDefs = FxHashMap::default();
             let mut c = SmallVec::new();
             for (i, inst) in b.insts.iter().enumerate() {
                 if inst.op == Op::ClobberAll {
@@ -95,7 +95,7 @@ impl<'a> Ssa<'a> {
             .loops
             .iter()
             .map(|l| {
-                let mut set = HashSet::new();
+                let mut set = FxHashSet::default();
                 for (b, inside) in l.members.iter().enumerate() {
                     if *inside {
                         if !clobbers[b].is_empty() {
@@ -107,7 +107,7 @@ impl<'a> Ssa<'a> {
                 Some(set)
             })
             .collect();
-        Ssa { f, cfg, defs, clobbers, loop_defs, memo: HashMap::new(), busy: HashSet::new() }
+        Ssa { f, cfg, defs, clobbers, loop_defs, memo: FxHashMap::default(), busy: FxHashSet::default() }
     }
 
     /// The instruction of an `Inst` definition.
