@@ -6,8 +6,8 @@ use super::node::{Graph, Kind, Node, NodeId, Width};
 use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Class, Function, Op, Operand, Prefix, Reason, Special, Src, Term, Var};
-use smallvec::SmallVec;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// Nesting of calls after which a value is given up as unknown.
 pub(super) const MAX_DEPTH: u32 = 6000;

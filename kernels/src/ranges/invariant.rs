@@ -9,8 +9,8 @@
 
 use super::node::{Graph, Kind, NodeId, Width};
 use crate::ir::Reason;
-use smallvec::SmallVec;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// Joins and sums followed from one join.
 const MAX_REGION: usize = 300;

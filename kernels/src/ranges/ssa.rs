@@ -4,8 +4,8 @@
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{Function, Inst, Op, Operand, Prefix, Reason, Src, Var};
-use smallvec::SmallVec;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 /// Position after the last instruction of a block.
 pub(super) const END: u32 = u32::MAX;
