@@ -97,6 +97,11 @@ impl Summary {
         self.analysis.access_count()
     }
 
+    #[cfg(test)]
+    pub(crate) fn analysis(&self) -> &Analysis {
+        &self.analysis
+    }
+
     /// Appends the accesses of one launch. Never fails: what is not known is said so in the extent or the base.
     pub fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         self.analysis.evaluate(launch, out);

@@ -15,7 +15,9 @@ const MAX_STEPS: u32 = 2_500;
 
 impl Eval<'_> {
     pub(super) fn mark(&self, a: &Atom) {
-        if let AtomKind::Param(p) = a.kind {
+        if let AtomKind::Param(p) = a.kind
+            && a.lo == a.hi
+        {
             let mut u = self.used.borrow_mut();
             u.insert(usize::from(p));
             u.insert(usize::from(p) + 4);

@@ -29,6 +29,7 @@ use super::facts::{ByForm, Con, Facts, Seen};
 use super::form::{AtomId, Form, INF, Int};
 use super::logic::Cond;
 use super::node::{Graph, NodeId};
+use super::template::{Range, Vary};
 use crate::access::LaunchArgs;
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Reason, Special};
@@ -48,6 +49,8 @@ pub(super) enum AtomKind {
     Index,
     /// Pointer-sized parameter word.
     Param(u16),
+    /// Four-byte parameter word of a template.
+    Scalar(u16),
     /// Symbol address.
     Symbol(u32),
     /// Address of a parameter.
@@ -83,6 +86,7 @@ pub(super) enum Key {
     Node(NodeId, u8),
     Special(Special),
     Param(u16),
+    Scalar(u16),
     Symbol(u32),
     ParamAddress(u16),
     Floor(Form, Int),
@@ -176,6 +180,7 @@ pub(super) struct Eval<'g> {
     pub atoms: Vec<Atom>,
     pub keys: FxHashMap<Key, AtomId>,
     pub cons: FxHashSet<ByForm>,
+    pub con_count: u32,
     /// How often boxes or constraints of atoms were changed after the fact.
     pub epoch: u32,
     pub seen: RefCell<Seen>,
@@ -203,6 +208,14 @@ pub(super) struct Eval<'g> {
     limit: u32,
     /// Parameter words (4 bytes each) whose value the result depends on.
     pub used: RefCell<WordSet>,
+    /// What is no number in this evaluation (see `template`).
+    pub vary: Vary,
+    /// The parameter words among it that were met.
+    pub ranges: Vec<Range>,
+    /// A number was needed of something that is none: no template.
+    pub poisoned: Cell<bool>,
+    /// Blocks for which all decisions on the way are captured.
+    pub paths: FxHashSet<BlockId>,
 }
 
 /// A set of 4-byte parameter words.
@@ -256,6 +269,7 @@ impl<'g> Eval<'g> {
             atoms: Vec::new(),
             keys: FxHashMap::default(),
             cons: FxHashSet::default(),
+            con_count: 0,
             epoch: 0,
             seen: RefCell::default(),
             none: Rc::default(),
@@ -277,6 +291,10 @@ impl<'g> Eval<'g> {
             total: Cell::new(0),
             limit: MAX_TOTAL,
             used: RefCell::new(WordSet::new(launch.params.len())),
+            vary: Vary::default(),
+            ranges: Vec::new(),
+            poisoned: Cell::new(false),
+            paths: FxHashSet::default(),
         }
     }
 
@@ -328,7 +346,7 @@ impl<'g> Eval<'g> {
         }
         let a = make(self);
         if let Some(log) = &mut self.key_log
-            && !matches!(key, Key::Special(_) | Key::Param(_) | Key::Symbol(_) | Key::ParamAddress(_))
+            && !matches!(key, Key::Special(_) | Key::Param(_) | Key::Scalar(_) | Key::Symbol(_) | Key::ParamAddress(_))
         {
             log.push(key.clone());
         }

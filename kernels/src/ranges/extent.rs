@@ -15,8 +15,19 @@ use crate::ir::{BlockId, Reason};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
+/// An access before its bounds are found.
+pub(super) struct Ready {
+    pub cons: Rc<Facts>,
+    /// The addresses it may have.
+    pub forms: Vec<Form>,
+    /// Bytes.
+    pub width: Int,
+    /// Nothing else decides whether and where it happens.
+    pub complete: bool,
+}
+
 /// A base candidate of an access, and the bytes relative to its value.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(super) struct Reached {
     pub base: RawBase,
     pub several: bool,
@@ -48,9 +59,19 @@ const MAX_ALTERNATIVES: usize = 256;
 impl Eval<'_> {
     /// All that one access may reach in this launch; empty when it is never executed.
     pub(super) fn access(&mut self, acc: &Access, out: &mut Vec<Reached>) {
+        if let Target::Bulk(n, size) = acc.target {
+            return self.bulk(acc, n, size, out);
+        }
+        if let Some(r) = self.ready(acc) {
+            r.forms.iter().for_each(|f| self.one_form(f, &r.cons, r.width, acc.block, r.complete, out));
+        }
+    }
+
+    /// What holds when an access is made, and whether that is all that decides it; `None` when it is never made.
+    fn guarded(&mut self, acc: &Access) -> Option<(Rc<Facts>, bool)> {
         self.end_reserve();
         if !self.reachable(acc.block) {
-            return;
+            return None;
         }
         self.reserve();
         let mut cons = self.ctx(acc.block);
@@ -58,27 +79,35 @@ impl Eval<'_> {
         if let Some(g) = acc.guard {
             let c = self.evp(g);
             if c == Cond::False {
-                return;
+                return None;
             }
             complete = self.fully(&c);
             cons = Rc::new(cons.and(&self.conj(&c, false)));
         }
         self.reserve();
-        let (node, width) = match acc.target {
-            Target::Address(n) => (n, Int::from(acc.bytes)),
-            Target::Bulk(n, size) => {
-                let f = self.ev(size);
-                let f = self.interp(&f, 32, false, acc.block);
-                let (_, hi) = self.bounds_in(&f, &cons, true);
-                if hi >= INF {
-                    return self.unknown_access(n, self.why(&f).unwrap_or(Reason::Budget), out);
-                }
-                complete &= f.is_const();
-                (n, hi)
-            }
-            _ => return,
-        };
-        let f = self.ev(node);
+        Some((cons, complete))
+    }
+
+    /// The addresses of an access, with what holds when it is made.
+    pub(super) fn ready(&mut self, acc: &Access) -> Option<Ready> {
+        let Target::Address(n) = acc.target else { return None };
+        let (cons, complete) = self.guarded(acc)?;
+        let f = self.ev(n);
+        let forms = self.expand(&f);
+        let complete = complete && forms[..] == [f] && self.path_complete(acc.block);
+        Some(Ready { cons, forms, width: Int::from(acc.bytes), complete })
+    }
+
+    fn bulk(&mut self, acc: &Access, n: NodeId, size: NodeId, out: &mut Vec<Reached>) {
+        let Some((cons, complete)) = self.guarded(acc) else { return };
+        let size = self.ev(size);
+        let size = self.interp(&size, 32, false, acc.block);
+        let (_, width) = self.bounds_in(&size, &cons, true);
+        if width >= INF {
+            return self.unknown_access(n, self.why(&size).unwrap_or(Reason::Budget), out);
+        }
+        let f = self.ev(n);
+        let complete = complete && size.is_const() && self.path_complete(acc.block);
         for g in self.expand(&f) {
             self.one_form(&g, &cons, width, acc.block, complete && g == f, out);
         }
@@ -149,7 +178,15 @@ impl Eval<'_> {
             .collect()
     }
 
-    fn one_form(&mut self, f: &Form, cons: &Facts, width: Int, b: BlockId, complete: bool, out: &mut Vec<Reached>) {
+    pub(super) fn one_form(
+        &mut self,
+        f: &Form,
+        cons: &Facts,
+        width: Int,
+        b: BlockId,
+        complete: bool,
+        out: &mut Vec<Reached>,
+    ) {
         let bases = self.bases(f);
         let opaque = f.terms.iter().find(|t| t.1 == 1 && self.a(t.0).opaque.is_some()).map(|t| self.a(t.0).opaque);
         // A window or local address is no global memory.
@@ -167,7 +204,7 @@ impl Eval<'_> {
         if bases.is_empty() {
             // A pure number is a fixed address; anything else is of unknown origin.
             let whole = self.concrete(f);
-            let extent = self.extent(&whole, cons, width, b, complete);
+            let extent = self.extent(&whole, cons, width, complete);
             let base = match &extent {
                 Extent::Bounded { .. } if opaque.is_none() => RawBase::Absolute,
                 _ => RawBase::Unknown,
@@ -185,13 +222,15 @@ impl Eval<'_> {
         let several = bases.len() > 1;
         for (atom, base) in &bases {
             let rel = f.without(*atom);
-            let rel = if several || rel.terms.iter().any(|t| matches!(self.a(t.0).kind, AtomKind::Param(_))) {
+            let rel = if several
+                || rel.terms.iter().any(|t| matches!(self.a(t.0).kind, AtomKind::Param(_) | AtomKind::Scalar(_)))
+            {
                 // Addresses wrap: a step back among the parameters is a number just below 2^64.
                 self.concrete(&rel).norm(64)
             } else {
                 rel
             };
-            let extent = self.extent(&rel, cons, width, b, complete);
+            let extent = self.extent(&rel, cons, width, complete);
             if is_dead(&extent) {
                 continue;
             }
@@ -211,7 +250,18 @@ impl Eval<'_> {
     }
 
     /// The byte set of an offset form under constraints.
-    pub(super) fn extent(&mut self, f: &Form, cons: &Facts, width: Int, b: BlockId, complete: bool) -> Extent {
+    pub(super) fn extent(&mut self, f: &Form, cons: &Facts, width: Int, complete: bool) -> Extent {
+        if let Some(e) = cons.known_extent(f, width, complete, self.epoch) {
+            return e;
+        }
+        let e = self.find_extent(f, cons, width, complete);
+        if !self.exhausted() {
+            cons.learn_extent(f, width, complete, self.epoch, &e);
+        }
+        e
+    }
+
+    fn find_extent(&self, f: &Form, cons: &Facts, width: Int, complete: bool) -> Extent {
         let (mut lo, mut hi) = self.bounds_in(f, cons, true);
         let mut complete = complete;
         if (lo <= -INF) != (hi >= INF) {
@@ -233,7 +283,7 @@ impl Eval<'_> {
         let (Ok(l), Ok(h), Ok(w)) = (i64::try_from(lo), i64::try_from(hi + width), u32::try_from(width)) else {
             return Extent::Unknown { reason: Reason::MayWrap };
         };
-        let (dims, exact) = self.shape(f, cons, (lo, hi), width, b, complete);
+        let (dims, exact) = self.shape(f, cons, (lo, hi), width, complete);
         Extent::Bounded { lo: l, hi: h, dims, width: w, exact }
     }
 
@@ -273,6 +323,18 @@ impl Eval<'_> {
 
     /// Are all decisions between the entry and block `b` captured by its constraints?
     fn path_complete(&mut self, b: BlockId) -> bool {
+        if self.paths.contains(&b) {
+            return true;
+        }
+        // A loop on the way may not have been looked at yet.
+        let c = self.captured_way(b);
+        if c {
+            self.paths.insert(b);
+        }
+        c
+    }
+
+    fn captured_way(&mut self, b: BlockId) -> bool {
         if self.cfg.irreducible {
             return false;
         }
@@ -298,12 +360,11 @@ impl Eval<'_> {
 
     /// Progressions that cover the form's values, and whether they are exactly those values.
     fn shape(
-        &mut self,
+        &self,
         f: &Form,
         cons: &Facts,
         (lo, hi): (Int, Int),
         width: Int,
-        b: BlockId,
         complete: bool,
     ) -> (SmallVec<[Dim; 3]>, bool) {
         let terms: SmallVec<[(AtomId, Int); 6]> = f.terms.iter().copied().collect();
@@ -316,7 +377,7 @@ impl Eval<'_> {
             v
         };
         if terms.is_empty() {
-            let exact = complete && cons.is_empty() && self.path_complete(b);
+            let exact = complete && cons.is_empty();
             return (SmallVec::new(), exact);
         }
         let groups = self.groups(&terms, cons);
@@ -343,7 +404,7 @@ impl Eval<'_> {
         if (slo, shi) != (lo, hi) {
             return (flat(whole), false);
         }
-        exact = exact && self.guards_within(&groups, cons) && self.path_complete(b);
+        exact = exact && self.guards_within(&groups, cons);
         let (mut dims, merged_exact) = merge(dims, width);
         exact = exact && merged_exact;
         if dims.len() > 3 {

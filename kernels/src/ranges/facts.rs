@@ -6,6 +6,7 @@
 
 use super::eval::{Atom, Eval};
 use super::form::{AtomId, Form, Int, Terms};
+use crate::access::Extent;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -14,6 +15,8 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::rc::Rc;
 
+/// Extents looked through for one that is asked for again.
+const RECENT: usize = 8;
 /// Atoms followed from one set.
 const MAX_ATOMS: usize = 300;
 
@@ -27,6 +30,12 @@ pub(super) struct Constraint {
 
 /// A constraint: never positive.
 pub(super) type Con = Rc<Constraint>;
+
+impl Constraint {
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+}
 
 impl Deref for Constraint {
     type Target = Form;
@@ -109,6 +118,15 @@ impl Seen {
     }
 }
 
+/// Bounds of sums of terms, at an epoch; as [`Facts::near`].
+#[derive(Default)]
+struct Bounds {
+    epoch: u32,
+    found: [FxHashMap<Terms, (Int, Int)>; 2],
+    /// Bytes of accesses: by offset, width, and whether nothing else decides.
+    extents: Vec<((Form, Int, bool), Extent)>,
+}
+
 /// Constraints that hold together.
 #[derive(Default)]
 pub(super) struct Facts {
@@ -116,7 +134,7 @@ pub(super) struct Facts {
     /// What they lead to: with all boxes, and without those of opaque atoms.
     near: [RefCell<Option<Rc<Near>>>; 2],
     /// Bounds found under them, of forms without constants, in the same order.
-    bounds: RefCell<(u32, [FxHashMap<Terms, (Int, Int)>; 2])>,
+    bounds: RefCell<Bounds>,
 }
 
 impl Facts {
@@ -127,15 +145,30 @@ impl Facts {
     /// Bounds of the sum of these terms, if they were asked for before.
     pub fn known(&self, terms: &Terms, strict: bool, epoch: u32) -> Option<(Int, Int)> {
         let b = self.bounds.borrow();
-        (b.0 == epoch).then(|| b.1[usize::from(strict)].get(terms).copied()).flatten()
+        (b.epoch == epoch).then(|| b.found[usize::from(strict)].get(terms).copied()).flatten()
     }
 
     pub fn learn(&self, terms: &Terms, strict: bool, epoch: u32, bounds: (Int, Int)) {
         let mut b = self.bounds.borrow_mut();
-        if b.0 != epoch {
-            *b = (epoch, Default::default());
+        if b.epoch != epoch {
+            *b = Bounds { epoch, ..Bounds::default() };
         }
-        b.1[usize::from(strict)].insert(SmallVec::from_slice(terms), bounds);
+        b.found[usize::from(strict)].insert(SmallVec::from_slice(terms), bounds);
+    }
+
+    /// What [`Eval::extent`] found for this offset before.
+    pub fn known_extent(&self, f: &Form, width: Int, complete: bool, epoch: u32) -> Option<Extent> {
+        let b = self.bounds.borrow();
+        let mut last = b.extents.iter().rev().take(RECENT).filter(|_| b.epoch == epoch);
+        last.find(|((g, w, c), _)| (*w, *c) == (width, complete) && g == f).map(|e| e.1.clone())
+    }
+
+    pub fn learn_extent(&self, f: &Form, width: Int, complete: bool, epoch: u32, e: &Extent) {
+        let mut b = self.bounds.borrow_mut();
+        if b.epoch != epoch {
+            *b = Bounds { epoch, ..Bounds::default() };
+        }
+        b.extents.push(((f.clone(), width, complete), e.clone()));
     }
 
     pub fn and<'a>(&self, more: impl IntoIterator<Item = &'a Con>) -> Facts {
@@ -194,9 +227,15 @@ impl Eval<'_> {
         if let Some(c) = self.cons.get(&form) {
             return c.0.clone();
         }
-        let c = Rc::new(Constraint { form, id: self.cons.len() as u32 });
+        let c = self.own_con(form);
         self.cons.insert(ByForm(c.clone()));
         c
+    }
+
+    /// The constraint `form <= 0`, of which it is known that there is no equal one.
+    pub fn own_con(&mut self, form: Form) -> Con {
+        self.con_count += 1;
+        Rc::new(Constraint { form, id: self.con_count - 1 })
     }
 
     /// Changes the box or the constraints of an atom that others may rest on already.
@@ -213,7 +252,7 @@ impl Eval<'_> {
             return Relevant { near, more };
         }
         let mut seen = self.seen.borrow_mut();
-        seen.start(self.atoms.len(), self.cons.len());
+        seen.start(self.atoms.len(), self.con_count as usize);
         let mut count = near.count;
         let mut work: SmallVec<[AtomId; 24]> = f.terms.iter().map(|t| t.0).collect();
         while let Some(a) = work.pop() {

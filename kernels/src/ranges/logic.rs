@@ -2,10 +2,11 @@
 //!
 //! It owns conditions; numbers are `eval`'s.
 
-use super::eval::Eval;
+use super::eval::{AtomKind, Eval};
 use super::facts::Con;
 use super::form::Form;
 use super::node::{Kind, NodeId};
+use super::template::Vary;
 use crate::ir::{BlockId, Cmp, Combine};
 
 /// A condition over integer forms.
@@ -238,7 +239,12 @@ impl Eval<'_> {
             Cond::Eq(_) if lo == 0 && hi == 0 => Cond::True,
             Cond::Ne(_) if lo > 0 || hi < 0 => Cond::True,
             Cond::Ne(_) if lo == 0 && hi == 0 => Cond::False,
-            _ => c,
+            _ => {
+                // With numbers it would be decided.
+                let sized = |a: &AtomKind| matches!(a, AtomKind::Param(_) | AtomKind::Scalar(_));
+                self.poison_if(!self.ranges.is_empty() && f.terms.iter().all(|t| sized(&self.a(t.0).kind)));
+                c
+            }
         }
     }
 
@@ -278,6 +284,8 @@ impl Eval<'_> {
                     } else if hi == 0 {
                         Some(self.con(f.plus(1)))
                     } else {
+                        // With numbers it may be the end of the range.
+                        self.poison_if(self.vary != Vary::default());
                         None
                     }
                 }

@@ -365,6 +365,7 @@ impl Eval<'_> {
             match atom.kind {
                 AtomKind::Index
                 | AtomKind::Param(_)
+                | AtomKind::Scalar(_)
                 | AtomKind::Symbol(_)
                 | AtomKind::ParamAddress(_)
                 | AtomKind::Local => false,

@@ -17,6 +17,7 @@ mod extent;
 mod facts;
 mod form;
 mod invariant;
+mod kept;
 mod logic;
 mod loops;
 pub(crate) mod node;
@@ -26,6 +27,7 @@ mod pair;
 mod predicates;
 mod ssa;
 mod table;
+mod template;
 mod value;
 
 use crate::access::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
@@ -33,16 +35,17 @@ use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, Function, Reason, Term};
 use eval::{Eval, WordSet};
 use extent::{RawBase, Reached};
+use kept::{Kept, Store};
 use logic::Branch;
 use node::{Graph, Target};
 use origin::Origins;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Offsets of parameters from here on are negative: the constant bank begins before the parameters.
 const BEFORE: u16 = 0x8000;
 
-/// Launch shapes whose result is kept per kernel.
-const KEPT: usize = 8;
+/// Grid, block, cluster, dynamic shared memory, bytes of parameters.
+type Shape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
 
 /// A kernel, prepared.
 #[derive(Debug)]
@@ -51,15 +54,7 @@ pub(crate) struct Analysis {
     cfg: Cfg,
     branches: Vec<Option<Branch>>,
     origins: Vec<Origins>,
-    kept: Mutex<Vec<Arc<Kept>>>,
-}
-
-/// An evaluated launch: valid for every launch that agrees in shape and in the words that mattered.
-#[derive(Debug)]
-struct Kept {
-    shape: ([u32; 3], [u32; 3], [u32; 3], u32, usize),
-    words: Vec<(usize, u32)>,
-    result: Vec<(AccessKind, Reached, u32)>,
+    store: Mutex<Store>,
 }
 
 /// Extents of the accesses that agree in everything else.
@@ -87,7 +82,7 @@ pub(crate) fn analyse(f: &Function, cfg: Cfg) -> Analysis {
             _ => None,
         })
         .collect();
-    Analysis { graph, cfg, branches, origins, kept: Mutex::new(Vec::new()) }
+    Analysis { graph, cfg, branches, origins, store: Mutex::default() }
 }
 
 fn word32(params: &[u8], off: usize) -> u32 {
@@ -164,6 +159,31 @@ impl Analysis {
         Eval::new(&self.graph, &self.cfg, &self.branches, *launch)
     }
 
+    /// Names what bases an access has whose address is not known in full.
+    fn named(&self, k: usize, r: &mut Vec<Reached>) {
+        let o = &self.origins[k];
+        // Reading a parameter through its own address touches nothing that others share.
+        r.retain(|x| !matches!(x.base, RawBase::ParamAddress(_)));
+        // Whatever base an unknown address may have had is still named.
+        let lost = r.iter().any(|x| x.base == RawBase::Unknown && !x.several);
+        if lost {
+            let reason = r
+                .iter()
+                .find_map(|x| match x.extent {
+                    Extent::Unknown { reason } if x.base == RawBase::Unknown => Some(reason),
+                    _ => None,
+                })
+                .unwrap_or(Reason::Loaded);
+            let have: Vec<RawBase> = r.iter().map(|x| x.base).collect();
+            for w in o.words.iter().filter(|w| !have.contains(&RawBase::Word(**w))) {
+                r.push(Reached { base: RawBase::Word(*w), several: true, extent: Extent::Unknown { reason } });
+            }
+            if !o.words.is_empty() {
+                r.iter_mut().for_each(|x| x.several = true);
+            }
+        }
+    }
+
     fn reach(&self, e: &mut Eval<'_>, k: usize) -> Vec<Reached> {
         let acc = &self.graph.accesses[k];
         let o = &self.origins[k];
@@ -171,26 +191,7 @@ impl Analysis {
         match acc.target {
             Target::Address(_) | Target::Bulk(..) => {
                 e.access(acc, &mut r);
-                // Reading a parameter through its own address touches nothing that others share.
-                r.retain(|x| !matches!(x.base, RawBase::ParamAddress(_)));
-                // Whatever base an unknown address may have had is still named.
-                let lost = r.iter().any(|x| x.base == RawBase::Unknown && !x.several);
-                if lost {
-                    let reason = r
-                        .iter()
-                        .find_map(|x| match x.extent {
-                            Extent::Unknown { reason } if x.base == RawBase::Unknown => Some(reason),
-                            _ => None,
-                        })
-                        .unwrap_or(Reason::Loaded);
-                    let have: Vec<RawBase> = r.iter().map(|x| x.base).collect();
-                    for w in o.words.iter().filter(|w| !have.contains(&RawBase::Word(**w))) {
-                        r.push(Reached { base: RawBase::Word(*w), several: true, extent: Extent::Unknown { reason } });
-                    }
-                    if !o.words.is_empty() {
-                        r.iter_mut().for_each(|x| x.several = true);
-                    }
-                }
+                self.named(k, &mut r);
             }
             Target::TensorMap(_) | Target::Handle(..) | Target::Unknown(_) => {
                 if !e.reachable(acc.block) || acc.guard.is_some_and(|g| e.evp(g) == logic::Cond::False) {
@@ -234,9 +235,17 @@ impl Analysis {
 
     fn fresh(&self, launch: &LaunchArgs<'_>) -> Kept {
         let mut e = self.eval(launch);
+        let result = self.put_together((0..self.graph.accesses.len()).map(|k| (k, self.reach(&mut e, k))));
+        let words: WordSet = e.used.borrow().clone();
+        Kept { shape: shape(launch), words: words.iter().map(|o| (o, word32(launch.params, o))).collect(), result }
+    }
+
+    /// Joins the extents of accesses that agree in everything else.
+    fn put_together(&self, reached: impl Iterator<Item = (usize, Vec<Reached>)>) -> Vec<(AccessKind, Reached, u32)> {
         let mut sets: Vec<Set> = Vec::new();
-        for (k, acc) in self.graph.accesses.iter().enumerate() {
-            for r in self.reach(&mut e, k) {
+        for (k, list) in reached {
+            let acc = &self.graph.accesses[k];
+            for r in list {
                 let known = matches!(r.extent, Extent::Bounded { .. });
                 let same = |s: &&mut Set| (s.kind, s.base, s.several, s.known) == (acc.kind, r.base, r.several, known);
                 match sets.iter_mut().find(same) {
@@ -248,32 +257,16 @@ impl Analysis {
                 }
             }
         }
-        let mut result = Vec::new();
+        let mut result = Vec::with_capacity(sets.len());
         for Set { kind, base, several, at, mut extents, .. } in sets {
             compact::compact(&mut extents, several || base == RawBase::Absolute);
             result.extend(extents.into_iter().map(|extent| (kind, Reached { base, several, extent }, at)));
         }
-        let words: WordSet = e.used.borrow().clone();
-        Kept { shape: shape(launch), words: words.iter().map(|o| (o, word32(launch.params, o))).collect(), result }
+        result
     }
 
     pub(crate) fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        let wanted = shape(launch);
-        let hit = {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.iter()
-                .find(|k| k.shape == wanted && k.words.iter().all(|(o, v)| word32(launch.params, *o) == *v))
-                .cloned()
-        };
-        let kept = hit.unwrap_or_else(|| {
-            let k = Arc::new(self.fresh(launch));
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() >= KEPT {
-                kept.remove(0);
-            }
-            kept.push(k.clone());
-            k
-        });
+        let kept = self.result(launch);
         out.extend(kept.result.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
@@ -303,6 +296,6 @@ impl Analysis {
     }
 }
 
-fn shape(l: &LaunchArgs<'_>) -> ([u32; 3], [u32; 3], [u32; 3], u32, usize) {
+fn shape(l: &LaunchArgs<'_>) -> Shape {
     (l.grid, l.block, l.cluster, l.shared, l.params.len())
 }

@@ -152,8 +152,9 @@ impl Eval<'_> {
         let mut f = f.clone();
         for (x, c) in f.terms.clone() {
             let a = self.a(x);
-            if matches!(a.kind, AtomKind::Param(_)) {
+            if matches!(a.kind, AtomKind::Param(_) | AtomKind::Scalar(_)) {
                 self.mark(a);
+                self.poison_if(a.lo != a.hi);
                 f = f.without(x).plus(c.wrapping_mul(a.lo));
             }
         }

@@ -52,7 +52,7 @@ impl Eval<'_> {
                 return None;
             }
         }
-        let Extent::Bounded { lo, hi, dims, exact: all, .. } = self.extent(&slot, cons, 8, b, complete) else {
+        let Extent::Bounded { lo, hi, dims, exact: all, .. } = self.extent(&slot, cons, 8, complete) else {
             return None;
         };
         let (stride, count) = match dims[..] {
@@ -60,7 +60,7 @@ impl Eval<'_> {
             [d] if d.stride % 8 == 0 => (d.stride, d.count),
             _ => return None,
         };
-        let mut extent = self.extent(&rest, cons, width, b, complete);
+        let mut extent = self.extent(&rest, cons, width, complete);
         // Of an unknown offset nobody knows either whether it leads from this word to another pointer (a choice between two loaded
         // pointers is the first one plus their difference).
         let Extent::Bounded { lo: first, hi: last, exact, width: bytes, .. } = &mut extent else { return None };
@@ -70,7 +70,7 @@ impl Eval<'_> {
         // Word and offset as one number: when that is exact, every word is used; and when the two rest on different things, with every
         // offset.
         let near = i128::from(*last) - i128::from(*first) < APART;
-        let both = self.extent(&slot.scale(APART).add(&rest, 1), cons, width, b, complete);
+        let both = self.extent(&slot.scale(APART).add(&rest, 1), cons, width, complete);
         let joint = near && matches!(both, Extent::Bounded { exact: true, .. });
         if count > 1 && !all && !joint {
             return None;

@@ -6,17 +6,27 @@ use super::eval::{AtomKind, Eval, Key};
 use super::form::{AtomId, Form, INF, Int};
 use super::logic::Cond;
 use super::node::{Kind, NodeId};
+use super::template::{Range, octave};
+use super::word32;
 use crate::ir::{BlockId, Reason, Special};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
 impl Eval<'_> {
+    /// Notes that a template would need a number that it has not.
+    pub fn poison_if(&self, bad: bool) {
+        if bad {
+            self.poisoned.set(true);
+        }
+    }
+
     /// A 32-bit parameter word.
     pub fn param_word(&self, off: usize) -> Option<u32> {
         let p = self.launch.params;
         if off >= p.len() {
             return None;
         }
+        self.poison_if(self.vary.touches(off, 4));
         self.used.borrow_mut().insert(off);
         if !off.is_multiple_of(4) {
             self.used.borrow_mut().insert(off + 4);
@@ -38,10 +48,24 @@ impl Eval<'_> {
                 }
                 let mut b = [0; 8];
                 b.copy_from_slice(&p[at..at + 8]);
-                let v = Int::from(u64::from_le_bytes(b));
+                let v = u64::from_le_bytes(b);
+                let vary = self.vary.touches(at, 8);
                 Form::atom(self.keyed(Key::Param(off), |e| {
-                    let a = e.new_atom(v, v, None, BlockId(0));
+                    let (lo, hi) = if vary { octave(v) } else { (Int::from(v), Int::from(v)) };
+                    if vary {
+                        e.ranges.push(Range { off, bytes: 8, lo, hi });
+                    }
+                    let a = e.new_atom(lo, hi, None, BlockId(0));
                     e.atoms[a.0 as usize].kind = AtomKind::Param(off);
+                    a
+                }))
+            }
+            4 if at.is_multiple_of(4) && at < self.launch.params.len() && self.vary.touches(at, 4) => {
+                let (lo, hi) = octave(u64::from(word32(self.launch.params, at)));
+                Form::atom(self.keyed(Key::Scalar(off), |e| {
+                    e.ranges.push(Range { off, bytes: 4, lo, hi });
+                    let a = e.new_atom(lo, hi, None, BlockId(0));
+                    e.atoms[a.0 as usize].kind = AtomKind::Scalar(off);
                     a
                 }))
             }
@@ -60,6 +84,10 @@ impl Eval<'_> {
         let l = &self.launch;
         let axis = |v: &[u32; 3], d: u8| v.get(usize::from(d)).copied().unwrap_or(1);
         let cluster = l.cluster;
+        let varies = |d: u8| self.vary.grid.get(usize::from(d)) == Some(&true);
+        if let Special::Nctaid(d) | Special::NCluster(d) | Special::ClusterId(d) = s {
+            self.poison_if(varies(d));
+        }
         let (hi, kind) = match s {
             Special::Ntid(d) => return Form::konst(Int::from(axis(&l.block, d))),
             Special::Nctaid(d) => return Form::konst(Int::from(axis(&l.grid, d))),
@@ -70,6 +98,7 @@ impl Eval<'_> {
                 return Form::konst(Int::from(axis(&l.grid, d).div_ceil(axis(&cluster, d).max(1))));
             }
             Special::Tid(d) => (axis(&l.block, d), AtomKind::Index),
+            Special::Ctaid(d) if varies(d) => (octave(u64::from(axis(&l.grid, d))).1 as u32, AtomKind::Index),
             Special::Ctaid(d) => (axis(&l.grid, d), AtomKind::Index),
             Special::Lane => (32, AtomKind::Plain),
             Special::ClusterRank => (cluster.iter().product::<u32>().max(1), AtomKind::Plain),
