@@ -163,6 +163,20 @@ fn run(arch: &str) {
 
 /// `kind`: `-cubin` or `-ptx`.
 fn run_as(arch: &str, kind: &str) {
+    let numbers = [0, 1, 131, 255, 1000, 1279, 2000, 5000];
+    run_over(arch, kind, shapes().into_iter().flat_map(|s| numbers.map(|n| (s, n))).collect());
+}
+
+/// Launches of a few blocks that differ in sizes only, in no order: after some of them no other is evaluated from the code.
+fn sizes() -> Vec<(Shape, i64)> {
+    let shape = |blocks| Shape { grid: [blocks, 1, 1], block: [64, 1, 1] };
+    let near = (0..24).map(|k| (shape(4), 256 + k * 37 % 256));
+    let far = (0..24).map(|k| (shape(4 + k % 4), 256 + i64::from(k) * 59 % 256));
+    near.chain(far).collect()
+}
+
+/// All kernels, launched like this, each time through one summary.
+fn run_over(arch: &str, kind: &str, launches: Vec<(Shape, i64)>) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/ranges.cu");
     let cubin = std::fs::read(nvdisasm::compile(&source, &[kind, &format!("-arch={arch}")])).unwrap();
     let image = CodeImage::load(&cubin, arch.parse::<Arch>().unwrap()).unwrap();
@@ -172,29 +186,27 @@ fn run_as(arch: &str, kind: &str) {
         let summary = image.summary(c.name).unwrap();
         let (mut exact, mut certain, mut bounded, mut all) = (0, 0, 0, 0);
         let mut first = String::new();
-        for s in shapes() {
-            for n in [0, 1, 131, 255, 1000, 1279, 2000, 5000] {
-                let (bytes, words) = pack(&(c.args)(n));
-                let mut truth = Truth::default();
-                threads(s).for_each(|t| (c.emulate)(&mut truth, t, n));
-                let launch = LaunchArgs::new(s.grid, s.block, &bytes);
-                let what = format!("{arch} {} grid {:?} block {:?} n {n}", c.name, s.grid, s.block);
-                let o = check(&what, &summary, &launch, &words, &truth);
-                all += 1;
-                exact += usize::from(o.exact);
-                certain += usize::from(o.certain);
-                bounded += usize::from(o.bounded);
-                // A 32-bit division of uniform numbers is spelled with uniform float instructions there.
-                let sharp = if arch == "sm_120" && c.name == "k_divparam" { Sound } else { c.sharp };
-                let ok = match sharp {
-                    Certain => o.certain,
-                    Exact => o.exact,
-                    Bounded => o.bounded,
-                    Sound => true,
-                };
-                if !ok && first.is_empty() {
-                    first = what;
-                }
+        for (s, n) in launches.iter().copied() {
+            let (bytes, words) = pack(&(c.args)(n));
+            let mut truth = Truth::default();
+            threads(s).for_each(|t| (c.emulate)(&mut truth, t, n));
+            let launch = LaunchArgs::new(s.grid, s.block, &bytes);
+            let what = format!("{arch} {} grid {:?} block {:?} n {n}", c.name, s.grid, s.block);
+            let o = check(&what, &summary, &launch, &words, &truth);
+            all += 1;
+            exact += usize::from(o.exact);
+            certain += usize::from(o.certain);
+            bounded += usize::from(o.bounded);
+            // A 32-bit division of uniform numbers is spelled with uniform float instructions there.
+            let sharp = if arch == "sm_120" && c.name == "k_divparam" { Sound } else { c.sharp };
+            let ok = match sharp {
+                Certain => o.certain,
+                Exact => o.exact,
+                Bounded => o.bounded,
+                Sound => true,
+            };
+            if !ok && first.is_empty() {
+                first = what;
             }
         }
         lines.push(format!("{:12} certain {certain:2} exact {exact:2} bounded {bounded:2} of {all}", c.name));
@@ -234,4 +246,10 @@ fn sm_120() {
 #[test]
 fn ptx() {
     run_as(ARCHES[1], "-ptx");
+}
+
+#[test]
+fn launches_that_differ_in_sizes() {
+    run_over("sm_90", "-cubin", sizes());
+    run_over("sm_80", "-ptx", sizes());
 }

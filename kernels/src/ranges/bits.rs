@@ -1,4 +1,4 @@
-//! Masks, bitwise functions, shifts, minima, division, byte permutation on forms.
+//! Masks, bitwise functions and byte permutation on forms.
 
 use super::eval::{Eval, Key};
 use super::form::{Form, INF, Int};
@@ -17,7 +17,14 @@ impl Eval<'_> {
     }
 
     /// A fresh atom over the values of `deps` with a box, keyed by content.
-    fn boxed_atom(&mut self, key: Key, (lo, hi): (Int, Int), why: Option<Reason>, deps: &[&Form], b: BlockId) -> Form {
+    pub(super) fn boxed_atom(
+        &mut self,
+        key: Key,
+        (lo, hi): (Int, Int),
+        why: Option<Reason>,
+        deps: &[&Form],
+        b: BlockId,
+    ) -> Form {
         Form::atom(self.keyed(key, |e| {
             let a = e.new_atom(lo, hi, why, b);
             e.atoms[a.0 as usize].deps = e.depends(deps);
@@ -253,162 +260,6 @@ impl Eval<'_> {
         self.opaque(Key::Node(n, 22), why.unwrap_or(Reason::Bits), bits, b)
     }
 
-    pub(super) fn abs(&mut self, f: &Form, bits: u32, b: BlockId) -> Form {
-        let s = self.interp(f, bits, true, b);
-        let (lo, hi) = self.bounds(&s, b);
-        if lo >= 0 {
-            return s;
-        }
-        if hi <= 0 {
-            return s.scale(-1);
-        }
-        let why = self.why(&s);
-        let hi = (-lo).max(hi);
-        let key = Key::Abs(s.clone(), b);
-        Form::atom(self.keyed(key, |e| {
-            let a = e.new_atom(0, hi, why, b);
-            let one = Form::atom(a);
-            e.atoms[a.0 as usize].deps = e.depends(&[&s]);
-            e.atoms[a.0 as usize].cons = vec![e.con(s.add(&one, -1)), e.con(s.scale(-1).add(&one, -1))];
-            a
-        }))
-    }
-
-    pub(super) fn min_max(&mut self, x: &Form, y: &Form, min: bool, b: BlockId) -> Form {
-        let (dl, dh) = self.bounds(&x.add(y, -1), b);
-        if dh <= 0 {
-            return if min { x.clone() } else { y.clone() };
-        }
-        if dl >= 0 {
-            return if min { y.clone() } else { x.clone() };
-        }
-        let (lx, hx) = self.bounds(x, b);
-        let (ly, hy) = self.bounds(y, b);
-        let (lo, hi) = if min { (lx.min(ly), hx.min(hy)) } else { (lx.max(ly), hx.max(hy)) };
-        // One known side bounds the result on one side only: it stays opaque, its constraints do the rest.
-        let why = self.why(x).or_else(|| self.why(y));
-        Form::atom(self.keyed(Key::Pair(if min { 4 } else { 5 }, x.clone(), y.clone(), b), |e| {
-            let m = e.new_atom(lo, hi, why, b);
-            let one = Form::atom(m);
-            let s = if min { 1 } else { -1 };
-            let mut cons = vec![e.con(one.add(x, -1).scale(s)), e.con(one.add(y, -1).scale(s))];
-            // An opaque atom's box does not count in the end, but these hold: min >= the smaller lower bound.
-            if min && lo > -INF && e.strictly_bounded(x, y, b, false) {
-                cons.push(e.con(one.scale(-1).plus(lo)));
-            }
-            if !min && hi < INF && e.strictly_bounded(x, y, b, true) {
-                cons.push(e.con(one.plus(-hi)));
-            }
-            e.atoms[m.0 as usize].deps = e.depends(&[x, y]);
-            e.atoms[m.0 as usize].cons = cons;
-            m
-        }))
-    }
-
-    /// Are both bounded above (or below) without the help of opaque boxes?
-    fn strictly_bounded(&mut self, x: &Form, y: &Form, b: BlockId, above: bool) -> bool {
-        let ctx = self.ctx(b);
-        [x, y].iter().all(|f| {
-            let (lo, hi) = self.bounds_in(f, &ctx, true);
-            if above { hi < INF } else { lo > -INF }
-        })
-    }
-
-    pub(super) fn shift_left(&mut self, n: NodeId, x: NodeId, k: NodeId, bits: u32, b: BlockId) -> Form {
-        let k = self.ev(k);
-        if let Some(c) = k.as_const() {
-            let c = c.rem_euclid(1 << 32);
-            return if c >= Int::from(bits) { Form::default() } else { self.ev(x).scale(1 << c) };
-        }
-        let x = self.ev(x);
-        let (sl, sh) = self.bounds(&k, b);
-        let ux = self.interp(&x, bits, false, b);
-        let (lo, hi) = self.bounds(&ux, b);
-        let why = self.why(&k).or_else(|| self.why(&ux));
-        if why.is_some() || sl < 0 || sh >= Int::from(bits) || hi << sh >= 1 << bits {
-            return self.opaque(Key::Node(n, 23), why.unwrap_or(Reason::Bits), bits, b);
-        }
-        self.boxed_atom(Key::Range(n, lo << sl, hi << sh), (lo << sl, hi << sh), None, &[&k, &ux], b)
-    }
-
-    pub(super) fn shift_right(&mut self, n: NodeId, signed: bool, x: NodeId, k: NodeId, bits: u32, b: BlockId) -> Form {
-        let k = self.ev(k);
-        let x = self.ev(x);
-        let x = self.interp(&x, bits, signed, b);
-        let x = self.concrete(&x);
-        if let Some(c) = k.as_const() {
-            let c = c.rem_euclid(1 << 32);
-            if c >= Int::from(bits) {
-                return if signed { self.floor_div(&x, 1 << (bits - 1), b) } else { Form::default() };
-            }
-            return self.floor_div(&x, 1 << c, b);
-        }
-        let (sl, sh) = self.bounds(&k, b);
-        let (lo, hi) = self.bounds(&x, b);
-        let why = self.why(&k).or_else(|| self.why(&x));
-        if why.is_some() || sl < 0 || sh >= Int::from(bits) {
-            return self.opaque(Key::Node(n, 24), why.unwrap_or(Reason::Bits), bits, b);
-        }
-        let lo = lo >> if lo >= 0 { sh } else { sl };
-        let hi = hi >> if hi >= 0 { sl } else { sh };
-        self.boxed_atom(Key::Range(n, lo, hi), (lo, hi), None, &[&k, &x], b)
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn divide(
-        &mut self,
-        n: NodeId,
-        signed: bool,
-        x: NodeId,
-        y: NodeId,
-        rem: bool,
-        bits: u32,
-        b: BlockId,
-    ) -> Form {
-        let (x, y) = (self.ev(x), self.ev(y));
-        let (x, y) = (self.interp(&x, bits, signed, b), self.interp(&y, bits, signed, b));
-        let (x, y) = (self.concrete(&x), self.concrete(&y));
-        let (xl, xh) = self.bounds(&x, b);
-        let (yl, yh) = self.bounds(&y, b);
-        let why = self.why(&x).or_else(|| self.why(&y));
-        if yl <= 0 {
-            return self.opaque(Key::Node(n, 25), why.unwrap_or(Reason::Bits), bits, b);
-        }
-        if let Some(d) = y.as_const().filter(|_| xl >= 0) {
-            let q = self.floor_div(&x, d, b);
-            return if rem { x.add(&q, -d) } else { q };
-        }
-        if let Some(d) = y.as_const()
-            && xl > -INF
-            && xh < INF
-        {
-            // Rounding to zero of a number that may be negative.
-            let (lo, hi) = if rem {
-                (if xl < 0 { -(d - 1) } else { 0 }, if xh > 0 { d - 1 } else { 0 })
-            } else {
-                (-(-xl).div_euclid(d), xh.max(0).div_euclid(d))
-            };
-            let why = if rem { None } else { why };
-            return self.boxed_atom(Key::Range(n, lo, hi), (lo, hi), why, &[&x, &y], b);
-        }
-        if xl < 0 {
-            return self.opaque(Key::Node(n, 26), why.unwrap_or(Reason::Bits), bits, b);
-        }
-        let (lo, hi) = if rem { (0, xh.min(yh - 1)) } else { (xl / yh.max(1), xh / yl) };
-        let why = if rem { self.why(&y) } else { why };
-        Form::atom(self.keyed(Key::Range(n, lo, hi), |e| {
-            let a = e.new_atom(lo, hi, why, b);
-            let one = Form::atom(a);
-            e.atoms[a.0 as usize].deps = e.depends(&[&x, &y]);
-            let mut cons = vec![e.con(one.add(&x, -1))];
-            if rem {
-                cons.push(e.con(one.add(&y, -1).plus(1)));
-            }
-            e.atoms[a.0 as usize].cons = cons;
-            a
-        }))
-    }
-
     /// The low `k` bits of a 32-bit form, extended.
     pub(super) fn extract(&mut self, n: NodeId, f: &Form, k: u8, signed: bool, bits: u32, b: BlockId) -> Form {
         let k = u32::from(k);
@@ -469,99 +320,6 @@ impl Eval<'_> {
             }
         }
         self.opaque(Key::Node(n, 28), why, 32, b)
-    }
-
-    /// Parameter bytes at a dynamic offset: the list of words it may be.
-    pub(super) fn indexed(&mut self, n: NodeId, off: i32, bytes: u8, signed: bool, idx: NodeId, b: BlockId) -> Form {
-        let f = self.ev(idx);
-        let f = self.interp(&f, 32, true, b);
-        let ctx = self.ctx(b);
-        let (lo, hi) = self.bounds_in(&f, &ctx, true);
-        let step = f.gcd().max(1);
-        let bits = 8 * u32::from(bytes);
-        let why = self.why(&f).unwrap_or(Reason::Constant);
-        if lo <= -INF || hi >= INF || (hi - lo) / step > 512 {
-            return self.opaque(Key::Node(n, 29), why, bits, b);
-        }
-        // The offsets reached are congruent to the constant part modulo the step.
-        let mut at = lo + (f.c - lo).rem_euclid(step);
-        let mut alts = Vec::new();
-        while at <= hi {
-            let Ok(o) = u16::try_from(Int::from(off) + at) else {
-                return self.opaque(Key::Node(n, 30), Reason::Constant, bits, b);
-            };
-            // A word outside of the recorded bytes is not reached by a program that runs.
-            if usize::from(o) + usize::from(bytes) <= self.launch.params.len() {
-                let v = self.param(n, o, bytes, b);
-                let v = match (signed, v.as_const()) {
-                    (true, Some(c)) if bytes < 4 => {
-                        let half: Int = 1 << (bits - 1);
-                        Form::konst((c + half).rem_euclid(1 << bits) - half)
-                    }
-                    _ => v,
-                };
-                alts.push(v);
-            }
-            at += step;
-        }
-        if alts.is_empty() {
-            return self.opaque(Key::Node(n, 31), Reason::Constant, bits, b);
-        }
-        self.alternatives(alts, Key::Table(f.clone(), off, bytes, signed), Some(&f), b)
-    }
-
-    /// Local array read at a dynamic index: any value stored into a slot that the index may reach.
-    pub(super) fn local_load(&mut self, n: NodeId, addr: NodeId, bytes: u8, b: BlockId) -> Form {
-        let bits = 8 * u32::from(bytes);
-        let g = self.g;
-        if self.local_busy.contains(&n) || g.local_stores.is_empty() || g.local_stores.len() > 200 {
-            return self.opaque(Key::Node(n, 32), Reason::Local, bits, b);
-        }
-        self.local_busy.push(n);
-        let r = self.stored_values(addr, bytes, b);
-        self.local_busy.pop();
-        match r {
-            Some(alts) if !alts.is_empty() && alts.len() <= 64 => self.alternatives(alts, Key::Alts(n), None, b),
-            _ => self.opaque(Key::Node(n, 33), Reason::Local, bits, b),
-        }
-    }
-
-    fn stored_values(&mut self, addr: NodeId, bytes: u8, b: BlockId) -> Option<Vec<Form>> {
-        let g = self.g;
-        let a = self.ev(addr);
-        let ctx = self.ctx(b);
-        let mut alts = Vec::new();
-        for s in &g.local_stores {
-            let at = self.ev(s.addr);
-            // Both are the local base plus an offset; the base cancels.
-            let d = a.add(&at, -1).norm(32);
-            let (lo, hi) = self.bounds_in(&d, &ctx, true);
-            let step = d.gcd();
-            let width = Int::from(bytes);
-            // Every place at which the load may begin so that the two share a byte.
-            for off in lo.max(1 - width)..=hi.min(Int::from(s.bytes) - 1) {
-                if step != 0 && (off - d.c).rem_euclid(step) != 0 {
-                    continue;
-                }
-                // A word, or an aligned pair of words, that this store alone makes; else it is put together from several.
-                if s.bytes < 4 || off < 0 || off % 4 != 0 || off + width > 4 * s.words.len() as Int {
-                    return None;
-                }
-                let q = (off / 4) as usize;
-                let v = match bytes {
-                    8 if !q.is_multiple_of(2) => return None,
-                    8 => *s.pairs.get(q / 2)?,
-                    _ => s.words[q],
-                };
-                let f = self.ev(v);
-                // What one iteration stored may be read by another.
-                if self.varies_around(&f, s.block) {
-                    return None;
-                }
-                alts.push(f);
-            }
-        }
-        Some(alts)
     }
 }
 

@@ -5,6 +5,7 @@
 //! pointers do not matter, as a rule.
 
 mod accesses;
+mod arith;
 mod bits;
 mod body;
 mod bounds;
@@ -13,12 +14,15 @@ mod carries;
 mod compact;
 mod division;
 mod eval;
+mod exact;
 mod extent;
 mod facts;
 mod form;
 mod invariant;
+mod joins;
 mod kept;
 mod logic;
+mod lookup;
 mod loops;
 pub(crate) mod node;
 mod number;
@@ -28,6 +32,7 @@ mod predicates;
 mod ssa;
 mod table;
 mod template;
+mod trips;
 mod value;
 
 use crate::access::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};

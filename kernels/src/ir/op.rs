@@ -1,0 +1,272 @@
+//! Instructions and what they do.
+
+use super::{Operand, Reason, Var};
+use smallvec::SmallVec;
+
+/// Comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cmp {
+    /// <
+    Lt,
+    /// <=
+    Le,
+    /// >
+    Gt,
+    /// >=
+    Ge,
+    /// ==
+    Eq,
+    /// !=
+    Ne,
+}
+
+impl Cmp {
+    /// The same relation with its sides exchanged.
+    #[must_use]
+    pub fn mirrored(self) -> Cmp {
+        match self {
+            Cmp::Lt => Cmp::Gt,
+            Cmp::Le => Cmp::Ge,
+            Cmp::Gt => Cmp::Lt,
+            Cmp::Ge => Cmp::Le,
+            Cmp::Eq | Cmp::Ne => self,
+        }
+    }
+}
+
+/// How a comparison is combined with a further predicate.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Combine {
+    /// and
+    And,
+    /// or
+    Or,
+    /// xor
+    Xor,
+}
+
+/// Operation. `s0, s1, ..` are the sources, `d0, ..` the destinations; unless said otherwise there is one destination.
+/// "Machine halves" (marked **half**) exist for SASS, where 64-bit arithmetic is spread over two instructions; a front end
+/// with 64-bit variables never needs them.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Op {
+    /// d0 = s0 (any class).
+    Mov,
+    /// d0 = sum of all sources; d1, d2 (optional) = carry-outs.
+    Add,
+    /// **half** d0 = s0 + s1 + s2 + carries (the sources after the third are predicates). `Not` prefixes are bitwise.
+    AddX,
+    /// d0 = s0 * s1 + s2, low half; d1 (optional) = carry-out.
+    Mad,
+    /// **half** d0 = s0 * s1 + s2 + carry s3.
+    MadX,
+    /// 64-bit d0 (or d0:d1 in 32-bit variables) = s0 * s1 + s2, s0 and s1 32 bit, s2 64 bit.
+    MadWide {
+        /// Sign-extend s0, s1.
+        signed: bool,
+    },
+    /// d0 = high half of s0 * s1 + s2, where s2 has twice the width of d0 (64-bit factors: only a zero s2 is modelled).
+    MulHi {
+        /// Signed product.
+        signed: bool,
+    },
+    /// d0 = (s0 << shift) + s1; d1 (optional) = carry-out.
+    Lea {
+        /// Shift.
+        shift: u8,
+    },
+    /// **half** d0 = high word of ({s2:s0} << shift) + s1 (+ carry s3 when `x`); `sx`: s0 is sign-extended, s2 unused.
+    LeaHi {
+        /// Shift.
+        shift: u8,
+        /// Sign-extend s0.
+        sx: bool,
+        /// With carry-in s3.
+        x: bool,
+    },
+    /// **half** funnel shift of {s2:s0} by s1.
+    Funnel {
+        /// Right shift.
+        right: bool,
+        /// The high word of the result (SHF `.HI`).
+        hi: bool,
+        /// Arithmetic shift.
+        signed: bool,
+        /// The operand is 64 bits wide (types U64, S64); with 32 the shift applies to one word.
+        wide: bool,
+    },
+    /// d0 = s0 << s1 (PTX semantics: shifts of the width or more give 0).
+    Shl,
+    /// d0 = s0 >> s1 (shifts of the width or more give 0 or the sign).
+    Shr {
+        /// Arithmetic.
+        signed: bool,
+    },
+    /// d0 = bitwise function of s0, s1, s2 by truth table (bit `4*a + 2*b + c` of `lut`); d1 (optional predicate) = d0 != 0.
+    /// `a & b` is 0xc0, `a | b` 0xfc, `a ^ b` 0x3c, `~a` 0x0f (missing sources: zero).
+    Lop3 {
+        /// Truth table.
+        lut: u8,
+    },
+    /// d0 = min (s2 true) or max (s2 false) of s0, s1; s2 is a predicate.
+    MinMax {
+        /// Signed.
+        signed: bool,
+    },
+    /// d0 = |s0|, signed.
+    Abs,
+    /// d0 = s2 ? s0 : s1 (any class).
+    Sel,
+    /// d0 = s0 / s1, rounding to zero.
+    Div {
+        /// Signed.
+        signed: bool,
+    },
+    /// d0 = s0 % s1.
+    Rem {
+        /// Signed.
+        signed: bool,
+    },
+    /// d0 = the low `bits` of s0, zero- or sign-extended to the width of d0. `cvt.s64.s32` is `bits: 32, signed`, a truncation
+    /// to 32 bits is `bits: 32` into a 32-bit variable (s0 may be of either class).
+    Ext {
+        /// Bits taken.
+        bits: u8,
+        /// Sign-extend.
+        signed: bool,
+    },
+    /// 64-bit d0 = {s1:s0} (`mov.b64 %rd, {lo, hi}`).
+    Pack,
+    /// d0 = low word, d1 = high word of 64-bit s0.
+    Unpack,
+    /// d0 = bytes of {s2:s0} chosen by s1 (PRMT without mode).
+    Prmt,
+    /// d0 = some value in lo..=hi (population count and the like).
+    Bounded {
+        /// Least value.
+        lo: i64,
+        /// Greatest value.
+        hi: i64,
+    },
+    /// d0 (and d1.. for wider loads, one per word) = `bytes` read at parameter offset `off + s0` (32-bit s0).
+    ParamIndexed {
+        /// Constant part of the byte offset.
+        off: i32,
+        /// Width in bytes.
+        bytes: u8,
+        /// Sign-extend widths 1 and 2.
+        signed: bool,
+    },
+    /// Predicates d0 = (s0 cmp s1) combined with s2; d1 (optional) = !(s0 cmp s1) combined with s2.
+    Cmp {
+        /// Relation.
+        cmp: Cmp,
+        /// Signed.
+        signed: bool,
+        /// s0 and s1 are 64-bit.
+        wide: bool,
+        /// Combination with s2 (use `And` and a true s2 for none).
+        combine: Combine,
+    },
+    /// **half** as `Cmp`, comparing 64-bit numbers whose low words were compared by the `Cmp` that defined predicate s3.
+    CmpX {
+        /// Relation.
+        cmp: Cmp,
+        /// Signed.
+        signed: bool,
+        /// Combination with s2.
+        combine: Combine,
+    },
+    /// Predicate d0 (and d1 with `lut1`) = truth table of predicates s0, s1, s2.
+    PLut {
+        /// Table of d0.
+        lut0: u8,
+        /// Table of d1.
+        lut1: u8,
+    },
+    /// 1 / x seed of the 32-bit division idiom: MUFU.RCP.
+    Rcp,
+    /// I2F of s0; `up` = rounded up (`.RP`), as the division idiom does.
+    IntToFloat {
+        /// `.RP`
+        up: bool,
+    },
+    /// F2I of s0.
+    FloatToInt,
+    /// Memory access; destinations receive loaded words. Sources: the words stored (local space); of a read of global memory,
+    /// predicates without which it does not happen.
+    Mem(Mem),
+    /// d0.. = consecutive words read from global memory at the sum of the 64-bit sources and a constant. Says what the values are;
+    /// the access itself is a [`Op::Mem`] of its own.
+    Loaded(i64),
+    /// All destinations unknown.
+    Unknown(Reason),
+    /// Every variable unknown from here on (a call that was not followed).
+    ClobberAll,
+}
+
+/// Which memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Space {
+    /// Global or generic.
+    Global,
+    /// Per-thread; addresses are 32-bit offsets. Used for arrays with dynamic index; the front end turns constant slots
+    /// into variables where it can prove that nothing else reaches them.
+    Local,
+    /// Shared or constant memory: of no interest, the result is unknown.
+    Other(Reason),
+}
+
+/// Direction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum AccessKind {
+    /// Load.
+    Read,
+    /// Store.
+    Write,
+    /// Atomic read-modify-write or reduction.
+    Atomic,
+}
+
+/// A memory access.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mem {
+    /// Memory.
+    pub space: Space,
+    /// Direction.
+    pub kind: AccessKind,
+    /// Bytes touched per thread.
+    pub bytes: u32,
+    /// Address.
+    pub addr: Addr,
+}
+
+/// An address: see [`Mem`].
+#[derive(Clone, PartialEq, Debug)]
+pub enum Addr {
+    /// Sum of 64-bit operands (32-bit ones for local space) and a constant.
+    Sum(SmallVec<[Operand; 2]>, i64),
+    /// A bulk copy: `bytes` is not in [`Mem::bytes`] but in this 32-bit operand.
+    Bulk(SmallVec<[Operand; 2]>, Operand),
+    /// Through the tensor map at this 64-bit address.
+    TensorMap(Operand),
+    /// Through a texture or surface handle (64- or 32-bit operand), `bool`: a surface.
+    Handle(Operand, bool),
+    /// No rule.
+    Unknown(Reason),
+}
+
+/// One instruction.
+#[derive(Clone, Debug)]
+pub struct Inst {
+    /// Predicate under which it executes.
+    pub guard: Option<Operand>,
+    /// Operation.
+    pub op: Op,
+    /// Sources. For `Mem` stores to local space: the stored words.
+    pub srcs: SmallVec<[Operand; 4]>,
+    /// Destinations.
+    pub dsts: SmallVec<[Var; 2]>,
+    /// Where it is in the code (byte offset or line), for messages.
+    pub at: u32,
+}

@@ -1,0 +1,303 @@
+//! Which progressions cover the values of a form, and whether they are exactly those values.
+//!
+//! Exactness: the set of addresses is the image of the threads that execute the access. It is claimed only when the form
+//! splits into groups of atoms that are independent of each other, each group is dense (its values form one progression
+//! without gaps), every guard on the way is a bound on exactly one group's value, and every guard on the way is known.
+
+use super::compact::{clamp, merge};
+use super::eval::{AtomKind, Eval};
+use super::facts::{Con, Facts};
+use super::form::{AtomId, Form, INF, Int, gcd, mul_sat};
+use super::logic::Cond;
+use crate::access::Dim;
+use crate::ir::BlockId;
+use smallvec::SmallVec;
+
+impl Eval<'_> {
+    /// Is the whole of a condition captured by constraints?
+    pub(super) fn fully(&self, c: &Cond) -> bool {
+        match c {
+            Cond::True | Cond::Le(_) | Cond::Eq(_) => true,
+            // At the end of a range it is an inequality (see `conj`).
+            Cond::Ne(f) => {
+                let (lo, hi) = self.bounds_in(f, &self.none, false);
+                lo == 0 || hi == 0
+            }
+            Cond::And(v) => v.iter().all(|c| self.fully(c)),
+            _ => false,
+        }
+    }
+
+    /// Are all decisions between the entry and block `b` captured by its constraints?
+    pub(super) fn path_complete(&mut self, b: BlockId) -> bool {
+        if self.paths.contains(&b) {
+            return true;
+        }
+        // A loop on the way may not have been looked at yet.
+        let c = self.captured_way(b);
+        if c {
+            self.paths.insert(b);
+        }
+        c
+    }
+
+    fn captured_way(&mut self, b: BlockId) -> bool {
+        if self.cfg.irreducible {
+            return false;
+        }
+        let mut x = b;
+        while x.0 != 0 {
+            let d = self.cfg.idom[x.0 as usize];
+            if self.cfg.post_dominates(x, d) {
+                // Reached whatever is decided in between (loops end).
+            } else if self.cfg.outer_preds(x)[..] == [d] {
+                let c = self.edge(d, x);
+                if !self.fully(&c) || (self.cfg.succs[d.0 as usize].len() > 1 && self.f_conds[d.0 as usize].is_none()) {
+                    return false;
+                }
+            } else {
+                return false;
+            }
+            x = d;
+        }
+        // Inside a loop the threads that reach iteration k are those that passed every condition before: only loops whose
+        // conditions are captured in full.
+        (0..self.cfg.loops.len()).all(|l| !self.cfg.loops[l].members[b.0 as usize] || self.exact_trip[l])
+    }
+
+    /// Progressions that cover the form's values, and whether they are exactly those values.
+    pub(super) fn shape(
+        &self,
+        f: &Form,
+        cons: &Facts,
+        (lo, hi): (Int, Int),
+        width: Int,
+        complete: bool,
+    ) -> (SmallVec<[Dim; 3]>, bool) {
+        let terms: SmallVec<[(AtomId, Int); 6]> = f.terms.iter().copied().collect();
+        let whole = gcd_of(&terms);
+        let flat = |step: Int| -> SmallVec<[Dim; 3]> {
+            let mut v = SmallVec::new();
+            if hi > lo && step > 0 {
+                v.push(Dim { stride: clamp(step), count: clamp((hi - lo) / step + 1) });
+            }
+            v
+        };
+        if terms.is_empty() {
+            let exact = complete && cons.is_empty();
+            return (SmallVec::new(), exact);
+        }
+        let groups = self.groups(&terms, cons);
+        let mut dims: SmallVec<[(Int, Int); 4]> = SmallVec::new();
+        let (mut slo, mut shi) = (f.c, f.c);
+        let mut exact = complete;
+        for g in &groups {
+            let part = Form { terms: g.iter().copied().collect(), c: 0 };
+            let (l, h) = self.bounds_in(&part, cons, true);
+            if l <= -INF || h >= INF {
+                return (flat(whole), false);
+            }
+            if l > h {
+                return (flat(whole), false);
+            }
+            slo += l;
+            shi += h;
+            let step = gcd_of(g);
+            if h > l {
+                dims.push((step, (h - l) / step + 1));
+            }
+            exact = exact && self.dense(g, step) && self.reached(g, &groups, cons, (l, h), step);
+        }
+        if (slo, shi) != (lo, hi) {
+            return (flat(whole), false);
+        }
+        exact = exact && self.guards_within(&groups, cons);
+        let (mut dims, merged_exact) = merge(dims, width);
+        exact = exact && merged_exact;
+        if dims.len() > 3 {
+            dims.clear();
+            return (flat(whole), false);
+        }
+        (dims.into_iter().map(|d| Dim { stride: clamp(d.0), count: clamp(d.1) }).collect(), exact)
+    }
+
+    /// Splits the terms of a form into sets that no constraint ties together.
+    fn groups(&self, terms: &[(AtomId, Int)], cons: &[Con]) -> Vec<SmallVec<[(AtomId, Int); 4]>> {
+        let n = terms.len();
+        let mut set: Vec<usize> = (0..n).collect();
+        let tie = |c: &Form, set: &mut Vec<usize>| {
+            let mut first = None;
+            for (k, t) in terms.iter().enumerate() {
+                if c.has(t.0) {
+                    match first {
+                        None => first = Some(set[k]),
+                        Some(s) => {
+                            let old = set[k];
+                            set.iter_mut().filter(|x| **x == old).for_each(|x| *x = s);
+                        }
+                    }
+                }
+            }
+        };
+        for c in cons {
+            tie(c, &mut set);
+        }
+        for t in terms {
+            for c in &self.a(t.0).cons {
+                tie(c, &mut set);
+            }
+        }
+        let mut out: Vec<SmallVec<[(AtomId, Int); 4]>> = Vec::new();
+        let mut seen: Vec<usize> = Vec::new();
+        for k in 0..n {
+            match seen.iter().position(|s| *s == set[k]) {
+                Some(p) => out[p].push(terms[k]),
+                None => {
+                    seen.push(set[k]);
+                    out.push(SmallVec::from_slice(&[terms[k]]));
+                }
+            }
+        }
+        out
+    }
+
+    /// Do the values of a group form a progression without gaps? Its atoms must be indices or counters whose ranges,
+    /// ordered by coefficient, each reach to the next (mixed radix).
+    fn dense(&self, g: &[(AtomId, Int)], step: Int) -> bool {
+        let mut v: SmallVec<[(Int, Int); 4]> = SmallVec::new();
+        for (x, c) in g {
+            let a = self.a(*x);
+            let free = match a.kind {
+                AtomKind::Index => true,
+                AtomKind::Iteration(l) => self.exact_trip[l as usize],
+                _ => false,
+            };
+            // Mixed signs are no mixed radix.
+            if !free || (*c > 0) != (g[0].1 > 0) {
+                return false;
+            }
+            v.push((c.abs(), if self.is_counter(*x) { INF } else { a.hi - a.lo + 1 }));
+        }
+        v.sort_unstable();
+        let mut reach = step;
+        for (c, count) in &v {
+            if c % step != 0 || *c > reach {
+                return false;
+            }
+            reach = if *count >= INF { INF } else { reach.saturating_add(c.saturating_mul(count - 1)).min(INF) };
+        }
+        true
+    }
+
+    fn is_counter(&self, x: AtomId) -> bool {
+        matches!(self.a(x).kind, AtomKind::Iteration(_))
+    }
+
+    /// The range of a dense group's sum when only its indices' boxes count (counters are unbounded above).
+    fn free_range(&self, g: &[(AtomId, Int)]) -> (Int, Int) {
+        let (mut lo, mut hi) = (0, 0);
+        for (x, c) in g {
+            let a = self.a(*x);
+            let top = if self.is_counter(*x) { INF } else { a.hi };
+            let (p, q) =
+                if *c > 0 { (mul_sat(*c, a.lo), mul_sat(*c, top)) } else { (mul_sat(*c, top), mul_sat(*c, a.lo)) };
+            lo = -super::form::add_hi(-lo, -p);
+            hi = super::form::add_hi(hi, q);
+        }
+        (lo, hi)
+    }
+
+    /// Are the bounds of a dense group really reached: is each the end of its free range, or of a constraint on this very
+    /// sum?
+    fn reached(
+        &self,
+        g: &SmallVec<[(AtomId, Int); 4]>,
+        groups: &[SmallVec<[(AtomId, Int); 4]>],
+        cons: &[Con],
+        (l, h): (Int, Int),
+        step: Int,
+    ) -> bool {
+        let (mut lo, mut hi) = self.free_range(g);
+        // Values are congruent to any of the free ends modulo the step.
+        let origin = if lo > -INF { lo } else { hi };
+        for c in self.all_constraints(groups, cons) {
+            let c = self.concrete(&c);
+            let Some((k0, c0)) = proportional(&c, g) else { continue };
+            // c = (k0/c0) * sum + c.c <= 0
+            let bound = -c.c * c0;
+            if (k0 > 0) == (c0 > 0) {
+                let b = floor_ratio(bound, k0);
+                hi = hi.min(b - (b - origin).rem_euclid(step));
+            } else {
+                let b = -floor_ratio(-bound, k0);
+                lo = lo.max(b + (origin - b).rem_euclid(step));
+            }
+        }
+        (lo, hi) == (l, h)
+    }
+
+    fn all_constraints(&self, groups: &[SmallVec<[(AtomId, Int); 4]>], cons: &[Con]) -> Vec<Con> {
+        let mut all: Vec<Con> = cons.to_vec();
+        for (x, _) in groups.iter().flatten() {
+            all.extend(self.a(*x).cons.iter().cloned());
+        }
+        all
+    }
+
+    /// Is every constraint decided by the boxes, a bound on exactly one group's sum, implied by such a bound, or about one
+    /// index that the address does not contain?
+    fn guards_within(&self, groups: &[SmallVec<[(AtomId, Int); 4]>], cons: &[Con]) -> bool {
+        let all = self.all_constraints(groups, cons);
+        let concrete: Vec<Form> = all.iter().map(|c| self.concrete(c)).collect();
+        let on_group = |c: &Form| groups.iter().any(|g| proportional(c, g).is_some());
+        concrete.iter().all(|c| {
+            if self.boxed(c, false).1 <= 0 || on_group(c) {
+                return true;
+            }
+            if let [(x, _)] = c.terms[..]
+                && self.a(x).kind == AtomKind::Index
+                && !groups.iter().flatten().any(|t| t.0 == x)
+                && concrete.iter().all(|o| !o.has(x) || o.terms.len() == 1)
+            {
+                // Another coordinate is restricted, by itself: are threads left?
+                let (mut lo, mut hi) = (self.a(x).lo, self.a(x).hi);
+                for o in concrete.iter().filter(|o| o.has(x)) {
+                    let k = o.coef(x);
+                    if k > 0 {
+                        hi = hi.min(floor_ratio(-o.c, k));
+                    } else {
+                        lo = lo.max(-floor_ratio(-o.c, -k));
+                    }
+                }
+                return lo <= hi;
+            }
+            // Implied: c <= r*q for a bound q <= 0.
+            concrete.iter().filter(|q| on_group(q)).any(|q| {
+                c.terms.iter().any(|(x, cx)| {
+                    let qx = q.coef(*x);
+                    qx != 0
+                        && (qx > 0) == (*cx > 0)
+                        && c.combine(qx.abs(), q, -cx.abs()).is_some_and(|d| self.boxed(&d, false).1 <= 0)
+                })
+            })
+        })
+    }
+}
+
+/// When a constraint is about a group's sum alone: its coefficient and the sum's, of one atom.
+fn proportional(c: &Form, g: &[(AtomId, Int)]) -> Option<(Int, Int)> {
+    let (x0, c0) = *g.first()?;
+    let k0 = c.coef(x0);
+    let fits = c.terms.len() == g.len() && k0 != 0 && g.iter().all(|(x, cx)| c.coef(*x) * c0 == k0 * cx);
+    fits.then_some((k0, c0))
+}
+
+/// `floor(a / b)`
+fn floor_ratio(a: Int, b: Int) -> Int {
+    let q = a / b;
+    if a % b != 0 && (a < 0) != (b < 0) { q - 1 } else { q }
+}
+
+fn gcd_of(t: &[(AtomId, Int)]) -> Int {
+    t.iter().fold(0, |g, t| gcd(g, t.1))
+}
