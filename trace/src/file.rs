@@ -154,7 +154,7 @@ pub fn late(mut from: impl Read + Seek, mut each: impl FnMut(u32, &[u8])) {
             if from.seek(SeekFrom::Start(at)).is_err() {
                 return;
             }
-            let mut reader = Reader { from: &mut from, at, block: Vec::new() };
+            let Ok(mut reader) = Reader::after_header(&mut from, at) else { return };
             if !matches!(reader.frame(|process, record| each(process & !LATE, record)), Ok(true)) {
                 return;
             }
@@ -163,11 +163,38 @@ pub fn late(mut from: impl Read + Seek, mut each: impl FnMut(u32, &[u8])) {
     }
 }
 
+/// Whole records of one process, as a frame holds them.
+#[derive(Default)]
+pub struct Frame {
+    /// Number of the process.
+    pub process: u32,
+    /// Bytes of the file up to the end of the frame.
+    pub upto: u64,
+    at: u64,
+    records: Vec<u8>,
+}
+
+impl Frame {
+    /// Hands every record to `each`.
+    pub fn each(&self, mut each: impl FnMut(&[u8])) -> Result<(), FileError> {
+        let cut = || FileError::Damaged { at: self.at, what: "a record is cut" };
+        let mut rest = &self.records[..];
+        while let Some((len, more)) = rest.split_first_chunk::<4>() {
+            let (record, more) = more.split_at_checked(u32::from_le_bytes(*len) as usize).ok_or_else(cut)?;
+            each(record);
+            rest = more;
+        }
+        if rest.is_empty() { Ok(()) } else { Err(cut()) }
+    }
+}
+
 /// Reads a trace file.
 pub struct Reader<R: Read> {
     from: R,
     at: u64,
-    block: Vec<u8>,
+    frame: Frame,
+    stored: Vec<u8>,
+    decompressor: zstd::bulk::Decompressor<'static>,
 }
 
 impl<R: Read> Reader<R> {
@@ -182,7 +209,13 @@ impl<R: Read> Reader<R> {
         if theirs != FORMAT_VERSION {
             return Err(FileError::Version { theirs, ours: FORMAT_VERSION });
         }
-        Ok(Self { from, at: 16, block: Vec::new() })
+        Self::after_header(from, 16)
+    }
+
+    /// Goes on at a frame that begins at this byte.
+    fn after_header(from: R, at: u64) -> Result<Self, FileError> {
+        let decompressor = zstd::bulk::Decompressor::new()?;
+        Ok(Self { from, at, frame: Frame::default(), stored: Vec::new(), decompressor })
     }
 
     /// Bytes read so far.
@@ -192,6 +225,17 @@ impl<R: Read> Reader<R> {
 
     /// Hands every record of the next frame to `each` with the number of its process. False at the end of the file.
     pub fn frame(&mut self, mut each: impl FnMut(u32, &[u8])) -> Result<bool, FileError> {
+        let mut frame = std::mem::take(&mut self.frame);
+        let any = self.next_frame(&mut frame)?;
+        if any {
+            frame.each(|record| each(frame.process, record))?;
+        }
+        self.frame = frame;
+        Ok(any)
+    }
+
+    /// Reads the next frame into `frame`, whose room is used again. False at the end of the file.
+    pub fn next_frame(&mut self, frame: &mut Frame) -> Result<bool, FileError> {
         let at = self.at;
         let mut head = [0; FRAME_HEAD];
         match fill(&mut self.from, &mut head)? {
@@ -205,23 +249,23 @@ impl<R: Read> Reader<R> {
             return Err(damaged("no frame begins here"));
         }
         // Read in steps: a damaged length must not reserve gigabytes that the file does not have.
-        let mut bytes = Vec::new();
-        let got = self.from.by_ref().take(u64::from(stored)).read_to_end(&mut bytes)?;
+        for room in [&mut self.stored, &mut frame.records] {
+            room.clear();
+            // What a large image took is given back.
+            room.shrink_to(4 * BLOCK);
+        }
+        let got = self.from.by_ref().take(u64::from(stored)).read_to_end(&mut self.stored)?;
         if got < stored as usize {
             return Err(FileError::Torn { at });
         }
-        if crc32fast::hash(&bytes) != sum {
+        if crc32fast::hash(&self.stored) != sum {
             return Err(damaged("its checksum is wrong"));
         }
-        self.block = zstd::bulk::decompress(&bytes, raw as usize).map_err(|_| damaged("it does not decompress"))?;
+        frame.records.reserve(raw as usize);
+        let got = self.decompressor.decompress_to_buffer(&self.stored, &mut frame.records);
+        got.map_err(|_| damaged("it does not decompress"))?;
         self.at += FRAME_HEAD as u64 + u64::from(stored);
-        let mut rest = &self.block[..];
-        while !rest.is_empty() {
-            let len = rest.get(..4).map(|b| word(b, 0) as usize).ok_or_else(|| damaged("a record is cut"))?;
-            let record = rest.get(4..4 + len).ok_or_else(|| damaged("a record is cut"))?;
-            each(process, record);
-            rest = &rest[4 + len..];
-        }
+        (frame.process, frame.at, frame.upto) = (process, at, self.at);
         Ok(true)
     }
 }

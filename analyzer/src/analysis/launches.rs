@@ -135,6 +135,7 @@ impl Analysis {
         let view = self.ordering.view(moment.epoch, node);
         let mut work = Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic);
         work.replay(trail);
+        self.repeats += 1;
         let (several, unknown_memory) = (work.several(), work.unknown_memory);
         self.coverage.launched(known, known.indirect, unknown_memory);
         self.kernels.entry(kernel).or_default().count(known, several, known.indirect);

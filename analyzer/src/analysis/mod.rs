@@ -119,6 +119,8 @@ pub struct Analysis {
     pub(crate) member: Option<Member>,
     /// Whether it shares anything.
     shares: bool,
+    /// Launches that went the way of an earlier one.
+    repeats: u64,
 }
 
 impl Analysis {
@@ -155,6 +157,7 @@ impl Analysis {
             copied: None,
             member: None,
             shares: false,
+            repeats: 0,
         }
     }
 
@@ -310,6 +313,11 @@ impl Analysis {
     /// Live roots, live blocks and remembered accesses, for the bounds on memory.
     pub fn footprint(&self) -> (usize, usize, usize) {
         self.memory.footprint()
+    }
+
+    /// Launches that found their memory as an earlier one had left it, and were not looked up anew; see [`crate::trail`].
+    pub fn repeats(&self) -> u64 {
+        self.repeats
     }
 
     fn define(&mut self, op: &Op<'_>) {

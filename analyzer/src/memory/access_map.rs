@@ -209,10 +209,23 @@ impl AccessMap {
             let tail = self.cut(first, start);
             first = self.segments.insert(self.segments.next(first), tail);
         }
-        if new.whole && access.kind == AccessKind::Write && self.are_over(first, end, clocks) {
-            self.replace(first, &new);
+        // The usual case: the bytes of an earlier access, the very same ones.
+        if let Some(span) = self.segments.span_mut(first).filter(|s| s.start == start && s.end == end) {
+            self.forgotten += visit(&mut span.value, &mut self.pool, &new, clocks, race);
+            self.pool.release(new.entry);
+            return first;
+        }
+        let replaces = new.whole && access.kind == AccessKind::Write;
+        let lies = self.scan(first, end, |e| replaces && clocks.finished(e.epoch()));
+        if replaces && lies.over {
+            self.replace(first, &lies, &new);
         } else {
-            first = self.part_at_end(first, end);
+            if lies.parted {
+                let tail = self.cut(lies.stop, end);
+                self.segments.insert(self.segments.next(lies.stop), tail);
+                // The chunk of the two may have been parted.
+                first = self.segments.seek_near(lies.from, first);
+            }
             self.visit_all(first, &new, clocks, race);
         }
         if self.segments.len() > self.sweep_at {
@@ -221,58 +234,59 @@ impl AccessMap {
         first
     }
 
-    /// Whether every entry from a position up to an address is over, so that a write of all those bytes stands for all of them.
-    fn are_over(&self, first: At, end: u64, clocks: &impl Clocks) -> bool {
-        let mut spans = self.segments.iter_from(first).take_while(|s| s.start < end);
-        spans.all(|s| s.value.iter().all(|e| clocks.finished(e.epoch())))
+    /// What lies at the bytes of an access: from a position up to an address.
+    fn scan(&self, first: At, end: u64, is_over: impl Fn(Entry) -> bool) -> Lies {
+        let mut lies = Lies { from: end, covered: 0, parted: false, stop: first, over: true };
+        loop {
+            let spans = self.segments.slice_from(lies.stop);
+            if lies.covered == 0 {
+                lies.from = spans.first().map_or(end, |s| s.start);
+            }
+            for (i, span) in spans.iter().enumerate() {
+                if span.start >= end {
+                    return lies;
+                }
+                lies.over = lies.over && span.value.iter().all(|e| is_over(*e));
+                if span.end > end {
+                    lies.parted = true;
+                    lies.stop = lies.stop.plus(i);
+                    return lies;
+                }
+                lies.covered += 1;
+            }
+            if spans.is_empty() {
+                return lies;
+            }
+            lies.stop = lies.stop.next_chunk();
+        }
     }
 
-    /// Makes one segment of all that the new access touches; `first`: the first of those there are.
-    fn replace(&mut self, first: At, new: &New<'_>) {
+    /// Makes one segment of all that the new access touches, for which it stands; `first`: the first of those there are.
+    fn replace(&mut self, first: At, lies: &Lies, new: &New<'_>) {
         let (start, end) = (new.access.extent.start, new.access.extent.end);
-        let covered = self.segments.iter_from(first).take_while(|s| s.end <= end).count();
         let pool = &mut self.pool;
-        let mut next = first;
-        if covered > 0 {
-            next = self.segments.next(first);
-            self.segments.remove_run(next, covered - 1, |entries| {
-                entries.iter().for_each(|e| pool.release(*e));
-            });
-            next = self.segments.next(first);
+        if lies.parted {
+            self.segments.set_start(lies.stop, end);
         }
-        // What is left of the last one.
-        if self.segments.get(next).is_some_and(|s| s.start < end) {
-            self.segments.set_start(next, end);
-        }
-        if covered == 0 {
+        if lies.covered == 0 {
             self.segments.insert(first, Span { start, end, value: SmallVec::from_elem(new.entry, 1) });
             return;
         }
-        self.segments.set_start(first, start);
-        if let Some((to, entries)) = self.segments.get_mut(first) {
-            *to = end;
-            entries.iter().for_each(|e| pool.release(*e));
-            if entries.spilled() {
-                *entries = Entries::new();
+        if let Some(span) = self.segments.span_mut(first) {
+            span.end = end;
+            span.value.iter().for_each(|e| pool.release(*e));
+            if span.value.spilled() {
+                span.value = Entries::new();
             }
-            entries.clear();
-            entries.push(new.entry);
+            span.value.clear();
+            span.value.push(new.entry);
         }
-    }
-
-    /// Parts the segment that an access ends in, if any; answers where the first is then.
-    fn part_at_end(&mut self, first: At, end: u64) -> At {
-        let (mut at, mut last) = (first, None);
-        while let Some(span) = self.segments.get(at).filter(|s| s.start < end) {
-            last = Some((at, span.end));
-            at = self.segments.next(at);
+        self.segments.set_start(first, start);
+        if lies.covered > 1 {
+            self.segments.remove_run(self.segments.next(first), lies.covered - 1, |entries| {
+                entries.iter().for_each(|e| pool.release(*e));
+            });
         }
-        let Some((at, _)) = last.filter(|(_, to)| *to > end) else { return first };
-        let Some(from) = self.segments.get(first).map(|s| s.start) else { return first };
-        let tail = self.cut(at, end);
-        self.segments.insert(self.segments.next(at), tail);
-        // The chunk of the two may have been parted.
-        self.segments.seek_near(from, first)
     }
 
     /// Compares the new access with every segment that it touches, which lie wholly in it, and makes it an entry of each.
@@ -280,27 +294,33 @@ impl AccessMap {
         let (start, end) = (new.access.extent.start, new.access.extent.end);
         let mut gaps: SmallVec<[(u64, u64); 4]> = SmallVec::new();
         let (mut upto, mut uniform, mut seen) = (start, true, 0);
-        let (pool, forgotten) = (&mut self.pool, &mut self.forgotten);
-        self.segments.each_from(first, |span| {
-            if span.start >= end {
-                return false;
+        let mut at = first;
+        'walk: while upto < end {
+            let spans = self.segments.slice_from_mut(at);
+            if spans.is_empty() {
+                break;
             }
-            if upto < span.start {
-                gaps.push((upto, span.start));
+            for span in spans {
+                if span.start >= end {
+                    break 'walk;
+                }
+                if upto < span.start {
+                    gaps.push((upto, span.start));
+                }
+                self.forgotten += visit(&mut span.value, &mut self.pool, new, clocks, race);
+                uniform = uniform && is_alone(&span.value, &self.pool, new);
+                upto = span.end;
+                seen += 1;
             }
-            *forgotten += visit(&mut span.value, pool, new, clocks, race);
-            uniform &= is_alone(&span.value, pool, new);
-            upto = span.end;
-            seen += 1;
-            true
-        });
+            at = at.next_chunk();
+        }
         if upto < end {
             gaps.push((upto, end));
         }
         // An access that stands for all that was there leaves one segment, or the borders of long ago would stay for ever.
         if uniform && seen > 1 {
             self.segments.remove_run(self.segments.next(first), seen - 1, |entries| {
-                entries.iter().for_each(|e| pool.release(*e));
+                entries.iter().for_each(|e| self.pool.release(*e));
             });
             self.segments.set_start(first, start);
             if let Some((to, _)) = self.segments.get_mut(first) {
@@ -396,6 +416,20 @@ struct New<'a> {
 /// Whether an access touches every byte from its first to its last.
 fn is_whole(access: &Access) -> bool {
     access.extent.precision == Precision::Exact && access.extent.is_dense()
+}
+
+/// What lies at the bytes of an access.
+struct Lies {
+    /// Where the first segment begins.
+    from: u64,
+    /// Segments that lie wholly in the access.
+    covered: usize,
+    /// Whether the one after those reaches over its end.
+    parted: bool,
+    /// That one.
+    stop: At,
+    /// Whether everything is over.
+    over: bool,
 }
 
 /// Whether the new access, or the very same of its op, is all that a segment has.

@@ -11,6 +11,26 @@ impl AllocationId {
     pub const NONE: Self = Self(0);
 }
 
+/// Puts numbers that follow each other side by side in a hash map: only its tags (the upper bits) are mixed.
+#[derive(Clone, Copy, Default)]
+pub struct InOrder(u64);
+
+impl std::hash::Hasher for InOrder {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        let number = (self.0 << 8) ^ u64::from(number);
+        self.0 = (number & (u64::MAX >> 7)) | (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57 << 57);
+    }
+}
+
 /// What is known of one life of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allocation {

@@ -17,13 +17,15 @@
 
 use super::access::{Access, Cause};
 use super::access_map::AccessMap;
+use super::allocation::InOrder;
 use super::contents::Contents;
 use super::roots::{Root, Roots};
 use super::spans::{At, Span, Spans};
 use super::tickets::{Number, Spot, Stamps};
 use super::{Allocation, AllocationId, Object, Slot, Ticket};
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
 use std::ops::Bound;
 use trace::{ArrayId, ContextId, ImageId, MemoryKind, StackId};
 
@@ -73,7 +75,8 @@ struct Block {
 #[derive(Debug, Default)]
 pub struct Allocations {
     last: u32,
-    infos: FxHashMap<AllocationId, Allocation>,
+    /// Lives are begun and forgotten in the order of their ids, nearly: neighbours lie side by side.
+    infos: HashMap<AllocationId, Allocation, BuildHasherDefault<InOrder>>,
     dead: VecDeque<AllocationId>,
     roots: Roots,
     ghosts: VecDeque<(u64, AllocationId)>,
@@ -115,9 +118,9 @@ impl Allocations {
             self.end_blocks(info.ptr, end, None);
             if info.ptr < end {
                 let at = self.blocks.seek(info.ptr);
-                let number = self.stamps.begin_block(info.id, self.spot(info.ptr, end));
+                let spot = self.carved(info.ptr, end);
+                let number = self.stamps.begin_block(info.id, spot);
                 self.blocks.insert(at, Span { start: info.ptr, end, value: Block { id: info.id, number } });
-                self.carved(info.ptr, end);
             } else {
                 self.hollow.insert(info.ptr, info.id);
             }
@@ -528,22 +531,18 @@ impl Allocations {
     fn remove_block(&mut self, at: At) -> (AllocationId, At) {
         let bounds = self.blocks.get(at).map_or((0, 0), |block| (block.start, block.end));
         let (block, next) = self.blocks.remove(at);
-        self.stamps.end_block(block.number, self.spot(bounds.0, bounds.1));
-        self.carved(bounds.0, bounds.1);
+        let spot = self.carved(bounds.0, bounds.1);
+        self.stamps.end_block(block.number, spot);
         (block.id, next)
     }
 
-    /// What tells the place of a block from all others.
-    fn spot(&self, start: u64, end: u64) -> Spot {
-        (self.roots.around(start).map_or(AllocationId::NONE, |(_, root)| root.id), start, end)
-    }
-
-    /// These addresses became a block, or are none any more.
-    fn carved(&mut self, start: u64, end: u64) {
-        let Some((_, root)) = self.roots.around(start) else { return };
+    /// These addresses became a block, or are none any more. Answers what tells their place from all others.
+    fn carved(&mut self, start: u64, end: u64) -> Spot {
+        let Some((_, root)) = self.roots.around(start) else { return (AllocationId::NONE, start, end) };
         self.stamps.renew(root.number);
         // A block over the end of its root: nobody does that.
         self.others += u64::from(root.end < end);
+        (root.id, start, end)
     }
 
     fn remove_root(&mut self, ptr: u64) {

@@ -25,6 +25,20 @@ pub struct At {
     index: usize,
 }
 
+impl At {
+    /// The first position after the spans that [`Spans::slice_from`] answers.
+    #[inline]
+    pub fn next_chunk(self) -> Self {
+        Self { chunk: self.chunk + 1, index: 0 }
+    }
+
+    /// The position of one of those spans.
+    #[inline]
+    pub fn plus(self, spans: usize) -> Self {
+        Self { index: self.index + spans, ..self }
+    }
+}
+
 /// Spans in order.
 #[derive(Clone, Debug)]
 pub struct Spans<T> {
@@ -156,9 +170,10 @@ impl<T> Spans<T> {
                 }
             }
         }
-        if count > 0 {
-            // The last chunk that has lost some, or the one before those that are gone.
-            self.join_next(at.chunk.saturating_sub(1), CHUNK / 2);
+        // The last chunk that has lost some, or the one before those that are gone.
+        let last = at.chunk.min(self.chunks.len().saturating_sub(1));
+        if self.chunks.get(last).is_some_and(|chunk| chunk.len() < CHUNK / 4) {
+            self.join_next(last, CHUNK / 2);
         }
     }
 
@@ -178,25 +193,22 @@ impl<T> Spans<T> {
         self.len = self.chunks.iter().map(Vec::len).sum();
     }
 
-    /// The spans from a position on.
-    pub fn iter_from(&self, at: At) -> impl Iterator<Item = &Span<T>> {
-        let first = self.chunks.get(at.chunk).and_then(|chunk| chunk.get(at.index..)).unwrap_or(&[]);
-        let rest = self.chunks.get(at.chunk + 1..).unwrap_or(&[]);
-        first.iter().chain(rest.iter().flatten())
+    /// The spans from a position on, as far as its chunk goes: see [`At::next_chunk`]. Empty past the last.
+    #[inline]
+    pub fn slice_from(&self, at: At) -> &[Span<T>] {
+        self.chunks.get(at.chunk).and_then(|chunk| chunk.get(at.index..)).unwrap_or(&[])
     }
 
-    /// Hands out the spans from a position on until the answer is no.
+    /// The same, to be changed.
     #[inline]
-    pub fn each_from(&mut self, at: At, mut each: impl FnMut(&mut Span<T>) -> bool) {
-        let mut skip = at.index;
-        for chunk in self.chunks.iter_mut().skip(at.chunk) {
-            for span in chunk.iter_mut().skip(skip) {
-                if !each(span) {
-                    return;
-                }
-            }
-            skip = 0;
-        }
+    pub fn slice_from_mut(&mut self, at: At) -> &mut [Span<T>] {
+        self.chunks.get_mut(at.chunk).and_then(|chunk| chunk.get_mut(at.index..)).unwrap_or(&mut [])
+    }
+
+    /// The span at a position, of which everything but its start may be changed.
+    #[inline]
+    pub fn span_mut(&mut self, at: At) -> Option<&mut Span<T>> {
+        self.chunks.get_mut(at.chunk)?.get_mut(at.index)
     }
 
     /// All spans in order.
@@ -269,14 +281,16 @@ mod tests {
                         }
                         3 if n % 5 == 0 => {
                             let run: Vec<_> = tree.range(start..).take(size as usize * 9).map(|(s, (e, v))| (*s, *e, *v)).collect();
-                            let from: Vec<_> = spans.iter_from(at).take(run.len()).map(|s| (s.start, s.end, s.value)).collect();
+                            let (mut from, mut chunk) = (Vec::new(), at);
+                            while from.len() < run.len() {
+                                let slice = spans.slice_from_mut(chunk);
+                                slice.iter_mut().for_each(|s| s.value += 1);
+                                from.extend(spans.slice_from(chunk).iter().map(|s| (s.start, s.end, s.value - 1)));
+                                chunk = chunk.next_chunk();
+                            }
+                            let changed: Vec<_> = from.split_off(run.len()).iter().map(|s| s.0).collect();
+                            changed.iter().for_each(|start| tree.get_mut(start).expect("there").1 += 1);
                             prop_assert_eq!(&from, &run);
-                            let mut left = run.len();
-                            spans.each_from(at, |s| {
-                                left -= 1;
-                                s.value += 1;
-                                left > 0
-                            });
                             let mut gone = Vec::new();
                             spans.remove_run(at, run.len(), |v| gone.push(v - 1));
                             prop_assert_eq!(gone, run.iter().map(|r| r.2).collect::<Vec<_>>());

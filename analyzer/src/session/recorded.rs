@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+use std::sync::mpsc::{channel, sync_channel};
 
-use trace::file::{FileError, LATE, Reader};
+use trace::file::{FileError, Frame, LATE, Reader};
 use trace::{Op, Record};
 
 use super::progress::Progress;
@@ -73,20 +74,52 @@ pub fn check(
     each_late(path, |process, op| {
         processes.entry(process).or_insert_with(|| joined(options, across)).define_late(op);
     });
-    let mut read = |path: &str| -> Result<(), FileError> {
-        let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
-        while reader.frame(|process, bytes| {
-            if process & LATE == 0 {
-                let analysis = processes.entry(process).or_insert_with(|| joined(options, across));
-                super::live::feed(analysis, bytes);
+    let error = each_frame(path, |frame| {
+        if frame.process & LATE == 0 {
+            let analysis = processes.entry(frame.process).or_insert_with(|| joined(options, across));
+            frame.each(|bytes| super::live::feed(analysis, bytes))?;
+        }
+        progress.at(done + frame.upto);
+        Ok(())
+    })
+    .err();
+    (processes.values_mut().map(Analysis::finish).collect(), error)
+}
+
+/// Frames that are unpacked before they are needed.
+const AHEAD: usize = 4;
+
+/// Hands over every frame of a trace. Another thread reads and unpacks them.
+fn each_frame(path: &str, mut each: impl FnMut(&Frame) -> Result<(), FileError>) -> Result<(), FileError> {
+    let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
+    let (full, frames) = sync_channel::<Result<Frame, FileError>>(AHEAD);
+    let (back, used) = channel::<Frame>();
+    let read = move || {
+        loop {
+            let mut frame = used.try_recv().unwrap_or_default();
+            let next = match reader.next_frame(&mut frame) {
+                Ok(true) => Ok(frame),
+                Ok(false) => return,
+                Err(error) => Err(error),
+            };
+            let ends = next.is_err();
+            // Nobody takes any more: the other side has met an error.
+            if full.send(next).is_err() || ends {
+                return;
             }
-        })? {
-            progress.at(done + reader.position());
+        }
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("reader".into()).spawn_scoped(scope, read);
+        thread?;
+        for frame in frames {
+            let frame = frame?;
+            each(&frame)?;
+            // It is gone when it has read the last one.
+            drop(back.send(frame));
         }
         Ok(())
-    };
-    let error = read(path).err();
-    (processes.values_mut().map(Analysis::finish).collect(), error)
+    })
 }
 
 /// Hands over what a trace has at its end and what is wanted first.
