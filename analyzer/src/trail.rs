@@ -13,7 +13,8 @@
 
 use crate::memory::allocations::{Home, Place};
 
-use crate::memory::{Access, AccessKind, Allocations, At, Extent, Slot, Ticket};
+use crate::memory::{Access, AccessKind, Allocations, At, Extent, Site, Slot, Ticket};
+use crate::ordering::View;
 use crate::race::Race;
 use crate::work::Work;
 use smallvec::SmallVec;
@@ -55,6 +56,35 @@ impl Trail {
         others == self.layout.1
             && (!self.open || roots == self.layout.0)
             && self.tickets.iter().all(|ticket| memory.holds(*ticket))
+    }
+}
+
+/// What a replay found beside races.
+#[derive(Clone, Copy)]
+pub struct Replayed {
+    /// Accesses at addresses in no allocation.
+    pub unknown_memory: u64,
+    /// Whether some address was made of several words that point into allocations.
+    pub several: bool,
+}
+
+impl Trail {
+    /// A launch goes this way again.
+    pub fn replay(&mut self, memory: &mut Allocations, view: &View<'_>, site: Site, races: &mut Vec<Race>) -> Replayed {
+        for step in &mut self.steps {
+            let site = Site { param: step.param, at: step.at, ..site };
+            let allocation = memory.of_ticket(step.ticket);
+            let access = Access { epoch: view.epoch, kind: step.kind, extent: step.extent, allocation, site };
+            if access.kind.writes() && !memory.contents.is_empty() {
+                memory.overwritten(&access.extent);
+            }
+            let mut race = |e: &Access, latent| races.extend(Race::judge(e, &access, latent));
+            step.near = memory.map_at(step.slot).add_near(&access, step.near, view, &mut race);
+        }
+        if self.forgets {
+            memory.contents.forget_all();
+        }
+        Replayed { unknown_memory: self.unknown_memory, several: self.several }
     }
 }
 
@@ -117,26 +147,5 @@ impl Work<'_, '_> {
             several: self.several(),
             forgets,
         })
-    }
-
-    /// A launch that goes the way of an earlier one.
-    pub fn replay(&mut self, trail: &mut Trail) {
-        for step in &mut trail.steps {
-            (self.site.param, self.site.at) = (step.param, step.at);
-            let (kind, extent) = (step.kind, step.extent);
-            let allocation = self.memory.of_ticket(step.ticket);
-            let access = Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site };
-            if kind.writes() && !self.memory.contents.is_empty() {
-                self.overwritten(&extent);
-            }
-            let races = &mut *self.races;
-            let mut race = |e: &Access, latent| races.extend(Race::judge(e, &access, latent));
-            step.near = self.memory.map_at(step.slot).add_near(&access, step.near, &self.view, &mut race);
-        }
-        if trail.forgets {
-            self.memory.contents.forget_all();
-        }
-        self.unknown_memory += trail.unknown_memory;
-        self.found_several(trail.several);
     }
 }

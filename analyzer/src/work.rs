@@ -117,11 +117,6 @@ impl<'a, 'v> Work<'a, 'v> {
         self.candidates.1
     }
 
-    /// The same, found by an earlier launch.
-    pub(crate) fn found_several(&mut self, several: bool) {
-        self.candidates.1 |= several;
-    }
-
     /// A copy. `staged`: the source (pageable memory) has been read when the call returns, so nothing later can disturb it.
     pub fn copy(&mut self, dst: &Region, src: &Region, spaces: (Space, Space), staged: bool) {
         self.site.cause = Cause::Copy;
@@ -447,17 +442,6 @@ impl<'a, 'v> Work<'a, 'v> {
         self.put(home, allocation, kind, extent, true);
     }
 
-    /// Tables of pointers in these bytes of a root are not known any more.
-    pub(crate) fn overwritten(&mut self, extent: &Extent) {
-        let (mut start, mut end) = (extent.start, extent.end);
-        if extent.precision == Precision::Unknown
-            && let Some(place) = self.memory.locate(extent.anchor)
-        {
-            (start, end) = self.memory.bounds(&place);
-        }
-        self.memory.contents.forget(start, end);
-    }
-
     /// Compares an access with what is there and, unless it is over already, keeps it.
     fn put(&mut self, home: Home, allocation: AllocationId, kind: AccessKind, extent: Extent, keep: bool) {
         let access = Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site };
@@ -468,7 +452,7 @@ impl<'a, 'v> Work<'a, 'v> {
             recording.step(self.memory, home, &access);
         }
         if kind.writes() && !self.memory.contents.is_empty() && matches!(home, Home::Root(_)) {
-            self.overwritten(&extent);
+            self.memory.overwritten(&extent);
         }
         self.memory.touched(home, &access);
         let races = &mut *self.races;

@@ -133,12 +133,10 @@ impl Analysis {
         };
         let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..moment.site(Cause::Kernel, stream) };
         let view = self.ordering.view(moment.epoch, node);
-        let mut work = Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic);
-        work.replay(trail);
+        let replayed = trail.replay(&mut self.memory, &view, site, &mut self.races);
         self.repeats += 1;
-        let (several, unknown_memory) = (work.several(), work.unknown_memory);
-        self.coverage.launched(known, known.indirect, unknown_memory);
-        self.kernels.entry(kernel).or_default().count(known, several, known.indirect);
+        self.coverage.launched(known, known.indirect, replayed.unknown_memory);
+        self.kernels.entry(kernel).or_default().count(known, replayed.several, known.indirect);
         true
     }
 

@@ -22,7 +22,7 @@ use super::contents::Contents;
 use super::roots::{Root, Roots};
 use super::spans::{At, Span, Spans};
 use super::tickets::{Number, Spot, Stamps};
-use super::{Allocation, AllocationId, Object, Slot, Ticket};
+use super::{Allocation, AllocationId, Extent, Object, Precision, Slot, Ticket};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -476,6 +476,17 @@ impl Allocations {
     #[inline]
     pub fn holds(&self, ticket: Ticket) -> bool {
         self.stamps.holds(ticket)
+    }
+
+    /// Tables of pointers in these bytes of a root are not known any more.
+    pub fn overwritten(&mut self, extent: &Extent) {
+        let (mut start, mut end) = (extent.start, extent.end);
+        if extent.precision == Precision::Unknown
+            && let Some(place) = self.locate(extent.anchor)
+        {
+            (start, end) = self.bounds(&place);
+        }
+        self.contents.forget(start, end);
     }
 
     /// The allocation that a good ticket is for.
