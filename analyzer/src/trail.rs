@@ -7,12 +7,10 @@
 //!
 //! The accesses of a launch are its effects (fixed by kernel, shape and parameters) and where their addresses lie. A trail holds a ticket
 //! for each place that was asked for, so it is void as soon as an allocation there has gone or been carved up, and good again when a block
-//! has come back in the same place. Where an address lay
-//! in no allocation, any root that comes or goes voids it. What tickets do not tell of (aliases, objects, variables) voids every trail.
-//! Launches that read tables of pointers or go through texture objects leave none.
+//! has come back in the same place. Where an address lay in no allocation, any root that comes or goes voids it. What tickets do not tell
+//! of (aliases, objects, variables) voids every trail. Launches that read tables of pointers or go through texture objects leave none.
 
 use crate::memory::allocations::{Home, Place};
-
 use crate::memory::{Access, AccessKind, Allocations, At, Extent, Site, Slot, Ticket};
 use crate::ordering::View;
 use crate::race::Race;
@@ -22,13 +20,34 @@ use smallvec::SmallVec;
 /// Accesses of one launch at most.
 const MAX_STEPS: usize = 24;
 
+/// The bytes of an access. There are many trails, and most accesses are exact and without gaps.
+enum Bytes {
+    Exact(u64, u64),
+    Other(Box<Extent>),
+}
+
+impl Bytes {
+    fn of(extent: &Extent) -> Self {
+        let exact = Extent::exact(extent.start, extent.end);
+        if *extent == exact { Self::Exact(extent.start, extent.end) } else { Self::Other(Box::new(*extent)) }
+    }
+
+    #[inline]
+    fn extent(&self) -> Extent {
+        match self {
+            Self::Exact(start, end) => Extent::exact(*start, *end),
+            Self::Other(extent) => **extent,
+        }
+    }
+}
+
 /// One access.
 struct Step {
     slot: Slot,
     /// Where in the map it was put last.
     near: At,
     kind: AccessKind,
-    extent: Extent,
+    bytes: Bytes,
     /// For its allocation.
     ticket: Ticket,
     param: Option<u32>,
@@ -74,7 +93,7 @@ impl Trail {
         for step in &mut self.steps {
             let site = Site { param: step.param, at: step.at, ..site };
             let allocation = memory.of_ticket(step.ticket);
-            let access = Access { epoch: view.epoch, kind: step.kind, extent: step.extent, allocation, site };
+            let access = Access { epoch: view.epoch, kind: step.kind, extent: step.bytes.extent(), allocation, site };
             if access.kind.writes() && !memory.contents.is_empty() {
                 memory.overwritten(&access.extent);
             }
@@ -124,7 +143,7 @@ impl Recording {
                 slot,
                 near: At::default(),
                 kind: access.kind,
-                extent: access.extent,
+                bytes: Bytes::of(&access.extent),
                 ticket,
                 param: access.site.param,
                 at: access.site.at,

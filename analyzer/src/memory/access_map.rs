@@ -32,11 +32,14 @@
 //! now on starts after them. They are swept when a segment grows long or the map grows large, so what remains is what is
 //! in flight. As a last resort a segment keeps its [`MAX_ENTRIES`] newest entries; what that drops is counted.
 
+mod pool;
+
 use super::access::{Access, AccessKind};
 use super::extent::Precision;
 use super::spans::{At, Span, Spans};
+use pool::{Entries, Entry, Pool};
 use smallvec::SmallVec;
-use trace::{Epoch, TimelineId};
+use trace::Epoch;
 
 /// Entries of a segment from which on dead ones are looked for.
 const SWEEP_ENTRIES: usize = 8;
@@ -71,44 +74,6 @@ pub trait Clocks {
     fn dead(&self, earlier: &Access) -> bool;
 }
 
-/// What a segment remembers of an access: all that is needed to see that it is over and that a new one stands for it.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    time: u64,
-    timeline: TimelineId,
-    /// Number of the held access, and its kind in the lowest two bits.
-    word: u32,
-}
-
-impl Entry {
-    fn new(number: u32, access: &Access) -> Self {
-        let Epoch { timeline, time } = access.epoch;
-        Self { time, timeline, word: number << 2 | access.kind as u32 }
-    }
-
-    #[inline]
-    fn number(self) -> u32 {
-        self.word >> 2
-    }
-
-    #[inline]
-    fn epoch(self) -> Epoch {
-        Epoch { timeline: self.timeline, time: self.time }
-    }
-
-    #[inline]
-    fn kind(self) -> AccessKind {
-        match self.word & 3 {
-            0 => AccessKind::Read,
-            1 => AccessKind::Write,
-            _ => AccessKind::Atomic,
-        }
-    }
-}
-
-/// Oldest first.
-type Entries = SmallVec<[Entry; 3]>;
-
 /// What an addition makes of an earlier access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
@@ -120,52 +85,6 @@ enum Verdict {
     Race(bool),
     /// It is of the same op and stands for the new access.
     Redundant,
-}
-
-/// The accesses that segments name, each with the number of segments in which it is an entry.
-#[derive(Clone, Debug, Default)]
-struct Pool {
-    held: Vec<Access>,
-    counts: Vec<u32>,
-    free: Vec<u32>,
-}
-
-impl Pool {
-    /// Holds an access, counted once.
-    #[inline]
-    fn hold(&mut self, access: &Access) -> u32 {
-        match self.free.pop() {
-            Some(number) => {
-                self.held[number as usize] = *access;
-                self.counts[number as usize] = 1;
-                number
-            }
-            None => {
-                self.held.push(*access);
-                self.counts.push(1);
-                self.held.len() as u32 - 1
-            }
-        }
-    }
-
-    #[inline]
-    fn get(&self, entry: Entry) -> &Access {
-        &self.held[entry.number() as usize]
-    }
-
-    #[inline]
-    fn count(&mut self, entry: Entry) {
-        self.counts[entry.number() as usize] += 1;
-    }
-
-    #[inline]
-    fn release(&mut self, entry: Entry) {
-        let count = &mut self.counts[entry.number() as usize];
-        *count -= 1;
-        if *count == 0 {
-            self.free.push(entry.number());
-        }
-    }
 }
 
 /// The accesses of one allocation.

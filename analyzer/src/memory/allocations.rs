@@ -2,7 +2,7 @@
 //!
 //! Owns: roots (memory from CUDA) with their access maps, blocks (what an allocator of the program carved out of a root),
 //! aliases, arrays, texture and surface objects, and what is known of allocations that are gone. Does not decide what
-//! races.
+//! races. Beside it: `places` (the look-up), `variables`, `sharing`.
 //!
 //! # Lives
 //!
@@ -15,18 +15,23 @@
 //!
 //! Memory that is no allocation at all (pageable host memory) shares one bounded map.
 
-use super::access::{Access, Cause};
+mod places;
+mod sharing;
+mod variables;
+
+pub use places::{Home, Place};
+
 use super::access_map::AccessMap;
 use super::allocation::InOrder;
 use super::contents::Contents;
 use super::roots::{Root, Roots};
 use super::spans::{At, Span, Spans};
 use super::tickets::{Number, Spot, Stamps};
-use super::{Allocation, AllocationId, Extent, Object, Precision, Slot, Ticket};
+use super::{Allocation, AllocationId, Object};
 use rustc_hash::FxHashMap;
+use sharing::Shared;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
-use std::ops::Bound;
 use trace::{ArrayId, ContextId, ImageId, MemoryKind, StackId};
 
 /// Ghosts and descriptions of dead allocations that are kept at most.
@@ -34,35 +39,6 @@ const MAX_GHOSTS: usize = 1024;
 const MAX_DEAD: usize = 1 << 16;
 /// Names of allocations that are kept at most: a program that gives each life a name of its own shall not cost more and more.
 const MAX_NAMES: usize = 1024;
-
-/// Where variables lie whose address nobody knows: no canonical address of x86-64 or AArch64 begins like this.
-const NOWHERE: u64 = 0xffee_0000_0000_0000;
-
-/// Which access map bytes belong to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Home {
-    /// The root at this address.
-    Root(u64),
-    /// An opaque array; addresses are offsets.
-    Array(ArrayId),
-    /// No allocation.
-    Pageable,
-}
-
-/// Where an address lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// The access map.
-    pub home: Home,
-    /// The address after aliases were followed.
-    pub address: u64,
-    /// One past the last address that the same answer holds for.
-    pub end: u64,
-    /// The innermost allocation.
-    pub allocation: AllocationId,
-    /// First address of the innermost allocation.
-    pub start: u64,
-}
 
 /// A live block.
 #[derive(Clone, Copy, Debug)]
@@ -98,14 +74,6 @@ pub struct Allocations {
     names: Vec<Box<str>>,
     forgotten: u64,
     shared: Shared,
-}
-
-/// What is told of memory that other processes know.
-#[derive(Debug, Default)]
-struct Shared {
-    ever: Vec<AllocationId>,
-    touched: Vec<(AllocationId, Access)>,
-    ended: Vec<AllocationId>,
 }
 
 impl Allocations {
@@ -251,180 +219,6 @@ impl Allocations {
         if self.objects.is_empty() { None } else { self.objects.get(&handle).copied() }
     }
 
-    /// Where an address lies; `None` when it is in no allocation.
-    pub fn locate(&self, address: u64) -> Option<Place> {
-        let mut limit = u64::MAX;
-        let mut address = address;
-        if !self.aliases.is_empty()
-            && let Some((from, (end, target))) = self.aliases.range(..=address).next_back()
-            && address < *end
-        {
-            limit = target.saturating_add(end - from);
-            address = target.saturating_add(address - from);
-        }
-        let (ptr, root) = self.roots.around(address)?;
-        let mut place =
-            Place { home: Home::Root(ptr), address, end: root.end.min(limit), allocation: root.id, start: ptr };
-        match self.blocks.get(self.blocks.seek(address)) {
-            Some(block) if block.start <= address => {
-                (place.allocation, place.start) = (block.value.id, block.start);
-                place.end = place.end.min(block.end);
-            }
-            // Between blocks: the answer changes where the next block begins.
-            Some(next) => place.end = place.end.min(next.start),
-            None => {}
-        }
-        Some(place)
-    }
-
-    /// The kind of the root that an address lies in.
-    pub fn root_kind(&self, address: u64) -> Option<MemoryKind> {
-        let (_, root) = self.roots.around(address)?;
-        self.infos.get(&root.id)?.kind
-    }
-
-    /// First and last address (exclusive) of the innermost allocation of a place.
-    pub fn bounds(&self, place: &Place) -> (u64, u64) {
-        let end = self.infos.get(&place.allocation).map_or(place.end, Allocation::end);
-        (place.start, end.max(place.address.saturating_add(1)))
-    }
-
-    /// The first address after this one that an allocation or an alias begins at.
-    pub fn next_known(&self, address: u64) -> u64 {
-        let after = (Bound::Excluded(address), Bound::Unbounded);
-        let root = self.roots.next_after(address).unwrap_or(u64::MAX);
-        let alias = self.aliases.range(after).next().map_or(u64::MAX, |(ptr, _)| *ptr);
-        root.min(alias)
-    }
-
-    /// Whether the real address of a variable is known.
-    pub fn has_address(&self, image: ImageId, name: &str) -> bool {
-        self.globals.get(&(image, Box::from(name))).is_some_and(|ptr| *ptr < NOWHERE)
-    }
-
-    /// Address and size of a `__device__` variable of an image. One whose address nobody has asked for yet gets a place of
-    /// its own where no memory can be, so that kernels that share it are compared.
-    pub fn global(&mut self, image: ImageId, name: &str) -> Option<(u64, u64)> {
-        /// Variables lie far enough apart for any size.
-        const APART: u64 = 1 << 34;
-        let key = (image, Box::from(name));
-        if let Some(ptr) = self.globals.get(&key) {
-            return self.root(*ptr).map(|info| (info.ptr, info.size));
-        }
-        let ptr = NOWHERE + self.globals.len() as u64 % (1 << 12) * APART;
-        self.globals.insert(key, ptr);
-        self.alloc(Allocation::variable(ptr, APART / 2));
-        Some((ptr, APART / 2))
-    }
-
-    /// The address of a `__device__` variable is known now.
-    pub fn name_global(&mut self, image: ImageId, name: &str, info: Allocation) {
-        let key = (image, Box::from(name));
-        match self.globals.get(&key) {
-            Some(known) if *known == info.ptr => {}
-            // Kernels that ran before are remembered under the stand-in: the address becomes a second name of that.
-            Some(stand_in) => self.alias(info.ptr, *stand_in, info.size),
-            None => {
-                self.globals.insert(key, info.ptr);
-                self.alloc(info);
-            }
-        }
-    }
-
-    /// Where an offset in an array lies.
-    pub fn locate_array(&self, array: ArrayId, offset: u64) -> Option<Place> {
-        let root = self.arrays.get(&array)?;
-        let home = Home::Array(array);
-        Some(Place {
-            home,
-            address: offset,
-            end: root.end.max(offset.saturating_add(1)),
-            allocation: root.id,
-            start: 0,
-        })
-    }
-
-    /// The access map of a place. `None` when the root has gone since.
-    pub fn map(&mut self, home: Home) -> Option<&mut AccessMap> {
-        match home {
-            Home::Root(ptr) => self.roots.get_mut(ptr).map(|r| &mut r.map),
-            Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.map),
-            Home::Pageable => Some(&mut self.pageable),
-        }
-    }
-
-    /// The predicted accesses of measured launches at a place.
-    pub fn supposed(&mut self, home: Home) -> Option<&mut AccessMap> {
-        match home {
-            Home::Root(ptr) => self.roots.get_mut(ptr).map(|r| &mut r.supposed),
-            Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.supposed),
-            Home::Pageable => None,
-        }
-    }
-
-    /// The accesses that are remembered at a place.
-    pub fn accesses(&self, home: Home) -> impl Iterator<Item = &Access> {
-        let map = match home {
-            Home::Root(ptr) => self.roots.get(ptr).map(|r| &r.map),
-            Home::Array(array) => self.arrays.get(&array).map(|r| &r.map),
-            Home::Pageable => Some(&self.pageable),
-        };
-        map.into_iter().flat_map(AccessMap::iter)
-    }
-
-    /// The accesses that are remembered in roots of these sorts.
-    pub fn accesses_in(&self, kinds: &[MemoryKind]) -> impl Iterator<Item = &Access> {
-        let is_one = |root: &&Root| self.infos.get(&root.id).and_then(|i| i.kind).is_some_and(|k| kinds.contains(&k));
-        self.roots.values().filter(is_one).flat_map(|r| r.map.iter())
-    }
-
-    /// The root around this address is known to other processes from now on. Answers it, its first address, and whether it is another
-    /// process's.
-    pub fn share(&mut self, address: u64) -> Option<(AllocationId, u64, bool)> {
-        let Home::Root(start) = self.locate(address)?.home else { return None };
-        let root = self.roots.get_mut(start).filter(|root| !root.ghost)?;
-        if !root.shared {
-            root.shared = true;
-            self.shared.ever.push(root.id);
-        }
-        let kind = self.infos.get(&root.id).and_then(|info| info.kind);
-        Some((root.id, start, kind == Some(MemoryKind::Imported)))
-    }
-
-    /// An access was made to this place: other processes that know it will be told.
-    #[inline]
-    pub fn touched(&mut self, home: Home, access: &Access) {
-        if !self.shared.ever.is_empty() {
-            self.touched_shared(home, access);
-        }
-    }
-
-    #[cold]
-    fn touched_shared(&mut self, home: Home, access: &Access) {
-        let Home::Root(start) = home else { return };
-        let Some(root) = self.roots.get(start).filter(|root| root.shared) else { return };
-        // To let go of another process's memory is no access to it.
-        let kind = self.infos.get(&root.id).and_then(|info| info.kind);
-        if access.site.cause != Cause::Free || kind != Some(MemoryKind::Imported) {
-            self.shared.touched.push((root.id, *access));
-        }
-    }
-
-    /// The accesses to shared memory since the last time.
-    pub fn take_shared(&mut self) -> Option<Vec<(AllocationId, Access)>> {
-        (!self.shared.touched.is_empty()).then(|| std::mem::take(&mut self.shared.touched))
-    }
-
-    /// The shared memory that has gone since the last time.
-    pub fn take_shared_ends(&mut self) -> Vec<AllocationId> {
-        std::mem::take(&mut self.shared.ended)
-    }
-
-    /// All memory that was shared.
-    pub fn ever_shared(&self) -> impl Iterator<Item = AllocationId> {
-        self.shared.ever.iter().copied()
-    }
-
     /// What is known of an allocation, dead or alive.
     pub fn info(&self, id: AllocationId) -> Option<&Allocation> {
         self.infos.get(&id)
@@ -461,57 +255,6 @@ impl Allocations {
             self.blocks.len() + self.hollow.len(),
             maps.chain([&self.pageable]).map(AccessMap::entries).sum(),
         )
-    }
-
-    /// A ticket for a place in a root: while [`Allocations::holds`] says so, every address that the answer was given for lies there. What
-    /// lies in no allocation, or under an alias, is another matter: see [`Allocations::layout`].
-    pub fn ticket(&self, place: &Place) -> Option<Ticket> {
-        let Home::Root(ptr) = place.home else { return None };
-        let root = self.roots.get(ptr)?;
-        let block = self.blocks.get(self.blocks.seek(place.address)).filter(|block| block.start <= place.address);
-        Some(self.stamps.ticket(block.map_or(root.number, |block| block.value.number)))
-    }
-
-    /// Whether a ticket is still good.
-    #[inline]
-    pub fn holds(&self, ticket: Ticket) -> bool {
-        self.stamps.holds(ticket)
-    }
-
-    /// Tables of pointers in these bytes of a root are not known any more.
-    pub fn overwritten(&mut self, extent: &Extent) {
-        let (mut start, mut end) = (extent.start, extent.end);
-        if extent.precision == Precision::Unknown
-            && let Some(place) = self.locate(extent.anchor)
-        {
-            (start, end) = self.bounds(&place);
-        }
-        self.contents.forget(start, end);
-    }
-
-    /// The allocation that a good ticket is for.
-    #[inline]
-    pub fn of_ticket(&self, ticket: Ticket) -> AllocationId {
-        self.stamps.id(ticket)
-    }
-
-    /// Where the access map of a root stands, as long as it lives.
-    pub fn slot(&self, home: Home) -> Option<Slot> {
-        let Home::Root(ptr) = home else { return None };
-        self.roots.slot(ptr)
-    }
-
-    /// The access map of a root that lives.
-    #[inline]
-    pub fn map_at(&mut self, slot: Slot) -> &mut AccessMap {
-        &mut self.roots.at_mut(slot).map
-    }
-
-    /// What no ticket tells of: how often a root has come or gone (which decides what lies in no allocation), and how often aliases,
-    /// objects or addresses of variables have changed.
-    #[inline]
-    pub fn layout(&self) -> (u64, u64) {
-        (self.roots.changes(), self.others)
     }
 
     fn end_roots(&mut self, start: u64, end: u64) {

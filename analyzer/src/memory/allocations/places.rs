@@ -1,0 +1,182 @@
+//! Where addresses lie: which allocation, which access map, and whether that is still so.
+//!
+//! Owns the look-up and what outlasts it: tickets. Changes no life.
+
+use super::Allocations;
+use crate::memory::access::Access;
+use crate::memory::access_map::AccessMap;
+use crate::memory::{Allocation, AllocationId, Extent, Precision, Slot, Ticket};
+use std::ops::Bound;
+use trace::{ArrayId, MemoryKind};
+
+/// Which access map bytes belong to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Home {
+    /// The root at this address.
+    Root(u64),
+    /// An opaque array; addresses are offsets.
+    Array(ArrayId),
+    /// No allocation.
+    Pageable,
+}
+
+/// Where an address lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The access map.
+    pub home: Home,
+    /// The address after aliases were followed.
+    pub address: u64,
+    /// One past the last address that the same answer holds for.
+    pub end: u64,
+    /// The innermost allocation.
+    pub allocation: AllocationId,
+    /// First address of the innermost allocation.
+    pub start: u64,
+}
+
+impl Allocations {
+    /// Where an address lies; `None` when it is in no allocation.
+    pub fn locate(&self, address: u64) -> Option<Place> {
+        let mut limit = u64::MAX;
+        let mut address = address;
+        if !self.aliases.is_empty()
+            && let Some((from, (end, target))) = self.aliases.range(..=address).next_back()
+            && address < *end
+        {
+            limit = target.saturating_add(end - from);
+            address = target.saturating_add(address - from);
+        }
+        let (ptr, root) = self.roots.around(address)?;
+        let mut place =
+            Place { home: Home::Root(ptr), address, end: root.end.min(limit), allocation: root.id, start: ptr };
+        match self.blocks.get(self.blocks.seek(address)) {
+            Some(block) if block.start <= address => {
+                (place.allocation, place.start) = (block.value.id, block.start);
+                place.end = place.end.min(block.end);
+            }
+            // Between blocks: the answer changes where the next block begins.
+            Some(next) => place.end = place.end.min(next.start),
+            None => {}
+        }
+        Some(place)
+    }
+
+    /// The kind of the root that an address lies in.
+    pub fn root_kind(&self, address: u64) -> Option<MemoryKind> {
+        let (_, root) = self.roots.around(address)?;
+        self.infos.get(&root.id)?.kind
+    }
+
+    /// First and last address (exclusive) of the innermost allocation of a place.
+    pub fn bounds(&self, place: &Place) -> (u64, u64) {
+        let end = self.infos.get(&place.allocation).map_or(place.end, Allocation::end);
+        (place.start, end.max(place.address.saturating_add(1)))
+    }
+
+    /// The first address after this one that an allocation or an alias begins at.
+    pub fn next_known(&self, address: u64) -> u64 {
+        let after = (Bound::Excluded(address), Bound::Unbounded);
+        let root = self.roots.next_after(address).unwrap_or(u64::MAX);
+        let alias = self.aliases.range(after).next().map_or(u64::MAX, |(ptr, _)| *ptr);
+        root.min(alias)
+    }
+
+    /// Where an offset in an array lies.
+    pub fn locate_array(&self, array: ArrayId, offset: u64) -> Option<Place> {
+        let root = self.arrays.get(&array)?;
+        let home = Home::Array(array);
+        Some(Place {
+            home,
+            address: offset,
+            end: root.end.max(offset.saturating_add(1)),
+            allocation: root.id,
+            start: 0,
+        })
+    }
+
+    /// The access map of a place. `None` when the root has gone since.
+    pub fn map(&mut self, home: Home) -> Option<&mut AccessMap> {
+        match home {
+            Home::Root(ptr) => self.roots.get_mut(ptr).map(|r| &mut r.map),
+            Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.map),
+            Home::Pageable => Some(&mut self.pageable),
+        }
+    }
+
+    /// The predicted accesses of measured launches at a place.
+    pub fn supposed(&mut self, home: Home) -> Option<&mut AccessMap> {
+        match home {
+            Home::Root(ptr) => self.roots.get_mut(ptr).map(|r| &mut r.supposed),
+            Home::Array(array) => self.arrays.get_mut(&array).map(|r| &mut r.supposed),
+            Home::Pageable => None,
+        }
+    }
+
+    /// The accesses that are remembered at a place.
+    pub fn accesses(&self, home: Home) -> impl Iterator<Item = &Access> {
+        let map = match home {
+            Home::Root(ptr) => self.roots.get(ptr).map(|r| &r.map),
+            Home::Array(array) => self.arrays.get(&array).map(|r| &r.map),
+            Home::Pageable => Some(&self.pageable),
+        };
+        map.into_iter().flat_map(AccessMap::iter)
+    }
+
+    /// The accesses that are remembered in roots of these sorts.
+    pub fn accesses_in(&self, kinds: &[MemoryKind]) -> impl Iterator<Item = &Access> {
+        let is_one = |root: &&Root| self.infos.get(&root.id).and_then(|i| i.kind).is_some_and(|k| kinds.contains(&k));
+        self.roots.values().filter(is_one).flat_map(|r| r.map.iter())
+    }
+
+    /// A ticket for a place in a root: while [`Allocations::holds`] says so, every address that the answer was given for lies there. What
+    /// lies in no allocation, or under an alias, is another matter: see [`Allocations::layout`].
+    pub fn ticket(&self, place: &Place) -> Option<Ticket> {
+        let Home::Root(ptr) = place.home else { return None };
+        let root = self.roots.get(ptr)?;
+        let block = self.blocks.get(self.blocks.seek(place.address)).filter(|block| block.start <= place.address);
+        Some(self.stamps.ticket(block.map_or(root.number, |block| block.value.number)))
+    }
+
+    /// Whether a ticket is still good.
+    #[inline]
+    pub fn holds(&self, ticket: Ticket) -> bool {
+        self.stamps.holds(ticket)
+    }
+
+    /// Tables of pointers in these bytes of a root are not known any more.
+    pub fn overwritten(&mut self, extent: &Extent) {
+        let (mut start, mut end) = (extent.start, extent.end);
+        if extent.precision == Precision::Unknown
+            && let Some(place) = self.locate(extent.anchor)
+        {
+            (start, end) = self.bounds(&place);
+        }
+        self.contents.forget(start, end);
+    }
+
+    /// The allocation that a good ticket is for.
+    #[inline]
+    pub fn of_ticket(&self, ticket: Ticket) -> AllocationId {
+        self.stamps.id(ticket)
+    }
+
+    /// Where the access map of a root stands, as long as it lives.
+    pub fn slot(&self, home: Home) -> Option<Slot> {
+        let Home::Root(ptr) = home else { return None };
+        self.roots.slot(ptr)
+    }
+
+    /// The access map of a root that lives.
+    #[inline]
+    pub fn map_at(&mut self, slot: Slot) -> &mut AccessMap {
+        &mut self.roots.at_mut(slot).map
+    }
+
+    /// What no ticket tells of: how often a root has come or gone (which decides what lies in no allocation), and how often aliases,
+    /// objects or addresses of variables have changed.
+    #[inline]
+    pub fn layout(&self) -> (u64, u64) {
+        (self.roots.changes(), self.others)
+    }
+}
