@@ -5,6 +5,7 @@
 use super::Allocations;
 use crate::memory::access::Access;
 use crate::memory::access_map::AccessMap;
+use crate::memory::roots::Root;
 use crate::memory::{Allocation, AllocationId, Extent, Precision, Slot, Ticket};
 use std::ops::Bound;
 use trace::{ArrayId, MemoryKind};
