@@ -113,6 +113,17 @@ impl Race {
         Some(Self { hazard, confidence, latent, given_back: false, previous: *previous, access: *access })
     }
 
+    /// Takes in a race of the same two accesses about the bytes behind these.
+    fn join(&mut self, next: &Self) {
+        let kinds = |r: &Self| (r.previous.kind, r.access.kind);
+        if kinds(self) == kinds(next)
+            && let Some(previous) = self.previous.extent.joined(&next.previous.extent)
+            && let Some(access) = self.access.extent.joined(&next.access.extent)
+        {
+            (self.previous.extent, self.access.extent) = (previous, access);
+        }
+    }
+
     /// The two ops and the allocation: races that agree in these are one.
     fn pair(&self) -> (Epoch, u32, Epoch, u32, u32) {
         let (p, a) = (&self.previous, &self.access);
@@ -131,6 +142,7 @@ pub fn merge(races: &mut Vec<Race>) {
         let same = next.pair() == first.pair();
         if same && next.latent == first.latent {
             first.confidence = first.confidence.max(next.confidence);
+            first.join(next);
         }
         same
     });

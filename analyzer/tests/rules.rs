@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod support;
+use analyzer::report::model::Side;
 use support::*;
 use trace::*;
 
@@ -512,6 +513,32 @@ fn the_memory_below_blocks_is_one_and_access_across_blocks_is_split() {
     let found = p.findings();
     assert_eq!(found.iter().map(|f| f.allocation.as_ref().unwrap().size).collect::<Vec<_>>(), [4 * N, N]);
     assert_eq!((found[1].from, found[1].to), (8, 24));
+}
+
+#[test]
+fn memory_mapped_in_pieces_is_told_as_one() {
+    // PyTorch's expandable segments: a block lies over several mappings.
+    // Of what no other piece meets nothing is said.
+    let cases = [(false, 3 * N, Some(3 * N)), (false, N + 8, Some(2 * N)), (true, 3 * N, None)];
+    for (ordered, second, first) in cases {
+        let mut p = Program::new();
+        (0..4).for_each(|i| p.alloc(X + i * N, N, MemoryKind::Mapped));
+        p.alloc(X, 3 * N, MemoryKind::Block);
+        p.line(40).set(A, X, 3 * N);
+        if ordered {
+            p.order(A, B);
+        }
+        p.line(50).set(B, X, second);
+        match first {
+            Some(first) => {
+                let f = p.finds("write-after-write certain");
+                assert_eq!((f.from, f.to, f.count), (0, second, 1));
+                let side = |s: &Side| (s.from, s.to);
+                assert_eq!((side(&f.previous), side(&f.access)), ((0, first), (0, second)));
+            }
+            None => p.silent(),
+        }
+    }
 }
 
 #[test]

@@ -178,6 +178,11 @@ impl Extent {
         self
     }
 
+    /// Both together, when they are neighbouring parts of one extent (memory that is mapped in pieces cuts accesses there).
+    pub fn joined(&self, next: &Self) -> Option<Self> {
+        (self.end == next.start && self.same_shape(next)).then_some(Self { end: next.end, ..*self })
+    }
+
     /// The same bytes, `by` addresses further on (wrapping, so that it can also be back).
     #[must_use]
     pub fn moved(mut self, by: u64) -> Self {
@@ -192,7 +197,7 @@ impl Extent {
         self.touches(address, address.saturating_add(1))
     }
 
-    /// Whether both name the same bytes in the same way, so that the later one can stand for the earlier one.
+    /// Whether both name the same bytes in the same way, clipping apart, so that the later one can stand for the earlier one.
     pub fn same_shape(&self, other: &Self) -> bool {
         self.anchor == other.anchor
             && self.precision == other.precision
