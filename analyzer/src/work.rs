@@ -354,7 +354,12 @@ impl<'a, 'v> Work<'a, 'v> {
                 }
                 extent = extent.clip(start, end);
                 extent.anchor = extent.start;
-                self.add(place.home, place.allocation, kind, extent);
+                if moved == 0 && extent.end > self.memory.root_end(&place) {
+                    // A block over several mappings: each keeps what lies in it.
+                    self.spread(extent, kind, Outside::Counted, true);
+                } else {
+                    self.add(place.home, place.allocation, kind, extent);
+                }
             }
             Bytes::Among { lo, hi } => {
                 let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));

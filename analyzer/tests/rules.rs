@@ -542,6 +542,25 @@ fn memory_mapped_in_pieces_is_told_as_one() {
 }
 
 #[test]
+fn a_bound_over_several_mappings_meets_what_lies_in_the_later_ones() {
+    for (second, verdict) in [(X + 2 * N + 64, Some("write-after-write likely")), (X + 3 * N, None)] {
+        let mut p = Program::new();
+        (0..4).for_each(|i| p.alloc(X + i * N, N, MemoryKind::Mapped));
+        p.alloc(X, 3 * N, MemoryKind::Block);
+        p.alloc(X + 3 * N, N, MemoryKind::Block);
+        // The bound reaches into the next block, of which it says nothing.
+        p.line(40).go(A, X, &[writes(0, Shape::Bound(0, 4 * N))]);
+        p.line(50).go(B, second, &[writes(0, Shape::Exact(0, 64))]);
+        match verdict {
+            Some(verdict) => {
+                p.finds(verdict);
+            }
+            None => p.silent(),
+        }
+    }
+}
+
+#[test]
 fn one_large_write_forgets_the_borders_of_many_small_ones() {
     let mut p = Program::new();
     p.malloc(X, N);

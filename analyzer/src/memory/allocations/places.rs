@@ -75,6 +75,11 @@ impl Allocations {
         (place.start, end.max(place.address.saturating_add(1)))
     }
 
+    /// One past the last address of the root that a place lies in.
+    pub fn root_end(&self, place: &Place) -> u64 {
+        self.roots.around(place.address).map_or(place.end, |(_, root)| root.end)
+    }
+
     /// The first address after this one that an allocation or an alias begins at.
     pub fn next_known(&self, address: u64) -> u64 {
         let after = (Bound::Excluded(address), Bound::Unbounded);
