@@ -36,6 +36,12 @@ pub(super) fn merge(mut dims: SmallVec<[(Int, Int); 4]>, width: Int) -> (SmallVe
 /// is larger.) `apart`: they are addresses as numbers, so those sets may lie in different allocations. Which bytes are touched is
 /// looked up for each allocation when they are exact; of an upper bound only what is in the lowest one's counts, so those stay alone.
 pub(super) fn compact(sets: &mut Vec<Extent>, apart: bool) {
+    if let [one] = &mut sets[..] {
+        if let Extent::Bounded { lo, dims, width, exact, .. } = one {
+            *one = bounded(*lo, merged(dims, Int::from(*width)), *width, *exact);
+        }
+        return;
+    }
     let (mut alone, mut together) = (Vec::new(), std::mem::take(sets));
     if apart {
         (together, alone) = together.into_iter().partition(|e| matches!(e, Extent::Bounded { exact: true, .. }));
@@ -52,6 +58,12 @@ pub(super) fn compact(sets: &mut Vec<Extent>, apart: bool) {
     }
     together.append(&mut alone);
     *sets = together;
+}
+
+/// Progressions without those that continue others.
+fn merged(dims: &[Dim], width: Int) -> SmallVec<[Dim; 3]> {
+    let all = dims.iter().map(|d| (Int::from(d.stride), Int::from(d.count))).collect();
+    merge(all, width).0.into_iter().map(|d| Dim { stride: clamp(d.0), count: clamp(d.1) }).collect()
 }
 
 /// Where a set begins.

@@ -178,7 +178,8 @@ pub(super) struct Eval<'g> {
     pub f_conds: &'g [Option<super::logic::Branch>],
     pub launch: LaunchArgs<'g>,
     pub atoms: Vec<Atom>,
-    pub keys: FxHashMap<Key, AtomId>,
+    /// Boxed, for most keys are larger than what they lead to.
+    pub keys: FxHashMap<Box<Key>, AtomId>,
     pub cons: FxHashSet<ByForm>,
     pub con_count: u32,
     /// How often boxes or constraints of atoms were changed after the fact.
@@ -350,7 +351,7 @@ impl<'g> Eval<'g> {
         {
             log.push(key.clone());
         }
-        self.keys.insert(key, a);
+        self.keys.insert(Box::new(key), a);
         a
     }
 

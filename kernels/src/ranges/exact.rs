@@ -12,6 +12,11 @@ use super::logic::Cond;
 use crate::access::Dim;
 use crate::ir::BlockId;
 use smallvec::SmallVec;
+use std::cell::OnceCell;
+
+/// Terms that constraints tie together.
+type Group = SmallVec<[(AtomId, Int); 4]>;
+type Groups = SmallVec<[Group; 2]>;
 
 impl Eval<'_> {
     /// Is the whole of a condition captured by constraints?
@@ -91,6 +96,9 @@ impl Eval<'_> {
         let mut dims: SmallVec<[(Int, Int); 4]> = SmallVec::new();
         let (mut slo, mut shi) = (f.c, f.c);
         let mut exact = complete;
+        // Looked at only while the set may be exact.
+        let all = OnceCell::new();
+        let all = || &all.get_or_init(|| self.all_constraints(&groups, cons))[..];
         for g in &groups {
             let part = Form { terms: g.iter().copied().collect(), c: 0 };
             let (l, h) = self.bounds_in(&part, cons, true);
@@ -106,12 +114,12 @@ impl Eval<'_> {
             if h > l {
                 dims.push((step, (h - l) / step + 1));
             }
-            exact = exact && self.dense(g, step) && self.reached(g, &groups, cons, (l, h), step);
+            exact = exact && self.dense(g, step) && self.reached(g, all(), (l, h), step);
         }
         if (slo, shi) != (lo, hi) {
             return (flat(whole), false);
         }
-        exact = exact && self.guards_within(&groups, cons);
+        exact = exact && self.guards_within(&groups, all());
         let (mut dims, merged_exact) = merge(dims, width);
         exact = exact && merged_exact;
         if dims.len() > 3 {
@@ -122,10 +130,10 @@ impl Eval<'_> {
     }
 
     /// Splits the terms of a form into sets that no constraint ties together.
-    fn groups(&self, terms: &[(AtomId, Int)], cons: &[Con]) -> Vec<SmallVec<[(AtomId, Int); 4]>> {
+    fn groups(&self, terms: &[(AtomId, Int)], cons: &[Con]) -> Groups {
         let n = terms.len();
-        let mut set: Vec<usize> = (0..n).collect();
-        let tie = |c: &Form, set: &mut Vec<usize>| {
+        let mut set: SmallVec<[usize; 8]> = (0..n).collect();
+        let tie = |c: &Form, set: &mut SmallVec<[usize; 8]>| {
             let mut first = None;
             for (k, t) in terms.iter().enumerate() {
                 if c.has(t.0) {
@@ -147,8 +155,8 @@ impl Eval<'_> {
                 tie(c, &mut set);
             }
         }
-        let mut out: Vec<SmallVec<[(AtomId, Int); 4]>> = Vec::new();
-        let mut seen: Vec<usize> = Vec::new();
+        let mut out: Groups = SmallVec::new();
+        let mut seen: SmallVec<[usize; 8]> = SmallVec::new();
         for k in 0..n {
             match seen.iter().position(|s| *s == set[k]) {
                 Some(p) => out[p].push(terms[k]),
@@ -209,20 +217,12 @@ impl Eval<'_> {
 
     /// Are the bounds of a dense group really reached: is each the end of its free range, or of a constraint on this very
     /// sum?
-    fn reached(
-        &self,
-        g: &SmallVec<[(AtomId, Int); 4]>,
-        groups: &[SmallVec<[(AtomId, Int); 4]>],
-        cons: &[Con],
-        (l, h): (Int, Int),
-        step: Int,
-    ) -> bool {
+    fn reached(&self, g: &Group, all: &[Form], (l, h): (Int, Int), step: Int) -> bool {
         let (mut lo, mut hi) = self.free_range(g);
         // Values are congruent to any of the free ends modulo the step.
         let origin = if lo > -INF { lo } else { hi };
-        for c in self.all_constraints(groups, cons) {
-            let c = self.concrete(&c);
-            let Some((k0, c0)) = proportional(&c, g) else { continue };
+        for c in all {
+            let Some((k0, c0)) = proportional(c, g) else { continue };
             // c = (k0/c0) * sum + c.c <= 0
             let bound = -c.c * c0;
             if (k0 > 0) == (c0 > 0) {
@@ -236,19 +236,15 @@ impl Eval<'_> {
         (lo, hi) == (l, h)
     }
 
-    fn all_constraints(&self, groups: &[SmallVec<[(AtomId, Int); 4]>], cons: &[Con]) -> Vec<Con> {
-        let mut all: Vec<Con> = cons.to_vec();
-        for (x, _) in groups.iter().flatten() {
-            all.extend(self.a(*x).cons.iter().cloned());
-        }
-        all
+    /// Constraints of the guards and of the atoms, with numbers for parameters.
+    fn all_constraints(&self, groups: &[Group], cons: &[Con]) -> SmallVec<[Form; 4]> {
+        let own = groups.iter().flatten().flat_map(|t| &self.a(t.0).cons);
+        cons.iter().chain(own).map(|c| self.concrete(c)).collect()
     }
 
     /// Is every constraint decided by the boxes, a bound on exactly one group's sum, implied by such a bound, or about one
     /// index that the address does not contain?
-    fn guards_within(&self, groups: &[SmallVec<[(AtomId, Int); 4]>], cons: &[Con]) -> bool {
-        let all = self.all_constraints(groups, cons);
-        let concrete: Vec<Form> = all.iter().map(|c| self.concrete(c)).collect();
+    fn guards_within(&self, groups: &[Group], concrete: &[Form]) -> bool {
         let on_group = |c: &Form| groups.iter().any(|g| proportional(c, g).is_some());
         concrete.iter().all(|c| {
             if self.boxed(c, false).1 <= 0 || on_group(c) {

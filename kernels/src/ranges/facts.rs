@@ -190,9 +190,9 @@ struct Near {
     /// Boxes and constraints of atoms were changed so often.
     epoch: u32,
     /// Constraints that the boxes do not imply, those of the set first.
-    cons: Vec<Con>,
+    cons: SmallVec<[Con; 4]>,
     /// Each atom of each of them: position and coefficient, by atom and position.
-    index: Vec<(AtomId, u32, Int)>,
+    index: SmallVec<[(AtomId, u32, Int); 8]>,
     seen: Bits,
     count: usize,
     met: Bits,
@@ -248,7 +248,7 @@ impl Eval<'_> {
     pub(super) fn relevant(&self, f: &Form, facts: &Facts, strict: bool) -> Relevant {
         let near = self.near(facts, strict);
         let mut more: SmallVec<[Con; 8]> = SmallVec::new();
-        if near.count > MAX_ATOMS {
+        if near.count > MAX_ATOMS || f.terms.iter().all(|t| near.seen.has(t.0.0)) {
             return Relevant { near, more };
         }
         let mut seen = self.seen.borrow_mut();
@@ -288,7 +288,7 @@ impl Eval<'_> {
     }
 
     fn follow(&self, facts: &Facts, strict: bool) -> Near {
-        let (mut cons, mut met, mut seen) = (Vec::new(), Bits::default(), Bits::default());
+        let (mut cons, mut met, mut seen) = (SmallVec::<[Con; 4]>::new(), Bits::default(), Bits::default());
         // What the boxes imply can improve nothing; what is there twice would only be tried twice.
         let mut put = |c: &Con| {
             if met.insert(c.id) && self.box_hi(c, strict) > 0 {
@@ -316,10 +316,10 @@ impl Eval<'_> {
                 break;
             }
         }
-        let place = |(k, c): (usize, &Con)| -> SmallVec<[(AtomId, u32, Int); 6]> {
-            c.terms.iter().map(|t| (t.0, k as u32, t.1)).collect()
-        };
-        let mut index: Vec<(AtomId, u32, Int)> = cons.iter().enumerate().flat_map(place).collect();
+        let mut index: SmallVec<[(AtomId, u32, Int); 8]> = SmallVec::new();
+        for (k, c) in cons.iter().enumerate() {
+            index.extend(c.terms.iter().map(|t| (t.0, k as u32, t.1)));
+        }
         index.sort_unstable_by_key(|e| (e.0, e.1));
         Near { epoch: self.epoch, cons, index, seen, count, met }
     }

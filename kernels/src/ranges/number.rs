@@ -3,7 +3,7 @@
 //! Owns the rules for these three; masks, shifts and general division are `bits`.
 
 use super::eval::{AtomKind, Eval, Key};
-use super::form::{Form, INF, Int, div_bound, mul_sat};
+use super::form::{AtomId, Form, INF, Int, div_bound, mul_sat};
 use crate::ir::{BlockId, Reason};
 use std::rc::Rc;
 
@@ -149,10 +149,14 @@ impl Eval<'_> {
 
     /// Replaces pointer atoms by their values.
     pub fn concrete(&self, f: &Form) -> Form {
+        let given = |x: AtomId| matches!(self.a(x).kind, AtomKind::Param(_) | AtomKind::Scalar(_));
         let mut f = f.clone();
+        if !f.terms.iter().any(|t| given(t.0)) {
+            return f;
+        }
         for (x, c) in f.terms.clone() {
             let a = self.a(x);
-            if matches!(a.kind, AtomKind::Param(_) | AtomKind::Scalar(_)) {
+            if given(x) {
                 self.mark(a);
                 self.poison_if(a.lo != a.hi);
                 f = f.without(x).plus(c.wrapping_mul(a.lo));
