@@ -226,9 +226,10 @@ fn findings_name_the_lines_inside_their_kernels() {
     let folder = build::scratch("inside");
     for (options, known) in [(&["-lineinfo"][..], true), (&[], false)] {
         let program = build::cuda_program(&source, "shared", options).expect("compiles");
-        let json = folder.join("report.json");
+        let [json, sarif, html] = ["report.json", "report.sarif", "report.html"].map(|name| folder.join(name));
         let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--json"]);
-        let ended = run::end(command.arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH"));
+        command.arg(&json).arg("--sarif").arg(&sarif).arg("--html").arg(&html);
+        let ended = run::end(command.arg("--").arg(&program).env_remove("LD_LIBRARY_PATH"));
         let report = std::fs::read_to_string(&json).unwrap_or_else(|e| panic!("{e}\n{}", ended.err));
         let report: Value = serde_json::from_str(&report).expect("JSON");
         let finding = &report["findings"][0];
@@ -242,6 +243,23 @@ fn findings_name_the_lines_inside_their_kernels() {
                 assert_eq!(*inside, Value::Null);
             }
         }
+        let log: Value = serde_json::from_str(&std::fs::read_to_string(&sarif).expect("the log")).expect("JSON");
+        let related = log["runs"][0]["results"][0]["relatedLocations"].as_array().expect("locations").clone();
+        let ids: BTreeSet<u64> = related.iter().filter_map(|l| l["id"].as_u64()).collect();
+        assert_eq!(ids.len(), related.len(), "{related:?}");
+        let inside: Vec<(&Value, &Value)> = related
+            .iter()
+            .filter(|l| l["message"]["text"].as_str().is_some_and(|t| t.contains("in the kernel")))
+            .map(|l| (&l["physicalLocation"]["region"]["startLine"], &l["logicalLocations"][0]["fullyQualifiedName"]))
+            .collect();
+        let lines = inside.iter().map(|i| i.0.as_u64().expect("a line")).collect::<Vec<_>>();
+        let wanted = if known { vec![line_of("y[i] = "), line_of("x[i] = ")] } else { vec![] };
+        assert_eq!(lines, wanted, "{related:?}");
+        for (name, side) in inside.iter().map(|i| i.1).zip(["access", "previous"]) {
+            assert_eq!(*name, finding[side]["kernel"]);
+        }
+        let page = std::fs::read_to_string(&html).expect("the page").replace([' ', '\n'], "");
+        assert_eq!(page.contains(&format!("\"line\":{},", line_of("y[i] = "))), known);
         assert_eq!(ended.err.contains("in the kernel, first at stream_pair_unordered.cu:"), known, "{}", ended.err);
     }
 }

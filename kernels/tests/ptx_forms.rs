@@ -192,3 +192,32 @@ fn words_in_structs_may_be_64_bits_wide() {
     let words: Vec<_> = summary.words().iter().map(|w| (w.offset, w.reads, w.writes, w.extent)).collect();
     assert_eq!(words, [(0, false, true, WordExtent::Affine), (40, true, false, WordExtent::Affine)]);
 }
+
+/// A loop that swaps what it has made of what was there; `before` gives the first value in %r4.
+fn swapping(before: &str, swapped: &str) -> Vec<String> {
+    touched(
+        &format!(
+            "mad.wide.u32 %rd3, %r1, 4, %rd1;\nadd.s64 %rd4, %rd3, 4;\n{before}\n$again:\nadd.u32 %r5, %r4, 3;\n\
+             atom.global.cas.b32 %r6, [{swapped}], %r4, %r5;\nsetp.ne.u32 %p1, %r6, %r4;\nmov.b32 %r4, %r6;\n@%p1 bra $again;"
+        ),
+        7,
+    )
+}
+
+#[test]
+fn the_load_before_a_loop_of_swaps_belongs_to_the_atomic() {
+    let known =
+        |said: &[String]| said.iter().map(|s| s.split(' ').next().unwrap_or_default().to_owned()).collect::<Vec<_>>();
+    assert_eq!(swapping("ld.global.b32 %r4, [%rd3];", "%rd3"), ["a p 0..256"]);
+    assert_eq!(swapping("ld.global.b32 %r7, [%rd3+8];\nmov.b32 %r4, %r7;", "%rd3+8"), ["a p 8..264"]);
+    // Loaded from elsewhere, or loaded for something else too: a plain read as before.
+    assert_eq!(known(&swapping("ld.global.b32 %r4, [%rd3];", "%rd4")), ["a", "r"]);
+    assert_eq!(known(&swapping("ld.global.b32 %r4, [%rd2];", "%rd3")), ["a", "r"]);
+    assert_eq!(known(&swapping("ld.global.b32 %r7, [%rd3];\nadd.u32 %r4, %r7, 1;", "%rd3")), ["a", "r"]);
+    assert_eq!(
+        known(&swapping("mov.b32 %r4, 0;\nld.global.b32 %r7, [%rd3];\nst.global.b32 [%rd2], %r7;", "%rd3")).len(),
+        3
+    );
+    // More bytes than are swapped.
+    assert_eq!(known(&swapping("ld.global.v2.b32 {%r4, %r7}, [%rd3];", "%rd3")), ["a", "r"]);
+}

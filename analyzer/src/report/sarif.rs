@@ -4,7 +4,7 @@
 //! the baseline are SARIF's own.
 
 use super::github::Workspace;
-use super::model::{Finding, Frame, FrameKind, Report, Side, Standing, site_frame};
+use super::model::{Finding, Frame, FrameKind, Inside, Report, Side, Standing, site_frame};
 use super::reporter::{Event, Reporter, Verdict};
 use super::text;
 use crate::race::Hazard;
@@ -56,6 +56,11 @@ impl Sarif {
                 location["id"] = (related.len() + 1).into();
                 location["message"] = json!({ "text": what });
                 related.push(location);
+            }
+        }
+        for (side, what) in [(&f.access, "the access"), (&f.previous, "the previous access")] {
+            if let Some(inside) = &side.inside {
+                related.push(self.inside(side, inside, related.len() + 1, what));
             }
         }
         let mut stacks = vec![
@@ -124,6 +129,23 @@ impl Sarif {
             location.insert("logicalLocations".into(), logical);
         }
         location.into()
+    }
+
+    /// The line inside a kernel that touches the bytes first.
+    fn inside(&self, side: &Side, inside: &Inside, id: usize, what: &str) -> Value {
+        let mut region = json!({ "startLine": inside.line });
+        if let Some(source) = &inside.source {
+            region["snippet"] = json!({ "text": source });
+        }
+        let mut location = json!({
+            "id": id,
+            "message": { "text": format!("{what}, in the kernel: first at this line") },
+            "physicalLocation": { "artifactLocation": self.artifact(&inside.file), "region": region },
+        });
+        if let Some(kernel) = &side.kernel {
+            location["logicalLocations"] = json!([{ "fullyQualifiedName": kernel, "kind": "function" }]);
+        }
+        location
     }
 
     fn artifact(&self, file: &str) -> Value {

@@ -194,7 +194,7 @@ pub enum Op {
     /// F2I of s0.
     FloatToInt,
     /// Memory access; destinations receive loaded words. Sources: the words stored (local space); of a read of global memory,
-    /// predicates without which it does not happen.
+    /// predicates without which it does not happen; of an atomic, the value that a compare-and-swap compares.
     Mem(Mem),
     /// d0.. = consecutive words read from global memory at the sum of the 64-bit sources and a constant. Says what the values are;
     /// the access itself is a [`Op::Mem`] of its own.

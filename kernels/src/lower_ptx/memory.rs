@@ -81,7 +81,16 @@ impl Lower<'_> {
                 if matches!(place(op), Where::Global | Where::Generic) && !has(op, "async") {
                     let bytes = last_type(op).map_or(0, Type::size) * count(op);
                     let addr = self.global(address);
-                    self.access(AccessKind::Atomic, bytes, addr);
+                    let mem = Mem { space: Space::Global, kind: AccessKind::Atomic, bytes, addr };
+                    // What a compare-and-swap compares.
+                    let compared = last_type(op).filter(|ty| has(op, "cas") && ty.size() <= 8);
+                    match compared {
+                        Some(ty) => {
+                            let value = self.src(o.get(2), class(ty));
+                            self.emit(Op::Mem(mem), &[value], &[]);
+                        }
+                        None => self.emit(Op::Mem(mem), &[], &[]),
+                    }
                 }
                 if op.parts[0] == "atom" {
                     self.give_up(i, Reason::AtomicResult);

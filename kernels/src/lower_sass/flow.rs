@@ -11,6 +11,9 @@ use std::collections::{BTreeSet, HashMap};
 /// Nested calls that are followed.
 const MAX_CALLS: usize = 4;
 
+/// Called places that are looked at for returns.
+const MAX_JUMPS: usize = 64;
+
 /// A chain of return addresses, innermost last.
 type Context = Vec<usize>;
 
@@ -31,6 +34,11 @@ impl Work {
         self.todo.push(key);
         b
     }
+}
+
+/// A branch that may go either way, whatever its condition.
+fn undecided(i: &Inst) -> bool {
+    matches!(i.op, sass::Op::Bra { mode: BraMode::Div | BraMode::Conv }) || !i.src.is_empty()
 }
 
 impl Lower<'_> {
@@ -59,6 +67,51 @@ impl Lower<'_> {
             }
         }
         set.into_iter().collect()
+    }
+
+    /// Whether code that is called at `at` may come back: `ptxas` writes calls for some far jumps out of loops.
+    fn returns(&mut self, at: usize) -> bool {
+        match self.returning.get(&at) {
+            Some(known) => return *known,
+            // Calls nested like this are none of those.
+            None if self.returning.len() > MAX_JUMPS => return true,
+            None => {}
+        }
+        // While it is being found out: what calls itself is followed as a jump too, and so comes by its own returns.
+        self.returning.insert(at, false);
+        let insts = self.code.insts;
+        let mut seen = vec![false; insts.len()];
+        let mut work = vec![at];
+        let mut found = false;
+        while let Some(k) = work.pop() {
+            let Some(i) = insts.get(k) else { continue };
+            if std::mem::replace(&mut seen[k], true) {
+                continue;
+            }
+            match i.flow() {
+                Flow::Return => {
+                    found = true;
+                    break;
+                }
+                Flow::Exit | Flow::Trap => {}
+                Flow::Branch(t) => work.extend(self.index_of(t)),
+                Flow::Indirect(..) => work.extend(self.indirect_targets(k)),
+                Flow::Call(t) => {
+                    if let Some(t) = t.and_then(|t| self.index_of(t))
+                        && !self.returns(t)
+                    {
+                        work.push(t);
+                    }
+                }
+                Flow::Next => work.extend(i.target.and_then(|t| self.index_of(t))),
+            }
+            let ends = matches!(i.flow(), Flow::Branch(_) | Flow::Indirect(..) | Flow::Exit | Flow::Trap);
+            if !ends || i.is_conditional() || undecided(i) {
+                work.push(k + 1);
+            }
+        }
+        self.returning.insert(at, found);
+        found
     }
 
     pub(super) fn blocks(&mut self) -> Result<(), LowerError> {
@@ -191,8 +244,7 @@ impl Lower<'_> {
                     let fall = if cond.is_imm(1) { None } else { next(self, work) };
                     return self.branch(cond, None, fall);
                 };
-                let undecided =
-                    matches!(i.op, sass::Op::Bra { mode: BraMode::Div | BraMode::Conv }) || !i.src.is_empty();
+                let undecided = undecided(i);
                 let fall = if cond.is_imm(1) && !undecided { None } else { next(self, work) };
                 let taken = work.id(&mut self.f, ctx, t);
                 if undecided {
@@ -228,6 +280,12 @@ impl Lower<'_> {
                 let inside = t.filter(|_| !abs && !named).and_then(|t| self.index_of(t));
                 let cond = self.condition(i);
                 match inside {
+                    // A call that nothing returns from is a jump.
+                    Some(t) if !self.returns(t) => {
+                        let taken = work.id(&mut self.f, ctx, t);
+                        let fall = if cond.is_imm(1) { None } else { next(self, work) };
+                        self.branch(cond, Some(taken), fall)
+                    }
                     Some(t) if ctx.len() < MAX_CALLS && more => {
                         let mut inner = ctx.clone();
                         inner.push(k + 1);

@@ -106,6 +106,10 @@ impl Lower<'_> {
         // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does is not known: they may not happen.
         let only_if: SmallVec<[Operand; 1]> = match i.op {
             S::CopyAsync { .. } if !i.psrc[0].always() => SmallVec::from_slice(&[Self::pred(i.psrc[0])]),
+            // What is compared comes first.
+            S::AtomCas { .. } if i.src.first().is_some_and(|s| s.regs <= 2) => {
+                SmallVec::from_slice(&[self.src(i, &i.src[0])])
+            }
             S::Load { .. } if !i.psrc[0].always() => {
                 SmallVec::from_slice(&[self.unknown(i, Class::Pred, Reason::Instruction)])
             }

@@ -93,6 +93,8 @@ struct Lower<'a> {
     slots: HashMap<i64, Var>,
     /// Local memory is only reached at constant offsets from an R1 that is set once.
     local_ok: bool,
+    /// Whether what is called at an instruction comes back.
+    returning: HashMap<usize, bool>,
 }
 
 /// Lowers a kernel.
@@ -108,7 +110,14 @@ pub fn lower(code: &Code<'_>) -> Result<Function, LowerError> {
     for n in 0..FIRST_FREE {
         f.vars.push(if n < P { Class::W32 } else { Class::Pred });
     }
-    let mut l = Lower { code, f, out: Vec::new(), slots: HashMap::new(), local_ok: memory::local_is_simple(code) };
+    let mut l = Lower {
+        code,
+        f,
+        out: Vec::new(),
+        slots: HashMap::new(),
+        local_ok: memory::local_is_simple(code),
+        returning: HashMap::new(),
+    };
     l.blocks()?;
     Ok(l.f)
 }

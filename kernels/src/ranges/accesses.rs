@@ -5,6 +5,7 @@
 use super::build::Builder;
 use super::node::{Access, Kind, LocalStore, NodeId, Target, Width};
 use super::ssa::Def;
+use super::swaps::Swap;
 use crate::ir::{AccessKind, Addr, BlockId, Class, Combine, Inst, Mem, Op, Operand, Prefix, Reason, Space, Src};
 use smallvec::SmallVec;
 
@@ -39,6 +40,9 @@ impl Builder<'_> {
                 self.memo = std::mem::take(&mut self.base);
                 self.given = None;
             }
+        }
+        if m.kind == AccessKind::Atomic && !inst.srcs.is_empty() {
+            self.swaps.push(Swap { access: self.g.accesses.len(), block: b, inst: i });
         }
         let block = BlockId(b);
         self.g.accesses.push(Access { block, kind: m.kind, bytes: m.bytes, target, guard, at: inst.at });

@@ -4,6 +4,7 @@
 
 use super::node::{Graph, Kind, Node, NodeId, Width};
 use super::ssa::{Def, END, Ssa};
+use super::swaps::Swap;
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Class, Function, Op, Operand, Prefix, Reason, Special, Src, Term, Var};
 use rustc_hash::FxHashMap;
@@ -31,6 +32,8 @@ pub(super) struct Builder<'a> {
     pub(super) given: Option<(Def, bool)>,
     pub(super) depth: u32,
     pub(super) has_local: bool,
+    /// Compare-and-swaps met so far.
+    pub(super) swaps: Vec<Swap>,
 }
 
 /// Builds the graph of a function.
@@ -43,6 +46,7 @@ pub(super) fn build(f: &Function, cfg: &Cfg) -> Graph {
         given: None,
         depth: 0,
         has_local: false,
+        swaps: Vec::new(),
     };
     for blk in &cfg.rpo {
         if let Term::Branch { cond, .. } = &f.blocks[blk.0 as usize].term {
@@ -58,6 +62,7 @@ pub(super) fn build(f: &Function, cfg: &Cfg) -> Graph {
         }
     }
     b.local_stores();
+    b.settle_swaps();
     super::invariant::settle(&mut b.g);
     b.g
 }

@@ -30,6 +30,7 @@ mod origin;
 mod pair;
 mod predicates;
 mod ssa;
+mod swaps;
 mod table;
 mod template;
 mod trips;
