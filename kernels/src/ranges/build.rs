@@ -262,6 +262,30 @@ impl Builder<'_> {
         Ok(d)
     }
 
+    /// A node built one level further down, as long as that is allowed.
+    pub(super) fn deeper(&mut self, w: Width, build: impl FnOnce(&mut Self) -> NodeId) -> NodeId {
+        self.depth += 1;
+        let n = if self.depth > MAX_DEPTH { self.opaque(Reason::Budget, w, 0) } else { build(self) };
+        self.depth -= 1;
+        n
+    }
+
+    /// The value of a definition that is another one's, or a choice between what its instruction makes and what was there before;
+    /// `None`: it is what its instruction makes.
+    pub(super) fn settled(&mut self, d: Def, w: Width, value: fn(&mut Self, Def) -> NodeId) -> Option<NodeId> {
+        match self.settle(d) {
+            Ok(e) => (e != d).then(|| value(self, e)),
+            Err(g) => {
+                let Def::Inst { b, i, .. } = d else { return None };
+                let p = self.pred_operand(&g, b, i);
+                let new = value(self, d.raw());
+                let old = self.ssa.old(d);
+                let old = value(self, old);
+                Some(self.add(Kind::Sel(p, new, old), w, b))
+            }
+        }
+    }
+
     /// 32-bit value of a definition.
     pub(super) fn node32(&mut self, d: Def) -> NodeId {
         let d = self.ssa.strip(d);
@@ -271,9 +295,7 @@ impl Builder<'_> {
         if let Some(n) = self.across_iterations(d, |b| b.node32(d)) {
             return n;
         }
-        self.depth += 1;
-        let n = if self.depth > MAX_DEPTH { self.opaque(Reason::Budget, Width::W32, 0) } else { self.node32_new(d) };
-        self.depth -= 1;
+        let n = self.deeper(Width::W32, |b| b.node32_new(d));
         self.memo.w32.insert(d, n);
         n
     }
@@ -286,20 +308,12 @@ impl Builder<'_> {
                 let x = bld.ssa.read(var, p, END);
                 bld.node32(x)
             }),
-            Def::Inst { b, i, .. } => {
+            Def::Inst { .. } => {
                 if let Some(n) = self.division(d) {
                     return n;
                 }
-                match self.settle(d) {
-                    Ok(e) if e != d => return self.node32(e),
-                    Ok(_) => {}
-                    Err(g) => {
-                        let p = self.pred_operand(&g, b, i);
-                        let new = self.node32(d.raw());
-                        let old = self.ssa.old(d);
-                        let old = self.node32(old);
-                        return self.add(Kind::Sel(p, new, old), Width::W32, b);
-                    }
+                if let Some(n) = self.settled(d, Width::W32, Self::node32) {
+                    return n;
                 }
                 self.body(d, Width::W32)
             }
@@ -315,9 +329,7 @@ impl Builder<'_> {
         if let Some(n) = self.across_iterations(d, |b| b.node_var64(d)) {
             return n;
         }
-        self.depth += 1;
-        let n = if self.depth > MAX_DEPTH { self.opaque(Reason::Budget, Width::W64, 0) } else { self.var64_new(d) };
-        self.depth -= 1;
+        let n = self.deeper(Width::W64, |b| b.var64_new(d));
         self.memo.var64.insert(d, n);
         n
     }
@@ -327,17 +339,9 @@ impl Builder<'_> {
             Def::Undef { why, b, .. } => self.opaque(why, Width::W64, b),
             Def::Leaf(s) => self.leaf(s, Width::W64),
             Def::Phi { var, b } => self.phi_var64(d, var, b),
-            Def::Inst { b, i, .. } => {
-                match self.settle(d) {
-                    Ok(e) if e != d => return self.node_var64(e),
-                    Ok(_) => {}
-                    Err(g) => {
-                        let p = self.pred_operand(&g, b, i);
-                        let new = self.node_var64(d.raw());
-                        let old = self.ssa.old(d);
-                        let old = self.node_var64(old);
-                        return self.add(Kind::Sel(p, new, old), Width::W64, b);
-                    }
+            Def::Inst { .. } => {
+                if let Some(n) = self.settled(d, Width::W64, Self::node_var64) {
+                    return n;
                 }
                 self.body(d, Width::W64)
             }
@@ -403,9 +407,7 @@ impl Builder<'_> {
                 return n;
             }
         }
-        self.depth += 1;
-        let n = if self.depth > MAX_DEPTH { self.opaque(Reason::Budget, Width::W64, 0) } else { self.pair(lo, hi) };
-        self.depth -= 1;
+        let n = self.deeper(Width::W64, |b| b.pair(lo, hi));
         self.memo.w64.insert((lo, hi), n);
         n
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns their construction; their meaning under a launch is `logic`.
 
-use super::build::{Builder, MAX_DEPTH};
+use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
 use super::ssa::{Def, END};
 use crate::ir::{Class, Cmp, Combine, Op, Operand, Prefix, Reason, Src, Var};
@@ -23,9 +23,7 @@ impl Builder<'_> {
         if let Some(n) = self.across_iterations(d, |b| b.pred(d)) {
             return n;
         }
-        self.depth += 1;
-        let n = if self.depth > MAX_DEPTH { self.opaque(Reason::Budget, Width::Pred, 0) } else { self.pred_new(d) };
-        self.depth -= 1;
+        let n = self.deeper(Width::Pred, |b| b.pred_new(d));
         self.memo.pred.insert(d, n);
         n
     }
@@ -39,17 +37,9 @@ impl Builder<'_> {
                 let x = bld.ssa.read(var, p, END);
                 bld.pred(x)
             }),
-            Def::Inst { b, i, .. } => {
-                match self.settle(d) {
-                    Ok(e) if e != d => return self.pred(e),
-                    Ok(_) => {}
-                    Err(g) => {
-                        let p = self.pred_operand(&g, b, i);
-                        let new = self.pred(d.raw());
-                        let old = self.ssa.old(d);
-                        let old = self.pred(old);
-                        return self.add(Kind::Sel(p, new, old), Width::Pred, b);
-                    }
+            Def::Inst { .. } => {
+                if let Some(n) = self.settled(d, Width::Pred, Self::pred) {
+                    return n;
                 }
                 self.pred_body(d)
             }
