@@ -219,7 +219,28 @@ pub struct Evaluated {
     pub indirect_gap: Option<Gap>,
 }
 
+/// What is counted of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Outline {
+    /// See [`Evaluated`].
+    pub knowledge: Knowledge,
+    /// See [`Evaluated`].
+    pub indirect: bool,
+    /// See [`Evaluated`].
+    pub exact: bool,
+    /// See [`Evaluated`].
+    pub gap: Option<Gap>,
+    /// See [`Evaluated`].
+    pub indirect_gap: Option<Gap>,
+}
+
 impl Evaluated {
+    /// What is counted of it.
+    pub fn outline(&self) -> Outline {
+        let Self { knowledge, indirect, exact, gap, indirect_gap, .. } = *self;
+        Outline { knowledge, indirect, exact, gap, indirect_gap }
+    }
+
     fn nothing() -> Self {
         let (effects, knowledge) = (Vec::new(), Knowledge::Unknown);
         Self { effects, knowledge, indirect: false, exact: false, gap: None, indirect_gap: None }
@@ -285,25 +306,35 @@ impl Key {
     }
 }
 
+/// A place in the cache: small, so that all of them are soon looked through.
+#[derive(Default)]
+struct Place {
+    hash: u64,
+    cached: Option<Box<Cached>>,
+}
+
+impl Place {
+    #[inline]
+    fn get(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Cached> {
+        if self.hash != key.hash {
+            return None;
+        }
+        self.cached.as_deref_mut().filter(|c| c.words == key.words && *c.params == *l.params)
+    }
+}
+
 struct Cached {
-    key: Key,
+    words: [u32; 11],
     params: Box<[u8]>,
     result: Arc<Evaluated>,
     trail: Option<Trail>,
-}
-
-impl Cached {
-    #[inline]
-    fn is(&self, key: &Key, l: &Launch<'_>) -> bool {
-        self.key == *key && *self.params == *l.params
-    }
 }
 
 /// All code of one process.
 pub struct Code {
     reader: Box<dyn CodeReader>,
     kernels: FxHashMap<KernelId, Result<Box<dyn KernelCode>, Arc<str>>>,
-    cache: Vec<Option<Cached>>,
+    cache: Vec<Place>,
     nothing: Arc<Evaluated>,
 }
 
@@ -313,7 +344,7 @@ impl Code {
         Self {
             reader,
             kernels: FxHashMap::default(),
-            cache: (0..CACHE).map(|_| None).collect(),
+            cache: (0..CACHE).map(|_| Place::default()).collect(),
             nothing: Arc::new(Evaluated::nothing()),
         }
     }
@@ -374,7 +405,7 @@ impl Code {
     ) -> Arc<Evaluated> {
         let key = Key::of(id, l);
         let slot = key.slot();
-        if let Some(cached) = self.cache.get(slot).and_then(Option::as_ref).filter(|c| c.is(&key, l)) {
+        if let Some(cached) = self.cache.get_mut(slot).and_then(|place| place.get(&key, l)) {
             return Arc::clone(&cached.result);
         }
         let code = self.kernel(id, def, arch);
@@ -382,23 +413,23 @@ impl Code {
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
         code.evaluate(l, &mut effects);
         let result = Arc::new(Evaluated::of(effects, &**code));
-        self.cache[slot] = Some(Cached { key, params: l.params.into(), result: Arc::clone(&result), trail: None });
+        let (words, params) = (key.words, l.params.into());
+        let cached = Cached { words, params, trail: None, result: Arc::clone(&result) };
+        self.cache[slot] = Place { hash: key.hash, cached: Some(Box::new(cached)) };
         result
     }
 
-    /// The accesses of a launch that was evaluated before, and what it left behind.
+    /// What a launch left behind that was evaluated before.
     #[inline]
-    pub fn again(&mut self, id: KernelId, l: &Launch<'_>) -> Option<(&Evaluated, &mut Trail)> {
+    pub fn again(&mut self, id: KernelId, l: &Launch<'_>) -> Option<&mut Trail> {
         let key = Key::of(id, l);
-        let cached = self.cache.get_mut(key.slot())?.as_mut()?;
-        let trail = cached.trail.as_mut()?;
-        (cached.key == key && *cached.params == *l.params).then_some((&*cached.result, trail))
+        self.cache.get_mut(key.slot())?.get(&key, l)?.trail.as_mut()
     }
 
     /// Keeps what a launch leaves behind that was evaluated just now.
     pub fn leave(&mut self, id: KernelId, l: &Launch<'_>, trail: Option<Trail>) {
         let key = Key::of(id, l);
-        if let Some(cached) = self.cache.get_mut(key.slot()).and_then(Option::as_mut).filter(|c| c.is(&key, l)) {
+        if let Some(cached) = self.cache.get_mut(key.slot()).and_then(|place| place.get(&key, l)) {
             cached.trail = trail;
         }
     }

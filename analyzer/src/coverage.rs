@@ -2,7 +2,7 @@
 //!
 //! Owns counters only. Blind spots are stated, never hidden.
 
-use crate::code::{Evaluated, Gap, Knowledge};
+use crate::code::{Gap, Knowledge, Outline};
 use std::collections::BTreeMap;
 
 /// Counters of one process or of a whole run.
@@ -79,7 +79,7 @@ pub struct KernelCoverage {
 
 impl KernelCoverage {
     /// Counts a launch.
-    pub fn count(&mut self, known: &Evaluated, several: bool, indirect: bool) {
+    pub fn count(&mut self, known: &Outline, several: bool, indirect: bool) {
         self.launches += 1;
         self.exact += u64::from(known.exact);
         match known.knowledge {
@@ -152,7 +152,7 @@ impl Coverage {
     }
 
     /// Counts a launch; one of which nothing is known is to be given to [`Coverage::launch_unknown`] too.
-    pub fn launched(&mut self, known: &Evaluated, indirect: bool, unknown_memory: u64) {
+    pub fn launched(&mut self, known: &Outline, indirect: bool, unknown_memory: u64) {
         self.unknown_memory += unknown_memory;
         self.launches += 1;
         self.launches_indirect += u64::from(indirect);

@@ -10,6 +10,7 @@
 //! has come back in the same place. Where an address lay in no allocation, any root that comes or goes voids it. What tickets do not tell
 //! of (aliases, objects, variables) voids every trail. Launches that read tables of pointers or go through texture objects leave none.
 
+use crate::code::{Base, Evaluated, Outline};
 use crate::memory::allocations::{Home, Place};
 use crate::memory::{Access, AccessKind, Allocations, At, Extent, Site, Slot, Ticket};
 use crate::ordering::View;
@@ -65,9 +66,15 @@ pub struct Trail {
     several: bool,
     /// Whether the launch writes where nobody knows.
     forgets: bool,
+    known: Outline,
 }
 
 impl Trail {
+    /// What is to be counted of the launch.
+    pub fn known(&self) -> &Outline {
+        &self.known
+    }
+
     /// Whether the launch would go the same way again.
     #[inline]
     pub fn is_good(&self, memory: &Allocations) -> bool {
@@ -154,8 +161,8 @@ impl Recording {
 }
 
 impl Work<'_, '_> {
-    /// The trail of the launch that was just recorded. `forgets`: it writes where nobody knows.
-    pub fn trail(&mut self, forgets: bool) -> Option<Trail> {
+    /// The trail of the launch that was just recorded.
+    pub fn trail(&mut self, evaluated: &Evaluated) -> Option<Trail> {
         let made = self.recording.take().filter(|made| !made.spoilt)?;
         Some(Trail {
             steps: made.steps.into_boxed_slice(),
@@ -164,7 +171,8 @@ impl Work<'_, '_> {
             layout: self.memory.layout(),
             unknown_memory: self.unknown_memory,
             several: self.several(),
-            forgets,
+            forgets: evaluated.effects.iter().any(|e| e.kind.writes() && e.base == Base::Unknown),
+            known: evaluated.outline(),
         })
     }
 }

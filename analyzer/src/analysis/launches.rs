@@ -2,7 +2,7 @@
 
 use super::{Analysis, Moment};
 use crate::across::Member;
-use crate::code::{Base, Code, Knowledge, Launch};
+use crate::code::{Code, Knowledge, Launch};
 use crate::exact::learned::Shape;
 use crate::exact::{compare, measured};
 use crate::graphs::Graph;
@@ -93,21 +93,22 @@ impl Analysis {
                     work.record();
                 }
                 work.effects(&predicted, image);
-                let forgets = predicted.effects.iter().any(|e| e.kind.writes() && e.base == Base::Unknown);
-                self.code.leave(kernel, l, work.trail(forgets));
+                let trail = work.trail(&predicted);
+                self.code.leave(kernel, l, trail);
                 &predicted
             }
         };
         let (several, work_unfollowed) = (work.several(), work.unfollowed());
+        let known = known.outline();
         let indirect = known.indirect || work_unfollowed;
         let c = &mut self.coverage;
-        c.launched(known, indirect, work.unknown_memory);
+        c.launched(&known, indirect, work.unknown_memory);
         c.launches_measured += u64::from(measured.is_some() && !recalled);
         c.launches_learned += u64::from(recalled);
         if known.knowledge == Knowledge::Unknown {
             c.launch_unknown(self.code.reason(kernel).unwrap_or("the code could not be analysed"));
         }
-        self.kernels.entry(kernel).or_default().count(known, several, indirect);
+        self.kernels.entry(kernel).or_default().count(&known, several, indirect);
     }
 
     /// Whether launches do no more than to be checked: nothing is measured, learned or told to others.
@@ -128,15 +129,16 @@ impl Analysis {
         moment: &Moment,
         node: Option<(&Graph, u32)>,
     ) -> bool {
-        let Some((known, trail)) = self.code.again(kernel, l).filter(|(_, trail)| trail.is_good(&self.memory)) else {
+        let Some(trail) = self.code.again(kernel, l).filter(|trail| trail.is_good(&self.memory)) else {
             return false;
         };
         let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..moment.site(Cause::Kernel, stream) };
         let view = self.ordering.view(moment.epoch, node);
+        let known = *trail.known();
         let replayed = trail.replay(&mut self.memory, &view, site, &mut self.races);
         self.repeats += 1;
-        self.coverage.launched(known, known.indirect, replayed.unknown_memory);
-        self.kernels.entry(kernel).or_default().count(known, replayed.several, known.indirect);
+        self.coverage.launched(&known, known.indirect, replayed.unknown_memory);
+        self.kernels.entry(kernel).or_default().count(&known, replayed.several, known.indirect);
         true
     }
 
