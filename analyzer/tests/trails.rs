@@ -133,4 +133,11 @@ fn a_block_that_comes_back_in_its_place_is_gone_to_again() {
     assert_eq!(after(&[Step::FreeBlock(X + 128), block(X + 128)]), 1, "others may come and go");
     assert_eq!(after(&[Step::Malloc(0, MemoryKind::Device)]), 0, "all of it is other memory");
     assert_eq!(after(&[Step::Alias(X)]), 0);
+    // A block over two mappings: it is another one when it comes back, but what lies elsewhere is left alone.
+    let wide = [Step::Malloc(1, MemoryKind::Device), Step::Block { place: X + 192, size: 128 }];
+    assert_eq!(after(&wide), 1);
+    let to_wide = Step::Launch { kernel: 0, stream: false, pointers: [X + 192; 2] };
+    let again = |steps: &[Step]| repeats(&[&wide[..], &[to_wide.clone()], steps, &[to_wide.clone()]].concat());
+    assert_eq!(again(&[]), 1);
+    assert_eq!(again(&[Step::FreeBlock(X + 192), wide[1].clone()]), 0);
 }

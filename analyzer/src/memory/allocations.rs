@@ -86,8 +86,10 @@ impl Allocations {
             self.end_blocks(info.ptr, end, None);
             if info.ptr < end {
                 let at = self.blocks.seek(info.ptr);
-                let spot = self.carved(info.ptr, end);
-                let number = self.stamps.begin_block(info.id, spot);
+                let number = match self.carved(info.ptr, end) {
+                    Some(spot) => self.stamps.begin_block(info.id, spot),
+                    None => self.stamps.begin(info.id),
+                };
                 self.blocks.insert(at, Span { start: info.ptr, end, value: Block { id: info.id, number } });
             } else {
                 self.hollow.insert(info.ptr, info.id);
@@ -285,18 +287,25 @@ impl Allocations {
     fn remove_block(&mut self, at: At) -> (AllocationId, At) {
         let bounds = self.blocks.get(at).map_or((0, 0), |block| (block.start, block.end));
         let (block, next) = self.blocks.remove(at);
-        let spot = self.carved(bounds.0, bounds.1);
-        self.stamps.end_block(block.number, spot);
+        match self.carved(bounds.0, bounds.1) {
+            Some(spot) => self.stamps.end_block(block.number, spot),
+            None => self.stamps.end(block.number),
+        }
         (block.id, next)
     }
 
-    /// These addresses became a block, or are none any more. Answers what tells their place from all others.
-    fn carved(&mut self, start: u64, end: u64) -> Spot {
-        let Some((_, root)) = self.roots.around(start) else { return (AllocationId::NONE, start, end) };
+    /// These addresses became a block, or are none any more. Answers what tells their place from all others, when they lie in one root.
+    fn carved(&mut self, start: u64, end: u64) -> Option<Spot> {
+        let (_, root) = self.roots.around(start)?;
         self.stamps.renew(root.number);
-        // A block over the end of its root: nobody does that.
-        self.others += u64::from(root.end < end);
-        (root.id, start, end)
+        if end <= root.end {
+            return Some((root.id, start, end));
+        }
+        // A block over several mappings.
+        for root in self.roots.within(start, end).iter().filter_map(|ptr| self.roots.get(*ptr)) {
+            self.stamps.renew(root.number);
+        }
+        None
     }
 
     fn remove_root(&mut self, ptr: u64) {
