@@ -136,8 +136,8 @@ fn a_block_that_comes_back_in_its_place_is_gone_to_again() {
     // A block over two mappings: it is another one when it comes back, but what lies elsewhere is left alone.
     let wide = [Step::Malloc(1, MemoryKind::Device), Step::Block { place: X + 192, size: 128 }];
     assert_eq!(after(&wide), 1);
-    let to_wide = Step::Launch { kernel: 0, stream: false, pointers: [X + 192; 2] };
-    let again = |steps: &[Step]| repeats(&[&wide[..], &[to_wide.clone()], steps, &[to_wide.clone()]].concat());
+    let to_wide = [Step::Launch { kernel: 0, stream: false, pointers: [X + 192; 2] }];
+    let again = |steps: &[Step]| repeats(&[&wide, &to_wide[..], steps, &to_wide].concat());
     assert_eq!(again(&[]), 1);
     assert_eq!(again(&[Step::FreeBlock(X + 192), wide[1].clone()]), 0);
 }
