@@ -165,7 +165,7 @@ impl Builder<'_> {
             (Def::Phi { b, .. }, Def::Phi { b: c, .. }) if b == c => 4,
             (Def::Inst { .. }, Def::Inst { .. }) => {
                 if lo.same_inst(hi) {
-                    return if hi.part() == lo.part() + 1 { 6 } else { 0 };
+                    return if Some(hi.part()) == lo.part().checked_add(1) { 6 } else { 0 };
                 }
                 if self.is_sign_of(hi, lo) {
                     return 6;
