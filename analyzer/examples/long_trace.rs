@@ -61,9 +61,7 @@ impl Out {
             _ => 4,
         };
         let origin = Origin { call: CallId(call), thread: ThreadId(1), stack: StackId(stack), ..Origin::default() };
-        let mut to = Encoder::new(&mut self.buffer);
-        Record { origin, op }.encode(&mut to);
-        let len = to.finish().expect("a record fits");
+        let len = Record { origin, op }.encode(&mut self.buffer).expect("a record fits");
         self.ops += u64::from(op.tag() >= 32);
         self.bytes += len as u64 + 4;
         self.writer.record(0, &self.buffer[..len]).expect("write");

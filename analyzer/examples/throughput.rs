@@ -54,15 +54,13 @@ struct Tape {
 impl Tape {
     fn push(&mut self, op: Op<'_>) {
         let mut buffer = [0; 512];
-        let mut to = Encoder::new(&mut buffer);
         let origin = Origin {
             call: CallId(1),
             thread: ThreadId(1),
             stack: StackId(self.ends.len() as u32 % 64 + 1),
             ..Origin::default()
         };
-        Record { origin, op }.encode(&mut to);
-        let len = to.finish().expect("a record fits 512 bytes");
+        let len = Record { origin, op }.encode(&mut buffer).expect("a record fits 512 bytes");
         self.bytes.extend_from_slice(&buffer[..len]);
         self.ends.push(self.bytes.len());
     }

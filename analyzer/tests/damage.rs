@@ -142,10 +142,8 @@ fn op() -> impl Strategy<Value = Vec<u8>> {
                 },
             };
             let mut buffer = vec![0; 4096];
-            let mut to = Encoder::new(&mut buffer);
             let origin = Origin { call: CallId(1), thread: ThreadId(1), stack: StackId(a % 5), ..Origin::default() };
-            Record { origin, op }.encode(&mut to);
-            let len = to.finish().expect("fits");
+            let len = Record { origin, op }.encode(&mut buffer).expect("fits");
             buffer.truncate(len);
             buffer
         })

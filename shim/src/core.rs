@@ -303,7 +303,7 @@ impl Out {
             return;
         }
         let Some(room) = self.producer.try_reserve(bound) else { return };
-        if let Some(len) = record.encode_to(room) {
+        if let Some(len) = record.encode(room) {
             self.producer.commit(len);
         }
     }

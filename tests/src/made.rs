@@ -4,8 +4,8 @@ use std::path::Path;
 
 use trace::file::Writer;
 use trace::{
-    CallId, ContextId, Encoder, Epoch, EventId, EventMode, KernelId, MemoryKind, Op, Origin, PoolId, Record, Region,
-    StackId, StreamId, StreamKind, ThreadId,
+    CallId, ContextId, Epoch, EventId, EventMode, KernelId, MemoryKind, Op, Origin, PoolId, Record, Region, StackId,
+    StreamId, StreamKind, ThreadId,
 };
 
 /// Where the memory of these traces begins.
@@ -36,9 +36,7 @@ impl Tape {
         let call = if matches!(op, Op::Launch { .. }) { CallId(2) } else { CallId(1) };
         let origin = Origin { call, thread: ThreadId(1), stack: StackId::NONE, epoch: Epoch::default() };
         let mut buffer = [0; 1024];
-        let mut to = Encoder::new(&mut buffer);
-        Record { origin, op }.encode(&mut to);
-        let len = to.finish().expect("a record fits");
+        let len = Record { origin, op }.encode(&mut buffer).expect("a record fits");
         self.0.push(buffer[..len].to_vec());
     }
 

@@ -45,19 +45,13 @@ const LAUNCH_TAG: u16 = 98;
 const LAUNCH_HEAD: usize = RECORD_HEAD + 4 + 4 + 3 * 12 + 4 + 4 + 4;
 
 impl<'a> Record<'a> {
-    /// Appends the record (without its length, which framing adds).
-    pub fn encode(&self, to: &mut Encoder<'_>) {
-        self.op.tag().put(to);
-        self.origin.put(to);
-        self.op.encode(to);
-    }
-
-    /// As [`Record::encode`], to the beginning of `room`. Answers how many bytes it took, or `None` when they were too few.
+    /// Writes the record (without its length, which framing adds) to the beginning of `room`. Answers how many bytes it took, or `None` when
+    /// they were too few.
     ///
     /// What writes most often, launches, goes straight to its places: in a program that launches now and then the writer's code is cold
     /// each time, and there is less of it this way.
     #[inline]
-    pub fn encode_to(&self, room: &mut [u8]) -> Option<usize> {
+    pub fn encode(&self, room: &mut [u8]) -> Option<usize> {
         if let Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params } = self.op {
             let (head, rest) = room.split_first_chunk_mut::<LAUNCH_HEAD>()?;
             // A buffer of known length: no place is checked when this runs.
@@ -117,12 +111,14 @@ mod tests {
         };
         let mut buffer = [0; 512];
         let mut to = Encoder::new(&mut buffer);
-        record.encode(&mut to);
+        record.op.tag().put(&mut to);
+        record.origin.put(&mut to);
+        record.op.encode(&mut to);
         let len = to.finish().expect("fits");
         let mut straight = [0; 512];
-        assert_eq!(record.encode_to(&mut straight), Some(len));
+        assert_eq!(record.encode(&mut straight), Some(len));
         assert_eq!(straight[..len], buffer[..len]);
-        assert_eq!(record.encode_to(&mut straight[..len - 1]), None);
+        assert_eq!(record.encode(&mut straight[..len - 1]), None);
         let back = Record::decode(&buffer[..len]).expect("decodes");
         assert_eq!(back.origin, record.origin);
         assert_eq!(format!("{:?}", back.op), format!("{:?}", record.op));

@@ -4,7 +4,6 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
-use trace::codec::Encoder;
 use trace::launch_flags::EXACT;
 use trace::{Epoch, ExactRun, Op, Record, exact_flags};
 
@@ -119,9 +118,7 @@ fn encoded(record: &Record<'_>) -> Vec<u8> {
     let mut room = 256;
     loop {
         let mut bytes = vec![0; room];
-        let mut to = Encoder::new(&mut bytes);
-        record.encode(&mut to);
-        if let Some(len) = to.finish() {
+        if let Some(len) = record.encode(&mut bytes) {
             bytes.truncate(len);
             bytes.shrink_to_fit();
             return bytes;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trace::{Encoder, ImageId, ImageSource, Op, Origin, Record};
+use trace::{ImageId, ImageSource, Op, Origin, Record};
 
 use crate::symbols::Symbolizer;
 
@@ -67,9 +67,7 @@ impl Late {
 /// A record without origin; `None` when it is larger than `most` bytes (a name of absurd length).
 fn encoded(op: &Op<'_>, most: usize) -> Option<Vec<u8>> {
     let mut buffer = vec![0; most];
-    let mut to = Encoder::new(&mut buffer);
-    Record { origin: Origin::default(), op: *op }.encode(&mut to);
-    let len = to.finish()?;
+    let len = Record { origin: Origin::default(), op: *op }.encode(&mut buffer)?;
     buffer.truncate(len);
     buffer.shrink_to_fit();
     Some(buffer)

@@ -223,9 +223,7 @@ impl Program {
         let origin = Origin { call, thread: ThreadId(1), stack: StackId(self.line), epoch: Epoch::default() };
         // Through the encoding, as in life.
         let mut buffer = vec![0; 1 << 16];
-        let mut to = Encoder::new(&mut buffer);
-        Record { origin, op }.encode(&mut to);
-        let len = to.finish().expect("fits");
+        let len = Record { origin, op }.encode(&mut buffer).expect("fits");
         self.analysis.feed(&Record::decode(&buffer[..len]).expect("decodes"));
         self.line += 1;
     }
