@@ -260,9 +260,9 @@ impl Evaluated {
 /// Evaluated launches that are kept. A power of two; a training step has a thousand launches, each with a few sets of addresses.
 const CACHE: usize = 1 << 14;
 
-/// What a launch depends on besides its parameters, and a hash of all: kernel, grid, block, cluster, shared memory.
+/// What a launch depends on besides its parameters, and a hash of all: kernel, grid, block, cluster, shared memory. Made once a launch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Key {
+pub struct Key {
     hash: u64,
     words: [u32; 11],
 }
@@ -279,8 +279,9 @@ impl Mix {
 }
 
 impl Key {
+    /// Of a launch.
     #[inline]
-    fn of(id: KernelId, l: &Launch<'_>) -> Self {
+    pub fn of(id: KernelId, l: &Launch<'_>) -> Self {
         let ([a, b, c], [d, e, f], [g, h, i]) = (l.grid, l.block, l.cluster);
         let words = [id.0, a, b, c, d, e, f, g, h, i, l.shared];
         let two = |n: usize| u64::from(words[n]) | u64::from(words[n + 1]) << 32;
@@ -298,6 +299,11 @@ impl Key {
         let (one, other) = halves(u128::from_le_bytes(last));
         mix.add(one ^ two(8), other);
         Self { hash: mix.0, words }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> KernelId {
+        KernelId(self.words[0])
     }
 
     #[inline]
@@ -398,17 +404,16 @@ impl Code {
     /// The accesses of a launch.
     pub fn evaluate(
         &mut self,
-        id: KernelId,
+        key: &Key,
         def: Option<&KernelDef>,
         arch: Option<u32>,
         l: &Launch<'_>,
     ) -> Arc<Evaluated> {
-        let key = Key::of(id, l);
         let slot = key.slot();
-        if let Some(cached) = self.cache.get_mut(slot).and_then(|place| place.get(&key, l)) {
+        if let Some(cached) = self.cache.get_mut(slot).and_then(|place| place.get(key, l)) {
             return Arc::clone(&cached.result);
         }
-        let code = self.kernel(id, def, arch);
+        let code = self.kernel(key.kernel(), def, arch);
         let mut effects = Vec::new();
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
         code.evaluate(l, &mut effects);
@@ -421,15 +426,13 @@ impl Code {
 
     /// What a launch left behind that was evaluated before.
     #[inline]
-    pub fn again(&mut self, id: KernelId, l: &Launch<'_>) -> Option<&mut Trail> {
-        let key = Key::of(id, l);
-        self.cache.get_mut(key.slot())?.get(&key, l)?.trail.as_mut()
+    pub fn again(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Trail> {
+        self.cache.get_mut(key.slot())?.get(key, l)?.trail.as_mut()
     }
 
     /// Keeps what a launch leaves behind that was evaluated just now.
-    pub fn leave(&mut self, id: KernelId, l: &Launch<'_>, trail: Option<Trail>) {
-        let key = Key::of(id, l);
-        if let Some(cached) = self.cache.get_mut(key.slot()).and_then(|place| place.get(&key, l)) {
+    pub fn leave(&mut self, key: &Key, l: &Launch<'_>, trail: Option<Trail>) {
+        if let Some(cached) = self.cache.get_mut(key.slot()).and_then(|place| place.get(key, l)) {
             cached.trail = trail;
         }
     }

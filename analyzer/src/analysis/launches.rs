@@ -2,7 +2,7 @@
 
 use super::{Analysis, Moment};
 use crate::across::Member;
-use crate::code::{Code, Knowledge, Launch};
+use crate::code::{Code, Key, Knowledge, Launch};
 use crate::exact::learned::Shape;
 use crate::exact::{compare, measured};
 use crate::graphs::Graph;
@@ -19,12 +19,14 @@ impl Analysis {
         moment: Moment,
         node: Option<(&Graph, u32)>,
     ) {
-        if self.is_plain() && self.launch_again(stream, kernel, l, &moment, node) {
+        let key = Key::of(kernel, l);
+        let plain = self.is_plain();
+        if plain && self.launch_again(stream, &key, l, &moment, node) {
             return;
         }
         let def = self.names.kernel(kernel);
         let arch = self.arch(stream);
-        let predicted = self.code.evaluate(kernel, def, arch, l);
+        let predicted = self.code.evaluate(&key, def, arch, l);
         if self.shares {
             let signals = self.code.signals(kernel, def, arch);
             self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
@@ -69,7 +71,6 @@ impl Analysis {
             let nowhere = |name: &str| !self.memory.has_address(image, name);
             (measured::effects(&runs), measured::unseen(&predicted, nowhere))
         });
-        let plain = self.is_plain();
         let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
         let mut work =
             Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).suppose(supposed);
@@ -94,7 +95,7 @@ impl Analysis {
                 }
                 work.effects(&predicted, image);
                 let trail = work.trail(&predicted);
-                self.code.leave(kernel, l, trail);
+                self.code.leave(&key, l, trail);
                 &predicted
             }
         };
@@ -124,14 +125,15 @@ impl Analysis {
     fn launch_again(
         &mut self,
         stream: StreamId,
-        kernel: KernelId,
+        key: &Key,
         l: &Launch<'_>,
         moment: &Moment,
         node: Option<(&Graph, u32)>,
     ) -> bool {
-        let Some(trail) = self.code.again(kernel, l).filter(|trail| trail.is_good(&self.memory)) else {
+        let Some(trail) = self.code.again(key, l).filter(|trail| trail.is_good(&self.memory)) else {
             return false;
         };
+        let kernel = key.kernel();
         let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..moment.site(Cause::Kernel, stream) };
         let view = self.ordering.view(moment.epoch, node);
         let known = *trail.known();
