@@ -2,7 +2,6 @@
 #![allow(missing_docs)]
 
 mod support;
-use analyzer::report::model::Side;
 use support::*;
 use trace::*;
 
@@ -513,51 +512,6 @@ fn the_memory_below_blocks_is_one_and_access_across_blocks_is_split() {
     let found = p.findings();
     assert_eq!(found.iter().map(|f| f.allocation.as_ref().unwrap().size).collect::<Vec<_>>(), [4 * N, N]);
     assert_eq!((found[1].from, found[1].to), (8, 24));
-}
-
-#[test]
-fn memory_mapped_in_pieces_is_told_as_one() {
-    // PyTorch's expandable segments: a block lies over several mappings.
-    // Of what no other piece meets nothing is said.
-    let cases = [(false, 3 * N, Some(3 * N)), (false, N + 8, Some(2 * N)), (true, 3 * N, None)];
-    for (ordered, second, first) in cases {
-        let mut p = Program::new();
-        (0..4).for_each(|i| p.alloc(X + i * N, N, MemoryKind::Mapped));
-        p.alloc(X, 3 * N, MemoryKind::Block);
-        p.line(40).set(A, X, 3 * N);
-        if ordered {
-            p.order(A, B);
-        }
-        p.line(50).set(B, X, second);
-        match first {
-            Some(first) => {
-                let f = p.finds("write-after-write certain");
-                assert_eq!((f.from, f.to, f.count), (0, second, 1));
-                let side = |s: &Side| (s.from, s.to);
-                assert_eq!((side(&f.previous), side(&f.access)), ((0, first), (0, second)));
-            }
-            None => p.silent(),
-        }
-    }
-}
-
-#[test]
-fn a_bound_over_several_mappings_meets_what_lies_in_the_later_ones() {
-    for (second, verdict) in [(X + 2 * N + 64, Some("write-after-write likely")), (X + 3 * N, None)] {
-        let mut p = Program::new();
-        (0..4).for_each(|i| p.alloc(X + i * N, N, MemoryKind::Mapped));
-        p.alloc(X, 3 * N, MemoryKind::Block);
-        p.alloc(X + 3 * N, N, MemoryKind::Block);
-        // The bound reaches into the next block, of which it says nothing.
-        p.line(40).go(A, X, &[writes(0, Shape::Bound(0, 4 * N))]);
-        p.line(50).go(B, second, &[writes(0, Shape::Exact(0, 64))]);
-        match verdict {
-            Some(verdict) => {
-                p.finds(verdict);
-            }
-            None => p.silent(),
-        }
-    }
 }
 
 #[test]
