@@ -37,22 +37,31 @@ static void pair(unsigned i) {
 }
 static void copy(unsigned i) { CHECK(p_cuMemcpyDtoDAsync_v2(memory, memory + 64, 64, a)); }
 
+/* The driver's queue is emptied, so that it is never full while time is taken. */
+static void drain(void) {
+    CHECK(p_cuStreamSynchronize(a));
+    CHECK(p_cuStreamSynchronize(b));
+}
+static double median(double *times, unsigned count) {
+    qsort(times, count, sizeof *times, ascending);
+    return times[count / 2];
+}
+
+enum { BATCH = 400 };
+
 /* The median over batches: a batch is short enough to fit the driver's queue, and the queue is drained between batches. */
 static double measure(void (*work)(unsigned), unsigned count) {
-    enum { BATCH = 400 };
     unsigned batches = count / BATCH;
     double *times = calloc(batches, sizeof *times);
     for (unsigned n = 0; n < batches; n++) {
         double start = now();
         for (unsigned i = 0; i < BATCH; i++) work(i);
         times[n] = (now() - start) / BATCH;
-        CHECK(p_cuStreamSynchronize(a));
-        CHECK(p_cuStreamSynchronize(b));
+        drain();
     }
-    qsort(times, batches, sizeof *times, ascending);
-    double median = times[batches / 2];
+    double middle = median(times, batches);
     free(times);
-    return median;
+    return middle;
 }
 
 /* A jump on every line of 512 KiB of code: what the caches and the branch predictor knew of anybody's code is gone. */
@@ -69,19 +78,15 @@ static double measure_cold(void (*work)(unsigned), unsigned count) {
     for (unsigned n = 0; n < count; n++) {
         for (unsigned i = 0; i < sizeof foreign_data; i += 64) foreign_data[i]++;
         foreign_code();
+        now(); /* The clock itself is to be warm. */
         double start = now();
-        start = now(); /* the clock itself is warm now */
         work(n);
         times[n] = now() - start;
-        if (n % 400 == 399) {
-            CHECK(p_cuStreamSynchronize(a));
-            CHECK(p_cuStreamSynchronize(b));
-        }
+        if (n % BATCH == BATCH - 1) drain();
     }
-    qsort(times, count, sizeof *times, ascending);
-    double median = times[count / 2];
+    double middle = median(times, count);
     free(times);
-    return median;
+    return middle;
 }
 
 int main(int argc, char **argv) {
