@@ -6,6 +6,14 @@
  *   STREAMSAN_POP();             ... until here
  *   STREAMSAN_ACTIVE()           whether the shim is there
  *
+ * And what a pool of its own hands out (streams are cudaStream_t or CUstream, a null one is the default stream):
+ *
+ *   STREAMSAN_ALLOCATED("arena", p, bytes, stream);   a block, which may be used on this stream at once
+ *   STREAMSAN_FREED(p, stream);                       it is back, and may be handed out again to this stream at once
+ *
+ * Reports then name the block with its own stack, and tell of one that went back while another stream may still use it. A pool
+ * that synchronises before it hands out says STREAMSAN_ANY_STREAM in both places; then only real overlaps are told.
+ *
  * NVTX ranges (nvtxRangePush and nvtxRangePop) are parts too: programs that have them need not change.
  *
  * The program must be linked dynamically, as programs that are preloaded into are anyway.
@@ -21,6 +29,8 @@ extern void streamsan_start(void) __attribute__((weak));
 extern void streamsan_stop(void) __attribute__((weak));
 extern void streamsan_push(const char *name) __attribute__((weak));
 extern void streamsan_pop(void) __attribute__((weak));
+extern void streamsan_allocated(const char *pool, const void *block, unsigned long bytes, const void *stream) __attribute__((weak));
+extern void streamsan_freed(const void *block, const void *stream) __attribute__((weak));
 
 #ifdef __cplusplus
 }
@@ -31,5 +41,9 @@ extern void streamsan_pop(void) __attribute__((weak));
 #define STREAMSAN_STOP() do { if (streamsan_stop) streamsan_stop(); } while (0)
 #define STREAMSAN_PUSH(name) do { if (streamsan_push) streamsan_push(name); } while (0)
 #define STREAMSAN_POP() do { if (streamsan_pop) streamsan_pop(); } while (0)
+#define STREAMSAN_ANY_STREAM ((const void *)-1L)
+#define STREAMSAN_ALLOCATED(pool, block, bytes, stream) \
+    do { if (streamsan_allocated) streamsan_allocated((pool), (const void *)(block), (bytes), (const void *)(stream)); } while (0)
+#define STREAMSAN_FREED(block, stream) do { if (streamsan_freed) streamsan_freed((const void *)(block), (const void *)(stream)); } while (0)
 
 #endif

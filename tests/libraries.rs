@@ -73,6 +73,27 @@ fn what_a_library_keeps_for_itself_is_set_aside() {
     assert_eq!(ended.code(), Some(66), "{}", ended.err);
 }
 
+/// A pool that tells its blocks through the header: whose they are, and that one went back too early.
+#[test]
+fn blocks_of_a_pool_of_the_program() {
+    let program = build::c_program("pool.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+    let alone = end(tests::run::command(&program).arg("same"));
+    assert_eq!((alone.code(), alone.out.as_str()), (Some(0), "done 0\n"), "{}", alone.err);
+    let next = "2048 bytes of a pool of the program, arena at ";
+    for (case, findings, said) in [
+        ("early", 1, "A block of a pool was freed while stream 2"),
+        ("same", 1, next),
+        ("waited", 0, ""),
+        ("user", 0, ""),
+        ("any", 0, ""),
+    ] {
+        let ended = end(streamsan(["--error-exitcode", "0", "--"]).arg(&program).arg(case));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done 1\n"), "{case}: {}", ended.err);
+        assert!(ended.err.contains(&format!("SUMMARY: {findings} finding")), "{case}: {}", ended.err);
+        assert!(ended.err.contains(said) && !ended.err.contains("record_stream"), "{case}: {}", ended.err);
+    }
+}
+
 /// Two libraries in the place of PyTorch's: `old` are those of a version that tells of its blocks in another way.
 fn torch_blocks(old: bool) -> PathBuf {
     let source = build::programs().join("fake/c10.c");

@@ -65,13 +65,18 @@ impl Elaborator<'_> {
         let allocation = raw.allocation.as_ref().map(|a| self.memory(a));
         let other = raw.previous_allocation.filter(|o| raw.allocation.is_some_and(|a| a.id != o.id));
         let previous_allocation = other.as_ref().map(|o| self.memory(o));
-        let synchronisation = self.synchronisation(raw, &previous, &access);
+        let is_tensor = allocation.as_ref().is_some_and(|memory| memory.kind == TENSOR);
+        let synchronisation = self.synchronisation(raw, &previous, &access, is_tensor);
         let mut finding = Finding {
             identity: Default::default(),
             fingerprint: String::new(),
             standing: Standing::New,
             hazard: race.hazard,
-            kind: if race.given_back { "freed-without-record_stream" } else { "race" },
+            kind: match &allocation {
+                Some(memory) if race.given_back && memory.kind == TENSOR => "freed-without-record_stream",
+                _ if race.given_back => "freed-while-used",
+                _ => "race",
+            },
             confidence: race.confidence,
             established: established(&race.previous, &race.access),
             latent: race.latent,
@@ -155,7 +160,7 @@ impl Elaborator<'_> {
                 .get((a.name as usize).wrapping_sub(1))
                 .map_or_else(String::new, |name| name.to_string()),
             kind: match self.names.call(a.call) {
-                call if a.kind == Some(MemoryKind::Block) && call.starts_with("c10::") => "PyTorch tensor memory",
+                call if a.kind == Some(MemoryKind::Block) && call.starts_with("c10::") => TENSOR,
                 _ if a.kind == Some(MemoryKind::Device) && is_segment(&stack) => match self.names.torch {
                     true => "a segment of PyTorch's allocator",
                     false => "a segment of PyTorch's allocator, whose blocks were not seen",
@@ -228,7 +233,7 @@ impl Elaborator<'_> {
         site(&self.stacks.resolve(stack)).map_or_else(String::new, |at| format!(" at {at}"))
     }
 
-    fn synchronisation(&mut self, raw: &Raw, previous: &Side, access: &Side) -> Synchronisation {
+    fn synchronisation(&mut self, raw: &Raw, previous: &Side, access: &Side, is_tensor: bool) -> Synchronisation {
         let (p, a) = (&previous.stream, &access.stream);
         let mut s = Synchronisation::default();
         let (race, links) = (&raw.race, &raw.links);
@@ -237,6 +242,18 @@ impl Elaborator<'_> {
                 "A synchronisation orders the two on today's drivers, but CUDA's documentation does not promise it."
                     .into(),
             );
+        }
+        if race.given_back && !is_tensor {
+            s.facts.push(format!(
+                "The block went back to its pool while {} may still use it. This run's allocation got other memory; another run's may \
+                 get this.",
+                p.name
+            ));
+            s.missing =
+                format!("Nothing makes {} wait for {} before the pool may give the bytes to it.", a.name, p.name);
+            s.cuda.push(format!("cudaEventRecord(event, {});", p.short));
+            s.cuda.push(format!("cudaStreamWaitEvent({}, event, 0);  // before the block goes back", a.short));
+            return s;
         }
         if race.given_back {
             s.facts.push(format!(
@@ -427,6 +444,9 @@ fn verb(cause: Cause, kind: AccessKind) -> &'static str {
 fn is_segment(stack: &[Frame]) -> bool {
     stack.iter().any(|f| f.module.as_deref().is_some_and(|module| module.ends_with("/libc10_cuda.so")))
 }
+
+/// A block of PyTorch's allocator.
+const TENSOR: &str = "PyTorch tensor memory";
 
 fn memory_kind(kind: Option<MemoryKind>) -> &'static str {
     match kind {

@@ -1,4 +1,5 @@
-//! Blocks that went back to PyTorch's allocator while another stream's use of them was not over: `record_stream` forgotten.
+//! Blocks that went back to PyTorch's allocator, or to another pool, while another stream's use of them was not over: with PyTorch,
+//! `record_stream` forgotten.
 //!
 //! Owns the watch over such blocks, from the free to the first allocation that could have been given their bytes. That is when
 //! the mistake becomes a race that only the allocator's choice has hidden, and when it is reported; a program that lets the

@@ -1,22 +1,86 @@
-"""StreamSan for Python: the program beside this file, found by :func:`binary`, and a pytest plugin."""
+"""StreamSan from inside Python: is it active, how to start it, start it now; which memory CuPy and RMM hand out; a pytest plugin.
+
+    import streamsan
+    streamsan.enable()          # at the top of the script, before CUDA is used
+    streamsan.annotate(cupy)    # blocks of CuPy's (or RMM's) pool get stacks of their own in reports
+
+StreamSan watches a process from its first CUDA call on, through a library that the loader puts in front of the driver. That cannot
+be done later, so `enable()` returns at once when the process runs under StreamSan, and otherwise says how to start it. With
+`enable(restart=True)`, or with STREAMSAN=1 in the environment, the script is started again under StreamSan instead.
+
+    python -m streamsan train.py --epochs 1      # the same as: streamsan python train.py --epochs 1
+"""
 
 import os
+import shutil
 import sys
 
 __version__ = "0.1.0"
+__all__ = ["annotate", "binary", "enable", "is_active", "NotActive"]
+
+
+class NotActive(RuntimeError):
+    """The process does not run under StreamSan."""
+
+
+def is_active():
+    """Whether StreamSan's library is in this process and not switched off."""
+    try:
+        with open("/proc/self/maps") as maps:
+            loaded = any("libstreamsan.so" in line or "streamsan-soname" in line for line in maps)
+    except OSError:
+        loaded = "libstreamsan.so" in os.environ.get("LD_PRELOAD", "")
+    options = os.environ.get("STREAMSAN_OPTIONS", "").split(":")
+    return loaded and not any(option in ("off", "off=1", "off=yes", "off=true", "off=on") for option in options)
 
 
 def binary():
-    """The path of the ``streamsan`` program: of this package, otherwise the one in PATH."""
-    import shutil
+    """The path of the ``streamsan`` program: in the folder that STREAMSAN_BIN names, of this package, in PATH, or built in the source
+    folder that this file lies in; None where there is none."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    path = os.environ.get("PATH", os.defpath)
+    for folder in (os.environ.get("STREAMSAN_BIN"), os.path.join(here, "bin"), path, os.path.join(here, "..", "..", "target", "release")):
+        found = shutil.which("streamsan", path=folder) if folder else None
+        if found:
+            return os.path.abspath(found)
+    return None
 
-    here = os.path.join(os.path.dirname(__file__), "bin", "streamsan")
-    return here if os.access(here, os.X_OK) else shutil.which("streamsan")
+
+def enable(restart=False):
+    """Returns True when StreamSan is active. Otherwise raises NotActive with the command to use; with `restart` (or STREAMSAN=1)
+    starts the script again under StreamSan, which does not return."""
+    if is_active():
+        return True
+    program = binary()
+    command = [program or "streamsan"] + list(getattr(sys, "orig_argv", [sys.executable] + sys.argv))
+    wanted = restart or os.environ.get("STREAMSAN") == "1"
+    if wanted and program and not os.environ.get("STREAMSAN_RESTARTED"):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.execve(program, command, {**os.environ, "STREAMSAN_RESTARTED": "1"})
+    torch = sys.modules.get("torch")
+    in_use = torch is not None and getattr(torch, "cuda", None) and torch.cuda.is_initialized()
+    why = "CUDA is in use already" if in_use else "it must be loaded before CUDA is"
+    missing = "" if program else " (no streamsan program was found: set STREAMSAN_BIN to its folder)"
+    raise NotActive(f"StreamSan does not watch this process, and {why}. Start the script with:\n  {' '.join(command)}{missing}")
+
+
+def annotate(library):
+    """Tells StreamSan which blocks the pool of a library (the module `cupy` or `rmm`) hands out from now on: see `streamsan.pools`.
+    Returns whether anything is told: without StreamSan nothing is, at no cost."""
+    from . import pools
+
+    return pools.annotate(library)
+
+
+def _replace(arguments):
+    """Becomes the program."""
+    program = binary()
+    if program is None:
+        sys.exit("streamsan: no streamsan program in this package or in PATH: set STREAMSAN_BIN to its folder")
+    os.execv(program, [program] + arguments)
 
 
 def main():
-    """The console script: becomes the program."""
-    path = binary()
-    if path is None:
-        sys.exit("streamsan: no streamsan program in this package or in PATH")
-    os.execv(path, [path] + sys.argv[1:])
+    """The console script."""
+    _replace(sys.argv[1:])

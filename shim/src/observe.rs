@@ -119,6 +119,7 @@ const LIBRARY_CALLS: &[&str] = &[
     "ncclRecv",
     "host threads",
     "nvtxMemRegionsRegister",
+    "streamsan_allocated",
 ];
 
 /// The number of a library function. A name that is not in `LIBRARY_CALLS` does not compile.
@@ -155,6 +156,9 @@ pub const HOST_FUNCTION: FnId = library_call("host function");
 
 /// What the program says of itself.
 pub const PROGRAM: FnId = library_call("streamsan.h");
+
+/// Blocks of pools, as the program tells them.
+pub const POOL: FnId = library_call("streamsan_allocated");
 
 /// A load or store of the host itself.
 pub const HOST_ACCESS: FnId = library_call("host");

@@ -1,4 +1,5 @@
-//! What the program itself says (`include/streamsan.h`): where checking stops and starts, and what its parts are called; NVTX's ranges too.
+//! What the program itself says (`include/streamsan.h`): where checking stops and starts, what its parts are called, which blocks its pools
+//! hand out; NVTX's ranges too (its memory annotations are in `nvtx_mem.rs`).
 //!
 //! Owns these exports and the injection into NVTX version 3: its header-only library loads what `NVTX_INJECTION64_PATH` names (the launcher
 //! names us, unless somebody else is named already) and offers it a table of its functions to replace. Only push and pop of ranges are
@@ -8,10 +9,10 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-use trace::Op;
 use trace::codec::Text;
+use trace::{ContextId, FreeKind, MemoryKind, Op, PoolId, StreamId};
 
-use crate::observe::{PROGRAM, Phase, observe};
+use crate::observe::{Cx, POOL, PROGRAM, Phase, observe};
 use crate::process::lifecycle;
 
 /// Longest name of a range that is kept, in bytes.
@@ -43,6 +44,57 @@ unsafe extern "C" fn streamsan_push(name: *const c_char) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn streamsan_pop() {
     say(&Op::RangePop {});
+}
+
+/// The stream of a block that is tied to none: `STREAMSAN_ANY_STREAM`.
+const ANY_STREAM: usize = usize::MAX;
+
+fn stream_of(cx: &mut Cx<'_>, stream: usize) -> StreamId {
+    const LEGACY: usize = 1;
+    match if stream == 0 { LEGACY } else { stream } {
+        ANY_STREAM => StreamId::NONE,
+        LEGACY if cx.current_context() == cuda_sys::CUcontext::NULL => StreamId::NONE,
+        stream => cx.stream(cuda_sys::CUstream(stream as *mut _)),
+    }
+}
+
+/// A pool of the program hands out a block, which may be used on this stream at once. `pool`: its name, or null.
+///
+/// # Safety
+/// `pool` is null or a C string; `stream` is a stream, null for the default one, or `ANY_STREAM`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn streamsan_allocated(pool: *const c_char, ptr: u64, size: usize, stream: usize) {
+    if ptr == 0 || size == 0 || !lifecycle::is_running() {
+        return;
+    }
+    // SAFETY: as the caller promises.
+    let pool = if pool.is_null() { &[][..] } else { unsafe { CStr::from_ptr(pool) }.to_bytes() };
+    observe(POOL, 0, Phase::Before, |cx| {
+        let stream = stream_of(cx, stream);
+        cx.with_python_stack().log(&Op::Alloc {
+            ptr,
+            size: size as u64,
+            kind: MemoryKind::Block,
+            context: ContextId::NONE,
+            stream,
+            pool: PoolId::NONE,
+            flags: 0,
+        });
+        if !pool.is_empty() {
+            cx.define(&Op::MemoryName { ptr, name: Text(b""), heap: Text(&pool[..pool.len().min(MAX_NAME)]) });
+        }
+    });
+}
+
+/// The pool takes a block back, and may hand it out again to this stream at once. With `ANY_STREAM`: to the one it was handed out to.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn streamsan_freed(ptr: u64, stream: usize) {
+    if ptr != 0 && lifecycle::is_running() {
+        observe(POOL, 0, Phase::Before, |cx| {
+            let stream = stream_of(cx, stream);
+            cx.without_stack().log(&Op::Free { ptr, kind: FreeKind::Block, stream });
+        });
+    }
 }
 
 fn say(op: &Op<'_>) {

@@ -66,7 +66,9 @@ impl Analysis {
     ) {
         let stack = moment.origin.stack;
         if kind == FreeKind::Block {
-            if let Some((info, home)) = self.memory.block(ptr).filter(|(info, _)| !info.stream.is_none()) {
+            if let Some((mut info, home)) = self.memory.block(ptr).filter(|(info, _)| !info.stream.is_none()) {
+                // Some pools give a block to the stream that frees it, others to the one that had it.
+                info.stream = if stream.is_none() { info.stream } else { stream };
                 let view = self.ordering.view_of_stream(info.stream);
                 let site = moment.site(Cause::Free, info.stream);
                 self.given_back.freed(&info, home, &mut self.memory, &view, site);

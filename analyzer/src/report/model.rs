@@ -251,7 +251,8 @@ pub struct Finding {
     pub standing: Standing,
     /// The kind of conflict.
     pub hazard: Hazard,
-    /// `race`, or `freed-without-record_stream`: the later side is an allocation that could have been given the bytes.
+    /// `race`; or `freed-without-record_stream` (a tensor of PyTorch's) and `freed-while-used` (a block of another pool): the later side
+    /// is an allocation that could have been given the bytes.
     pub kind: &'static str,
     /// How sure.
     pub confidence: Confidence,

@@ -124,9 +124,14 @@ pub fn headline(f: &Finding) -> String {
         None => format!("{} on {}", f.access.call, f.access.stream.long),
     };
     if f.kind != "race" {
+        let what = if f.kind == "freed-while-used" {
+            "block of a pool was freed"
+        } else {
+            "tensor was freed without record_stream"
+        };
         return format!(
-            "A tensor was freed without record_stream while {} may still use it: {} could have been given its memory",
-            f.previous.stream.long, "the allocation below"
+            "A {what} while {} may still use it: the allocation below could have been given its memory",
+            f.previous.stream.long
         );
     }
     let what = match f.access.actor {
