@@ -54,12 +54,16 @@ fn an_installed_wheel_checks_programs() {
     let version = end(installed(&bin, "streamsan").arg("--version"));
     assert_eq!(version.out.trim(), concat!("streamsan ", env!("CARGO_PKG_VERSION")), "{}", version.err);
     let program = build::c_program("racy.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
-    for (options, code) in [(["run", "--error-exitcode", "66", "--"], 66), (["run", "--error-exitcode", "3", "--"], 3)] {
+    for (options, code) in [(["run", "--error-exitcode", "66", "--"], 66), (["run", "--error-exitcode", "3", "--"], 3)]
+    {
         let mut racy = installed(&bin, "streamsan");
         let racy = end(racy.env("LD_LIBRARY_PATH", fake::folder()).args(options).arg(&program));
         assert_eq!(racy.code(), Some(code), "{}", racy.err);
     }
-    assert_eq!(python(&bin, "import streamsan; assert streamsan.__version__ in open(streamsan.__file__).read()").code(), Some(0));
+    assert_eq!(
+        python(&bin, "import streamsan; assert streamsan.__version__ in open(streamsan.__file__).read()").code(),
+        Some(0)
+    );
 }
 
 #[test]

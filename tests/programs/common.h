@@ -30,13 +30,17 @@
 
 #ifndef MINI_IMPLEMENTS
 /* Direct links to the driver: the simplest door. */
-static inline CUfunction begin(const char *kernel) {
+static inline void attach(void) {
     CUcontext context;
-    CUmodule module;
-    CUfunction function;
     CHECK(cuInit(0));
     CHECK(cuDevicePrimaryCtxRetain(&context, 0));
     CHECK(cuCtxSetCurrent(context));
+}
+
+static inline CUfunction begin(const char *kernel) {
+    CUmodule module;
+    CUfunction function;
+    attach();
     CHECK(cuModuleLoadData(&module, ".version 7.0\n.target sm_80\n.address_size 64\n"));
     CHECK(cuModuleGetFunction(&function, module, kernel));
     return function;

@@ -40,7 +40,7 @@ static void resize(CUdeviceptr at, size_t size) {
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "racy";
     int waited = !strcmp(how, "waited"), apart = !strcmp(how, "apart"), reset = !strcmp(how, "reset"), resized = !strcmp(how, "resized");
-    begin("f_4_4");
+    attach();
     CUstream a, b;
     CUevent done;
     CUdeviceptr pool;

@@ -10,7 +10,7 @@
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "early";
     int any = !strcmp(how, "any"), user = !strcmp(how, "user"), same = !strcmp(how, "same");
-    begin("f_4_4");
+    attach();
     CUstream a, b;
     CUevent done;
     CUdeviceptr pool;

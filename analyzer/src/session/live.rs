@@ -12,6 +12,13 @@ use crate::across::{Across, Member};
 use crate::report::model::Outcome;
 use crate::{Analysis, AnalysisOptions};
 
+/// Between two looks at the ring while there is little in it.
+const SHORTEST: Duration = Duration::from_micros(500);
+/// Records that are no longer little.
+const BATCH: usize = 1000;
+/// Between two looks at an idle ring.
+const LONGEST: Duration = Duration::from_millis(4);
+
 /// Where records are also written to, shared by all processes of a run.
 pub type Recorder = Arc<Mutex<trace::file::Writer<std::io::BufWriter<std::fs::File>>>>;
 
@@ -78,7 +85,7 @@ pub fn follow(
     }
     let mut late = sink.recorder.is_some().then(super::late::Late::default);
     let mut write_error = false;
-    let mut pause = Duration::from_micros(100);
+    let mut pause = SHORTEST;
     loop {
         // Asked before draining: what was committed before the end is read in the same round.
         let last = stop.load(Ordering::Relaxed)
@@ -118,9 +125,15 @@ pub fn follow(
             Ok(_) if last => break,
             Ok(0) => {
                 std::thread::sleep(pause);
-                pause = (pause * 2).min(Duration::from_millis(4));
+                pause = (pause * 2).min(LONGEST);
             }
-            Ok(_) => pause = Duration::from_micros(100),
+            Ok(few) => {
+                // What is read the moment it is written is taken out of the program's caches: batches cost it less.
+                if few < BATCH {
+                    std::thread::sleep(SHORTEST);
+                }
+                pause = SHORTEST;
+            }
         }
     }
     if let Some(recorder) = &sink.recorder

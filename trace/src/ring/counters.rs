@@ -36,6 +36,13 @@ impl Counters {
     }
 }
 
+/// In place of a length: the rest of the lap holds nothing, the next record begins where the ring does.
+const LAP_ENDS: u32 = u32::MAX;
+
+/// Bytes of the ring that are used again and again while the reader keeps up: they stay in the processor's caches and its page tables, and
+/// no others of the ring are ever touched, which would fault in a page for every forty launches.
+const WINDOW: u64 = 1 << 20;
+
 /// Bytes that a record of `len` bytes takes, with its length and the padding.
 fn room(len: u64) -> u64 {
     (4 + len).next_multiple_of(ALIGN as u64)
@@ -47,11 +54,16 @@ pub(super) struct Writing {
     /// A tail that was seen once: reading the real one costs a cache miss.
     tail_seen: u64,
     capacity: u64,
+    window: u64,
+    /// The head at which to see whether the lap can end early.
+    look_at: u64,
 }
 
 impl Writing {
     pub fn new(counters: &Counters, capacity: usize) -> Self {
-        Self { head: counters.written(), tail_seen: 0, capacity: capacity as u64 }
+        let (head, capacity) = (counters.written(), capacity as u64);
+        let window = WINDOW.min(capacity / 4);
+        Self { head, tail_seen: 0, capacity, window, look_at: head + window }
     }
 
     /// Where the next record begins: the count of bytes before it.
@@ -74,11 +86,34 @@ impl Writing {
         self.head + need - self.tail_seen <= self.capacity
     }
 
-    /// Publishes the record of `len` bytes that was written at [`Writing::at`], length and all.
+    /// Publishes the record of `len` bytes that was written at [`Writing::at`], length and all. `mark` writes a length at a byte: it
+    /// is asked to when the lap ends here.
     #[inline]
-    pub fn publish(&mut self, counters: &Counters, len: usize) {
+    pub fn publish(&mut self, counters: &Counters, len: usize, mark: impl FnOnce(u64, u32)) {
         self.head += room(len as u64);
         counters.head.0.store(self.head, Ordering::Release);
+        if self.head >= self.look_at {
+            self.end_lap(counters, mark);
+        }
+    }
+
+    /// Goes back to the ring's beginning when the reader is close behind; otherwise all of the ring is there for what it has yet to read.
+    #[cold]
+    fn end_lap(&mut self, counters: &Counters, mark: impl FnOnce(u64, u32)) {
+        let tail = counters.consumed().min(self.head);
+        let lap = self.head - self.head % self.capacity;
+        let next = lap + self.capacity;
+        if self.head - lap < self.window || next - self.head < self.window {
+            // This lap has hardly begun, or ends by itself soon.
+            self.look_at = if self.head - lap < self.window { lap } else { next } + self.window;
+        } else if self.head - tail > self.window / 2 {
+            self.look_at = self.head + self.window / 4;
+        } else {
+            // The reader is at most half a window behind, and this lap has a whole one: there is room at the beginning.
+            mark(self.head, LAP_ENDS);
+            (self.head, self.tail_seen, self.look_at) = (next, tail, next + self.window);
+            counters.head.0.store(self.head, Ordering::Release);
+        }
     }
 }
 
@@ -115,10 +150,15 @@ impl Reading {
             return Err(Impossible { at: self.tail, length: 0 });
         }
         // Space is given back in steps, so that a producer that waits goes on before a long batch is done.
-        let step = self.capacity / 16;
+        let step = (self.capacity / 16).min(WINDOW / 8);
         let mut freed = self.tail;
         while self.tail < head {
             let length = length_at(self.tail);
+            let in_lap = self.tail % self.capacity;
+            if length == LAP_ENDS && in_lap > 0 && self.capacity - in_lap <= head - self.tail {
+                self.tail += self.capacity - in_lap;
+                continue;
+            }
             let need = room(u64::from(length));
             if need > head - self.tail {
                 return Err(Impossible { at: self.tail, length });
@@ -200,7 +240,9 @@ mod loom_tests {
             thread::yield_now();
         }
         shared.write(writing.at(), n, len);
-        writing.publish(&shared.counters, len);
+        // SAFETY: see above.
+        let mark = |at, length: u32| shared.cell(at).with_mut(|cell| unsafe { *cell = u64::from(length) << 32 });
+        writing.publish(&shared.counters, len, mark);
     }
 
     fn take(shared: &Shared, reading: &mut Reading, lens: &[usize], next: &mut usize) -> usize {
@@ -224,6 +266,30 @@ mod loom_tests {
         const LENS: [usize; 3] = [12, 20, 4];
         model(3, || {
             let shared = Shared::new(4 * ALIGN);
+            let theirs = Arc::clone(&shared);
+            let writer = thread::spawn(move || {
+                let mut writing = Writing::new(&theirs.counters, theirs.capacity());
+                for (n, len) in LENS.into_iter().enumerate() {
+                    send(&theirs, &mut writing, n as u64, len);
+                }
+            });
+            let mut reading = Reading::new(&shared.counters, shared.capacity());
+            let mut next = 0;
+            while next < LENS.len() {
+                if take(&shared, &mut reading, &LENS, &mut next) == 0 {
+                    thread::yield_now();
+                }
+            }
+            writer.join().expect("the writer ends");
+        });
+    }
+
+    /// Two records of a cell each through a ring of eight: laps end early whenever the reader has kept up.
+    #[test]
+    fn laps_end_early() {
+        const LENS: [usize; 4] = [4; 4];
+        model(3, || {
+            let shared = Shared::new(8 * ALIGN);
             let theirs = Arc::clone(&shared);
             let writer = thread::spawn(move || {
                 let mut writing = Writing::new(&theirs.counters, theirs.capacity());
