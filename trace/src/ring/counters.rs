@@ -288,6 +288,7 @@ mod loom_tests {
     #[test]
     fn laps_end_early() {
         const LENS: [usize; 4] = [4; 4];
+        static EARLY: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
         model(3, || {
             let shared = Shared::new(8 * ALIGN);
             let theirs = Arc::clone(&shared);
@@ -296,6 +297,8 @@ mod loom_tests {
                 for (n, len) in LENS.into_iter().enumerate() {
                     send(&theirs, &mut writing, n as u64, len);
                 }
+                let early = writing.at() > (LENS.len() * ALIGN) as u64;
+                EARLY.fetch_or(early, std::sync::atomic::Ordering::Relaxed);
             });
             let mut reading = Reading::new(&shared.counters, shared.capacity());
             let mut next = 0;
@@ -306,6 +309,7 @@ mod loom_tests {
             }
             writer.join().expect("the writer ends");
         });
+        assert!(EARLY.load(std::sync::atomic::Ordering::Relaxed), "some interleaving ended a lap");
     }
 
     /// A writer that dies behind any of its steps: what it published arrives, what it did not never does, and who comes to the reader's
