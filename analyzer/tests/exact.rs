@@ -41,6 +41,39 @@ impl Measured {
         self.p.raw(Op::Exact { timeline, time, node: 0, flags, runs: List::new(runs) });
     }
 
+    /// A graph of launches of kernels that scatter into X, one after the other or not, and its launch of which these nodes are measured.
+    fn graph(&mut self, stream: StreamId, kernels: [KernelId; 2], ordered: bool, nodes: &[u32]) -> Epoch {
+        let exec = GraphExecId(1);
+        self.p.does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 2, flags: 0, handle: 9 });
+        for (index, kernel) in (0..).zip(kernels) {
+            let (grid, block, cluster, shared, flags) = ([1; 3], [32, 1, 1], [0; 3], 0, 0);
+            let params = X.to_le_bytes();
+            let op =
+                Op::Launch { stream: StreamId::NONE, kernel, grid, block, cluster, shared, flags, params: &params };
+            let mut body = [0; 256];
+            let mut to = Encoder::new(&mut body);
+            op.encode(&mut to);
+            let len = to.finish().expect("room");
+            let edges = [Dependency { from: 0, port: 0 }];
+            let dependencies = List::new(if index == 1 && ordered { &edges[..] } else { &[] });
+            let (call, stack) = (CallId(1), StackId(70 + index));
+            let (tag, body) = (op.tag(), &body[..len]);
+            self.p.raw(Op::GraphNode { exec, index, stack, call, enabled: true, dependencies, tag, body });
+        }
+        self.p.raw(Op::ExactNodes { exec, nodes: List::new(nodes) });
+        self.time += 1;
+        let epoch = Epoch { timeline: TimelineId(stream.0), time: self.time };
+        let call = self.p.call("cudaGraphLaunch");
+        let origin = Origin { call, thread: ThreadId(1), stack: StackId(20), epoch };
+        self.p.analysis.feed(&Record { origin, op: Op::GraphLaunch { stream, exec } });
+        epoch
+    }
+
+    fn touched_by(&mut self, launch: Epoch, node: u32, runs: &[ExactRun]) {
+        let Epoch { timeline, time } = launch;
+        self.p.raw(Op::Exact { timeline, time, node, flags: 0, runs: List::new(runs) });
+    }
+
     fn report(&mut self) -> Report {
         let analysis: &mut Analysis = &mut self.p.analysis;
         Report::merge(vec![analysis.finish()], false)
@@ -125,6 +158,44 @@ fn one_side_measured_is_not_exact() {
     m.touched(a, 0, &[run(X, 64, exact_kind::WRITE)]);
     m.p.launch(B, k, &[X]);
     assert_eq!(m.report().findings[0].established, "code");
+}
+
+#[test]
+fn nodes_of_graphs_are_measured_one_by_one() {
+    let write = |start, width| run(start, width, exact_kind::WRITE);
+    // Bytes of the second node, whether something orders the two, and what is found.
+    let cases = [(X + 64, false, 0), (X + 63, false, 1), (X + 63, true, 0)];
+    for (second, ordered, findings) in cases {
+        let mut m = Measured::new(AnalysisOptions::default());
+        let k = m.p.kernel("scatter", &scatters());
+        let graph = m.graph(A, [k, k], ordered, &[1, 2]);
+        m.touched_by(graph, 2, &[write(second, 8)]);
+        m.touched_by(graph, 1, &[write(X, 64)]);
+        let report = m.report();
+        assert_eq!(report.findings.len(), findings, "{second:#x}");
+        for f in &report.findings {
+            assert_eq!((f.confidence.name(), f.established, f.from, f.to), ("certain", "exact", 63, 64));
+            assert_eq!((f.previous.node, f.access.node), (Some(0), Some(1)));
+        }
+        assert_eq!((report.coverage.launches, report.coverage.launches_measured), (2, 2));
+    }
+}
+
+#[test]
+fn a_node_that_is_not_measured_keeps_its_prediction() {
+    let bytes = [run(X, 64, exact_kind::WRITE)];
+    let mut m = Measured::new(AnalysisOptions::default());
+    let (all, some) = (m.p.kernel("fill", &[writes(0, Shape::Exact(0, 4096))]), m.p.kernel("scatter", &scatters()));
+    let graph = m.graph(A, [some, all], false, &[1]);
+    m.touched_by(graph, 1, &bytes);
+    let report = m.report();
+    assert_eq!((report.findings[0].established, report.coverage.launches_measured), ("code", 1));
+    // What was never read back is told, and nothing waits for it for ever.
+    let mut m = Measured::new(AnalysisOptions::default());
+    let k = m.p.kernel("fill", &[writes(0, Shape::Exact(0, 4096))]);
+    m.graph(A, [k, k], true, &[1, 2]);
+    let report = m.report();
+    assert_eq!((report.findings.len(), report.coverage.launches, report.coverage.unobserved.len()), (0, 2, 1));
 }
 
 #[test]

@@ -365,6 +365,7 @@ fn size_bound(op: &Op<'_>) -> usize {
             Op::Kernel { name, params, .. } => name.0.len() + params.len() * 8,
             Op::Note { text, .. } => text.0.len(),
             Op::Exact { runs, .. } => runs.len() * 32,
+            Op::ExactNodes { nodes, .. } => nodes.len() * 4,
             Op::MemoryName { name, heap, .. } => name.0.len() + heap.0.len(),
             Op::SharedEvent { key, .. } | Op::SharedMemory { key, .. } => key.len(),
             Op::Global { name, .. } => name.0.len(),

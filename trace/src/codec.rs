@@ -338,3 +338,13 @@ impl Item for u64 {
         u64::get(&mut Decoder::new(bytes)).unwrap_or_default()
     }
 }
+
+impl Item for u32 {
+    const SIZE: usize = 4;
+    fn store(&self, to: &mut Encoder<'_>) {
+        self.put(to);
+    }
+    fn load(bytes: &[u8]) -> Self {
+        u32::get(&mut Decoder::new(bytes)).unwrap_or_default()
+    }
+}

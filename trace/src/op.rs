@@ -640,6 +640,13 @@ ops! {
         /// The bytes.
         runs: List<'a, ExactRun>,
     }
+    /// Of the next launch of an executable graph these nodes are measured: for each of them comes an [`Op::Exact`].
+    109 ExactNodes {
+        /// The executable graph.
+        exec: GraphExecId,
+        /// The nodes, counted from 1, each once.
+        nodes: List<'a, u32>,
+    }
 
     // ---- graphs ----------------------------------------------------------------------------------------------------
     /// A stream began to be captured.

@@ -1,6 +1,7 @@
-//! The way back: which kernels the analyzer wants measured (exact mode on demand), and which need no measuring (exact mode).
+//! The way back: which kernels the analyzer wants measured (exact mode on demand), and which launches need no measuring (exact
+//! mode).
 //!
-//! Owns a list and a set of kernels in the ring's header. One thread of the analyzer writes, any thread of the program reads; nobody
+//! Owns a list of kernels and a set of classes of launches in the ring's header. One thread of the analyzer writes, any thread of the program reads; nobody
 //! waits for anybody, and a reader that is late measures a launch later. What measuring means is the shim's business.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,20 +48,34 @@ impl Wanted {
     }
 }
 
-/// Kernels whose id is below this can be settled.
-const MAX_SETTLED: usize = 12_288;
+/// Classes of launches that can be settled.
+const CLASSES: u32 = 12_288;
 
-/// Kernels of which the code tells every byte, so that there is nothing to measure. All zero is the empty set.
+/// Launches of one kernel by as many blocks of as many threads: where the code tells every byte of one, it mostly does of all. Few launches
+/// that differ share a class.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Class(u32);
+
+impl Class {
+    /// The class of a launch.
+    pub fn of(kernel: KernelId, grid: [u32; 3], block: [u32; 3]) -> Self {
+        let mix = |hash: u64, word: u32| (hash ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        let hash = [kernel.0].iter().chain(&grid).chain(&block).fold(0, |hash, word| mix(hash, *word));
+        Self((((hash >> 32) * u64::from(CLASSES)) >> 32) as u32)
+    }
+}
+
+/// Classes of launches of which the code tells every byte, so that there is nothing to measure. All zero is the empty set.
 #[repr(C)]
 pub struct Settled {
-    bits: [AtomicU32; MAX_SETTLED / 32],
+    bits: [AtomicU32; CLASSES as usize / 32],
 }
 
 impl Settled {
-    /// Puts a kernel in, or takes it out. To be called by one thread only. Ids beyond the bound stay out.
-    pub fn set(&self, kernel: KernelId, on: bool) {
-        let bit = 1 << (kernel.0 % 32);
-        if let Some(word) = self.bits.get(kernel.0 as usize / 32) {
+    /// Puts a class in, or takes it out. To be called by one thread only.
+    pub fn set(&self, class: Class, on: bool) {
+        let bit = 1 << (class.0 % 32);
+        if let Some(word) = self.bits.get(class.0 as usize / 32) {
             let have = word.load(Ordering::Relaxed);
             word.store(if on { have | bit } else { have & !bit }, Ordering::Relaxed);
         }
@@ -68,8 +83,8 @@ impl Settled {
 
     /// Whether this one is in it.
     #[inline]
-    pub fn has(&self, kernel: KernelId) -> bool {
-        self.bits.get(kernel.0 as usize / 32).is_some_and(|w| w.load(Ordering::Relaxed) >> (kernel.0 % 32) & 1 != 0)
+    pub fn has(&self, class: Class) -> bool {
+        self.bits.get(class.0 as usize / 32).is_some_and(|w| w.load(Ordering::Relaxed) >> (class.0 % 32) & 1 != 0)
     }
 }
 
@@ -78,19 +93,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernels_are_settled_one_by_one() {
+    fn classes_are_settled_one_by_one() {
         // SAFETY: all-zero is an empty set.
         let set: Settled = unsafe { std::mem::zeroed() };
-        let last = KernelId(MAX_SETTLED as u32 - 1);
-        for id in [KernelId(33), last] {
-            assert!(!set.has(id));
-            set.set(id, true);
-            assert!(set.has(id) && !set.has(KernelId(1)) && !set.has(KernelId(32)));
+        let class = |kernel, blocks| Class::of(KernelId(kernel), [blocks, 1, 1], [32, 1, 1]);
+        for one in [class(33, 1), class(33, 2)] {
+            assert!(!set.has(one));
+            set.set(one, true);
+            assert!(set.has(one) && !set.has(class(1, 1)) && !set.has(class(33, 3)));
         }
-        set.set(KernelId(33), false);
-        assert!(!set.has(KernelId(33)) && set.has(last));
-        set.set(KernelId(u32::MAX), true);
-        assert!(!set.has(KernelId(u32::MAX)));
+        set.set(class(33, 1), false);
+        assert!(!set.has(class(33, 1)) && set.has(class(33, 2)));
+        assert_ne!(Class::of(KernelId(1), [2, 1, 1], [1; 3]), Class::of(KernelId(1), [1; 3], [2, 1, 1]));
+    }
+
+    #[test]
+    fn a_thousand_launches_share_few_classes() {
+        let launches = (0..1000).map(|n| Class::of(KernelId(n / 8), [1 << (n % 8), 1, 1], [256, 1, 1]));
+        let classes: std::collections::HashSet<_> = launches.inspect(|c| assert!(c.0 < CLASSES)).collect();
+        assert!(classes.len() > 930, "{} classes", classes.len());
     }
 
     #[test]

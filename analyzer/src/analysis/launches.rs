@@ -8,6 +8,7 @@ use crate::exact::{compare, measured};
 use crate::graphs::Graph;
 use crate::memory::{Cause, Site};
 use crate::work::Work;
+use trace::wanted::Class;
 use trace::{KernelId, StreamId};
 
 impl Analysis {
@@ -31,12 +32,12 @@ impl Analysis {
             let signals = self.code.signals(kernel, def, arch);
             self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
         }
-        if let Some(settle) = self.settle.as_mut().filter(|_| node.is_none()) {
-            settle.judge(kernel, &predicted);
+        if let Some(settle) = &mut self.settle {
+            settle.judge(Class::of(kernel, l.grid, l.block), &predicted);
         }
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
-        // Nodes of graphs are not measured one by one.
-        let touched = if node.is_none() { self.hold.touched(moment.origin.epoch) } else { None };
+        let number = node.map_or(0, |(_, index)| index + 1);
+        let touched = self.hold.touched(moment.origin.epoch, number);
         // Code that runs as it was before it was patched touches nothing: not a word for it, then.
         let nothing = |runs: &Vec<_>| self.confirm.is_some() && runs.is_empty() && measured::claims(&predicted);
         let touched = if touched.as_ref().is_some_and(nothing) {
@@ -64,8 +65,7 @@ impl Analysis {
             let c = compare::compare(&predicted, image, &mut self.memory, runs);
             self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c);
         }
-        let site = Site { kernel, ..moment.site(Cause::Kernel, stream) };
-        let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
+        let site = Site { kernel, node: number, ..moment.site(Cause::Kernel, stream) };
         let view = self.ordering.view(moment.epoch, node);
         let measured = touched.map(|runs| {
             let nowhere = |name: &str| !self.memory.has_address(image, name);

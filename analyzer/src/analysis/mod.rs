@@ -43,6 +43,7 @@ use order::Policy;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
+use trace::wanted::Class;
 use trace::{Epoch, KernelId, NoteKind, Op, Record, ThreadId};
 
 /// What an analysis may be told.
@@ -232,8 +233,8 @@ impl Analysis {
         }
     }
 
-    /// A kernel of which it has changed whether it needs to be measured: true when it needs not.
-    pub fn settled(&mut self) -> Option<(KernelId, bool)> {
+    /// Launches of which it has changed whether they need to be measured: true when they need not.
+    pub fn settled(&mut self) -> Option<(Class, bool)> {
         self.settle.as_mut()?.changed()
     }
 

@@ -36,8 +36,7 @@ impl Confirm {
             return;
         }
         for site in [race.previous.site, race.access.site] {
-            // Nodes of graphs can not be measured one by one.
-            let open = site.cause == Cause::Kernel && !site.measured && site.node == 0 && !site.kernel.is_none();
+            let open = site.cause == Cause::Kernel && !site.measured && !site.kernel.is_none();
             if open && self.named.insert(site.kernel) {
                 self.fresh.push(site.kernel);
             }

@@ -5,14 +5,14 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use trace::launch_flags::EXACT;
-use trace::{Epoch, ExactRun, Op, Record, exact_flags};
+use trace::{Epoch, ExactRun, GraphExecId, Op, Record, exact_flags};
 
 /// Bytes of records that may wait. More means that a launch does not end, or that its ranges were lost on the way: it is taken as it was
 /// predicted.
 const MAX_BYTES: usize = 256 << 20;
 
 struct Waiting {
-    /// The launch, when it is one that is to be measured.
+    /// The launch, when it is one that is to be measured, or of which some nodes are.
     launch: Option<Epoch>,
     bytes: Vec<u8>,
 }
@@ -22,8 +22,11 @@ struct Waiting {
 pub struct Hold {
     queue: VecDeque<Waiting>,
     bytes: usize,
-    awaited: FxHashSet<Epoch>,
-    arrived: FxHashMap<Epoch, Vec<ExactRun>>,
+    /// Launches with what is still to come of them: nodes of graphs, counted from 1, or 0 for the launch itself.
+    awaited: FxHashMap<Epoch, FxHashSet<u32>>,
+    /// Nodes of the next launch of a graph that will be measured.
+    announced: FxHashMap<GraphExecId, FxHashSet<u32>>,
+    arrived: FxHashMap<(Epoch, u32), Vec<ExactRun>>,
     given_up: u64,
     max: Option<usize>,
 }
@@ -43,8 +46,9 @@ impl Hold {
     #[inline]
     pub fn takes(&mut self, record: &Record<'_>) -> bool {
         match record.op {
-            Op::Exact { .. } => {}
+            Op::Exact { .. } | Op::ExactNodes { .. } => {}
             Op::Launch { flags, .. } if flags & EXACT != 0 => {}
+            Op::GraphLaunch { exec, .. } if self.announced.contains_key(&exec) => {}
             _ if self.queue.is_empty() => return false,
             _ => {}
         }
@@ -54,36 +58,43 @@ impl Hold {
     fn keep(&mut self, record: &Record<'_>) -> bool {
         let mut launch = None;
         match record.op {
-            Op::Exact { timeline, time, node: 0, flags, runs } => {
+            Op::Exact { timeline, time, node, flags, runs } => {
                 let epoch = Epoch { timeline, time };
-                if self.awaited.remove(&epoch) && flags & exact_flags::LOST == 0 {
-                    self.arrived.insert(epoch, runs.iter().collect());
+                let Some(nodes) = self.awaited.get_mut(&epoch) else { return true };
+                if nodes.remove(&node) && flags & exact_flags::LOST == 0 {
+                    self.arrived.insert((epoch, node), runs.iter().collect());
+                }
+                if nodes.is_empty() {
+                    self.awaited.remove(&epoch);
                 }
                 return true;
             }
-            Op::Exact { .. } => return true,
-            Op::Launch { flags, .. } if flags & EXACT != 0 => {
-                launch = Some(record.origin.epoch);
-                self.awaited.insert(record.origin.epoch);
+            Op::ExactNodes { exec, nodes } => {
+                self.announced.insert(exec, nodes.iter().collect());
+                return true;
             }
+            Op::Launch { flags, .. } if flags & EXACT != 0 => launch = Some(FxHashSet::from_iter([0])),
+            Op::GraphLaunch { exec, .. } => launch = self.announced.remove(&exec).filter(|nodes| !nodes.is_empty()),
             _ => {}
+        }
+        let epoch = launch.is_some().then_some(record.origin.epoch);
+        if let Some(nodes) = launch {
+            self.awaited.insert(record.origin.epoch, nodes);
         }
         let bytes = encoded(record);
         self.bytes += bytes.len() + size_of::<Waiting>();
-        self.queue.push_back(Waiting { launch, bytes });
+        self.queue.push_back(Waiting { launch: epoch, bytes });
         while self.bytes > self.max.unwrap_or(MAX_BYTES) {
             let Some(first) = self.queue.front().and_then(|w| w.launch) else { break };
-            if !self.awaited.remove(&first) {
-                break;
-            }
-            self.given_up += 1;
+            let Some(nodes) = self.awaited.remove(&first) else { break };
+            self.given_up += nodes.len() as u64;
         }
         true
     }
 
     /// The next record that need not wait any more.
     pub fn release(&mut self) -> Option<Vec<u8>> {
-        if self.queue.front()?.launch.is_some_and(|launch| self.awaited.contains(&launch)) {
+        if self.queue.front()?.launch.is_some_and(|launch| self.awaited.contains_key(&launch)) {
             return None;
         }
         let first = self.queue.pop_front()?;
@@ -93,7 +104,7 @@ impl Hold {
 
     /// Nothing more will come: nobody is waited for any longer.
     pub fn end(&mut self) {
-        self.given_up += self.awaited.len() as u64;
+        self.given_up += self.awaited.values().map(|nodes| nodes.len() as u64).sum::<u64>();
         self.awaited.clear();
     }
 
@@ -103,9 +114,9 @@ impl Hold {
         self.arrived.is_empty()
     }
 
-    /// What the launch at this place really touched, if that is known.
-    pub fn touched(&mut self, launch: Epoch) -> Option<Vec<ExactRun>> {
-        if self.arrived.is_empty() { None } else { self.arrived.remove(&launch) }
+    /// What the launch at this place really touched, or a node (counted from 1) of the graph that was launched there, if that is known.
+    pub fn touched(&mut self, launch: Epoch, node: u32) -> Option<Vec<ExactRun>> {
+        if self.arrived.is_empty() { None } else { self.arrived.remove(&(launch, node)) }
     }
 
     /// Launches whose ranges were waited for in vain.
@@ -182,8 +193,33 @@ mod tests {
         assert!(released(&mut hold).is_empty(), "the first is not there yet");
         assert!(hold.takes(&exact(1, exact_flags::LOST, &[])));
         assert_eq!(released(&mut hold), [1, 2, 3, 4]);
-        assert_eq!((hold.touched(at(1)), hold.touched(at(3))), (None, Some(vec![run])));
+        assert_eq!((hold.touched(at(1), 0), hold.touched(at(3), 0)), (None, Some(vec![run])));
         assert!(!hold.takes(&launch(5, 0)), "nothing waits any more");
+        assert_eq!(hold.given_up(), 0);
+    }
+
+    #[test]
+    fn a_graph_waits_for_its_announced_nodes() {
+        let mut hold = Hold::default();
+        let run = ExactRun { start: 64, stride: 0, width: 4, count: 1, kind: 0 };
+        let exec = GraphExecId(7);
+        let record = |time, op| Record { origin: Origin { epoch: at(time), ..Origin::default() }, op };
+        let graph = |time, exec| record(time, Op::GraphLaunch { stream: StreamId(1), exec });
+        fn of_node(node: u32, runs: &[ExactRun]) -> Op<'_> {
+            Op::Exact { timeline: TimelineId(1), time: 1, node, flags: 0, runs: List::new(runs) }
+        }
+        let (nodes, runs) = ([2_u32, 5], [run]);
+        assert!(!hold.takes(&graph(0, exec)), "nothing was announced");
+        assert!(hold.takes(&record(0, Op::ExactNodes { exec, nodes: List::new(&nodes) })));
+        assert!(!hold.takes(&graph(0, GraphExecId(8))), "another graph");
+        assert!(hold.takes(&graph(1, exec)) && hold.takes(&launch(2, 0)));
+        assert!(hold.takes(&record(0, of_node(2, &[]))) && hold.takes(&record(0, of_node(3, &[]))));
+        assert!(released(&mut hold).is_empty(), "node 5 is not there yet");
+        assert!(hold.takes(&record(0, of_node(5, &runs))));
+        assert_eq!(released(&mut hold), [1, 2]);
+        let touched = [2, 3, 5, 0].map(|node| hold.touched(at(1), node));
+        assert_eq!(touched, [Some(vec![]), None, Some(vec![run]), None]);
+        assert!(!hold.takes(&graph(3, exec)), "announced for one launch only");
         assert_eq!(hold.given_up(), 0);
     }
 

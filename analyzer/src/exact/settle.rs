@@ -1,36 +1,36 @@
-//! Kernels that need no measuring: those whose code told every byte of every launch so far.
+//! Launches that need no measuring: those of classes (kernel, grid and block) of which the code told every byte of every launch so far.
 //!
 //! Owns that judgement. Measuring such a launch would find what was predicted (where the two were compared, launch by launch, no prediction
-//! that claimed to be exact was wrong; `--exact-compare` repeats that comparison and measures all). A kernel is settled by its first launch that
-//! the code decides. The first one that the code does not decide unsettles it for good: that launch counts as it was predicted, those after it are
-//! measured again.
+//! that claimed to be exact was wrong; `--exact-compare` repeats that comparison and measures all). A class is settled by its first launch, if
+//! the code decides that. The first one that the code does not decide unsettles it for good: that launch counts as it was predicted, those after it
+//! are measured again.
 
 use crate::code::{Base, Evaluated, Knowledge};
 use rustc_hash::FxHashMap;
-use trace::KernelId;
+use trace::wanted::Class;
 
-/// The judgement on all kernels of one process.
+/// The judgement on all launches of one process.
 #[derive(Default)]
 pub struct Settle {
-    settled: FxHashMap<KernelId, bool>,
-    fresh: Vec<(KernelId, bool)>,
+    settled: FxHashMap<Class, bool>,
+    fresh: Vec<(Class, bool)>,
 }
 
 impl Settle {
     /// Takes note of a launch.
-    pub fn judge(&mut self, kernel: KernelId, predicted: &Evaluated) {
+    pub fn judge(&mut self, class: Class, predicted: &Evaluated) {
         let decided = is_decided(predicted);
-        let was = self.settled.get(&kernel).copied();
+        let was = self.settled.get(&class).copied();
         if was.is_none() || was == Some(true) && !decided {
-            self.settled.insert(kernel, decided);
+            self.settled.insert(class, decided);
             if decided || was.is_some() {
-                self.fresh.push((kernel, decided));
+                self.fresh.push((class, decided));
             }
         }
     }
 
-    /// A kernel of which the judgement has changed: whether it is settled now.
-    pub fn changed(&mut self) -> Option<(KernelId, bool)> {
+    /// A class of which the judgement has changed: whether it is settled now.
+    pub fn changed(&mut self) -> Option<(Class, bool)> {
         self.fresh.pop()
     }
 }
@@ -50,11 +50,11 @@ mod tests {
     use crate::exact::measured;
 
     #[test]
-    fn one_launch_settles_a_kernel_and_one_unsettles_it_for_good() {
+    fn one_launch_settles_a_class_and_one_unsettles_it_for_good() {
         let exact = Evaluated { exact: true, ..measured::effects(&[]) };
         let bound = Evaluated { exact: false, ..exact.clone() };
         let indirect = Evaluated { indirect: true, ..exact.clone() };
-        let k = KernelId(3);
+        let k = Class::of(trace::KernelId(3), [1; 3], [32, 1, 1]);
         let mut settle = Settle::default();
         settle.judge(k, &exact);
         settle.judge(k, &exact);

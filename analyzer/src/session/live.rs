@@ -109,8 +109,8 @@ pub fn follow(
                 while let Some(kernel) = analysis.wanted() {
                     beat.header().wanted.add(kernel);
                 }
-                while let Some((kernel, settled)) = analysis.settled() {
-                    beat.header().settled.set(kernel, settled);
+                while let Some((class, settled)) = analysis.settled() {
+                    beat.header().settled.set(class, settled);
                 }
             }
         });

@@ -10,7 +10,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use cuda_sys::{CUcontext, CUfunction};
 use trace::KernelId;
@@ -41,12 +41,27 @@ thread_local! {
     static LAST: Cell<Option<Function>> = const { Cell::new(None) };
 }
 
+/// Whether an executable graph has kernels of a module, which must then stay as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// None has.
+    Free,
+    /// One is being made.
+    Unknown,
+    /// One has, or may have.
+    Held,
+}
+
 /// Functions that were asked for.
 pub struct Demand {
     /// Whether there is any, so that most launches ask for no more.
     any: AtomicBool,
-    /// The program has executable graphs: code that they may hold must stay as it is.
+    /// Nobody knows what executable graphs hold: all code must stay as it is.
     closed: AtomicBool,
+    /// Executable graphs that are being made.
+    making: AtomicU32,
+    /// Modules with kernels of executable graphs.
+    held: Lock<Vec<*mut c_void>>,
     /// Each with whether its code could be patched.
     known: Lock<Vec<(Function, bool)>>,
 }
@@ -58,7 +73,13 @@ unsafe impl Sync for Demand {}
 
 impl Default for Demand {
     fn default() -> Self {
-        Self { any: AtomicBool::new(false), closed: AtomicBool::new(false), known: Lock::new(Vec::new()) }
+        Self {
+            any: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            making: AtomicU32::new(0),
+            held: Lock::new(Vec::new()),
+            known: Lock::new(Vec::new()),
+        }
     }
 }
 
@@ -73,7 +94,11 @@ impl Demand {
 
     /// Behind a launch of this kernel: its function, when the analyzer wants it and it is not known yet.
     pub fn asked(&self, kernel: KernelId, wanted: &Wanted) -> Option<Function> {
-        let function = LAST.take()?;
+        self.asked_of(LAST.take()?, kernel, wanted)
+    }
+
+    /// The same of a function that is known to be this kernel.
+    pub fn asked_of(&self, function: Function, kernel: KernelId, wanted: &Wanted) -> Option<Function> {
         if !wanted.any() || !wanted.has(kernel) {
             return None;
         }
@@ -88,15 +113,41 @@ impl Demand {
         known.iter().find(|(f, _)| same(f)).map(|(_, patched)| *patched)
     }
 
-    /// The program makes an executable graph. Nothing is patched from then on: a graph that was made before its code was patched failed
-    /// when it was launched (H100, driver 580).
+    /// Whether any function was asked for.
+    pub fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// Nothing is patched from now on.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing must be patched any more.
-    pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
+    /// The program begins to make an executable graph, or has made it.
+    pub fn making(&self, begins: bool) {
+        let _ = self.making.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
+            Some(if begins { n + 1 } else { n.saturating_sub(1) })
+        });
+    }
+
+    /// An executable graph has a kernel of this module.
+    pub fn hold(&self, module: *mut c_void) {
+        if let Ok(mut held) = self.held.lock()
+            && !held.contains(&module)
+        {
+            held.push(module);
+        }
+    }
+
+    /// Whether a module may be patched.
+    pub fn holds(&self, module: *mut c_void) -> Hold {
+        if self.closed.load(Ordering::Relaxed) || self.held.lock().map_or(true, |held| held.contains(&module)) {
+            Hold::Held
+        } else if self.making.load(Ordering::Relaxed) != 0 {
+            Hold::Unknown
+        } else {
+            Hold::Free
+        }
     }
 
     /// From now on launches of this function are measured, if its code could be patched.
@@ -153,6 +204,21 @@ mod tests {
         demand.add(function, true);
         assert!(!demand.measures(&launch(8, 32)) && demand.measures(&launch(8, 16)));
         assert!(demand.asked(KernelId(3), &wanted).is_none());
+    }
+
+    #[test]
+    fn code_of_executable_graphs_stays_as_it_is() {
+        let demand = Demand::default();
+        let (one, other) = (8 as *mut c_void, 16 as *mut c_void);
+        demand.making(true);
+        assert_eq!(demand.holds(other), Hold::Unknown);
+        demand.hold(one);
+        demand.making(false);
+        assert_eq!((demand.holds(one), demand.holds(other)), (Hold::Held, Hold::Free));
+        demand.making(false);
+        assert_eq!(demand.holds(other), Hold::Free);
+        demand.close();
+        assert_eq!(demand.holds(other), Hold::Held);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use trace::codec::List;
 use trace::{Epoch, Op, exact_flags};
 
 use super::pool::{self, Need, Stage, within};
-use super::table::{self, Table};
+use super::table::{self, Table, Touched};
 use super::{DRAINING, Exact, PATIENCE, PENDING, note};
 use crate::core::Core;
 
@@ -39,7 +39,7 @@ impl Exact {
                     PENDING.fetch_sub(1, Ordering::Relaxed);
                 }
                 Err(_) => {
-                    tell(core, table.epoch, exact_flags::LOST, &[]);
+                    lose(core, &table);
                     PENDING.fetch_sub(1, Ordering::Relaxed);
                 }
             }
@@ -54,7 +54,7 @@ impl Exact {
         any
     }
 
-    fn read(&self, core: &Core, table: Table) -> bool {
+    fn read(&self, core: &Core, mut table: Table) -> bool {
         let context = table.context;
         // What our stream was given before the fetch has been done when the fetch is over.
         let behind = self.pool.lock().map_or_else(|_| Vec::new(), |mut pool| pool.take_cleaning(context));
@@ -62,15 +62,16 @@ impl Exact {
             let stream = pool::stream(&self.pool, &self.api, context).ok_or(0_u32)?;
             let kept = self.pool.lock().ok().and_then(|mut pool| pool.take_stage(context));
             let mut stage = kept.or_else(|| Stage::new(&self.api, context)).ok_or(0_u32)?;
-            let runs = table.fetch(&self.api, stream, stage.words());
+            let touched = table.fetch(&self.api, stream, stage.words());
             if let Ok(mut pool) = self.pool.lock() {
                 pool.give_stage(context, stage);
             }
-            runs
+            touched
         });
         match fetched {
-            Some(Ok(runs)) => {
-                tell(core, table.epoch, 0, &runs);
+            Some(Ok(touched)) => {
+                tell(core, &table, touched);
+                table.nodes.clear();
                 if let Ok(mut pool) = self.pool.lock() {
                     behind.into_iter().for_each(|table| pool.give_back(table));
                     pool.clean(table);
@@ -78,7 +79,7 @@ impl Exact {
                 true
             }
             failed => {
-                tell(core, table.epoch, exact_flags::LOST, &[]);
+                lose(core, &table);
                 let answer = failed.and_then(Result::err).unwrap_or(0);
                 note(&format!("exact ranges that could not be read ({answer})"), 1);
                 if let Ok(mut pool) = self.pool.lock() {
@@ -148,10 +149,35 @@ impl Exact {
     }
 }
 
-/// Says what a launch has touched, or why nobody knows.
-pub(super) fn tell(core: &Core, epoch: Epoch, flags: u32, runs: &[trace::ExactRun]) {
+/// Says what a launch, or each measured node of a graph's launch, has touched.
+fn tell(core: &Core, table: &Table, mut touched: Touched) {
+    if table.nodes.is_empty() {
+        return send(core, table.epoch, 0, 0, &touched.of(0));
+    }
+    // What nobody can be named for may be anybody's.
+    if touched.strays(&table.nodes) {
+        note("exact ranges of graphs that could not be told apart", 1);
+        return lose(core, table);
+    }
+    for (number, node) in table.nodes.iter().filter(|(_, node)| *node != 0) {
+        send(core, table.epoch, *node, 0, &touched.of(*number));
+    }
+}
+
+/// Says that nobody knows what a launch has touched.
+#[cold]
+pub(super) fn lose(core: &Core, table: &Table) {
+    if table.nodes.is_empty() {
+        send(core, table.epoch, 0, exact_flags::LOST, &[]);
+    }
+    for (_, node) in table.nodes.iter().filter(|(_, node)| *node != 0) {
+        send(core, table.epoch, *node, exact_flags::LOST, &[]);
+    }
+}
+
+fn send(core: &Core, epoch: Epoch, node: u32, flags: u32, runs: &[trace::ExactRun]) {
     if let Some(mut shared) = core.lock() {
-        let op = Op::Exact { timeline: epoch.timeline, time: epoch.time, node: 0, flags, runs: List::new(runs) };
+        let op = Op::Exact { timeline: epoch.timeline, time: epoch.time, node, flags, runs: List::new(runs) };
         shared.define(&op);
     }
 }

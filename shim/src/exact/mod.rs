@@ -6,13 +6,14 @@
 //!
 //! The program is not synchronised: results are read on a stream of our own, when a hook of the program finds them finished. It is held
 //! back only while all tables are in use, and for two seconds at most: a kernel may wait for something that the program has yet to do.
-//! Such launches, and all that can not be seen (nodes of graphs), have no exact ranges; the analyzer uses their summaries.
+//! Such launches have no exact ranges; the analyzer uses their summaries.
 //!
 //! What must never happen: a patched kernel that runs with anything but a table or null as its user data. So every launch and every kernel
 //! node of a graph is given one of the two, whatever else goes wrong here.
 
 mod demand;
 mod draining;
+pub mod graph;
 mod pattern;
 mod pool;
 mod runs;
@@ -21,6 +22,7 @@ mod settled;
 mod table;
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::ffi::{CStr, OsStr, OsString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,17 +30,17 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cuda_sys::{CUcontext, CUstream};
-use trace::{Epoch, KernelId, NoteKind, Op, exact_flags};
+use trace::wanted::Class;
+use trace::{Epoch, KernelId, NoteKind, Op};
 
 use crate::core::Core;
 use crate::handles::CAPTURES;
 use crate::local;
 use crate::process::lock::Lock;
 use crate::process::{lifecycle, log, options};
-use demand::{Demand, Function};
-use draining::tell;
+use demand::{Demand, Function, Hold};
 use pool::{Offer, Pool, within};
-use sanitizer::{Api, ContextData, LaunchData, ModuleData, NodeData};
+use sanitizer::{Api, ContextData, GraphData, LaunchData, ModuleData, NodeData, StreamHandle};
 pub(crate) use table::Table;
 
 /// How long the program is held back for a free table.
@@ -50,7 +52,7 @@ struct Exact {
     image: Vec<u8>,
     /// Names of kernels that are measured from the start; `None`: of none.
     pattern: Option<Vec<u8>>,
-    /// Kernels that are not measured any more, if that was not ruled out.
+    /// Launches that are not measured any more, if that was not ruled out.
     settled: Option<settled::Known>,
     /// Kernels that are measured once the analyzer asks for them, if that was asked for.
     demand: Option<Demand>,
@@ -61,10 +63,10 @@ struct Exact {
     stuck: AtomicBool,
     /// Launches that got no table.
     missed: AtomicU64,
+    /// Executable graphs of which nothing was left to measure when they were launched last, by their handles.
+    idle: Lock<HashSet<usize>>,
     /// Modules that were loaded and could not be patched: what they run must not be taken to touch nothing.
     refused: Lock<Vec<*mut c_void>>,
-    /// Kernels that graphs launched: they get no table.
-    nodes: AtomicU64,
 }
 
 // SAFETY: what is not in a lock is read only or atomic.
@@ -128,8 +130,8 @@ fn start(library: &OsStr, patch: &OsStr, pattern: Option<&[u8]>, settles: bool, 
         pool: Lock::new(Pool::default()),
         stuck: AtomicBool::new(false),
         missed: AtomicU64::new(0),
+        idle: Lock::new(HashSet::new()),
         refused: Lock::new(Vec::new()),
-        nodes: AtomicU64::new(0),
     }));
     let mut subscriber: *mut c_void = std::ptr::null_mut();
     let api = &exact.api;
@@ -203,18 +205,23 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, event: u32, data:
             // SAFETY: as above.
             exact.launching(unsafe { &*data.cast::<LaunchData>() });
         }
-        (sanitizer::domain::GRAPHS, sanitizer::event::EXEC_CREATING) => {
-            if let Some(demand) = &exact.demand {
-                demand.close();
-            }
+        (sanitizer::domain::LAUNCH, sanitizer::event::LAUNCH_SET_UP) => {
+            // SAFETY: as above.
+            exact.set_up(unsafe { &*data.cast::<LaunchData>() });
         }
+        (sanitizer::domain::GRAPHS, sanitizer::event::EXEC_CREATING) => exact.graph_made(true),
+        (sanitizer::domain::GRAPHS, sanitizer::event::EXEC_CREATED) => exact.graph_made(false),
         (sanitizer::domain::GRAPHS, sanitizer::event::NODE_LAUNCH_BEGIN) => {
             // SAFETY: as above; only the fields before the union are looked at yet.
             let kind = unsafe { (*data.cast::<NodeData>()).kind };
             if kind == 0 {
                 // SAFETY: as above; of a kernel node the launch is there.
-                exact.launching_node(unsafe { &(*data.cast::<NodeData>()).launch });
+                exact.launching_node(unsafe { &*data.cast::<NodeData>() });
             }
+        }
+        (sanitizer::domain::GRAPHS, sanitizer::event::GRAPH_LAUNCH_BEGIN) => {
+            // SAFETY: as above.
+            exact.graph_begins(unsafe { &*data.cast::<GraphData>() });
         }
         _ => {}
     });
@@ -286,12 +293,17 @@ impl Exact {
         if lifecycle::is_off() || CAPTURES.load(Ordering::Acquire) != 0 {
             return;
         }
-        if self.pattern.is_none() && demand.is_closed() {
-            note("exact ranges of kernels in doubt, for code is not patched beside executable graphs", 1);
-            return demand.add(function, false);
-        }
         let known =
             if self.pattern.is_some() { Some(!self.is_refused(function.module)) } else { demand.patched(&function) };
+        match demand.holds(function.module) {
+            _ if known.is_some() => {}
+            Hold::Free => {}
+            Hold::Unknown => return,
+            Hold::Held => {
+                note("exact ranges of kernels in doubt that are part of executable graphs", 1);
+                return demand.add(function, false);
+            }
+        }
         let patched = known.unwrap_or_else(|| {
             let before = DRAINING.replace(true);
             let patched = within(function.context, || self.patch(function.context, function.module));
@@ -299,14 +311,6 @@ impl Exact {
             patched == Some(true)
         });
         demand.add(function, patched);
-    }
-
-    /// One datum serves all kernels of a graph's launch, so there can be no table.
-    fn launching_node(&self, launch: &LaunchData) {
-        if self.wants(launch.name) {
-            self.nodes.fetch_add(1, Ordering::Relaxed);
-        }
-        self.assign(launch, std::ptr::null());
     }
 
     /// A kernel is about to be handed to the device: gives it a table, or null.
@@ -326,7 +330,7 @@ impl Exact {
         let asked = !ours && self.demand.as_ref().is_some_and(|demand| demand.measures(launch));
         let decided = !ours && self.settled.as_ref().is_some_and(|settled| settled.has(launch));
         let wanted = !ours && (asked || !decided && self.wants(launch.name)) && !self.is_refused(launch.module);
-        let table = if wanted { self.take(launch) } else { None };
+        let table = if wanted { self.take(launch.context, launch.stream_handle) } else { None };
         if wanted && table.is_none() {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
@@ -340,15 +344,15 @@ impl Exact {
         }
     }
 
-    fn take(&self, launch: &LaunchData) -> Option<Table> {
-        let offer = self.pool.lock().ok()?.take(launch.context);
+    fn take(&self, context: CUcontext, stream: StreamHandle) -> Option<Table> {
+        let offer = self.pool.lock().ok()?.take(context);
         match offer {
             Offer::Free(table) => Some(table),
             Offer::None => None,
             Offer::First => {
                 // The driver may launch kernels of its own for this.
                 DRAINING.set(true);
-                let table = Table::new(&self.api, launch.context, launch.stream_handle);
+                let table = Table::new(&self.api, context, stream);
                 DRAINING.set(false);
                 table
             }
@@ -390,7 +394,7 @@ impl Exact {
         drop(pool);
         PENDING.fetch_sub(lost.len() as u32, Ordering::Relaxed);
         if let Some(core) = lifecycle::core() {
-            lost.iter().for_each(|table| tell(core, table.epoch, exact_flags::LOST, &[]));
+            lost.iter().for_each(|table| draining::lose(core, table));
         }
     }
 }
@@ -410,12 +414,12 @@ pub fn launched() -> Option<Launched> {
     Some(Launched(unsafe { Box::from_raw(table) }))
 }
 
-/// Behind a launch that was logged: whether the analyzer wants this kernel measured from now on, or no more.
+/// Behind a launch that was logged: whether the analyzer wants this kernel measured from now on, or such launches no more.
 #[inline]
-pub fn seen(kernel: KernelId, core: &Core) {
+pub fn seen(kernel: KernelId, grid: [u32; 3], block: [u32; 3], core: &Core) {
     let Some(exact) = running() else { return };
     if let Some(settled) = &exact.settled {
-        settled.follow(core.header().settled.has(kernel));
+        settled.follow(core.header().settled.has(Class::of(kernel, grid, block)));
     }
     if let Some(demand) = &exact.demand
         && let Some(function) = demand.asked(kernel, &core.header().wanted)
@@ -439,7 +443,7 @@ pub fn submitted(launched: Launched, epoch: Epoch, stream: CUstream, per_thread:
     let mut table = *launched.0;
     table.epoch = epoch;
     if !table.submitted(stream, per_thread) {
-        return tell(core, epoch, exact_flags::LOST, &[]);
+        return draining::lose(core, &table);
     }
     let context = table.context;
     if let Ok(mut pool) = exact.pool.lock() {
@@ -483,9 +487,5 @@ extern "C" fn at_exit() {
     let missed = exact.missed.load(Ordering::Relaxed);
     if missed > 0 {
         note("exact ranges of launches that found no free table", missed);
-    }
-    let nodes = exact.nodes.load(Ordering::Relaxed);
-    if nodes > 0 {
-        note("exact ranges of kernels that graphs launched", nodes);
     }
 }

@@ -40,24 +40,31 @@ pub mod event {
     pub const MODULE_UNLOAD: u32 = 10;
     /// `SANITIZER_CBID_LAUNCH_BEGIN`.
     pub const LAUNCH_BEGIN: u32 = 1;
+    /// `SANITIZER_CBID_LAUNCH_AFTER_SYSCALL_SETUP`.
+    pub const LAUNCH_SET_UP: u32 = 2;
     /// `SANITIZER_CBID_GRAPHS_GRAPHEXEC_CREATING`.
     pub const EXEC_CREATING: u32 = 1;
+    /// `SANITIZER_CBID_GRAPHS_GRAPHEXEC_CREATED`.
+    pub const EXEC_CREATED: u32 = 2;
     /// `SANITIZER_CBID_GRAPHS_NODE_LAUNCH_BEGIN`.
     pub const NODE_LAUNCH_BEGIN: u32 = 4;
+    /// `SANITIZER_CBID_GRAPHS_LAUNCH_BEGIN`.
+    pub const GRAPH_LAUNCH_BEGIN: u32 = 6;
 }
 
-/// What is patched, and by which function of `shim/patch/exact.cu`.
+/// What is patched, and by which function of `shim/patch/exact.cu`. The names end in the version of the table, so that patches of another
+/// one are not found.
 pub const PATCHES: [(u32, &std::ffi::CStr); 5] = [
     // SANITIZER_INSTRUCTION_GLOBAL_MEMORY_ACCESS
-    (3, c"streamsan_global"),
+    (3, c"streamsan_global_2"),
     // SANITIZER_INSTRUCTION_MEMCPY_ASYNC
-    (14, c"streamsan_copy"),
+    (14, c"streamsan_copy_2"),
     // SANITIZER_INSTRUCTION_BULK_COPY_GLOBAL_TO_SHARED
-    (30, c"streamsan_bulk_load"),
+    (30, c"streamsan_bulk_load_2"),
     // SANITIZER_INSTRUCTION_BULK_COPY_SHARED_TO_GLOBAL
-    (35, c"streamsan_bulk_store"),
+    (35, c"streamsan_bulk_store_2"),
     // SANITIZER_INSTRUCTION_BULK_REDUCTION_SHARED_TO_GLOBAL
-    (37, c"streamsan_bulk_reduce"),
+    (37, c"streamsan_bulk_reduce_2"),
 ];
 
 /// `Sanitizer_ResourceContextData`.
@@ -116,6 +123,22 @@ pub struct NodeData {
     pub launch: LaunchData,
 }
 
+/// `Sanitizer_GraphLaunchData`.
+#[repr(C)]
+pub struct GraphData {
+    /// Context of the launch.
+    pub context: CUcontext,
+    /// The stream.
+    pub stream: CUstream,
+    /// The API's handle of it.
+    pub stream_handle: StreamHandle,
+    /// The executable graph.
+    pub exec: *mut c_void,
+    /// Whether it is only uploaded.
+    pub upload: u32,
+}
+
+const _: () = assert!(std::mem::offset_of!(GraphData, upload) == 32);
 const _: () = assert!(std::mem::offset_of!(NodeData, launch) == 32 && std::mem::offset_of!(LaunchData, launch) == 96);
 
 macro_rules! functions {
@@ -154,7 +177,6 @@ functions! {
     alloc = b"sanitizerAlloc" (CUcontext, *mut *mut c_void, usize);
     alloc_host = b"sanitizerAllocHost" (CUcontext, *mut *mut c_void, usize);
     memset = b"sanitizerMemset" (*mut c_void, i32, usize, StreamHandle);
-    upload = b"sanitizerMemcpyHostToDeviceAsync" (*mut c_void, *const c_void, usize, StreamHandle);
     download = b"sanitizerMemcpyDeviceToHost" (*mut c_void, *const c_void, usize, StreamHandle);
     finish = b"sanitizerStreamSynchronize" (StreamHandle);
     stream_handle = b"sanitizerGetStreamHandle" (CUcontext, CUstream, *mut StreamHandle);

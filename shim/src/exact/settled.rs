@@ -1,8 +1,8 @@
-//! Which launches exact mode leaves out: those of kernels whose code tells every byte, says the analyzer, so that measuring would only repeat it.
+//! Which launches exact mode leaves out: those of which the code tells every byte, says the analyzer, so that measuring would only repeat it.
 //!
-//! Owns the way from the analyzer's word for a kernel to the driver's function. The callback of a launch leaves the function here, the
-//! hook behind the launch knows the kernel. The analyzer may change its mind: when a launch of such a kernel turns out not to be told by its
-//! code, the kernel is measured again from the launch after it on.
+//! Owns the way from the analyzer's word for a class of launches (kernel, grid and block) to the driver's function. The callback of a launch
+//! leaves function and shape here, the hook behind the launch knows the kernel. The analyzer may change its mind: when a launch of such a class
+//! turns out not to be told by its code, those after it are measured again.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,11 +13,22 @@ use crate::process::lock::Lock;
 
 thread_local! {
     /// What the driver is launching on this thread, and whether that is left out.
-    static LAST: Cell<Option<(Function, bool)>> = const { Cell::new(None) };
+    static LAST: Cell<Option<(Function, Shape, bool)>> = const { Cell::new(None) };
 }
 
-/// Functions that are left out.
-pub struct Known(Lock<HashMap<usize, Function>>);
+/// Grid and block of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape([u32; 6]);
+
+impl Shape {
+    /// Of a launch.
+    pub fn of(launch: &LaunchData) -> Self {
+        Self(std::array::from_fn(|i| launch.shape[i]))
+    }
+}
+
+/// Launches that are left out: functions by their handles, each with its shapes.
+pub struct Known(Lock<HashMap<(usize, Shape), Function>>);
 
 impl Default for Known {
     fn default() -> Self {
@@ -33,29 +44,32 @@ unsafe impl Sync for Known {}
 impl Known {
     /// In the callback of a launch: whether it is left out.
     pub fn has(&self, launch: &LaunchData) -> bool {
-        let function = Function::of(launch);
-        let has = self.0.lock().is_ok_and(|known| known.get(&(function.function.0 as usize)) == Some(&function));
-        LAST.set(Some((function, has)));
+        let (function, shape) = (Function::of(launch), Shape::of(launch));
+        let key = (function.function.0 as usize, shape);
+        let has = self.0.lock().is_ok_and(|known| known.get(&key) == Some(&function));
+        LAST.set(Some((function, shape, has)));
         has
     }
 
-    /// Behind that launch: whether its kernel is settled.
+    /// Behind that launch: whether its class is settled.
     #[inline]
     pub fn follow(&self, settled: bool) {
-        if let Some((function, has)) = LAST.take()
+        if let Some((function, shape, has)) = LAST.take()
             && has != settled
         {
-            self.change(function, settled);
+            self.change(function, shape, settled);
         }
     }
 
+    /// From now on such launches are left out, or are not.
     #[cold]
-    fn change(&self, function: Function, settled: bool) {
+    pub fn change(&self, function: Function, shape: Shape, settled: bool) {
         let Ok(mut known) = self.0.lock() else { return };
+        let key = (function.function.0 as usize, shape);
         if settled {
-            known.insert(function.function.0 as usize, function);
+            known.insert(key, function);
         } else {
-            known.remove(&(function.function.0 as usize));
+            known.remove(&key);
         }
     }
 
@@ -87,6 +101,8 @@ mod tests {
         assert!(!known.has(&launch(8, 16)));
         known.follow(true);
         assert!(known.has(&launch(8, 16)) && !known.has(&launch(8, 32)) && !known.has(&launch(24, 16)));
+        let larger = LaunchData { shape: [2, 1, 1, 32, 1, 1, 1, 1, 1], ..launch(8, 16) };
+        assert!(!known.has(&larger), "another shape");
         assert!(known.has(&launch(8, 16)));
         known.follow(false);
         assert!(!known.has(&launch(8, 16)), "the analyzer has changed its mind");

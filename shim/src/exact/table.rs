@@ -2,6 +2,7 @@
 //!
 //! Owns what `shim/patch/exact.cu` calls `Table`; both must change together. A table serves one launch at a time.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 
 use cuda_sys::{CUcontext, CUevent, CUresult, CUstream};
@@ -11,49 +12,47 @@ use super::runs::{Collector, PAGE_WORDS};
 use super::sanitizer::{Answer, Api, StreamHandle};
 use crate::real;
 
-/// Places of the hash table. A power of two, four times the pages, so that look-ups are short.
-const PLACES: usize = 1 << 19;
+/// Places of the hash table. A power of two, twice the pages, so that look-ups are short.
+const PLACES: usize = 1 << 18;
 /// Pages of 4096 bytes with bits of their own: a launch may touch half a gigabyte exactly.
 const PAGES: usize = 1 << 17;
+/// Pages of a launch that is fetched with one copy.
+const SMALL: usize = 64;
 /// Cells of 2 MiB for what is left over.
 const CELLS: usize = 4096;
 
 const PLACE: usize = 16;
+const KEY: usize = 8;
+/// A bit for each sector of 32 bytes that was touched as a whole.
+const SECTORS: usize = 16;
+/// A bit for each byte of sectors that were touched in part.
+const BYTES: usize = PAGE_WORDS * 4;
 const SPAN: usize = 24;
-const PAGE: usize = PAGE_WORDS * 4;
-
-/// Room for the head, and for the counters.
-const HEAD: usize = 256;
 const COUNTERS: usize = 128;
 
 // What is emptied lies together, and what a small launch has fetched lies around the counters.
-const PLACES_AT: usize = HEAD;
 /// Behind the keys, which grow downwards from here.
-const COUNTERS_AT: usize = PLACES_AT + PLACES * PLACE + PAGES * 8;
-const BITS_AT: usize = COUNTERS_AT + COUNTERS;
-const CELLS_AT: usize = BITS_AT + PAGES * PAGE;
+const COUNTERS_AT: usize = PLACES * PLACE + PAGES * KEY;
+const SECTORS_AT: usize = COUNTERS_AT + COUNTERS;
+const BYTES_AT: usize = SECTORS_AT + SMALL * SECTORS;
+const MORE_SECTORS_AT: usize = BYTES_AT + SMALL * BYTES;
+const MORE_BYTES_AT: usize = MORE_SECTORS_AT + (PAGES - SMALL) * SECTORS;
+const CELLS_AT: usize = MORE_BYTES_AT + (PAGES - SMALL) * BYTES;
 
 /// Bytes of one table.
 pub const SIZE: usize = CELLS_AT + CELLS * SPAN;
 
-/// Pages of a launch that is fetched with one copy.
-const SMALL: usize = 64;
-
 /// Bytes that one copy fetches, at most.
 pub const STAGE: usize = 2 << 20;
 
-/// The head of a table, as the device sees it.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Head {
-    places: u32,
-    capacity: u32,
-    place: u64,
-    keys: u64,
-    bits: u64,
-    cells: u64,
-    counters: u64,
-}
+/// In the key of a page: some sector was touched in part.
+const IN_PART: u64 = 1 << 63;
+/// Below the page in a key: what was done (counted from 1), and above that the lower bits of the number of a grid that a graph launched.
+const KIND_BITS: u32 = 2;
+const GRID_BITS: u32 = 16;
+
+/// Added to the address of the table of a graph's launch.
+pub const OF_GRAPH: usize = 1;
 
 /// What a launch has used.
 #[repr(C)]
@@ -75,8 +74,10 @@ struct Span {
     high: u64,
 }
 
-const _: () = assert!(size_of::<Head>() <= HEAD && size_of::<Counters>() == 88 && size_of::<Span>() == SPAN);
-const _: () = assert!(SMALL * (8 + PAGE) + COUNTERS <= STAGE && PAGES * 8 <= STAGE && CELLS * SPAN <= STAGE);
+const _: () = assert!(size_of::<Counters>() == 88 && size_of::<Span>() == SPAN);
+const _: () =
+    assert!(SMALL * (KEY + SECTORS + BYTES) + COUNTERS <= STAGE && PAGES * KEY <= STAGE && CELLS * SPAN <= STAGE);
+const _: () = assert!(PAGES * SECTORS <= STAGE);
 
 /// One table.
 pub struct Table {
@@ -87,6 +88,9 @@ pub struct Table {
     event: CUevent,
     /// The launch.
     pub epoch: Epoch,
+    /// When some of a graph's nodes are measured: all its nodes by their numbers in the table, each with its number in the trace, counted from 1;
+    /// 0 of one that is not measured.
+    pub nodes: Vec<(u16, u32)>,
 }
 
 // SAFETY: handles and addresses of the driver, valid on every thread.
@@ -101,28 +105,11 @@ impl Table {
         if unsafe { (api.alloc)(context, &raw mut base, SIZE) } != 0 || base.is_null() {
             return None;
         }
-        let table = Self { context, base: base as u64, event: CUevent::NULL, epoch: Epoch::default() };
-        let head = table.head();
-        // SAFETY: the memory was just allocated; the head is copied before the call returns.
-        let failed = unsafe {
-            (api.memset)(base, 0, SIZE, stream)
-                | (api.upload)(base, (&raw const head).cast(), size_of::<Head>(), stream)
-                | (api.finish)(stream)
-        };
+        let (event, epoch) = (CUevent::NULL, Epoch::default());
+        let table = Self { context, base: base as u64, event, epoch, nodes: Vec::new() };
+        // SAFETY: the memory was just allocated.
+        let failed = unsafe { (api.memset)(base, 0, SIZE, stream) | (api.finish)(stream) };
         (failed == 0).then_some(table)
-    }
-
-    fn head(&self) -> Head {
-        let at = |offset: usize| self.base + offset as u64;
-        Head {
-            places: PLACES as u32,
-            capacity: PAGES as u32,
-            place: at(PLACES_AT),
-            keys: at(COUNTERS_AT - 8),
-            cells: at(CELLS_AT),
-            bits: at(BITS_AT),
-            counters: at(COUNTERS_AT),
-        }
     }
 
     /// What patched kernels get as their user data.
@@ -158,47 +145,114 @@ impl Table {
 
     /// Reads the ranges of the finished launch, by way of a stream of ours and some host memory ([`STAGE`] bytes, 8-byte aligned), and begins
     /// to empty the table. It is empty when the stream has got there: behind the next fetch, or [`finish`].
-    pub fn fetch(&self, api: &Api, stream: StreamHandle, stage: &mut [u64]) -> Result<Vec<ExactRun>, Answer> {
+    pub fn fetch(&self, api: &Api, stream: StreamHandle, stage: &mut [u64]) -> Result<Touched, Answer> {
         let mut at = Reach { api, base: self.base, stream, stage };
-        let mut collector = Collector::default();
-        let small = at.read(COUNTERS_AT - SMALL * 8, SMALL * (8 + PAGE) + COUNTERS)?;
+        let mut touched = Touched::default();
+        let small = at.read(COUNTERS_AT - SMALL * KEY, SMALL * (KEY + SECTORS + BYTES) + COUNTERS)?;
         let (keys, rest) = small.split_at(SMALL);
-        let (counters, bits) = rest.split_at(COUNTERS / 8);
+        let (counters, rest) = rest.split_at(COUNTERS / 8);
+        let (sectors, bytes) = rest.split_at(SMALL * SECTORS / 8);
         // SAFETY: the structure has no padding, any bytes are valid in it, and it is no larger than these.
         let counters = unsafe { counters.as_ptr().cast::<Counters>().read() };
         let used = (counters.used as usize).min(PAGES);
-        let first = used.min(SMALL);
-        take(&mut collector, keys.iter().rev().take(first), bits);
+        for (index, page) in pages(keys, sectors).take(used).enumerate() {
+            touched.take(page, &bytes[index * (BYTES / 8)..][..BYTES / 8]);
+        }
+        let mut in_part = keys.iter().any(|key| key & IN_PART != 0);
         if used > SMALL {
-            let keys: Vec<u64> = at.read(COUNTERS_AT - used * 8, (used - SMALL) * 8)?.iter().rev().copied().collect();
-            for (index, keys) in keys.chunks(STAGE / PAGE).enumerate() {
+            let more = used - SMALL;
+            let keys = at.read(COUNTERS_AT - used * KEY, more * KEY)?.to_vec();
+            let pages: Vec<Page> = pages(&keys, at.read(MORE_SECTORS_AT, more * SECTORS)?).collect();
+            for (index, pages) in pages.chunks(STAGE / BYTES).enumerate() {
+                let parts = pages.iter().filter(|page| page.in_part);
                 // Of a scatter over much memory nobody looks at every byte.
-                if keys.iter().all(|key| kind_of(*key).is_none_or(|kind| collector.is_full(kind))) {
-                    let pages = keys.iter().filter_map(|key| Some((page_of(*key), kind_of(*key)?)));
-                    pages.for_each(|(page, kind)| collector.unread(page, kind));
-                    continue;
+                let wanted =
+                    parts.clone().any(|page| page.kind.is_some_and(|kind| !touched.collector(page.node).is_full(kind)));
+                in_part |= parts.count() > 0;
+                if wanted {
+                    let from = MORE_BYTES_AT + index * STAGE;
+                    let bytes = at.read(from, pages.len() * BYTES)?;
+                    pages
+                        .iter()
+                        .zip(bytes.chunks_exact(BYTES / 8))
+                        .for_each(|(page, bytes)| touched.take(*page, bytes));
+                } else {
+                    pages.iter().for_each(|page| touched.take(*page, &[]));
                 }
-                let from = SMALL + index * (STAGE / PAGE);
-                take(&mut collector, keys.iter(), at.read(BITS_AT + from * PAGE, keys.len() * PAGE)?);
             }
         }
         if counters.coarse != 0 {
             for cell in at.read(CELLS_AT, CELLS * SPAN)?.chunks_exact(SPAN / 8) {
                 if let Some(kind) = kind_of(cell[0]) {
-                    collector.extent(!cell[1], cell[2], kind);
+                    touched.collector(node_of(cell[0])).extent(!cell[1], cell[2], kind);
                 }
             }
         }
         for (kind, span) in counters.spans.iter().enumerate().filter(|(_, span)| span.high != 0) {
-            collector.extent(!span.inverted_low, span.high, kind as u32);
+            touched.anybody.push((!span.inverted_low, span.high, kind as u32));
         }
         if used > 0 || counters.coarse != 0 {
-            at.clear(PLACES_AT, BITS_AT + used * PAGE - PLACES_AT)?;
+            let more = used.saturating_sub(SMALL);
+            at.clear(0, MORE_SECTORS_AT + more * SECTORS)?;
+            if more > 0 && in_part {
+                at.clear(MORE_BYTES_AT, more * BYTES)?;
+            }
         }
         if counters.coarse != 0 {
             at.clear(CELLS_AT, CELLS * SPAN)?;
         }
-        Ok(collector.finish())
+        Ok(touched)
+    }
+}
+
+/// What a table held, apart for each node of a graph; a launch of a single kernel counts as node 0.
+#[derive(Default)]
+pub struct Touched {
+    nodes: HashMap<u16, Collector>,
+    /// Extents of which the node is not known: lowest byte, one past the highest, kind.
+    anybody: Vec<(u64, u64, u32)>,
+}
+
+impl Touched {
+    fn collector(&mut self, node: u16) -> &mut Collector {
+        self.nodes.entry(node).or_default()
+    }
+
+    /// Whether anything was touched by others than these nodes.
+    pub fn strays(&self, nodes: &[(u16, u32)]) -> bool {
+        self.nodes.keys().any(|number| nodes.iter().all(|(known, _)| known != number))
+    }
+
+    /// The ranges of a node.
+    pub fn of(&mut self, node: u16) -> Vec<ExactRun> {
+        let mut collector = self.nodes.remove(&node).unwrap_or_default();
+        self.anybody.iter().for_each(|(low, high, kind)| collector.extent(*low, *high, *kind));
+        collector.finish()
+    }
+
+    /// Takes a page with the bits of its bytes; without them, where nobody looks at every byte.
+    fn take(&mut self, page: Page, bytes: &[u64]) {
+        let Some(kind) = page.kind else { return };
+        let collector = self.collector(page.node);
+        // Most pages are touched as a whole.
+        if page.sectors == [u64::MAX; 2] {
+            return collector.whole(page.address, kind);
+        }
+        if page.in_part && bytes.is_empty() {
+            return collector.unread(page.address, kind);
+        }
+        let mut words = [0_u32; PAGE_WORDS];
+        if page.in_part {
+            for (two, word) in words.chunks_exact_mut(2).zip(bytes) {
+                (two[0], two[1]) = (*word as u32, (*word >> 32) as u32);
+            }
+        }
+        for (index, word) in words.iter_mut().enumerate() {
+            if page.sectors[index / 64] >> (index % 64) & 1 != 0 {
+                *word = u32::MAX;
+            }
+        }
+        collector.page(page.address, kind, &words);
     }
 }
 
@@ -208,31 +262,35 @@ pub fn finish(api: &Api, stream: StreamHandle) -> Result<(), Answer> {
     answered(unsafe { (api.finish)(stream) })
 }
 
-/// The kind of a page's key.
+/// A page as its key and its sectors tell it.
+#[derive(Clone, Copy)]
+struct Page {
+    address: u64,
+    node: u16,
+    kind: Option<u32>,
+    in_part: bool,
+    sectors: [u64; 2],
+}
+
+/// The kind in a key.
 fn kind_of(key: u64) -> Option<u32> {
     ((key & 3) as u32).checked_sub(1)
 }
 
-/// Address of the first byte of a page.
-fn page_of(key: u64) -> u64 {
-    key >> 2 << 12
+/// The node in a key; 0: no graph.
+fn node_of(key: u64) -> u16 {
+    (key >> KIND_BITS) as u16
 }
 
-/// Takes pages with these keys, and bits in the same order.
-fn take<'a>(collector: &mut Collector, keys: impl Iterator<Item = &'a u64>, bits: &[u64]) {
-    let mut words = [0_u32; PAGE_WORDS];
-    for (key, page) in keys.zip(bits.chunks_exact(PAGE / 8)) {
-        let Some(kind) = kind_of(*key) else { continue };
-        // Most pages are touched as a whole.
-        if page.iter().fold(u64::MAX, |all, word| all & word) == u64::MAX {
-            collector.whole(page_of(*key), kind);
-            continue;
-        }
-        for (two, word) in words.chunks_exact_mut(2).zip(page) {
-            (two[0], two[1]) = (*word as u32, (*word >> 32) as u32);
-        }
-        collector.page(page_of(*key), kind, &words);
-    }
+/// Pages by their number: the key of the first one comes last.
+fn pages<'a>(keys: &'a [u64], sectors: &'a [u64]) -> impl Iterator<Item = Page> + 'a {
+    keys.iter().rev().zip(sectors.chunks_exact(2)).map(|(key, sectors)| Page {
+        address: (key & !IN_PART) >> (GRID_BITS + KIND_BITS) << 12,
+        node: node_of(*key),
+        kind: kind_of(*key),
+        in_part: key & IN_PART != 0,
+        sectors: [sectors[0], sectors[1]],
+    })
 }
 
 /// How the host gets at a table: the driver's own functions do not know its memory.
@@ -269,36 +327,58 @@ mod tests {
 
     #[test]
     fn parts_of_a_table_lie_apart_and_aligned() {
-        let table = Table { context: CUcontext::NULL, base: 0x1000, event: CUevent::NULL, epoch: Epoch::default() };
-        let head = table.head();
-        let ends = [
-            (head.place, head.place + (PLACES * PLACE) as u64),
-            (head.keys + 8 - PAGES as u64 * 8, head.keys + 8),
-            (head.counters, head.counters + size_of::<Counters>() as u64),
-            (head.bits, head.bits + (PAGES * PAGE) as u64),
-            (head.cells, head.cells + (CELLS * SPAN) as u64),
+        let parts = [
+            (0, PLACES * PLACE),
+            (COUNTERS_AT - PAGES * KEY, COUNTERS_AT),
+            (COUNTERS_AT, COUNTERS_AT + size_of::<Counters>()),
+            (SECTORS_AT, SECTORS_AT + SMALL * SECTORS),
+            (BYTES_AT, BYTES_AT + SMALL * BYTES),
+            (MORE_SECTORS_AT, MORE_SECTORS_AT + (PAGES - SMALL) * SECTORS),
+            (MORE_BYTES_AT, MORE_BYTES_AT + (PAGES - SMALL) * BYTES),
+            (CELLS_AT, SIZE),
         ];
-        for (from, to) in ends {
-            assert_eq!((from % 8, to % 8), (0, 0));
-        }
-        assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{ends:x?}");
-        assert!(ends[0].0 >= 0x1000 + HEAD as u64 && ends[4].1 == 0x1000 + SIZE as u64);
-        assert_eq!(head.keys + 8, head.counters);
+        assert!(parts.iter().all(|(from, to)| from % 8 == 0 && to % 8 == 0));
+        assert!(parts.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{parts:x?}");
     }
 
     #[test]
-    fn keys_tell_page_and_kind() {
-        let key = |page: u64, kind: u64| page << 2 | (kind + 1);
-        assert_eq!((page_of(key(0x7f_1234, 2)), kind_of(key(0x7f_1234, 2))), (0x7_f123_4000, Some(2)));
+    fn sectors_and_bytes_make_a_page() {
+        let key = |page: u64, kind: u64| page << (GRID_BITS + KIND_BITS) | (kind + 1);
         assert_eq!(kind_of(0), None);
-        // Keys as the device leaves them: the first page last.
-        let mut collector = Collector::default();
-        let mut bits = [0_u64; 2 * PAGE / 8];
-        (bits[0], bits[PAGE / 8]) = (0xf, 0xff);
-        let keys = [0, key(0x20, 1), key(0x10, 0)];
-        take(&mut collector, keys.iter().rev().take(2), &bits);
-        let runs = collector.finish();
+        // Keys as the device leaves them: the first page last, and room before it.
+        let keys = [0, key(0x30, 0) | IN_PART, key(0x20, 1) | IN_PART, key(0x10, 0), key(0x40, 2)];
+        let sectors = [u64::MAX, u64::MAX, 3, 1 << 63, 0, 0, 2, 0, 0, 0];
+        let mut touched = Touched::default();
+        let mut bytes = [0_u64; BYTES / 8];
+        bytes[0] = 0xff;
+        for page in pages(&keys, &sectors) {
+            let seen = page.address != 0x3_0000;
+            touched.take(page, if seen { &bytes } else { &[] });
+        }
+        let runs = touched.of(0);
         let shown: Vec<_> = runs.iter().map(|r| (r.start, r.width, r.kind)).collect();
-        assert_eq!(shown, [(0x1_0000, 4, 0), (0x2_0000, 8, 1)]);
+        // Bytes count only where the key says that there are any; nobody has looked at those of 0x30000.
+        let bound = trace::exact_kind::BOUND;
+        assert_eq!(
+            shown,
+            [(0x1_0000, 64, 0), (0x1_0fe0, 32, 0), (0x3_0000, 4096, bound), (0x2_0000, 8, 1), (0x4_0000, 4096, 2)]
+        );
+    }
+    #[test]
+    fn nodes_of_a_graph_are_told_apart() {
+        let key = |page: u64, node: u64| page << (GRID_BITS + KIND_BITS) | node << KIND_BITS | 2;
+        let keys = [key(0x10, 2), key(0x10, 0xffff), key(0x20, 1)];
+        let sectors = [1, 0, 2, 0, 4, 0];
+        let mut touched = Touched::default();
+        pages(&keys, &sectors).for_each(|page| touched.take(page, &[]));
+        let known = [(1, 5), (2, 6), (0xffff, 7)];
+        assert!(!touched.strays(&known) && touched.strays(&known[..2]));
+        touched.anybody.push((0x900, 0x910, 1));
+        let starts = |runs: Vec<ExactRun>| runs.iter().map(|r| (r.start, r.kind)).collect::<Vec<_>>();
+        let bound = (0x900, 1 | trace::exact_kind::BOUND);
+        assert_eq!(starts(touched.of(1)), [(0x2_0000, 1), bound]);
+        assert_eq!(starts(touched.of(2)), [(0x1_0040, 1), bound]);
+        assert_eq!(starts(touched.of(0xffff)), [(0x1_0020, 1), bound]);
+        assert_eq!(starts(touched.of(3)), [bound], "one that touched nothing that is known");
     }
 }

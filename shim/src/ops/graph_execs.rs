@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cuda_sys::*;
 use trace::codec::List;
-use trace::{GraphExecId, Op};
+use trace::{GraphExecId, KernelId, Op};
 
 use super::graph::{Node, Reading, copy_op, encode_memory_operations, event_op, kernel_op, set_op};
 use crate::host::graph::HostWork;
@@ -29,6 +29,16 @@ impl Exec {
     fn host_work(nodes: &[Node]) -> Arc<HostWork> {
         let ops = nodes.iter().map(|n| if n.enabled { Op::decode(n.tag, &n.body).ok() } else { None });
         Arc::new(HostWork::of(&ops.collect::<Vec<_>>()))
+    }
+
+    /// Of a node by its handle, when it launches a kernel: its index in the trace, the kernel, grid and block.
+    fn launch(&self, node: u64) -> Option<(u32, KernelId, [u32; 3], [u32; 3])> {
+        let Some(&(index, 1)) = self.by_handle.get(&node) else { return None };
+        let node = self.nodes.get(index).filter(|node| node.enabled)?;
+        match Op::decode(node.tag, &node.body) {
+            Ok(Op::Launch { kernel, grid, block, .. }) => Some((index as u32, kernel, grid, block)),
+            _ => None,
+        }
     }
 }
 
@@ -62,6 +72,7 @@ impl Cx<'_> {
     /// An executable graph was changed to do what another graph of the same shape does. Single nodes go on being named by the graph
     /// that it was made from, and what was disabled may still be.
     fn updated(&mut self, exec: CUgraphExec, graph: CUgraph) {
+        crate::exact::graph::changed();
         let Some(core) = self.core() else { return };
         let mut reading = self.read_graph(graph);
         let old = core.handles.execs.get(&(exec.0 as u64)).map(|e| (e.nodes.len(), e.by_handle.clone()));
@@ -207,6 +218,7 @@ pub(crate) unsafe fn cuGraphExecKernelNodeSetParams(
         std::ptr::copy_nonoverlapping(node_params, (&raw mut p).cast(), 1);
         p
     };
+    crate::exact::graph::changed();
     cx.update_node(graph_exec, node, |cx| kernel_op(cx, &p));
 }
 
@@ -218,6 +230,7 @@ pub(crate) unsafe fn cuGraphExecKernelNodeSetParams_v2(
 ) {
     // SAFETY: the call has accepted the parameters.
     let p = unsafe { *node_params };
+    crate::exact::graph::changed();
     cx.update_node(graph_exec, node, |cx| kernel_op(cx, &p));
 }
 
@@ -301,6 +314,7 @@ pub(crate) unsafe fn cuGraphExecChildGraphNodeSetParams(
     node: CUgraphNode,
     child_graph: CUgraph,
 ) {
+    crate::exact::graph::changed();
     cx.update_nodes(graph_exec, node, |cx, nodes| {
         let mut reading = Reading::default();
         reading.read(cx, child_graph, &[], 1);
@@ -388,14 +402,22 @@ pub(crate) unsafe fn cuGraphExecDestroy(cx: &mut Cx<'_>, graph_exec: CUgraphExec
 
 pub(crate) unsafe fn cuGraphLaunch(cx: &mut Cx<'_>, graph_exec: CUgraphExec, stream: CUstream) {
     let exec = cx.core().and_then(|core| core.handles.execs.get(&(graph_exec.0 as u64)).map(|e| e.id));
-    let Some(stream) = cx.working_stream(stream) else { return };
+    let mut measured = crate::exact::graph::launched(graph_exec.0.cast());
+    let Some(id) = cx.working_stream(stream) else { return };
     match exec {
         Some(exec) => {
-            let epoch = cx.log(&Op::GraphLaunch { stream, exec });
-            cx.watch_graph(epoch, stream, graph_exec);
+            if let (Some(launching), Some(core)) = (&mut measured, cx.core()) {
+                let known = core.handles.execs.get(&(graph_exec.0 as u64));
+                launching.announce(core, exec, |node| known.as_ref()?.launch(node));
+            }
+            let epoch = cx.log(&Op::GraphLaunch { stream: id, exec });
+            if let Some(launching) = &mut measured {
+                launching.submitted(epoch, stream, cx.stream0() == Stream0::PerThread);
+            }
+            cx.watch_graph(epoch, id, graph_exec);
         }
         None => {
-            cx.log(&Op::Opaque { stream });
+            cx.log(&Op::Opaque { stream: id });
             cx.not_modelled();
         }
     }

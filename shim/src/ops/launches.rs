@@ -98,8 +98,8 @@ impl Cx<'_> {
                     if let Some(table) = exact.take() {
                         crate::exact::submitted(table, epoch, stream, cx.stream0() == Stream0::PerThread);
                     }
-                    if let (Op::Launch { kernel, .. }, Some(core)) = (op, cx.core()) {
-                        crate::exact::seen(*kernel, core);
+                    if let (Op::Launch { kernel, grid, block, .. }, Some(core)) = (op, cx.core()) {
+                        crate::exact::seen(*kernel, *grid, *block, core);
                     }
                 });
             }
