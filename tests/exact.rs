@@ -71,6 +71,25 @@ fn what_the_code_decides_is_not_measured_again() {
 }
 
 #[test]
+fn nodes_of_graphs_are_measured_one_by_one() {
+    for (from, code) in [("99", 66), ("100", 0)] {
+        // Of three nodes two are of one kernel, in the same memory: as one they would meet nothing less than all.
+        let (ended, json) = touching("graph", &["--exact"], &[from, "10", "3", "graph"]);
+        assert_eq!(ended.code(), Some(code), "{}", ended.err);
+        let launches = &json["coverage"]["launches"];
+        assert_eq!((&launches["measured"], &launches["total"]), (&12.into(), &12.into()), "{json:#}\n{}", ended.err);
+        if code != 0 {
+            let f = &json["findings"][0];
+            assert_eq!((&f["confidence"], &f["established"]), (&"certain".into(), &"exact".into()));
+            assert_eq!((&f["bytes"]["from"], &f["bytes"]["to"]), (&99.into(), &100.into()));
+        }
+        // One node of the three is not asked for, and keeps its prediction: nothing is known of its kernel.
+        let (ended, json) = touching("graph-pattern", &["--exact=second"], &[from, "10", "3", "graph"]);
+        assert_eq!(json["coverage"]["launches"]["total"], 12, "{}", ended.err);
+    }
+}
+
+#[test]
 fn without_a_doubt_nothing_is_patched() {
     // One turn, which the second kernel spends elsewhere.
     let (ended, json) = touching("confirm-none", &["--confirm", "--no-stacks"], &["2048", "10", "0"]);
@@ -133,13 +152,28 @@ fn code_that_can_not_be_patched_leaves_the_finding_as_it_is() {
 }
 
 #[test]
-fn beside_executable_graphs_nothing_is_patched_on_demand() {
+fn code_of_executable_graphs_is_not_patched_on_demand() {
     let program = build::c_program("touching.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
-    let folder = build::scratch("exact-graph");
+    let folder = build::scratch("exact-held");
     std::fs::write(folder.join("exact.fatbin"), "x").expect("a file");
-    let mut command = streamsan(["--confirm", "--sanitizer-library"]);
-    command.arg(sanitizer()).arg("--exact-patch").arg(folder.join("exact.fatbin"));
-    let ended = end(command.env("FAKE_SANITIZER_GRAPH", "1").arg("--").arg(program).args(["100", "10", "20"]));
-    assert_eq!((ended.code(), ended.out.as_str(), patched(&ended)), (Some(66), "done\n", 0), "{}", ended.err);
-    assert!(ended.err.contains("code is not patched beside executable graphs: 2"), "{}", ended.err);
+    for graph in ["held", "unknown"] {
+        let mut command = streamsan(["--confirm", "--sanitizer-library"]);
+        command.arg(sanitizer()).arg("--exact-patch").arg(folder.join("exact.fatbin"));
+        let ended = end(command.env("FAKE_SANITIZER_GRAPH", graph).arg("--").arg(&program).args(["100", "10", "20"]));
+        assert_eq!((ended.code(), ended.out.as_str(), patched(&ended)), (Some(66), "done\n", 0), "{}", ended.err);
+        assert!(ended.err.contains("kernels in doubt that are part of executable graphs: 2"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn nodes_of_graphs_stand_trial_too() {
+    // The second kernel is patched while it is launched by itself; the graph is made afterwards.
+    for (from, code) in [("99", 66), ("100", 0)] {
+        let (ended, json) = touching("confirm-late-graph", &["--confirm"], &[from, "10", "60", "late"]);
+        assert_eq!(ended.code(), Some(code), "{}", ended.err);
+        let findings = json["findings"].as_array().expect("findings");
+        assert!(findings.iter().all(|f| f["confidence"] == "certain" && f["established"] == "exact"), "{}", ended.err);
+        assert_eq!(findings.len(), usize::from(code != 0) * 2, "by itself and as a node: {}", ended.err);
+        assert_eq!(json["summary"]["withdrawn"], u32::from(code == 0), "{}", ended.err);
+    }
 }

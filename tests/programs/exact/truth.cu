@@ -24,6 +24,7 @@ __global__ void k_gather(const float*a,const int*ix,float*b,int n){int i=threadI
 __global__ void k_table(float*const*t,int n){int i=threadIdx.x; if(i<n)t[i&7][i]=2;}
 __global__ void k_generic(float*g,int which){__shared__ float s[64]; float*p=(which>>(threadIdx.x&31))&1?g:s; p[threadIdx.x]=3; __syncthreads(); if(p[threadIdx.x^1]==17)g[1000]=1;}
 __global__ void k_async(const float4*a,float*b){__shared__ float4 s[128]; __pipeline_memcpy_async(&s[threadIdx.x],a+threadIdx.x,16); __pipeline_commit(); __pipeline_wait_prior(0); __syncthreads(); b[threadIdx.x]=s[threadIdx.x].x;}
+__global__ void k_zfill(const float4*a,float*b){__shared__ float4 s[128]; __pipeline_memcpy_async(&s[threadIdx.x],a+threadIdx.x,16,threadIdx.x%4*4); __pipeline_commit(); __pipeline_wait_prior(0); __syncthreads(); b[threadIdx.x]=s[threadIdx.x].x;}
 __device__ __noinline__ void deep(float*b,int d){ if(d>0)deep(b+1,d-1); *b=d;}
 __global__ void k_call(float*b){deep(b+threadIdx.x*8,3);}
 __global__ void k_local(float*b,int k){float a[32]; for(int i=0;i<32;i++)a[i]=i*k; b[threadIdx.x]=a[(threadIdx.x*k)&31];}
@@ -57,6 +58,7 @@ int main(){ char*m;const long S=64<<20; CK(cudaMalloc(&m,S)); CK(cudaMemset(m,0,
  L("table");X('r',dt,64);for(int i=0;i<200;i++)X('w',t[i&7]+i,4);N(); k_table<<<1,256,0,s>>>(dt,200);
  L("generic");for(int i=0;i<64;i++)if(0x0f0f0f0f>>(i&31)&1){X('w',b+i,4);X('r',b+(i^1),4);}N(); k_generic<<<1,64,0,s>>>(b,0x0f0f0f0f);
  L("async");X('r',a,2048);X('w',b,512);N(); k_async<<<1,128,0,s>>>((float4*)a,b);
+ L("zfill");for(int i=0;i<128;i++)X('r',a+4*i,16-i%4*4);X('w',b,512);N(); k_zfill<<<1,128,0,s>>>((float4*)a,b);
  L("call");X('w',b,16,32,32);N(); k_call<<<1,32,0,s>>>(b);
  L("local");X('w',b,128);N(); k_local<<<1,32,0,s>>>(b,3);
  void*gp;int*cp;CK(cudaGetSymbolAddress(&gp,array_));CK(cudaGetSymbolAddress((void**)&cp,counter));

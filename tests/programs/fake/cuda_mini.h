@@ -8,7 +8,16 @@ typedef int CUresult;
 typedef int CUdevice;
 typedef uint64_t CUdeviceptr;
 typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUlibrary, *CUfunction, *CUkernel;
+typedef void *CUgraph, *CUgraphExec, *CUgraphNode;
 typedef void (*CUhostFn)(void *);
+/* CUDA_KERNEL_NODE_PARAMS_v2. */
+typedef struct {
+    CUfunction f;
+    unsigned gx, gy, gz, bx, by, bz, shared;
+    void **params, **extra;
+    CUkernel kernel;
+    CUcontext context;
+} CUkernelNode;
 typedef struct { char reserved[64]; } CUipcHandle;
 
 #define LAUNCH_ARGS                                                                                                   \
@@ -81,6 +90,15 @@ typedef struct { char reserved[64]; } CUipcHandle;
     X(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t *offset, size_t *size))                            \
     X(cuKernelGetLibrary, (CUlibrary *library, CUkernel kernel))                                                      \
     X(cuLaunchKernel, (LAUNCH_ARGS))                                                                                  \
+    X(cuGraphCreate, (CUgraph * graph, unsigned flags))                                                               \
+    X(cuGraphAddKernelNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,           \
+                                const CUkernelNode *params))                                                          \
+    X(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, uint64_t flags))                               \
+    X(cuGraphLaunch, (CUgraphExec exec, CUstream stream))                                                             \
+    X(cuGraphGetNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count))                                            \
+    X(cuGraphGetEdges, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count))                            \
+    X(cuGraphNodeGetType, (CUgraphNode node, int *type))                                                              \
+    X(cuGraphKernelNodeGetParams_v2, (CUgraphNode node, CUkernelNode *params))                                        \
     X(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *data))                                             \
     X(cuGetProcAddress, (const char *name, void **address, int version, uint64_t flags))                              \
     X(cuGetProcAddress_v2, (const char *name, void **address, int version, uint64_t flags, int *status))

@@ -43,7 +43,7 @@ __attribute__((constructor)) static void open_log(void) {
 __attribute__((visibility("hidden"))) CUresult fake_unsupported(void) { return NOT_SUPPORTED; }
 
 /* Handles: addresses of small objects with a tag. */
-enum Tag { CONTEXT = 0xc0, STREAM, EVENT, MODULE, LIBRARY, FUNCTION, KERNEL };
+enum Tag { CONTEXT = 0xc0, STREAM, EVENT, MODULE, LIBRARY, FUNCTION, KERNEL, GRAPH };
 struct Object {
     enum Tag tag;
     unsigned flags;
@@ -280,6 +280,56 @@ void (*fake_launch_hook)(void *, void *, void *, void *, void **);
 CUresult fake_cuLaunchKernel(LAUNCH_ARGS) {
     if (!(is(f, FUNCTION) || is(f, KERNEL)) || !good_stream(s)) return INVALID_HANDLE;
     if (fake_launch_hook) fake_launch_hook(current, ((struct Object *)f)->owner, f, s, params);
+    return OK;
+}
+
+/* Graphs of kernels that nothing orders; an executable graph is its graph. Parameters: at most four of at most eight bytes. */
+struct Node { CUkernelNode kernel; uint64_t values[4]; void *params[4]; };
+struct Graph { struct Object object; struct Node nodes[8]; size_t count; };
+/* Set by the fake of NVIDIA's Sanitizer API: context, executable graph, node, its kernel; without a node at the launch's begin and end. */
+void (*fake_graph_hook)(void *, void *, void *, const CUkernelNode *, void *);
+
+CUresult fake_cuGraphCreate(CUgraph *graph, unsigned flags) {
+    struct Graph *made = calloc(1, sizeof *made);
+    made->object.tag = GRAPH;
+    *graph = made;
+    return OK;
+}
+CUresult fake_cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count, const CUkernelNode *kernel) {
+    struct Graph *g = graph;
+    struct Object *f = kernel->f;
+    if (!is(g, GRAPH) || !is(f, FUNCTION) || g->count == 8 || count || f->params > 4) return INVALID_VALUE;
+    struct Node *n = &g->nodes[g->count++];
+    n->kernel = *kernel, n->kernel.params = n->params;
+    for (unsigned i = 0; i < f->params; i++) {
+        memcpy(&n->values[i], kernel->params[i], f->param[i].size);
+        n->params[i] = &n->values[i];
+    }
+    *node = n;
+    return OK;
+}
+CUresult fake_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, uint64_t flags) {
+    *exec = graph;
+    return is(graph, GRAPH) ? OK : INVALID_HANDLE;
+}
+CUresult fake_cuGraphLaunch(CUgraphExec exec, CUstream s) {
+    struct Graph *g = exec;
+    if (!is(g, GRAPH) || !good_stream(s)) return INVALID_HANDLE;
+    if (!fake_graph_hook) return OK;
+    fake_graph_hook(current, g, 0, 0, s);
+    for (size_t i = 0; i < g->count; i++) fake_graph_hook(current, g, &g->nodes[i], &g->nodes[i].kernel, s);
+    return OK;
+}
+CUresult fake_cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
+    struct Graph *g = graph;
+    for (size_t i = 0; nodes && i < g->count && i < *count; i++) nodes[i] = &g->nodes[i];
+    *count = g->count;
+    return OK;
+}
+CUresult fake_cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count) { *count = 0; return OK; }
+CUresult fake_cuGraphNodeGetType(CUgraphNode node, int *type) { *type = 0; return OK; }
+CUresult fake_cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUkernelNode *params) {
+    *params = ((struct Node *)node)->kernel;
     return OK;
 }
 CUresult fake_cuLaunchHostFunc(CUstream stream, CUhostFn f, void *data) { f(data); return OK; }

@@ -2,9 +2,10 @@
  * kernel named touch_8_4_4 would touch: `len` bytes from `pointer + from` on, stored.
  *
  * Owns the promises of the API that the shim relies on: launches are announced before they are made; only modules that were patched fill
- * tables; a launch without data touches nothing. A line on standard error for each module patched, and for each launch of patched code that
+ * tables; a launch without data touches nothing; the kernels of a graph are announced one by one, between the graph's begin and end. A line on standard error for each module patched, and for each launch of patched code that
  * was given no datum at all, which the shim must never let happen. */
 #define _GNU_SOURCE
+#include "cuda_mini.h"
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,22 +21,16 @@ struct Launch {
     void *launch;
 };
 
-/* The head of a table, as shim/patch/exact.cu has it. */
-struct Place { uint64_t key; uint32_t page, unused; };
-struct Table {
-    uint32_t places, capacity;
-    struct Place *place;
-    uint64_t *keys;
-    uint32_t *bits;
-    void *cells;
-    uint32_t *used;
-};
+/* A table, as shim/patch/exact.cu has it; with few pages only its beginning matters. */
+enum { COUNTERS_AT = (1 << 18) * 16 + (1 << 17) * 8, SECTORS_AT = COUNTERS_AT + 128, BYTES_AT = SECTORS_AT + 64 * 16 };
+static const uint64_t IN_PART = 1ull << 63;
 
 static Callback callback;
 static void *user, *patched[16];
 static unsigned patches;
 static const void *datum;
 static int given;
+static uint64_t grid;
 
 static int is_patched(void *module) {
     for (unsigned i = 0; i < patches; i++)
@@ -43,15 +38,52 @@ static int is_patched(void *module) {
     return 0;
 }
 
-static void mark(struct Table *table, uint64_t from, uint64_t to) {
+static void mark(uint64_t data, uint64_t from, uint64_t to) {
+    char *table = (char *)(data & ~1ull);
+    uint32_t *used = (uint32_t *)(table + COUNTERS_AT);
+    uint64_t *keys = (uint64_t *)used - 1;
     while (from < to) {
-        uint64_t key = (from >> 12) << 2 | 2;
+        uint64_t key = (from >> 12) << 18 | (data & 1 ? grid & 0xffff : 0) << 2 | 2;
         uint32_t number = 0;
-        while (number < *table->used && table->keys[-(int64_t)number] != key) number++;
-        if (number == *table->used) table->keys[-(int64_t)(*table->used)++] = key;
-        for (; from < to && (from >> 12) << 2 == key - 2; from++)
-            table->bits[(uint64_t)number * 128 + (from >> 5 & 127)] |= 1u << (from & 31);
+        while (number < *used && (keys[-(int64_t)number] & ~IN_PART) != key) number++;
+        if (number == 64) abort();
+        if (number == *used) keys[-(int64_t)(*used)++] = key;
+        /* The first sector of a page byte by byte, so that both ways are gone. */
+        for (; from < to && from >> 12 == key >> 18; from++) {
+            if ((from & 31) == 0 && to - from >= 32 && (from & 0xfff) != 0) {
+                ((uint64_t *)(table + SECTORS_AT))[number * 2 + (from >> 11 & 1)] |= 1ull << (from >> 5 & 63);
+                from += 31;
+            } else {
+                ((uint32_t *)(table + BYTES_AT))[number * 128 + (from >> 5 & 127)] |= 1u << (from & 31);
+                keys[-(int64_t)number] |= IN_PART;
+            }
+        }
     }
+}
+
+static void touch(void **params) {
+    if (!given) fprintf(stderr, "fake sanitizer: patched code was launched without a word on its data\n");
+    if (!datum) return;
+    uint64_t at = *(uint64_t *)params[0] + *(uint32_t *)params[1];
+    mark((uint64_t)datum, at, at + *(uint32_t *)params[2]);
+}
+
+/* `Sanitizer_GraphLaunchData` and `Sanitizer_GraphNodeLaunchData`. */
+struct GraphLaunch { void *context, *stream, *stream_handle, *exec; uint32_t upload; };
+struct NodeLaunch { void *exec; uint32_t id; void *node; uint32_t type; struct Launch launch; };
+
+static void graph_launching(void *context, void *exec, void *node, const CUkernelNode *kernel, void *stream) {
+    struct GraphLaunch graph = {context, stream, (void *)8, exec, 0};
+    if (!node) return callback(user, 10, 6, &graph);
+    void *module;
+    cuFuncGetModule(&module, kernel->f);
+    struct NodeLaunch launch = {exec, 1, node, 0, {context, stream, (void *)8, module, kernel->f, "touch_8_4_4",
+        {kernel->gx, kernel->gy, kernel->gz, kernel->bx, kernel->by, kernel->bz}, 1, (void *)16}};
+    /* The number of the grid is unique within the launch; the last datum is that of all. */
+    launch.launch.grid = grid = 0x7fff0000 + ((uintptr_t)node & 0xffff);
+    given = 0;
+    callback(user, 10, 4, &launch);
+    if (is_patched(module)) touch(kernel->params);
 }
 
 static void launching(void *context, void *module, void *function, void *stream, void **params) {
@@ -59,23 +91,28 @@ static void launching(void *context, void *module, void *function, void *stream,
     given = 0;
     callback(user, 5, 1, &launch);
     if (!is_patched(module)) return;
-    if (!given) fprintf(stderr, "fake sanitizer: patched code was launched without a word on its data\n");
-    if (!datum) return;
-    uint64_t at = *(uint64_t *)params[0] + *(uint32_t *)params[1];
-    mark((struct Table *)datum, at, at + *(uint32_t *)params[2]);
+    touch(params);
 }
 
 static void loaded(void *context, void *module) {
     void *data[2] = {context, module};
     callback(user, 3, 9, data);
-    /* As if an executable graph were made. */
-    if (getenv("FAKE_SANITIZER_GRAPH")) callback(user, 10, 1, data);
+    /* As if an executable graph were made, with a kernel of this module; or one of which nothing is told. */
+    const char *graph = getenv("FAKE_SANITIZER_GRAPH");
+    struct Launch launch = {.context = context, .module = module};
+    if (graph) {
+        callback(user, 10, 1, data);
+        if (!strcmp(graph, "held")) callback(user, 5, 2, &launch);
+        callback(user, 10, 2, data);
+    }
 }
 
 uint32_t sanitizerSubscribe(void **subscriber, Callback f, void *data) {
     void (**hook)(void *, void *, void *, void *, void **) = dlsym(RTLD_DEFAULT, "fake_launch_hook");
     void (**load)(void *, void *) = dlsym(RTLD_DEFAULT, "fake_module_hook");
-    if (!hook || !load) return 1;
+    void (**graph)(void *, void *, void *, const CUkernelNode *, void *) = dlsym(RTLD_DEFAULT, "fake_graph_hook");
+    if (!hook || !load || !graph) return 1;
+    *graph = graph_launching;
     callback = f, user = data, *subscriber = (void *)24, *hook = launching, *load = loaded;
     return 0;
 }
@@ -98,10 +135,6 @@ uint32_t sanitizerAlloc(void *context, void **address, size_t bytes) {
 }
 uint32_t sanitizerAllocHost(void *context, void **address, size_t bytes) { return sanitizerAlloc(context, address, bytes); }
 uint32_t sanitizerMemset(void *at, int value, size_t bytes, void *stream) { memset(at, value, bytes); return 0; }
-uint32_t sanitizerMemcpyHostToDeviceAsync(void *to, const void *from, size_t bytes, void *stream) {
-    memcpy(to, from, bytes);
-    return 0;
-}
 uint32_t sanitizerMemcpyDeviceToHost(void *to, const void *from, size_t bytes, void *stream) {
     memcpy(to, from, bytes);
     return 0;
