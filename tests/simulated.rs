@@ -30,6 +30,19 @@ fn the_runtimes_entry_points_are_ours() {
 }
 
 #[test]
+fn the_patch_of_exact_mode_notes_what_warps_touch() {
+    // The program includes the patch: compiled anew when that changes.
+    let patch = std::fs::read(product::root().join("shim/patch/exact.cu")).expect("the patch");
+    let content = patch.iter().fold(0_u64, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+    let content = format!("-DCONTENT={content}");
+    let extra = ["-std=c++17", "-diag-suppress=177", &content];
+    let Some(program) = compiled("programs/exact/marks.cu", "shared", &extra) else { return };
+    let ended = sim(&["--no-stacks"], &program);
+    assert_eq!(ended.code(), Some(0), "{}\n{}", ended.out, ended.err);
+    assert!(ended.out.matches("right ").count() > 80 && ended.out.ends_with("OK\n"), "{}", ended.out);
+}
+
+#[test]
 fn a_static_runtime_is_told_what_to_do() {
     let Some(program) = compiled("programs/entry_point.cu", "static", &[]) else { return };
     let ended = sim(&[], &program);

@@ -208,24 +208,33 @@ impl Table {
 /// What a table held, apart for each node of a graph; a launch of a single kernel counts as node 0.
 #[derive(Default)]
 pub struct Touched {
-    nodes: HashMap<u16, Collector>,
+    nodes: Vec<(u16, Collector)>,
+    places: HashMap<u16, usize>,
+    /// Place of the node asked for last: most pages are one node's.
+    last: usize,
     /// Extents of which the node is not known: lowest byte, one past the highest, kind.
     anybody: Vec<(u64, u64, u32)>,
 }
 
 impl Touched {
     fn collector(&mut self, node: u16) -> &mut Collector {
-        self.nodes.entry(node).or_default()
+        if self.nodes.get(self.last).is_none_or(|(last, _)| *last != node) {
+            self.last = *self.places.entry(node).or_insert(self.nodes.len());
+            if self.last == self.nodes.len() {
+                self.nodes.push((node, Collector::default()));
+            }
+        }
+        &mut self.nodes[self.last].1
     }
 
     /// Whether anything was touched by others than these nodes.
     pub fn strays(&self, nodes: &[(u16, u32)]) -> bool {
-        self.nodes.keys().any(|number| nodes.iter().all(|(known, _)| known != number))
+        self.nodes.iter().any(|(number, _)| nodes.iter().all(|(known, _)| known != number))
     }
 
     /// The ranges of a node.
     pub fn of(&mut self, node: u16) -> Vec<ExactRun> {
-        let mut collector = self.nodes.remove(&node).unwrap_or_default();
+        let mut collector = std::mem::take(self.collector(node));
         self.anybody.iter().for_each(|(low, high, kind)| collector.extent(*low, *high, *kind));
         collector.finish()
     }
