@@ -109,12 +109,12 @@ macro_rules! int_fields {
             fn put(&self, to: &mut Encoder<'_>) {
                 to.raw(&self.to_le_bytes());
             }
-            #[inline]
+            #[inline(always)]
             fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-                let bytes = from.raw(size_of::<$int>())?;
-                let mut array = [0; size_of::<$int>()];
-                array.copy_from_slice(bytes);
-                Ok(<$int>::from_le_bytes(array))
+                let (have, need) = (from.rest.len(), size_of::<$int>());
+                let (bytes, rest) = from.rest.split_first_chunk().ok_or(DecodeError::Truncated { have, need })?;
+                from.rest = rest;
+                Ok(<$int>::from_le_bytes(*bytes))
             }
         }
     )*};
@@ -128,7 +128,7 @@ macro_rules! id_fields {
             fn put(&self, to: &mut Encoder<'_>) {
                 self.0.put(to);
             }
-            #[inline]
+            #[inline(always)]
             fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
                 Ok(Self(Field::get(from)?))
             }
@@ -179,6 +179,7 @@ impl<'a> Field<'a> for [u32; 3] {
     fn put(&self, to: &mut Encoder<'_>) {
         self.iter().for_each(|v| v.put(to));
     }
+    #[inline(always)]
     fn get(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         Ok([u32::get(from)?, u32::get(from)?, u32::get(from)?])
     }

@@ -26,6 +26,16 @@ impl Origin {
         self.epoch.timeline.put(to);
         self.epoch.time.put(to);
     }
+
+    #[inline(always)]
+    fn get(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            call: Field::get(from)?,
+            thread: Field::get(from)?,
+            stack: Field::get(from)?,
+            epoch: Epoch { timeline: Field::get(from)?, time: Field::get(from)? },
+        })
+    }
 }
 
 /// One record of a trace. Its position in the ring or file is the order in which ops were logged.
@@ -78,15 +88,30 @@ impl<'a> Record<'a> {
     }
 
     /// Reads one record from exactly its bytes.
+    #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        match bytes.split_first_chunk::<LAUNCH_HEAD>() {
+            Some((head, rest)) if head[..2] == LAUNCH_TAG.to_le_bytes() => Self::decode_launch(head, rest),
+            _ => Self::decode_any(bytes),
+        }
+    }
+
+    /// A launch, straight from its places.
+    #[inline]
+    fn decode_launch(head: &'a [u8; LAUNCH_HEAD], rest: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut from = Decoder::new(&head[2..]);
+        let origin = Origin::get(&mut from)?;
+        let (stream, kernel) = (Field::get(&mut from)?, Field::get(&mut from)?);
+        let (grid, block, cluster) = (Field::get(&mut from)?, Field::get(&mut from)?, Field::get(&mut from)?);
+        let (shared, flags, len) = (Field::get(&mut from)?, Field::get(&mut from)?, u32::get(&mut from)?);
+        let params = rest.get(..len as usize).ok_or(DecodeError::BadLength(u64::from(len)))?;
+        Ok(Self { origin, op: Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params } })
+    }
+
+    fn decode_any(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut from = Decoder::new(bytes);
         let tag = u16::get(&mut from)?;
-        let origin = Origin {
-            call: Field::get(&mut from)?,
-            thread: Field::get(&mut from)?,
-            stack: Field::get(&mut from)?,
-            epoch: Epoch { timeline: Field::get(&mut from)?, time: Field::get(&mut from)? },
-        };
+        let origin = Origin::get(&mut from)?;
         Ok(Self { origin, op: Op::decode(tag, from.rest())? })
     }
 }
