@@ -79,17 +79,24 @@ impl<'a> ClockRef<'a> {
         Self { start, clock: Some(clock), ..Self::of_host(engine) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn covers_over(&self, floor: &[u64], epoch: Epoch) -> bool {
+        let slot = epoch.timeline.0;
+        // The usual answers first: the op's own timeline, and what the host has seen.
+        if slot == self.start.own && epoch.time <= self.start.own_upto && slot != 0 {
+            return true;
+        }
+        if slot != 0 && floor.get(slot as usize).is_some_and(|&t| epoch.time <= t) {
+            return true;
+        }
+        self.covers_else(epoch)
+    }
+
+    #[inline]
+    fn covers_else(&self, epoch: Epoch) -> bool {
         let slot = epoch.timeline.0;
         if epoch.timeline == TimelineId::HOST {
             return epoch.time <= self.start.host_upto;
-        }
-        if slot == self.start.own && epoch.time <= self.start.own_upto {
-            return true;
-        }
-        if floor.get(slot as usize).is_some_and(|&t| epoch.time <= t) {
-            return true;
         }
         if self.start.drained {
             return true;
@@ -105,7 +112,7 @@ impl<'a> ClockRef<'a> {
     }
 
     /// Whether this has finished before the op starts.
-    #[inline]
+    #[inline(always)]
     pub fn covers(&self, epoch: Epoch) -> bool {
         self.covers_over(self.floor, epoch)
     }
