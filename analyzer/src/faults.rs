@@ -6,7 +6,6 @@
 use crate::elaborate::Elaborator;
 use crate::report::model::{Fault, FaultSite, Running};
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
 use trace::{CallId, Epoch, KernelId, Origin, StackId, StreamId};
 
 /// Launches kept for a stream: more than the driver queues.
@@ -19,6 +18,21 @@ struct Launched {
     epoch: Epoch,
     kernel: KernelId,
     stack: StackId,
+}
+
+/// The latest launches of a stream.
+struct Lane {
+    stream: StreamId,
+    /// At most [`MOST`], then a ring.
+    launches: Vec<Launched>,
+    oldest: usize,
+}
+
+impl Lane {
+    fn in_order(&self) -> impl Iterator<Item = &Launched> {
+        let (late, early) = self.launches.split_at(self.oldest);
+        early.iter().chain(late)
+    }
 }
 
 /// Places that launched, each with its number of launches.
@@ -35,29 +49,42 @@ struct Failure {
 /// Launches under way, and failures, of one process.
 #[derive(Default)]
 pub struct Faults {
-    launched: FxHashMap<StreamId, VecDeque<Launched>>,
+    index: FxHashMap<StreamId, usize>,
+    lanes: Vec<Lane>,
+    /// The lane of the last launch: the next one is often of the same.
+    last: usize,
     failures: Vec<Failure>,
 }
 
 impl Faults {
     /// A kernel was launched.
     pub fn launched(&mut self, stream: StreamId, kernel: KernelId, origin: &Origin, epoch: Epoch) {
-        let list = self.launched.entry(stream).or_default();
-        if list.len() >= MOST {
-            list.pop_front();
+        if self.lanes.get(self.last).is_none_or(|lane| lane.stream != stream) {
+            self.last = *self.index.entry(stream).or_insert_with(|| {
+                self.lanes.push(Lane { stream, launches: Vec::new(), oldest: 0 });
+                self.lanes.len() - 1
+            });
         }
-        list.push_back(Launched { epoch, kernel, stack: origin.stack });
+        let Some(Lane { launches, oldest, .. }) = self.lanes.get_mut(self.last) else { return };
+        let launched = Launched { epoch, kernel, stack: origin.stack };
+        if launches.len() < MOST {
+            launches.push(launched);
+        } else {
+            launches[*oldest] = launched;
+            *oldest = (*oldest + 1) % MOST;
+        }
     }
 
     /// A call answered an error that ends the context. `blamed`: the stream whose last launch is to blame, when it was waited for.
     /// `finished`: whether the host has seen a launch finish.
     pub fn failed(&mut self, result: u32, blamed: StreamId, origin: &Origin, finished: impl Fn(Epoch) -> bool) {
-        let culprit = self.launched.get(&blamed).and_then(VecDeque::back).map(|l| (blamed, l.kernel, l.stack));
+        let last = self.index.get(&blamed).and_then(|lane| self.lanes[*lane].in_order().last());
+        let culprit = last.map(|l| (blamed, l.kernel, l.stack));
         let mut running = Vec::new();
-        for (stream, list) in self.launched.iter().filter(|_| culprit.is_none()) {
+        for lane in self.lanes.iter().filter(|_| culprit.is_none()) {
             let mut places: Places = Vec::new();
             let mut total = 0;
-            for l in list.iter().filter(|l| !finished(l.epoch)) {
+            for l in lane.in_order().filter(|l| !finished(l.epoch)) {
                 total += 1;
                 match places.iter_mut().find(|(place, _)| *place == (l.kernel, l.stack)) {
                     Some((_, count)) => *count += 1,
@@ -65,7 +92,7 @@ impl Faults {
                 }
             }
             if total > 0 {
-                running.push((*stream, total, places));
+                running.push((lane.stream, total, places));
             }
         }
         running.sort_by_key(|(stream, ..)| stream.0);

@@ -104,7 +104,11 @@ impl Lane {
 /// The short memory of one process.
 #[derive(Default)]
 pub struct Recent {
-    lanes: FxHashMap<StreamId, Lane>,
+    /// Where the lane of a stream stands among `lanes`.
+    index: FxHashMap<StreamId, usize>,
+    lanes: Vec<(StreamId, Lane)>,
+    /// The lane of the last step: the next one is often of the same.
+    latest: usize,
     records: FxHashMap<EventId, u64>,
     syncs: FxHashMap<SyncId, After>,
     number: u64,
@@ -155,10 +159,16 @@ impl Recent {
     #[inline]
     fn push(&mut self, step: Step) {
         self.number += 1;
-        if self.lanes.len() >= MAX_LANES && !self.lanes.contains_key(&step.lane) {
-            self.forget_oldest();
+        if self.lanes.get(self.latest).is_none_or(|(stream, _)| *stream != step.lane) {
+            if self.lanes.len() >= MAX_LANES && !self.index.contains_key(&step.lane) {
+                self.forget_oldest();
+            }
+            self.latest = *self.index.entry(step.lane).or_insert_with(|| {
+                self.lanes.push((step.lane, Lane::default()));
+                self.lanes.len() - 1
+            });
         }
-        let lane = self.lanes.entry(step.lane).or_default();
+        let Some((_, lane)) = self.lanes.get_mut(self.latest) else { return };
         let step = Step { number: self.number, nth: lane.count + 1, ..step };
         match lane.steps.get_mut((lane.count % KEPT as u64) as usize) {
             Some(slot) => *slot = step,
@@ -170,10 +180,20 @@ impl Recent {
     #[cold]
     fn forget_oldest(&mut self) {
         // Half at once, so that it is rare.
-        let mut ages: Vec<u64> = self.lanes.values().filter_map(|l| l.latest().next()).map(|s| s.number).collect();
+        let mut ages: Vec<u64> = self.lanes.iter().filter_map(|(_, l)| l.latest().next()).map(|s| s.number).collect();
         ages.sort_unstable();
         let limit = ages.get(ages.len() / 2).copied().unwrap_or_default();
-        self.lanes.retain(|_, lane| lane.latest().next().is_some_and(|s| s.number > limit));
+        self.lanes.retain(|(_, lane)| lane.latest().next().is_some_and(|s| s.number > limit));
+        self.index.retain(|stream, at| {
+            let kept = self.lanes.iter().position(|(kept, _)| kept == stream);
+            *at = kept.unwrap_or_default();
+            kept.is_some()
+        });
+        self.latest = 0;
+    }
+
+    fn lane(&self, stream: StreamId) -> Option<&Lane> {
+        Some(&self.lanes.get(*self.index.get(&stream)?)?.1)
     }
 
     fn record(&self, event: EventId) -> After {
@@ -181,14 +201,14 @@ impl Recent {
     }
 
     fn last(&self, stream: StreamId) -> After {
-        let latest = self.lanes.get(&stream).and_then(|lane| lane.latest().next());
+        let latest = self.lane(stream).and_then(|lane| lane.latest().next());
         latest.map_or(After::Nothing, |step| After::Step(step.number))
     }
 
     /// The ops around a race that was found just now.
     pub fn around(&self, race: &Race) -> Around {
         let (p, a) = (&race.previous, &race.access);
-        let of = |lane: StreamId| self.lanes.get(&lane).into_iter().flat_map(Lane::latest);
+        let of = |lane: StreamId| self.lane(lane).into_iter().flat_map(Lane::latest);
         let made_up = |access: &crate::memory::Access, number| {
             use crate::memory::Cause;
             let what = match access.site.cause {
@@ -225,7 +245,8 @@ impl Recent {
         // Where a wait leads to a third stream, its record is shown too.
         let sources: Vec<u64> =
             steps.iter().filter_map(|s| if let After::Step(number) = s.after { Some(number) } else { None }).collect();
-        let from = self.lanes.values().flat_map(Lane::latest).filter(|s| sources.contains(&s.number));
+        let from =
+            self.index.values().flat_map(|lane| self.lanes[*lane].1.latest()).filter(|s| sources.contains(&s.number));
         steps.extend(from.take(SHOWN[1]));
         steps.retain(|s| s.number != previous.number && s.number != access.number);
         steps.sort_by_key(|s| s.number);
@@ -306,7 +327,7 @@ mod tests {
         for stream in 2..5000 {
             fill(&mut recent, stream, 1);
         }
-        assert!(recent.lanes.len() <= MAX_LANES && recent.lanes.values().all(|l| l.steps.len() <= KEPT));
+        assert!(recent.lanes.len() <= MAX_LANES && recent.lanes.iter().all(|(_, l)| l.steps.len() <= KEPT));
         let around = recent.around(&race(access(1, 3), access(4999, 1)));
         assert_eq!((around.previous, around.access, around.steps.len()), (0, 1, 2));
         assert_eq!((around.steps[0].nth, around.steps[0].lane), (0, StreamId(1)));
