@@ -8,6 +8,7 @@ use crate::memory::{AccessKind, Dim, Extent, Precision};
 use crate::names::KernelDef;
 use crate::trail::Trail;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use trace::{ImageId, KernelId, Op};
 
@@ -192,7 +193,7 @@ pub fn reading() -> Box<dyn CodeReader> {
 }
 
 /// How well a launch is known; the variants are the columns of the coverage line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Knowledge {
     /// Every extent is exact or bounded.
     Exact,
@@ -220,7 +221,7 @@ pub struct Evaluated {
 }
 
 /// What is counted of a launch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Outline {
     /// See [`Evaluated`].
     pub knowledge: Knowledge,
@@ -232,6 +233,19 @@ pub struct Outline {
     pub gap: Option<Gap>,
     /// See [`Evaluated`].
     pub indirect_gap: Option<Gap>,
+}
+
+/// What is counted of launches that come again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tally {
+    /// The kernel.
+    pub kernel: KernelId,
+    /// What is known of them.
+    pub known: Outline,
+    /// Accesses of each at addresses in no allocation.
+    pub unknown_memory: u64,
+    /// Whether some address was made of several words that point into allocations.
+    pub several: bool,
 }
 
 impl Evaluated {
@@ -264,7 +278,7 @@ const CACHE: usize = 1 << 14;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     hash: u64,
-    words: [u32; 11],
+    words: [u64; 6],
 }
 
 /// A hash that takes sixteen bytes at a time.
@@ -283,11 +297,11 @@ impl Key {
     #[inline]
     pub fn of(id: KernelId, l: &Launch<'_>) -> Self {
         let ([a, b, c], [d, e, f], [g, h, i]) = (l.grid, l.block, l.cluster);
-        let words = [id.0, a, b, c, d, e, f, g, h, i, l.shared];
-        let two = |n: usize| u64::from(words[n]) | u64::from(words[n + 1]) << 32;
-        let mut mix = Mix(u64::from(l.shared) ^ (l.params.len() as u64) << 32);
-        mix.add(two(0), two(2));
-        mix.add(two(4), two(6));
+        let two = |one: u32, other: u32| u64::from(one) | u64::from(other) << 32;
+        let words = [two(id.0, a), two(b, c), two(d, e), two(f, g), two(h, i), two(l.shared, l.params.len() as u32)];
+        let mut mix = Mix(words[5]);
+        mix.add(words[0], words[1]);
+        mix.add(words[2], words[3]);
         let (all, rest) = l.params.as_chunks::<16>();
         let halves = |both: u128| (both as u64, (both >> 64) as u64);
         for both in all {
@@ -297,18 +311,19 @@ impl Key {
         let mut last = [0; 16];
         last[..rest.len()].copy_from_slice(rest);
         let (one, other) = halves(u128::from_le_bytes(last));
-        mix.add(one ^ two(8), other);
+        mix.add(one ^ words[4], other);
         Self { hash: mix.0, words }
     }
 
     /// The kernel.
     pub fn kernel(&self) -> KernelId {
-        KernelId(self.words[0])
+        KernelId(self.words[0] as u32)
     }
 
+    /// The first of the two places that it may have in the cache.
     #[inline]
     fn slot(&self) -> usize {
-        self.hash as usize & (CACHE - 1)
+        self.hash as usize & (CACHE - 2)
     }
 }
 
@@ -321,17 +336,15 @@ struct Place {
 
 impl Place {
     #[inline]
-    fn get(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Cached> {
-        if self.hash != key.hash {
-            return None;
-        }
-        self.cached.as_deref_mut().filter(|c| c.words == key.words && *c.params == *l.params)
+    fn holds(&self, key: &Key, l: &Launch<'_>) -> bool {
+        let differ = |c: &Cached| c.words.iter().zip(&key.words).fold(0, |differ, (one, other)| differ | (one ^ other));
+        self.hash == key.hash && self.cached.as_ref().is_some_and(|c| differ(c) == 0 && *c.params == *l.params)
     }
 }
 
 struct Cached {
-    words: [u32; 11],
-    params: Box<[u8]>,
+    words: [u64; 6],
+    params: SmallVec<[u8; 32]>,
     result: Arc<Evaluated>,
     trail: Option<Trail>,
 }
@@ -342,6 +355,9 @@ pub struct Code {
     kernels: FxHashMap<KernelId, Result<Box<dyn KernelCode>, Arc<str>>>,
     cache: Vec<Place>,
     nothing: Arc<Evaluated>,
+    tallies: FxHashMap<Tally, u32>,
+    /// How often the launches of each have come again.
+    counts: Vec<u64>,
 }
 
 impl Code {
@@ -352,6 +368,8 @@ impl Code {
             kernels: FxHashMap::default(),
             cache: (0..CACHE).map(|_| Place::default()).collect(),
             nothing: Arc::new(Evaluated::nothing()),
+            tallies: FxHashMap::default(),
+            counts: Vec::new(),
         }
     }
 
@@ -409,8 +427,7 @@ impl Code {
         arch: Option<u32>,
         l: &Launch<'_>,
     ) -> Arc<Evaluated> {
-        let slot = key.slot();
-        if let Some(cached) = self.cache.get_mut(slot).and_then(|place| place.get(key, l)) {
+        if let Some(cached) = self.cached(key, l) {
             return Arc::clone(&cached.result);
         }
         let code = self.kernel(key.kernel(), def, arch);
@@ -420,19 +437,49 @@ impl Code {
         let result = Arc::new(Evaluated::of(effects, &**code));
         let (words, params) = (key.words, l.params.into());
         let cached = Cached { words, params, trail: None, result: Arc::clone(&result) };
+        // The later one of the two goes.
+        let slot = key.slot();
+        self.cache.swap(slot, slot + 1);
         self.cache[slot] = Place { hash: key.hash, cached: Some(Box::new(cached)) };
         result
+    }
+
+    #[inline]
+    fn cached(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Cached> {
+        let slot = key.slot();
+        let places = self.cache.get_mut(slot..slot + 2)?;
+        places.iter_mut().find(|place| place.holds(key, l))?.cached.as_deref_mut()
     }
 
     /// What a launch left behind that was evaluated before.
     #[inline]
     pub fn again(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Trail> {
-        self.cache.get_mut(key.slot())?.get(key, l)?.trail.as_mut()
+        self.cached(key, l)?.trail.as_mut()
+    }
+
+    /// Number of a tally.
+    pub fn tally(&mut self, tally: Tally) -> u32 {
+        *self.tallies.entry(tally).or_insert_with(|| {
+            self.counts.push(0);
+            self.counts.len() as u32 - 1
+        })
+    }
+
+    /// A launch has come again.
+    #[inline]
+    pub fn count(&mut self, tally: u32) {
+        self.counts[tally as usize] += 1;
+    }
+
+    /// How often launches have come again since this was asked last.
+    pub fn counted(&mut self) -> Vec<(Tally, u64)> {
+        let counts = &mut self.counts;
+        self.tallies.iter().map(|(tally, number)| (*tally, std::mem::take(&mut counts[*number as usize]))).collect()
     }
 
     /// Keeps what a launch leaves behind that was evaluated just now.
     pub fn leave(&mut self, key: &Key, l: &Launch<'_>, trail: Option<Trail>) {
-        if let Some(cached) = self.cache.get_mut(key.slot()).and_then(|place| place.get(key, l)) {
+        if let Some(cached) = self.cached(key, l) {
             cached.trail = trail;
         }
     }

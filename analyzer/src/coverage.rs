@@ -78,20 +78,20 @@ pub struct KernelCoverage {
 }
 
 impl KernelCoverage {
-    /// Counts a launch.
-    pub fn count(&mut self, known: &Outline, several: bool, indirect: bool) {
-        self.launches += 1;
-        self.exact += u64::from(known.exact);
+    /// Counts so many launches.
+    pub fn count(&mut self, times: u64, known: &Outline, several: bool, indirect: bool) {
+        self.launches += times;
+        self.exact += times * u64::from(known.exact);
         match known.knowledge {
-            Knowledge::Exact => self.ranges += 1,
-            Knowledge::KindsOnly => self.kinds_only += 1,
-            Knowledge::Unknown => self.unknown += 1,
+            Knowledge::Exact => self.ranges += times,
+            Knowledge::KindsOnly => self.kinds_only += times,
+            Knowledge::Unknown => self.unknown += times,
         }
-        self.indirect += u64::from(indirect);
-        self.several += u64::from(several);
+        self.indirect += times * u64::from(indirect);
+        self.several += times * u64::from(several);
         self.indirect_gap = self.indirect_gap.or(known.indirect_gap);
         if let Some(gap) = known.gap {
-            self.gap(gap, 1);
+            self.gap(gap, times);
         }
     }
 
@@ -151,14 +151,15 @@ impl Coverage {
         self.not_simulated.extend(other.not_simulated.iter().cloned());
     }
 
-    /// Counts a launch; one of which nothing is known is to be given to [`Coverage::launch_unknown`] too.
-    pub fn launched(&mut self, known: &Outline, indirect: bool, unknown_memory: u64) {
-        self.unknown_memory += unknown_memory;
-        self.launches += 1;
-        self.launches_indirect += u64::from(indirect);
+    /// Counts so many launches, each with so many accesses at addresses in no allocation. One of which nothing is known is to be given to
+    /// [`Coverage::launch_unknown`] too.
+    pub fn launched(&mut self, times: u64, known: &Outline, indirect: bool, unknown_memory: u64) {
+        self.unknown_memory += times * unknown_memory;
+        self.launches += times;
+        self.launches_indirect += times * u64::from(indirect);
         match known.knowledge {
-            Knowledge::Exact => self.launches_exact += 1,
-            Knowledge::KindsOnly => self.launches_kinds_only += 1,
+            Knowledge::Exact => self.launches_exact += times,
+            Knowledge::KindsOnly => self.launches_kinds_only += times,
             Knowledge::Unknown => {}
         }
     }

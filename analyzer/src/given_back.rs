@@ -94,7 +94,7 @@ impl GivenBack {
             if block.info.stream != site.stream {
                 return true;
             }
-            block.uses.retain(|used| view.ordered(used) == Ordered::No);
+            block.uses.retain(|used| view.ordered(used.epoch, used.site.node) == Ordered::No);
             if block.uses.is_empty() || !fits {
                 return !block.uses.is_empty();
             }

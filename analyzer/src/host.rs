@@ -65,7 +65,7 @@ impl Watches {
         if !in_the_act && (watch.void || watch.is_overwritten(memory)) {
             return None;
         }
-        let tells = |e: &Access| {
+        let tells = |e: Access| {
             let cause = matches!(e.site.cause, Cause::Kernel | Cause::Value);
             cause && e.kind.writes() && !e.same_op(&watch.work) && watch.may_follow(e.epoch)
         };

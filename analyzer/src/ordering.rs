@@ -3,7 +3,6 @@
 //! Owns the engine and its questions in the analyzer's words. Knows no rule of order itself.
 
 use crate::graphs::Graph;
-use crate::memory::Access;
 use crate::memory::access_map::{Clocks, Ordered};
 use order::{ClockRef, Engine, Options, Policy};
 use trace::{Epoch, Op, StreamId, ThreadId};
@@ -110,33 +109,31 @@ impl View<'_> {
 
 impl Clocks for View<'_> {
     #[inline]
-    fn ordered(&self, earlier: &Access) -> Ordered {
-        if earlier.epoch == self.epoch {
+    fn ordered(&self, earlier: Epoch, earlier_node: u32) -> Ordered {
+        if earlier == self.epoch {
             return match self.node {
-                Some((graph, node)) if earlier.site.node > 0 && graph.before(earlier.site.node - 1, node) => {
-                    Ordered::Yes
-                }
+                Some((graph, node)) if earlier_node > 0 && graph.before(earlier_node - 1, node) => Ordered::Yes,
                 _ => Ordered::No,
             };
         }
-        if !self.clock.covers(earlier.epoch) {
+        if !self.clock.covers(earlier) {
             Ordered::No
-        } else if self.latent && !self.clock.covers_promised(earlier.epoch) {
+        } else if self.latent && !self.clock.covers_promised(earlier) {
             Ordered::Latent
         } else {
             Ordered::Yes
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn finished(&self, earlier: Epoch) -> bool {
         earlier != self.epoch && !self.latent && self.clock.covers(earlier)
     }
 
     #[inline]
-    fn dead(&self, earlier: &Access) -> bool {
-        earlier.epoch != self.epoch
-            && self.engine.host_covers(earlier.epoch)
-            && (!self.latent || self.engine.host_clock().covers_promised(earlier.epoch))
+    fn dead(&self, earlier: Epoch) -> bool {
+        earlier != self.epoch
+            && self.engine.host_covers(earlier)
+            && (!self.latent || self.engine.host_clock().covers_promised(earlier))
     }
 }

@@ -96,7 +96,7 @@ impl Analysis {
         let ordering = &self.ordering;
         let home = crate::memory::allocations::Home::Root(start);
         for access in self.memory.accesses(home).filter(|a| !ordering.host_saw(a.epoch)) {
-            member.access(root, access, None);
+            member.access(root, &access, None);
         }
     }
 

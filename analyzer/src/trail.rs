@@ -10,9 +10,9 @@
 //! has come back in the same place. Where an address lay in no allocation, any root that comes or goes voids it. What tickets do not tell
 //! of (aliases, objects, variables) voids every trail. Launches that read tables of pointers or go through texture objects leave none.
 
-use crate::code::{Base, Evaluated, Outline};
+use crate::code::{Base, Evaluated, Tally};
 use crate::memory::allocations::{Home, Place};
-use crate::memory::{Access, AccessKind, Allocations, At, Extent, Site, Slot, Ticket};
+use crate::memory::{Access, AccessKind, Allocations, At, Extent, Site, Slot, Ticket, Touch};
 use crate::ordering::View;
 use crate::race::Race;
 use crate::work::Work;
@@ -21,58 +21,38 @@ use smallvec::SmallVec;
 /// Accesses of one launch at most.
 const MAX_STEPS: usize = 24;
 
-/// The bytes of an access. There are many trails, and most accesses are exact and without gaps.
-enum Bytes {
-    Exact(u64, u64),
-    Other(Box<Extent>),
-}
-
-impl Bytes {
-    fn of(extent: &Extent) -> Self {
-        let exact = Extent::exact(extent.start, extent.end);
-        if *extent == exact { Self::Exact(extent.start, extent.end) } else { Self::Other(Box::new(*extent)) }
-    }
-
-    #[inline]
-    fn extent(&self) -> Extent {
-        match self {
-            Self::Exact(start, end) => Extent::exact(*start, *end),
-            Self::Other(extent) => **extent,
-        }
-    }
-}
-
-/// One access.
+/// One access. There are many trails, and most accesses are exact and without gaps.
 struct Step {
+    start: u64,
+    end: u64,
+    odd: Option<Box<Extent>>,
     slot: Slot,
     /// Where in the map it was put last.
-    near: At,
-    kind: AccessKind,
-    bytes: Bytes,
-    /// For its allocation.
-    ticket: Ticket,
+    near: (u32, u32),
     param: Option<u32>,
     at: u32,
+    kind: AccessKind,
+    /// That of its allocation, among the trail's.
+    ticket: u8,
 }
 
 /// What a launch left behind.
 pub struct Trail {
-    steps: Box<[Step]>,
-    tickets: SmallVec<[Ticket; 4]>,
+    steps: SmallVec<[Step; 3]>,
+    tickets: SmallVec<[Ticket; 3]>,
     /// Whether some address lay in no allocation.
     open: bool,
     layout: (u64, u64),
-    unknown_memory: u64,
-    several: bool,
     /// Whether the launch writes where nobody knows.
     forgets: bool,
-    known: Outline,
+    /// Where it is counted that the launch comes again.
+    tally: u32,
 }
 
 impl Trail {
-    /// What is to be counted of the launch.
-    pub fn known(&self) -> &Outline {
-        &self.known
+    /// Where it is counted that the launch comes again: see [`crate::code::Code::count`].
+    pub fn tally(&self) -> u32 {
+        self.tally
     }
 
     /// Whether the launch would go the same way again.
@@ -85,40 +65,39 @@ impl Trail {
     }
 }
 
-/// What a replay found beside races.
-#[derive(Clone, Copy)]
-pub struct Replayed {
-    /// Accesses at addresses in no allocation.
-    pub unknown_memory: u64,
-    /// Whether some address was made of several words that point into allocations.
-    pub several: bool,
-}
-
 impl Trail {
     /// A launch goes this way again.
-    pub fn replay(&mut self, memory: &mut Allocations, view: &View<'_>, site: Site, races: &mut Vec<Race>) -> Replayed {
+    pub fn replay(&mut self, memory: &mut Allocations, view: &View<'_>, site: Site, races: &mut Vec<Race>) {
+        let tickets = &self.tickets[..];
         for step in &mut self.steps {
-            let site = Site { param: step.param, at: step.at, ..site };
-            let allocation = memory.of_ticket(step.ticket);
-            let access = Access { epoch: view.epoch, kind: step.kind, extent: step.bytes.extent(), allocation, site };
-            if access.kind.writes() && !memory.contents.is_empty() {
-                memory.overwritten(&access.extent);
+            let touch = Touch {
+                epoch: view.epoch,
+                kind: step.kind,
+                start: step.start,
+                end: step.end,
+                odd: step.odd.as_deref(),
+                allocation: memory.of_ticket(tickets[usize::from(step.ticket)]),
+                site: &site,
+                param: step.param,
+                at: step.at,
+            };
+            if step.kind.writes() && !memory.contents.is_empty() {
+                memory.overwritten(&touch.extent());
             }
-            let mut race = |e: &Access, latent| races.extend(Race::judge(e, &access, latent));
-            step.near = memory.map_at(step.slot).add_near(&access, step.near, view, &mut race);
+            let mut race = |e: &Access, latent| races.extend(Race::judge(e, &touch.access(), latent));
+            step.near = memory.map_at(step.slot).add_near(&touch, At::unpack(step.near), view, &mut race).pack();
         }
         if self.forgets {
             memory.contents.forget_all();
         }
-        Replayed { unknown_memory: self.unknown_memory, several: self.several }
     }
 }
 
 /// A trail in the making.
 #[derive(Default)]
 pub struct Recording {
-    steps: Vec<Step>,
-    tickets: SmallVec<[Ticket; 4]>,
+    steps: SmallVec<[Step; 3]>,
+    tickets: SmallVec<[Ticket; 3]>,
     open: bool,
     spoilt: bool,
 }
@@ -144,35 +123,30 @@ impl Recording {
 
     /// An access was made.
     pub fn step(&mut self, memory: &Allocations, home: Home, access: &Access) {
-        let ticket = self.tickets.iter().find(|ticket| memory.of_ticket(**ticket) == access.allocation);
-        match (memory.slot(home), ticket) {
-            (Some(slot), Some(&ticket)) if self.steps.len() < MAX_STEPS => self.steps.push(Step {
-                slot,
-                near: At::default(),
-                kind: access.kind,
-                bytes: Bytes::of(&access.extent),
-                ticket,
-                param: access.site.param,
-                at: access.site.at,
-            }),
+        let ticket = self.tickets.iter().position(|ticket| memory.of_ticket(*ticket) == access.allocation);
+        match (memory.slot(home), ticket.and_then(|ticket| u8::try_from(ticket).ok())) {
+            (Some(slot), Some(ticket)) if self.steps.len() < MAX_STEPS => {
+                let Touch { start, end, odd, kind, param, at, .. } = Touch::of(access);
+                let (odd, near) = (odd.copied().map(Box::new), At::default().pack());
+                self.steps.push(Step { start, end, odd, slot, near, param, at, kind, ticket });
+            }
             _ => self.spoilt = true,
         }
     }
 }
 
 impl Work<'_, '_> {
-    /// The trail of the launch that was just recorded.
-    pub fn trail(&mut self, evaluated: &Evaluated) -> Option<Trail> {
+    /// The trail of the launch that was just recorded; `tally` makes or finds its count.
+    pub fn trail(&mut self, evaluated: &Evaluated, tally: impl FnOnce(Tally) -> u32) -> Option<Trail> {
         let made = self.recording.take().filter(|made| !made.spoilt)?;
+        let (unknown_memory, several) = (self.unknown_memory, self.several());
         Some(Trail {
-            steps: made.steps.into_boxed_slice(),
+            steps: made.steps,
             tickets: made.tickets,
             open: made.open,
             layout: self.memory.layout(),
-            unknown_memory: self.unknown_memory,
-            several: self.several(),
             forgets: evaluated.effects.iter().any(|e| e.kind.writes() && e.base == Base::Unknown),
-            known: evaluated.outline(),
+            tally: tally(Tally { kernel: self.site.kernel, known: evaluated.outline(), unknown_memory, several }),
         })
     }
 }

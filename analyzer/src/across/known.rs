@@ -96,15 +96,15 @@ pub struct View<'a> {
 }
 
 impl Clocks for View<'_> {
-    fn ordered(&self, earlier: &Access) -> Ordered {
-        let Some(after) = self.known.pending.get(&earlier.epoch) else { return Ordered::Yes };
+    fn ordered(&self, earlier: Epoch, _: u32) -> Ordered {
+        let Some(after) = self.known.pending.get(&earlier) else { return Ordered::Yes };
         match self.clock {
-            Some(clock) if reaches(earlier.epoch, after, self.member, clock) => Ordered::Yes,
+            Some(clock) if reaches(earlier, after, self.member, clock) => Ordered::Yes,
             _ => Ordered::No,
         }
     }
 
-    fn dead(&self, earlier: &Access) -> bool {
-        !self.known.pending.contains_key(&earlier.epoch)
+    fn dead(&self, earlier: Epoch) -> bool {
+        !self.known.pending.contains_key(&earlier)
     }
 }

@@ -94,7 +94,7 @@ impl Analysis {
                     work.record();
                 }
                 work.effects(&predicted, image);
-                let trail = work.trail(&predicted);
+                let trail = work.trail(&predicted, |tally| self.code.tally(tally));
                 self.code.leave(&key, l, trail);
                 &predicted
             }
@@ -103,13 +103,13 @@ impl Analysis {
         let known = known.outline();
         let indirect = known.indirect || work_unfollowed;
         let c = &mut self.coverage;
-        c.launched(&known, indirect, work.unknown_memory);
+        c.launched(1, &known, indirect, work.unknown_memory);
         c.launches_measured += u64::from(measured.is_some() && !recalled);
         c.launches_learned += u64::from(recalled);
         if known.knowledge == Knowledge::Unknown {
             c.launch_unknown(self.code.reason(kernel).unwrap_or("the code could not be analysed"));
         }
-        self.kernels.entry(kernel).or_default().count(&known, several, indirect);
+        self.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
     }
 
     /// Whether launches do no more than to be checked: nothing is measured, learned or told to others.
@@ -136,11 +136,10 @@ impl Analysis {
         let kernel = key.kernel();
         let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..moment.site(Cause::Kernel, stream) };
         let view = self.ordering.view(moment.epoch, node);
-        let known = *trail.known();
-        let replayed = trail.replay(&mut self.memory, &view, site, &mut self.races);
+        trail.replay(&mut self.memory, &view, site, &mut self.races);
+        let tally = trail.tally();
+        self.code.count(tally);
         self.repeats += 1;
-        self.coverage.launched(&known, known.indirect, replayed.unknown_memory);
-        self.kernels.entry(kernel).or_default().count(&known, replayed.several, known.indirect);
         true
     }
 

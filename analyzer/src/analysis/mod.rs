@@ -264,6 +264,11 @@ impl Analysis {
     pub fn finish(&mut self) -> Outcome {
         self.hold.end();
         self.release();
+        for (tally, times) in self.code.counted() {
+            let known = &tally.known;
+            self.coverage.launched(times, known, known.indirect, tally.unknown_memory);
+            self.kernels.entry(tally.kernel).or_default().count(times, known, tally.several, known.indirect);
+        }
         let mut elaborator = elaborator!(self);
         let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
         for (raw, standing) in self.findings.judged() {

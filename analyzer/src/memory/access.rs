@@ -116,3 +116,53 @@ impl Access {
         self.epoch == other.epoch && self.site.node == other.site.node
     }
 }
+
+/// An access on its way into a map.
+#[derive(Clone, Copy, Debug)]
+pub struct Touch<'a> {
+    /// See [`Access`].
+    pub epoch: Epoch,
+    /// See [`Access`].
+    pub kind: AccessKind,
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// Which bytes, when they are not exactly those between.
+    pub odd: Option<&'a Extent>,
+    /// See [`Access`].
+    pub allocation: AllocationId,
+    /// See [`Access`]; but for what follows.
+    pub site: &'a Site,
+    /// See [`Site`].
+    pub param: Option<u32>,
+    /// See [`Site`].
+    pub at: u32,
+}
+
+impl<'a> Touch<'a> {
+    /// An access.
+    pub fn of(access: &'a Access) -> Self {
+        let Access { epoch, kind, ref extent, allocation, ref site } = *access;
+        let odd = (!extent.is_plain()).then_some(extent);
+        let Site { param, at, .. } = *site;
+        Self { epoch, kind, start: extent.start, end: extent.end, odd, allocation, site, param, at }
+    }
+
+    /// The access.
+    pub fn access(&self) -> Access {
+        let Self { epoch, kind, allocation, .. } = *self;
+        Access { epoch, kind, extent: self.extent(), allocation, site: self.site() }
+    }
+
+    /// Where from.
+    #[inline]
+    pub fn site(&self) -> Site {
+        Site { param: self.param, at: self.at, ..*self.site }
+    }
+
+    /// Which bytes.
+    pub fn extent(&self) -> Extent {
+        self.odd.copied().unwrap_or_else(|| Extent::exact(self.start, self.end))
+    }
+}

@@ -83,9 +83,8 @@ impl Allocations {
         info.id = AllocationId(self.last);
         let end = info.end();
         if info.kind == Some(MemoryKind::Block) && self.roots.around(info.ptr).is_some() {
-            self.end_blocks(info.ptr, end, None);
+            let at = self.end_blocks(info.ptr, end, None);
             if info.ptr < end {
-                let at = self.blocks.seek(info.ptr);
                 let number = match self.carved(info.ptr, end) {
                     Some(spot) => self.stamps.begin_block(info.id, spot),
                     None => self.stamps.begin(info.id),
@@ -268,7 +267,8 @@ impl Allocations {
         }
     }
 
-    fn end_blocks(&mut self, start: u64, end: u64, stack: Option<StackId>) {
+    /// Answers the position of the first block after those.
+    fn end_blocks(&mut self, start: u64, end: u64, stack: Option<StackId>) -> At {
         let mut at = self.blocks.seek(start);
         while self.blocks.get(at).is_some_and(|block| block.start < end) {
             let (id, next) = self.remove_block(at);
@@ -281,6 +281,7 @@ impl Allocations {
                 self.block_gone(id, stack);
             }
         }
+        at
     }
 
     /// Takes a block away; answers its life and the position of what came after it.

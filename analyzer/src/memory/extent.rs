@@ -142,6 +142,16 @@ impl Extent {
         extent
     }
 
+    /// Whether this is no more than [`Extent::exact`] of its ends.
+    pub fn is_plain(&self) -> bool {
+        *self == Self::exact(self.start, self.end)
+    }
+
+    /// Whether every byte from the first to the last is touched.
+    pub fn is_whole(&self) -> bool {
+        self.precision == Precision::Exact && self.is_dense()
+    }
+
     /// Whether no byte counts.
     pub fn is_empty(&self) -> bool {
         self.start >= self.end

@@ -12,7 +12,7 @@ mod roots;
 mod spans;
 mod tickets;
 
-pub use access::{Access, AccessKind, Cause, Site};
+pub use access::{Access, AccessKind, Cause, Site, Touch};
 pub use access_map::AccessMap;
 pub use allocation::{Allocation, AllocationId, Object};
 pub use allocations::Allocations;

@@ -6,6 +6,7 @@
 use super::access_map::AccessMap;
 use super::allocation::AllocationId;
 use super::tickets::Number;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -46,6 +47,8 @@ pub struct Roots {
     slots: Vec<Root>,
     free: Vec<Slot>,
     changes: u64,
+    /// The root that was found last, and where it begins; none when a root has come or gone since.
+    last: Cell<Option<(u64, Slot)>>,
 }
 
 impl Roots {
@@ -90,8 +93,19 @@ impl Roots {
     /// The root around an address, and where it begins.
     #[inline]
     pub fn around(&self, address: u64) -> Option<(u64, &Root)> {
+        if let Some((ptr, slot)) = self.last.get()
+            && ptr <= address
+            && address < self.at(slot).end
+        {
+            return Some((ptr, self.at(slot)));
+        }
+        self.search(address)
+    }
+
+    fn search(&self, address: u64) -> Option<(u64, &Root)> {
         let (ptr, slot) = self.index.range(..=address).next_back()?;
         let root = self.at(*slot);
+        self.last.set(Some((*ptr, *slot)));
         (address < root.end).then_some((*ptr, root))
     }
 
@@ -110,6 +124,7 @@ impl Roots {
     /// Puts a root where none begins.
     pub fn insert(&mut self, ptr: u64, root: Root) {
         self.changes += 1;
+        self.last.set(None);
         let slot = match self.free.pop() {
             Some(slot) => {
                 *self.at_mut(slot) = root;
@@ -127,6 +142,7 @@ impl Roots {
     pub fn remove(&mut self, ptr: u64) -> Option<Root> {
         let slot = self.index.remove(&ptr)?;
         self.changes += 1;
+        self.last.set(None);
         self.free.push(slot);
         Some(std::mem::take(self.at_mut(slot)))
     }

@@ -4,6 +4,8 @@
 //! at for the price of moving part of one chunk; an ordinary tree would search from its root for each of these. Knows nothing of what the
 //! values mean.
 
+use std::cell::Cell;
+
 /// Spans of one chunk at most.
 const CHUNK: usize = 32;
 
@@ -26,16 +28,14 @@ pub struct At {
 }
 
 impl At {
-    /// The first position after the spans that [`Spans::slice_from`] answers.
-    #[inline]
-    pub fn next_chunk(self) -> Self {
-        Self { chunk: self.chunk + 1, index: 0 }
+    /// In less room, for positions that are kept. One beyond what that has room for becomes another position.
+    pub fn pack(self) -> (u32, u32) {
+        (self.chunk as u32, self.index as u32)
     }
 
-    /// The position of one of those spans.
-    #[inline]
-    pub fn plus(self, spans: usize) -> Self {
-        Self { index: self.index + spans, ..self }
+    /// Back from [`At::pack`].
+    pub fn unpack((chunk, index): (u32, u32)) -> Self {
+        Self { chunk: chunk as usize, index: index as usize }
     }
 }
 
@@ -47,11 +47,13 @@ pub struct Spans<T> {
     /// Never empty ones.
     chunks: Vec<Vec<Span<T>>>,
     len: usize,
+    /// What was found last: who looks an address up often asks again.
+    last: Cell<At>,
 }
 
 impl<T> Default for Spans<T> {
     fn default() -> Self {
-        Self { starts: Vec::new(), chunks: Vec::new(), len: 0 }
+        Self { starts: Vec::new(), chunks: Vec::new(), len: 0, last: Cell::default() }
     }
 }
 
@@ -64,17 +66,23 @@ impl<T> Spans<T> {
     /// The first span that ends after this address: the one around it, or else the next one.
     #[inline]
     pub fn seek(&self, address: u64) -> At {
+        let last = self.last.get();
+        if self.get(last).is_some_and(|span| span.start <= address && address < span.end) {
+            return last;
+        }
         let after = self.starts.partition_point(|start| *start <= address);
         let Some(chunk) = after.checked_sub(1) else { return At { chunk: 0, index: 0 } };
         let index = self.chunks[chunk].partition_point(|span| span.end <= address);
-        self.normal(At { chunk, index })
+        let found = self.normal(At { chunk, index });
+        self.last.set(found);
+        found
     }
 
-    /// The same as [`Spans::seek`], tried first at a position where a span that starts here was found before.
+    /// The same as [`Spans::seek`], tried first at a position where a span around this address was found before.
     #[inline]
     pub fn seek_near(&self, address: u64, near: At) -> At {
         match self.get(near) {
-            Some(span) if span.start == address => near,
+            Some(span) if span.start <= address && address < span.end => near,
             _ => self.seek(address),
         }
     }
@@ -85,25 +93,29 @@ impl<T> Spans<T> {
         self.chunks.get(at.chunk)?.get(at.index)
     }
 
-    /// The end of a span and its value, to be changed.
+    /// The span at a position, of which only the value may be changed.
     #[inline]
-    pub fn get_mut(&mut self, at: At) -> Option<(&mut u64, &mut T)> {
-        let span = self.chunks.get_mut(at.chunk)?.get_mut(at.index)?;
-        Some((&mut span.end, &mut span.value))
+    pub fn get_mut(&mut self, at: At) -> Option<&mut Span<T>> {
+        self.chunks.get_mut(at.chunk)?.get_mut(at.index)
+    }
+
+    /// Makes the span at a position, where there must be one, reach over these addresses, which must be no other's.
+    pub fn widen(&mut self, at: At, start: u64, end: u64) -> &mut Span<T> {
+        let span = &mut self.chunks[at.chunk][at.index];
+        if start < span.start {
+            span.start = start;
+            if at.index == 0 {
+                self.starts[at.chunk] = start;
+            }
+        }
+        span.end = span.end.max(end);
+        span
     }
 
     /// The position after this one.
     #[inline]
     pub fn next(&self, at: At) -> At {
         self.normal(At { index: at.index + 1, ..at })
-    }
-
-    /// Moves where a span starts; it must not reach the one before.
-    pub fn set_start(&mut self, at: At, start: u64) {
-        self.chunks[at.chunk][at.index].start = start;
-        if at.index == 0 {
-            self.starts[at.chunk] = start;
-        }
     }
 
     /// Inserts a span before a position, where it must fit; answers where it is then.
@@ -150,13 +162,14 @@ impl<T> Spans<T> {
         (removed, self.normal(at))
     }
 
-    /// Removes so many spans from a position on, and hands out their values.
-    pub fn remove_run(&mut self, at: At, count: usize, mut each: impl FnMut(T)) {
+    /// Removes so many spans from a position on, and hands them out.
+    pub fn remove_run(&mut self, at: At, count: usize, each: impl FnMut(Span<T>)) {
+        let mut each = each;
         let (mut at, mut left) = (at, count);
         while left > 0 && at.chunk < self.chunks.len() {
             let chunk = &mut self.chunks[at.chunk];
             let take = left.min(chunk.len() - at.index);
-            chunk.drain(at.index..at.index + take).for_each(|span| each(span.value));
+            chunk.drain(at.index..at.index + take).for_each(&mut each);
             left -= take;
             self.len -= take;
             match chunk.first() {
@@ -191,24 +204,6 @@ impl<T> Spans<T> {
             }
         }
         self.len = self.chunks.iter().map(Vec::len).sum();
-    }
-
-    /// The spans from a position on, as far as its chunk goes: see [`At::next_chunk`]. Empty past the last.
-    #[inline]
-    pub fn slice_from(&self, at: At) -> &[Span<T>] {
-        self.chunks.get(at.chunk).and_then(|chunk| chunk.get(at.index..)).unwrap_or(&[])
-    }
-
-    /// The same, to be changed.
-    #[inline]
-    pub fn slice_from_mut(&mut self, at: At) -> &mut [Span<T>] {
-        self.chunks.get_mut(at.chunk).and_then(|chunk| chunk.get_mut(at.index..)).unwrap_or(&mut [])
-    }
-
-    /// The span at a position, of which everything but its start may be changed.
-    #[inline]
-    pub fn span_mut(&mut self, at: At) -> Option<&mut Span<T>> {
-        self.chunks.get_mut(at.chunk)?.get_mut(at.index)
     }
 
     /// All spans in order.
@@ -272,8 +267,8 @@ mod tests {
                             prop_assert_eq!(spans.get(after).map(|s| s.start), next);
                         }
                         1 => {
-                            *spans.get_mut(at).expect("there").0 = start + size;
-                            tree.get_mut(&start).expect("there").0 = start + size;
+                            spans.widen(at, start, start + 8);
+                            tree.get_mut(&start).expect("there").0 = start + 8;
                         }
                         2 if n % 20 == 0 => {
                             spans.retain(|v| *v % 3 != 0);
@@ -281,19 +276,9 @@ mod tests {
                         }
                         3 if n % 5 == 0 => {
                             let run: Vec<_> = tree.range(start..).take(size as usize * 9).map(|(s, (e, v))| (*s, *e, *v)).collect();
-                            let (mut from, mut chunk) = (Vec::new(), at);
-                            while from.len() < run.len() {
-                                let slice = spans.slice_from_mut(chunk);
-                                slice.iter_mut().for_each(|s| s.value += 1);
-                                from.extend(spans.slice_from(chunk).iter().map(|s| (s.start, s.end, s.value - 1)));
-                                chunk = chunk.next_chunk();
-                            }
-                            let changed: Vec<_> = from.split_off(run.len()).iter().map(|s| s.0).collect();
-                            changed.iter().for_each(|start| tree.get_mut(start).expect("there").1 += 1);
-                            prop_assert_eq!(&from, &run);
                             let mut gone = Vec::new();
-                            spans.remove_run(at, run.len(), |v| gone.push(v - 1));
-                            prop_assert_eq!(gone, run.iter().map(|r| r.2).collect::<Vec<_>>());
+                            spans.remove_run(at, run.len(), |span| gone.push((span.start, span.end, span.value)));
+                            prop_assert_eq!(&gone, &run);
                             tree.retain(|start, _| run.iter().all(|r| r.0 != *start));
                         }
                         _ => {
@@ -322,8 +307,10 @@ mod tests {
         }
         for i in 0..100_u64 {
             let at = spans.seek(i * 10 + 5);
-            spans.set_start(at, i * 10);
-            assert_eq!(spans.get(spans.seek(i * 10)).map(|s| s.value), Some(i as u32));
+            spans.widen(at, i * 10, i * 10 + 10);
+            for address in [i * 10, i * 10 + 9] {
+                assert_eq!(spans.get(spans.seek_near(address, at)).map(|s| s.value), Some(i as u32));
+            }
         }
         assert_eq!(all(&spans).len(), 100);
     }

@@ -1,89 +1,116 @@
-//! The accesses that segments hold: what a segment keeps of each, and the accesses themselves, counted.
+//! The accesses that pieces name, each with the number of its pieces.
 
-use crate::memory::access::{Access, AccessKind};
-use smallvec::SmallVec;
-use trace::{Epoch, TimelineId};
+use crate::memory::access::{Access, AccessKind, Site, Touch};
+use crate::memory::{AllocationId, Extent};
+use trace::Epoch;
 
-/// What a segment remembers of an access: all that is needed to see that it is over and that a new one stands for it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    time: u64,
-    timeline: TimelineId,
-    /// Number of the held access, and its kind in the lowest two bits.
-    pub(super) word: u32,
+/// An access, in less room: most are exact and without gaps.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub epoch: Epoch,
+    pub site: Site,
+    pub kind: AccessKind,
+    allocation: AllocationId,
+    start: u64,
+    end: u64,
+    odd: Option<Box<Extent>>,
+    /// Counts all that were ever held.
+    age: u64,
+    pieces: u32,
 }
 
-impl Entry {
-    pub(super) fn new(number: u32, access: &Access) -> Self {
-        let Epoch { timeline, time } = access.epoch;
-        Self { time, timeline, word: number << 2 | access.kind as u32 }
+impl Held {
+    #[inline]
+    fn new(touch: &Touch<'_>, age: u64) -> Self {
+        let Touch { epoch, kind, start, end, odd, allocation, .. } = *touch;
+        let odd = odd.map(|extent| Box::new(*extent));
+        Self { epoch, site: touch.site(), kind, allocation, start, end, odd, age, pieces: 1 }
     }
 
-    #[inline]
-    pub(super) fn number(self) -> u32 {
-        self.word >> 2
+    /// The access.
+    pub fn access(&self) -> Access {
+        let Self { epoch, kind, allocation, site, .. } = *self;
+        Access { epoch, kind, extent: self.extent(), allocation, site }
     }
 
-    #[inline]
-    pub(super) fn epoch(self) -> Epoch {
-        Epoch { timeline: self.timeline, time: self.time }
+    pub fn extent(&self) -> Extent {
+        self.odd.as_deref().copied().unwrap_or_else(|| Extent::exact(self.start, self.end))
     }
 
-    #[inline]
-    pub(super) fn kind(self) -> AccessKind {
-        match self.word & 3 {
-            0 => AccessKind::Read,
-            1 => AccessKind::Write,
-            _ => AccessKind::Atomic,
-        }
+    /// Whether it touches every byte from its first to its last.
+    pub fn is_whole(&self) -> bool {
+        self.odd.as_ref().is_none_or(|extent| extent.is_whole())
+    }
+
+    /// Whether it belongs to this op, or to this node of this graph launch.
+    pub fn is_of(&self, epoch: Epoch, node: u32) -> bool {
+        self.epoch == epoch && self.site.node == node
     }
 }
 
-/// Oldest first.
-pub(super) type Entries = SmallVec<[Entry; 3]>;
-
-/// The accesses that segments name, each with the number of segments in which it is an entry.
+/// The accesses that pieces name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
-    pub(super) held: Vec<Access>,
-    pub(super) counts: Vec<u32>,
+    held: Vec<Held>,
     free: Vec<u32>,
+    ages: u64,
 }
 
 impl Pool {
-    /// Holds an access, counted once.
+    /// Holds an access, for one piece.
     #[inline]
-    pub(super) fn hold(&mut self, access: &Access) -> u32 {
+    pub fn hold(&mut self, touch: &Touch<'_>) -> u32 {
+        self.ages += 1;
+        let held = Held::new(touch, self.ages);
         match self.free.pop() {
             Some(number) => {
-                self.held[number as usize] = *access;
-                self.counts[number as usize] = 1;
+                self.held[number as usize] = held;
                 number
             }
             None => {
-                self.held.push(*access);
-                self.counts.push(1);
+                self.held.push(held);
                 self.held.len() as u32 - 1
             }
         }
     }
 
+    /// Holds an access instead of one that loses a piece; answers its number.
     #[inline]
-    pub(super) fn get(&self, entry: Entry) -> &Access {
-        &self.held[entry.number() as usize]
+    pub fn replace(&mut self, number: u32, touch: &Touch<'_>) -> u32 {
+        let held = &mut self.held[number as usize];
+        if held.pieces > 1 {
+            held.pieces -= 1;
+            return self.hold(touch);
+        }
+        self.ages += 1;
+        *held = Held::new(touch, self.ages);
+        number
     }
 
     #[inline]
-    pub(super) fn count(&mut self, entry: Entry) {
-        self.counts[entry.number() as usize] += 1;
+    pub fn get(&self, number: u32) -> &Held {
+        &self.held[number as usize]
     }
 
+    /// The larger, the younger.
+    pub fn age(&self, number: u32) -> u64 {
+        self.get(number).age
+    }
+
+    /// One piece more.
     #[inline]
-    pub(super) fn release(&mut self, entry: Entry) {
-        let count = &mut self.counts[entry.number() as usize];
-        *count -= 1;
-        if *count == 0 {
-            self.free.push(entry.number());
+    pub fn count(&mut self, number: u32) -> u32 {
+        self.held[number as usize].pieces += 1;
+        number
+    }
+
+    /// One piece less.
+    #[inline]
+    pub fn release(&mut self, number: u32) {
+        let held = &mut self.held[number as usize];
+        held.pieces -= 1;
+        if held.pieces == 0 {
+            self.free.push(number);
         }
     }
 }

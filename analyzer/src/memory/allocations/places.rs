@@ -120,7 +120,7 @@ impl Allocations {
     }
 
     /// The accesses that are remembered at a place.
-    pub fn accesses(&self, home: Home) -> impl Iterator<Item = &Access> {
+    pub fn accesses(&self, home: Home) -> impl Iterator<Item = Access> {
         let map = match home {
             Home::Root(ptr) => self.roots.get(ptr).map(|r| &r.map),
             Home::Array(array) => self.arrays.get(&array).map(|r| &r.map),
@@ -130,7 +130,7 @@ impl Allocations {
     }
 
     /// The accesses that are remembered in roots of these sorts.
-    pub fn accesses_in(&self, kinds: &[MemoryKind]) -> impl Iterator<Item = &Access> {
+    pub fn accesses_in(&self, kinds: &[MemoryKind]) -> impl Iterator<Item = Access> {
         let is_one = |root: &&Root| self.infos.get(&root.id).and_then(|i| i.kind).is_some_and(|k| kinds.contains(&k));
         self.roots.values().filter(is_one).flat_map(|r| r.map.iter())
     }

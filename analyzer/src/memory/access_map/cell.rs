@@ -1,0 +1,302 @@
+//! One cell of an access map: pieces of accesses, looked through one by one.
+//!
+//! Owns what a new access makes of the pieces that it overlaps, and how a cell is parted, joined with its neighbour and cleared of what is
+//! over. Knows nothing of where cells lie.
+
+use super::pool::{Held, Pool};
+use super::{Clocks, FULL, MAX_PIECES, Ordered, SMALL, Span};
+use crate::memory::Extent;
+use crate::memory::access::{Access, AccessKind, Touch};
+use smallvec::SmallVec;
+use trace::{Epoch, TimelineId};
+
+/// A part of an access: its bytes, and all that is needed to see that it is over and that a new access stands for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    start: u64,
+    end: u64,
+    time: u64,
+    timeline: TimelineId,
+    /// Number of the access in the pool, and its kind in the lowest two bits.
+    word: u32,
+}
+
+/// In no order.
+pub(super) type Cell = Vec<Piece>;
+
+impl Piece {
+    #[inline]
+    fn number(self) -> u32 {
+        self.word >> 2
+    }
+
+    #[inline]
+    fn overlaps(self, (lo, hi): (u64, u64)) -> bool {
+        lo < self.end && self.start < hi
+    }
+}
+
+/// An access that is being added.
+pub(super) struct New<'a> {
+    pub touch: &'a Touch<'a>,
+    /// Its number in the pool, once it has a piece.
+    number: Option<u32>,
+    /// Whether it touches every byte from its first to its last.
+    whole: bool,
+    /// A bit for each kind of access that its own stands for.
+    stands: u8,
+}
+
+impl<'a> New<'a> {
+    #[inline]
+    pub fn of(touch: &'a Touch<'a>) -> Self {
+        let stands = match touch.kind {
+            AccessKind::Write => 0b111,
+            kind => 1 << kind as u8,
+        };
+        Self { touch, number: None, whole: touch.odd.is_none_or(Extent::is_whole), stands }
+    }
+
+    /// Makes a piece of it.
+    #[inline]
+    pub fn put(&mut self, pieces: &mut Cell, pool: &mut Pool, start: u64, end: u64) {
+        let number = match self.number {
+            Some(number) => pool.count(number),
+            None => pool.hold(self.touch),
+        };
+        let piece = self.piece(number, start, end);
+        pieces.push(piece);
+    }
+
+    /// Makes a piece of it in place of another.
+    #[inline]
+    fn put_over(&mut self, piece: &mut Piece, pool: &mut Pool, start: u64, end: u64) {
+        let number = match self.number {
+            Some(number) => {
+                pool.release(piece.number());
+                pool.count(number)
+            }
+            None => pool.replace(piece.number(), self.touch),
+        };
+        *piece = self.piece(number, start, end);
+    }
+
+    #[inline]
+    fn piece(&mut self, number: u32, start: u64, end: u64) -> Piece {
+        self.number = Some(number);
+        let Epoch { timeline, time } = self.touch.epoch;
+        Piece { start, end, time, timeline, word: number << 2 | self.touch.kind as u32 }
+    }
+}
+
+/// What an addition makes of an earlier access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    /// The new access stands for it.
+    Drop,
+    /// It stays.
+    Keep,
+    /// It stays, and races; the flag is [`Ordered::Latent`].
+    Race(bool),
+    /// It is of the same op and stands for the new access.
+    Redundant,
+}
+
+/// What becomes of an earlier access that is not over for certain.
+fn judge(e: &Held, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
+    let touch = new.touch;
+    if e.is_of(touch.epoch, touch.site.node) {
+        if e.kind.stands_for(touch.kind) && (e.is_whole() || e.extent().same_shape(&touch.extent())) {
+            return Verdict::Redundant;
+        }
+    } else {
+        let ordered = clocks.ordered(e.epoch, e.site.node);
+        if ordered != Ordered::Yes {
+            return if e.kind.conflicts(touch.kind) {
+                Verdict::Race(ordered == Ordered::Latent)
+            } else {
+                Verdict::Keep
+            };
+        }
+    }
+    let stands = touch.kind.stands_for(e.kind) && (new.whole || touch.extent().same_shape(&e.extent()));
+    if stands { Verdict::Drop } else { Verdict::Keep }
+}
+
+/// Compares a new access with the pieces that it overlaps between two addresses, cuts off what it stands for, and adds it.
+#[inline(always)]
+pub(super) fn visit(
+    pieces: &mut Cell,
+    pool: &mut Pool,
+    new: &mut New<'_>,
+    within: (u64, u64),
+    clocks: &impl Clocks,
+    race: &mut impl FnMut(&Access, bool),
+) {
+    let (lo, hi) = within;
+    let (mut races, mut redundant, mut i) = (false, false, 0);
+    // A piece of which nothing is left, still there.
+    let mut vacant = None;
+    while let Some(skipped) = pieces[i..].iter().position(|piece| piece.overlaps(within)) {
+        let piece = &mut pieces[i + skipped];
+        i += skipped + 1;
+        let drops = if clocks.finished(Epoch { timeline: piece.timeline, time: piece.time }) {
+            new.stands >> (piece.word & 3) & 1 != 0
+                && (new.whole || new.touch.extent().same_shape(&pool.get(piece.number()).extent()))
+        } else {
+            let verdict = judge(pool.get(piece.number()), new, clocks);
+            races |= matches!(verdict, Verdict::Race(_));
+            redundant |= verdict == Verdict::Redundant;
+            verdict == Verdict::Drop
+        };
+        if !drops {
+            continue;
+        }
+        match (piece.start < lo, piece.end > hi) {
+            (false, false) if vacant.is_none() => vacant = Some(i - 1),
+            (false, false) => {
+                pool.release(piece.number());
+                i -= 1;
+                pieces.swap_remove(i);
+            }
+            (true, false) => piece.end = lo,
+            (false, true) => piece.start = hi,
+            (true, true) => {
+                let tail = Piece { start: hi, ..*piece };
+                piece.end = lo;
+                pool.count(tail.number());
+                pieces.push(tail);
+            }
+        }
+    }
+    if races {
+        let judge = |e: &Held| match judge(e, new, clocks) {
+            Verdict::Race(latent) => Some(latent),
+            _ => None,
+        };
+        hand_out(pieces, pool, within, judge, race);
+    }
+    match vacant.and_then(|i| pieces.get_mut(i)) {
+        _ if redundant => put_rest(pieces, pool, new, within, vacant, clocks),
+        Some(piece) => new.put_over(piece, pool, lo, hi),
+        None => new.put(pieces, pool, lo, hi),
+    }
+}
+
+/// Adds an access where nothing of its own op stands for it.
+#[cold]
+fn put_rest(
+    pieces: &mut Cell,
+    pool: &mut Pool,
+    new: &mut New<'_>,
+    within: (u64, u64),
+    vacant: Option<usize>,
+    clocks: &impl Clocks,
+) {
+    if let Some(i) = vacant {
+        pool.release(pieces.swap_remove(i).number());
+    }
+    let is_redundant = |p: &&Piece| judge(pool.get(p.number()), new, clocks) == Verdict::Redundant;
+    let overlapping = pieces.iter().filter(|p| p.overlaps(within));
+    let mut others: Vec<(u64, u64)> = overlapping.filter(is_redundant).map(|p| (p.start, p.end)).collect();
+    others.sort_unstable();
+    let mut from = within.0;
+    for (start, end) in others.into_iter().chain([(within.1, within.1)]) {
+        if from < start.min(within.1) {
+            new.put(pieces, pool, from, start.min(within.1));
+        }
+        from = from.max(end);
+    }
+}
+
+/// Hands out the accesses between two addresses that are judged to race, by address, the oldest of one place first.
+#[cold]
+pub(super) fn hand_out(
+    pieces: &Cell,
+    pool: &Pool,
+    within: (u64, u64),
+    judge: impl Fn(&Held) -> Option<bool>,
+    race: &mut impl FnMut(&Access, bool),
+) {
+    for e in in_order(pieces, pool, within) {
+        if let Some(latent) = judge(e) {
+            race(&e.access(), latent);
+        }
+    }
+}
+
+/// The accesses between two addresses, by the first address of each piece, the oldest of one place first.
+pub(super) fn in_order<'a>(pieces: &Cell, pool: &'a Pool, within: (u64, u64)) -> impl Iterator<Item = &'a Held> {
+    let overlapping = pieces.iter().filter(|p| p.overlaps(within));
+    let mut places: SmallVec<[(u64, u64, u32); FULL]> =
+        overlapping.map(|p| (p.start.max(within.0), pool.age(p.number()), p.number())).collect();
+    places.sort_unstable();
+    places.into_iter().map(|(.., number)| pool.get(number))
+}
+
+/// Drops what can never race again.
+pub(super) fn bury(pieces: &mut Cell, pool: &mut Pool, clocks: &impl Clocks) {
+    pieces.retain(|p| {
+        let dead = clocks.dead(Epoch { timeline: p.timeline, time: p.time });
+        if dead {
+            pool.release(p.number());
+        }
+        !dead
+    });
+}
+
+/// Whether a cell and the next one are few pieces when they are joined.
+pub(super) fn joint(pieces: &Cell, next: &Cell) -> bool {
+    pieces.len().max(next.len()) <= SMALL && {
+        let meets = |n: &&Piece| pieces.iter().any(|p| p.word == n.word && p.end == n.start);
+        pieces.len() + next.len() - next.iter().filter(meets).count() <= SMALL
+    }
+}
+
+/// Takes in the pieces of the next cell.
+pub(super) fn join(pieces: &mut Cell, next: Cell, pool: &mut Pool) {
+    for n in next {
+        match pieces.iter_mut().find(|p| p.word == n.word && p.end == n.start) {
+            Some(piece) => {
+                piece.end = n.end;
+                pool.release(n.number());
+            }
+            None => pieces.push(n),
+        }
+    }
+}
+
+/// Parts a full cell where it leaves the fewest pieces on either side; answers what lies behind. `None`: it is not full, or all its pieces
+/// lie at the same bytes.
+pub(super) fn part(cell: &mut Span<Cell>, pool: &mut Pool) -> Option<Span<Cell>> {
+    let pieces = &mut cell.value;
+    if pieces.len() < FULL {
+        return None;
+    }
+    let most = |border: u64| {
+        let left = pieces.iter().filter(|p| p.start < border).count();
+        left.max(pieces.iter().filter(|p| p.end > border).count())
+    };
+    let borders = pieces.iter().flat_map(|p| [p.start, p.end]).filter(|b| cell.start < *b && *b < cell.end);
+    let border = borders.min_by_key(|b| (most(*b), *b))?;
+    let mut tail: Cell = pieces.iter().filter(|p| p.end > border).copied().collect();
+    for piece in tail.iter_mut().filter(|p| p.start < border) {
+        piece.start = border;
+        pool.count(piece.number());
+    }
+    pieces.retain_mut(|p| {
+        p.end = p.end.min(border);
+        p.start < border
+    });
+    Some(Span { start: border, end: std::mem::replace(&mut cell.end, border), value: tail })
+}
+
+/// Drops the oldest pieces of those that are too many; answers how many.
+pub(super) fn forget(pieces: &mut Cell, pool: &mut Pool) -> u64 {
+    let more = pieces.len().saturating_sub(MAX_PIECES);
+    if more > 0 {
+        pieces.sort_unstable_by_key(|p| pool.age(p.number()));
+        pieces.drain(..more).for_each(|p| pool.release(p.number()));
+    }
+    more as u64
+}
