@@ -107,6 +107,11 @@ impl Summary {
         self.analysis.evaluate(launch, out);
     }
 
+    /// The same without anything that is kept from launches before: dear, and what tests hold [`Summary::evaluate`] against.
+    pub fn evaluate_anew(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        self.analysis.evaluate_anew(launch, out);
+    }
+
     /// Every instruction that may touch global memory: what it does, where it is (see [`Gap::at`]), and the parameter words that its
     /// address derives from, ascending; none when the address comes from elsewhere.
     pub fn instructions(&self) -> impl Iterator<Item = (AccessKind, u32, Vec<u16>)> {

@@ -7,12 +7,14 @@
 mod nvdisasm;
 
 use kernels::arch::Arch;
-use kernels::{AccessKind, Base, CodeImage, Dim, Extent, KernelAccess, LaunchArgs};
+use kernels::{AccessKind, Base, CodeImage, Dim, Extent, KernelAccess, LaunchArgs, Summary};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::path::Path;
 
 const KERNELS: usize = 40;
+/// Launches of each kernel that are held against evaluations only.
+const LAUNCHES: usize = 40;
 
 /// xorshift64*
 struct Rng(u64);
@@ -379,6 +381,37 @@ fn check(what: &str, accesses: &[KernelAccess], truth: &Truth, bounded: &mut usi
     }
 }
 
+fn anew(summary: &Summary, launch: &LaunchArgs<'_>) -> Vec<KernelAccess> {
+    let mut out = Vec::new();
+    summary.evaluate_anew(launch, &mut out);
+    out
+}
+
+/// Many launches of one kernel that differ in numbers: what is replayed for them is what an evaluation finds.
+fn launches(r: &mut Rng, summary: &Summary, what: &str) {
+    let (mut n, mut m, mut d) = (100, 37, 7);
+    for _ in 0..LAUNCHES {
+        // Now and then far from the launch before.
+        let mut number = |before: u32| match r.below(8) {
+            0 => r.pick(&[0, 1, 2, 31, 32, 33, 64, 100, 127, 128, 255, 1 << 16, i32::MAX as u32, 1 << 31, u32::MAX]),
+            1 => r.next() as u32 >> r.below(32),
+            2 | 3 => before.wrapping_add(r.below(5) as u32).wrapping_sub(2),
+            4 => 50 + r.below(200) as u32,
+            _ => before,
+        };
+        (n, m, d) = (number(n), number(m), number(d));
+        let (near, grid) = (r.below(64), [1 + r.below(6) as u32, 1 + r.below(2) as u32, 1]);
+        let mut bytes: Vec<u8> = Vec::new();
+        bytes.extend((base(0) + 4 * near).to_le_bytes());
+        bytes.extend(base(1).to_le_bytes());
+        [n, m, d].iter().for_each(|p| bytes.extend(p.to_le_bytes()));
+        let launch = LaunchArgs::new(grid, [32, 1, 1], &bytes);
+        let mut out = Vec::new();
+        summary.evaluate(&launch, &mut out);
+        assert_eq!(out, anew(summary, &launch), "{what}: n {n}, m {m}, d {d}, grid {grid:?}");
+    }
+}
+
 fn seed(seed: u64) {
     let mut r = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let programs: Vec<Vec<Stmt>> = (0..KERNELS).map(|_| block(&mut r, 3, 0, 2)).collect();
@@ -423,7 +456,9 @@ fn seed(seed: u64) {
                         }
                     }
                     let mut out = Vec::new();
-                    summary.evaluate(&LaunchArgs::new(grid, block, &bytes), &mut out);
+                    let launch = LaunchArgs::new(grid, block, &bytes);
+                    summary.evaluate(&launch, &mut out);
+                    assert_eq!(out, anew(&summary, &launch), "f{k} {arch} {kind}, {launch:?} in {}", file.display());
                     total += out.len();
                     let what = format!(
                         "seed {seed} f{k} {arch} {kind} grid {grid:?} block {block:?} params {params:?} in {}",
@@ -432,6 +467,7 @@ fn seed(seed: u64) {
                     check(&what, &out, &truth, &mut bounded, &mut exact);
                 }
             }
+            launches(&mut r, &summary, &format!("f{k} {arch} {kind} in {}", file.display()));
         }
     }
     println!("seed {seed}: {total} results, {bounded} bounded, {exact} exact");

@@ -70,18 +70,20 @@ impl Eval<'_> {
     pub(super) fn shift_left(&mut self, n: NodeId, x: NodeId, k: NodeId, bits: u32, b: BlockId) -> Form {
         let k = self.ev(k);
         if let Some(c) = k.as_const() {
-            let c = c.rem_euclid(1 << 32);
-            return if c >= Int::from(bits) { Form::default() } else { self.ev(x).scale(1 << c) };
+            let c = c.pin().rem_euclid(1 << 32) as u32;
+            return if c >= bits { Form::default() } else { self.ev(x).scale(Int::pow2(c)) };
         }
         let x = self.ev(x);
         let (sl, sh) = self.bounds(&k, b);
         let ux = self.interp(&x, bits, false, b);
         let (lo, hi) = self.bounds(&ux, b);
         let why = self.why(&k).or_else(|| self.why(&ux));
-        if why.is_some() || sl < 0 || sh >= Int::from(bits) || hi << sh >= 1 << bits {
+        let scaled = |v: Int, k: Int| v * Int::pow2(k.pin() as u32);
+        if why.is_some() || sl < 0 || sh >= Int::from(bits) || scaled(hi, sh) >= Int::pow2(bits) {
             return self.opaque(Key::Node(n, 23), why.unwrap_or(Reason::Bits), bits, b);
         }
-        self.boxed_atom(Key::Range(n, lo << sl, hi << sh), (lo << sl, hi << sh), None, &[&k, &ux], b)
+        let (lo, hi) = (scaled(lo, sl), scaled(hi, sh));
+        self.boxed_atom(Key::Range(n, lo, hi), (lo, hi), None, &[&k, &ux], b)
     }
 
     pub(super) fn shift_right(&mut self, n: NodeId, signed: bool, x: NodeId, k: NodeId, bits: u32, b: BlockId) -> Form {
@@ -90,11 +92,11 @@ impl Eval<'_> {
         let x = self.interp(&x, bits, signed, b);
         let x = self.concrete(&x);
         if let Some(c) = k.as_const() {
-            let c = c.rem_euclid(1 << 32);
-            if c >= Int::from(bits) {
-                return if signed { self.floor_div(&x, 1 << (bits - 1), b) } else { Form::default() };
+            let c = c.pin().rem_euclid(1 << 32) as u32;
+            if c >= bits {
+                return if signed { self.floor_div(&x, Int::pow2(bits - 1), b) } else { Form::default() };
             }
-            return self.floor_div(&x, 1 << c, b);
+            return self.floor_div(&x, Int::pow2(c), b);
         }
         let (sl, sh) = self.bounds(&k, b);
         let (lo, hi) = self.bounds(&x, b);
@@ -102,8 +104,9 @@ impl Eval<'_> {
         if why.is_some() || sl < 0 || sh >= Int::from(bits) {
             return self.opaque(Key::Node(n, 24), why.unwrap_or(Reason::Bits), bits, b);
         }
-        let lo = lo >> if lo >= 0 { sh } else { sl };
-        let hi = hi >> if hi >= 0 { sl } else { sh };
+        let shifted = |v: Int, k: Int| v.div_euclid(Int::pow2(k.pin() as u32));
+        let lo = shifted(lo, if lo >= 0 { sh } else { sl });
+        let hi = shifted(hi, if hi >= 0 { sl } else { sh });
         self.boxed_atom(Key::Range(n, lo, hi), (lo, hi), None, &[&k, &x], b)
     }
 
@@ -137,7 +140,7 @@ impl Eval<'_> {
         {
             // Rounding to zero of a number that may be negative.
             let (lo, hi) = if rem {
-                (if xl < 0 { -(d - 1) } else { 0 }, if xh > 0 { d - 1 } else { 0 })
+                (if xl < 0 { -(d - 1) } else { Int::new(0) }, if xh > 0 { d - 1 } else { Int::new(0) })
             } else {
                 (-(-xl).div_euclid(d), xh.max(0).div_euclid(d))
             };
@@ -147,7 +150,7 @@ impl Eval<'_> {
         if xl < 0 {
             return self.opaque(Key::Node(n, 26), why.unwrap_or(Reason::Bits), bits, b);
         }
-        let (lo, hi) = if rem { (0, xh.min(yh - 1)) } else { (xl / yh.max(1), xh / yl) };
+        let (lo, hi) = if rem { (Int::new(0), xh.min(yh - 1)) } else { (xl.div_euclid(yh.max(1)), xh.div_euclid(yl)) };
         let why = if rem { self.why(&y) } else { why };
         Form::atom(self.keyed(Key::Range(n, lo, hi), |e| {
             let a = e.new_atom(lo, hi, why, b);

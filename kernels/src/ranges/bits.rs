@@ -20,7 +20,7 @@ impl Eval<'_> {
     pub(super) fn boxed_atom(
         &mut self,
         key: Key,
-        (lo, hi): (Int, Int),
+        (lo, hi): (impl Into<Int>, impl Into<Int>),
         why: Option<Reason>,
         deps: &[&Form],
         b: BlockId,
@@ -47,11 +47,11 @@ impl Eval<'_> {
         let top = 64 - mask.leading_zeros();
         if mask >> low == low_mask(top - low) {
             // Contiguous bits.
-            let unit: Int = 1 << low;
+            let unit = Int::pow2(low);
             if top == bits {
                 return self.floor_div(&f, unit, b).scale(unit);
             }
-            let lim: Int = 1 << top;
+            let lim = Int::pow2(top);
             let r = if self.within(&f, lim, b) {
                 f
             } else {
@@ -74,17 +74,18 @@ impl Eval<'_> {
             return x.clone();
         }
         for (p, q) in [(x, y), (y, x)] {
-            let mut g = p.gcd();
-            g = super::form::gcd(g, p.c);
-            g &= -g;
+            // The lowest bit that may be set.
+            let g = p.gcd().gcd(p.c).pin();
+            let g = Int::new(g & -g);
             if g > 0 && self.within(q, g, b) {
                 return p.add(q, 1);
             }
-            if let Some(c) = q.as_const().map(|c| c.rem_euclid(1 << bits))
+            if let Some(c) = q.as_const().map(|c| c.pin().rem_euclid(1 << bits))
                 && c > 0
                 && c & (c - 1) == 0
             {
-                let (lo, hi) = (self.floor_div(p, c, b), self.floor_div(p, 2 * c, b));
+                let c = Int::new(c);
+                let (lo, hi) = (self.floor_div(p, c, b), self.floor_div(p, c * 2, b));
                 if lo.add(&hi, -2) == Form::default() {
                     // The bit is clear in p.
                     return p.add(q, 1);
@@ -93,7 +94,7 @@ impl Eval<'_> {
         }
         let (ux, uy) = (self.interp(x, bits, false, b), self.interp(y, bits, false, b));
         let (hx, hy) = (self.bounds(&ux, b).1, self.bounds(&uy, b).1);
-        let hi = ones_up_to(hx.max(hy)).min((1 << bits) - 1);
+        let hi = ones_up_to(hx.max(hy)).min(low_mask(bits));
         let why = self.why(&ux).or_else(|| self.why(&uy));
         let r = self.keyed(Key::Pair(u8::from(xor) + 1, ux.clone(), uy.clone(), b), |e| {
             let r = e.new_atom(0, hi, why, b);
@@ -120,12 +121,13 @@ impl Eval<'_> {
             return f.scale(-1).plus(-1);
         }
         // All but the low bits flipped on a multiple of 2^z: -x - 2^z.
-        let z = Int::from((!k & full) + 1);
-        if z & (z - 1) == 0 && f.terms.iter().all(|t| t.1 % z == 0) && f.c % z == 0 {
+        let z = (!k & full) + 1;
+        let (single, z) = (z.is_power_of_two(), Int::from(z));
+        if single && f.terms.iter().all(|t| t.1.divides(z)) && f.c.divides(z) {
             return f.scale(-1).plus(-z);
         }
         // The low bits change only within their aligned group.
-        let group: Int = 1 << (64 - k.leading_zeros());
+        let group = Int::pow2(64 - k.leading_zeros());
         if 64 - k.leading_zeros() >= bits {
             return self.opaque(Key::Node(n, 20), self.why(f).unwrap_or(Reason::Bits), bits, b);
         }
@@ -138,7 +140,7 @@ impl Eval<'_> {
     /// Bitwise function of three forms by truth table.
     pub(super) fn lop3(&mut self, n: NodeId, v: [Form; 3], lut: u8, bits: u32, b: BlockId) -> Form {
         let full = low_mask(bits);
-        let k: [Option<u64>; 3] = [0, 1, 2].map(|i| v[i].as_const().map(|c| c.rem_euclid(1 << bits) as u64));
+        let k: [Option<u64>; 3] = [0, 1, 2].map(|i| v[i].as_const().map(|c| c.pin().rem_euclid(1 << bits) as u64));
         let tab = |t: u8| lut >> t & 1 == 1;
         let var: SmallVec<[usize; 3]> =
             (0..3).filter(|i| k[*i].is_none() && (0..8u8).any(|t| tab(t) != tab(t ^ (4 >> i)))).collect();
@@ -245,14 +247,14 @@ impl Eval<'_> {
         let why = v.iter().find_map(|f| self.why(f));
         if lut & 1 == 0 {
             // No bit is set that no input has.
-            let mut hi = 0;
+            let mut hi = Int::new(0);
             let mut why = None;
             for f in v {
                 let u = self.interp(f, bits, false, b);
                 hi = hi.max(self.bounds(&u, b).1);
                 why = why.or_else(|| self.why(&u));
             }
-            if hi < (1 << bits) - 1 {
+            if hi < Int::from(low_mask(bits)) {
                 let hi = ones_up_to(hi);
                 return self.boxed_atom(Key::Lop(lut, v.to_vec(), b), (0, hi), why, &[&v[0], &v[1], &v[2]], b);
             }
@@ -267,12 +269,12 @@ impl Eval<'_> {
             return self.mask(f, low_mask(k), bits, b);
         }
         let (lo, hi) = self.bounds(f, b);
-        let half: Int = 1 << (k - 1);
+        let half = Int::pow2(k - 1);
         if -half <= lo && hi < half {
             return f.clone();
         }
         if let Some(c) = f.as_const() {
-            return Form::konst((c + half).rem_euclid(1 << k) - half);
+            return Form::konst((c + half).rem_euclid(Int::pow2(k)) - half);
         }
         let why = self.why(f);
         self.boxed_atom(Key::Range(n, -half, half - 1), (-half, half - 1), why, &[f], b)
@@ -280,12 +282,13 @@ impl Eval<'_> {
 
     pub(super) fn prmt(&mut self, n: NodeId, [x, sel, y]: [Form; 3], b: BlockId) -> Form {
         let why = self.why(&x).or_else(|| self.why(&y)).unwrap_or(Reason::Bits);
-        let Some(sel) = sel.as_const().map(|c| c.rem_euclid(1 << 32)) else {
+        let Some(sel) = sel.as_const().map(|c| c.pin().rem_euclid(1 << 32)) else {
             return self.opaque(Key::Node(n, 27), why, 32, b);
         };
         let s = [0, 4, 8, 12].map(|k| (sel >> k & 15) as u8);
         if let (Some(p), Some(q)) = (x.as_const(), y.as_const()) {
-            let v = p.rem_euclid(1 << 32) as u64 | (q.rem_euclid(1 << 32) as u64) << 32;
+            let word = |c: Int| c.pin().rem_euclid(1 << 32) as u64;
+            let v = word(p) | word(q) << 32;
             let r = s.iter().enumerate().fold(0u32, |r, (k, c)| {
                 let byte = (v >> (8 * (c & 7))) as u8;
                 let byte = if c & 8 == 0 {
@@ -297,7 +300,7 @@ impl Eval<'_> {
                 };
                 r | u32::from(byte) << (8 * k)
             });
-            return Form::konst(Int::from(r));
+            return Form::konst(r);
         }
         match s {
             [0, 1, 2, 3] => return x,
@@ -312,7 +315,7 @@ impl Eval<'_> {
                 [p, q, 0, 1] if zero(p) && zero(q) => return x.scale(1 << 16),
                 [0, 1, 9, 9] => {
                     let (lo, hi) = self.bounds(&x, b);
-                    if -0x8000 <= lo && hi < 0x8000 {
+                    if lo >= -0x8000 && hi < 0x8000 {
                         return x;
                     }
                 }
@@ -327,6 +330,5 @@ fn ones_up_to(hi: Int) -> Int {
     if hi >= INF {
         return INF;
     }
-    let hi = hi.max(0);
-    (1 << (128 - hi.leading_zeros())) - 1
+    Int::new((1 << (128 - hi.pin().max(0).leading_zeros())) - 1)
 }

@@ -2,9 +2,9 @@
 //!
 //! Owns the search; what is sound about it is said at the head of `eval`.
 
-use super::eval::{Atom, AtomKind, Eval};
+use super::eval::Eval;
 use super::facts::{Facts, Relevant};
-use super::form::{AtomId, Form, INF, Int, add_hi, div_bound, gcd, mul, mul_sat};
+use super::form::{AtomId, Form, INF, Int};
 use crate::ir::BlockId;
 use smallvec::SmallVec;
 
@@ -14,33 +14,22 @@ const DEPTH: u32 = 3;
 const MAX_STEPS: u32 = 2_500;
 
 impl Eval<'_> {
-    pub(super) fn mark(&self, a: &Atom) {
-        if let AtomKind::Param(p) = a.kind
-            && a.lo == a.hi
-        {
-            let mut u = self.used.borrow_mut();
-            u.insert(usize::from(p));
-            u.insert(usize::from(p) + 4);
-        }
-    }
-
     pub(super) fn box_hi(&self, f: &Form, strict: bool) -> Int {
         let mut hi = f.c.clamp(-INF, INF);
         for (x, c) in &f.terms {
-            hi = add_hi(hi, self.term_hi(*x, *c, strict));
+            hi = hi.add_hi(self.term_hi(*x, *c, strict));
         }
         hi
     }
 
     fn term_hi(&self, x: AtomId, c: Int, strict: bool) -> Int {
         let a = self.a(x);
-        self.mark(a);
         if strict && a.opaque.is_some() {
             INF
         } else if c > 0 {
-            mul_sat(c, a.hi)
+            c.mul_sat(a.hi)
         } else {
-            mul_sat(c, a.lo)
+            c.mul_sat(a.lo)
         }
     }
 
@@ -48,7 +37,7 @@ impl Eval<'_> {
     pub fn boxed(&self, f: &Form, strict: bool) -> (Int, Int) {
         let mut lo = (-f.c).clamp(-INF, INF);
         for (x, c) in &f.terms {
-            lo = add_hi(lo, self.term_hi(*x, -*c, strict));
+            lo = lo.add_hi(self.term_hi(*x, -*c, strict));
         }
         (-lo, self.box_hi(f, strict))
     }
@@ -62,9 +51,9 @@ impl Eval<'_> {
         let mut ranked: SmallVec<[(Int, AtomId, Int); 8]> = SmallVec::new();
         for (x, c) in &f.terms {
             let a = self.a(*x);
-            let span = if strict && a.opaque.is_some() { INF } else { add_hi(a.hi, -a.lo) };
+            let span = if strict && a.opaque.is_some() { INF } else { a.hi.add_hi(-a.lo) };
             if span > 0 {
-                ranked.push((mul_sat(c.abs(), span), *x, *c));
+                ranked.push((c.abs().mul_sat(span), *x, *c));
             }
         }
         ranked.sort_by_key(|r| std::cmp::Reverse(r.0));
@@ -78,8 +67,8 @@ impl Eval<'_> {
         };
         for (_, x, c) in ranked.into_iter().take(atoms) {
             for (g, gx) in cons.about(x).filter(|e| (e.1 > 0) == (c > 0)).take(tries) {
-                let d = gcd(c, gx);
-                let (mf, mg) = if d == 1 { (gx.abs(), c.abs()) } else { (gx.abs() / d, c.abs() / d) };
+                let d = c.gcd(gx);
+                let (mf, mg) = (gx.abs().div_euclid(d), c.abs().div_euclid(d));
                 let v = if depth == 1 {
                     // The last level needs the box only: no form is made.
                     self.steps.set(self.steps.get() + 1);
@@ -89,7 +78,7 @@ impl Eval<'_> {
                     let Some(rest) = f.combine(mf, g, -mg) else { continue };
                     self.upper(&rest, cons, depth - 1, strict)
                 };
-                best = best.min(div_bound(v, mf));
+                best = best.min(v.div_bound(mf));
             }
         }
         best
@@ -97,7 +86,7 @@ impl Eval<'_> {
 
     /// The upper end of the box of `kf * f + kg * g`; `None` on overflow.
     fn combined_hi(&self, f: &Form, kf: Int, g: &Form, kg: Int, strict: bool) -> Option<Int> {
-        let mut hi = mul(f.c, kf)?.checked_add(mul(g.c, kg)?)?.clamp(-INF, INF);
+        let mut hi = f.c.checked_mul(kf)?.checked_add(g.c.checked_mul(kg)?)?.clamp(-INF, INF);
         let (mut i, mut j) = (0, 0);
         loop {
             let (x, c) = match (f.terms.get(i), g.terms.get(j)) {
@@ -105,20 +94,20 @@ impl Eval<'_> {
                 (Some(x), Some(y)) if x.0 == y.0 => {
                     i += 1;
                     j += 1;
-                    (x.0, mul(x.1, kf)?.checked_add(mul(y.1, kg)?)?)
+                    (x.0, x.1.checked_mul(kf)?.checked_add(y.1.checked_mul(kg)?)?)
                 }
                 (Some(x), y) if y.is_none_or(|y| x.0 < y.0) => {
                     i += 1;
-                    (x.0, mul(x.1, kf)?)
+                    (x.0, x.1.checked_mul(kf)?)
                 }
                 (_, Some(y)) => {
                     j += 1;
-                    (y.0, mul(y.1, kg)?)
+                    (y.0, y.1.checked_mul(kg)?)
                 }
                 (Some(_), None) => return None,
             };
             if c != 0 {
-                hi = add_hi(hi, self.term_hi(x, c, strict));
+                hi = hi.add_hi(self.term_hi(x, c, strict));
             }
         }
     }
@@ -129,10 +118,10 @@ impl Eval<'_> {
             return (c, c);
         }
         // A constant shifts the bounds, and saturates with them.
-        if f.c.abs() < INF
+        if !f.c.is_infinite()
             && let Some((lo, hi)) = ctx.known(&f.terms, strict, self.epoch)
         {
-            let shift = |v: Int| if v.abs() >= INF { v } else { (v + f.c).clamp(-INF, INF) };
+            let shift = |v: Int| if v.is_infinite() { v } else { (v + f.c).clamp(-INF, INF) };
             return (shift(lo), shift(hi));
         }
         self.total.set(self.total.get().saturating_add(self.steps.get() + 1));
@@ -141,8 +130,8 @@ impl Eval<'_> {
             return self.boxed(f, strict);
         }
         let (lo, hi) = self.search(f, ctx, strict);
-        if f.c.abs() < INF {
-            let shift = |v: Int| if v.abs() >= INF { v } else { v - f.c };
+        if !f.c.is_infinite() {
+            let shift = |v: Int| if v.is_infinite() { v } else { v - f.c };
             ctx.learn(&f.terms, strict, self.epoch, (shift(lo), shift(hi)));
         }
         (lo, hi)

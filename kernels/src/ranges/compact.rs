@@ -2,49 +2,42 @@
 //!
 //! Owns the joining only; what a set means is said in `access`.
 
+use super::extent::{Dims, Span};
 use super::form::Int;
-use crate::access::{Dim, Extent};
-use smallvec::SmallVec;
 
-/// A coordinate as the analyzer's type; out of range, the end of it.
-pub(super) fn clamp(v: Int) -> u64 {
-    u64::try_from(v).unwrap_or(u64::MAX)
-}
-
-/// Sorts progressions by stride and merges those that join without gaps. The flag: no precision was lost.
-pub(super) fn merge(mut dims: SmallVec<[(Int, Int); 4]>, width: Int) -> (SmallVec<[(Int, Int); 4]>, bool) {
+/// Sorts progressions by stride and merges those that join without gaps.
+pub(super) fn merge(mut dims: Dims) -> Dims {
     dims.sort_unstable();
-    let mut out: SmallVec<[(Int, Int); 4]> = SmallVec::new();
+    let mut out = Dims::new();
     for (s, n) in dims {
         if let Some((t, m)) = out.last_mut()
-            && s % *t == 0
-            && s / *t <= *m
+            && s.divides(*t)
+            && s.div_euclid(*t) <= *m
         {
             // {t*i | i < m} + {s*j | j < n}, s a multiple of t that reaches no further than m: one progression.
-            *m += (n - 1) * (s / *t);
+            *m += (n - 1) * s.div_euclid(*t);
             continue;
         }
         out.push((s, n));
     }
     // Bytes that touch make a run: stride <= width says the same as stride 1, kept as it is.
-    let _ = width;
-    (out, true)
+    out
 }
 
 /// Joins byte sets of one base and direction where that loses nothing: unrolled copies become one progression, runs that
 /// touch become one run, sets inside another vanish. (An exact set never swallows, nor is swallowed by, an upper bound that
 /// is larger.) `apart`: they are addresses as numbers, so those sets may lie in different allocations. Which bytes are touched is
 /// looked up for each allocation when they are exact; of an upper bound only what is in the lowest one's counts, so those stay alone.
-pub(super) fn compact(sets: &mut Vec<Extent>, apart: bool) {
+pub(super) fn compact(sets: &mut Vec<Span>, apart: bool) {
     if let [one] = &mut sets[..] {
-        if let Extent::Bounded { lo, dims, width, exact, .. } = one {
-            *one = bounded(*lo, merged(dims, Int::from(*width)), *width, *exact);
+        if let Span::Bounded { lo, dims, width, exact, .. } = one {
+            *one = bounded(*lo, merge(dims.clone()), *width, *exact);
         }
         return;
     }
     let (mut alone, mut together) = (Vec::new(), std::mem::take(sets));
     if apart {
-        (together, alone) = together.into_iter().partition(|e| matches!(e, Extent::Bounded { exact: true, .. }));
+        (together, alone) = together.into_iter().partition(|e| matches!(e, Span::Bounded { exact: true, .. }));
         alone.sort_unstable_by_key(start);
         alone.dedup();
     }
@@ -60,35 +53,29 @@ pub(super) fn compact(sets: &mut Vec<Extent>, apart: bool) {
     *sets = together;
 }
 
-/// Progressions without those that continue others.
-fn merged(dims: &[Dim], width: Int) -> SmallVec<[Dim; 3]> {
-    let all = dims.iter().map(|d| (Int::from(d.stride), Int::from(d.count))).collect();
-    merge(all, width).0.into_iter().map(|d| Dim { stride: clamp(d.0), count: clamp(d.1) }).collect()
-}
-
 /// Where a set begins.
-fn start(e: &Extent) -> i64 {
+fn start(e: &Span) -> Int {
     match e {
-        Extent::Bounded { lo, .. } => *lo,
-        Extent::Unknown { .. } => i64::MIN,
+        Span::Bounded { lo, .. } => *lo,
+        Span::Unknown { .. } => Int::from(i64::MIN),
     }
 }
 
 /// Equal shapes at evenly spaced starts are one shape with one more dimension.
-fn join_copies(sets: &mut Vec<Extent>) {
-    type Shape = (SmallVec<[Dim; 3]>, u32, bool);
-    let mut shapes: Vec<(Shape, Vec<i64>)> = Vec::new();
+fn join_copies(sets: &mut Vec<Span>) {
+    type Shape = (Dims, Int, bool);
+    let mut shapes: Vec<(Shape, Vec<Int>)> = Vec::new();
     let mut rest = Vec::new();
     for e in sets.drain(..) {
         match e {
-            Extent::Bounded { lo, dims, width, exact, .. } => {
+            Span::Bounded { lo, dims, width, exact, .. } => {
                 let shape = (dims, width, exact);
                 match shapes.iter_mut().find(|s| s.0 == shape) {
                     Some(s) => s.1.push(lo),
                     None => shapes.push((shape, vec![lo])),
                 }
             }
-            e @ Extent::Unknown { .. } => {
+            e @ Span::Unknown { .. } => {
                 if !rest.contains(&e) {
                     rest.push(e);
                 }
@@ -103,26 +90,24 @@ fn join_copies(sets: &mut Vec<Extent>) {
             // The longest run of equal steps from here.
             let mut n = 1;
             if let Some(next) = los.get(k + 1) {
-                // No step: further apart than a number can say.
-                let step = next.checked_sub(los[k]);
-                while step.is_some() && los.get(k + n).is_some_and(|l| l.checked_sub(los[k + n - 1]) == step) {
+                let step = *next - los[k];
+                // Not further apart than a stride can be.
+                while step <= i128::from(i64::MAX) && los.get(k + n).is_some_and(|l| *l - los[k + n - 1] == step) {
                     n += 1;
                 }
             }
             // Two of a kind are no progression worth a dimension, unless it merges into what is there.
-            let step = if n > 1 { los[k + 1] - los[k] } else { 0 };
-            let mut all: SmallVec<[(Int, Int); 4]> =
-                dims.iter().map(|d| (Int::from(d.stride), Int::from(d.count))).collect();
+            let step = if n > 1 { los[k + 1] - los[k] } else { Int::new(0) };
+            let mut all = dims.clone();
             if n > 1 {
-                all.push((Int::from(step), n as Int));
+                all.push((step, Int::from(n)));
             }
-            let merged = merge(all, Int::from(width)).0;
+            let merged = merge(all);
             if n > 1 && merged.len() > dims.len().max(1) && (n < 3 || merged.len() > 3) {
                 n = 1;
                 rest.push(bounded(los[k], dims.clone(), width, exact));
             } else {
-                let d = merged.into_iter().map(|d| Dim { stride: clamp(d.0), count: clamp(d.1) }).collect();
-                rest.push(bounded(los[k], d, width, exact));
+                rest.push(bounded(los[k], merged, width, exact));
             }
             k += n;
         }
@@ -130,26 +115,24 @@ fn join_copies(sets: &mut Vec<Extent>) {
     *sets = rest;
 }
 
-fn bounded(lo: i64, dims: SmallVec<[Dim; 3]>, width: u32, exact: bool) -> Extent {
-    let span = dims.iter().fold(0u64, |s, d| s.saturating_add(d.stride.saturating_mul(d.count - 1)));
-    let hi =
-        i64::try_from(span).ok().and_then(|s| lo.checked_add(s)?.checked_add(i64::from(width))).unwrap_or(i64::MAX);
-    Extent::Bounded { lo, hi, dims, width, exact }
+fn bounded(lo: Int, dims: Dims, width: Int, exact: bool) -> Span {
+    let hi = dims.iter().fold(lo + width, |s, d| s.add_hi(d.0.mul_sat(d.1 - 1)));
+    Span::Bounded { lo, hi: hi.min(i64::MAX), dims, width, exact }
 }
 
 /// A run without gaps: no dimension, or one whose stride is at most the width.
-fn run_of(e: &Extent) -> Option<(i64, i64, bool)> {
+fn run_of(e: &Span) -> Option<(Int, Int, bool)> {
     match e {
-        Extent::Bounded { lo, hi, dims, width, exact } => match dims[..] {
+        Span::Bounded { lo, hi, dims, width, exact } => match dims[..] {
             [] => Some((*lo, *hi, *exact)),
-            [d] if d.stride <= u64::from(*width) => Some((*lo, *hi, *exact)),
+            [d] if d.0 <= *width => Some((*lo, *hi, *exact)),
             _ => None,
         },
-        Extent::Unknown { .. } => None,
+        Span::Unknown { .. } => None,
     }
 }
 
-fn join_runs(sets: &mut Vec<Extent>) {
+fn join_runs(sets: &mut Vec<Span>) {
     let mut k = 0;
     while k < sets.len() {
         let mut j = k + 1;
@@ -158,7 +141,7 @@ fn join_runs(sets: &mut Vec<Extent>) {
                 j += 1;
                 continue;
             };
-            let inside = |x: (i64, i64, bool), y: (i64, i64, bool)| y.0 <= x.0 && x.1 <= y.1;
+            let inside = |x: (Int, Int, bool), y: (Int, Int, bool)| y.0 <= x.0 && x.1 <= y.1;
             if inside(b, a) && (a.2 || !b.2) {
                 sets.remove(j);
             } else if inside(a, b) && (b.2 || !a.2) {
@@ -182,25 +165,24 @@ fn join_runs(sets: &mut Vec<Extent>) {
 }
 
 /// Two runs that touch, as one run of the narrower elements.
-fn join_two(a: &Extent, b: &Extent) -> Option<Extent> {
-    let (Extent::Bounded { lo: l, hi: h, width: w, exact, .. }, Extent::Bounded { lo: m, hi: i, width: v, .. }) =
-        (a, b)
+fn join_two(a: &Span, b: &Span) -> Option<Span> {
+    let (Span::Bounded { lo: l, hi: h, width: w, exact, .. }, Span::Bounded { lo: m, hi: i, width: v, .. }) = (a, b)
     else {
         return None;
     };
-    let (lo, hi, width) = (*l.min(m), *h.max(i), *w.min(v));
-    let len = u64::try_from(hi - lo).ok()?;
+    let (lo, hi, width) = ((*l).min(*m), (*h).max(*i), (*w).min(*v));
+    let len = hi - lo;
     if width == 0 {
         return None;
     }
     // Elements as wide as both allow; the last one overlaps when the length is no multiple.
-    let width = if len % u64::from(width) == 0 { width } else { 1 };
-    let count = len / u64::from(width);
-    let mut dims = SmallVec::new();
+    let width = if len.divides(width) { width } else { Int::new(1) };
+    let count = len.div_euclid(width);
+    let mut dims = Dims::new();
     if count > 1 {
-        dims.push(Dim { stride: u64::from(width), count });
+        dims.push((width, count));
     }
-    Some(Extent::Bounded { lo, hi, dims, width, exact: *exact })
+    Some(Span::Bounded { lo, hi, dims, width, exact: *exact })
 }
 
 #[cfg(test)]
@@ -209,21 +191,27 @@ mod tests {
 
     #[test]
     fn progressions_merge_when_they_touch() {
-        let m = |v: &[(Int, Int)]| merge(SmallVec::from_slice(v), 4).0.to_vec();
+        let m = |v: &[(i128, i128)]| -> Vec<(i128, i128)> {
+            let dims = v.iter().map(|d| (Int::new(d.0), Int::new(d.1))).collect();
+            merge(dims).iter().map(|d| (d.0.pin(), d.1.pin())).collect()
+        };
         assert_eq!(m(&[(4, 32), (128, 10)]), vec![(4, 320)]);
         assert_eq!(m(&[(4, 32), (132, 10)]), vec![(4, 32), (132, 10)]);
         assert_eq!(m(&[(512, 8), (4, 33)]), vec![(4, 33), (512, 8)]);
         assert_eq!(m(&[(4, 33), (128, 2)]), vec![(4, 65)]);
     }
 
-    fn run(lo: i64, count: u64, stride: u64, exact: bool) -> Extent {
-        let dims = if count > 1 { SmallVec::from_slice(&[Dim { stride, count }]) } else { SmallVec::new() };
-        bounded(lo, dims, 4, exact)
+    fn run(lo: i64, count: u64, stride: u64, exact: bool) -> Span {
+        let mut dims = Dims::new();
+        if count > 1 {
+            dims.push((stride.into(), count.into()));
+        }
+        bounded(lo.into(), dims, 4.into(), exact)
     }
 
     #[test]
     fn sets_are_joined_without_loss() {
-        let c = |mut v: Vec<Extent>| {
+        let c = |mut v: Vec<Span>| {
             compact(&mut v, false);
             v
         };
@@ -246,7 +234,7 @@ mod tests {
     #[test]
     fn upper_bounds_at_fixed_addresses_stay_alone() {
         let evenly = |exact| {
-            let mut v: Vec<Extent> = (0..4).map(|k| run(k << 20, 10, 4, exact)).collect();
+            let mut v: Vec<Span> = (0..4).map(|k| run(k << 20, 10, 4, exact)).collect();
             compact(&mut v, true);
             v.len()
         };

@@ -14,8 +14,8 @@
 //! (`f <= f - r*F` for `F <= 0`, `r >= 0`), to a depth of three: each step keeps an upper bound, so their minimum is one.
 //! Opaque atoms count as unbounded in the final bound of an address, unless a guard clamps them.
 //!
-//! Pointer words stay symbolic atoms with a box of one point, so that the base survives in the result; when their value
-//! matters (masks, products, comparisons) that is recorded, for the cache in `ranges`.
+//! Pointer words stay symbolic atoms with a box of one point, so that the base survives in the result. What is done with their value
+//! (masks, products, comparisons), and with every other number of the launch, is recorded (`tape`).
 //!
 //! What is assumed: R2UR operands are uniform; loops whose only exit is `i != n` with a step that divides the distance, end;
 //! local memory is not reached through generic stores; grid, block and parameters are as recorded.
@@ -29,7 +29,6 @@ use super::facts::{ByForm, Con, Facts, Seen};
 use super::form::{AtomId, Form, INF, Int};
 use super::logic::Cond;
 use super::node::{Graph, NodeId};
-use super::template::{Range, Vary};
 use crate::access::LaunchArgs;
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Reason, Special};
@@ -49,8 +48,6 @@ pub(super) enum AtomKind {
     Index,
     /// Pointer-sized parameter word.
     Param(u16),
-    /// Four-byte parameter word of a template.
-    Scalar(u16),
     /// Symbol address.
     Symbol(u32),
     /// Address of a parameter.
@@ -86,7 +83,6 @@ pub(super) enum Key {
     Node(NodeId, u8),
     Special(Special),
     Param(u16),
-    Scalar(u16),
     Symbol(u32),
     ParamAddress(u16),
     Floor(Form, Int),
@@ -207,45 +203,8 @@ pub(super) struct Eval<'g> {
     pub total: Cell<u32>,
     /// `total` beyond which everything is unknown.
     limit: u32,
-    /// Parameter words (4 bytes each) whose value the result depends on.
-    pub used: RefCell<WordSet>,
-    /// What is no number in this evaluation (see `template`).
-    pub vary: Vary,
-    /// The parameter words among it that were met.
-    pub ranges: Vec<Range>,
-    /// A number was needed of something that is none: no template.
-    pub poisoned: Cell<bool>,
     /// Blocks for which all decisions on the way are captured.
     pub paths: FxHashSet<BlockId>,
-}
-
-/// A set of 4-byte parameter words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct WordSet(pub SmallVec<[u64; 16]>);
-
-impl WordSet {
-    pub fn new(bytes: usize) -> WordSet {
-        WordSet(SmallVec::from_elem(0, bytes.div_ceil(256) + 1))
-    }
-    pub fn insert(&mut self, off: usize) {
-        let w = off / 4;
-        if let Some(x) = self.0.get_mut(w / 64) {
-            *x |= 1 << (w % 64);
-        }
-    }
-    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().enumerate().flat_map(|(k, x)| {
-            let mut x = *x;
-            std::iter::from_fn(move || {
-                if x == 0 {
-                    return None;
-                }
-                let b = x.trailing_zeros() as usize;
-                x &= x - 1;
-                Some(4 * (64 * k + b))
-            })
-        })
-    }
 }
 
 /// Bounds asked for in one evaluation before everything left is unknown.
@@ -291,10 +250,6 @@ impl<'g> Eval<'g> {
             steps: Cell::new(0),
             total: Cell::new(0),
             limit: MAX_TOTAL,
-            used: RefCell::new(WordSet::new(launch.params.len())),
-            vary: Vary::default(),
-            ranges: Vec::new(),
-            poisoned: Cell::new(false),
             paths: FxHashSet::default(),
         }
     }
@@ -324,7 +279,14 @@ impl<'g> Eval<'g> {
         &self.atoms[a.0 as usize]
     }
 
-    pub fn new_atom(&mut self, lo: Int, hi: Int, opaque: Option<Reason>, home: BlockId) -> AtomId {
+    pub fn new_atom(
+        &mut self,
+        lo: impl Into<Int>,
+        hi: impl Into<Int>,
+        opaque: Option<Reason>,
+        home: BlockId,
+    ) -> AtomId {
+        let (lo, hi) = (lo.into(), hi.into());
         self.atoms.push(Atom {
             lo,
             hi,
@@ -347,7 +309,7 @@ impl<'g> Eval<'g> {
         }
         let a = make(self);
         if let Some(log) = &mut self.key_log
-            && !matches!(key, Key::Special(_) | Key::Param(_) | Key::Scalar(_) | Key::Symbol(_) | Key::ParamAddress(_))
+            && !matches!(key, Key::Special(_) | Key::Param(_) | Key::Symbol(_) | Key::ParamAddress(_))
         {
             log.push(key.clone());
         }
@@ -356,7 +318,7 @@ impl<'g> Eval<'g> {
     }
 
     pub fn opaque(&mut self, key: Key, why: Reason, bits: u32, home: BlockId) -> Form {
-        let hi = (1 << bits.min(64)) - 1;
+        let hi = Int::new((1 << bits.min(64)) - 1);
         Form::atom(self.keyed(key, |e| e.new_atom(0, hi, Some(why), home)))
     }
 

@@ -4,12 +4,12 @@
 //! splits into groups of atoms that are independent of each other, each group is dense (its values form one progression
 //! without gaps), every guard on the way is a bound on exactly one group's value, and every guard on the way is known.
 
-use super::compact::{clamp, merge};
+use super::compact::merge;
 use super::eval::{AtomKind, Eval};
+use super::extent::Dims;
 use super::facts::{Con, Facts};
-use super::form::{AtomId, Form, INF, Int, gcd, mul_sat};
+use super::form::{AtomId, Form, INF, Int};
 use super::logic::Cond;
-use crate::access::Dim;
 use crate::ir::BlockId;
 use smallvec::SmallVec;
 use std::cell::OnceCell;
@@ -71,20 +71,13 @@ impl Eval<'_> {
     }
 
     /// Progressions that cover the form's values, and whether they are exactly those values.
-    pub(super) fn shape(
-        &self,
-        f: &Form,
-        cons: &Facts,
-        (lo, hi): (Int, Int),
-        width: Int,
-        complete: bool,
-    ) -> (SmallVec<[Dim; 3]>, bool) {
+    pub(super) fn shape(&self, f: &Form, cons: &Facts, (lo, hi): (Int, Int), complete: bool) -> (Dims, bool) {
         let terms: SmallVec<[(AtomId, Int); 6]> = f.terms.iter().copied().collect();
         let whole = gcd_of(&terms);
-        let flat = |step: Int| -> SmallVec<[Dim; 3]> {
+        let flat = |step: Int| -> Dims {
             let mut v = SmallVec::new();
             if hi > lo && step > 0 {
-                v.push(Dim { stride: clamp(step), count: clamp((hi - lo) / step + 1) });
+                v.push((step, (hi - lo).div_euclid(step) + 1));
             }
             v
         };
@@ -93,14 +86,14 @@ impl Eval<'_> {
             return (SmallVec::new(), exact);
         }
         let groups = self.groups(&terms, cons);
-        let mut dims: SmallVec<[(Int, Int); 4]> = SmallVec::new();
+        let mut dims = Dims::new();
         let (mut slo, mut shi) = (f.c, f.c);
         let mut exact = complete;
         // Looked at only while the set may be exact.
         let all = OnceCell::new();
         let all = || &all.get_or_init(|| self.all_constraints(&groups, cons))[..];
         for g in &groups {
-            let part = Form { terms: g.iter().copied().collect(), c: 0 };
+            let part = Form { terms: g.iter().copied().collect(), c: Int::new(0) };
             let (l, h) = self.bounds_in(&part, cons, true);
             if l <= -INF || h >= INF {
                 return (flat(whole), false);
@@ -112,7 +105,7 @@ impl Eval<'_> {
             shi += h;
             let step = gcd_of(g);
             if h > l {
-                dims.push((step, (h - l) / step + 1));
+                dims.push((step, (h - l).div_euclid(step) + 1));
             }
             exact = exact && self.dense(g, step) && self.reached(g, all(), (l, h), step);
         }
@@ -120,13 +113,11 @@ impl Eval<'_> {
             return (flat(whole), false);
         }
         exact = exact && self.guards_within(&groups, all());
-        let (mut dims, merged_exact) = merge(dims, width);
-        exact = exact && merged_exact;
+        let dims = merge(dims);
         if dims.len() > 3 {
-            dims.clear();
             return (flat(whole), false);
         }
-        (dims.into_iter().map(|d| Dim { stride: clamp(d.0), count: clamp(d.1) }).collect(), exact)
+        (dims, exact)
     }
 
     /// Splits the terms of a form into sets that no constraint ties together.
@@ -189,10 +180,10 @@ impl Eval<'_> {
         v.sort_unstable();
         let mut reach = step;
         for (c, count) in &v {
-            if c % step != 0 || *c > reach {
+            if !c.divides(step) || *c > reach {
                 return false;
             }
-            reach = if *count >= INF { INF } else { reach.saturating_add(c.saturating_mul(count - 1)).min(INF) };
+            reach = if *count >= INF { INF } else { reach.add_hi(c.mul_sat(*count - 1)) };
         }
         true
     }
@@ -203,14 +194,13 @@ impl Eval<'_> {
 
     /// The range of a dense group's sum when only its indices' boxes count (counters are unbounded above).
     fn free_range(&self, g: &[(AtomId, Int)]) -> (Int, Int) {
-        let (mut lo, mut hi) = (0, 0);
+        let (mut lo, mut hi) = (Int::new(0), Int::new(0));
         for (x, c) in g {
             let a = self.a(*x);
             let top = if self.is_counter(*x) { INF } else { a.hi };
-            let (p, q) =
-                if *c > 0 { (mul_sat(*c, a.lo), mul_sat(*c, top)) } else { (mul_sat(*c, top), mul_sat(*c, a.lo)) };
-            lo = -super::form::add_hi(-lo, -p);
-            hi = super::form::add_hi(hi, q);
+            let (p, q) = if *c > 0 { (c.mul_sat(a.lo), c.mul_sat(top)) } else { (c.mul_sat(top), c.mul_sat(a.lo)) };
+            lo = -(-lo).add_hi(-p);
+            hi = hi.add_hi(q);
         }
         (lo, hi)
     }
@@ -226,10 +216,10 @@ impl Eval<'_> {
             // c = (k0/c0) * sum + c.c <= 0
             let bound = -c.c * c0;
             if (k0 > 0) == (c0 > 0) {
-                let b = floor_ratio(bound, k0);
+                let b = bound.floor_div(k0);
                 hi = hi.min(b - (b - origin).rem_euclid(step));
             } else {
-                let b = -floor_ratio(-bound, k0);
+                let b = -(-bound).floor_div(k0);
                 lo = lo.max(b + (origin - b).rem_euclid(step));
             }
         }
@@ -260,9 +250,9 @@ impl Eval<'_> {
                 for o in concrete.iter().filter(|o| o.has(x)) {
                     let k = o.coef(x);
                     if k > 0 {
-                        hi = hi.min(floor_ratio(-o.c, k));
+                        hi = hi.min((-o.c).floor_div(k));
                     } else {
-                        lo = lo.max(-floor_ratio(-o.c, -k));
+                        lo = lo.max(-(-o.c).floor_div(-k));
                     }
                 }
                 return lo <= hi;
@@ -284,16 +274,10 @@ impl Eval<'_> {
 fn proportional(c: &Form, g: &[(AtomId, Int)]) -> Option<(Int, Int)> {
     let (x0, c0) = *g.first()?;
     let k0 = c.coef(x0);
-    let fits = c.terms.len() == g.len() && k0 != 0 && g.iter().all(|(x, cx)| c.coef(*x) * c0 == k0 * cx);
+    let fits = c.terms.len() == g.len() && k0 != 0 && g.iter().all(|(x, cx)| c.coef(*x) * c0 == k0 * *cx);
     fits.then_some((k0, c0))
 }
 
-/// `floor(a / b)`
-fn floor_ratio(a: Int, b: Int) -> Int {
-    let q = a / b;
-    if a % b != 0 && (a < 0) != (b < 0) { q - 1 } else { q }
-}
-
 fn gcd_of(t: &[(AtomId, Int)]) -> Int {
-    t.iter().fold(0, |g, t| gcd(g, t.1))
+    t.iter().fold(Int::new(0), |g, t| g.gcd(t.1))
 }

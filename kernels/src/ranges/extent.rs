@@ -5,28 +5,76 @@ use super::facts::Facts;
 use super::form::{AtomId, Form, INF, Int};
 use super::logic::Cond;
 use super::node::{Access, NodeId, Target};
-use crate::access::Extent;
+use crate::access::{Dim, Extent};
 use crate::ir::{BlockId, Reason};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// An access before its bounds are found.
-pub(super) struct Ready {
-    pub cons: Rc<Facts>,
-    /// The addresses it may have.
-    pub forms: Vec<Form>,
+/// How an access is made.
+#[derive(Clone, Copy)]
+pub(super) struct Made<'a> {
+    /// What holds then.
+    pub cons: &'a Facts,
     /// Bytes.
     pub width: Int,
+    pub block: BlockId,
     /// Nothing else decides whether and where it happens.
     pub complete: bool,
 }
 
+/// Progressions: bytes between neighbours, and how many.
+pub(super) type Dims<N = Int> = SmallVec<[(N, N); 3]>;
+
+/// An extent (see [`Extent`]) in the numbers of an evaluation.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Span<N = Int> {
+    Bounded { lo: N, hi: N, dims: Dims<N>, width: N, exact: bool },
+    Unknown { reason: Reason },
+}
+
+impl<N: Copy> Span<N> {
+    pub fn map<M>(&self, f: &mut impl FnMut(N) -> M) -> Span<M> {
+        match self {
+            Span::Unknown { reason } => Span::Unknown { reason: *reason },
+            Span::Bounded { lo, hi, dims, width, exact } => {
+                let dims = dims.iter().map(|d| (f(d.0), f(d.1))).collect();
+                Span::Bounded { lo: f(*lo), hi: f(*hi), dims, width: f(*width), exact: *exact }
+            }
+        }
+    }
+
+    /// As others see it, with these values.
+    pub fn finished(&self, value: impl Fn(N) -> i128) -> Extent {
+        match self {
+            Span::Unknown { reason } => Extent::Unknown { reason: *reason },
+            Span::Bounded { lo, hi, dims, width, exact } => {
+                let signed = |n: N| value(n).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+                let count = |n: N| value(n).clamp(0, u64::MAX.into()) as u64;
+                Extent::Bounded {
+                    lo: signed(*lo),
+                    hi: signed(*hi),
+                    dims: dims.iter().map(|d| Dim { stride: count(d.0), count: count(d.1) }).collect(),
+                    width: count(*width) as u32,
+                    exact: *exact,
+                }
+            }
+        }
+    }
+}
+
 /// A base candidate of an access, and the bytes relative to its value.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Reached {
+pub(super) struct Reached<E = Span> {
     pub base: RawBase,
     pub several: bool,
-    pub extent: Extent,
+    pub extent: E,
+}
+
+impl<N: Copy> Reached<Span<N>> {
+    /// As others see it, with these values.
+    pub fn finished(&self, value: impl Fn(N) -> i128) -> Reached<Extent> {
+        Reached { base: self.base, several: self.several, extent: self.extent.finished(value) }
+    }
 }
 
 /// A base before parameter values are put in.
@@ -54,12 +102,27 @@ const MAX_ALTERNATIVES: usize = 256;
 impl Eval<'_> {
     /// All that one access may reach in this launch; empty when it is never executed.
     pub(super) fn access(&mut self, acc: &Access, out: &mut Vec<Reached>) {
-        if let Target::Bulk(n, size) = acc.target {
-            return self.bulk(acc, n, size, out);
+        let (n, size) = match acc.target {
+            Target::Address(n) => (n, None),
+            Target::Bulk(n, size) => (n, Some(size)),
+            _ => return,
+        };
+        let Some((cons, mut complete)) = self.guarded(acc) else { return };
+        let mut width = Int::from(acc.bytes);
+        if let Some(size) = size {
+            let size = self.ev(size);
+            let size = self.interp(&size, 32, false, acc.block);
+            (_, width) = self.bounds_in(&size, &cons, true);
+            if width >= INF {
+                return self.unknown_access(n, self.why(&size).unwrap_or(Reason::Budget), out);
+            }
+            complete &= size.is_const();
         }
-        if let Some(r) = self.ready(acc) {
-            r.forms.iter().for_each(|f| self.one_form(f, &r.cons, r.width, acc.block, r.complete, out));
-        }
+        let f = self.ev(n);
+        let forms = self.expand(&f);
+        let complete = complete && forms[..] == [f] && self.path_complete(acc.block);
+        let made = Made { cons: &cons, width, block: acc.block, complete };
+        forms.iter().for_each(|f| self.one_form(f, made, out));
     }
 
     /// What holds when an access is made, and whether that is all that decides it; `None` when it is never made.
@@ -83,39 +146,17 @@ impl Eval<'_> {
         Some((cons, complete))
     }
 
-    /// The addresses of an access, with what holds when it is made.
-    pub(super) fn ready(&mut self, acc: &Access) -> Option<Ready> {
-        let Target::Address(n) = acc.target else { return None };
-        let (cons, complete) = self.guarded(acc)?;
-        let f = self.ev(n);
-        let forms = self.expand(&f);
-        let complete = complete && forms[..] == [f] && self.path_complete(acc.block);
-        Some(Ready { cons, forms, width: Int::from(acc.bytes), complete })
-    }
-
-    fn bulk(&mut self, acc: &Access, n: NodeId, size: NodeId, out: &mut Vec<Reached>) {
-        let Some((cons, complete)) = self.guarded(acc) else { return };
-        let size = self.ev(size);
-        let size = self.interp(&size, 32, false, acc.block);
-        let (_, width) = self.bounds_in(&size, &cons, true);
-        if width >= INF {
-            return self.unknown_access(n, self.why(&size).unwrap_or(Reason::Budget), out);
-        }
-        let f = self.ev(n);
-        let complete = complete && size.is_const() && self.path_complete(acc.block);
-        for g in self.expand(&f) {
-            self.one_form(&g, &cons, width, acc.block, complete && g == f, out);
-        }
-    }
-
     /// Offsets of parameters that a number is the address of; `None` when it may be another address.
     pub(super) fn param_offsets(&mut self, n: NodeId) -> Option<SmallVec<[u16; 2]>> {
         let f = self.ev(n);
         let mut out: SmallVec<[u16; 2]> = SmallVec::new();
         for g in self.expand(&f) {
-            let [(x, 1)] = g.terms[..] else { return None };
+            let [(x, k)] = g.terms[..] else { return None };
+            if k != 1 {
+                return None;
+            }
             let AtomKind::ParamAddress(p) = self.a(x).kind else { return None };
-            let at = p.wrapping_add(u16::try_from(g.c.rem_euclid(1 << 16)).ok()?);
+            let at = p.wrapping_add(u16::try_from(g.c.pin().rem_euclid(1 << 16)).ok()?);
             if usize::from(at) >= self.launch.params.len() {
                 return None;
             }
@@ -132,10 +173,10 @@ impl Eval<'_> {
             let bases = self.bases(&g);
             let several = bases.len() > 1;
             if bases.is_empty() {
-                out.push(Reached { base: RawBase::Unknown, several: false, extent: Extent::Unknown { reason } });
+                out.push(Reached { base: RawBase::Unknown, several: false, extent: Span::Unknown { reason } });
             }
             for (_, base) in bases {
-                out.push(Reached { base, several, extent: Extent::Unknown { reason } });
+                out.push(Reached { base, several, extent: Span::Unknown { reason } });
             }
         }
     }
@@ -173,15 +214,7 @@ impl Eval<'_> {
             .collect()
     }
 
-    pub(super) fn one_form(
-        &mut self,
-        f: &Form,
-        cons: &Facts,
-        width: Int,
-        b: BlockId,
-        complete: bool,
-        out: &mut Vec<Reached>,
-    ) {
+    fn one_form(&mut self, f: &Form, made: Made<'_>, out: &mut Vec<Reached>) {
         let bases = self.bases(f);
         let opaque = f.terms.iter().find(|t| t.1 == 1 && self.a(t.0).opaque.is_some()).map(|t| self.a(t.0).opaque);
         // A window or local address is no global memory.
@@ -191,7 +224,7 @@ impl Eval<'_> {
             return;
         }
         if bases.is_empty()
-            && let Some(r) = self.through_table(f, cons, width, b, complete)
+            && let Some(r) = self.through_table(f, made)
         {
             out.push(r);
             return;
@@ -199,14 +232,14 @@ impl Eval<'_> {
         if bases.is_empty() {
             // A pure number is a fixed address; anything else is of unknown origin.
             let whole = self.concrete(f);
-            let extent = self.extent(&whole, cons, width, complete);
+            let extent = self.extent(&whole, made);
             let base = match &extent {
-                Extent::Bounded { .. } if opaque.is_none() => RawBase::Absolute,
+                Span::Bounded { .. } if opaque.is_none() => RawBase::Absolute,
                 _ => RawBase::Unknown,
             };
             if !is_dead(&extent) {
                 let extent = if base == RawBase::Unknown {
-                    Extent::Unknown { reason: self.why(f).unwrap_or(Reason::Loaded) }
+                    Span::Unknown { reason: self.why(f).unwrap_or(Reason::Loaded) }
                 } else {
                     extent
                 };
@@ -217,15 +250,13 @@ impl Eval<'_> {
         let several = bases.len() > 1;
         for (atom, base) in &bases {
             let rel = f.without(*atom);
-            let rel = if several
-                || rel.terms.iter().any(|t| matches!(self.a(t.0).kind, AtomKind::Param(_) | AtomKind::Scalar(_)))
-            {
+            let rel = if several || rel.terms.iter().any(|t| matches!(self.a(t.0).kind, AtomKind::Param(_))) {
                 // Addresses wrap: a step back among the parameters is a number just below 2^64.
                 self.concrete(&rel).norm(64)
             } else {
                 rel
             };
-            let extent = self.extent(&rel, cons, width, complete);
+            let extent = self.extent(&rel, made);
             if is_dead(&extent) {
                 continue;
             }
@@ -233,32 +264,32 @@ impl Eval<'_> {
             out.push(Reached { base: *base, several, extent });
         }
         if let Some(reason) = opaque.flatten()
-            && out.last().is_some_and(|r| matches!(r.extent, Extent::Unknown { .. }))
+            && out.last().is_some_and(|r| matches!(r.extent, Span::Unknown { .. }))
             && reason != Reason::Pairing
         {
             // Unscaled and unknown: the parameter word may be the offset and the unknown term the pointer.
             for r in out.iter_mut().rev().take(bases.len()) {
                 r.several = true;
             }
-            out.push(Reached { base: RawBase::Unknown, several: true, extent: Extent::Unknown { reason } });
+            out.push(Reached { base: RawBase::Unknown, several: true, extent: Span::Unknown { reason } });
         }
     }
 
-    /// The byte set of an offset form under constraints.
-    pub(super) fn extent(&mut self, f: &Form, cons: &Facts, width: Int, complete: bool) -> Extent {
+    /// The byte set of an offset form.
+    pub(super) fn extent(&mut self, f: &Form, made: Made<'_>) -> Span {
+        let Made { cons, width, complete, .. } = made;
         if let Some(e) = cons.known_extent(f, width, complete, self.epoch) {
             return e;
         }
-        let e = self.find_extent(f, cons, width, complete);
+        let e = self.find_extent(f, made);
         if !self.exhausted() {
             cons.learn_extent(f, width, complete, self.epoch, &e);
         }
         e
     }
 
-    fn find_extent(&self, f: &Form, cons: &Facts, width: Int, complete: bool) -> Extent {
+    fn find_extent(&self, f: &Form, Made { cons, width, mut complete, .. }: Made<'_>) -> Span {
         let (mut lo, mut hi) = self.bounds_in(f, cons, true);
-        let mut complete = complete;
         if (lo <= -INF) != (hi >= INF) {
             // A guard clamps one end of an unknown value; its type clamps the other (an unsigned index below n).
             let (l, h) = self.bounds_in(f, cons, false);
@@ -269,17 +300,18 @@ impl Eval<'_> {
         }
         if lo <= -INF || hi >= INF {
             let reason = self.reason(f);
-            return Extent::Unknown { reason };
+            return Span::Unknown { reason };
         }
         if lo > hi || width == 0 {
             // Guards contradict each other: never executed.
             return dead();
         }
-        let (Ok(l), Ok(h), Ok(w)) = (i64::try_from(lo), i64::try_from(hi + width), u32::try_from(width)) else {
-            return Extent::Unknown { reason: Reason::MayWrap };
-        };
-        let (dims, exact) = self.shape(f, cons, (lo, hi), width, complete);
-        Extent::Bounded { lo: l, hi: h, dims, width: w, exact }
+        let far = lo < Int::from(i64::MIN) || hi + width > Int::from(i64::MAX) || width > Int::from(u32::MAX);
+        if far {
+            return Span::Unknown { reason: Reason::MayWrap };
+        }
+        let (dims, exact) = self.shape(f, cons, (lo, hi), complete);
+        Span::Bounded { lo, hi: hi + width, dims, width, exact }
     }
 
     fn reason(&self, f: &Form) -> Reason {
@@ -304,10 +336,11 @@ impl Eval<'_> {
 }
 
 /// The extent of an access that never happens.
-fn dead() -> Extent {
-    Extent::Bounded { lo: 0, hi: 0, dims: SmallVec::new(), width: 0, exact: true }
+fn dead() -> Span {
+    let zero = Int::new(0);
+    Span::Bounded { lo: zero, hi: zero, dims: Dims::new(), width: zero, exact: true }
 }
 
-fn is_dead(e: &Extent) -> bool {
-    matches!(e, Extent::Bounded { width: 0, .. })
+fn is_dead(e: &Span) -> bool {
+    matches!(e, Span::Bounded { width, .. } if *width == 0)
 }

@@ -5,8 +5,8 @@
 //! under the same guards.
 
 use super::eval::{Atom, Eval};
+use super::extent::Span;
 use super::form::{AtomId, Form, Int, Terms};
-use crate::access::Extent;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -30,12 +30,6 @@ pub(super) struct Constraint {
 
 /// A constraint: never positive.
 pub(super) type Con = Rc<Constraint>;
-
-impl Constraint {
-    pub fn id(&self) -> u32 {
-        self.id
-    }
-}
 
 impl Deref for Constraint {
     type Target = Form;
@@ -124,7 +118,7 @@ struct Bounds {
     epoch: u32,
     found: [FxHashMap<Terms, (Int, Int)>; 2],
     /// Bytes of accesses: by offset, width, and whether nothing else decides.
-    extents: Vec<((Form, Int, bool), Extent)>,
+    extents: Vec<((Form, Int, bool), Span)>,
 }
 
 /// Constraints that hold together.
@@ -157,13 +151,13 @@ impl Facts {
     }
 
     /// What [`Eval::extent`] found for this offset before.
-    pub fn known_extent(&self, f: &Form, width: Int, complete: bool, epoch: u32) -> Option<Extent> {
+    pub fn known_extent(&self, f: &Form, width: Int, complete: bool, epoch: u32) -> Option<Span> {
         let b = self.bounds.borrow();
         let mut last = b.extents.iter().rev().take(RECENT).filter(|_| b.epoch == epoch);
         last.find(|((g, w, c), _)| (*w, *c) == (width, complete) && g == f).map(|e| e.1.clone())
     }
 
-    pub fn learn_extent(&self, f: &Form, width: Int, complete: bool, epoch: u32, e: &Extent) {
+    pub fn learn_extent(&self, f: &Form, width: Int, complete: bool, epoch: u32, e: &Span) {
         let mut b = self.bounds.borrow_mut();
         if b.epoch != epoch {
             *b = Bounds { epoch, ..Bounds::default() };

@@ -2,7 +2,7 @@
 
 use super::eval::{AtomKind, Eval, Key};
 use super::facts::{Con, Facts};
-use super::form::{Form, INF, gcd};
+use super::form::{Form, INF, Int};
 use super::logic::Cond;
 use super::loops::Arms;
 use super::node::NodeId;
@@ -38,7 +38,7 @@ impl Eval<'_> {
                     })
                     .copied()
                     .collect(),
-                c: 0,
+                c: Int::new(0),
             }
         };
         let base_ptr = pointers(self, &arms[0].0);
@@ -56,7 +56,7 @@ impl Eval<'_> {
         }
         let base = self.base_of(&arms, tag, b).unwrap_or_else(|| base_ptr.clone());
         let ctx = self.ctx(b);
-        let (mut lo, mut hi, mut step) = (INF, -INF, 0);
+        let (mut lo, mut hi, mut step) = (INF, -INF, Int::new(0));
         let (mut vlo, mut vhi) = (INF, -INF);
         let mut why = None;
         for (f, c) in &arms {
@@ -71,7 +71,7 @@ impl Eval<'_> {
             }
             lo = lo.min(dl);
             hi = hi.max(dh);
-            step = gcd(gcd(step, d.gcd()), d.c);
+            step = step.gcd(d.gcd()).gcd(d.c);
             let v = f.add(&base_ptr, -1);
             // Opaque boxes must not become constraints.
             let z = self.bounds_in(&v, &cons, true);

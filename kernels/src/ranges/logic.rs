@@ -2,11 +2,10 @@
 //!
 //! It owns conditions; numbers are `eval`'s.
 
-use super::eval::{AtomKind, Eval};
+use super::eval::Eval;
 use super::facts::Con;
 use super::form::Form;
 use super::node::{Kind, NodeId};
-use super::template::Vary;
 use crate::ir::{BlockId, Cmp, Combine};
 
 /// A condition over integer forms.
@@ -223,13 +222,13 @@ impl Eval<'_> {
         let (Cond::Le(f) | Cond::Eq(f) | Cond::Ne(f)) = &c else { return c };
         let (lo, hi) = match (self.boxed(f, false), self.assumed.is_some()) {
             // Decided by the boxes.
-            (z, _) if z.0 > 0 || z.1 < 0 || z == (0, 0) || (z.1 == 0 && matches!(c, Cond::Le(_))) => z,
+            (z, _) if z.0 > 0 || z.1 < 0 || (z.0 == 0 && z.1 == 0) || (z.1 == 0 && matches!(c, Cond::Le(_))) => z,
             (_, true) => self.bounds_in(f, &self.none, false),
             (_, false) => self.bounds(f, b),
         };
         // 16*x == 10 has no solution.
         let g = f.gcd();
-        let never = g > 1 && f.c % g != 0;
+        let never = g > 1 && !f.c.divides(g);
         match &c {
             Cond::Eq(_) if never => Cond::False,
             Cond::Ne(_) if never => Cond::True,
@@ -239,12 +238,7 @@ impl Eval<'_> {
             Cond::Eq(_) if lo == 0 && hi == 0 => Cond::True,
             Cond::Ne(_) if lo > 0 || hi < 0 => Cond::True,
             Cond::Ne(_) if lo == 0 && hi == 0 => Cond::False,
-            _ => {
-                // With numbers it would be decided.
-                let sized = |a: &AtomKind| matches!(a, AtomKind::Param(_) | AtomKind::Scalar(_));
-                self.poison_if(!self.ranges.is_empty() && f.terms.iter().all(|t| sized(&self.a(t.0).kind)));
-                c
-            }
+            _ => c,
         }
     }
 
@@ -284,8 +278,6 @@ impl Eval<'_> {
                     } else if hi == 0 {
                         Some(self.con(f.plus(1)))
                     } else {
-                        // With numbers it may be the end of the range.
-                        self.poison_if(self.vary != Vary::default());
                         None
                     }
                 }

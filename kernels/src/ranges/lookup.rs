@@ -15,14 +15,14 @@ impl Eval<'_> {
         let step = f.gcd().max(1);
         let bits = 8 * u32::from(bytes);
         let why = self.why(&f).unwrap_or(Reason::Constant);
-        if lo <= -INF || hi >= INF || (hi - lo) / step > 512 {
+        if lo <= -INF || hi >= INF || (hi - lo).div_euclid(step) > 512 {
             return self.opaque(Key::Node(n, 29), why, bits, b);
         }
         // The offsets reached are congruent to the constant part modulo the step.
         let mut at = lo + (f.c - lo).rem_euclid(step);
         let mut alts = Vec::new();
         while at <= hi {
-            let Ok(o) = u16::try_from(Int::from(off) + at) else {
+            let Ok(o) = u16::try_from(i128::from(off) + at.pin()) else {
                 return self.opaque(Key::Node(n, 30), Reason::Constant, bits, b);
             };
             // A word outside of the recorded bytes is not reached by a program that runs.
@@ -30,8 +30,8 @@ impl Eval<'_> {
                 let v = self.param(n, o, bytes, b);
                 let v = match (signed, v.as_const()) {
                     (true, Some(c)) if bytes < 4 => {
-                        let half: Int = 1 << (bits - 1);
-                        Form::konst((c + half).rem_euclid(1 << bits) - half)
+                        let half = Int::pow2(bits - 1);
+                        Form::konst((c + half).rem_euclid(Int::pow2(bits)) - half)
                     }
                     _ => v,
                 };
@@ -71,15 +71,14 @@ impl Eval<'_> {
             // Both are the local base plus an offset; the base cancels.
             let d = a.add(&at, -1).norm(32);
             let (lo, hi) = self.bounds_in(&d, &ctx, true);
-            let step = d.gcd();
-            let width = Int::from(bytes);
+            let (step, width, c) = (d.gcd().pin(), i128::from(bytes), d.c.pin());
             // Every place at which the load may begin so that the two share a byte.
-            for off in lo.max(1 - width)..=hi.min(Int::from(s.bytes) - 1) {
-                if step != 0 && (off - d.c).rem_euclid(step) != 0 {
+            for off in lo.max(1 - width).pin()..=hi.min(i64::from(s.bytes) - 1).pin() {
+                if step != 0 && (off - c).rem_euclid(step) != 0 {
                     continue;
                 }
                 // A word, or an aligned pair of words, that this store alone makes; else it is put together from several.
-                if s.bytes < 4 || off < 0 || off % 4 != 0 || off + width > 4 * s.words.len() as Int {
+                if s.bytes < 4 || off < 0 || off % 4 != 0 || off + width > 4 * s.words.len() as i128 {
                     return None;
                 }
                 let q = (off / 4) as usize;

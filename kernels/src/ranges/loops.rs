@@ -5,7 +5,7 @@
 
 use super::eval::{Atom, AtomKind, Eval, Key};
 use super::facts::Facts;
-use super::form::{AtomId, Form, INF, Int, gcd};
+use super::form::{AtomId, Form, INF, Int};
 use super::node::NodeId;
 use crate::ir::{BlockId, Reason};
 use smallvec::SmallVec;
@@ -71,12 +71,12 @@ impl Eval<'_> {
 
     fn recurrence(&mut self, n: NodeId, init: Form, k: AtomId, steps: Vec<Step>, bits: u32, b: BlockId) -> Form {
         if steps.iter().all(|s| matches!(s, Step::Add(..))) {
-            let (mut lo, mut hi, mut g, mut why) = (INF, -INF, 0, None);
+            let (mut lo, mut hi, mut g, mut why) = (INF, -INF, Int::new(0), None);
             for s in &steps {
                 if let Step::Add(e, z) = s {
                     lo = lo.min(z.0);
                     hi = hi.max(z.1);
-                    g = gcd(gcd(g, e.gcd()), e.c);
+                    g = g.gcd(e.gcd()).gcd(e.c);
                     why = why.or_else(|| self.why(e));
                 }
             }
@@ -86,7 +86,12 @@ impl Eval<'_> {
             if lo > -INF && hi < INF && why.is_none() {
                 let g = g.max(1);
                 let t = self.keyed(Key::Step(n, init.clone(), lo, hi), |e| {
-                    let t = e.new_atom(if lo < 0 { -INF } else { 0 }, if hi > 0 { INF } else { 0 }, None, b);
+                    let t = e.new_atom(
+                        if lo < 0 { -INF } else { Int::new(0) },
+                        if hi > 0 { INF } else { Int::new(0) },
+                        None,
+                        b,
+                    );
                     let one = Form::atom(t).scale(g);
                     let kf = Form::atom(k);
                     e.atoms[t.0 as usize].cons = vec![e.con(one.add(&kf, -hi)), e.con(kf.scale(lo).add(&one, -1))];
@@ -103,7 +108,9 @@ impl Eval<'_> {
             let o = self.opaque(Key::Node(n, 45), why.unwrap_or(Reason::Loop), bits, b);
             return init.add(&o, 1);
         }
-        let copies = steps.iter().all(|s| matches!(s, Step::Copy(_)) || matches!(s, Step::Add(_, (0, 0))));
+        let copies = steps
+            .iter()
+            .all(|s| matches!(s, Step::Copy(_)) || matches!(s, Step::Add(_, (lo, hi)) if *lo == 0 && *hi == 0));
         if copies {
             let mut arms = vec![(init, Vec::new())];
             for s in &steps {
@@ -178,7 +185,6 @@ impl Eval<'_> {
             match atom.kind {
                 AtomKind::Index
                 | AtomKind::Param(_)
-                | AtomKind::Scalar(_)
                 | AtomKind::Symbol(_)
                 | AtomKind::ParamAddress(_)
                 | AtomKind::Local => false,

@@ -1,8 +1,8 @@
 //! Byte ranges of a kernel's memory accesses: prepared once per kernel (`build`: lazy SSA and 64-bit pairing), evaluated
 //! per launch with concrete numbers (`eval`: affine forms, guards, loops; the soundness argument is at its head).
 //!
-//! Results are kept for the last few launches that agree in grid, block, and every parameter word that mattered; base
-//! pointers do not matter, as a rule.
+//! Results are kept for the last few launches that agree in grid, block, and every parameter word that mattered (base pointers do not,
+//! as a rule), and the arithmetic that led to them for launches with other numbers (`tape`, `replay`).
 
 mod accesses;
 mod arith;
@@ -18,9 +18,11 @@ mod exact;
 mod extent;
 mod facts;
 mod form;
+mod int;
 mod invariant;
 mod joins;
 mod kept;
+mod linear;
 mod logic;
 mod lookup;
 mod loops;
@@ -29,23 +31,27 @@ mod number;
 mod origin;
 mod pair;
 mod predicates;
+mod replay;
 mod ssa;
 mod swaps;
 mod table;
-mod template;
+mod tape;
 mod trips;
 mod value;
 
 use crate::access::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
 use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, Function, Reason, Term};
-use eval::{Eval, WordSet};
-use extent::{RawBase, Reached};
-use kept::{Kept, Store};
+use eval::Eval;
+use extent::{RawBase, Reached, Span};
+use int::Int;
+use kept::Store;
 use logic::Branch;
 use node::{Graph, Target};
 use origin::Origins;
+use replay::Found;
 use std::sync::Mutex;
+use tape::Input;
 
 /// Offsets of parameters from here on are negative: the constant bank begins before the parameters.
 const BEFORE: u16 = 0x8000;
@@ -72,7 +78,7 @@ struct Set {
     known: bool,
     /// The first instruction.
     at: u32,
-    extents: Vec<Extent>,
+    extents: Vec<Span>,
 }
 
 /// Prepares a kernel.
@@ -91,17 +97,9 @@ pub(crate) fn analyse(f: &Function, cfg: Cfg) -> Analysis {
     Analysis { graph, cfg, branches, origins, store: Mutex::default() }
 }
 
-fn word32(params: &[u8], off: usize) -> u32 {
-    let mut b = [0u8; 4];
-    for (k, x) in b.iter_mut().enumerate() {
-        *x = params.get(off + k).copied().unwrap_or(0);
-    }
-    u32::from_le_bytes(b)
-}
-
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).
-fn word64(params: &[u8], off: u16) -> u64 {
-    u64::from(word32(params, usize::from(off))) | u64::from(word32(params, usize::from(off) + 4)) << 32
+fn word64(launch: &LaunchArgs<'_>, off: u16) -> u64 {
+    Input::Bytes(off, 8).read(launch)
 }
 
 impl Analysis {
@@ -148,8 +146,8 @@ impl Analysis {
                     continue;
                 }
                 let why = r.iter().find_map(|x| match x.extent {
-                    Extent::Unknown { reason } => Some(reason),
-                    Extent::Bounded { .. } => None,
+                    Span::Unknown { reason } => Some(reason),
+                    Span::Bounded { .. } => None,
                 });
                 best[k] = match best[k] {
                     None => Some(why),
@@ -176,13 +174,13 @@ impl Analysis {
             let reason = r
                 .iter()
                 .find_map(|x| match x.extent {
-                    Extent::Unknown { reason } if x.base == RawBase::Unknown => Some(reason),
+                    Span::Unknown { reason } if x.base == RawBase::Unknown => Some(reason),
                     _ => None,
                 })
                 .unwrap_or(Reason::Loaded);
             let have: Vec<RawBase> = r.iter().map(|x| x.base).collect();
             for w in o.words.iter().filter(|w| !have.contains(&RawBase::Word(**w))) {
-                r.push(Reached { base: RawBase::Word(*w), several: true, extent: Extent::Unknown { reason } });
+                r.push(Reached { base: RawBase::Word(*w), several: true, extent: Span::Unknown { reason } });
             }
             if !o.words.is_empty() {
                 r.iter_mut().for_each(|x| x.several = true);
@@ -207,7 +205,7 @@ impl Analysis {
                     Target::Unknown(r) => r,
                     _ => Reason::Descriptor,
                 };
-                let extent = Extent::Unknown { reason };
+                let extent = Span::Unknown { reason };
                 if let Target::TensorMap(n) = acc.target
                     && let Some(maps) = e.param_offsets(n)
                 {
@@ -239,20 +237,13 @@ impl Analysis {
         (0..self.graph.accesses.len()).map(|k| self.reach(&mut e, k)).collect()
     }
 
-    fn fresh(&self, launch: &LaunchArgs<'_>) -> Kept {
+    /// What a launch reaches; the extents of accesses that agree in everything else are joined.
+    fn found(&self, launch: &LaunchArgs<'_>) -> Found<Span> {
         let mut e = self.eval(launch);
-        let result = self.put_together((0..self.graph.accesses.len()).map(|k| (k, self.reach(&mut e, k))));
-        let words: WordSet = e.used.borrow().clone();
-        Kept { shape: shape(launch), words: words.iter().map(|o| (o, word32(launch.params, o))).collect(), result }
-    }
-
-    /// Joins the extents of accesses that agree in everything else.
-    fn put_together(&self, reached: impl Iterator<Item = (usize, Vec<Reached>)>) -> Vec<(AccessKind, Reached, u32)> {
         let mut sets: Vec<Set> = Vec::new();
-        for (k, list) in reached {
-            let acc = &self.graph.accesses[k];
-            for r in list {
-                let known = matches!(r.extent, Extent::Bounded { .. });
+        for (k, acc) in self.graph.accesses.iter().enumerate() {
+            for r in self.reach(&mut e, k) {
+                let known = matches!(r.extent, Span::Bounded { .. });
                 let same = |s: &&mut Set| (s.kind, s.base, s.several, s.known) == (acc.kind, r.base, r.several, known);
                 match sets.iter_mut().find(same) {
                     Some(s) => s.extents.push(r.extent),
@@ -276,12 +267,17 @@ impl Analysis {
         out.extend(kept.result.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
-    fn resolve(&self, kind: AccessKind, r: &Reached, at: u32, launch: &LaunchArgs<'_>) -> KernelAccess {
+    pub(crate) fn evaluate_anew(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        let found = self.found(launch);
+        out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, &r.finished(Int::now), *at, launch)));
+    }
+
+    fn resolve(&self, kind: AccessKind, r: &Reached<Extent>, at: u32, launch: &LaunchArgs<'_>) -> KernelAccess {
         let base = match r.base {
-            RawBase::Word(offset) => Base::Word { offset, value: word64(launch.params, offset) },
+            RawBase::Word(offset) => Base::Word { offset, value: word64(launch, offset) },
             RawBase::Symbol(s) => Base::Global(SymbolRef(s)),
             RawBase::ParamAddress(offset) => Base::TensorMap { offset },
-            RawBase::Handle(offset, surface) => Base::Handle { offset, value: word64(launch.params, offset), surface },
+            RawBase::Handle(offset, surface) => Base::Handle { offset, value: word64(launch, offset), surface },
             RawBase::Absolute => {
                 // The extent holds addresses: count from the lowest.
                 let mut extent = r.extent.clone();
@@ -294,7 +290,7 @@ impl Analysis {
                 return KernelAccess { base: Base::Absolute { value }, kind, several: r.several, extent, at };
             }
             RawBase::Table { word, lo, stride, count } => {
-                Base::Table { offset: word, value: word64(launch.params, word), lo, stride, count }
+                Base::Table { offset: word, value: word64(launch, word), lo, stride, count }
             }
             RawBase::Unknown => Base::Unknown,
         };

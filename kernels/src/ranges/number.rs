@@ -3,15 +3,15 @@
 //! Owns the rules for these three; masks, shifts and general division are `bits`.
 
 use super::eval::{AtomKind, Eval, Key};
-use super::form::{AtomId, Form, INF, Int, div_bound, mul_sat};
+use super::form::{AtomId, Form, INF, Int};
 use crate::ir::{BlockId, Reason};
 use std::rc::Rc;
 
 impl Eval<'_> {
     /// The number that a form modulo 2^bits stands for.
     pub fn interp(&mut self, f: &Form, bits: u32, signed: bool, b: BlockId) -> Form {
-        let m: Int = 1 << bits;
-        let (tlo, thi) = if signed { (-(m >> 1), (m >> 1) - 1) } else { (0, m - 1) };
+        let (m, half) = (Int::pow2(bits), Int::pow2(bits - 1));
+        let (tlo, thi) = if signed { (-half, half - 1) } else { (Int::new(0), m - 1) };
         if let Some(c) = f.as_const() {
             let c = c.rem_euclid(m);
             return Form::konst(if c > thi { c - m } else { c });
@@ -27,7 +27,7 @@ impl Eval<'_> {
                     }
                 }
                 let (lo, hi) = self.bounds(&first, b);
-                if let Some(s) = [0, m, -m].into_iter().find(|s| tlo <= lo + s && hi + s <= thi) {
+                if let Some(s) = [Int::new(0), m, -m].into_iter().find(|s| tlo <= lo + *s && hi + *s <= thi) {
                     let f = f.plus(s);
                     if let Some(v) = &mut self.assumed {
                         v.push((f.clone(), tlo, thi));
@@ -42,7 +42,7 @@ impl Eval<'_> {
             return f.clone();
         }
         let (lo, hi) = self.bounds(f, b);
-        for s in [0, m, -m] {
+        for s in [Int::new(0), m, -m] {
             if tlo <= lo + s && hi + s <= thi {
                 return f.plus(s);
             }
@@ -63,8 +63,8 @@ impl Eval<'_> {
         let mut whole = Form::konst(f.c.div_euclid(d));
         let mut rest = Form::konst(f.c.rem_euclid(d));
         for (x, c) in &f.terms {
-            if c % d == 0 {
-                whole.terms.push((*x, c / d));
+            if c.divides(d) {
+                whole.terms.push((*x, c.div_euclid(d)));
             } else {
                 rest.terms.push((*x, *c));
             }
@@ -96,7 +96,7 @@ impl Eval<'_> {
             let (lo, hi) = e.bounds_in(&rest, &e.none, false);
             let (slo, shi) = e.bounds_in(&rest, &e.none, true);
             let why = (slo <= -INF || shi >= INF).then(|| e.why(&rest)).flatten();
-            let q = e.new_atom(div_bound(lo, d), div_bound(hi, d), why, b);
+            let q = e.new_atom(lo.div_bound(d), hi.div_bound(d), why, b);
             let one = Form::atom(q);
             let c1 = one.scale(d).add(&rest, -1);
             let c2 = rest.add(&one, -d).plus(-(d - 1));
@@ -127,7 +127,7 @@ impl Eval<'_> {
         if big(unit) || big(others.c) || others.terms.iter().chain(&inner.0.terms).any(|t| big(t.1)) || big(inner.0.c) {
             return None;
         }
-        others.combine(unit, &inner.0, 1).map(|n| (n, unit))
+        others.combine(unit, &inner.0, Int::new(1)).map(|n| (n, unit))
     }
 
     /// Division by a rounded reciprocal: `floor(m*n / d)` is `floor(n / e)` for `e = ceil(d / m)`, when every n is in
@@ -140,16 +140,16 @@ impl Eval<'_> {
         let e = -((-d).div_euclid(m));
         let error = m * e - d;
         // n * error < d, with n at most hi / m.
-        if (hi / m).checked_mul(error).is_none_or(|x| x >= d) {
+        if hi.div_euclid(m).checked_mul(error).is_none_or(|x| x >= d) {
             return (f, d);
         }
-        let n = Form { terms: f.terms.iter().map(|t| (t.0, t.1 / m)).collect(), c: 0 };
+        let n = Form { terms: f.terms.iter().map(|t| (t.0, t.1.div_euclid(m))).collect(), c: Int::new(0) };
         (n, e)
     }
 
     /// Replaces pointer atoms by their values.
     pub fn concrete(&self, f: &Form) -> Form {
-        let given = |x: AtomId| matches!(self.a(x).kind, AtomKind::Param(_) | AtomKind::Scalar(_));
+        let given = |x: AtomId| matches!(self.a(x).kind, AtomKind::Param(_));
         let mut f = f.clone();
         if !f.terms.iter().any(|t| given(t.0)) {
             return f;
@@ -157,8 +157,6 @@ impl Eval<'_> {
         for (x, c) in f.terms.clone() {
             let a = self.a(x);
             if given(x) {
-                self.mark(a);
-                self.poison_if(a.lo != a.hi);
                 f = f.without(x).plus(c.wrapping_mul(a.lo));
             }
         }
@@ -192,9 +190,9 @@ impl Eval<'_> {
         }
         let why = self.why(&va).or_else(|| self.why(&vb));
         let p = self.keyed(Key::Mul(va.clone(), vb.clone(), home), |e| {
-            let corners = [mul_sat(la, lb), mul_sat(la, hb), mul_sat(ha, lb), mul_sat(ha, hb)];
-            let lo = corners.iter().copied().min().unwrap_or(-INF);
-            let hi = corners.iter().copied().max().unwrap_or(INF);
+            let corners = [la.mul_sat(lb), la.mul_sat(hb), ha.mul_sat(lb), ha.mul_sat(hb)];
+            let lo = corners.into_iter().fold(INF, Int::min);
+            let hi = corners.into_iter().fold(-INF, Int::max);
             let p = e.new_atom(lo, hi, why, home);
             let deps = e.depends(&[&va, &vb]);
             let one = Form::atom(p);
@@ -216,12 +214,12 @@ impl Eval<'_> {
 
     /// An integer representative with finite bounds.
     pub(super) fn number(&mut self, f: &Form, bits: u32, b: BlockId) -> Form {
-        let m: Int = 1 << bits;
+        let (m, half) = (Int::pow2(bits), Int::pow2(bits - 1));
         let (lo, hi) = self.boxed(f, false);
-        if -(m >> 1) <= lo && hi < m {
+        if -half <= lo && hi < m {
             return f.clone();
         }
         let (lo, hi) = self.bounds(f, b);
-        if -(m >> 1) <= lo && hi < m { f.clone() } else { self.interp(f, bits, false, b) }
+        if -half <= lo && hi < m { f.clone() } else { self.interp(f, bits, false, b) }
     }
 }

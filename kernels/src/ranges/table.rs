@@ -6,25 +6,15 @@
 //! entry, and neither does a table behind a table: both stay unknown.
 
 use super::eval::{AtomKind, Eval};
-use super::extent::{RawBase, Reached};
-use super::facts::Facts;
+use super::extent::{Made, RawBase, Reached, Span};
 use super::form::{Form, Int};
-use crate::access::Extent;
-use crate::ir::BlockId;
 
 /// Larger than the distance of any two offsets behind one pointer that are still told apart from two words.
-const APART: Int = 1 << 42;
+const APART: Int = Int::pow2(42);
 
 impl Eval<'_> {
     /// The access as one through a table, if its address has that form.
-    pub(super) fn through_table(
-        &mut self,
-        f: &Form,
-        cons: &Facts,
-        width: Int,
-        b: BlockId,
-        complete: bool,
-    ) -> Option<Reached> {
+    pub(super) fn through_table(&mut self, f: &Form, made: Made<'_>) -> Option<Reached> {
         let mut loaded = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).loaded.is_some());
         let (x, _) = *loaded.next()?;
         if loaded.next().is_some() {
@@ -47,37 +37,38 @@ impl Eval<'_> {
         let counters = slot.terms.iter().flat_map(|t| self.support(t.0));
         for a in counters {
             if let AtomKind::Iteration(l) = self.a(a).kind
-                && !self.cfg.loops[l as usize].members[b.0 as usize]
+                && !self.cfg.loops[l as usize].members[made.block.0 as usize]
             {
                 return None;
             }
         }
-        let Extent::Bounded { lo, hi, dims, exact: all, .. } = self.extent(&slot, cons, 8, complete) else {
+        let Span::Bounded { lo, hi, dims, exact: all, .. } = self.extent(&slot, Made { width: 8.into(), ..made })
+        else {
             return None;
         };
         let (stride, count) = match dims[..] {
             [] if hi - lo == 8 => (8, 1),
-            [d] if d.stride % 8 == 0 => (d.stride, d.count),
+            [(stride, count)] if stride.divides(8.into()) => (stride.pin() as u64, count.pin() as u64),
             _ => return None,
         };
-        let mut extent = self.extent(&rest, cons, width, complete);
+        let mut extent = self.extent(&rest, made);
         // Of an unknown offset nobody knows either whether it leads from this word to another pointer (a choice between two loaded
         // pointers is the first one plus their difference).
-        let Extent::Bounded { lo: first, hi: last, exact, width: bytes, .. } = &mut extent else { return None };
+        let Span::Bounded { lo: first, hi: last, exact, width: bytes, .. } = &mut extent else { return None };
         if *bytes == 0 {
             return None;
         }
         // Word and offset as one number: when that is exact, every word is used; and when the two rest on different things, with every
         // offset.
-        let near = i128::from(*last) - i128::from(*first) < APART;
-        let both = self.extent(&slot.scale(APART).add(&rest, 1), cons, width, complete);
-        let joint = near && matches!(both, Extent::Bounded { exact: true, .. });
+        let near = *last - *first < APART;
+        let both = self.extent(&slot.scale(APART).add(&rest, 1), made);
+        let joint = near && matches!(both, Span::Bounded { exact: true, .. });
         if count > 1 && !all && !joint {
             return None;
         }
         let of = |f: &Form| f.terms.iter().flat_map(|t| self.support(t.0)).collect::<Vec<_>>();
         let (p, q) = (of(&slot), of(&rest));
         *exact = joint && !p.iter().any(|a| q.contains(a));
-        Some(Reached { base: RawBase::Table { word, lo, stride, count }, several: false, extent })
+        Some(Reached { base: RawBase::Table { word, lo: lo.pin() as i64, stride, count }, several: false, extent })
     }
 }

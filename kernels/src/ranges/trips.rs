@@ -58,7 +58,7 @@ impl Eval<'_> {
         self.temp = Vec::new();
         let pre = self.ctx(header);
         self.change(k, |a| a.cons = keep.clone());
-        let hi = if never { 0 } else { self.bounds_in(&Form::atom(k), &pre, false).1 };
+        let hi = if never { Int::new(0) } else { self.bounds_in(&Form::atom(k), &pre, false).1 };
         let mut ok = true;
         if hi < INF {
             self.change(k, |a| a.hi = hi);
@@ -203,7 +203,7 @@ impl Eval<'_> {
             }
             let a = self.a(*x);
             let weakest = if *c > 0 { a.lo } else { a.hi };
-            if ne || a.opaque.is_some() || weakest.abs() >= INF {
+            if ne || a.opaque.is_some() || weakest.is_infinite() {
                 return none;
             }
             weakened = true;
@@ -213,7 +213,7 @@ impl Eval<'_> {
         if ne {
             // A step that divides the distance cannot jump over zero; one that does not is assumed to end.
             let (lo, hi) = self.bounds_in(&rest, pre, false);
-            let divides = rest.terms.iter().all(|t| t.1 % ck == 0) && rest.c % ck == 0;
+            let divides = rest.terms.iter().all(|t| t.1.divides(ck)) && rest.c.divides(ck);
             return match ck {
                 c if c < 0 && (lo >= 0 || divides) => (vec![whole.scale(-1)], divides && lo >= 0),
                 c if c > 0 && (hi <= 0 || divides) => (vec![whole], divides && hi <= 0),

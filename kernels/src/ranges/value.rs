@@ -6,104 +6,49 @@ use super::eval::{AtomKind, Eval, Key};
 use super::form::{AtomId, Form, INF, Int};
 use super::logic::Cond;
 use super::node::{Kind, NodeId};
-use super::template::{Range, octave};
-use super::word32;
+use super::tape::{Input, input};
 use crate::ir::{BlockId, Reason, Special};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
 impl Eval<'_> {
-    /// Notes that a template would need a number that it has not.
-    pub fn poison_if(&self, bad: bool) {
-        if bad {
-            self.poisoned.set(true);
-        }
-    }
-
-    /// A 32-bit parameter word.
-    pub fn param_word(&self, off: usize) -> Option<u32> {
-        let p = self.launch.params;
-        if off >= p.len() {
-            return None;
-        }
-        self.poison_if(self.vary.touches(off, 4));
-        self.used.borrow_mut().insert(off);
-        if !off.is_multiple_of(4) {
-            self.used.borrow_mut().insert(off + 4);
-        }
-        let mut b = [0; 4];
-        let n = (p.len() - off).min(4);
-        b[..n].copy_from_slice(&p[off..off + n]);
-        Some(u32::from_le_bytes(b))
-    }
-
     pub fn param(&mut self, n: NodeId, off: u16, bytes: u8, home: BlockId) -> Form {
         let at = usize::from(off);
-        let unknown = |e: &mut Self| e.opaque(Key::Node(n, 0), Reason::Constant, 8 * u32::from(bytes), home);
-        match bytes {
-            8 => {
-                let p = self.launch.params;
-                if at + 8 > p.len() {
-                    return unknown(self);
-                }
-                let mut b = [0; 8];
-                b.copy_from_slice(&p[at..at + 8]);
-                let v = u64::from_le_bytes(b);
-                let vary = self.vary.touches(at, 8);
-                Form::atom(self.keyed(Key::Param(off), |e| {
-                    let (lo, hi) = if vary { octave(v) } else { (Int::from(v), Int::from(v)) };
-                    if vary {
-                        e.ranges.push(Range { off, bytes: 8, lo, hi });
-                    }
-                    let a = e.new_atom(lo, hi, None, BlockId(0));
-                    e.atoms[a.0 as usize].kind = AtomKind::Param(off);
-                    a
-                }))
-            }
-            4 if at.is_multiple_of(4) && at < self.launch.params.len() && self.vary.touches(at, 4) => {
-                let (lo, hi) = octave(u64::from(word32(self.launch.params, at)));
-                Form::atom(self.keyed(Key::Scalar(off), |e| {
-                    e.ranges.push(Range { off, bytes: 4, lo, hi });
-                    let a = e.new_atom(lo, hi, None, BlockId(0));
-                    e.atoms[a.0 as usize].kind = AtomKind::Scalar(off);
-                    a
-                }))
-            }
-            _ => match self.param_word(at) {
-                None => unknown(self),
-                Some(w) => Form::konst(match bytes {
-                    1 => Int::from(w as u8),
-                    2 => Int::from(w as u16),
-                    _ => Int::from(w),
-                }),
-            },
+        let have = self.launch.params.len();
+        if at + if bytes == 8 { 8 } else { 1 } > have {
+            return self.opaque(Key::Node(n, 0), Reason::Constant, 8 * u32::from(bytes), home);
         }
+        let v = input(Input::Bytes(off, if matches!(bytes, 1 | 2 | 8) { bytes } else { 4 }), &self.launch);
+        if bytes < 8 {
+            return Form::konst(v);
+        }
+        Form::atom(self.keyed(Key::Param(off), |e| {
+            let a = e.new_atom(v, v, None, BlockId(0));
+            e.atoms[a.0 as usize].kind = AtomKind::Param(off);
+            a
+        }))
     }
 
-    pub fn special(&mut self, s: Special, home: BlockId) -> Form {
-        let l = &self.launch;
-        let axis = |v: &[u32; 3], d: u8| v.get(usize::from(d)).copied().unwrap_or(1);
-        let cluster = l.cluster;
-        let varies = |d: u8| self.vary.grid.get(usize::from(d)) == Some(&true);
-        if let Special::Nctaid(d) | Special::NCluster(d) | Special::ClusterId(d) = s {
-            self.poison_if(varies(d));
-        }
-        let (hi, kind) = match s {
-            Special::Ntid(d) => return Form::konst(Int::from(axis(&l.block, d))),
-            Special::Nctaid(d) => return Form::konst(Int::from(axis(&l.grid, d))),
-            Special::ClusterNctaid(d) => return Form::konst(Int::from(axis(&cluster, d))),
-            Special::ClusterSize => return Form::konst(cluster.iter().map(|c| Int::from(*c)).product()),
-            Special::DynamicShared => return Form::konst(Int::from(l.shared)),
-            Special::NCluster(d) => {
-                return Form::konst(Int::from(axis(&l.grid, d).div_ceil(axis(&cluster, d).max(1))));
-            }
+    pub fn special(&mut self, s: Special) -> Form {
+        let l = self.launch;
+        let axis = |v: &[u32; 3], d: u8| Int::from(v.get(usize::from(d)).copied().unwrap_or(1));
+        let grid = |d: u8| input(Input::Grid(d), &l);
+        let cluster = |d: u8| axis(&l.cluster, d);
+        let clusters = |d: u8| -(-grid(d)).div_euclid(cluster(d).max(1));
+        let ranks = l.cluster.iter().fold(Int::new(1), |n, c| n * Int::from(*c));
+        let (count, kind) = match s {
+            Special::Ntid(d) => return Form::konst(axis(&l.block, d)),
+            Special::Nctaid(d) => return Form::konst(grid(d)),
+            Special::ClusterNctaid(d) => return Form::konst(cluster(d)),
+            Special::ClusterSize => return Form::konst(ranks),
+            Special::DynamicShared => return Form::konst(l.shared),
+            Special::NCluster(d) => return Form::konst(clusters(d)),
             Special::Tid(d) => (axis(&l.block, d), AtomKind::Index),
-            Special::Ctaid(d) if varies(d) => (octave(u64::from(axis(&l.grid, d))).1 as u32, AtomKind::Index),
-            Special::Ctaid(d) => (axis(&l.grid, d), AtomKind::Index),
-            Special::Lane => (32, AtomKind::Plain),
-            Special::ClusterRank => (cluster.iter().product::<u32>().max(1), AtomKind::Plain),
-            Special::ClusterCtaid(d) => (axis(&cluster, d), AtomKind::Plain),
-            Special::ClusterId(d) => (axis(&l.grid, d).div_ceil(axis(&cluster, d).max(1)), AtomKind::Plain),
+            Special::Ctaid(d) => (grid(d), AtomKind::Index),
+            Special::Lane => (Int::new(32), AtomKind::Plain),
+            Special::ClusterRank => (ranks, AtomKind::Plain),
+            Special::ClusterCtaid(d) => (cluster(d), AtomKind::Plain),
+            Special::ClusterId(d) => (clusters(d), AtomKind::Plain),
             Special::LocalBase | Special::DriverBase(_) => {
                 return Form::atom(self.keyed(Key::Special(s), |e| {
                     let a = e.new_atom(-INF, INF, Some(Reason::Local), BlockId(0));
@@ -112,12 +57,11 @@ impl Eval<'_> {
                 }));
             }
         };
-        let _ = home;
-        if hi <= 1 {
+        if count <= 1 {
             return Form::default();
         }
         Form::atom(self.keyed(Key::Special(s), |e| {
-            let a = e.new_atom(0, Int::from(hi) - 1, None, BlockId(0));
+            let a = e.new_atom(0, count - 1, None, BlockId(0));
             e.atoms[a.0 as usize].kind = kind;
             a
         }))
@@ -126,7 +70,7 @@ impl Eval<'_> {
     pub(super) fn point(&mut self, key: Key, kind: AtomKind) -> Form {
         Form::atom(self.keyed(key, |e| {
             // Somewhere in the address space, in no relation to anything.
-            let a = e.new_atom(0, (1 << 64) - 1, None, BlockId(0));
+            let a = e.new_atom(0, u64::MAX, None, BlockId(0));
             e.atoms[a.0 as usize].kind = kind;
             a
         }))
@@ -137,7 +81,7 @@ impl Eval<'_> {
         let (bits, b) = (node.width.bits(), node.home);
         match &node.kind {
             Kind::Building => self.opaque(Key::Node(n, 1), Reason::Irreducible, bits, b),
-            Kind::Const(c) => Form::konst(Int::from(*c)),
+            Kind::Const(c) => Form::konst(*c),
             Kind::Opaque(r) => self.opaque(Key::Node(n, 2), *r, bits, b),
             Kind::Bounded(lo, hi) => {
                 let (lo, hi) = (Int::from(*lo), Int::from(*hi));
@@ -151,14 +95,14 @@ impl Eval<'_> {
                 f
             }
             Kind::Param(off, bytes) => self.param(n, *off, *bytes, b),
-            Kind::Special(s) => self.special(*s, b),
+            Kind::Special(s) => self.special(*s),
             Kind::Symbol(s) => self.point(Key::Symbol(s.0), AtomKind::Symbol(s.0)),
             Kind::ParamAddress(p) => self.point(Key::ParamAddress(*p), AtomKind::ParamAddress(*p)),
             Kind::Lin(t, c) => {
-                let mut f = Form::konst(Int::from(*c));
+                let mut f = Form::konst(*c);
                 for (x, k) in t {
                     let v = self.ev(*x);
-                    f = f.add(&v, Int::from(*k));
+                    f = f.add(&v, *k);
                 }
                 f
             }
@@ -186,7 +130,7 @@ impl Eval<'_> {
                     }
                 }
                 let p = self.mul(&x, &y, 2 * bits, b);
-                self.floor_div(&p, 1 << bits, b)
+                self.floor_div(&p, Int::pow2(bits), b)
             }
             Kind::Extend(s, x) => {
                 let x = self.ev(*x);
@@ -199,14 +143,14 @@ impl Eval<'_> {
             Kind::Hi(x) => {
                 let x = self.ev(*x);
                 let x = self.concrete(&x);
-                self.floor_div(&x, 1 << 32, b)
+                self.floor_div(&x, Int::pow2(32), b)
             }
-            Kind::High(x) => self.ev(*x).scale(1 << 32),
+            Kind::High(x) => self.ev(*x).scale(Int::pow2(32)),
             Kind::Pack(lo, hi) => {
                 let h = self.ev(*hi);
                 let l = self.ev(*lo);
                 match h.as_const() {
-                    Some(c) => self.interp(&l, 32, false, b).plus(c << 32),
+                    Some(c) => self.interp(&l, 32, false, b).plus(c.wrapping_mul(Int::pow2(32))),
                     None => {
                         let why = match self.why(&l).or_else(|| self.why(&h)) {
                             Some(r) if r != Reason::Pairing => r,
