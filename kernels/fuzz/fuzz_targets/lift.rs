@@ -1,4 +1,5 @@
-//! Any words as the code of a kernel: lowering ends in a function or a named error, and its summary answers for any launch.
+//! Any words as the code of a kernel: lowering ends in a function or a named error, and its summary answers for any launch, the
+//! same whether it is evaluated or replayed.
 //!
 //! The first byte is the generation, the second the launch, then follow instructions. Seeds: code sections of cubins behind two bytes.
 #![no_main]
@@ -28,8 +29,17 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(f) = lower(&code) else { return };
     let summary = Summary::new(&f);
     let _ = (summary.words().len(), summary.indirect());
-    let params: Vec<u8> = (0..64u8).map(|n| n.wrapping_mul(*launch)).collect();
-    let grid = [u32::from(*launch % 16) + 1, u32::from(*launch / 16) + 1, 1];
-    let mut out = Vec::new();
-    summary.evaluate(&LaunchArgs::new(grid, [64, 2, 1], &params), &mut out);
+    // Launches that differ in some words and in the grid: what is replayed must be what an evaluation finds.
+    let mut params: Vec<u8> = (0..64u8).map(|n| n.wrapping_mul(*launch)).collect();
+    for (round, step) in [0u8, 1, 1, 16, 128].into_iter().enumerate() {
+        let at = 4 * (usize::from(launch.wrapping_add(round as u8)) % 16);
+        params[at] = params[at].wrapping_add(step);
+        params[24] = params[24].wrapping_add(step);
+        let grid = [u32::from(*launch % 16) + 1 + (round as u32) / 2, u32::from(*launch / 16) + 1, 1];
+        let launch = LaunchArgs::new(grid, [64, 2, 1], &params);
+        let (mut kept, mut anew) = (Vec::new(), Vec::new());
+        summary.evaluate(&launch, &mut kept);
+        summary.evaluate_anew(&launch, &mut anew);
+        assert_eq!(kept, anew);
+    }
 });
