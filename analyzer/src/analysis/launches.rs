@@ -4,7 +4,7 @@ use super::{Analysis, Moment};
 use crate::across::Member;
 use crate::code::{Code, Key, Knowledge, Launch};
 use crate::exact::learned::Shape;
-use crate::exact::{compare, measured};
+use crate::exact::{compare, measured, swaps};
 use crate::graphs::Graph;
 use crate::memory::{Cause, Site};
 use crate::work::Work;
@@ -67,7 +67,8 @@ impl Analysis {
         }
         let site = Site { kernel, node: number, ..moment.site(Cause::Kernel, stream) };
         let view = self.ordering.view(moment.epoch, node);
-        let measured = touched.map(|runs| {
+        let measured = touched.map(|mut runs| {
+            swaps::settle(&predicted, image, &mut self.memory, &mut runs);
             let nowhere = |name: &str| !self.memory.has_address(image, name);
             (measured::effects(&runs), measured::unseen(&predicted, nowhere))
         });

@@ -126,7 +126,7 @@ fn touched(runs: &[ExactRun], k: AccessKind) -> Set {
     Set::of(spans)
 }
 
-enum Reach {
+pub(super) enum Reach {
     /// It is about memory that is not there.
     Nothing,
     /// These bytes; exactly, when the flag is set.
@@ -135,7 +135,8 @@ enum Reach {
     Somewhere(Option<Set>),
 }
 
-fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -> Reach {
+/// Where a predicted effect may be.
+pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -> Reach {
     let whole = |memory: &Allocations, at: u64| {
         // From the address as the program knows it: aliases are not followed.
         memory.locate(at).map(|place| {

@@ -12,3 +12,4 @@ pub mod oracle;
 pub mod sets;
 pub mod settle;
 pub mod setup;
+pub mod swaps;
