@@ -189,3 +189,35 @@ fn a_recorded_run_of_pytorch_shows_its_sources() {
     }
     assert_eq!(answer["cards"], 2);
 }
+
+/// A page made by `streamsan run --sim` of a program whose kernels have a line table shows the line inside the kernel on both sides.
+#[test]
+fn the_line_inside_the_kernel_is_shown() {
+    let Some(browser) = browser() else { return };
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return;
+    }
+    let source = product::root().join("tests/corpus/cuda/stream_pair_unordered.cu");
+    let text = std::fs::read_to_string(&source).expect("the source");
+    let folder = build::scratch("page-inside");
+    for (options, known) in [(&["-lineinfo"][..], true), (&[], false)] {
+        let program = build::cuda_program(&source, "shared", options).expect("compiles");
+        let page = folder.join("report.html");
+        let mut command = streamsan(["run", "--sim", "--error-exitcode", "0", "--html"]);
+        let ended = end(command.arg(&page).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH"));
+        assert!(page.exists(), "{}", ended.err);
+        let script = "say({ inside: [...document.querySelectorAll('article')][0].querySelectorAll('.inside').length,
+            places: [...document.querySelectorAll('article .inside .place')].slice(0, 2).map(e => e.textContent),
+            sources: [...document.querySelectorAll('article .inside .src')].slice(0, 2).map(e => e.textContent) });";
+        let answer = probe(&browser, &page, script);
+        if !known {
+            assert_eq!(answer["inside"], 0, "{answer:#}");
+            continue;
+        }
+        let line = |part: &str| text.lines().enumerate().find(|l| l.1.contains(part)).expect("a line of the source");
+        let (read, write) = (line("y[i] = "), line("x[i] = "));
+        let places = [read, write].map(|l| format!("stream_pair_unordered.cu:{}", l.0 + 1));
+        assert_eq!(answer["places"], serde_json::json!(places), "{answer:#}");
+        assert_eq!(answer["sources"], serde_json::json!([read.1.trim(), write.1.trim()]), "{answer:#}");
+    }
+}
