@@ -182,11 +182,23 @@ impl Lower<'_> {
             S::F2i { .. } | S::Mufu { .. } | S::Other(OtherKind::Float | OtherKind::Tensor) => {
                 self.give_up(i, Reason::Float);
             }
+            // One predicate put by, as a rule for a comparison with zero that takes it back.
+            S::P2r { byte: 0 } if let Some((bit, p)) = Self::put_by(i) => {
+                self.emit(i, Op::Sel, &[Operand::imm(bit), Operand::imm(0), p], &[d0]);
+            }
             S::Flo { .. } | S::Brev | S::Bmsk { .. } | S::P2r { .. } | S::R2p { .. } | S::Prmt { .. } => {
                 self.give_up(i, Reason::Bits);
             }
             _ => self.give_up(i, Reason::Instruction),
         }
+    }
+
+    /// The bit of the only predicate that a P2R takes, when it sets all others to zero.
+    fn put_by(i: &Inst) -> Option<(u64, Operand)> {
+        let mask = u8::try_from(i.src.get(1)?.as_imm()?).ok()?;
+        let alone = i.src.first()?.is_zero() && mask.is_power_of_two() && mask < 0x80;
+        let pred = sass::Pred { uniform: i.uniform, num: mask.trailing_zeros() as u8 };
+        alone.then(|| (mask.into(), Operand::pred(Self::pred_var(pred), false)))
     }
 
     /// Several words moved at once: through temporaries, since a destination may be a source.

@@ -38,7 +38,7 @@ pub(super) fn compact(sets: &mut Vec<Span>, apart: bool) {
     let (mut alone, mut together) = (Vec::new(), std::mem::take(sets));
     if apart {
         (together, alone) = together.into_iter().partition(|e| matches!(e, Span::Bounded { exact: true, .. }));
-        alone.sort_unstable_by_key(start);
+        alone.sort_by_key(ends);
         alone.dedup();
     }
     for _ in 0..4 {
@@ -53,11 +53,11 @@ pub(super) fn compact(sets: &mut Vec<Span>, apart: bool) {
     *sets = together;
 }
 
-/// Where a set begins.
-fn start(e: &Span) -> Int {
+/// Where a set begins and ends.
+fn ends(e: &Span) -> (Int, Int) {
     match e {
-        Span::Bounded { lo, .. } => *lo,
-        Span::Unknown { .. } => Int::from(i64::MIN),
+        Span::Bounded { lo, hi, .. } => (*lo, *hi),
+        Span::Unknown { .. } => (Int::from(i64::MIN), Int::from(i64::MIN)),
     }
 }
 

@@ -86,7 +86,8 @@ impl Int {
 
     fn checked(self, op: Op, o: Int, v: Option<i128>) -> Option<Int> {
         if v.is_none() {
-            (self.pin(), o.pin());
+            self.pin();
+            o.pin();
         }
         Some(self.op(op, o, v?))
     }

@@ -1,7 +1,7 @@
 //! Results that are kept between launches: of equal launches, and programs for those that differ in their numbers.
 //!
-//! Owns the policy only. A first launch is evaluated without recording, for most kernels are launched in one shape. When another comes
-//! it is recorded, as long as recordings are worth it: each costs, each launch that one is played for pays.
+//! Owns the policy only. A recording costs as much as several evaluations, and most kernels are launched in one shape or two: the third
+//! shape is the first to be recorded. Recordings are made as long as they are worth it: each launch that one is played for pays.
 
 use super::int::Int;
 use super::replay::{Found, Program};
@@ -71,16 +71,21 @@ impl Analysis {
                 push(&mut store.kept, new.clone());
                 return new;
             }
-            store.ahead < MAX_AHEAD && store.kept.iter().any(|k| like(&k.shape))
+            store.ahead < MAX_AHEAD && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
         };
         let taken = tape::take(record, || self.found(launch));
         let result = taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
         let new = kept(&mut taken.inputs.iter().copied(), result);
         let mut store = lock();
         push(&mut store.kept, new.clone());
-        store.ahead += u32::from(record);
-        if let Some(p) = taken.program {
-            push(&mut store.programs, (wanted, p));
+        match taken.program {
+            Some(p) => {
+                store.ahead += 1;
+                push(&mut store.programs, (wanted, p));
+            }
+            // Too long, and so will the next be.
+            None if record => store.ahead = MAX_AHEAD,
+            None => {}
         }
         new
     }

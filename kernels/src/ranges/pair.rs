@@ -11,6 +11,9 @@ use super::ssa::{Def, END};
 use crate::ir::{Inst, Op, Operand, Prefix, Special, Src};
 use smallvec::SmallVec;
 
+/// Sums followed from a low word to the instruction that made it.
+const MAX_STEPS: usize = 16;
+
 impl<'a> Builder<'a> {
     /// The 64-bit node of two stripped definitions.
     pub(super) fn pair(&mut self, lo: Def, hi: Def) -> NodeId {
@@ -303,20 +306,30 @@ impl<'a> Builder<'a> {
         None
     }
 
-    /// Low word of a parameter's address plus a constant, with the high word left as it is: the bank of parameters lies aligned, so that no
+    /// Low word of a parameter's address plus constants, one by one, with the high word left as it is: the bank of parameters lies aligned, so that no
     /// address in it carries. (cuBLAS steps from one tensor map to the next like this.)
     fn low_plus(&mut self, l: &Inst, lat: (u32, u32), h: &Inst, hi: Def, hat: (u32, u32)) -> Option<NodeId> {
-        let Def::Inst { b, i, .. } = hi else { return None };
-        let (mut step, mut mate) = (0i64, false);
-        for o in &l.srcs {
-            let d = self.ssa.source(o.src, lat.0, lat.1);
-            match (d.imm32(), d) {
-                (Some(c), _) if o.prefix == Prefix::None => step += i64::from(c as i32),
-                (_, Def::Inst { b: c, i: j, part: 0, .. }) if c == b && j == i && o.prefix == Prefix::None && !mate => {
-                    mate = true;
+        let (mut step, mut mate, mut sum, mut at) = (0i64, false, l, lat);
+        for _ in 0..MAX_STEPS {
+            let mut before = None;
+            for o in &sum.srcs {
+                let d = self.ssa.source(o.src, at.0, at.1);
+                match (d.imm32(), d) {
+                    (Some(c), _) if o.prefix == Prefix::None => step += i64::from(c as i32),
+                    (_, Def::Inst { part: 0, .. }) if o.prefix == Prefix::None && before.is_none() => before = Some(d),
+                    _ => return None,
                 }
-                _ => return None,
             }
+            let before = before?;
+            mate = before.same_inst(hi);
+            if mate {
+                break;
+            }
+            let (inst, b, i) = self.executed(before)?;
+            if !matches!(inst.op, Op::Add) {
+                return None;
+            }
+            (sum, at) = (inst, (b, i));
         }
         let v = self.operand64(&h.srcs[0], hat.0, hat.1);
         let mut base = v;

@@ -3,7 +3,7 @@
 //! It owns reaching definitions; `build` turns them into values.
 
 use crate::ir::cfg::Cfg;
-use crate::ir::{Function, Inst, Op, Operand, Prefix, Reason, Src, Var};
+use crate::ir::{Cmp, Combine, Function, Inst, Op, Operand, Prefix, Reason, Src, Var};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -194,11 +194,32 @@ impl<'a> Ssa<'a> {
         d
     }
 
-    /// Follows moves.
+    /// The predicate that a comparison takes back: `(p ? bit : 0) != 0` is `p`. (Compilers put predicates by when they run out of them.)
+    fn put_by(&mut self, inst: &Inst, b: u32, i: u32) -> Option<Def> {
+        let Op::Cmp { cmp: Cmp::Ne, wide: false, combine: Combine::And, .. } = inst.op else { return None };
+        let [word, zero, with] = &inst.srcs[..] else { return None };
+        if !zero.is_imm(0) || !with.is_imm(1) || word.prefix != Prefix::None {
+            return None;
+        }
+        let Def::Inst { b, i, part: 0, .. } = self.source(word.src, b, i) else { return None };
+        let inst = &self.f.blocks[b as usize].insts[i as usize];
+        let ([set, clear, p], Op::Sel, None) = (&inst.srcs[..], &inst.op, inst.guard) else { return None };
+        let bit = matches!(set.src, Src::Imm(1..)) && set.prefix == Prefix::None && clear.is_imm(0);
+        (bit && p.prefix == Prefix::None && matches!(p.src, Src::Var(_))).then(|| self.source(p.src, b, i))
+    }
+
+    /// Follows moves, and predicates that were put by.
     pub(super) fn strip(&mut self, mut d: Def) -> Def {
         for _ in 0..500 {
             let Def::Inst { b, i, part, .. } = d else { return d };
             let Some(inst) = self.inst(d) else { return d };
+            if part == 0
+                && self.guard(d).is_none()
+                && let Some(p) = self.put_by(inst, b, i)
+            {
+                d = p;
+                continue;
+            }
             if inst.op != Op::Mov || self.guard(d).is_some() {
                 return d;
             }

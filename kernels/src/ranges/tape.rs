@@ -29,7 +29,7 @@ use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 
 /// Numbers on one tape.
-const MAX_SLOTS: usize = 60_000;
+const MAX_SLOTS: usize = 16_000;
 
 /// What a launch is read from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
