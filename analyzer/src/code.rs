@@ -172,6 +172,10 @@ pub trait KernelCode: Send {
     fn signals(&self) -> bool {
         false
     }
+    /// Whether asynchronous copies of the kernel may read less than their size.
+    fn copies_in_part(&self) -> bool {
+        false
+    }
 }
 
 /// Makes [`KernelCode`] out of code images.
@@ -382,6 +386,11 @@ impl Code {
     /// Whether a kernel may talk to kernels of other processes while it runs. One that nothing is known of may.
     pub fn signals(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.signals())
+    }
+
+    /// Whether asynchronous copies of a kernel may read less than their size. Those of one that nothing is known of may.
+    pub fn copies_in_part(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
+        self.kernel(id, def, arch).as_ref().map_or(true, |code| code.copies_in_part())
     }
 
     /// See [`KernelCode::identity`].

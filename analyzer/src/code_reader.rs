@@ -182,6 +182,10 @@ impl KernelCode for Known {
     fn signals(&self) -> bool {
         self.summary.has_system_fence()
     }
+
+    fn copies_in_part(&self) -> bool {
+        self.summary.has_partial_copies()
+    }
 }
 
 impl Known {

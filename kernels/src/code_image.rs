@@ -214,6 +214,7 @@ impl CodeImage {
         };
         let mut f = lower_sass::lower(&code)?;
         f.system_fence = has_system_fence(kernel.code);
+        f.partial_copies = insts.iter().any(|i| matches!(i.op, sass::Op::CopyAsync { zfill: true, .. }));
         Ok(f)
     }
 }

@@ -21,6 +21,7 @@ pub struct Summary {
     constants: Vec<SymbolRef>,
     dependency: Dependency,
     system_fence: bool,
+    partial_copies: bool,
     analysis: Analysis,
     words: OnceLock<(Vec<WordEffect>, IndirectEffect)>,
 }
@@ -37,6 +38,7 @@ impl Summary {
             constants: f.constants.iter().map(|s| SymbolRef(s.0)).collect(),
             dependency: Dependency { waits: f.waits_for_dependency, launches: f.launches_dependents },
             system_fence: f.system_fence,
+            partial_copies: f.partial_copies,
             analysis: ranges::analyse(f, cfg),
             words: OnceLock::new(),
         }
@@ -89,6 +91,12 @@ impl Summary {
     #[must_use]
     pub fn has_system_fence(&self) -> bool {
         self.system_fence
+    }
+
+    /// Whether it contains asynchronous copies (`cp.async`) that may read less than their size and fill up with zeros.
+    #[must_use]
+    pub fn has_partial_copies(&self) -> bool {
+        self.partial_copies
     }
 
     /// Number of memory instructions that may touch global memory.

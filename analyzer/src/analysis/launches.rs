@@ -37,7 +37,13 @@ impl Analysis {
         }
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         let number = node.map_or(0, |(_, index)| index + 1);
-        let touched = self.hold.touched(moment.origin.epoch, number);
+        let mut touched = self.hold.touched(moment.origin.epoch, number);
+        // The API tells the whole size of a copy that reads less and fills up with zeros (CUDA 13.0).
+        if let Some(runs) = &mut touched
+            && self.code.copies_in_part(kernel, def, arch)
+        {
+            measured::bound_reads(runs);
+        }
         // Code that runs as it was before it was patched touches nothing: not a word for it, then.
         let nothing = |runs: &Vec<_>| self.confirm.is_some() && runs.is_empty() && measured::claims(&predicted);
         let touched = if touched.as_ref().is_some_and(nothing) {

@@ -21,6 +21,11 @@ pub fn end(run: &ExactRun) -> u64 {
     run.start.saturating_add(run.stride.saturating_mul(steps)).saturating_add(run.width)
 }
 
+/// What was read becomes an upper bound.
+pub fn bound_reads(runs: &mut [ExactRun]) {
+    runs.iter_mut().filter(|run| kind(run) == AccessKind::Read).for_each(|run| run.kind |= exact_kind::BOUND);
+}
+
 /// The effects of a launch that touched exactly these bytes.
 pub fn effects(runs: &[ExactRun]) -> Evaluated {
     let effect = |run: &ExactRun| {
@@ -76,6 +81,15 @@ mod tests {
         assert_eq!(known.effects[0].bytes, Bytes::Known { lo: 100, hi: 120, width: 4, dims, exact: true });
         assert_eq!(known.effects[1].bytes, Bytes::Among { lo: 200, hi: 216 });
         assert_eq!((known.effects[1].kind, known.exact), (AccessKind::Atomic, false));
+    }
+
+    #[test]
+    fn only_reads_become_bounds() {
+        let run = |kind| ExactRun { start: 100, stride: 8, width: 4, count: 3, kind };
+        let mut runs = [exact_kind::READ, exact_kind::WRITE, exact_kind::ATOMIC].map(run);
+        bound_reads(&mut runs);
+        assert_eq!(runs.map(|r| r.kind), [exact_kind::BOUND, exact_kind::WRITE, exact_kind::ATOMIC]);
+        assert_eq!(effects(&runs).effects[0].bytes, Bytes::Among { lo: 100, hi: 120 });
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub struct Function {
     pub launches_dependents: bool,
     /// A fence of system scope is present: it may talk to the host or to kernels of other devices and processes while it runs.
     pub system_fence: bool,
+    /// An asynchronous copy may read less than its size and fill up with zeros.
+    pub partial_copies: bool,
 }
 
 impl Function {

@@ -411,8 +411,12 @@ impl Lower<'_> {
         let mem = |addr, bytes| Op::Mem(Mem { space: Space::Global, kind: AccessKind::Read, bytes, addr });
         match o.get(3).filter(|_| !policy || o.len() > 4) {
             None => self.access(AccessKind::Read, size as u32, addr),
-            Some(&ptx::Operand::Int(read)) => self.access(AccessKind::Read, size.min(read) as u32, addr),
+            Some(&ptx::Operand::Int(read)) => {
+                self.f.partial_copies |= read < size;
+                self.access(AccessKind::Read, size.min(read) as u32, addr);
+            }
             Some(&ptx::Operand::Register(r)) if self.f.class(self.here().registers[r.index()]) != Class::Pred => {
+                self.f.partial_copies = true;
                 let read = self.src(o.get(3), Class::W32);
                 let smaller = [read, Operand::imm(size), Operand::imm(1)];
                 let read = self.temporary(Class::W32, Op::MinMax { signed: false }, &smaller);

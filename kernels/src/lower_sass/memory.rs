@@ -81,6 +81,11 @@ impl Lower<'_> {
             match m.space {
                 sass::Space::Global | sass::Space::Generic => {
                     let addr = self.global_address(i, m);
+                    // The lower bits of the address say how much is zeros, and do not count: the bytes lie before it, in part.
+                    if let (S::CopyAsync { zfill: true, .. }, Addr::Sum(parts, offset)) = (&i.op, &addr) {
+                        let addr = Addr::Sum(parts.clone(), offset - i64::from(m.bytes));
+                        accesses.push(Mem { space: Space::Global, kind, bytes: u32::from(m.bytes), addr });
+                    }
                     accesses.push(Mem { space: Space::Global, kind, bytes: u32::from(m.bytes), addr });
                 }
                 sass::Space::TensorMap => {
@@ -105,6 +110,9 @@ impl Lower<'_> {
         }
         // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does is not known: they may not happen.
         let only_if: SmallVec<[Operand; 1]> = match i.op {
+            S::CopyAsync { zfill: true, .. } => {
+                SmallVec::from_slice(&[self.unknown(i, Class::Pred, Reason::Instruction)])
+            }
             S::CopyAsync { .. } if !i.psrc[0].always() => SmallVec::from_slice(&[Self::pred(i.psrc[0])]),
             // What is compared comes first.
             S::AtomCas { .. } if i.src.first().is_some_and(|s| s.regs <= 2) => {
