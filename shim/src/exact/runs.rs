@@ -30,18 +30,20 @@ struct Page {
 }
 
 /// Stands for a page of which all bytes were touched.
-const WHOLE: u32 = u32::MAX;
+const WHOLE: u64 = (1 << PLACE_BITS) - 1;
 /// Stands for a page whose bits nobody has looked at.
-const UNREAD: u32 = u32::MAX - 1;
+const UNREAD: u64 = WHOLE - 1;
 
-/// Where the kind lies in what pages are sorted by; addresses are smaller.
-const KIND_SHIFT: u32 = 60;
+// What pages are sorted by: kind, number of the page, place of what is known of it; one word, for half of the time goes into sorting.
+const PLACE_BITS: u32 = 18;
+const KIND_SHIFT: u32 = 62;
+const NUMBER_BITS: u32 = KIND_SHIFT - PLACE_BITS;
 
 /// Collects the bits of one launch.
 #[derive(Default)]
 pub struct Collector {
-    /// Kind and address of each page, and which of `pages` it is.
-    order: Vec<(u64, u32)>,
+    /// Kind and number of each page, and which of `pages` it is.
+    order: Vec<u64>,
     pages: Vec<Page>,
     runs: Vec<ExactRun>,
     /// Runs of each kind that no neighbour can take in.
@@ -51,12 +53,19 @@ pub struct Collector {
 }
 
 impl Collector {
-    fn put(&mut self, address: u64, kind: u32, page: u32) {
-        self.order.push((u64::from(kind) << KIND_SHIFT | address, page));
+    fn put(&mut self, address: u64, kind: u32, place: u64) {
+        let number = address / PAGE_BYTES;
+        // Neither are there such addresses today, nor has a table so many pages.
+        if number >> NUMBER_BITS != 0 || place > WHOLE {
+            return self.extent(address, address + PAGE_BYTES, kind);
+        }
+        self.order.push(u64::from(kind) << KIND_SHIFT | number << PLACE_BITS | place);
     }
 
     fn look(&mut self, address: u64, kind: u32, page: Page) {
-        self.put(address, kind, self.pages.len() as u32);
+        let place = self.pages.len() as u64;
+        // Two places have a meaning of their own.
+        self.put(address, kind, if place < UNREAD { place } else { u64::MAX });
         self.pages.push(page);
     }
 
@@ -148,16 +157,17 @@ impl Collector {
     pub fn finish(mut self) -> Vec<ExactRun> {
         self.order.sort_unstable();
         let mut runs: Vec<ExactRun> = Vec::new();
-        for &(key, page) in &self.order {
-            let (kind, address) = ((key >> KIND_SHIFT) as u32, key & ((1 << KIND_SHIFT) - 1));
-            match page {
+        for &key in &self.order {
+            let kind = (key >> KIND_SHIFT) as u32;
+            let address = (key >> PLACE_BITS & ((1 << NUMBER_BITS) - 1)) * PAGE_BYTES;
+            match key & WHOLE {
                 WHOLE => {
                     let run = ExactRun { start: address, stride: 0, width: PAGE_BYTES, count: 1, kind };
                     append(&mut runs, 0, run);
                 }
                 UNREAD => append(&mut runs, 0, bound(address, address + PAGE_BYTES, kind)),
-                page => {
-                    let p = &self.pages[page as usize];
+                place => {
+                    let p = &self.pages[place as usize];
                     if p.count == 0 || self.is_full(kind) {
                         append(&mut runs, 0, bound(p.from, p.to, kind));
                     } else {
@@ -276,6 +286,15 @@ mod tests {
         c.page(0x1000, 1, &even);
         c.page(0x2000, 1, &even);
         assert_eq!(c.finish(), [ExactRun { start: 0x1000, stride: 8, width: 4, count: 1024, kind: 1 }]);
+    }
+
+    #[test]
+    fn far_away_addresses_are_bounds() {
+        let mut c = Collector::default();
+        c.whole((1 << 56) - 4096, 2);
+        c.whole(1 << 56, 2);
+        let one = |start, kind| ExactRun { start, stride: 0, width: 4096, count: 1, kind };
+        assert_eq!(c.finish(), [one((1 << 56) - 4096, 2), one(1 << 56, 2 | exact_kind::BOUND)]);
     }
 
     #[test]
