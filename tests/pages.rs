@@ -216,8 +216,8 @@ fn the_line_inside_the_kernel_is_shown() {
         }
         let line = |part: &str| text.lines().enumerate().find(|l| l.1.contains(part)).expect("a line of the source");
         let (read, write) = (line("y[i] = "), line("x[i] = "));
-        let places = [read, write].map(|l| format!("stream_pair_unordered.cu:{}", l.0 + 1));
+        let places = [write, read].map(|l| format!("stream_pair_unordered.cu:{}", l.0 + 1));
         assert_eq!(answer["places"], serde_json::json!(places), "{answer:#}");
-        assert_eq!(answer["sources"], serde_json::json!([read.1.trim(), write.1.trim()]), "{answer:#}");
+        assert_eq!(answer["sources"], serde_json::json!([write.1.trim(), read.1.trim()]), "{answer:#}");
     }
 }

@@ -65,7 +65,7 @@ impl Program {
         let mut place = vec![0; tape.sums.len()];
         let mut p = Program { steps: Vec::new(), not: Vec::new(), result: Vec::new() };
         for (s, sum) in tape.sums.iter().enumerate().filter(|s| needed[s.0]) {
-            let moved = |l: Linear| Linear { sum: place[l.sum as usize], ..l };
+            let moved = |l: Linear| l.moved(&place);
             let what = match (&sum.terms[..], sum.terms.first().map(|t| tape.bases[t.0 as usize])) {
                 ([_], Some(Base::Input(i))) => What::Input(i),
                 ([_], Some(Base::Op(op, x, y))) => What::Op(op, moved(x), moved(y)),
@@ -76,9 +76,7 @@ impl Program {
             let (lo, hi) = (sum.asked.0.unwrap_or(i128::MIN), sum.asked.1.unwrap_or(i128::MAX));
             p.steps.push(Step { what, lo, hi });
         }
-        formulas.iter_mut().for_each(|f| {
-            f.1.extent = f.1.extent.map(&mut |l| Linear { sum: place[l.sum as usize], ..l });
-        });
+        formulas.iter_mut().for_each(|f| f.1.extent = f.1.extent.map(&mut |l| l.moved(&place)));
         p.result = formulas;
         p
     }
@@ -115,6 +113,11 @@ impl Program {
 }
 
 impl Linear {
+    /// The same with its sum at its place. (A constant has none, and there may be no sum at all.)
+    fn moved(self, place: &[u32]) -> Linear {
+        if self.k == 0 { self } else { Linear { sum: place[self.sum as usize], ..self } }
+    }
+
     /// Its value, when its sum is a place among these.
     #[inline]
     fn of(self, values: &[i128]) -> i128 {
