@@ -1,4 +1,4 @@
-//! Benchmark of stack capture: nanoseconds a native frame, and a Python stack (`cargo run --release --example stack_bench`
+//! Benchmark of stack capture: nanoseconds a native and a Python stack, walked and known from an earlier walk (`cargo run --release --example stack_bench`
 //! after `cargo build --release --example stack_probe`).
 
 use std::hint::black_box;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use libloading::{Library, Symbol};
 
-type Bench = unsafe extern "C" fn(u32, *mut usize) -> f64;
+type Bench = unsafe extern "C" fn(u32, bool, *mut usize) -> f64;
 
 #[inline(never)]
 fn recurse(depth: u32, last: &mut dyn FnMut()) -> u32 {
@@ -29,15 +29,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         recurse(depth, &mut || {
             let mut frames = 0;
             // SAFETY: `frames` can be written.
-            let ns = unsafe { bench(200_000, &mut frames) };
-            println!("native: {frames:3} frames {ns:7.1} ns a stack {:5.2} ns a frame", ns / frames as f64);
+            let [walked, known] = [false, true].map(|keep| unsafe { bench(200_000, keep, &mut frames) });
+            println!("native: {frames:3} frames {walked:7.1} ns walked {known:7.1} ns known");
         });
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stack_programs/frames.py");
     let output = Command::new("python3").arg(script).arg(&probe).arg("bench").output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     match text.split_whitespace().collect::<Vec<_>>()[..] {
-        [ns, frames] => println!("python: {frames:>3} frames {:7.1} ns a stack", ns.parse::<f64>()?),
+        [walked, known, frames] => {
+            println!(
+                "python: {frames:>3} frames {:7.1} ns walked {:7.1} ns known",
+                walked.parse::<f64>()?,
+                known.parse::<f64>()?
+            );
+        }
         _ => println!("python: not measured: {}", String::from_utf8_lossy(&output.stderr)),
     }
     Ok(())

@@ -1,14 +1,74 @@
-//! A library with nothing but stack capture, for the tests: programs in C and C++ call it as they would call a hook.
+//! A library with nothing but stack capture, for the tests: programs in C and C++ call it as they would call a hook. Every capture is made
+//! twice, with what is kept of earlier walks and without: where the two differ, the process aborts.
 
 #[path = "../src/stack/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the probe uses a part of it")]
 mod stack;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use stack::memo::{Found, Memo};
 use stack::native::{self, MAX};
 use stack::python::{self, RawPyFrame};
+
+/// Walks that were known.
+static KNOWN: AtomicUsize = AtomicUsize::new(0);
+
+/// What the numbers of known walks stand for.
+struct Walks<T>(Mutex<BTreeMap<u32, Vec<T>>>);
+
+impl<T: Copy + PartialEq + std::fmt::Debug> Walks<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// Holds a walk against the same one without anything kept.
+    fn compare(&self, kept: Found, kept_frames: &[T], frames: &[T]) {
+        if kept.is_known() {
+            KNOWN.fetch_add(1, Ordering::Relaxed);
+        } else {
+            assert_eq!(&kept_frames[..kept.len], frames, "a walk that was to be kept");
+        }
+        let Some(id) = kept.id else { return };
+        assert_eq!(id == 0, frames.is_empty());
+        // Never waited for: a signal handler may have interrupted this very place.
+        let Ok(mut all) = self.0.try_lock() else { return };
+        let first = all.entry(id).or_insert_with(|| frames.to_vec());
+        assert_eq!(first, frames, "another walk has this number");
+    }
+}
+
+/// Captures with what is kept and without, and gives the second.
+fn capture(native: &mut [u64; MAX], python: &mut [RawPyFrame; 64]) -> (usize, usize) {
+    static NATIVE: Walks<u64> = Walks::new();
+    static PYTHON: Walks<RawPyFrame> = Walks::new();
+    static CUT: Walks<u64> = Walks::new();
+    let python_len = python::capture(python, None).len;
+    let native_len = native::capture(native, false, None).len;
+    let (mut kept_native, mut kept_python) = ([0; MAX], [RawPyFrame::default(); 64]);
+    if let Some(memo) = Memo::take() {
+        let found = python::capture(&mut kept_python, Some(&mut memo.kept.python));
+        PYTHON.compare(found, &kept_python, &python[..python_len]);
+        let found = native::capture(&mut kept_native, false, Some(&mut memo.kept.native));
+        NATIVE.compare(found, &kept_native, &native[..native_len]);
+        // With other limits.
+        let mut cut = [0; 28];
+        let len = native::capture(&mut cut, true, None).len;
+        let found = native::capture(&mut kept_native[..28], true, Some(&mut memo.kept.native));
+        CUT.compare(found, &kept_native, &cut[..len]);
+    }
+    (native_len, python_len)
+}
+
+/// How many walks were known so far.
+#[unsafe(no_mangle)]
+pub extern "C" fn probe_known() -> usize {
+    KNOWN.load(Ordering::Relaxed)
+}
 
 /// Fills `out` (room for `max`) with return addresses of the calling thread.
 ///
@@ -16,24 +76,26 @@ use stack::python::{self, RawPyFrame};
 /// `out` has room for `max` words.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn probe_capture(out: *mut u64, max: usize) -> usize {
-    let mut frames = [0; MAX];
-    let len = native::capture(&mut frames, false).min(max);
+    let (mut frames, mut python) = ([0; MAX], [RawPyFrame::default(); 64]);
+    let len = capture(&mut frames, &mut python).0.min(max);
     // SAFETY: the caller's promise.
     unsafe { core::ptr::copy_nonoverlapping(frames.as_ptr(), out, len) };
     len
 }
 
-/// Captures `times` times and gives the nanoseconds of one capture; the number of frames goes to `frames`.
+/// Captures `times` times, with what is kept of earlier walks or without, and gives the nanoseconds of one capture; the number of frames goes
+/// to `frames`.
 ///
 /// # Safety
 /// `frames` can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn probe_bench(times: u32, frames: *mut usize) -> f64 {
+pub unsafe extern "C" fn probe_bench(times: u32, keep: bool, frames: *mut usize) -> f64 {
     let mut buffer = [0; MAX];
-    let mut len = native::capture(&mut buffer, false);
+    let len = native::capture(&mut buffer, false, None).len;
     let begin = std::time::Instant::now();
     for _ in 0..times {
-        len = native::capture(std::hint::black_box(&mut buffer), false);
+        let mut memo = Memo::take().filter(|_| keep);
+        native::capture(std::hint::black_box(&mut buffer), false, memo.as_mut().map(|memo| &mut memo.kept.native));
     }
     let ns = begin.elapsed().as_nanos() as f64 / f64::from(times);
     // SAFETY: the caller's promise.
@@ -76,16 +138,17 @@ pub extern "C" fn probe_python() -> i32 {
 /// # Safety
 /// `frames` can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn probe_python_bench(times: u32, frames: *mut usize) -> f64 {
+pub unsafe extern "C" fn probe_python_bench(times: u32, keep: bool, frames: *mut usize) -> f64 {
     let mut buffer = [RawPyFrame::default(); 64];
     // The first captures are slow on purpose.
     let mut len = 0;
     for _ in 0..32 {
-        len = python::capture(&mut buffer);
+        len = python::capture(&mut buffer, None).len;
     }
     let begin = std::time::Instant::now();
     for _ in 0..times {
-        len = python::capture(std::hint::black_box(&mut buffer));
+        let mut memo = Memo::take().filter(|_| keep);
+        python::capture(std::hint::black_box(&mut buffer), memo.as_mut().map(|memo| &mut memo.kept.python));
     }
     let ns = begin.elapsed().as_nanos() as f64 / f64::from(times);
     // SAFETY: the caller's promise.
@@ -103,13 +166,11 @@ thread_local! {
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_print() {
     use std::fmt::Write;
-    let mut frames = [0; MAX];
-    let len = native::capture(&mut frames, false);
+    let (mut frames, mut py) = ([0; MAX], [RawPyFrame::default(); 64]);
+    let (len, py_len) = capture(&mut frames, &mut py);
     python::address().into_iter().for_each(native::note_interpreter);
     let mut cut = [0; MAX];
-    let cut_len = native::capture(&mut cut, true);
-    let mut py = [RawPyFrame::default(); 64];
-    let py_len = python::capture(&mut py);
+    let cut_len = native::capture(&mut cut, true, None).len;
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     TEXT.with_borrow_mut(|text| {
         text.clear();

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use order::Engine;
 use trace::ring::Header;
 use trace::{CallId, Epoch, NoteKind, Op, Origin, RECORD_HEAD, Record, StackId, ThreadId};
 
-use crate::frames::{self, Frames};
+use crate::frames::{self, Frames, Known};
 use crate::handles::Handles;
 use crate::host::{self, Allowance, pages, watch::Watches};
 use crate::intercept::doors;
@@ -32,6 +33,8 @@ pub struct Core {
     pub allowance: Allowance,
     /// Whether exit waits for the report.
     pub own_analyzer: bool,
+    /// Stacks by walks.
+    pub known: Arc<Known>,
     threads: AtomicU32,
     shared: Lock<Shared>,
     header: *const Header,
@@ -67,6 +70,7 @@ pub struct Shared {
     pub watches: Watches,
     out: Out,
     stacks: HashMap<u128, StackId, BuildHasherDefault<Folded>>,
+    known: Arc<Known>,
     frames: frames::Definitions,
 }
 
@@ -98,17 +102,20 @@ impl Core {
     pub fn new(options: Options, attached: Attached) -> Self {
         let header: *const Header = attached.producer.ring().header();
         let watches = Watches::new(options.host_accesses);
+        let known = Arc::<Known>::default();
         Self {
             options,
             handles: Handles::default(),
             allowance: Allowance::default(),
             own_analyzer: attached.own_analyzer,
+            known: Arc::clone(&known),
             threads: AtomicU32::new(0),
             shared: Lock::new(Shared {
                 engine: Engine::with_options(engine_options()),
                 watches,
                 out: Out { producer: attached.producer, named: [0; 16] },
                 stacks: HashMap::default(),
+                known,
                 frames: frames::Definitions::default(),
             }),
             header,
@@ -247,13 +254,15 @@ impl Shared {
     #[unsafe(link_section = "streamsan_hot")]
     pub fn intern(&mut self, frames: &Frames) -> StackId {
         if frames.is_empty() {
-            return StackId::NONE;
+            return frames.known();
         }
         let key = frames.key();
-        match self.stacks.get(&key) {
+        let id = match self.stacks.get(&key) {
             Some(id) => *id,
             None => self.new_stack(key, frames),
-        }
+        };
+        frames.remember(&self.known, id);
+        id
     }
 
     #[cold]

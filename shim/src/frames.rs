@@ -1,14 +1,17 @@
 //! A captured stack on its way into the trace: native return addresses and Python frames, and the definitions that make them
 //! readable elsewhere.
 //!
-//! Owns the buffers and the definitions (modules, code objects, stacks); how frames are found is in [`crate::stack`].
+//! Owns the buffers, the definitions (modules, code objects, stacks) and which stack of the trace a known walk is ([`Known`]); how frames are
+//! found, and walks known again, is in [`crate::stack`].
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use trace::codec::{List, Text};
 use trace::{LineTable, Op, PyCodeId, PyFrame, StackId};
 
 use crate::local;
+use crate::stack::memo::{Found, Memo};
 use crate::stack::native;
 use crate::stack::python::{self, Encoding, RawPyFrame};
 
@@ -31,8 +34,7 @@ pub unsafe fn buffer<'a>() -> &'a mut Frames {
         // SAFETY: the caller's promise: nobody else refers to this thread's buffer. It has no destructor, so it lives as long as
         // the thread.
         let frames = unsafe { &mut *l.frames.get() };
-        frames.native_len = 0;
-        frames.python_len = 0;
+        frames.clear();
         frames
     })
 }
@@ -42,6 +44,10 @@ pub unsafe fn buffer<'a>() -> &'a mut Frames {
 pub struct Frames {
     native_len: usize,
     python_len: usize,
+    /// The stack's id, when the walk was known: then no frames are written.
+    known: StackId,
+    /// What stands for the walk in [`Known`]; 0: nothing.
+    walk: u64,
     native: [u64; MAX_NATIVE],
     python: [RawPyFrame; MAX_PYTHON],
 }
@@ -56,12 +62,27 @@ impl Frames {
             native_len: 0,
             python: [RawPyFrame { code: 0, offset: 0, check: 0 }; MAX_PYTHON],
             python_len: 0,
+            known: StackId::NONE,
+            walk: 0,
         }
     }
 
     /// Forgets all frames.
     pub fn clear(&mut self) {
-        (self.native_len, self.python_len) = (0, 0);
+        (self.native_len, self.python_len, self.known, self.walk) = (0, 0, StackId::NONE, 0);
+    }
+
+    /// The stack's id, when the walk was known: then there are no frames here.
+    #[inline]
+    pub fn known(&self) -> StackId {
+        self.known
+    }
+
+    /// Remembers that walks like this one give this stack.
+    pub fn remember(&self, known: &Known, id: StackId) {
+        if self.walk != 0 {
+            known.put(self.walk, id);
+        }
     }
 
     /// The native frames, innermost first.
@@ -136,22 +157,100 @@ pub enum Depth {
     Caller,
 }
 
+/// Which stack a pair of known walks is, native frames and Python's, for all threads: numbers of walks are never given out twice, so nothing is
+/// ever forgotten, only pushed out. Of one trace. Entries have two words and no lock: the first is a function of both, so that a half-written
+/// entry is none.
+pub struct Known(Box<[[[AtomicU64; 2]; WAYS]]>);
+
+const WAYS: usize = 4;
+const SETS: usize = 2048;
+
+impl Default for Known {
+    fn default() -> Self {
+        Self((0..SETS).map(|_| Default::default()).collect())
+    }
+}
+
+impl Known {
+    #[inline]
+    fn set(&self, walk: u64) -> &[[AtomicU64; 2]; WAYS] {
+        &self.0[(walk.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SETS.ilog2())) as usize]
+    }
+
+    fn check(walk: u64, id: u64) -> u64 {
+        walk ^ id.wrapping_mul(0xd6e8_feb8_6659_fd93)
+    }
+
+    #[inline]
+    fn get(&self, walk: u64) -> StackId {
+        for [check, id] in self.set(walk) {
+            let id = id.load(Relaxed);
+            if id != 0 && check.load(Relaxed) == Self::check(walk, id) {
+                return StackId(id as u32);
+            }
+        }
+        StackId::NONE
+    }
+
+    fn put(&self, walk: u64, id: StackId) {
+        let set = self.set(walk);
+        let place = set.iter().position(|[_, id]| id.load(Relaxed) == 0).unwrap_or(walk as usize % WAYS);
+        let id = u64::from(id.0);
+        set[place][1].store(id, Relaxed);
+        set[place][0].store(Self::check(walk, id), Relaxed);
+    }
+}
+
 /// Fills `frames` with the calling thread's stack.
 pub fn capture(frames: &mut Frames, depth: Depth) {
-    if depth == Depth::Caller {
-        frames.native_len = native::capture(&mut frames.native[..NATIVE_OF_CALLER], false);
-        return;
+    walk(frames, depth, None);
+}
+
+/// As [`capture`], or only [`Frames::known`] when the walk is known.
+pub fn recall(frames: &mut Frames, depth: Depth, known: &Known) {
+    let Some(mut memo) = Memo::take() else { return capture(frames, depth) };
+    let [native, python] = walk(frames, depth, Some(&mut memo));
+    drop(memo);
+    let (Some(native_id), Some(python_id)) = (native.id, python.id) else { return fill(frames, depth, native, python) };
+    frames.walk = u64::from(native_id) << 32 | u64::from(python_id);
+    frames.known = known.get(frames.walk);
+    if frames.known.is_none() {
+        fill(frames, depth, native, python);
     }
-    frames.python_len = python::capture(&mut frames.python);
+}
+
+/// Walks for what is known of the parts but not of the whole.
+#[cold]
+#[inline(never)]
+fn fill(frames: &mut Frames, depth: Depth, native: Found, python: Found) {
+    if native.is_known() || python.is_known() {
+        capture(frames, depth);
+    }
+}
+
+/// The native and the Python part.
+#[unsafe(link_section = "streamsan_hot")]
+fn walk(frames: &mut Frames, depth: Depth, memo: Option<&mut Memo>) -> [Found; 2] {
+    let (tree, chains) = match memo {
+        Some(memo) => (Some(&mut memo.kept.native), Some(&mut memo.kept.python)),
+        None => (None, None),
+    };
+    let python = if depth == Depth::Caller { Found::NOTHING } else { python::capture(&mut frames.python, chains) };
     // Where there are Python frames they are what is read; of the C++ below, the operator and what it calls. On a training step the
     // native part is most of the cost.
-    let most = match (depth, frames.python_len) {
-        (Depth::Full, 0) => MAX_NATIVE,
+    let most = match (depth, python.has_frames()) {
+        (Depth::Caller, _) => NATIVE_OF_CALLER,
+        (Depth::Full, false) => MAX_NATIVE,
         // Of a block that an autograd thread allocates, the operator and the node of the graph are worth their price.
-        (Depth::PythonFirst, 0) | (Depth::Full, _) => NATIVE_UNDER_PYTHON,
-        _ => return,
+        (Depth::PythonFirst, false) | (Depth::Full, true) => NATIVE_UNDER_PYTHON,
+        _ => 0,
     };
-    frames.native_len = native::capture(&mut frames.native[..most], frames.python_len > 0);
+    let native = match most {
+        0 => Found::NOTHING,
+        most => native::capture(&mut frames.native[..most], python.has_frames(), tree),
+    };
+    (frames.native_len, frames.python_len) = (native.len, python.len);
+    [native, python]
 }
 
 /// What has been defined so far.

@@ -123,6 +123,15 @@ fn threads_leave_nothing_behind() {
     assert!(least >= 2, "every thread has frames");
 }
 
+/// The probe compares each walk that is known with one that is not.
+#[test]
+fn walks_that_are_known_are_what_a_walk_finds() {
+    for (scenario, least) in [("again", 10_000), ("many-stacks", 10_000)] {
+        let known: usize = run(Command::new(program()).arg(scenario)).trim().parse().expect("a number");
+        assert!(known > least, "{known} of {scenario}");
+    }
+}
+
 fn plugins() -> [PathBuf; 2] {
     let directory = scratch("plugins");
     ["alpha", "omega"].map(|name| {

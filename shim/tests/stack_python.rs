@@ -140,6 +140,17 @@ fn code_objects_in_the_place_of_others_are_told_apart() {
     });
 }
 
+/// The probe compares each walk that is known with one that is not.
+#[test]
+fn walks_that_are_known_are_what_a_walk_finds() {
+    for (scenario, least) in [("again", 5_000), ("many", 10)] {
+        each(scenario, |_, lines| {
+            let known: usize = lines[0].parse().expect("a number");
+            assert!(known > least, "{known} of {scenario}");
+        });
+    }
+}
+
 #[test]
 fn nothing_while_the_interpreter_ends() {
     each("finalizing", |captures, _| {

@@ -93,10 +93,57 @@ elif scenario == "reused":
         scope = {"call": probe.probe_print}
         exec("\n" * i + "def made%d():\n    call()\nmade%d()" % (i, i), scope)
         del scope
+elif scenario == "again":
+    # Call sites, depths and code objects that take turns: known walks must be what a walk finds.
+    class Layer:
+        def __init__(self, *inner):
+            self.inner = inner
+
+        def __call__(self, call):
+            for layer in self.inner:
+                layer(call)
+            if not self.inner:
+                call()
+
+    def lazily(call):
+        for _ in range(2):
+            yield call()
+        yield from (call() for _ in range(2))
+
+    layers = Layer(Layer(Layer(), Layer()), Layer(Layer(Layer(Layer()))), Layer())
+
+    def turns(call):
+        for i in range(40):
+            layers(call); layers(call)
+            list(lazily(call))
+            recursive(i % 7 * 13, call)
+            through_c(call)
+            scope = {"call": call}
+            exec("\n" * (i % 5) + "def made():\n    call()\nmade()", scope)
+            exec("def other():\n    call()\nother()", scope)
+
+    frames = (ctypes.c_uint64 * 96)()
+    capture = lambda: probe.probe_capture(frames, 96)
+    turns(capture)
+    several = [threading.Thread(target=turns, args=(capture,)) for _ in range(3)]
+    for t in several:
+        t.start()
+    turns(capture)
+    for t in several:
+        t.join()
+    print(probe.probe_known())
+elif scenario == "many":
+    # More stacks than are kept.
+    frames = (ctypes.c_uint64 * 96)()
+    capture = lambda: probe.probe_capture(frames, 96)
+    for i in range(3000):
+        exec("\n" * i + "recursive(%d, capture)" % (i % 20))
+    print(probe.probe_known())
 elif scenario == "finalizing":
     keep = Model()
     sys.keep = keep
 elif scenario == "bench":
     frames = ctypes.c_size_t()
-    recursive(10, lambda: print(probe.probe_python_bench(100000, ctypes.byref(frames)), frames.value))
+    bench = lambda keep: probe.probe_python_bench(100000, ctypes.c_bool(keep), ctypes.byref(frames))
+    recursive(10, lambda: print(bench(False), bench(True), frames.value))
 sys.stdout.flush()

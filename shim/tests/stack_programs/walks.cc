@@ -18,6 +18,7 @@ void probe_print();
 int probe_python();
 size_t probe_capture(uint64_t *out, size_t max);
 void probe_modules_changed();
+size_t probe_known();
 }
 #define NOINLINE __attribute__((noinline, noclone))
 #define KEEP asm volatile("" ::: "memory")
@@ -51,6 +52,19 @@ NOINLINE void at_switch_to(void (*f)(), void *stack, size_t size) {
   makecontext(&away, f, 0); swapcontext(&home, &away); KEEP;
 }
 NOINLINE void at_switch(void *stack, size_t size) { at_switch_to(at_coroutine, stack, size); KEEP; }
+
+// Call sites that take turns at the same stack pointers, frames found by their frame pointer or not, depths that change.
+NOINLINE size_t at_one(int n) { uint64_t b[96]; volatile size_t got = n ? at_one(n - 1) : probe_capture(b, 96); KEEP; return got; }
+NOINLINE size_t at_two(int n) { uint64_t b[96]; volatile size_t got = n ? at_one(n - 1) + 0 : probe_capture(b, 96); KEEP; return got; }
+NOINLINE size_t at_sized(int n) { volatile char *p = (volatile char *)alloca(16 + n * 48); p[n] = 1; size_t got = n & 1 ? at_one(n) : at_two(n); KEEP; return got + p[n] - 1; }
+NOINLINE void *at_turns(void *) {
+  size_t total = 0;
+  for (int i = 0; i < 300; i++) {
+    total += at_one(i % 5); total += at_two(i % 5); total += at_two(i % 5);
+    total += at_sized(i % 11); if (i % 50 == 0) total += at_one(i);
+  }
+  return (void *)total;
+}
 
 typedef void (*jitted)(void (*)());
 // push rbp; mov rbp, rsp; call rdi; pop rbp; ret -- with no unwind information at all
@@ -105,6 +119,17 @@ int main(int, char **argv) {
   }
   if (is("jit-frame")) at_jit(true);
   if (is("jit-bare")) at_jit(false);
+  if (is("again")) {
+    std::vector<pthread_t> all;
+    for (int i = 0; i < 4; i++) all.push_back(start(256 << 10, at_turns));
+    at_turns(0); at_turns(0);
+    for (auto t : all) pthread_join(t, 0);
+    printf("%zu\n", probe_known());
+  }
+  if (is("many-stacks")) { // more than are kept, each a few times
+    for (int i = 0; i < 9000; i++) for (int j = 0; j < 2; j++) at_sized(i % 3000);
+    printf("%zu\n", probe_known());
+  }
   if (is("threads")) {
     uint64_t b[96]; probe_capture(b, 96); long before = 0; size_t least = 96;
     for (int i = 0; i < 4000; i++) {

@@ -1,8 +1,8 @@
 //! Python frames of the calling thread, read out of CPython's own structures.
 //!
 //! Owns finding an interpreter in the process ([`detect`]), the walk over the calling thread's frames ([`capture`]) and the
-//! description of a code object ([`describe`]). Where the fields are is in [`layout`]; decoding line tables is the
-//! analyzer's business.
+//! description of a code object ([`describe`]). Where the fields are is in [`layout`], which walks are known in [`chains`]; decoding line
+//! tables is the analyzer's business.
 //!
 //! No GIL is taken and no reference is counted: the thread is inside our call, so its own frames and the code objects that
 //! they run can neither change nor die until it returns. Whoever wants frames of other threads must look elsewhere.
@@ -11,14 +11,17 @@
 //! must look like. When anything is off (a patched interpreter, an unknown build), Python frames are switched off with a
 //! reason ([`refusal`]) before a wild pointer is followed.
 
+mod chains;
 mod layout;
 mod text;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use super::memo::Found;
 use super::native::is_readable;
-use layout::{Chain, Layout, MAX_OFFSET, Offsets};
+pub use chains::Chains;
+use layout::{Chain, Layout, MAX_OFFSET};
 pub use layout::{Encoding, Refusal};
 
 /// Set in [`RawPyFrame::offset`] of a frame that is the outermost one of its run of the interpreter's loop: the next frame
@@ -159,48 +162,67 @@ unsafe fn find(resolve: Resolver) -> Result<Option<Interpreter>, Refusal> {
     }
 }
 
-/// Fills `buf` with the calling thread's Python frames, innermost first, and says how many there are. None without an
-/// interpreter, before it is initialised, once it is being finalised, and on threads that never ran Python.
+/// Fills `buf` with the calling thread's Python frames, innermost first, and says how many there are; with `chains`: only if the walk is not
+/// known. None without an interpreter, before it is initialised, once it is being finalised, and on threads that never ran Python.
 #[inline]
-pub fn capture(buf: &mut [RawPyFrame]) -> usize {
+pub fn capture(buf: &mut [RawPyFrame], chains: Option<&mut Chains>) -> Found {
     let found = FOUND.load(Ordering::Acquire);
     // SAFETY: never freed once stored.
     match unsafe { found.as_ref() } {
-        None => 0,
-        Some(found) => walk(found, buf),
+        None => Found::NOTHING,
+        Some(found) => walk(found, buf, chains),
     }
 }
 
 #[unsafe(link_section = "streamsan_hot")]
-fn walk(found: &Interpreter, buf: &mut [RawPyFrame]) -> usize {
+fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut Chains>) -> Found {
     // SAFETY: functions of CPython that may be called at any time, on any thread, without the GIL: two read a flag, one
     // reads a thread-local variable.
     let state = unsafe {
         if (found.is_initialized)() == 0 || (found.is_finalizing)() != 0 {
-            return 0;
+            return Found::NOTHING;
         }
         (found.thread_state)() as u64
     };
-    if state == 0 {
-        return 0;
-    }
     let care = CARE.load(Ordering::Relaxed);
-    if care == 0 {
-        // SAFETY: the layout proved right in the first captures, and the chain is the calling thread's own.
-        let read = |address: u64| Some(unsafe { (address as *const u64).read_unaligned() });
-        return frames(found, state, buf, read).unwrap_or_else(|len| len);
+    if state == 0 || care == u32::MAX {
+        return Found::NOTHING;
     }
-    if care == u32::MAX {
-        return 0;
+    if care != 0 {
+        return walk_carefully(found, state, buf, care);
     }
-    walk_carefully(found, state, buf, care)
+    // SAFETY: the layout proved right in the first captures, and the chain is the calling thread's own.
+    let read = |address: u64| Some(unsafe { (address as *const u64).read_unaligned() });
+    let Some(first) = first(found, state, read) else { return Found { len: 0, id: None } };
+    if first == 0 {
+        return Found::NOTHING;
+    }
+    let Some(chains) = chains else {
+        let len = frames(found, first, buf, read, |_, _| {}).unwrap_or_else(|len| len);
+        return Found { len, id: None };
+    };
+    let (mut place, mut frame) = (chains.begin(), first);
+    while is_pointer(frame)
+        && let Some(seen) = see(found, frame, read)
+        && chains.meet(&mut place, frame, &seen)
+    {
+        if let Some(id) = chains.next(&mut place) {
+            return Found { len: 0, id: Some(id) };
+        }
+        frame = seen.previous;
+    }
+    let mut kept = chains.keep(place);
+    match frames(found, first, buf, read, |frame, seen| kept.note(frame, seen)) {
+        Ok(len) => Found { len, id: kept.end().filter(|_| len > 0) },
+        Err(len) => Found { len, id: None },
+    }
 }
 
 #[cold]
 #[inline(never)]
-fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care: u32) -> usize {
+fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care: u32) -> Found {
     let mut fault = false;
-    let read = |address: u64| {
+    let mut read = |address: u64| {
         if !is_readable(address) || !is_readable(address.wrapping_add(7)) {
             fault = true;
             return None;
@@ -208,7 +230,11 @@ fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care:
         // SAFETY: both ends were just found readable.
         Some(unsafe { (address as *const u64).read_unaligned() })
     };
-    match frames(found, state, buf, read) {
+    let walked = match first(found, state, &mut read) {
+        Some(first) => frames(found, first, buf, &mut read, |_, _| {}),
+        None => Err(0),
+    };
+    let len = match walked {
         // An empty chain proves nothing.
         Ok(0) => 0,
         Ok(len) => {
@@ -220,74 +246,113 @@ fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care:
             refuse(if fault { Refusal::BadPointer } else { Refusal::BadFrame });
             0
         }
-    }
+    };
+    Found { len, id: None }
 }
 
-/// Walks the chain that starts at a thread state. `Err` (with the frames so far) when something is no frame.
+/// The innermost frame of a thread state; 0: none. `None`: the state is none.
 #[inline(always)]
-fn frames(
-    found: &Interpreter,
-    state: u64,
-    buf: &mut [RawPyFrame],
-    mut read: impl FnMut(u64) -> Option<u64>,
-) -> Result<usize, usize> {
-    let at = &found.layout.offsets;
-    let mut len = 0;
-    let mut frame = match found.layout.chain {
+fn first(found: &Interpreter, state: u64, mut read: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
+    match found.layout.chain {
         Chain::Direct { current } => read(state + current),
-        Chain::ThroughCFrame { cframe, current } => match read(state + cframe) {
-            Some(0) => Some(0),
-            Some(inner) if is_pointer(inner) => read(inner + current),
+        Chain::ThroughCFrame { cframe, current } => match read(state + cframe)? {
+            0 => Some(0),
+            inner if is_pointer(inner) => read(inner + current),
             _ => None,
         },
     }
-    .ok_or(0_usize)?;
+}
+
+/// All that a walk reads of a frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    /// The caller's frame.
+    previous: u64,
+    /// The code object; 0: this is the interpreter's own frame, and there is nothing else to it.
+    code: u64,
+    /// The code object's line table.
+    lines: u64,
+    /// Its name.
+    name: u64,
+    /// Its first line.
+    first_line: u32,
+    /// As [`RawPyFrame::offset`].
+    offset: u32,
+}
+
+impl Seen {
+    /// See [`RawPyFrame::check`].
+    #[inline(always)]
+    fn check(&self) -> u32 {
+        let line = u64::from(self.first_line);
+        let mixed = (self.lines ^ self.name.rotate_left(21) ^ line.rotate_left(43)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as u32
+    }
+
+    /// With the frame's address and the number of frames before it.
+    #[inline]
+    fn hash(&self, frame: u64, level: u16) -> u64 {
+        let rest = u64::from(self.offset) << 32 | u64::from(self.first_line);
+        [self.previous, self.code, self.lines, self.name, rest, u64::from(level)]
+            .iter()
+            .fold(frame, |hash, word| (hash.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+}
+
+/// Looks at a frame. `None` when it is none.
+#[inline(always)]
+fn see(found: &Interpreter, frame: u64, mut read: impl FnMut(u64) -> Option<u64>) -> Option<Seen> {
+    let at = &found.layout.offsets;
+    let previous = read(frame + at.previous)?;
+    if found.layout.is_own_frame(|| read(frame + at.owner).map(|word| word as u8))? {
+        return Some(Seen { previous, code: 0, lines: 0, name: 0, first_line: 0, offset: 0 });
+    }
+    // Tagged pointers (3.14): the low bits are no part of the address.
+    let code = read(frame + at.code)? & !7;
+    if !is_pointer(code) || read(code + at.object_type)? != found.code_type {
+        return None;
+    }
+    let offset = found.layout.instruction_offset(code, read(frame + at.instruction)?);
+    if !(-2..LARGEST_CODE).contains(&offset) {
+        return None;
+    }
+    let entry = found.layout.is_entry(|| read(frame + at.entry).map(|word| word as u8))?;
+    Some(Seen {
+        previous,
+        code,
+        lines: read(code + at.lines)?,
+        name: read(code + at.name)?,
+        first_line: read(code + at.first_line)? as u32,
+        offset: offset.max(0) as u32 | if entry { ENTRY_FRAME } else { 0 },
+    })
+}
+
+/// Walks the chain that starts at a frame. `Err` (with the frames so far) when something is no frame.
+#[inline(always)]
+fn frames(
+    found: &Interpreter,
+    mut frame: u64,
+    buf: &mut [RawPyFrame],
+    mut read: impl FnMut(u64) -> Option<u64>,
+    mut note: impl FnMut(u64, Seen),
+) -> Result<usize, usize> {
+    let mut len = 0;
     for _ in 0..buf.len() + MOST_SKIPPED {
         if frame == 0 || len == buf.len() {
             break;
         }
-        if !is_pointer(frame) {
-            return Err(len);
-        }
-        let previous = read(frame + at.previous).ok_or(len)?;
-        if found.layout.is_own_frame(|| read(frame + at.owner).map(|word| word as u8)).ok_or(len)? {
+        let Some(seen) = is_pointer(frame).then(|| see(found, frame, &mut read)).flatten() else { return Err(len) };
+        note(frame, seen);
+        frame = seen.previous;
+        if seen.code != 0 {
+            buf[len] = RawPyFrame { code: seen.code, offset: seen.offset, check: seen.check() };
+            len += 1;
+        } else if let Some(last) = len.checked_sub(1) {
             // The interpreter's own frame: below it on the native stack another run of the loop begins.
-            if let Some(last) = len.checked_sub(1) {
-                buf[last].offset |= ENTRY_FRAME;
-            }
-            frame = previous;
-            continue;
+            buf[last].offset |= ENTRY_FRAME;
         }
-        // Tagged pointers (3.14): the low bits are no part of the address.
-        let code = read(frame + at.code).ok_or(len)? & !7;
-        if !is_pointer(code) || read(code + at.object_type).ok_or(len)? != found.code_type {
-            return Err(len);
-        }
-        let last = read(frame + at.instruction).ok_or(len)?;
-        let offset = found.layout.instruction_offset(code, last);
-        if !(-2..LARGEST_CODE).contains(&offset) {
-            return Err(len);
-        }
-        let entry = found.layout.is_entry(|| read(frame + at.entry).map(|word| word as u8)).ok_or(len)?;
-        buf[len] = RawPyFrame {
-            code,
-            offset: offset.max(0) as u32 | if entry { ENTRY_FRAME } else { 0 },
-            check: check(at, code, &mut read).ok_or(len)?,
-        };
-        len += 1;
-        frame = previous;
     }
     Ok(len)
-}
-
-/// See [`RawPyFrame::check`].
-#[inline(always)]
-fn check(at: &Offsets, code: u64, read: &mut impl FnMut(u64) -> Option<u64>) -> Option<u32> {
-    let table = read(code + at.lines)?;
-    let line = read(code + at.first_line)? & 0xffff_ffff;
-    let name = read(code + at.name)?;
-    let mixed = (table ^ name.rotate_left(21) ^ line.rotate_left(43)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Some((mixed >> 32) as u32)
 }
 
 #[inline(always)]
@@ -302,24 +367,23 @@ pub fn describe<T>(frame: &RawPyFrame, take: impl FnOnce(Description<'_>) -> T) 
     let found = unsafe { FOUND.load(Ordering::Acquire).as_ref() }?;
     let at = &found.layout.offsets;
     // Rare (once a code object), so every word is probed.
-    let mut read = |address: u64| {
+    let read = |address: u64| {
         // SAFETY: both ends are found readable first.
         (is_readable(address) && is_readable(address.wrapping_add(7)))
             .then(|| unsafe { (address as *const u64).read_unaligned() })
     };
     let code = frame.code;
-    if !is_pointer(code)
-        || read(code + at.object_type)? != found.code_type
-        || check(at, code, &mut read)? != frame.check
-    {
+    if !is_pointer(code) || read(code + at.object_type)? != found.code_type {
+        return None;
+    }
+    let (lines, name, first_line) = (read(code + at.lines)?, read(code + at.name)?, read(code + at.first_line)? as u32);
+    if (Seen { previous: 0, code, lines, name, first_line, offset: 0 }).check() != frame.check {
         return None;
     }
     let mut file = [0; text::LONGEST];
-    let mut name = [0; text::LONGEST];
-    let (file_at, name_at) = (read(code + at.file)?, read(code + at.name)?);
-    let file = text::read(&found.layout.text, file_at, &mut file)?;
-    let name = text::read(&found.layout.text, name_at, &mut name)?;
-    let lines = read(code + at.lines)?;
+    let mut name_text = [0; text::LONGEST];
+    let file = text::read(&found.layout.text, read(code + at.file)?, &mut file)?;
+    let name = text::read(&found.layout.text, name, &mut name_text)?;
     if !is_pointer(lines) {
         return None;
     }
@@ -330,7 +394,7 @@ pub fn describe<T>(frame: &RawPyFrame, take: impl FnOnce(Description<'_>) -> T) 
     }
     // SAFETY: found readable; the bytes of a bytes object never change, and its code object holds it.
     let lines = unsafe { core::slice::from_raw_parts(data as *const u8, len as usize) };
-    let first_line = (read(code + at.first_line)? as u32 as i32).max(0) as u32;
+    let first_line = (first_line as i32).max(0) as u32;
     Some(take(Description { file, name, first_line, encoding: found.layout.encoding, lines }))
 }
 
