@@ -174,7 +174,8 @@ impl Default for Known {
 impl Known {
     #[inline]
     fn set(&self, walk: u64) -> &[[AtomicU64; 2]; WAYS] {
-        &self.0[(walk.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SETS.ilog2())) as usize]
+        // Numbers are small at first: few walks lie close together.
+        &self.0[((walk >> 32) ^ (walk << 2)) as usize % SETS]
     }
 
     fn check(walk: u64, id: u64) -> u64 {

@@ -11,7 +11,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use trace::codec::Text;
-use trace::{ContextId, FreeKind, MemoryKind, Op, PoolId, StreamId};
+use trace::{FreeKind, Op, StreamId};
 
 use crate::observe::{Cx, NVTX_REGIONS, Phase, observe};
 use crate::process::lifecycle;
@@ -147,15 +147,7 @@ impl Cx<'_> {
         let Some(core) = self.core() else { return };
         let name = core.handles.heaps.get(&heap).map(|heap| heap.name.clone()).unwrap_or_default();
         core.handles.regions.insert(ptr, heap);
-        self.log(&Op::Alloc {
-            ptr,
-            size,
-            kind: MemoryKind::Block,
-            context: ContextId::NONE,
-            stream: StreamId::NONE,
-            pool: PoolId::NONE,
-            flags: 0,
-        });
+        self.log_block(ptr, size, StreamId::NONE);
         if !name.is_empty() {
             self.define(&Op::MemoryName { ptr, name: Text(b""), heap: Text(&name) });
         }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuda_sys::{CUresult, FnId, Stream0};
-use trace::{Epoch, NoteKind, Op, StackId, StreamId, ThreadId};
+use trace::{ContextId, Epoch, MemoryKind, NoteKind, Op, PoolId, StackId, StreamId, ThreadId};
 
 use crate::core::Core;
 use crate::frames::{self, Depth, Frames};
@@ -296,6 +296,12 @@ impl Cx<'_> {
             self.look_at_ended(func);
         }
         epoch
+    }
+
+    /// Logs that an allocator hands out a block of memory that it has, with the stack of this call.
+    pub fn log_block(&mut self, ptr: u64, size: u64, stream: StreamId) {
+        let (context, pool) = (ContextId::NONE, PoolId::NONE);
+        self.log(&Op::Alloc { ptr, size, kind: MemoryKind::Block, context, stream, pool, flags: 0 });
     }
 
     /// How often the host's knowledge had changed when the latest op of this call was logged.

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use trace::codec::Text;
-use trace::{ContextId, FreeKind, MemoryKind, Op, PoolId, StreamId};
+use trace::{FreeKind, Op, StreamId};
 
 use crate::observe::{Cx, POOL, PROGRAM, Phase, observe};
 use crate::process::lifecycle;
@@ -71,15 +71,7 @@ unsafe extern "C" fn streamsan_allocated(pool: *const c_char, ptr: u64, size: us
     let pool = if pool.is_null() { &[][..] } else { unsafe { CStr::from_ptr(pool) }.to_bytes() };
     observe(POOL, 0, Phase::Before, |cx| {
         let stream = stream_of(cx, stream);
-        cx.with_python_stack().log(&Op::Alloc {
-            ptr,
-            size: size as u64,
-            kind: MemoryKind::Block,
-            context: ContextId::NONE,
-            stream,
-            pool: PoolId::NONE,
-            flags: 0,
-        });
+        cx.with_python_stack().log_block(ptr, size as u64, stream);
         if !pool.is_empty() {
             cx.define(&Op::MemoryName { ptr, name: Text(b""), heap: Text(&pool[..pool.len().min(MAX_NAME)]) });
         }

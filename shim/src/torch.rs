@@ -12,7 +12,7 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::Ordering;
 
-use trace::{ContextId, FreeKind, MemoryKind, Op, PoolId, StreamId};
+use trace::{FreeKind, Op, StreamId};
 
 use crate::handles::CAPTURES;
 use crate::intercept::library::Function;
@@ -59,13 +59,15 @@ fn id_of(cx: &mut Cx<'_>, stream: Stream) -> StreamId {
     let Some(handle) = HANDLE.find(0).filter(|_| CAPTURES.load(Ordering::Acquire) == 0) else { return StreamId::NONE };
     // SAFETY: the symbol's mangled name fixes its signature; it reads the object and an array of the pool's.
     let handle = unsafe { std::mem::transmute::<usize, Handle>(handle)(&raw const stream) } as usize;
-    // PyTorch's default stream is the null stream of a library built for the legacy one. A thread that has not used CUDA yet (autograd's,
-    // whose first blocks come out of the cache) has no context to ask for it.
-    let handle = if handle == 0 { LEGACY } else { handle };
-    if handle == LEGACY && cx.current_context() == cuda_sys::CUcontext::NULL {
-        return StreamId::NONE;
+    // PyTorch's default stream is the null stream of a library built for the legacy one.
+    if handle > LEGACY {
+        return cx.stream(cuda_sys::CUstream(handle as *mut _));
     }
-    cx.stream(cuda_sys::CUstream(handle as *mut _))
+    // A thread that has not used CUDA yet (autograd's, whose first blocks come out of the cache) has no context to ask for it.
+    match cx.current_context() {
+        cuda_sys::CUcontext::NULL => StreamId::NONE,
+        context => cx.legacy_stream(context),
+    }
 }
 
 /// The stream that the allocator hands a block out to.
@@ -127,15 +129,7 @@ unsafe extern "C" fn report(ptr: *mut c_void, size: i64, total: usize, reserved:
             let ptr = ptr as u64;
             if size > 0 {
                 let stream = current_stream(cx, device.index);
-                cx.with_python_stack().log(&Op::Alloc {
-                    ptr,
-                    size: size as u64,
-                    kind: MemoryKind::Block,
-                    context: ContextId::NONE,
-                    stream,
-                    pool: PoolId::NONE,
-                    flags: 0,
-                });
+                cx.with_python_stack().log_block(ptr, size as u64, stream);
             } else {
                 // A block goes back when its last reference dies, mostly somewhere that says nothing; the next life has its own stack.
                 cx.without_stack().log(&Op::Free { ptr, kind: FreeKind::Block, stream: StreamId::NONE });

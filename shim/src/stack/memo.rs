@@ -153,27 +153,30 @@ struct Edge {
     generation: u16,
 }
 
-const EDGES: usize = 8192;
+/// Homes of edges, at first and at most, as powers of two: few stacks shall not lie on many pages.
+const FIRST_BITS: u32 = 8;
+const MOST_BITS: u32 = 13;
 /// Edges that have the same home at most.
 const NEAR: usize = 8;
 
 /// Edges by where they begin. All zeros: none, once cleared.
 pub struct Edges {
     generation: u16,
-    table: [Edge; EDGES + NEAR],
+    bits: u32,
+    table: [Edge; (1 << MOST_BITS) + NEAR],
 }
 
 impl Edges {
-    #[inline]
-    fn home(from: u16, value: u64) -> usize {
+    #[inline(always)]
+    fn home(&self, from: u16, value: u64) -> usize {
         let mixed = (value ^ u64::from(from) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> (64 - EDGES.ilog2())) as usize
+        ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> (64 - self.bits)) as usize
     }
 
     /// Where the edge leads, if there is one.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, from: u16, value: u64) -> Option<[u16; 2]> {
-        let home = Self::home(from, value);
+        let home = self.home(from, value);
         for edge in &self.table[home..home + NEAR] {
             if edge.generation != self.generation {
                 break;
@@ -185,12 +188,15 @@ impl Edges {
         None
     }
 
-    /// Adds an edge, unless there is no room.
+    /// Adds an edge, unless there is no room: there is more once it is cleared.
     pub fn put(&mut self, from: u16, value: u64, to: [u16; 2]) -> Option<()> {
-        let home = Self::home(from, value);
+        let home = self.home(from, value);
         let generation = self.generation;
-        let near = &mut self.table[home..home + NEAR];
-        *near.iter_mut().find(|edge| edge.generation != generation)? = Edge { value, from, to, generation };
+        let Some(free) = self.table[home..home + NEAR].iter_mut().find(|edge| edge.generation != generation) else {
+            self.bits = (self.bits + 1).min(MOST_BITS);
+            return None;
+        };
+        *free = Edge { value, from, to, generation };
         Some(())
     }
 
@@ -202,6 +208,7 @@ impl Edges {
 
     /// Forgets all edges.
     pub fn clear(&mut self) {
+        self.bits = self.bits.max(FIRST_BITS);
         self.generation = self.generation.wrapping_add(1);
         if self.generation == 0 {
             // Those of this generation's last time are still there.

@@ -260,23 +260,22 @@ mod loom_tests {
         builder.check(test);
     }
 
-    /// Records of one, two and three cells through a ring of four: they wrap, and the writer waits for room.
-    #[test]
-    fn records_arrive_whole_and_in_order() {
-        const LENS: [usize; 3] = [12, 20, 4];
-        model(3, || {
-            let shared = Shared::new(4 * ALIGN);
+    /// Records of these lengths go through a ring of so many cells; `sent` looks at the writer when it has written them all.
+    fn pass(cells: usize, lens: &'static [usize], sent: fn(&Writing)) {
+        model(3, move || {
+            let shared = Shared::new(cells * ALIGN);
             let theirs = Arc::clone(&shared);
             let writer = thread::spawn(move || {
                 let mut writing = Writing::new(&theirs.counters, theirs.capacity());
-                for (n, len) in LENS.into_iter().enumerate() {
-                    send(&theirs, &mut writing, n as u64, len);
+                for (n, len) in lens.iter().enumerate() {
+                    send(&theirs, &mut writing, n as u64, *len);
                 }
+                sent(&writing);
             });
             let mut reading = Reading::new(&shared.counters, shared.capacity());
             let mut next = 0;
-            while next < LENS.len() {
-                if take(&shared, &mut reading, &LENS, &mut next) == 0 {
+            while next < lens.len() {
+                if take(&shared, &mut reading, lens, &mut next) == 0 {
                     thread::yield_now();
                 }
             }
@@ -284,30 +283,18 @@ mod loom_tests {
         });
     }
 
+    /// Records of one, two and three cells through a ring of four: they wrap, and the writer waits for room.
+    #[test]
+    fn records_arrive_whole_and_in_order() {
+        pass(4, &[12, 20, 4], |_| {});
+    }
+
     /// Two records of a cell each through a ring of eight: laps end early whenever the reader has kept up.
     #[test]
     fn laps_end_early() {
-        const LENS: [usize; 4] = [4; 4];
         static EARLY: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-        model(3, || {
-            let shared = Shared::new(8 * ALIGN);
-            let theirs = Arc::clone(&shared);
-            let writer = thread::spawn(move || {
-                let mut writing = Writing::new(&theirs.counters, theirs.capacity());
-                for (n, len) in LENS.into_iter().enumerate() {
-                    send(&theirs, &mut writing, n as u64, len);
-                }
-                let early = writing.at() > (LENS.len() * ALIGN) as u64;
-                EARLY.fetch_or(early, std::sync::atomic::Ordering::Relaxed);
-            });
-            let mut reading = Reading::new(&shared.counters, shared.capacity());
-            let mut next = 0;
-            while next < LENS.len() {
-                if take(&shared, &mut reading, &LENS, &mut next) == 0 {
-                    thread::yield_now();
-                }
-            }
-            writer.join().expect("the writer ends");
+        pass(8, &[4; 4], |writing| {
+            EARLY.fetch_or(writing.at() > (4 * ALIGN) as u64, std::sync::atomic::Ordering::Relaxed);
         });
         assert!(EARLY.load(std::sync::atomic::Ordering::Relaxed), "some interleaving ended a lap");
     }

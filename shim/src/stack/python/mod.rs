@@ -191,16 +191,11 @@ fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut Chains>
     if care != 0 {
         return walk_carefully(found, state, buf, care);
     }
-    // SAFETY: the layout proved right in the first captures, and the chain is the calling thread's own.
-    let read = |address: u64| Some(unsafe { (address as *const u64).read_unaligned() });
     let Some(first) = first(found, state, read) else { return Found { len: 0, id: None } };
     if first == 0 {
         return Found::NOTHING;
     }
-    let Some(chains) = chains else {
-        let len = frames(found, first, buf, read, |_, _| {}).unwrap_or_else(|len| len);
-        return Found { len, id: None };
-    };
+    let Some(chains) = chains else { return walk_all(found, first, buf, None) };
     let (mut place, mut frame) = (chains.begin(), first);
     while is_pointer(frame)
         && let Some(seen) = see(found, frame, read)
@@ -211,11 +206,24 @@ fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut Chains>
         }
         frame = seen.previous;
     }
-    let mut kept = chains.keep(place);
-    match frames(found, first, buf, read, |frame, seen| kept.note(frame, seen)) {
-        Ok(len) => Found { len, id: kept.end().filter(|_| len > 0) },
+    walk_all(found, first, buf, Some(chains.keep(place)))
+}
+
+/// Walks, whatever is known.
+#[inline(never)]
+fn walk_all(found: &Interpreter, first: u64, buf: &mut [RawPyFrame], mut kept: Option<chains::Walk<'_>>) -> Found {
+    let note = |frame, seen| kept.iter_mut().for_each(|kept| kept.note(frame, seen));
+    match frames(found, first, buf, read, note) {
+        Ok(len) => Found { len, id: kept.filter(|_| len > 0).and_then(chains::Walk::end) },
         Err(len) => Found { len, id: None },
     }
+}
+
+/// Reads what is there without asking.
+#[inline(always)]
+fn read(address: u64) -> Option<u64> {
+    // SAFETY: called once the layout has proved right in the first captures, on the calling thread's own chain.
+    Some(unsafe { (address as *const u64).read_unaligned() })
 }
 
 #[cold]
