@@ -23,9 +23,9 @@ use super::native::{Tree, thread_pointer};
 use super::python::Chains;
 
 /// Threads whose walks are kept.
-const SLOTS: usize = 32;
+const SLOTS: usize = 128;
 /// Places that a thread may use.
-const PROBES: usize = 4;
+const PROBES: usize = 8;
 
 /// How a walk ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,7 +82,7 @@ impl Memo {
     #[inline]
     pub fn take() -> Option<Self> {
         let thread = thread_pointer();
-        let home = (thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as usize;
+        let home = (thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOTS.ilog2())) as usize;
         let near = |probe: usize| &SLOT[(home + probe) % SLOTS];
         let owned = |owner| (0..PROBES).map(near).find(|slot| slot.owner.load(Ordering::Relaxed) == owner);
         let slot = owned(thread).or_else(|| owned(0)).unwrap_or(near(0));
