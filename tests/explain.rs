@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use kernels::image::{CodeRef, EntryKind, find_in_host};
 use serde_json::{Map, Value};
-use tests::{build, fake, product, run};
+use tests::{build, fake, made, product, run};
 
 /// Words of a kernel as `kernels.txt` writes them.
 type Words = BTreeMap<String, String>;
@@ -261,5 +261,52 @@ fn findings_name_the_lines_inside_their_kernels() {
         let page = std::fs::read_to_string(&html).expect("the page").replace([' ', '\n'], "");
         assert_eq!(page.contains(&format!("\"line\":{},", line_of("y[i] = "))), known);
         assert_eq!(ended.err.contains("in the kernel, first at stream_pair_unordered.cu:"), known, "{}", ended.err);
+    }
+}
+
+#[test]
+fn summaries_are_kept_where_the_user_says() {
+    let folder = build::scratch("kept-summaries");
+    let module = product::root().join("kernels/tests/ptx/triton-matmul_host_descriptors-1-90.ptx");
+    let count = |place: &Path| std::fs::read_dir(place).map_or(0, |entries| entries.flatten().count());
+    let explained = |change: &dyn Fn(&mut std::process::Command)| {
+        let mut command = run::streamsan(["explain", "--json"]);
+        change(command.arg(&module));
+        let ended = run::end(&mut command);
+        assert_eq!((ended.code(), ended.err.as_str()), (Some(0), ""));
+        ended.out
+    };
+    let anew = explained(&|_| {});
+    let kept = folder.join("named");
+    for _ in 0..2 {
+        assert_eq!(explained(&|c| drop(c.arg("--cache").arg(&kept))), anew);
+        assert_eq!(count(&kept), 1);
+    }
+    // A word on the command line goes before the environment, and that before the place of the desktop's standard.
+    let (environment, standard) = (folder.join("environment"), folder.join("standard"));
+    let places =
+        |c: &mut std::process::Command| drop(c.env("XDG_CACHE_HOME", &standard).env("STREAMSAN_CACHE", &environment));
+    assert_eq!(explained(&|c| places(c.arg("--cache=off"))), anew);
+    assert_eq!((count(&environment), count(&standard)), (0, 0));
+    assert_eq!(explained(&|c| places(c)), anew);
+    assert_eq!((count(&environment), count(&standard)), (1, 0));
+    assert_eq!(explained(&|c| drop(c.env("XDG_CACHE_HOME", &standard).env_remove("STREAMSAN_CACHE"))), anew);
+    assert_eq!((count(&environment), count(&standard.join("streamsan"))), (1, 1));
+    // A place that is none is no error.
+    assert_eq!(explained(&|c| drop(c.arg("--cache=/dev/null/below"))), anew);
+
+    // A launch in a trace, by the same kernel of the same file.
+    let trace = folder.join("launches.trace");
+    made::write(&trace, &made::launches(&module.to_string_lossy(), "matmul_host_descriptors"));
+    let checked = |cache: &Path| {
+        let json = folder.join("report.json");
+        let ended = run::end(run::streamsan(["check", "--json"]).arg(&json).arg("--cache").arg(cache).arg(&trace));
+        (ended.code(), std::fs::read_to_string(&json).expect("written"))
+    };
+    let anew = checked(Path::new("off"));
+    let kept = folder.join("checked");
+    for _ in 0..2 {
+        assert_eq!(checked(&kept), anew);
+        assert_eq!(count(&kept), 1);
     }
 }

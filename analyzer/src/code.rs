@@ -191,11 +191,6 @@ pub trait CodeReader: Send {
     }
 }
 
-/// The reader that analyses machine code and PTX.
-pub fn reading() -> Box<dyn CodeReader> {
-    Box::new(crate::code_reader::ImageReader::default())
-}
-
 /// How well a launch is known; the variants are the columns of the coverage line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Knowledge {

@@ -7,13 +7,32 @@ use crate::code::{Base, Bytes, CodeReader, Effect, Gap, KernelCode, Launch, Tabl
 use crate::memory::{AccessKind, Dim};
 use kernels::arch::Arch;
 use kernels::tensor_map::{self, Tensor};
-use kernels::{CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
+use kernels::{Cache, CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use trace::{ImageId, ImageSource, Op};
+
+static CACHE: OnceLock<Option<Arc<Cache>>> = OnceLock::new();
+
+/// Says where summaries of kernels are kept from one run to the next: a folder, `off`, or (`None`) the environment's `STREAMSAN_CACHE`,
+/// without which it is [`Cache::default_folder`]. To be called once, before any code is read; until then nothing is kept.
+pub fn set_cache(word: Option<&str>) {
+    let named = word.map(str::to_string).or_else(|| std::env::var("STREAMSAN_CACHE").ok().filter(|w| !w.is_empty()));
+    let folder = match named.as_deref() {
+        Some("off") => None,
+        Some(folder) => Some(folder.into()),
+        None => Cache::default_folder(),
+    };
+    let _ = CACHE.set(folder.map(|f| Arc::new(Cache::new(f))));
+}
+
+/// Where summaries are kept.
+pub fn cache() -> Option<&'static Arc<Cache>> {
+    CACHE.get()?.as_ref()
+}
 
 /// Larger images are not read: no driver loads such a thing at once, so the record must be damaged.
 const MAX_IMAGE: u64 = 1 << 30;
@@ -95,7 +114,7 @@ fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
     };
     let image =
         catch_unwind(|| CodeImage::load(bytes, arch)).map_err(|_| "the code image cannot be analysed".to_string())?;
-    image.map(Arc::new).map_err(|e| e.to_string())
+    image.map(|code| Arc::new(code.with_cache(cache().cloned()))).map_err(|e| e.to_string())
 }
 
 /// The code of an image file that the driver runs on a device, small enough to go into a trace; `None` when there is none.

@@ -15,7 +15,7 @@ const MAX_LINES: usize = 12;
 /// The text (or JSON) about the kernels of a file; `only`: those whose mangled name contains it. The error is a line for the user.
 pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<String, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
-    let kernels = explain(&bytes, only).map_err(|error| format!("{path}: {error}"))?;
+    let kernels = explain(&bytes, only, crate::code_reader::cache()).map_err(|error| format!("{path}: {error}"))?;
     if kernels.is_empty() {
         return Err(match only {
             Some(name) => format!("{path}: no kernel whose name contains '{name}'"),

@@ -48,4 +48,5 @@ pub mod trail;
 pub mod work;
 
 pub use analysis::{Analysis, AnalysisOptions};
+pub use code_reader::set_cache;
 pub use report::{Finding, Report};

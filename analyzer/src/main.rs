@@ -59,7 +59,10 @@ fn run(args: &[String]) -> i32 {
         Command::Record { program } => run_program(&program, options, false),
         Command::Check { files } => check(&files, options),
         Command::Dump { file } => dump(&file),
-        Command::Explain { file, kernel } => explain(&file, kernel.as_deref(), explain_json),
+        Command::Explain { file, kernel } => {
+            analyzer::set_cache(options.cache.last().map(String::as_str));
+            explain(&file, kernel.as_deref(), explain_json)
+        }
         Command::Timeline { file } => timeline(&file, options),
         Command::Memory { file } => memory(&file, options),
         Command::Coverage { file } => coverage(file.as_deref()),
@@ -91,6 +94,7 @@ fn analysis_options(options: &Options) -> AnalysisOptions {
 /// What the options say of files, before anything runs: names are expanded, suppressions and the baseline are read, what will be written can be
 /// written. The error has been said.
 fn prepare(options: &mut Options, pid: u32) -> Result<Gate, i32> {
+    analyzer::set_cache(options.cache.last().map(String::as_str));
     analyzer::symbols::set_search_path(options.symbol_path.iter().map(PathBuf::from).collect());
     let ready = output::expand_all(options, pid).and_then(|()| Gate::open(options));
     let ready = ready.and_then(|gate| output::check_writable(options).map(|()| gate));

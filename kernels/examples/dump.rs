@@ -1,12 +1,12 @@
 //! Prints what is known of the kernels of code images (cubin, fatbin, PTX, or a library that holds fatbins): words, and the
 //! accesses of a made-up launch; with a `launches.txt` (made by `analyzer/examples/extract.rs`), of the launches in it.
 //! Development aid: `dump [-q] [-g] [-a SM] [-k NAME] FILE...`; `-q`: totals only; `-g`: only what is not known; `-a`: machine code
-//! for this architecture; `-s`: the instructions too; `-k`: kernels whose name contains this; `-n N`: of a library, every N-th image.
+//! for this architecture; `-s`: the instructions too; `-c FOLDER`: keep summaries there; `-k`: kernels whose name contains this; `-n N`: of a library, every N-th image.
 
 use kernels::arch::Arch;
 use kernels::image::Image;
 use kernels::tensor_map::Tensor;
-use kernels::{Base, CodeImage, Extent, KernelAccess, LaunchArgs, Reason, Summary};
+use kernels::{Base, Cache, CodeImage, Extent, KernelAccess, LaunchArgs, Reason, Summary};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ struct Totals {
     gaps: bool,
     code: bool,
     only: Option<String>,
+    cache: Option<Arc<Cache>>,
     kernels: usize,
     failed: usize,
     results: usize,
@@ -41,6 +42,7 @@ fn main() {
             "-g" => t.gaps = true,
             "-s" => t.code = true,
             "-a" => arch = args.next().and_then(|v| v.parse().ok()).map(Arch::new),
+            "-c" => t.cache = args.next().map(|f| Arc::new(Cache::new(f))),
             "-k" => t.only = args.next(),
             "-n" => step = args.next().and_then(|v| v.parse().ok()).unwrap_or(1),
             _ => paths.push(a),
@@ -81,12 +83,15 @@ impl Totals {
         for entry in image.entries().iter().filter(|e| arch.is_none_or(|a| e.arch.sm == a.sm)) {
             let code = entry.unpack().map_err(|e| e.to_string());
             match code.and_then(|c| CodeImage::from_code(c, entry.arch).map_err(|e| e.to_string())) {
-                Ok(code) => code.kernel_names().for_each(|n| {
-                    if let Some(s) = self.summary(&code, n) {
-                        let b = made_up(&s);
-                        self.launch(&s, &LaunchArgs::new([6, 3, 2], [128, 1, 1], &b), 1);
-                    }
-                }),
+                Ok(code) => {
+                    let code = code.with_cache(self.cache.clone());
+                    code.kernel_names().for_each(|n| {
+                        if let Some(s) = self.summary(&code, n) {
+                            let b = made_up(&s);
+                            self.launch(&s, &LaunchArgs::new([6, 3, 2], [128, 1, 1], &b), 1);
+                        }
+                    });
+                }
                 Err(e) => eprintln!("{e}"),
             }
         }
@@ -99,6 +104,8 @@ impl Totals {
         let t = Instant::now();
         match code.summary(name) {
             Ok(s) => {
+                // The analyzer asks for this of every kernel.
+                let _ = s.indirect();
                 self.prepare.push(t.elapsed());
                 self.kernels += 1;
                 Some(s)
@@ -122,7 +129,7 @@ impl Totals {
                 let bytes = std::fs::read(folder.join(file)).ok()?;
                 let image = Image::parse(&bytes).ok()?;
                 let code = image.entries().first()?.unpack().ok()?;
-                CodeImage::from_code(code, image.entries().first()?.arch).ok()
+                Some(CodeImage::from_code(code, image.entries().first()?.arch).ok()?.with_cache(self.cache.clone()))
             });
             if self.code && self.only.as_ref().is_none_or(|o| name.contains(o)) {
                 print_code(&folder.join(file), name);
@@ -226,6 +233,9 @@ fn spread(v: &mut [Duration]) -> String {
     v.sort();
     match v.len() {
         0 => "-".into(),
-        n => format!("median {:?} p90 {:?} max {:?}", v[n / 2], v[n * 9 / 10], v[n - 1]),
+        n => {
+            let total: Duration = v.iter().sum();
+            format!("median {:?} p90 {:?} max {:?} total {total:?}", v[n / 2], v[n * 9 / 10], v[n - 1])
+        }
     }
 }

@@ -221,7 +221,7 @@ fn comparison(folder: &Path) -> usize {
         let ptx = cubin.with_extension("ptx");
         let both = [&ptx, &cubin].map(|path| {
             let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
-            explain(&bytes, None).map_err(|e| e.to_string())
+            explain(&bytes, None, None).map_err(|e| e.to_string())
         });
         let [Ok(text), Ok(code)] = both else {
             println!("{}: {both:?}", cubin.display());

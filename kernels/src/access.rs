@@ -1,12 +1,13 @@
 //! What a summary answers: accesses of one launch, effects per parameter word. Data only.
 
 use crate::ir;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 pub use crate::ir::{AccessKind, Reason};
 
 /// One kernel parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Param {
     /// Bytes from the start of the parameters.
     pub offset: u16,
@@ -38,7 +39,7 @@ impl<'a> LaunchArgs<'a> {
 }
 
 /// How well a parameter word's accesses are known, whatever the launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum WordExtent {
     /// A byte interval follows from the launch.
     Affine,
@@ -47,7 +48,7 @@ pub enum WordExtent {
 }
 
 /// What a kernel does through one pointer-sized word of its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WordEffect {
     /// Byte offset of the 8-byte word in the parameters.
     pub offset: u16,
@@ -64,7 +65,7 @@ pub struct WordEffect {
 }
 
 /// Where and why the range analysis gave up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Gap {
     /// The first thing that was not understood.
     pub reason: Reason,
@@ -73,7 +74,7 @@ pub struct Gap {
 }
 
 /// Accesses through addresses that come from no parameter word: loaded from memory, or unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndirectEffect {
     /// Some read.
     pub reads: bool,
@@ -103,7 +104,7 @@ impl IndirectEffect {
 }
 
 /// What a kernel does about programmatic dependent launch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependency {
     /// It waits for the grids it depends on (`griddepcontrol.wait`).
     pub waits: bool,
@@ -161,7 +162,7 @@ pub enum Base {
 }
 
 /// Index of a symbol name in its summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SymbolRef(pub u32);
 
 /// One access of a launch, over all its threads.

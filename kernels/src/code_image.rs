@@ -3,6 +3,7 @@
 //! Thread-safe. Glue between containers (`image`), front ends (`lower_sass`) and [`Summary`].
 
 use crate::arch::Arch;
+use crate::cache::{self, Cache, Key};
 use crate::fixed;
 use crate::image::{CodeRef, Cubin, Image, ImageError};
 use crate::ir::Function;
@@ -49,6 +50,9 @@ pub enum SummaryError {
 /// Instructions up to which a kernel is analysed on the caller's stack.
 const SMALL_KERNEL: usize = 250;
 
+/// Instructions from which on a summary is kept on disk: smaller kernels are analysed in the time that it takes to find a file.
+const WORTH_KEEPING: usize = 100;
+
 type Slot = Arc<OnceLock<Result<Arc<Summary>, SummaryError>>>;
 
 enum Unpacked {
@@ -60,7 +64,11 @@ enum Unpacked {
 pub struct CodeImage {
     arch: Arch,
     code: Unpacked,
-    names: Vec<String>,
+    /// Names of kernels, and how many instructions each has by itself.
+    names: Vec<(String, usize)>,
+    cache: Option<Arc<Cache>>,
+    /// What the cache knows the code by.
+    content: OnceLock<u128>,
     slots: Mutex<BTreeMap<String, Slot>>,
     hash: OnceLock<u64>,
     lines: OnceLock<LineTable>,
@@ -90,22 +98,35 @@ impl CodeImage {
     ///
     /// [`LoadError`] when it is damaged.
     pub fn from_code(code: CodeRef<'_>, arch: Arch) -> Result<CodeImage, LoadError> {
-        let hash = OnceLock::new();
+        let (hash, content) = (OnceLock::new(), OnceLock::new());
         let (code, names, arch) = match code {
             CodeRef::Cubin(bytes) => {
                 let cubin = Cubin::parse(&bytes)?;
-                let names = cubin.kernels().iter().map(|k| k.name.clone()).collect();
+                let names = cubin
+                    .kernels()
+                    .iter()
+                    .map(|k| (k.name.clone(), k.code.len() / sass::INST_BYTES as usize))
+                    .collect();
                 let arch = cubin.arch;
                 (Unpacked::Cubin(bytes.into_owned()), names, arch)
             }
             CodeRef::Ptx(text) => {
                 let module = crate::ptx::parse(&text)?;
-                let names = lower_ptx::kernel_names(&module).map(str::to_owned).collect();
+                let names = lower_ptx::kernel_sizes(&module).map(|(n, size)| (n.to_owned(), size)).collect();
+                // Now, for the text is not kept.
                 let _ = hash.set(hash_of(text.as_bytes()));
+                let _ = content.set(cache::hash(text.as_bytes()));
                 (Unpacked::Ptx(Box::new(module)), names, arch)
             }
         };
-        Ok(CodeImage { arch, code, names, slots: Mutex::new(BTreeMap::new()), hash, lines: OnceLock::new() })
+        let (slots, lines) = (Mutex::new(BTreeMap::new()), OnceLock::new());
+        Ok(CodeImage { arch, code, names, cache: None, content, slots, hash, lines })
+    }
+
+    /// The same, but summaries are looked up in a cache first, and kept there.
+    #[must_use]
+    pub fn with_cache(self, cache: Option<Arc<Cache>>) -> CodeImage {
+        CodeImage { cache, ..self }
     }
 
     /// Architecture of the code (for PTX: of the device).
@@ -116,7 +137,7 @@ impl CodeImage {
 
     /// Mangled names of the kernels.
     pub fn kernel_names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        self.names.iter().map(|n| n.0.as_str())
     }
 
     /// A hash of the whole code (of all kernels of the image). Files depend on it: it does not change between versions of this crate.
@@ -124,7 +145,7 @@ impl CodeImage {
     pub fn hash(&self) -> u64 {
         *self.hash.get_or_init(|| match &self.code {
             Unpacked::Cubin(bytes) => hash_of(bytes),
-            // Set when it was loaded, for the text is gone.
+            // Set when it was loaded.
             Unpacked::Ptx(_) => 0,
         })
     }
@@ -135,14 +156,14 @@ impl CodeImage {
     ///
     /// [`SummaryError`]; the same for every later call with that name.
     pub fn summary(&self, name: &str) -> Result<Arc<Summary>, SummaryError> {
-        if !self.names.iter().any(|n| n == name) {
+        let Some((_, size)) = self.names.iter().find(|n| n.0 == name) else {
             return Err(SummaryError::NoKernel(name.to_owned()));
-        }
+        };
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             slots.entry(name.to_owned()).or_default().clone()
         };
-        slot.get_or_init(|| self.summarise(name).map(Arc::new)).clone()
+        slot.get_or_init(|| self.find(name, *size).map(Arc::new)).clone()
     }
 
     /// The source lines of an instruction of a kernel, as accesses and gaps name it (`at`): its own, then those of the calls that were
@@ -182,6 +203,22 @@ impl CodeImage {
     #[must_use]
     pub fn is_fixed(&self, kernel: &str) -> bool {
         self.lower(kernel).is_ok_and(|f| fixed::is_fixed(&f, &Cfg::new(&f)))
+    }
+
+    /// The summary from the cache, if there is one and the kernel is worth looking for, else a new one.
+    fn find(&self, name: &str, size: usize) -> Result<Summary, SummaryError> {
+        let Some(cache) = self.cache.as_ref().filter(|_| size >= WORTH_KEEPING) else { return self.summarise(name) };
+        let content = *self.content.get_or_init(|| match &self.code {
+            Unpacked::Cubin(bytes) => cache::hash(bytes),
+            Unpacked::Ptx(_) => 0,
+        });
+        let key = Key::new(content, matches!(self.code, Unpacked::Ptx(_)), self.arch, name);
+        if let Some(summary) = cache.load(key, name) {
+            return Ok(summary);
+        }
+        let summary = self.summarise(name)?;
+        cache.store(key, &summary);
+        Ok(summary)
     }
 
     fn summarise(&self, name: &str) -> Result<Summary, SummaryError> {

@@ -12,6 +12,7 @@
 
 use crate::access::{AccessKind, WordExtent};
 use crate::arch::Arch;
+use crate::cache::Cache;
 use crate::code_image::CodeImage;
 use crate::image::{EntryKind, Image, ImageError, find_in_host};
 use crate::lines::{SourceLine, telling};
@@ -54,15 +55,15 @@ fn accesses(code: &CodeImage, name: &str, summary: &Summary) -> Vec<ExplainedAcc
 }
 
 /// Summarises every kernel of a file: a fatbin, cubin, PTX text, or a program or library that holds fatbins. With `only`,
-/// the kernels whose mangled name contains it.
+/// the kernels whose mangled name contains it; with `cache`, summaries are kept there.
 ///
 /// # Errors
 ///
 /// [`ImageError`] when the file holds no code image at all, or a damaged one.
-pub fn explain(bytes: &[u8], only: Option<&str>) -> Result<Vec<Explained>, ImageError> {
+pub fn explain(bytes: &[u8], only: Option<&str>, cache: Option<&Arc<Cache>>) -> Result<Vec<Explained>, ImageError> {
     let mut out = Vec::new();
     match Image::parse(bytes) {
-        Ok(image) => explain_image(&image, only, &mut out),
+        Ok(image) => explain_image(&image, only, cache, &mut out),
         Err(first) => {
             let hosted = find_in_host(bytes).unwrap_or_default();
             if hosted.is_empty() {
@@ -70,7 +71,7 @@ pub fn explain(bytes: &[u8], only: Option<&str>) -> Result<Vec<Explained>, Image
             }
             for h in hosted.iter().filter(|h| !h.relocatable) {
                 match &h.image {
-                    Ok(image) => explain_image(image, only, &mut out),
+                    Ok(image) => explain_image(image, only, cache, &mut out),
                     Err(e) => out.push(Explained {
                         name: String::new(),
                         arch: Arch::new(0),
@@ -85,7 +86,7 @@ pub fn explain(bytes: &[u8], only: Option<&str>) -> Result<Vec<Explained>, Image
     Ok(out)
 }
 
-fn explain_image(image: &Image<'_>, only: Option<&str>, out: &mut Vec<Explained>) {
+fn explain_image(image: &Image<'_>, only: Option<&str>, cache: Option<&Arc<Cache>>, out: &mut Vec<Explained>) {
     // The PTX beside machine code says the same once more.
     let machine = image.entries().iter().any(|e| e.kind == EntryKind::Cubin);
     for e in image.entries().iter().filter(|e| !machine || e.kind == EntryKind::Cubin) {
@@ -94,6 +95,7 @@ fn explain_image(image: &Image<'_>, only: Option<&str>, out: &mut Vec<Explained>
         let code = code.and_then(|c| CodeImage::from_code(c, e.arch).map_err(|e| e.to_string()));
         match code {
             Ok(code) => {
+                let code = code.with_cache(cache.cloned());
                 for name in code.kernel_names().filter(|n| only.is_none_or(|o| n.contains(o))) {
                     let summary = code.summary(name).map_err(|e| e.to_string());
                     let accesses = summary.as_ref().map_or_else(|_| Vec::new(), |s| accesses(&code, name, s));

@@ -8,6 +8,7 @@
 
 mod access;
 pub mod arch;
+mod cache;
 mod code_image;
 mod explain;
 mod fixed;
@@ -26,6 +27,7 @@ pub use access::{
     AccessKind, Base, Dependency, Dim, Extent, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef,
     WordEffect, WordExtent,
 };
+pub use cache::Cache;
 pub use code_image::{CodeImage, LoadError, SummaryError};
 pub use explain::{Explained, ExplainedAccess, explain, explain_json};
 pub use lines::{LineTable, SourceLine, telling};

@@ -9,11 +9,12 @@ use crate::access::{
 use crate::ir::Function;
 use crate::ir::cfg::Cfg;
 use crate::ranges::{self, Analysis};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// One kernel, summarised.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Summary {
     name: String,
     params: Vec<Param>,
@@ -23,6 +24,7 @@ pub struct Summary {
     system_fence: bool,
     partial_copies: bool,
     analysis: Analysis,
+    #[serde(skip)]
     words: OnceLock<(Vec<WordEffect>, IndirectEffect)>,
 }
 
@@ -42,6 +44,20 @@ impl Summary {
             analysis: ranges::analyse(f, cfg),
             words: OnceLock::new(),
         }
+    }
+
+    /// What is kept on disk. `None` when it can not be written down.
+    pub(crate) fn packed(&self) -> Option<Vec<u8>> {
+        // What it says of its words is found by evaluating made-up launches, which costs as much as preparing.
+        let words = self.words.get_or_init(|| self.find_words());
+        postcard::to_allocvec(&(self, words)).ok()
+    }
+
+    /// What [`Summary::packed`] gave.
+    pub(crate) fn unpacked(bytes: &[u8]) -> Option<Summary> {
+        let ((summary, words), rest) =
+            postcard::take_from_bytes::<(Summary, (Vec<WordEffect>, IndirectEffect))>(bytes).ok()?;
+        rest.is_empty().then(|| Summary { words: OnceLock::from(words), ..summary })
     }
 
     /// Mangled name.

@@ -24,7 +24,7 @@ fn marked(mark: &str) -> u32 {
 
 /// Kind, words and line (in our file) of the accesses of each kernel.
 fn accesses(bytes: &[u8], kernel: &str) -> Vec<(AccessKind, Vec<u16>, u32)> {
-    let all = explain(bytes, Some(kernel)).expect("explained");
+    let all = explain(bytes, Some(kernel), None).expect("explained");
     let mut out: Vec<_> =
         all.iter().flat_map(|k| &k.accesses).map(|a| (a.kind, a.words.clone(), a.line.line)).collect();
     assert!(all.iter().flat_map(|k| &k.accesses).all(|a| a.line.file.ends_with("/lines.cu")), "{all:?}");
@@ -63,7 +63,7 @@ fn unoptimised_code_has_lines_of_each_function() {
 #[test]
 fn code_without_a_table_has_no_lines() {
     let bytes = made(&["-cubin", "-arch=sm_90"]);
-    let all = explain(&bytes, None).expect("explained");
+    let all = explain(&bytes, None, None).expect("explained");
     assert!(all.len() >= 2 && all.iter().all(|k| k.accesses.is_empty()));
     assert!(explain_json(&all)["kernels"][0].get("accesses").is_none());
     let code = CodeImage::load(&bytes, Arch::new(90)).expect("loads");

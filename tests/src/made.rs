@@ -94,6 +94,20 @@ pub fn crossing() -> Tape {
     tape
 }
 
+/// Two launches of a kernel of a PTX file with one and the same first pointer, on two streams that nothing orders.
+pub fn launches(module: &str, kernel: &str) -> Tape {
+    let mut tape = Tape::begin(2);
+    let (id, source, path) = (trace::ImageId(1), trace::ImageSource::File, module.into());
+    tape.push(Op::Image { id, source, path, offset: 0, size: 0, bytes: &[] });
+    let (kernel, params) = (kernel.into(), trace::codec::List::new(&[]));
+    tape.push(Op::Kernel { id: KernelId(1), name: kernel, image: id, params, handle: 0 });
+    tape.memory(0, 1 << 20);
+    for stream in [1, 2] {
+        tape.launch(stream, 1, BASE);
+    }
+    tape
+}
+
 /// So many findings among so many ops: all but one told apart by their kernels, whose code is unknown; one of two fills.
 pub fn many(findings: u32, ops: u32) -> Tape {
     let mut tape = Tape::begin(4);

@@ -122,6 +122,8 @@ pub struct Options {
     pub filters: Filters,
     /// Folders with debug information.
     pub symbol_path: Vec<String>,
+    /// Where summaries of kernels are kept (the last word counts); `off`: nowhere.
+    pub cache: Vec<String>,
     /// Whether PyTorch is to use CUDA's stream-ordered allocator.
     pub torch_async: bool,
     /// Exact mode.
@@ -229,6 +231,7 @@ impl Default for Options {
             format: Format::Text,
             filters: Filters::default(),
             symbol_path: Vec::new(),
+            cache: Vec::new(),
             torch_async: false,
             exact: ExactOptions::default(),
             shim: ShimOptions::default(),

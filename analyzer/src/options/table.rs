@@ -163,6 +163,13 @@ const RUN: &[Spec] = &[
         default: "no",
         help: "stay out of the program altogether",
     },
+    Spec {
+        name: "cache",
+        letter: None,
+        kind: Kind::List("FOLDER|off", |o| &mut o.cache),
+        default: "",
+        help: "keep what is known of kernels there [default: $STREAMSAN_CACHE or ~/.cache/streamsan]",
+    },
 ];
 
 const JUDGE: &[Spec] = &[

@@ -3,23 +3,42 @@
 //! It owns nothing about values.
 
 use super::{BlockId, Function, Term};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 /// A natural loop; several back edges to one header are one loop.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Loop {
     /// The block all back edges lead to.
     pub header: BlockId,
     /// Sources of back edges.
     pub latches: Vec<BlockId>,
     /// Members, as a set by block number.
+    #[serde(with = "packed")]
     pub members: Vec<bool>,
     /// Number of members (an outer loop has more than its inner ones).
     pub size: usize,
 }
 
+/// Sets of blocks, written down in bits: large kernels have hundreds of loops over thousands of blocks.
+mod packed {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(set: &[bool], s: S) -> Result<S::Ok, S::Error> {
+        let word = |bits: &[bool]| bits.iter().rev().fold(0u64, |word, bit| word << 1 | u64::from(*bit));
+        (set.len(), set.chunks(64).map(word).collect::<Vec<_>>()).serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<bool>, D::Error> {
+        let (len, words) = <(usize, Vec<u64>)>::deserialize(d)?;
+        let mut set: Vec<bool> = words.iter().flat_map(|w| (0..64).map(move |k| w >> k & 1 == 1)).collect();
+        set.truncate(len);
+        Ok(set)
+    }
+}
+
 /// Facts about the reachable blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cfg {
     /// Predecessors (each once).
     pub preds: Vec<SmallVec<[BlockId; 2]>>,

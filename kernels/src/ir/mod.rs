@@ -16,6 +16,7 @@
 //! * Block 0 is the entry and has no predecessor. A branch condition is an [`Operand`] of a predicate.
 //! * Parameters are byte offsets from the start of the parameter area ([`Src::Param`]), whatever the bank address is.
 
+use serde::{Deserialize, Serialize};
 pub mod cfg;
 mod op;
 mod operand;
@@ -35,11 +36,11 @@ impl Var {
 }
 
 /// A basic block (index into [`Function::blocks`]).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct BlockId(pub u32);
 
 /// Name of a `__device__`/`__constant__` variable (index into [`Function::symbols`]).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct SymbolId(pub u32);
 
 /// What a variable can hold.

@@ -1,10 +1,11 @@
 //! Instructions and what they do.
 
 use super::{Operand, Reason, Var};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 /// Comparison.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Cmp {
     /// <
     Lt,
@@ -35,7 +36,7 @@ impl Cmp {
 }
 
 /// How a comparison is combined with a further predicate.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Combine {
     /// and
     And,
@@ -218,7 +219,7 @@ pub enum Space {
 }
 
 /// Direction.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum AccessKind {
     /// Load.
     Read,

@@ -1,9 +1,10 @@
 //! What instructions read: sources and their prefixes, launch values.
 
 use super::{SymbolId, Var};
+use serde::{Deserialize, Serialize};
 
 /// A special value that the launch fixes or boxes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Special {
     /// threadIdx, axis 0..3.
     Tid(u8),

@@ -1,7 +1,8 @@
 //! Why something is unknown.
 
+use serde::{Deserialize, Serialize};
 /// Why a value or extent is unknown.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Reason {
     /// The value came out of global memory.
     Loaded,

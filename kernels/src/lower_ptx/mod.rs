@@ -122,7 +122,13 @@ pub fn lower(module: &Module, name: &str) -> Result<Function, LowerError> {
 
 /// The names of the kernels with a body.
 pub fn kernel_names(module: &Module) -> impl Iterator<Item = &str> {
-    module.functions.iter().filter(|f| f.kernel && f.body.is_some()).map(|f| module.name(f.name))
+    kernel_sizes(module).map(|k| k.0)
+}
+
+/// The same, each with its instructions (without those of the functions it calls).
+pub(crate) fn kernel_sizes(module: &Module) -> impl Iterator<Item = (&str, usize)> {
+    let kernels = module.functions.iter().filter(|f| f.kernel);
+    kernels.filter_map(|f| Some((module.name(f.name), f.body.as_ref()?.code.len())))
 }
 
 fn class(ty: Type) -> Class {

@@ -7,6 +7,7 @@ use super::facts::Con;
 use super::form::Form;
 use super::node::{Kind, NodeId};
 use crate::ir::{BlockId, Cmp, Combine};
+use serde::{Deserialize, Serialize};
 
 /// A condition over integer forms.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,7 +26,7 @@ pub(super) enum Cond {
 }
 
 /// A branch as `eval` sees it: which successor is taken when the condition holds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Branch {
     pub cond: NodeId,
     pub taken: Option<BlockId>,

@@ -4,6 +4,7 @@
 //! Results are kept for the last few launches that agree in grid, block, and every parameter word that mattered (base pointers do not,
 //! as a rule), and the arithmetic that led to them for launches with other numbers (`tape`, `replay`).
 
+use serde::{Deserialize, Serialize};
 mod accesses;
 mod arith;
 mod bits;
@@ -60,12 +61,13 @@ const BEFORE: u16 = 0x8000;
 type Shape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
 
 /// A kernel, prepared.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Analysis {
     graph: Graph,
     cfg: Cfg,
     branches: Vec<Option<Branch>>,
     origins: Vec<Origins>,
+    #[serde(skip)]
     store: Mutex<Store>,
 }
 

@@ -3,14 +3,15 @@
 //! It owns the node types only; `build` makes them, `eval` gives them numbers.
 
 use crate::ir::{AccessKind, BlockId, Cmp, Combine, Reason, Special, SymbolId};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 /// Index into [`Graph::nodes`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
 /// Width of a node's value.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Width {
     /// Congruent modulo 2^32.
     W32,
@@ -32,7 +33,7 @@ impl Width {
 }
 
 /// One value.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
     /// What it is.
     pub kind: Kind,
@@ -43,7 +44,7 @@ pub struct Node {
 }
 
 /// Value kinds. Operands are nodes of the same width unless said otherwise.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// Being built (only seen through a cycle that is no loop).
     Building,
@@ -122,7 +123,7 @@ pub enum Kind {
 }
 
 /// What an access goes through.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Target {
     /// 64-bit address.
     Address(NodeId),
@@ -137,7 +138,7 @@ pub enum Target {
 }
 
 /// One memory instruction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Access {
     /// Where.
     pub block: BlockId,
@@ -154,7 +155,7 @@ pub struct Access {
 }
 
 /// A store to local memory that no variable stands for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LocalStore {
     /// 32-bit address.
     pub addr: NodeId,
@@ -169,7 +170,7 @@ pub struct LocalStore {
 }
 
 /// The value graph.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Graph {
     /// All nodes.
     pub nodes: Vec<Node>,

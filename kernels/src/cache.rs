@@ -1,0 +1,195 @@
+//! Summaries on disk, so that a kernel is analysed once, not once a process.
+//!
+//! Content-addressed: an entry is a file named by a hash of what its summary was made of, which is the whole piece of code that holds the
+//! kernel, the architecture, the kernel's name and the sources of this crate (`build.rs`). So an entry is never out of date, at worst
+//! never asked for again. It is written to a file of its own and renamed: other processes see all of it or nothing. What can not be
+//! read, written or understood counts as not there, and nothing is said of it: the kernel is analysed. It does not know code images.
+
+use crate::arch::Arch;
+use crate::summary::Summary;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+use twox_hash::XxHash3_128;
+
+/// Bytes that all entries together may take by default.
+const LIMIT: u64 = 256 << 20;
+
+/// Larger files are no entries: the largest of real kernels have a few MiB.
+const MAX_ENTRY: u64 = 64 << 20;
+
+/// First bytes of an entry; behind them its key, a hash of the rest, and the rest.
+const MAGIC: &[u8; 8] = b"SSKERNL1";
+
+/// Entries that were used since are not marked as used again.
+const FRESH: Duration = Duration::from_secs(24 * 3600);
+
+/// A temporary file this old belongs to a process that died.
+const STALE: Duration = Duration::from_secs(3600);
+
+/// What an entry is found by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Key(u128);
+
+impl Key {
+    /// Of a kernel in a piece of code with this hash (see [`hash`]).
+    pub(crate) fn new(code: u128, ptx: bool, arch: Arch, kernel: &str) -> Key {
+        let text =
+            format!("{} {} {code:032x} {ptx} {arch:?} {kernel}", env!("CARGO_PKG_VERSION"), env!("KERNELS_SOURCES"));
+        Key(hash(text.as_bytes()))
+    }
+}
+
+/// A hash that no two pieces of code share by chance.
+pub(crate) fn hash(bytes: &[u8]) -> u128 {
+    XxHash3_128::oneshot(bytes)
+}
+
+/// A folder with summaries. Thread-safe, and safe to share with other processes.
+#[derive(Debug)]
+pub struct Cache {
+    folder: PathBuf,
+    limit: u64,
+    /// Bytes that may be written before the folder is measured again.
+    left: AtomicU64,
+    /// Something could not be written: nothing is tried again.
+    closed: AtomicBool,
+    written: AtomicU32,
+}
+
+impl Cache {
+    /// Keeps summaries in a folder, which is made when the first one is written.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>) -> Cache {
+        Cache::limited(folder, LIMIT)
+    }
+
+    /// The same with a bound on the size of the folder, in bytes.
+    #[must_use]
+    pub fn limited(folder: impl Into<PathBuf>, limit: u64) -> Cache {
+        let (left, written) = (AtomicU64::new(0), AtomicU32::new(0));
+        Cache { folder: folder.into(), limit, left, closed: AtomicBool::new(false), written }
+    }
+
+    /// Where summaries are kept by default: `$XDG_CACHE_HOME/streamsan`, or `~/.cache/streamsan` (XDG Base Directory Specification:
+    /// relative paths do not count). `None`: there is no such place.
+    #[must_use]
+    pub fn default_folder() -> Option<PathBuf> {
+        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+        Some(base.join("streamsan"))
+    }
+
+    /// Entries that were written through this value.
+    #[must_use]
+    pub fn written(&self) -> u32 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    fn path(&self, key: Key) -> PathBuf {
+        self.folder.join(format!("{:032x}.kernel", key.0))
+    }
+
+    /// The summary of the kernel of this name that was kept under a key.
+    pub(crate) fn load(&self, key: Key, kernel: &str) -> Option<Summary> {
+        let path = self.path(key);
+        // Whatever else stands there under this name (a pipe, say) is not opened.
+        let about = std::fs::metadata(&path).ok().filter(|m| m.is_file() && m.len() <= MAX_ENTRY)?;
+        let bytes = std::fs::read(&path).ok()?;
+        let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.0.to_le_bytes())?;
+        let (sum, payload) = rest.split_first_chunk()?;
+        let summary = (hash(payload) == u128::from_le_bytes(*sum)).then(|| Summary::unpacked(payload)).flatten()?;
+        if about.modified().ok().and_then(|t| t.elapsed().ok()).is_some_and(|age| age > FRESH) {
+            let touched = File::open(&path).and_then(|f| f.set_modified(SystemTime::now()));
+            // Somebody else's: then it goes by its age.
+            drop(touched);
+        }
+        (summary.name() == kernel).then_some(summary)
+    }
+
+    /// Keeps a summary.
+    pub(crate) fn store(&self, key: Key, summary: &Summary) {
+        if self.closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(payload) = summary.packed().filter(|p| p.len() as u64 <= MAX_ENTRY / 2) else { return };
+        if self.write(key, &payload).is_err() {
+            self.closed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn write(&self, key: Key, payload: &[u8]) -> std::io::Result<()> {
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        if number == 0 {
+            private(&self.folder)?;
+        }
+        let temporary = self.folder.join(format!("{:032x}.{}-{number}.tmp", key.0, std::process::id()));
+        let parts = [MAGIC, &key.0.to_le_bytes()[..], &hash(payload).to_le_bytes(), payload];
+        let write = || File::options().write(true).create_new(true).open(&temporary)?.write_all(&parts.concat());
+        write().and_then(|()| std::fs::rename(&temporary, self.path(key))).inspect_err(|_| {
+            let _ = std::fs::remove_file(&temporary);
+        })?;
+        let size = payload.len() as u64;
+        let took = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size));
+        if took.is_err() {
+            self.trim();
+        }
+        Ok(())
+    }
+
+    /// Removes the entries that were not used for longest, when all together are too many. Other files are left alone.
+    fn trim(&self) {
+        let now = SystemTime::now();
+        let mut entries: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
+        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let (path, Ok(about)) = (entry.path(), entry.metadata()) else { continue };
+            let (Some(kind), Ok(used)) = (kind(&path).filter(|_| about.is_file()), about.modified()) else { continue };
+            match kind {
+                Kind::Entry => entries.push((used, about.len(), path)),
+                Kind::Temporary if now.duration_since(used).is_ok_and(|age| age > STALE) => {
+                    let _ = std::fs::remove_file(path);
+                }
+                Kind::Temporary => {}
+            }
+        }
+        let mut size: u64 = entries.iter().map(|e| e.1).sum();
+        if size > self.limit {
+            entries.sort();
+            for (_, bytes, path) in entries {
+                // Room for a while, so that the next process does not begin with this.
+                if size <= self.limit / 4 * 3 {
+                    break;
+                }
+                let _ = std::fs::remove_file(path);
+                size -= bytes;
+            }
+        }
+        self.left.store((self.limit.saturating_sub(size) / 2).min(self.limit / 16), Ordering::Relaxed);
+    }
+}
+
+enum Kind {
+    Entry,
+    Temporary,
+}
+
+/// Whether a file is one of ours, by its name.
+fn kind(path: &Path) -> Option<Kind> {
+    let (key, rest) = path.file_name()?.to_str()?.split_once('.')?;
+    let ours = key.len() == 32 && key.bytes().all(|b| b.is_ascii_hexdigit());
+    match rest {
+        _ if !ours => None,
+        "kernel" => Some(Kind::Entry),
+        rest => rest.ends_with(".tmp").then_some(Kind::Temporary),
+    }
+}
+
+/// Makes a folder that only its owner reads, as the specification asks for.
+fn private(folder: &Path) -> std::io::Result<()> {
+    let mut maker = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
+    maker.recursive(true).create(folder)
+}
