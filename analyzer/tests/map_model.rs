@@ -180,3 +180,25 @@ proptest! {
         }
     }
 }
+
+/// Scattered work over one buffer, step after step (a workspace of cuBLAS): bounds that begin and end at other places each, so that none
+/// stands for another. Cut where they reach into each other, 120 accesses of a training step were 31,024 pieces, and a launch took 0.4 ms.
+#[test]
+fn bounds_that_lie_across_each_other_are_few_pieces() {
+    const SHAPES: u64 = 120;
+    let (mut world, mut map) = (World::default(), AccessMap::default());
+    for n in 0..3 * SHAPES {
+        let (lo, pitch) = ((n % SHAPES) * 1280, 1 << (17 + n % 4));
+        let extent = Extent::pattern(lo, pitch - lo % 4096, &[Dim { stride: pitch, count: 8 }], lo, Precision::Bound);
+        let kind = if n % 3 == 0 { AccessKind::Write } else { AccessKind::Read };
+        let a = access(world.begin(0), kind, extent);
+        map.add(&a, &Seen(&world, 0, true), &mut |_, _| panic!("a race with itself"));
+    }
+    assert!(map.entries() <= 4 * SHAPES as usize, "{} pieces", map.entries());
+    assert_eq!(map.forgotten(), 0);
+    // All of them are still there for a stream that waited for none.
+    let x = access(world.begin(1), AccessKind::Write, Extent::exact(150 * 1280, 150 * 1280 + 1));
+    let mut found = 0;
+    map.add(&x, &Seen(&world, 1, true), &mut |_, _| found += 1);
+    assert!(found > 90, "{found} of {SHAPES}");
+}

@@ -59,6 +59,12 @@ pub const MAX_PIECES: usize = 256;
 /// Cells of a map from which on dead pieces are looked for.
 const SWEEP_CELLS: usize = 64;
 
+/// Whether a cell of so many pieces is to be parted. What can not be parted is not tried at each access.
+#[inline]
+fn is_crowded(pieces: usize) -> bool {
+    pieces >= FULL && (pieces.is_power_of_two() || pieces > MAX_PIECES)
+}
+
 /// How an earlier access lies to the one that is being added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ordered {
@@ -131,8 +137,10 @@ impl AccessMap {
                     cell = self.cells.widen(at, start, end);
                 }
                 cell::visit(&mut cell.value, &mut self.pool, &mut new, (start, end), clocks, race);
-                let count = cell.value.len();
-                if count >= FULL { self.crowded(at, count, clocks) } else { at }
+                if is_crowded(cell.value.len()) {
+                    self.tidy(at, 1, clocks);
+                }
+                at
             }
             None => {
                 let mut pieces = Cell::new();
@@ -162,7 +170,7 @@ impl AccessMap {
             let upto = self.cells.get(next).map_or(end, |next| next.start.min(end));
             let pieces = &mut self.cells.widen(at, from, upto).value;
             cell::visit(pieces, &mut self.pool, new, (from, upto), clocks, race);
-            untidy |= pieces.len() >= FULL;
+            untidy |= is_crowded(pieces.len());
             (from, at, count) = (upto, next, count + 1);
         }
         let mut pieces: &Cell = &Cell::new();
@@ -176,15 +184,6 @@ impl AccessMap {
             self.tidy(first, count, clocks);
         }
         self.cells.seek(start)
-    }
-
-    /// A cell is full. What can not be parted is not tried at each access.
-    #[cold]
-    fn crowded(&mut self, at: At, count: usize, clocks: &impl Clocks) -> At {
-        if count.is_power_of_two() || count > MAX_PIECES {
-            self.tidy(at, 1, clocks);
-        }
-        at
     }
 
     /// Parts full cells and joins small ones, among so many from a position on.

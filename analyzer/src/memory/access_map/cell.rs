@@ -266,8 +266,9 @@ pub(super) fn join(pieces: &mut Cell, next: Cell, pool: &mut Pool) {
     }
 }
 
-/// Parts a full cell where it leaves the fewest pieces on either side; answers what lies behind. `None`: it is not full, or all its pieces
-/// lie at the same bytes.
+/// Parts a full cell where it leaves the fewest pieces on either side; answers what lies behind. `None`: it is not full, or nothing is won,
+/// because its pieces lie across each other (bounds of scattered work on one buffer): parted, most would be in both halves, and a new access
+/// would look at more of them. Only what is too much for one cell is parted even so, down to pieces that all lie at the same bytes.
 pub(super) fn part(cell: &mut Span<Cell>, pool: &mut Pool) -> Option<Span<Cell>> {
     let pieces = &mut cell.value;
     if pieces.len() < FULL {
@@ -275,10 +276,12 @@ pub(super) fn part(cell: &mut Span<Cell>, pool: &mut Pool) -> Option<Span<Cell>>
     }
     let most = |border: u64| {
         let left = pieces.iter().filter(|p| p.start < border).count();
-        left.max(pieces.iter().filter(|p| p.end > border).count())
+        let right = pieces.iter().filter(|p| p.end > border).count();
+        let both = left + right - pieces.len();
+        (both * 4 <= left.min(right) || pieces.len() > MAX_PIECES).then_some((left.max(right), border))
     };
     let borders = pieces.iter().flat_map(|p| [p.start, p.end]).filter(|b| cell.start < *b && *b < cell.end);
-    let border = borders.min_by_key(|b| (most(*b), *b))?;
+    let (_, border) = borders.filter_map(most).min()?;
     let mut tail: Cell = pieces.iter().filter(|p| p.end > border).copied().collect();
     for piece in tail.iter_mut().filter(|p| p.start < border) {
         piece.start = border;
