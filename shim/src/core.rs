@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -34,7 +33,7 @@ pub struct Core {
     /// Whether exit waits for the report.
     pub own_analyzer: bool,
     /// Stacks by walks.
-    pub known: Arc<Known>,
+    pub known: Known,
     threads: AtomicU32,
     shared: Lock<Shared>,
     header: *const Header,
@@ -70,7 +69,7 @@ pub struct Shared {
     pub watches: Watches,
     out: Out,
     stacks: HashMap<u128, StackId, BuildHasherDefault<Folded>>,
-    known: Arc<Known>,
+    known: Known,
     frames: frames::Definitions,
 }
 
@@ -102,13 +101,13 @@ impl Core {
     pub fn new(options: Options, attached: Attached) -> Self {
         let header: *const Header = attached.producer.ring().header();
         let watches = Watches::new(options.host_accesses);
-        let known = Arc::<Known>::default();
+        let known = Known::default();
         Self {
             options,
             handles: Handles::default(),
             allowance: Allowance::default(),
             own_analyzer: attached.own_analyzer,
-            known: Arc::clone(&known),
+            known,
             threads: AtomicU32::new(0),
             shared: Lock::new(Shared {
                 engine: Engine::with_options(engine_options()),
@@ -261,7 +260,7 @@ impl Shared {
             Some(id) => *id,
             None => self.new_stack(key, frames),
         };
-        frames.remember(&self.known, id);
+        frames.remember(self.known, id);
         id
     }
 

@@ -79,7 +79,7 @@ impl Frames {
     }
 
     /// Remembers that walks like this one give this stack.
-    pub fn remember(&self, known: &Known, id: StackId) {
+    pub fn remember(&self, known: Known, id: StackId) {
         if self.walk != 0 {
             known.put(self.walk, id);
         }
@@ -160,20 +160,22 @@ pub enum Depth {
 /// Which stack a pair of known walks is, native frames and Python's, for all threads: numbers of walks are never given out twice, so nothing is
 /// ever forgotten, only pushed out. Of one trace. Entries have two words and no lock: the first is a function of both, so that a half-written
 /// entry is none.
-pub struct Known(Box<[[[AtomicU64; 2]; WAYS]]>);
+#[derive(Clone, Copy)]
+pub struct Known(&'static [[[AtomicU64; 2]; WAYS]]);
 
 const WAYS: usize = 4;
 const SETS: usize = 2048;
 
 impl Default for Known {
     fn default() -> Self {
-        Self((0..SETS).map(|_| Default::default()).collect())
+        // A process has one core, a forked child its own: neither ever ends before the process.
+        Self(Vec::leak((0..SETS).map(|_| Default::default()).collect()))
     }
 }
 
 impl Known {
     #[inline]
-    fn set(&self, walk: u64) -> &[[AtomicU64; 2]; WAYS] {
+    fn set(self, walk: u64) -> &'static [[AtomicU64; 2]; WAYS] {
         // Numbers are small at first: few walks lie close together.
         &self.0[((walk >> 32) ^ (walk << 2)) as usize % SETS]
     }
@@ -183,7 +185,7 @@ impl Known {
     }
 
     #[inline]
-    fn get(&self, walk: u64) -> StackId {
+    fn get(self, walk: u64) -> StackId {
         for [check, id] in self.set(walk) {
             let id = id.load(Relaxed);
             if id != 0 && check.load(Relaxed) == Self::check(walk, id) {
@@ -193,7 +195,7 @@ impl Known {
         StackId::NONE
     }
 
-    fn put(&self, walk: u64, id: StackId) {
+    fn put(self, walk: u64, id: StackId) {
         let set = self.set(walk);
         let place = set.iter().position(|[_, id]| id.load(Relaxed) == 0).unwrap_or(walk as usize % WAYS);
         let id = u64::from(id.0);
@@ -208,7 +210,7 @@ pub fn capture(frames: &mut Frames, depth: Depth) {
 }
 
 /// As [`capture`], or only [`Frames::known`] when the walk is known.
-pub fn recall(frames: &mut Frames, depth: Depth, known: &Known) {
+pub fn recall(frames: &mut Frames, depth: Depth, known: Known) {
     let Some(mut memo) = Memo::take() else { return capture(frames, depth) };
     let [native, python] = walk(frames, depth, Some(&mut memo));
     drop(memo);
@@ -319,5 +321,21 @@ pub fn look_for_python() {
     unsafe { python::detect(resolve) };
     if let Some(address) = python::address() {
         native::note_interpreter(address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn walks_are_remembered_or_pushed_out() {
+        let known = Known::default();
+        let walk = |n: u32| u64::from(n) << 32 | u64::from(n % 7);
+        (1..=100_000).for_each(|n| known.put(walk(n), StackId(n)));
+        let found = |n: &u32| known.get(walk(*n)) == StackId(*n);
+        assert!((1..=100_000).all(|n| found(&n) || known.get(walk(n)).is_none()), "never another stack");
+        assert!((1..=100_000).filter(found).count() > SETS, "most room is used");
+        assert!(known.get(walk(100_001)).is_none());
     }
 }

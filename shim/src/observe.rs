@@ -271,7 +271,7 @@ impl Cx<'_> {
         let wanted = self.depth != Depth::None && (core.options.stacks || self.depth == Depth::Caller);
         if !self.captured && wanted {
             self.captured = true;
-            frames::recall(self.frames, self.depth, &core.known);
+            frames::recall(self.frames, self.depth, core.known);
         }
     }
 

@@ -163,6 +163,7 @@ const NEAR: usize = 8;
 pub struct Edges {
     generation: u16,
     bits: u32,
+    full: bool,
     table: [Edge; (1 << MOST_BITS) + NEAR],
 }
 
@@ -193,7 +194,7 @@ impl Edges {
         let home = self.home(from, value);
         let generation = self.generation;
         let Some(free) = self.table[home..home + NEAR].iter_mut().find(|edge| edge.generation != generation) else {
-            self.bits = (self.bits + 1).min(MOST_BITS);
+            self.full = true;
             return None;
         };
         *free = Edge { value, from, to, generation };
@@ -208,12 +209,42 @@ impl Edges {
 
     /// Forgets all edges.
     pub fn clear(&mut self) {
-        self.bits = self.bits.max(FIRST_BITS);
+        self.bits = (self.bits + u32::from(core::mem::take(&mut self.full))).clamp(FIRST_BITS, MOST_BITS);
         self.generation = self.generation.wrapping_add(1);
         if self.generation == 0 {
             // Those of this generation's last time are still there.
             self.table.fill(Edge { value: 0, from: 0, to: [0; 2], generation: 0 });
             self.generation = 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_are_found_until_they_are_cleared_and_then_there_is_more_room() {
+        // SAFETY: zeros are valid.
+        let mut edges: Box<Edges> = unsafe { Box::new_zeroed().assume_init() };
+        assert!(edges.is_new());
+        let mut room = 0;
+        loop {
+            edges.clear();
+            let put = (0..60_000).take_while(|n| edges.put(*n, u64::from(*n) / 3, [*n, 7]).is_some()).count();
+            assert!(
+                (0..put as u16)
+                    .all(|n| edges.get(n, u64::from(n) / 3) == Some([n, 7]) && edges.get(n, 1 << 40).is_none())
+            );
+            assert_eq!(edges.get(put as u16, put as u64 / 3), None);
+            if put <= room {
+                break;
+            }
+            room = put;
+        }
+        assert!(room > 2000, "{room} edges");
+        // Generations come round.
+        (0..u32::from(u16::MAX) + 2).for_each(|_| edges.clear());
+        assert!((0..60_000).all(|n| edges.get(n, u64::from(n) / 3).is_none()));
     }
 }
