@@ -33,6 +33,11 @@ impl Summary {
     #[must_use]
     pub fn new(f: &Function) -> Summary {
         let cfg = Cfg::new(f);
+        let threaded = ranges::jumps::thread(f, &cfg);
+        let (f, cfg) = match &threaded {
+            Some(f) => (f, Cfg::new(f)),
+            None => (f, cfg),
+        };
         Summary {
             name: f.name.clone(),
             params: f.params.iter().map(|p| Param { offset: p.0, size: p.1 }).collect(),

@@ -22,6 +22,7 @@ mod form;
 mod int;
 mod invariant;
 mod joins;
+pub(crate) mod jumps;
 mod kept;
 mod linear;
 mod logic;

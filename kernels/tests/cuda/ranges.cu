@@ -133,3 +133,15 @@ K k_wrap(float *a, unsigned n) { unsigned i = I - 5u; if (i < n) a[i] = 1; }
 K k_uwrap(float *a, u64 n) { u64 i = (u64)(I - 5); if (i < n) a[i] = 1; }
 K k_step(float *a, int n, int step) { for (int i = I; i < n; i += step) a[i] = 1; }
 K k_two(float *a, int n) { for (int r = 0; r < 2; r++) { int i = I + r * gridDim.x * blockDim.x; if (i < n) a[i] = 1; } }
+// As PyTorch stores what is left of a vector: who fails one test meets the next one with the same number.
+K k_tail(float *a, int n) {
+  int i = threadIdx.x;
+#pragma unroll
+  for (int k = 0; k < 5; k++) if (i < n) { a[i] = k; i += blockDim.x; }
+}
+K k_tail_apart(float *a, float *b, int n, int m) {
+  int i = threadIdx.x;
+  if (i < n) { a[i] = 1; i += blockDim.x; }
+  if (i < m) { b[i] = 2; i += blockDim.x; }
+  if (i < n) a[i] = 3;
+}

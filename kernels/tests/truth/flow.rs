@@ -42,6 +42,26 @@ fn shapes() -> Vec<Case> {
             },
         ),
         case(
+            "k_tail",
+            Certain,
+            |n| vec![Ptr(0), I32(n)],
+            |t, x, n| (0..5).map(|k| x.t[0] + k * x.bd[0]).filter(|i| *i < n).for_each(|i| t.w(0, i)),
+        ),
+        case(
+            "k_tail_apart",
+            Sound,
+            |n| vec![Ptr(0), Ptr(1), I32(n), I32(n / 2 + 40)],
+            |t, x, n| {
+                let mut i = x.t[0];
+                for (p, end) in [(0, n), (1, n / 2 + 40), (0, n)] {
+                    if i < end {
+                        t.w(p, i);
+                        i += x.bd[0]
+                    }
+                }
+            },
+        ),
+        case(
             "k_select",
             Bounded,
             |n| vec![Ptr(0), Ptr(1), I32(n)],

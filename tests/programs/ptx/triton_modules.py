@@ -4,6 +4,7 @@
 
 Kernels are written in the manner of what people write by hand (matmul, attention, norms) and of what PyTorch's Inductor generates.
 """
+import contextlib
 import pathlib
 import sys
 
@@ -515,7 +516,9 @@ def main():
                 # Pointers are aligned, as those of tensors are.
                 attributes = {(i,): [["tt.divisibility", 16]] for i, t in enumerate(types.values()) if t.startswith("*")}
                 source = ASTSource(kernel, signature=types, constexprs=constants, attrs=attributes)
-                done = triton.compile(source, target=target, options=options)
+                # Triton prints whole modules of what it can not assemble.
+                with contextlib.redirect_stdout(sys.stderr):
+                    done = triton.compile(source, target=target, options=options)
             except Exception as error:
                 failed += 1
                 print(f"{name}, {capability}: {str(error).strip().splitlines()[-1][:200] if str(error) else type(error)}", file=sys.stderr)
