@@ -330,22 +330,17 @@ macro_rules! item {
     };
 }
 
-impl Item for u64 {
-    const SIZE: usize = 8;
-    fn store(&self, to: &mut Encoder<'_>) {
-        self.put(to);
-    }
-    fn load(bytes: &[u8]) -> Self {
-        u64::get(&mut Decoder::new(bytes)).unwrap_or_default()
-    }
+macro_rules! int_items {
+    ($($int:ty),*) => {$(
+        impl Item for $int {
+            const SIZE: usize = size_of::<$int>();
+            fn store(&self, to: &mut Encoder<'_>) {
+                self.put(to);
+            }
+            fn load(bytes: &[u8]) -> Self {
+                <$int>::get(&mut Decoder::new(bytes)).unwrap_or_default()
+            }
+        }
+    )*};
 }
-
-impl Item for u32 {
-    const SIZE: usize = 4;
-    fn store(&self, to: &mut Encoder<'_>) {
-        self.put(to);
-    }
-    fn load(bytes: &[u8]) -> Self {
-        u32::get(&mut Decoder::new(bytes)).unwrap_or_default()
-    }
-}
+int_items!(u32, u64);
