@@ -273,6 +273,7 @@ fn annotations_for_github() {
     assert!(line.starts_with(&head), "{line}");
     assert!(line.contains("%0A") && line.contains("Previous access"), "{line}");
     assert!(ended.err.contains("streamsan: SUMMARY: 1 finding") && !ended.err.contains("DATA RACE"), "{}", ended.err);
+    assert!(!ended.err.contains("not printed"), "the annotations tell it: {}", ended.err);
     // Under Actions the text comes with annotations; elsewhere it does not.
     let ended = end(streamsan(["run", "--"]).arg(racy()).env("GITHUB_ACTIONS", "true").env("GITHUB_WORKSPACE", &root));
     assert!(annotation(&ended).is_some() && ended.err.contains("DATA RACE"), "{}", ended.err);

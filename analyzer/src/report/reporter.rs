@@ -95,7 +95,7 @@ impl Reporters {
             Format::Github => {
                 // The runner reads annotations from what a step prints, not from files.
                 list.push((github(), Place::Stderr));
-                list.push((Box::new(text::Text::new(text::Style::default(), 0)), log));
+                list.push((Box::new(text::Text::beside()), log));
             }
         }
         let file = |path: &Option<String>| path.clone().map(Place::File);

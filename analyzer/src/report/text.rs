@@ -501,6 +501,8 @@ fn most_frequent(counts: &std::collections::BTreeMap<String, u64>) -> String {
 pub struct Text {
     style: Style,
     max_findings: u64,
+    /// Another reporter of the same run tells the findings.
+    told: bool,
     out: String,
     printed: u64,
     left: u64,
@@ -509,7 +511,12 @@ pub struct Text {
 impl Text {
     /// A report in this style.
     pub fn new(style: Style, max_findings: u64) -> Self {
-        Self { style, max_findings, out: String::new(), printed: 0, left: 0 }
+        Self { style, max_findings, told: false, out: String::new(), printed: 0, left: 0 }
+    }
+
+    /// What is to be said beside the findings, which another reporter tells.
+    pub fn beside() -> Self {
+        Self { told: true, ..Self::new(Style::default(), 0) }
     }
 }
 
@@ -527,7 +534,7 @@ impl Reporter for Text {
                 if self.printed > 0 {
                     let _ = writeln!(self.out, "{}", self.style.paint(Ink::Faint, &"=".repeat(80)));
                 }
-                if self.left > 0 {
+                if self.left > 0 && !self.told {
                     let what = counted(self.left, "finding", "findings");
                     let _ = writeln!(self.out, "streamsan: NOTE: {what} not printed (see --max-findings)");
                 }
