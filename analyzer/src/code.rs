@@ -4,7 +4,8 @@
 //! launches, and what is assumed when nothing is known. The analysis of code itself is the crate `kernels`, behind
 //! [`KernelCode`].
 
-use crate::memory::{AccessKind, Dim, Extent, Precision};
+use crate::fetch::fetch;
+use crate::memory::{AccessKind, Allocations, Dim, Extent, Precision};
 use crate::names::KernelDef;
 use crate::trail::Trail;
 use rustc_hash::FxHashMap;
@@ -292,16 +293,26 @@ impl Mix {
 }
 
 impl Key {
-    /// Of a launch.
+    /// Of a launch, whose hash may be known: [`Code::foresee`].
     #[inline]
-    pub fn of(id: KernelId, l: &Launch<'_>) -> Self {
+    pub fn of(id: KernelId, l: &Launch<'_>, hash: Option<u64>) -> Self {
+        let words = Self::words(id, l);
+        Self { hash: hash.unwrap_or_else(|| Self::hash(&words, l.params)), words }
+    }
+
+    #[inline]
+    fn words(id: KernelId, l: &Launch<'_>) -> [u64; 6] {
         let ([a, b, c], [d, e, f], [g, h, i]) = (l.grid, l.block, l.cluster);
         let two = |one: u32, other: u32| u64::from(one) | u64::from(other) << 32;
-        let words = [two(id.0, a), two(b, c), two(d, e), two(f, g), two(h, i), two(l.shared, l.params.len() as u32)];
+        [two(id.0, a), two(b, c), two(d, e), two(f, g), two(h, i), two(l.shared, l.params.len() as u32)]
+    }
+
+    #[inline]
+    fn hash(words: &[u64; 6], params: &[u8]) -> u64 {
         let mut mix = Mix(words[5]);
         mix.add(words[0], words[1]);
         mix.add(words[2], words[3]);
-        let (all, rest) = l.params.as_chunks::<16>();
+        let (all, rest) = params.as_chunks::<16>();
         let halves = |both: u128| (both as u64, (both >> 64) as u64);
         for both in all {
             let (one, other) = halves(u128::from_le_bytes(*both));
@@ -311,7 +322,7 @@ impl Key {
         last[..rest.len()].copy_from_slice(rest);
         let (one, other) = halves(u128::from_le_bytes(last));
         mix.add(one ^ words[4], other);
-        Self { hash: mix.0, words }
+        mix.0
     }
 
     /// The kernel.
@@ -319,21 +330,26 @@ impl Key {
         KernelId(self.words[0] as u32)
     }
 
-    /// The first of the two places that it may have in the cache.
+    /// The first of the two ways that it may have in the cache.
     #[inline]
     fn slot(&self) -> usize {
-        self.hash as usize & (CACHE - 2)
+        first_way(self.hash)
     }
 }
 
-/// A place in the cache: small, so that all of them are soon looked through.
+#[inline]
+fn first_way(hash: u64) -> usize {
+    hash as usize & (CACHE - 2)
+}
+
+/// One way of a set of the cache: small, so that both are soon looked through.
 #[derive(Default)]
-struct Place {
+struct Way {
     hash: u64,
     cached: Option<Box<Cached>>,
 }
 
-impl Place {
+impl Way {
     #[inline]
     fn holds(&self, key: &Key, l: &Launch<'_>) -> bool {
         let differ = |c: &Cached| c.words.iter().zip(&key.words).fold(0, |differ, (one, other)| differ | (one ^ other));
@@ -352,7 +368,7 @@ struct Cached {
 pub struct Code {
     reader: Box<dyn CodeReader>,
     kernels: FxHashMap<KernelId, Result<Box<dyn KernelCode>, Arc<str>>>,
-    cache: Vec<Place>,
+    cache: Vec<Way>,
     nothing: Arc<Evaluated>,
     tallies: FxHashMap<Tally, u32>,
     /// How often the launches of each have come again.
@@ -365,7 +381,7 @@ impl Code {
         Self {
             reader,
             kernels: FxHashMap::default(),
-            cache: (0..CACHE).map(|_| Place::default()).collect(),
+            cache: (0..CACHE).map(|_| Way::default()).collect(),
             nothing: Arc::new(Evaluated::nothing()),
             tallies: FxHashMap::default(),
             counts: Vec::new(),
@@ -444,15 +460,39 @@ impl Code {
         // The later one of the two goes.
         let slot = key.slot();
         self.cache.swap(slot, slot + 1);
-        self.cache[slot] = Place { hash: key.hash, cached: Some(Box::new(cached)) };
+        self.cache[slot] = Way { hash: key.hash, cached: Some(Box::new(cached)) };
         result
+    }
+
+    /// The hash of a launch that will come; asks for its place in the cache.
+    #[inline]
+    pub fn foresee(&self, kernel: KernelId, l: &Launch<'_>) -> u64 {
+        let hash = Key::hash(&Key::words(kernel, l), l.params);
+        fetch(&self.cache[first_way(hash)]);
+        hash
+    }
+
+    /// Asks for more of what a launch needs that will come: first for what is remembered of it, then for what that leads to.
+    #[inline]
+    pub fn prepare(&self, hash: u64, stage: usize, memory: &Allocations) {
+        let first = first_way(hash);
+        let found = self.cache.get(first..first + 2).and_then(|ways| ways.iter().find(|way| way.hash == hash));
+        let Some(cached) = found.and_then(|way| way.cached.as_deref()) else { return };
+        if stage == 0 {
+            fetch(cached);
+            return;
+        }
+        if cached.params.spilled() {
+            cached.params.chunks(64).for_each(|line| fetch(&line[0]));
+        }
+        cached.trail.iter().for_each(|trail| trail.prepare(memory));
     }
 
     #[inline]
     fn cached(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Cached> {
         let slot = key.slot();
-        let places = self.cache.get_mut(slot..slot + 2)?;
-        places.iter_mut().find(|place| place.holds(key, l))?.cached.as_deref_mut()
+        let ways = self.cache.get_mut(slot..slot + 2)?;
+        ways.iter_mut().find(|way| way.holds(key, l))?.cached.as_deref_mut()
     }
 
     /// What a launch left behind that was evaluated before.

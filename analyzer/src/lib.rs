@@ -16,6 +16,7 @@ pub mod exact;
 pub mod exit_code;
 pub mod explain;
 pub mod faults;
+mod fetch;
 pub mod findings;
 pub mod functions;
 pub mod gate;

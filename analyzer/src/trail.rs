@@ -66,10 +66,17 @@ impl Trail {
 }
 
 impl Trail {
+    /// Asks for what a replay reads first.
+    #[inline]
+    pub fn prepare(&self, memory: &Allocations) {
+        self.steps.iter().for_each(|step| memory.read_map_at(step.slot).prepare(At::unpack(step.near)));
+    }
+
     /// A launch goes this way again.
     pub fn replay(&mut self, memory: &mut Allocations, view: &View<'_>, site: Site, races: &mut Vec<Race>) {
-        let tickets = &self.tickets[..];
+        let (tickets, mut site) = (&self.tickets[..], site);
         for step in &mut self.steps {
+            (site.param, site.at) = (step.param, step.at);
             let touch = Touch {
                 epoch: view.epoch,
                 kind: step.kind,
@@ -78,8 +85,6 @@ impl Trail {
                 odd: step.odd.as_deref(),
                 allocation: memory.of_ticket(tickets[usize::from(step.ticket)]),
                 site: &site,
-                param: step.param,
-                at: step.at,
             };
             if step.kind.writes() && !memory.contents.is_empty() {
                 memory.overwritten(&touch.extent());
@@ -126,7 +131,7 @@ impl Recording {
         let ticket = self.tickets.iter().position(|ticket| memory.of_ticket(*ticket) == access.allocation);
         match (memory.slot(home), ticket.and_then(|ticket| u8::try_from(ticket).ok())) {
             (Some(slot), Some(ticket)) if self.steps.len() < MAX_STEPS => {
-                let Touch { start, end, odd, kind, param, at, .. } = Touch::of(access);
+                let Touch { start, end, odd, kind, site: &Site { param, at, .. }, .. } = Touch::of(access);
                 let (odd, near) = (odd.copied().map(Box::new), At::default().pack());
                 self.steps.push(Step { start, end, odd, slot, near, param, at, kind, ticket });
             }

@@ -65,9 +65,12 @@ fn of(second: bool) -> StreamId {
     if second { B } else { A }
 }
 
-/// A program and the number of launches that went the way of an earlier one.
-fn run(steps: &[Step], options: AnalysisOptions) -> (String, u64) {
+/// What is found in a program, and the number of launches that went the way of an earlier one. `recorded`: it is read from a trace.
+fn run(steps: &[Step], options: AnalysisOptions, recorded: bool) -> (String, u64) {
     let mut p = Program::with(options);
+    if recorded {
+        p.record_on();
+    }
     let kernels = kernels(&mut p);
     p.malloc(ROOTS[0], SIZE);
     for step in steps {
@@ -88,6 +91,9 @@ fn run(steps: &[Step], options: AnalysisOptions) -> (String, u64) {
             Step::Sync(stream) => p.sync(of(stream)),
         }
     }
+    if recorded {
+        p.play();
+    }
     let repeats = p.analysis.repeats();
     let outcome = p.outcome();
     (format!("{:#?} {:#?}", outcome.findings, outcome.coverage), repeats)
@@ -99,11 +105,13 @@ proptest! {
     #[test]
     fn they_find_what_others_find(steps in proptest::collection::vec(step(), 1..80), pedantic in any::<bool>()) {
         let options = AnalysisOptions { pedantic, ..AnalysisOptions::default() };
-        let (again, _) = run(&steps, options);
+        let (again, _) = run(&steps, options, false);
         // Whoever wants to know which kernels need measuring has every launch looked at anew.
-        let (anew, none) = run(&steps, AnalysisOptions { settle: true, ..options });
-        prop_assert_eq!(again, anew);
+        let (anew, none) = run(&steps, AnalysisOptions { settle: true, ..options }, false);
+        prop_assert_eq!(&again, &anew);
         prop_assert_eq!(none, 0);
+        // Where launches are foreseen.
+        prop_assert_eq!(again, run(&steps, options, true).0);
     }
 }
 
@@ -112,7 +120,7 @@ fn launch(stream: bool) -> Step {
 }
 
 fn repeats(steps: &[Step]) -> u64 {
-    run(steps, AnalysisOptions::default()).1
+    run(steps, AnalysisOptions::default(), false).1
 }
 
 #[test]

@@ -92,7 +92,8 @@ impl<'a> ClockRef<'a> {
         self.covers_else(epoch)
     }
 
-    #[inline]
+    /// Not inlined: what it reads would be kept at hand wherever the usual answers are asked for.
+    #[inline(never)]
     fn covers_else(&self, epoch: Epoch) -> bool {
         let slot = epoch.timeline.0;
         if epoch.timeline == TimelineId::HOST {

@@ -26,8 +26,11 @@ pub const LATE: u32 = 1 << 31;
 const FRAME: u32 = u32::from_le_bytes(*b"SSfr");
 const FRAME_HEAD: usize = 20;
 
-/// Records are compressed in blocks of about this many bytes.
-const BLOCK: usize = 256 << 10;
+/// Records are compressed in blocks of about this many bytes. A step of a program that repeats itself should find the one before in its
+/// block: blocks of a quarter of this take twice the room and half as long again to unpack.
+const BLOCK: usize = 1 << 20;
+/// Level of compression. In blocks of this size higher ones find little more, and unpack slower.
+const LEVEL: i32 = 1;
 /// No frame is larger than this: the largest record (half of the largest ring) and a block.
 const MAX_FRAME: u32 = 0x8000_0000;
 
@@ -68,7 +71,6 @@ pub enum FileError {
 pub struct Writer<W: Write> {
     to: W,
     blocks: Vec<Vec<u8>>,
-    level: i32,
 }
 
 impl<W: Write> Writer<W> {
@@ -77,7 +79,7 @@ impl<W: Write> Writer<W> {
         to.write_all(&MAGIC)?;
         to.write_all(&FORMAT_VERSION.to_le_bytes())?;
         to.write_all(&0_u32.to_le_bytes())?;
-        Ok(Self { to, blocks: Vec::new(), level: 3 })
+        Ok(Self { to, blocks: Vec::new() })
     }
 
     /// Appends a record of a process.
@@ -125,7 +127,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn write_frame(&mut self, process: u32, block: &[u8]) -> io::Result<()> {
-        let stored = zstd::bulk::compress(block, self.level)?;
+        let stored = zstd::bulk::compress(block, LEVEL)?;
         let words = [FRAME, process, stored.len() as u32, block.len() as u32, crc32fast::hash(&stored)];
         let mut head = [0; FRAME_HEAD];
         for (to, word) in head.chunks_exact_mut(4).zip(words) {
@@ -175,16 +177,22 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Hands every record to `each`.
-    pub fn each(&self, mut each: impl FnMut(&[u8])) -> Result<(), FileError> {
-        let cut = || FileError::Damaged { at: self.at, what: "a record is cut" };
+    /// The records. An error is the last answer: what follows is cut.
+    pub fn records(&self) -> impl Iterator<Item = Result<&[u8], FileError>> {
         let mut rest = &self.records[..];
-        while let Some((len, more)) = rest.split_first_chunk::<4>() {
-            let (record, more) = more.split_at_checked(u32::from_le_bytes(*len) as usize).ok_or_else(cut)?;
-            each(record);
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let parts = rest.split_first_chunk::<4>();
+            let parts = parts.and_then(|(len, more)| more.split_at_checked(u32::from_le_bytes(*len) as usize));
+            let (record, more) = parts.unwrap_or_default();
             rest = more;
-        }
-        if rest.is_empty() { Ok(()) } else { Err(cut()) }
+            Some(match parts {
+                Some(_) => Ok(record),
+                None => Err(FileError::Damaged { at: self.at, what: "a record is cut" }),
+            })
+        })
     }
 }
 
@@ -228,7 +236,9 @@ impl<R: Read> Reader<R> {
         let mut frame = std::mem::take(&mut self.frame);
         let any = self.next_frame(&mut frame)?;
         if any {
-            frame.each(|record| each(frame.process, record))?;
+            for record in frame.records() {
+                each(frame.process, record?);
+            }
         }
         self.frame = frame;
         Ok(any)

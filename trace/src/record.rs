@@ -90,13 +90,16 @@ impl<'a> Record<'a> {
     /// Reads one record from exactly its bytes.
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        match bytes.split_first_chunk::<LAUNCH_HEAD>() {
-            Some((head, rest)) if head[..2] == LAUNCH_TAG.to_le_bytes() => Self::decode_launch(head, rest),
-            _ => Self::decode_any(bytes),
-        }
+        Self::launch(bytes).unwrap_or_else(|| Self::decode_any(bytes))
     }
 
-    /// A launch, straight from its places.
+    /// The same if the record is a launch, straight from its places.
+    #[inline]
+    pub fn launch(bytes: &'a [u8]) -> Option<Result<Self, DecodeError>> {
+        let (head, rest) = bytes.split_first_chunk::<LAUNCH_HEAD>()?;
+        (head[..2] == LAUNCH_TAG.to_le_bytes()).then(|| Self::decode_launch(head, rest))
+    }
+
     #[inline]
     fn decode_launch(head: &'a [u8; LAUNCH_HEAD], rest: &'a [u8]) -> Result<Self, DecodeError> {
         let mut from = Decoder::new(&head[2..]);

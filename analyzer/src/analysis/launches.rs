@@ -20,7 +20,8 @@ impl Analysis {
         moment: Moment,
         node: Option<(&Graph, u32)>,
     ) {
-        let key = Key::of(kernel, l);
+        let key = Key::of(kernel, l, self.foreseen.take().filter(|_| node.is_none()));
+        debug_assert!(key == Key::of(kernel, l, None));
         let plain = self.is_plain();
         if plain && self.launch_again(stream, &key, l, &moment, node) {
             return;

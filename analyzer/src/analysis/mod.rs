@@ -10,7 +10,7 @@ mod lives;
 mod moment;
 
 use crate::across::Member;
-use crate::code::{Code, CodeReader};
+use crate::code::{Code, CodeReader, Launch};
 use crate::coverage::{Coverage, KernelCoverage};
 use crate::elaborate::elaborator;
 use crate::exact::confirm;
@@ -91,6 +91,8 @@ pub struct Analysis {
     pub(crate) ordering: Ordering,
     pub(crate) code: Code,
     pub(crate) graphs: Graphs,
+    /// The hash of the launch that the record at hand makes, when that was foreseen.
+    foreseen: Option<u64>,
     watches: Watches,
     latest: FxHashMap<ThreadId, Epoch>,
     pub(crate) stacks: Box<dyn Stacks>,
@@ -135,6 +137,7 @@ impl Analysis {
             ordering: Ordering::new(options.policy, options.latent, options.host_threads),
             code: Code::new(code),
             graphs: Graphs::default(),
+            foreseen: None,
             watches: Watches::default(),
             latest: FxHashMap::default(),
             stacks,
@@ -165,10 +168,31 @@ impl Analysis {
     /// Takes the next record of the trace.
     pub fn feed(&mut self, record: &Record<'_>) {
         if self.hold.takes(record) {
+            self.foreseen = None;
             self.release();
         } else {
             self.apply(record);
         }
+    }
+
+    /// The same, when the launch that the record makes was foreseen.
+    #[inline]
+    pub(crate) fn feed_foreseen(&mut self, record: &Record<'_>, launch: Option<u64>) {
+        self.foreseen = launch;
+        self.feed(record);
+    }
+
+    /// The hash of a launch that will come; asks for the first thing that it needs.
+    #[inline]
+    pub(crate) fn foresee(&self, op: &Op<'_>) -> Option<u64> {
+        let Op::Launch { kernel, grid, block, cluster, shared, params, .. } = *op else { return None };
+        Some(self.code.foresee(kernel, &Launch { grid, block, cluster, shared, params }))
+    }
+
+    /// Asks for more of what it needs.
+    #[inline]
+    pub(crate) fn prepare(&self, launch: u64, stage: usize) {
+        self.code.prepare(launch, stage, &self.memory);
     }
 
     /// Applies records that waited for a launch to be measured, and need not wait any more.

@@ -132,12 +132,8 @@ pub struct Touch<'a> {
     pub odd: Option<&'a Extent>,
     /// See [`Access`].
     pub allocation: AllocationId,
-    /// See [`Access`]; but for what follows.
+    /// See [`Access`].
     pub site: &'a Site,
-    /// See [`Site`].
-    pub param: Option<u32>,
-    /// See [`Site`].
-    pub at: u32,
 }
 
 impl<'a> Touch<'a> {
@@ -145,20 +141,13 @@ impl<'a> Touch<'a> {
     pub fn of(access: &'a Access) -> Self {
         let Access { epoch, kind, ref extent, allocation, ref site } = *access;
         let odd = (!extent.is_plain()).then_some(extent);
-        let Site { param, at, .. } = *site;
-        Self { epoch, kind, start: extent.start, end: extent.end, odd, allocation, site, param, at }
+        Self { epoch, kind, start: extent.start, end: extent.end, odd, allocation, site }
     }
 
     /// The access.
     pub fn access(&self) -> Access {
-        let Self { epoch, kind, allocation, .. } = *self;
-        Access { epoch, kind, extent: self.extent(), allocation, site: self.site() }
-    }
-
-    /// Where from.
-    #[inline]
-    pub fn site(&self) -> Site {
-        Site { param: self.param, at: self.at, ..*self.site }
+        let Self { epoch, kind, allocation, site, .. } = *self;
+        Access { epoch, kind, extent: self.extent(), allocation, site: *site }
     }
 
     /// Which bytes.

@@ -43,6 +43,7 @@ mod pool;
 
 use super::access::{Access, Touch};
 use super::spans::{At, Span, Spans};
+use crate::fetch::fetch;
 use cell::{Cell, New};
 use pool::{Held, Pool};
 use trace::Epoch;
@@ -126,17 +127,37 @@ impl AccessMap {
             return near;
         }
         let mut new = New::of(touch);
+        // The usual case: the cell that had it last has all of it.
+        if let Some(cell) = self.cells.get_mut(near).filter(|cell| cell.start <= start && end <= cell.end) {
+            cell::visit(&mut cell.value, &mut self.pool, &mut new, (start, end), clocks, race);
+            if is_crowded(cell.value.len()) {
+                self.tidy(near, 1, clocks);
+            }
+            return near;
+        }
+        self.add_anywhere(&mut new, near, clocks, race)
+    }
+
+    #[inline(never)]
+    fn add_anywhere(
+        &mut self,
+        new: &mut New<'_>,
+        near: At,
+        clocks: &impl Clocks,
+        race: &mut impl FnMut(&Access, bool),
+    ) -> At {
+        let (start, end) = (new.touch.start, new.touch.end);
         let at = self.cells.seek_near(start, near);
         match self.cells.get_mut(at).filter(|cell| cell.start < end) {
-            // The usual case: one cell has all of it, or may have.
+            // One cell has all of it, or may have.
             Some(mut cell) => {
                 if start < cell.start || end > cell.end {
                     if end > cell.end && self.cells.get(self.cells.next(at)).is_some_and(|next| next.start < end) {
-                        return self.add_wide(at, &mut new, clocks, race);
+                        return self.add_wide(at, new, clocks, race);
                     }
                     cell = self.cells.widen(at, start, end);
                 }
-                cell::visit(&mut cell.value, &mut self.pool, &mut new, (start, end), clocks, race);
+                cell::visit(&mut cell.value, &mut self.pool, new, (start, end), clocks, race);
                 if is_crowded(cell.value.len()) {
                     self.tidy(at, 1, clocks);
                 }
@@ -151,6 +172,14 @@ impl AccessMap {
                 }
                 at
             }
+        }
+    }
+
+    /// Asks for the pieces of a cell that an access is about to be added to.
+    #[inline]
+    pub fn prepare(&self, near: At) {
+        if let Some(piece) = self.cells.get(near).and_then(|cell| cell.value.first()) {
+            fetch(piece);
         }
     }
 

@@ -105,7 +105,7 @@ pub fn follow(
                 late.observe(bytes);
             }
             if let Some(analysis) = &mut analysis {
-                feed(analysis, bytes);
+                feed(analysis, bytes, None);
                 while let Some(kernel) = analysis.wanted() {
                     beat.header().wanted.add(kernel);
                 }
@@ -165,10 +165,11 @@ fn monotonic() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Decodes and feeds one record; damage is counted, not followed.
-pub fn feed(analysis: &mut Analysis, bytes: &[u8]) {
+/// Decodes and feeds one record; damage is counted, not followed. `launch`: its hash, when it is a launch that was foreseen.
+#[inline]
+pub fn feed(analysis: &mut Analysis, bytes: &[u8], launch: Option<u64>) {
     match Record::decode(bytes) {
-        Ok(record) => analysis.feed(&record),
+        Ok(record) => analysis.feed_foreseen(&record, launch),
         Err(_) => analysis.damaged(),
     }
 }

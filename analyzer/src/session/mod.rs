@@ -6,6 +6,7 @@
 /// large kernels of cuDNN and XLA. Only what is used takes memory.
 pub const STACK: usize = 512 << 20;
 
+pub mod ahead;
 pub mod attach;
 mod late;
 pub mod live;

@@ -77,7 +77,7 @@ pub fn check(
     let error = each_frame(path, |frame| {
         if frame.process & LATE == 0 {
             let analysis = processes.entry(frame.process).or_insert_with(|| joined(options, across));
-            frame.each(|bytes| super::live::feed(analysis, bytes))?;
+            super::ahead::feed(analysis, frame)?;
         }
         progress.at(done + frame.upto);
         Ok(())

@@ -151,6 +151,8 @@ pub struct Program {
     names: HashMap<&'static str, CallId>,
     ids: u32,
     line: u32,
+    /// What was recorded since [`Program::record_on`].
+    tape: Option<Vec<Vec<u8>>>,
 }
 
 pub const A: StreamId = StreamId(1);
@@ -172,7 +174,7 @@ impl Program {
     pub fn with(options: AnalysisOptions) -> Self {
         let kernels = Kernels::default();
         let analysis = Analysis::new(options, Box::new(Lines), Box::new(Reader(kernels.clone())));
-        let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10 };
+        let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10, tape: None };
         p.raw(Op::Process {
             pid: 77,
             parent: 1,
@@ -204,7 +206,37 @@ impl Program {
     }
 
     pub fn raw(&mut self, op: Op<'_>) {
-        self.analysis.feed(&Record { origin: Origin::default(), op });
+        self.take(Record { origin: Origin::default(), op });
+    }
+
+    /// Through the encoding, as in life.
+    fn take(&mut self, record: Record<'_>) {
+        let mut buffer = vec![0; 1 << 16];
+        let len = record.encode(&mut buffer).expect("fits");
+        buffer.truncate(len);
+        match &mut self.tape {
+            Some(tape) => tape.push(buffer),
+            None => self.analysis.feed(&Record::decode(&buffer).expect("decodes")),
+        }
+    }
+
+    /// From now on nothing is analysed, until [`Program::play`].
+    pub fn record_on(&mut self) {
+        self.tape = Some(Vec::new());
+    }
+
+    /// Analyses what was recorded, as a trace file.
+    pub fn play(&mut self) {
+        let mut file = Vec::new();
+        let mut writer = trace::file::Writer::new(&mut file).expect("header");
+        for record in self.tape.take().expect("recorded") {
+            writer.record(0, &record).expect("written");
+        }
+        writer.flush().expect("written");
+        let (mut reader, mut frame) = (trace::file::Reader::new(&file[..]).expect("header"), Default::default());
+        while reader.next_frame(&mut frame).expect("whole") {
+            analyzer::session::ahead::feed(&mut self.analysis, &frame).expect("whole");
+        }
     }
 
     /// The id of an API function.
@@ -221,10 +253,7 @@ impl Program {
     pub fn does(&mut self, name: &'static str, op: Op<'_>) {
         let call = self.call(name);
         let origin = Origin { call, thread: ThreadId(1), stack: StackId(self.line), epoch: Epoch::default() };
-        // Through the encoding, as in life.
-        let mut buffer = vec![0; 1 << 16];
-        let len = Record { origin, op }.encode(&mut buffer).expect("fits");
-        self.analysis.feed(&Record::decode(&buffer[..len]).expect("decodes"));
+        self.take(Record { origin, op });
         self.line += 1;
     }
 

@@ -103,6 +103,7 @@ enum Verdict {
 }
 
 /// What becomes of an earlier access that is not over for certain.
+#[inline(never)]
 fn judge(e: &Held, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
     let touch = new.touch;
     if e.is_of(touch.epoch, touch.site.node) {

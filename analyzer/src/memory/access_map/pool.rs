@@ -22,9 +22,19 @@ pub(super) struct Held {
 impl Held {
     #[inline]
     fn new(touch: &Touch<'_>, age: u64) -> Self {
-        let Touch { epoch, kind, start, end, odd, allocation, .. } = *touch;
+        let Touch { epoch, kind, start, end, odd, allocation, site } = *touch;
         let odd = odd.map(|extent| Box::new(*extent));
-        Self { epoch, site: touch.site(), kind, allocation, start, end, odd, age, pieces: 1 }
+        Self { epoch, site: *site, kind, allocation, start, end, odd, age, pieces: 1 }
+    }
+
+    /// Makes this that access. Field by field: a whole one would be made elsewhere and moved here.
+    #[inline]
+    fn become_of(&mut self, touch: &Touch<'_>, age: u64) {
+        (self.epoch, self.site, self.kind, self.allocation) = (touch.epoch, *touch.site, touch.kind, touch.allocation);
+        (self.start, self.end, self.age, self.pieces) = (touch.start, touch.end, age, 1);
+        if self.odd.is_some() || touch.odd.is_some() {
+            self.odd = touch.odd.map(|extent| Box::new(*extent));
+        }
     }
 
     /// The access.
@@ -61,14 +71,13 @@ impl Pool {
     #[inline]
     pub fn hold(&mut self, touch: &Touch<'_>) -> u32 {
         self.ages += 1;
-        let held = Held::new(touch, self.ages);
         match self.free.pop() {
             Some(number) => {
-                self.held[number as usize] = held;
+                self.held[number as usize].become_of(touch, self.ages);
                 number
             }
             None => {
-                self.held.push(held);
+                self.held.push(Held::new(touch, self.ages));
                 self.held.len() as u32 - 1
             }
         }
@@ -83,7 +92,7 @@ impl Pool {
             return self.hold(touch);
         }
         self.ages += 1;
-        *held = Held::new(touch, self.ages);
+        held.become_of(touch, self.ages);
         number
     }
 
