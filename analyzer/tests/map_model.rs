@@ -181,6 +181,26 @@ proptest! {
     }
 }
 
+/// Many instructions of one kernel whose bounds all end where the buffer does: the widest says it for all, and the next launch of another
+/// shape is compared with one piece.
+#[test]
+fn bounds_of_one_launch_inside_each_other_are_one_piece() {
+    let (mut world, mut map) = (World::default(), AccessMap::default());
+    for launch in 0..4 {
+        let epoch = world.begin(0);
+        for n in 0..300 {
+            let start = launch + 2048 * n;
+            let a = access(epoch, AccessKind::Read, Extent::bound(start, 1 << 20, start));
+            map.add(&a, &Seen(&world, 0, true), &mut |_, _| panic!("reads do not race"));
+        }
+    }
+    assert!(map.entries() <= 4, "{} pieces", map.entries());
+    let x = access(world.begin(1), AccessKind::Write, Extent::exact(5000, 5001));
+    let mut found = Vec::new();
+    map.add(&x, &Seen(&world, 1, true), &mut |e, _| found.push((e.epoch.time, e.extent.start)));
+    assert_eq!(found, [(1, 0), (2, 1), (3, 2), (4, 3)]);
+}
+
 /// Scattered work over one buffer, step after step (a workspace of cuBLAS): bounds that begin and end at other places each, so that none
 /// stands for another. Cut where they reach into each other, 120 accesses of a training step were 31,024 pieces, and a launch took 0.4 ms.
 #[test]

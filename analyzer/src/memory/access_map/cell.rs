@@ -107,7 +107,8 @@ enum Verdict {
 fn judge(e: &Held, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
     let touch = new.touch;
     if e.is_of(touch.epoch, touch.site.node) {
-        if e.kind.stands_for(touch.kind) && (e.is_whole() || e.extent().same_shape(&touch.extent())) {
+        let (known, extent) = (e.extent(), touch.extent());
+        if e.kind.stands_for(touch.kind) && (known.is_whole() || known.same_shape(&extent) || known.bounds(&extent)) {
             return Verdict::Redundant;
         }
     } else {

@@ -47,11 +47,6 @@ impl Held {
         self.odd.as_deref().copied().unwrap_or_else(|| Extent::exact(self.start, self.end))
     }
 
-    /// Whether it touches every byte from its first to its last.
-    pub fn is_whole(&self) -> bool {
-        self.odd.as_ref().is_none_or(|extent| extent.is_whole())
-    }
-
     /// Whether it belongs to this op, or to this node of this graph launch.
     pub fn is_of(&self, epoch: Epoch, node: u32) -> bool {
         self.epoch == epoch && self.site.node == node
