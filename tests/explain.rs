@@ -279,21 +279,21 @@ fn summaries_are_kept_where_the_user_says() {
     let anew = explained(&|_| {});
     let kept = folder.join("named");
     for _ in 0..2 {
-        assert_eq!(explained(&|c| drop(c.arg("--cache").arg(&kept))), anew);
+        assert_eq!(explained(&|c| _ = c.arg("--cache").arg(&kept)), anew);
         assert_eq!(count(&kept), 1);
     }
     // A word on the command line goes before the environment, and that before the place of the desktop's standard.
     let (environment, standard) = (folder.join("environment"), folder.join("standard"));
     let places =
-        |c: &mut std::process::Command| drop(c.env("XDG_CACHE_HOME", &standard).env("STREAMSAN_CACHE", &environment));
+        |c: &mut std::process::Command| _ = c.env("XDG_CACHE_HOME", &standard).env("STREAMSAN_CACHE", &environment);
     assert_eq!(explained(&|c| places(c.arg("--cache=off"))), anew);
     assert_eq!((count(&environment), count(&standard)), (0, 0));
     assert_eq!(explained(&|c| places(c)), anew);
     assert_eq!((count(&environment), count(&standard)), (1, 0));
-    assert_eq!(explained(&|c| drop(c.env("XDG_CACHE_HOME", &standard).env_remove("STREAMSAN_CACHE"))), anew);
+    assert_eq!(explained(&|c| _ = c.env("XDG_CACHE_HOME", &standard).env_remove("STREAMSAN_CACHE")), anew);
     assert_eq!((count(&environment), count(&standard.join("streamsan"))), (1, 1));
     // A place that is none is no error.
-    assert_eq!(explained(&|c| drop(c.arg("--cache=/dev/null/below"))), anew);
+    assert_eq!(explained(&|c| _ = c.arg("--cache=/dev/null/below")), anew);
 
     // A launch in a trace, by the same kernel of the same file.
     let trace = folder.join("launches.trace");

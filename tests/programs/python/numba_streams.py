@@ -1,4 +1,7 @@
-"""Two kernels in two streams of Numba; with "fixed" as its argument, an event stands between them."""
+# expect: clean
+# racy: race RAW
+# needs: numba
+# why: two kernels in two streams of Numba; an event stands between them, unless "racy" is the argument.
 import sys
 import warnings
 
@@ -31,7 +34,7 @@ fill[n // 128, 128](x, 7.0)
 double[n // 128, 128](x, y)
 cuda.synchronize()
 fill[n // 128, 128, a](x, 1.0)
-if sys.argv[1:] == ["fixed"]:
+if sys.argv[1:] != ["racy"]:
     event = cuda.event()
     event.record(a)
     event.wait(b)
