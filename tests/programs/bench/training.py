@@ -2,8 +2,13 @@
 
     training.py MODEL            the median of 30 steps, in JSON, nanoseconds
     training.py MODEL turns      says "ready"; then, for each number read, takes as many steps and says their median, in nanoseconds
+    training.py MODEL within ROUNDS STEPS
+                                 in each round as many steps observed by StreamSan and as many that pass it, in random order; says the
+                                 medians of both, a round a line, in nanoseconds. The library must be built with the feature `pass`.
 """
+import ctypes
 import json
+import random
 import sys
 import time
 
@@ -59,6 +64,17 @@ def main():
         return sorted(times)[count // 2]
 
     median(10)
+    if sys.argv[2:3] == ["within"]:
+        let_pass = getattr(ctypes.CDLL(None), "streamsan_pass", lambda _: None)  # without StreamSan both are bare
+        median(30)
+        for _ in range(int(sys.argv[3])):
+            medians = {}
+            for passed in random.sample([False, True], 2):
+                let_pass(ctypes.c_bool(passed))
+                median(1)
+                medians[passed] = median(int(sys.argv[4]))
+            print(medians[False], medians[True], flush=True)
+        return
     if sys.argv[2:] != ["turns"]:
         print(json.dumps({"step": median(30)}))
         return
