@@ -173,6 +173,8 @@ pub(super) struct Eval<'g> {
     pub cfg: &'g Cfg,
     pub f_conds: &'g [Option<super::logic::Branch>],
     pub launch: LaunchArgs<'g>,
+    /// The block's index along an axis, when it is fixed (`blocks`).
+    pub block: Option<(u8, u32)>,
     pub atoms: Vec<Atom>,
     /// Boxed, for most keys are larger than what they lead to.
     pub keys: FxHashMap<Box<Key>, AtomId>,
@@ -201,6 +203,8 @@ pub(super) struct Eval<'g> {
     pub local_busy: Vec<NodeId>,
     pub steps: Cell<u32>,
     pub total: Cell<u32>,
+    /// Bounds asked for to take addresses apart (`digits`).
+    pub walked: u32,
     /// `total` beyond which everything is unknown.
     limit: u32,
     /// Blocks for which all decisions on the way are captured.
@@ -226,6 +230,7 @@ impl<'g> Eval<'g> {
             cfg,
             f_conds,
             launch,
+            block: None,
             atoms: Vec::new(),
             keys: FxHashMap::default(),
             cons: FxHashSet::default(),
@@ -249,6 +254,7 @@ impl<'g> Eval<'g> {
             local_busy: Vec::new(),
             steps: Cell::new(0),
             total: Cell::new(0),
+            walked: 0,
             limit: MAX_TOTAL,
             paths: FxHashSet::default(),
         }

@@ -1,5 +1,6 @@
 //! From the form of an address to bases and byte sets; which of them are exact is told in `exact`.
 
+use super::digits::Walk;
 use super::eval::{AtomKind, Eval};
 use super::facts::Facts;
 use super::form::{AtomId, Form, INF, Int};
@@ -68,12 +69,20 @@ pub(super) struct Reached<E = Span> {
     pub base: RawBase,
     pub several: bool,
     pub extent: E,
+    /// What says more of it.
+    pub walk: Option<Box<Walk>>,
+}
+
+impl<E> Reached<E> {
+    pub fn new(base: RawBase, several: bool, extent: E) -> Reached<E> {
+        Reached { base, several, extent, walk: None }
+    }
 }
 
 impl<N: Copy> Reached<Span<N>> {
     /// As others see it, with these values.
     pub fn finished(&self, value: impl Fn(N) -> i128) -> Reached<Extent> {
-        Reached { base: self.base, several: self.several, extent: self.extent.finished(value) }
+        Reached::new(self.base, self.several, self.extent.finished(value))
     }
 }
 
@@ -173,10 +182,10 @@ impl Eval<'_> {
             let bases = self.bases(&g);
             let several = bases.len() > 1;
             if bases.is_empty() {
-                out.push(Reached { base: RawBase::Unknown, several: false, extent: Span::Unknown { reason } });
+                out.push(Reached::new(RawBase::Unknown, false, Span::Unknown { reason }));
             }
             for (_, base) in bases {
-                out.push(Reached { base, several, extent: Span::Unknown { reason } });
+                out.push(Reached::new(base, several, Span::Unknown { reason }));
             }
         }
     }
@@ -243,7 +252,7 @@ impl Eval<'_> {
                 } else {
                     extent
                 };
-                out.push(Reached { base, several: false, extent });
+                out.push(Reached::new(base, false, extent));
             }
             return;
         }
@@ -261,7 +270,8 @@ impl Eval<'_> {
                 continue;
             }
             // The other bases are somewhere: their boxes say nothing.
-            out.push(Reached { base: *base, several, extent });
+            let walk = self.walk(&rel, made, &extent);
+            out.push(Reached { base: *base, several, extent, walk });
         }
         if let Some(reason) = opaque.flatten()
             && out.last().is_some_and(|r| matches!(r.extent, Span::Unknown { .. }))
@@ -271,7 +281,7 @@ impl Eval<'_> {
             for r in out.iter_mut().rev().take(bases.len()) {
                 r.several = true;
             }
-            out.push(Reached { base: RawBase::Unknown, several: true, extent: Span::Unknown { reason } });
+            out.push(Reached::new(RawBase::Unknown, true, Span::Unknown { reason }));
         }
     }
 
@@ -300,6 +310,28 @@ impl Eval<'_> {
         }
         if lo <= -INF || hi >= INF {
             let reason = self.reason(f);
+            if std::env::var("DBG").is_ok() {
+                eprintln!("UNKNOWN {f:?} {lo:?}..{hi:?} {reason:?}");
+                let mut work: Vec<AtomId> = f.terms.iter().map(|t| t.0).collect();
+                let mut seen = Vec::new();
+                while let Some(a) = work.pop() {
+                    if seen.contains(&a) {
+                        continue;
+                    }
+                    seen.push(a);
+                    let t = self.a(a);
+                    eprintln!(
+                        "   {a:?} {:?} {:?}..{:?} floor {:?} cons {:?} opaque {:?}",
+                        t.kind,
+                        t.lo,
+                        t.hi,
+                        t.floor,
+                        t.cons.iter().map(|c| format!("{:?}", **c)).collect::<Vec<_>>(),
+                        t.opaque
+                    );
+                    work.extend(t.deps.iter().copied());
+                }
+            }
             return Span::Unknown { reason };
         }
         if lo > hi || width == 0 {
@@ -311,6 +343,30 @@ impl Eval<'_> {
             return Span::Unknown { reason: Reason::MayWrap };
         }
         let (dims, exact) = self.shape(f, cons, (lo, hi), complete);
+        if std::env::var("DBG").is_ok() {
+            eprintln!("FORM {f:?} {lo:?}..{hi:?} dims {dims:?} {exact}");
+            let mut work: Vec<AtomId> = f.terms.iter().map(|t| t.0).collect();
+            work.extend(cons.iter().flat_map(|c| c.terms.iter().map(|t| t.0)));
+            let mut seen = Vec::new();
+            while let Some(a) = work.pop() {
+                if seen.contains(&a) {
+                    continue;
+                }
+                seen.push(a);
+                let t = self.a(a);
+                eprintln!(
+                    "   {a:?} {:?} {:?}..{:?} floor {:?} cons {:?} opaque {:?}",
+                    t.kind,
+                    t.lo,
+                    t.hi,
+                    t.floor,
+                    t.cons.iter().map(|c| format!("{:?}", **c)).collect::<Vec<_>>(),
+                    t.opaque
+                );
+                work.extend(t.deps.iter().copied());
+            }
+            cons.iter().for_each(|c| eprintln!("   CON {:?}", **c));
+        }
         Span::Bounded { lo, hi: hi + width, dims, width, exact }
     }
 

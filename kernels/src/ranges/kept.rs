@@ -71,7 +71,9 @@ impl Analysis {
                 push(&mut store.kept, new.clone());
                 return new;
             }
-            store.ahead < MAX_AHEAD && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
+            self.looked_up_by.is_none()
+                && store.ahead < MAX_AHEAD
+                && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
         };
         let taken = tape::take(record, || self.found(launch));
         let result = taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();

@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 mod accesses;
 mod arith;
 mod bits;
+mod blocks;
 mod body;
 mod bounds;
 mod build;
 mod carries;
 mod compact;
+mod digits;
 mod division;
 mod eval;
 mod exact;
@@ -44,12 +46,13 @@ mod value;
 use crate::access::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
 use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, Function, Reason, Term};
+use digits::Walk;
 use eval::Eval;
 use extent::{RawBase, Reached, Span};
 use int::Int;
 use kept::Store;
 use logic::Branch;
-use node::{Graph, Target};
+use node::{Access, Graph, Target};
 use origin::Origins;
 use replay::Found;
 use std::sync::Mutex;
@@ -68,6 +71,7 @@ pub(crate) struct Analysis {
     cfg: Cfg,
     branches: Vec<Option<Branch>>,
     origins: Vec<Origins>,
+    looked_up_by: Option<u8>,
     #[serde(skip)]
     store: Mutex<Store>,
 }
@@ -82,6 +86,32 @@ struct Set {
     /// The first instruction.
     at: u32,
     extents: Vec<Span>,
+    walks: Vec<(Box<Walk>, Span)>,
+}
+
+impl Set {
+    fn new(acc: &Access, r: &Reached, known: bool) -> Set {
+        let (extents, walks) = Default::default();
+        Set { kind: acc.kind, base: r.base, several: r.several, known, at: acc.at, extents, walks }
+    }
+
+    fn put(&mut self, r: Reached) {
+        match r.walk {
+            Some(w) => self.walks.push((w, r.extent)),
+            None => self.extents.push(r.extent),
+        }
+    }
+
+    /// The extents of accesses that agree in everything else are joined.
+    fn finish(sets: Vec<Set>) -> Found<Span> {
+        let mut result = Vec::with_capacity(sets.len());
+        for Set { kind, base, several, at, mut extents, walks, .. } in sets {
+            digits::bytes(walks, &mut extents);
+            compact::compact(&mut extents, several || base == RawBase::Absolute);
+            result.extend(extents.into_iter().map(|extent| (kind, Reached::new(base, several, extent), at)));
+        }
+        result
+    }
 }
 
 /// Prepares a kernel.
@@ -97,7 +127,8 @@ pub(crate) fn analyse(f: &Function, cfg: Cfg) -> Analysis {
             _ => None,
         })
         .collect();
-    Analysis { graph, cfg, branches, origins, store: Mutex::default() }
+    let looked_up_by = blocks::looked_up_by(&graph);
+    Analysis { graph, cfg, branches, origins, looked_up_by, store: Mutex::default() }
 }
 
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).
@@ -183,7 +214,7 @@ impl Analysis {
                 .unwrap_or(Reason::Loaded);
             let have: Vec<RawBase> = r.iter().map(|x| x.base).collect();
             for w in o.words.iter().filter(|w| !have.contains(&RawBase::Word(**w))) {
-                r.push(Reached { base: RawBase::Word(*w), several: true, extent: Span::Unknown { reason } });
+                r.push(Reached::new(RawBase::Word(*w), true, Span::Unknown { reason }));
             }
             if !o.words.is_empty() {
                 r.iter_mut().for_each(|x| x.several = true);
@@ -213,11 +244,11 @@ impl Analysis {
                     && let Some(maps) = e.param_offsets(n)
                 {
                     let several = maps.len() > 1;
-                    let at = |p| Reached { base: RawBase::ParamAddress(p), several, extent: extent.clone() };
+                    let at = |p| Reached::new(RawBase::ParamAddress(p), several, extent.clone());
                     return maps.into_iter().map(at).collect();
                 }
                 let several = o.words.len() + o.param_addresses.len() + o.symbols.len() > 1;
-                let mut put = |base| r.push(Reached { base, several, extent: extent.clone() });
+                let mut put = |base| r.push(Reached::new(base, several, extent.clone()));
                 o.words.iter().for_each(|w| {
                     put(match acc.target {
                         Target::Handle(_, surface) => RawBase::Handle(*w, surface),
@@ -228,7 +259,7 @@ impl Analysis {
                 own.for_each(|w| put(RawBase::ParamAddress(*w)));
                 o.symbols.iter().for_each(|s| put(RawBase::Symbol(*s)));
                 if r.is_empty() {
-                    r.push(Reached { base: RawBase::Unknown, several: false, extent });
+                    r.push(Reached::new(RawBase::Unknown, false, extent));
                 }
             }
         }
@@ -240,29 +271,31 @@ impl Analysis {
         (0..self.graph.accesses.len()).map(|k| self.reach(&mut e, k)).collect()
     }
 
-    /// What a launch reaches; the extents of accesses that agree in everything else are joined.
+    /// What a launch reaches.
     fn found(&self, launch: &LaunchArgs<'_>) -> Found<Span> {
-        let mut e = self.eval(launch);
-        let mut sets: Vec<Set> = Vec::new();
+        self.found_by_block(launch).unwrap_or_else(|| {
+            let mut sets = Vec::new();
+            self.collect(&mut self.eval(launch), &mut sets);
+            Set::finish(sets)
+        })
+    }
+
+    /// Adds what an evaluation reaches.
+    fn collect(&self, e: &mut Eval<'_>, sets: &mut Vec<Set>) {
         for (k, acc) in self.graph.accesses.iter().enumerate() {
-            for r in self.reach(&mut e, k) {
+            for r in self.reach(e, k) {
                 let known = matches!(r.extent, Span::Bounded { .. });
                 let same = |s: &&mut Set| (s.kind, s.base, s.several, s.known) == (acc.kind, r.base, r.several, known);
                 match sets.iter_mut().find(same) {
-                    Some(s) => s.extents.push(r.extent),
+                    Some(s) => s.put(r),
                     None => {
-                        let (kind, base, several) = (acc.kind, r.base, r.several);
-                        sets.push(Set { kind, base, several, known, at: acc.at, extents: vec![r.extent] });
+                        let mut new = Set::new(acc, &r, known);
+                        new.put(r);
+                        sets.push(new);
                     }
                 }
             }
         }
-        let mut result = Vec::with_capacity(sets.len());
-        for Set { kind, base, several, at, mut extents, .. } in sets {
-            compact::compact(&mut extents, several || base == RawBase::Absolute);
-            result.extend(extents.into_iter().map(|extent| (kind, Reached { base, several, extent }, at)));
-        }
-        result
     }
 
     pub(crate) fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {

@@ -48,7 +48,7 @@ impl Program {
                 }
                 l
             });
-            formulas.push((*kind, Reached { base: r.base, several: r.several, extent }, *at));
+            formulas.push((*kind, Reached::new(r.base, r.several, extent), *at));
         }
         // What a sum is made of comes before it.
         for s in (0..tape.sums.len()).rev() {

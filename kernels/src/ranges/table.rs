@@ -69,6 +69,6 @@ impl Eval<'_> {
         let of = |f: &Form| f.terms.iter().flat_map(|t| self.support(t.0)).collect::<Vec<_>>();
         let (p, q) = (of(&slot), of(&rest));
         *exact = joint && !p.iter().any(|a| q.contains(a));
-        Some(Reached { base: RawBase::Table { word, lo: lo.pin() as i64, stride, count }, several: false, extent })
+        Some(Reached::new(RawBase::Table { word, lo: lo.pin() as i64, stride, count }, false, extent))
     }
 }

@@ -24,7 +24,7 @@ use super::int::{INF, Int};
 use super::linear::Linear;
 use super::replay::{Found, Program};
 use crate::access::LaunchArgs;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 
@@ -167,6 +167,8 @@ pub(super) struct Tape {
     inputs: FxHashMap<Input, u32>,
     /// Inputs that something was done with.
     touched: Vec<Input>,
+    /// The bases of these.
+    touched_bases: FxHashSet<u32>,
     pub sums_by_terms: FxHashMap<Terms, u32>,
     pub bases_by_op: FxHashMap<(Op, Linear, Linear), u32>,
 }
@@ -315,7 +317,7 @@ impl Tape {
             let s = &self.sums[self.slots[a.slot() as usize - 1].sum as usize];
             if let [(b, 1)] = s.terms[..]
                 && let Base::Input(i) = self.bases[b as usize]
-                && !self.touched.contains(&i)
+                && self.touched_bases.insert(b)
             {
                 self.touched.push(i);
             }

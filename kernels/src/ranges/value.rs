@@ -43,6 +43,9 @@ impl Eval<'_> {
             Special::ClusterSize => return Form::konst(ranks),
             Special::DynamicShared => return Form::konst(l.shared),
             Special::NCluster(d) => return Form::konst(clusters(d)),
+            Special::Ctaid(d) if self.block.is_some_and(|b| b.0 == d) => {
+                return Form::konst(self.block.map_or(0, |b| b.1));
+            }
             Special::Tid(d) => (axis(&l.block, d), AtomKind::Index),
             Special::Ctaid(d) => (grid(d), AtomKind::Index),
             Special::Lane => (Int::new(32), AtomKind::Plain),
