@@ -310,28 +310,6 @@ impl Eval<'_> {
         }
         if lo <= -INF || hi >= INF {
             let reason = self.reason(f);
-            if std::env::var("DBG").is_ok() {
-                eprintln!("UNKNOWN {f:?} {lo:?}..{hi:?} {reason:?}");
-                let mut work: Vec<AtomId> = f.terms.iter().map(|t| t.0).collect();
-                let mut seen = Vec::new();
-                while let Some(a) = work.pop() {
-                    if seen.contains(&a) {
-                        continue;
-                    }
-                    seen.push(a);
-                    let t = self.a(a);
-                    eprintln!(
-                        "   {a:?} {:?} {:?}..{:?} floor {:?} cons {:?} opaque {:?}",
-                        t.kind,
-                        t.lo,
-                        t.hi,
-                        t.floor,
-                        t.cons.iter().map(|c| format!("{:?}", **c)).collect::<Vec<_>>(),
-                        t.opaque
-                    );
-                    work.extend(t.deps.iter().copied());
-                }
-            }
             return Span::Unknown { reason };
         }
         if lo > hi || width == 0 {
@@ -343,30 +321,6 @@ impl Eval<'_> {
             return Span::Unknown { reason: Reason::MayWrap };
         }
         let (dims, exact) = self.shape(f, cons, (lo, hi), complete);
-        if std::env::var("DBG").is_ok() {
-            eprintln!("FORM {f:?} {lo:?}..{hi:?} dims {dims:?} {exact}");
-            let mut work: Vec<AtomId> = f.terms.iter().map(|t| t.0).collect();
-            work.extend(cons.iter().flat_map(|c| c.terms.iter().map(|t| t.0)));
-            let mut seen = Vec::new();
-            while let Some(a) = work.pop() {
-                if seen.contains(&a) {
-                    continue;
-                }
-                seen.push(a);
-                let t = self.a(a);
-                eprintln!(
-                    "   {a:?} {:?} {:?}..{:?} floor {:?} cons {:?} opaque {:?}",
-                    t.kind,
-                    t.lo,
-                    t.hi,
-                    t.floor,
-                    t.cons.iter().map(|c| format!("{:?}", **c)).collect::<Vec<_>>(),
-                    t.opaque
-                );
-                work.extend(t.deps.iter().copied());
-            }
-            cons.iter().for_each(|c| eprintln!("   CON {:?}", **c));
-        }
         Span::Bounded { lo, hi: hi + width, dims, width, exact }
     }
 
