@@ -4,7 +4,8 @@
 //! the model is, and why it is sound, is told in the crate's documentation.
 
 use trace::{
-    ContextId, Epoch, EventId, GraphExecId, HostFuncId, MemoryKind, Op, StreamId, StreamKind, ThreadId, TimelineId,
+    ContextId, Epoch, EventId, FreeKind, GraphExecId, HostFuncId, MemoryKind, Op, StreamId, StreamKind, ThreadId,
+    TimelineId,
 };
 
 use crate::clock::{Entry, Known, Snapshot};
@@ -36,25 +37,27 @@ pub struct Options {
     pub host_threads: bool,
 }
 
-/// The happens-before engine.
+/// The happens-before engine. What every op touches lies together, from the end of `host` to the beginning of `streams`: in the program
+/// under test it is cold whenever an op comes.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Engine {
-    pub(crate) options: Options,
-    pub(crate) streams: Streams,
     pub(crate) host: Host,
+    pub(crate) last: Start,
+    pub(crate) last_source: Option<Epoch>,
+    /// Host threads, when each has a timeline of its own.
+    pub(crate) threads: Option<Box<Threads>>,
+    pub(crate) streams: Streams,
+    /// The thread that the op in hand was made by.
+    pub(crate) thread: ThreadId,
+    pub(crate) options: Options,
     pub(crate) events: IdMap<u32, Event>,
     pub(crate) memory: Memory,
     pub(crate) execs: IdMap<u32, Exec>,
     pub(crate) host_funcs: IdMap<u32, (Epoch, KeptClock)>,
     pub(crate) values: Values,
-    pub(crate) last: Start,
-    pub(crate) last_source: Option<Epoch>,
     pub(crate) kept: Option<KeptClock>,
     pub(crate) scratch: Vec<Entry>,
-    /// Host threads, when each has a timeline of its own.
-    pub(crate) threads: Option<Box<Threads>>,
-    /// The thread that the op in hand was made by.
-    pub(crate) thread: ThreadId,
 }
 
 impl Engine {
@@ -92,10 +95,17 @@ impl Engine {
         if self.threads.is_some() {
             self.enter_thread(op, thread);
         }
-        if let Op::Launch { stream, flags, .. } = *op {
-            return self.launch(stream, flags & trace::launch_flags::PROGRAMMATIC_SERIALIZATION != 0);
+        match *op {
+            Op::Launch { stream, flags, .. } => {
+                self.launch(stream, flags & trace::launch_flags::PROGRAMMATIC_SERIALIZATION != 0)
+            }
+            // What a program's own allocator does says nothing of order, and it does much of it.
+            Op::Alloc { kind: MemoryKind::Block, .. } | Op::Free { kind: FreeKind::Block, .. } => {
+                self.tick();
+                self.host_op()
+            }
+            _ => self.apply_other(op, thread),
         }
-        self.apply_other(op, thread)
     }
 
     /// Applies a launch whose attributes say that it may overlap its predecessor, by a kernel that is known to wait for

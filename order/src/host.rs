@@ -68,18 +68,19 @@ pub(crate) struct Covered {
 /// How many waits one thread may have under way (signal handlers nest); older ones are taken for abandoned.
 const PENDING_PER_THREAD: usize = 4;
 
-/// The host.
+/// The host. What every op touches comes last: see [`crate::Engine`].
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Host {
-    /// Host time: counts ops.
-    pub time: u64,
-    /// What the host knows under the policy.
-    pub floor: Floor,
+    pending: IdMap<u32, Vec<(SyncId, Covered)>>,
     /// What it would know by documented synchronisation alone; kept only on demand.
     pub promised: Option<Floor>,
+    /// What the host knows under the policy.
+    pub floor: Floor,
     /// How often the floor changed.
     pub changes: u64,
-    pending: IdMap<u32, Vec<(SyncId, Covered)>>,
+    /// Host time: counts ops.
+    pub time: u64,
 }
 
 impl Host {

@@ -14,35 +14,36 @@ const ABSENT: u32 = u32::MAX;
 /// How many earlier clocks a stream remembers for queries that were overtaken.
 const PAST: usize = 4;
 
-/// One timeline of a stream, possibly several lives of streams one after the other.
+/// One timeline of a stream, possibly several lives of streams one after the other. What every op touches comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Stream {
-    /// Which stream lives here.
-    pub id: StreamId,
-    /// Index of its context.
-    pub context: u32,
-    /// Its kind.
-    pub kind: StreamKind,
-    /// Whether the stream has been destroyed (its work goes on).
-    pub destroyed: bool,
     /// Time of its latest op. Goes on from one life to the next.
     pub time: u64,
-    /// What its next op is ordered after, beyond the floor and its own earlier ops.
-    pub clock: Clock,
     /// Version of the context's shared order that `clock` has taken in.
     pub seen: u64,
+    /// When the latest op was a kernel launch: the time up to which its predecessors had finished when it started.
+    pub kernel_start: Option<u64>,
+    /// First time that lies behind a wait for a value that nobody has written yet; `u64::MAX`: none.
+    pub blocked_from: u64,
+    /// Index of its context.
+    pub context: u32,
+    /// Batch whose members were applied last, and the time before it. 0: none.
+    pub batch: u32,
     /// Position in the list of streams whose work the host has not covered.
     pub in_host_list: u32,
     /// Position in the list of blocking streams that the legacy stream has not joined.
     pub in_legacy_list: u32,
-    /// When the latest op was a kernel launch: the time up to which its predecessors had finished when it started.
-    pub kernel_start: Option<u64>,
-    /// Batch whose members were applied last, and the time before it. 0: none.
-    pub batch: u32,
+    /// Its kind.
+    pub kind: StreamKind,
+    /// Whether the stream has been destroyed (its work goes on).
+    pub destroyed: bool,
+    /// What its next op is ordered after, beyond the floor and its own earlier ops.
+    pub clock: Clock,
+    /// Which stream lives here.
+    pub id: StreamId,
     /// See `batch`.
     pub batch_start: u64,
-    /// First time that lies behind a wait for a value that nobody has written yet; `u64::MAX`: none.
-    pub blocked_from: u64,
     /// Clocks before the latest changes, each with the last time for which it was the clock.
     past: Vec<(u64, Clock)>,
     past_next: u8,
@@ -150,38 +151,40 @@ impl WorkList {
 
 /// What the streams of one context share.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Context {
+    /// Rises when the legacy stream or the whole context does something that blocking streams must take in.
+    pub version: u64,
+    /// Rises when the whole context does something that every stream must take in.
+    pub wait_version: u64,
+    /// Blocking streams with ops that the legacy stream has not joined.
+    pub unjoined: WorkList,
+    /// Streams with work that the host has not covered.
+    pub uncovered: WorkList,
+    /// Slot of its legacy default stream; 0: not seen.
+    pub legacy: u32,
     /// Ordinal of its device, when known.
     pub device: Option<u32>,
     /// The context that it is a part of (a green context): index.
     pub part_of: Option<u32>,
     /// Synchronous memory operations always synchronise.
     pub sync_memops: bool,
-    /// Slot of its legacy default stream; 0: not seen.
-    pub legacy: u32,
-    /// Rises when the legacy stream or the whole context does something that blocking streams must take in.
-    pub version: u64,
-    /// Rises when the whole context does something that every stream must take in.
-    pub wait_version: u64,
     /// What every stream of the context waits for (`cuCtxWaitEvent`), beyond the floor.
     pub waits: Clock,
-    /// Streams with work that the host has not covered.
-    pub uncovered: WorkList,
-    /// Blocking streams with ops that the legacy stream has not joined.
-    pub unjoined: WorkList,
 }
 
 /// All streams.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Streams {
+    /// Last lookup: programs use the same stream many times in a row.
+    last: (StreamId, u32),
     /// By slot; slot 0 is the host's and unused here.
     pub slots: Vec<Stream>,
     /// By index.
     pub contexts: Vec<Context>,
     ids: IdMap<u32, u32>,
     context_ids: IdMap<u32, u32>,
-    /// Last lookup: programs use the same stream many times in a row.
-    last: (StreamId, u32),
     /// Slots of destroyed streams that the floor did not cover when last looked at.
     zombies: Vec<u32>,
     /// Slots that a new stream may have.

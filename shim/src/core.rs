@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use order::Engine;
 use trace::ring::Header;
-use trace::{CallId, Epoch, NoteKind, Op, Origin, RECORD_HEAD, Record, StackId, ThreadId};
+use trace::{
+    CallId, Epoch, KernelId, LAUNCH_HEAD, LaunchShape, NoteKind, Op, Origin, StackId, StreamId, ThreadId, USUAL_RECORD,
+};
 
 use crate::frames::{self, Frames, Known};
 use crate::handles::Handles;
@@ -61,22 +63,24 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What the lock guards.
+/// What the lock guards. What every op touches comes first.
+#[repr(C)]
 pub struct Shared {
-    /// The happens-before engine: builds the clocks.
-    pub engine: Engine,
+    out: Out,
     /// Bytes of the host that pending work reads.
     pub watches: Watches,
-    out: Out,
-    stacks: HashMap<u128, StackId, BuildHasherDefault<Folded>>,
     known: Known,
+    /// The happens-before engine: builds the clocks.
+    pub engine: Engine,
+    stacks: HashMap<u128, StackId, BuildHasherDefault<Folded>>,
     frames: frames::Definitions,
 }
 
 /// The writing end of the ring, with what it takes to wait for room.
+#[repr(C)]
 pub struct Out {
-    producer: trace::ring::Producer,
     named: [u64; 16],
+    producer: trace::ring::Producer,
 }
 
 /// A hash that is a hash already.
@@ -144,7 +148,7 @@ impl Core {
             driver: driver as u32,
         };
         if let Some(mut shared) = self.lock() {
-            shared.out.emit(&Record { origin: Origin::default(), op });
+            shared.out.emit(&Origin::default(), &op);
             if self.options.host_threads {
                 shared.log(observe::HOST_THREADS, ThreadId::NONE, None, &Op::HostThreads {});
             }
@@ -183,7 +187,7 @@ impl Core {
         for (count, text) in counts.into_iter().filter(|(count, _)| *count > 0) {
             if let Some(mut shared) = self.lock() {
                 let op = Op::Note { kind: NoteKind::Unobserved, text: text.into(), count };
-                shared.out.emit(&Record { origin: Origin::default(), op });
+                shared.out.emit(&Origin::default(), &op);
             }
         }
     }
@@ -215,7 +219,7 @@ impl Core {
         let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
         let op = Op::Thread { id, tid: crate::process::lock::tid() as u32, name: trace::codec::Text(&name[..len]) };
         if let Some(mut shared) = self.lock() {
-            shared.out.emit(&Record { origin: Origin::default(), op });
+            shared.out.emit(&Origin::default(), &op);
         }
         id
     }
@@ -225,17 +229,43 @@ impl Shared {
     /// Logs one op: gives it its place in the order and writes it.
     #[unsafe(link_section = "streamsan_hot")]
     pub fn log(&mut self, call: cuda_sys::FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Epoch {
+        let origin = self.place(call, thread, stack, op);
+        if self.watches.note(op) {
+            host::note_bounds(&self.watches);
+        }
+        self.out.emit(&origin, op);
+        origin.epoch
+    }
+
+    /// As [`Shared::log`], of a launch whose parameters are written straight to where they belong: see [`Origin::encode_launch`].
+    #[inline(always)]
+    pub fn log_launch(
+        &mut self,
+        (call, thread, stack): (cuda_sys::FnId, ThreadId, Option<&Frames>),
+        (stream, kernel): (StreamId, KernelId),
+        shape: &LaunchShape,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Epoch {
+        let &LaunchShape { grid, block, cluster, shared, flags } = shape;
+        let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &[] };
+        let origin = self.place(call, thread, stack, &op);
+        let most = LAUNCH_HEAD + len;
+        if self.out.producer.has_room(most) || self.out.make_room(most) {
+            self.out.write(most, |room| origin.encode_launch(stream, kernel, shape, len, room, fill));
+        }
+        origin.epoch
+    }
+
+    /// The place of an op.
+    #[unsafe(link_section = "streamsan_hot")]
+    fn place(&mut self, call: cuda_sys::FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Origin {
         let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
         let call = self.out.name(call);
         if SHARES.load(Ordering::Relaxed) {
             self.tell_time();
         }
-        let epoch = self.engine.apply(op, thread);
-        if self.watches.note(op) {
-            host::note_bounds(&self.watches);
-        }
-        self.out.emit(&Record { origin: Origin { call, thread, stack, epoch }, op: *op });
-        epoch
+        Origin { call, thread, stack, epoch: self.engine.apply(op, thread) }
     }
 
     #[cold]
@@ -246,7 +276,7 @@ impl Shared {
 
     /// Writes a definition: something that has no place in the order.
     pub fn define(&mut self, op: &Op<'_>) {
-        self.out.emit(&Record { origin: Origin::default(), op: *op });
+        self.out.emit(&Origin::default(), op);
     }
 
     /// The id of a stack, defining it when it is new.
@@ -270,7 +300,7 @@ impl Shared {
         let id = StackId(self.stacks.len() as u32 + 1);
         self.stacks.insert(key, id);
         let out = &mut self.out;
-        self.frames.define(id, frames, |op| out.emit(&Record { origin: Origin::default(), op: *op }));
+        self.frames.define(id, frames, |op| out.emit(&Origin::default(), op));
         id
     }
 
@@ -297,23 +327,43 @@ impl Out {
     #[inline(never)]
     fn define_name(&mut self, id: CallId, call: cuda_sys::FnId) {
         let op = Op::CallName { id, name: observe::call_name(call).into() };
-        self.emit(&Record { origin: Origin::default(), op });
+        self.emit(&Origin::default(), &op);
     }
 
     /// Writes a record, waiting for room while the analyzer lives. What cannot ever fit is left out and named.
     #[unsafe(link_section = "streamsan_hot")]
-    fn emit(&mut self, record: &Record<'_>) {
-        let bound = RECORD_HEAD + size_bound(&record.op);
-        if bound > self.producer.max_record() {
-            return self.too_large();
+    fn emit(&mut self, origin: &Origin, op: &Op<'_>) {
+        if !self.write(USUAL_RECORD, |room| origin.encode(op, room)) {
+            self.emit_long(origin, op);
         }
-        if self.producer.try_reserve(bound).is_none() && !self.wait_for_room(bound) {
-            return;
+    }
+
+    /// As [`Out::emit`], of what is longer than most, or when there is no room.
+    #[cold]
+    #[inline(never)]
+    fn emit_long(&mut self, origin: &Origin, op: &Op<'_>) {
+        let most = USUAL_RECORD + lists(op);
+        if self.producer.has_room(most) || self.make_room(most) {
+            self.write(most, |room| origin.encode(op, room));
         }
-        let Some(room) = self.producer.try_reserve(bound) else { return };
-        if let Some(len) = record.encode(room) {
-            self.producer.commit(len);
+    }
+
+    /// Writes a record of at most so many bytes. False: there is no room for it.
+    #[inline(always)]
+    fn write(&mut self, most: usize, encode: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
+        let len = self.producer.try_reserve(most).and_then(encode);
+        len.inspect(|len| self.producer.commit(*len)).is_some()
+    }
+
+    /// Sees to room for a record, whatever has to be waited for. False: there will be none.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, most: usize) -> bool {
+        let can_be = most <= self.producer.max_record();
+        if !can_be {
+            self.too_large();
         }
+        can_be && self.wait_for_room(most)
     }
 
     #[cold]
@@ -321,7 +371,7 @@ impl Out {
     fn too_large(&mut self) {
         let text = "a record larger than half the ring (raise ring-mib)".into();
         let op = Op::Note { kind: NoteKind::Unobserved, text, count: 1 };
-        self.emit(&Record { origin: Origin::default(), op });
+        self.emit(&Origin::default(), &op);
     }
 
     /// Holds the program back until the analyzer has caught up. False when the analyzer is dead: then the shim is off.
@@ -357,27 +407,24 @@ fn engine_options() -> order::Options {
     options
 }
 
-/// At least as many bytes as the op's fields take.
-fn size_bound(op: &Op<'_>) -> usize {
-    // The widest fixed part is that of Copy: two regions of 44 bytes.
-    const FIXED: usize = 160;
-    FIXED
-        + match op {
-            Op::Launch { params, .. } => params.len(),
-            Op::Process { exe, args, cwd, .. } => exe.0.len() + args.0.len() + cwd.0.len(),
-            Op::CallName { name, .. } | Op::Thread { name, .. } | Op::Device { name, .. } => name.0.len(),
-            Op::Module { path, build_id, .. } => path.0.len() + build_id.len(),
-            Op::Stack { native, python, .. } => native.len() * 8 + python.len() * 8,
-            Op::PyCode { file, name, lines, .. } => file.0.len() + name.0.len() + lines.len(),
-            Op::Image { path, bytes, .. } => path.0.len() + bytes.len(),
-            Op::Kernel { name, params, .. } => name.0.len() + params.len() * 8,
-            Op::Note { text, .. } => text.0.len(),
-            Op::Exact { runs, .. } => runs.len() * 32,
-            Op::ExactNodes { nodes, .. } => nodes.len() * 4,
-            Op::MemoryName { name, heap, .. } => name.0.len() + heap.0.len(),
-            Op::SharedEvent { key, .. } | Op::SharedMemory { key, .. } => key.len(),
-            Op::Global { name, .. } => name.0.len(),
-            Op::GraphNode { dependencies, body, .. } => dependencies.len() * 8 + body.len(),
-            _ => 0,
-        }
+/// At least as many bytes as the op's lists take.
+fn lists(op: &Op<'_>) -> usize {
+    match op {
+        Op::Launch { params, .. } => params.len(),
+        Op::Process { exe, args, cwd, .. } => exe.0.len() + args.0.len() + cwd.0.len(),
+        Op::CallName { name, .. } | Op::Thread { name, .. } | Op::Device { name, .. } => name.0.len(),
+        Op::Module { path, build_id, .. } => path.0.len() + build_id.len(),
+        Op::Stack { native, python, .. } => native.len() * 8 + python.len() * 8,
+        Op::PyCode { file, name, lines, .. } => file.0.len() + name.0.len() + lines.len(),
+        Op::Image { path, bytes, .. } => path.0.len() + bytes.len(),
+        Op::Kernel { name, params, .. } => name.0.len() + params.len() * 8,
+        Op::Note { text, .. } => text.0.len(),
+        Op::Exact { runs, .. } => runs.len() * 32,
+        Op::ExactNodes { nodes, .. } => nodes.len() * 4,
+        Op::MemoryName { name, heap, .. } => name.0.len() + heap.0.len(),
+        Op::SharedEvent { key, .. } | Op::SharedMemory { key, .. } => key.len(),
+        Op::Global { name, .. } => name.0.len(),
+        Op::GraphNode { dependencies, body, .. } => dependencies.len() * 8 + body.len(),
+        _ => 0,
+    }
 }

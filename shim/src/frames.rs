@@ -24,7 +24,7 @@ const NATIVE_OF_CALLER: usize = 6;
 /// Most Python frames kept.
 pub const MAX_PYTHON: usize = 64;
 
-/// The calling thread's buffer, emptied.
+/// The calling thread's buffer, to be emptied before it is used.
 ///
 /// # Safety
 /// The thread is inside shim code ([`crate::process::guard::Inside`]), which happens once at a time, and keeps no other reference
@@ -33,9 +33,7 @@ pub unsafe fn buffer<'a>() -> &'a mut Frames {
     local::with(|l| {
         // SAFETY: the caller's promise: nobody else refers to this thread's buffer. It has no destructor, so it lives as long as
         // the thread.
-        let frames = unsafe { &mut *l.frames.get() };
-        frames.clear();
-        frames
+        unsafe { &mut *l.frames.get() }
     })
 }
 
@@ -211,6 +209,7 @@ pub fn capture(frames: &mut Frames, depth: Depth) {
 
 /// As [`capture`], or only [`Frames::known`] when the walk is known.
 pub fn recall(frames: &mut Frames, depth: Depth, known: Known) {
+    frames.clear();
     let Some(mut memo) = Memo::take() else { return capture(frames, depth) };
     let [native, python] = walk(frames, depth, Some(&mut memo));
     drop(memo);

@@ -12,6 +12,7 @@ use cuda_sys::*;
 use dashmap::DashMap;
 use trace::{ArrayId, ContextId, EventId, GraphExecId, ImageId, Op, PoolId, StackId, StreamId, StreamKind, ThreadId};
 
+use crate::core::Core;
 use crate::kernel::Kernel;
 use crate::local::{self, Local};
 use crate::observe::Cx;
@@ -137,31 +138,26 @@ fn take(counter: &AtomicU32) -> u32 {
 static ENDED: AtomicU32 = AtomicU32::new(1);
 
 /// What one thread remembers of the handles that it used last: a table look-up costs two locked instructions.
-pub struct Recent<T> {
-    entries: [Cell<(u64, u32, Option<T>)>; SLOTS],
+/// All zeros remembers nothing: [`ENDED`] is never 0.
+pub struct Recent<const SLOTS: usize> {
+    /// Handle, [`ENDED`] then, id.
+    entries: [Cell<(u64, u32, u32)>; SLOTS],
 }
 
-const SLOTS: usize = 16;
-
-impl<T: Copy> Recent<T> {
-    /// Remembers nothing.
-    #[expect(clippy::new_without_default, reason = "lives in thread-locals, which are made by constants")]
-    pub const fn new() -> Self {
-        Self { entries: [const { Cell::new((0, 0, None)) }; SLOTS] }
-    }
-
+impl<const SLOTS: usize> Recent<SLOTS> {
     fn slot(key: u64) -> usize {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % SLOTS
     }
 
-    fn get(&self, key: u64) -> Option<T> {
-        let (known, ended, value) = self.entries[Self::slot(key)].get();
-        value.filter(|_| known == key && ended == ENDED.load(Ordering::Acquire))
+    #[inline]
+    fn get(&self, key: u64) -> Option<u32> {
+        let (known, ended, id) = self.entries[Self::slot(key)].get();
+        (known == key && ended == ENDED.load(Ordering::Acquire)).then_some(id)
     }
 
     /// `ended`: [`ENDED`] as it was before the table was asked.
-    fn put(&self, key: u64, value: T, ended: u32) {
-        self.entries[Self::slot(key)].set((key, ended, Some(value)));
+    fn put(&self, key: u64, id: u32, ended: u32) {
+        self.entries[Self::slot(key)].set((key, ended, id));
     }
 }
 
@@ -177,18 +173,25 @@ pub fn meaning() -> u32 {
 }
 
 /// Looks a handle up in the thread's memory, then in the table.
-#[unsafe(link_section = "streamsan_hot")]
-fn recall<T: Copy>(recent: impl Fn(&Local) -> &Recent<T>, key: u64, table: impl FnOnce() -> Option<T>) -> Option<T> {
+#[inline(always)]
+fn recall<const SLOTS: usize>(
+    recent: impl Fn(&Local) -> &Recent<SLOTS>,
+    key: u64,
+    table: impl FnOnce() -> Option<u32>,
+) -> Option<u32> {
     local::with(|l| {
         let recent = recent(l);
-        if let Some(value) = recent.get(key) {
-            return Some(value);
-        }
-        let ended = ENDED.load(Ordering::Acquire);
-        let value = table()?;
-        recent.put(key, value, ended);
-        Some(value)
+        recent.get(key).or_else(|| look_up(recent, key, table))
     })
+}
+
+#[cold]
+#[inline(never)]
+fn look_up<const SLOTS: usize>(recent: &Recent<SLOTS>, key: u64, table: impl FnOnce() -> Option<u32>) -> Option<u32> {
+    let ended = ENDED.load(Ordering::Acquire);
+    let id = table()?;
+    recent.put(key, id, ended);
+    Some(id)
 }
 
 /// Streams that are being captured now, over all threads: while it is 0 nobody asks.
@@ -351,8 +354,8 @@ impl Cx<'_> {
                 self.legacy_stream(context)
             }
             key => {
-                let known = recall(|l| &l.streams, key, || core.handles.streams.get(&key).map(|id| *id));
-                known.unwrap_or_else(|| self.unknown_stream(handle))
+                let known = recall(|l| &l.streams, key, || core.handles.streams.get(&key).map(|id| id.0));
+                known.map_or_else(|| self.unknown_stream(handle), StreamId)
             }
         }
     }
@@ -362,9 +365,16 @@ impl Cx<'_> {
     pub fn legacy_stream(&mut self, context: CUcontext) -> StreamId {
         let Some(core) = self.core() else { return StreamId::NONE };
         let key = context.0 as u64;
-        if let Some(id) = recall(|l| &l.legacy, key, || core.handles.legacy.get(&key).map(|id| *id)) {
-            return id;
+        match recall(|l| &l.legacy, key, || core.handles.legacy.get(&key).map(|id| id.0)) {
+            Some(id) => StreamId(id),
+            None => self.new_legacy_stream(core, context),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_legacy_stream(&mut self, core: &'static Core, context: CUcontext) -> StreamId {
+        let key = context.0 as u64;
         let context = self.context(context);
         let mut made = false;
         let id = *core.handles.legacy.entry(key).or_insert_with(|| {
@@ -429,8 +439,8 @@ impl Cx<'_> {
     pub fn event(&mut self, handle: CUevent) -> EventId {
         let Some(core) = self.core() else { return EventId::NONE };
         let key = handle.0 as u64;
-        let known = recall(|l| &l.events, key, || core.handles.events.get(&key).map(|id| *id));
-        known.unwrap_or_else(|| self.define_event(handle, 0))
+        let known = recall(|l| &l.events, key, || core.handles.events.get(&key).map(|id| id.0));
+        known.map_or_else(|| self.define_event(handle, 0), EventId)
     }
 
     /// An event was made (or seen first): gives it an id.

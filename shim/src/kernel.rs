@@ -3,7 +3,6 @@
 //! The driver is asked once per handle; handles are `CUfunction`s, or `CUkernel`s passed in their place (as cudart 12 and later
 //! does). Reading the code is the analyzer's business.
 
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use cuda_sys::*;
@@ -38,33 +37,44 @@ const LAST_BITS: u32 = 10;
 pub const MAX_PARAMS: usize = 32_764;
 
 impl Kernel {
-    /// Gathers the parameters of a launch into `buffer`. Bytes between parameters are zeros.
+    /// Gathers the parameters of a launch into `to`, of [`Kernel::size`] bytes; bytes between parameters, and parameters without a value, are zeros.
     ///
     /// # Safety
-    /// `kernel_params` is the array that the program passed to a launch that has succeeded, or null.
-    pub unsafe fn gather<'b>(&self, kernel_params: *mut *mut c_void, buffer: &'b mut [MaybeUninit<u8>]) -> &'b [u8] {
-        if kernel_params.is_null() {
-            return &[];
+    /// `kernel_params` is the array that the program passed to a launch that has succeeded; or `to` is empty.
+    #[inline(always)]
+    pub unsafe fn gather(&self, kernel_params: *mut *mut c_void, to: &mut [u8]) {
+        if to.len() != self.size {
+            return;
         }
-        let len = self.size.min(buffer.len());
         // Bytes before this one have been written.
         let mut written = 0;
         for (index, slot) in self.params.iter().enumerate() {
             let (start, size) = (slot.offset as usize, slot.size as usize);
             // SAFETY: the driver has read exactly these parameters from this array.
             let value: *const u8 = unsafe { *kernel_params.add(index) }.cast();
-            let Some(to) = buffer[..len].get_mut(start..start + size).filter(|_| start >= written && !value.is_null())
-            else {
-                continue;
-            };
-            // SAFETY: the driver has read size bytes from there; none of them is in our buffer.
-            unsafe { copy(value, to.as_mut_ptr().cast(), size) };
-            clear(&mut buffer[written..start]);
+            let end = if value.is_null() { start + size } else { start };
+            // SAFETY: slots follow each other and end at `size`: see `Kernel::lay_out`. The driver has read size bytes from where the value is.
+            unsafe {
+                clear(to.as_mut_ptr().add(written), end - written);
+                if !value.is_null() {
+                    copy(value, to.as_mut_ptr().add(start), size);
+                }
+            }
             written = start + size;
         }
-        clear(&mut buffer[written..len]);
-        // SAFETY: every byte was copied or cleared.
-        unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast(), len) }
+    }
+
+    /// Slots that follow each other, and their end: what lies before the end of another one is taken for empty.
+    fn lay_out(slots: &[ParamSlot]) -> (Box<[ParamSlot]>, usize) {
+        let mut end = 0;
+        let in_order = slots.iter().map(|slot| {
+            let (start, size) = (slot.offset as usize, slot.size as usize);
+            let fits = start >= end && start + size <= MAX_PARAMS;
+            let slot = if fits { *slot } else { ParamSlot { offset: end as u32, size: 0 } };
+            end = (slot.offset + slot.size) as usize;
+            slot
+        });
+        (in_order.collect(), end)
     }
 
     /// Bytes of the parameter buffer.
@@ -90,12 +100,15 @@ unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
 }
 
 /// Clears what lies between parameters: a few bytes.
+///
+/// # Safety
+/// The bytes may be written.
 #[inline(always)]
-fn clear(gap: &mut [MaybeUninit<u8>]) {
-    for byte in gap {
+unsafe fn clear(from: *mut u8, size: usize) {
+    for at in 0..size {
         // Volatile, or the loop becomes a call of the C library.
-        // SAFETY: a byte of ours.
-        unsafe { byte.as_mut_ptr().write_volatile(0) };
+        // SAFETY: the caller's promise.
+        unsafe { from.add(at).write_volatile(0) };
     }
 }
 
@@ -155,7 +168,6 @@ impl Cx<'_> {
             }
             slots.push(ParamSlot { offset: offset as u32, size: size as u32 });
         }
-        let size = slots.iter().map(|s| s.offset as usize + s.size as usize).max().unwrap_or(0);
         let name = if name.is_null() {
             &[][..]
         } else {
@@ -166,9 +178,9 @@ impl Cx<'_> {
         self.first_launch_from(image);
         let id = KernelId(core.handles.fresh());
         self.define(&Op::Kernel { id, name: Text(name), image, params: List::new(&slots), handle: handle.0 as u64 });
-        let size = size.min(MAX_PARAMS);
+        let (params, size) = Kernel::lay_out(&slots);
         let (handle, meaning) = (handle.0 as u64, AtomicU32::new(0));
-        Some(Box::leak(Box::new(Kernel { handle, meaning, id, params: slots.into(), size, unknown: !known })))
+        Some(Box::leak(Box::new(Kernel { handle, meaning, id, params, size, unknown: !known })))
     }
 
     /// The image that a function or kernel comes from: as seen when it was got, or as the driver tells.
@@ -195,22 +207,24 @@ mod tests {
     #[test]
     fn parameters_of_every_size_come_with_cleared_gaps() {
         let slot = |offset, size| ParamSlot { offset, size };
-        let params = Box::new([slot(0, 1), slot(4, 4), slot(8, 8), slot(16, 3), slot(24, 12), slot(40, 4)]);
+        let slots = [slot(0, 1), slot(4, 4), slot(8, 8), slot(16, 3), slot(24, 12), slot(32, 8), slot(40, 4)];
+        let (params, size) = Kernel::lay_out(&slots);
         let (handle, id, meaning) = (1, KernelId(1), AtomicU32::new(0));
-        let kernel = Kernel { handle, meaning, id, params, size: 44, unknown: false };
+        let kernel = Kernel { handle, meaning, id, params, size, unknown: false };
         let bytes: Vec<u8> = (1..=12).collect();
         let value = bytes.as_ptr().cast_mut().cast::<c_void>();
-        // A parameter that the program gave no value for is as if it were a gap.
-        let mut pointers = [value, value, value, value, value, std::ptr::null_mut()];
-        let mut buffer = [MaybeUninit::new(0xff); 64];
+        // A parameter that the program gave no value for is as if it were a gap; so is one that lies in another.
+        let mut pointers = [value, value, value, value, value, value, std::ptr::null_mut()];
+        let mut buffer = [0xff; 44];
         // SAFETY: a pointer for each slot, to at least as many bytes or null.
-        let got = unsafe { kernel.gather(pointers.as_mut_ptr(), &mut buffer) };
-        let mut expected = vec![0; 44];
+        unsafe { kernel.gather(pointers.as_mut_ptr(), &mut buffer) };
+        let mut expected = [0; 44];
         for (start, size) in [(0, 1), (4, 4), (8, 8), (16, 3), (24, 12)] {
             expected[start..start + size].copy_from_slice(&bytes[..size]);
         }
-        assert_eq!(got, expected);
-        // SAFETY: null is allowed.
-        assert!(unsafe { kernel.gather(std::ptr::null_mut(), &mut buffer) }.is_empty());
+        assert_eq!(buffer, expected);
+        // SAFETY: no bytes, no parameters.
+        unsafe { kernel.gather(std::ptr::null_mut(), &mut []) };
+        assert_eq!(Kernel::lay_out(&[slot(0, 8), slot(MAX_PARAMS as u32, 4)]).1, 8, "more than there may be");
     }
 }

@@ -6,8 +6,6 @@
 
 use std::cell::{Cell, UnsafeCell};
 
-use trace::{EventId, StreamId};
-
 use crate::exact::Table;
 use crate::frames::Frames;
 use crate::handles::Recent;
@@ -29,36 +27,44 @@ pub struct Local {
     pub start: Cell<u64>,
     /// The table of the launch that it is making: [`crate::exact`].
     pub launching: Cell<*mut Table>,
-    /// The streams that it used last.
-    pub streams: Recent<StreamId>,
     /// The legacy streams that it used last, by context.
-    pub legacy: Recent<StreamId>,
+    pub legacy: Recent<2>,
+    /// The streams that it used last.
+    pub streams: Recent<16>,
     /// The events that it used last.
-    pub events: Recent<EventId>,
+    pub events: Recent<16>,
     /// Room for a stack: too large to be cleared for every call.
     pub frames: UnsafeCell<Frames>,
 }
 
-thread_local! {
-    static LOCAL: Local = const {
-        Local {
-            inside: Cell::new(false),
-            inside_library: Cell::new(false),
-            thread: Cell::new(0),
-            tid: Cell::new(0),
-            changes: Cell::new(0),
-            start: Cell::new(0),
-            launching: Cell::new(std::ptr::null_mut()),
-            streams: Recent::new(),
-            legacy: Recent::new(),
-            events: Recent::new(),
-            frames: UnsafeCell::new(Frames::new()),
-        }
-    };
-}
+// Thread-local memory that the loader lays out at start, all zeros: its place is one load away. `thread_local!` would call the loader each
+// time, which touches five lines of its own. A library that is preloaded is there at start; whoever opens this one later needs the
+// loader's reserve.
+std::arch::global_asm!(
+    ".pushsection .tbss.streamsan_local,\"awT\",@nobits",
+    ".p2align 6",
+    ".globl streamsan_local",
+    ".hidden streamsan_local",
+    ".type streamsan_local,@object",
+    ".size streamsan_local,{size}",
+    "streamsan_local:",
+    ".zero {size}",
+    ".popsection",
+    size = const size_of::<Local>(),
+);
 
 /// Works with the calling thread's state.
 #[inline(always)]
 pub fn with<R>(work: impl FnOnce(&Local) -> R) -> R {
-    LOCAL.with(work)
+    let local: *const Local;
+    // SAFETY: the x86-64 TLS ABI: the offset from the thread's control block, whose first word is its own address. Both words stay.
+    unsafe {
+        std::arch::asm!(
+            "mov {local}, qword ptr [rip + streamsan_local@GOTTPOFF]",
+            "add {local}, qword ptr fs:[0]",
+            local = out(reg) local, options(pure, nomem, nostack),
+        );
+    }
+    // SAFETY: as large and as aligned as a Local; all its fields are valid as zeros; it lives as long as its thread, which alone refers to it.
+    work(unsafe { &*local })
 }

@@ -2,13 +2,16 @@
 //!
 //! Owns the outer fence of the shim: re-entrancy, `errno`, faults of our own. What an op means is said in [`crate::ops`].
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuda_sys::{CUresult, FnId, Stream0};
-use trace::{ContextId, Epoch, MemoryKind, NoteKind, Op, PoolId, StackId, StreamId, ThreadId};
+use trace::{
+    ContextId, Epoch, HostFuncId, KernelId, LaunchShape, MemoryKind, NoteKind, Op, PoolId, StackId, StreamId, ThreadId,
+};
 
-use crate::core::Core;
+use crate::core::{Core, Shared};
 use crate::frames::{self, Depth, Frames};
 use crate::host::pages;
 use crate::local;
@@ -27,13 +30,14 @@ pub enum Phase {
 /// What an op function works with.
 pub struct Cx<'a> {
     inside: &'a Inside,
+    core: Cell<Option<&'static Core>>,
+    stream0: Stream0,
     /// The function that was called.
     pub call: FnId,
     /// Before or after the real call.
     pub phase: Phase,
     /// What the before part wants the after part to know; 0: nothing.
     pub token: u64,
-    thread: Option<ThreadId>,
     frames: &'a mut Frames,
     captured: bool,
     depth: Depth,
@@ -41,7 +45,7 @@ pub struct Cx<'a> {
 }
 
 /// Runs an op function around a real call. Returns the token for the second part.
-#[inline]
+#[inline(always)]
 pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>)) -> u64 {
     crate::calls::count(call, phase);
     if lifecycle::is_off() {
@@ -58,10 +62,12 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
         let frames = unsafe { frames::buffer() };
         let mut cx = Cx {
             inside: &inside,
+            core: Cell::new(None),
+            // Known when this is compiled: the call is a constant.
+            stream0: if call.index() < FnId::COUNT { call.info().stream0 } else { Stream0::Plain },
             call,
             phase,
             token,
-            thread: None,
             frames,
             captured: false,
             depth: Depth::Full,
@@ -213,30 +219,40 @@ impl Cx<'_> {
 
     /// What stream 0 means through the symbol that was called.
     pub fn stream0(&self) -> Stream0 {
-        self.call.info().stream0
+        self.stream0
     }
 
     /// The running shim; `None` when it must stay out of this process.
+    #[inline(always)]
     pub fn core(&self) -> Option<&'static Core> {
-        lifecycle::core()
+        self.core.get().or_else(|| self.find_core())
+    }
+
+    #[unsafe(link_section = "streamsan_hot")]
+    #[inline(never)]
+    fn find_core(&self) -> Option<&'static Core> {
+        let core = lifecycle::core();
+        self.core.set(core);
+        core
     }
 
     /// This host thread.
-    #[unsafe(link_section = "streamsan_hot")]
+    #[inline(always)]
     pub fn thread(&mut self) -> ThreadId {
-        if let Some(thread) = self.thread {
-            return thread;
-        }
-        let mut number = self.inside.thread();
-        let generation = lifecycle::generation();
+        let number = self.inside.thread();
         // A number given out before a fork belongs to the parent's ring.
-        if number == 0 || number >> 24 != generation & 0xff {
-            let Some(core) = self.core() else { return ThreadId::NONE };
-            number = (core.new_thread().0 & 0x00ff_ffff) | (generation & 0xff) << 24;
-            self.inside.set_thread(number);
+        if number != 0 && number >> 24 == lifecycle::generation() & 0xff {
+            return ThreadId(number & 0x00ff_ffff);
         }
-        let thread = ThreadId(number & 0x00ff_ffff);
-        self.thread = Some(thread);
+        self.new_thread()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_thread(&mut self) -> ThreadId {
+        let Some(core) = self.core() else { return ThreadId::NONE };
+        let thread = ThreadId(core.new_thread().0 & 0x00ff_ffff);
+        self.inside.set_thread(thread.0 | (lifecycle::generation() & 0xff) << 24);
         if let Some(object) = crate::host_threads::start()
             && let Some(core) = self.core()
             && let Some(mut shared) = core.lock()
@@ -278,21 +294,40 @@ impl Cx<'_> {
     /// Logs an op with the stack of this call.
     #[unsafe(link_section = "streamsan_hot")]
     pub fn log(&mut self, op: &Op<'_>) -> Epoch {
+        let func = if let Op::HostFuncRun { func, done: false } = *op { Some(func) } else { None };
+        self.log_with(func, |shared, (call, thread, frames)| shared.log(call, thread, frames, op))
+    }
+
+    /// Logs a launch, whose `len` bytes of parameters `fill` writes: see [`Shared::log_launch`].
+    #[inline(always)]
+    pub fn log_launch(
+        &mut self,
+        what: (StreamId, KernelId),
+        shape: &LaunchShape,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Epoch {
+        self.log_with(None, |shared, origin| shared.log_launch(origin, what, shape, len, fill))
+    }
+
+    /// `func`: a host function begins.
+    #[inline(always)]
+    fn log_with(
+        &mut self,
+        func: Option<HostFuncId>,
+        log: impl FnOnce(&mut Shared, (FnId, ThreadId, Option<&Frames>)) -> Epoch,
+    ) -> Epoch {
         let Some(core) = self.core() else { return Epoch::default() };
         let thread = self.thread();
         self.capture(core);
         crate::host_threads::changed();
         let frames = self.captured.then_some(&*self.frames);
         let Some(mut shared) = core.lock() else { return Epoch::default() };
-        let epoch = shared.log(self.call, thread, frames, op);
+        let epoch = log(&mut shared, (self.call, thread, frames));
         self.known = shared.engine.host_changes();
-        let due = {
-            let shared = &*shared;
-            shared.watches.is_due(&shared.engine, op)
-        };
+        let due = shared.watches.is_due(&shared.engine, func.is_some());
         drop(shared);
         if due {
-            let func = if let Op::HostFuncRun { func, done: false } = *op { Some(func) } else { None };
             self.look_at_ended(func);
         }
         epoch

@@ -34,8 +34,18 @@ macro_rules! ops {
 
             /// Appends the fields (not the tag).
             pub fn encode(&self, to: &mut Encoder<'_>) {
+                self.put(&mut [0; 2], to);
+            }
+
+            /// As [`Op::encode`], and the tag, at one jump; inlined, so that a buffer of known length is not measured at each field.
+            #[inline(always)]
+            pub(crate) fn put(&self, tag: &mut [u8; 2], to: &mut Encoder<'_>) {
                 match self {
-                    $(Self::$name { $($field,)* } => { $(Field::put($field, to);)* let _ = &to; })*
+                    $(Self::$name { $($field,)* } => {
+                        *tag = u16::to_le_bytes($tag);
+                        $(Field::put($field, to);)*
+                        let _ = &to;
+                    })*
                 }
             }
 

@@ -50,41 +50,99 @@ pub struct Record<'a> {
 /// Bytes of a record before its op's fields: tag, call, thread, stack, timeline, time.
 pub const RECORD_HEAD: usize = 2 + 2 + 4 + 4 + 4 + 8;
 
-/// The tag of a launch, and the bytes of its record before its parameters.
+/// At least the bytes of a record without lists. The widest is that of a copy: two regions of 44 bytes.
+pub const USUAL_RECORD: usize = RECORD_HEAD + 160;
+
+/// The tag of a launch.
 const LAUNCH_TAG: u16 = 98;
-const LAUNCH_HEAD: usize = RECORD_HEAD + 4 + 4 + 3 * 12 + 4 + 4 + 4;
+/// Bytes of a launch's record before its parameters.
+pub const LAUNCH_HEAD: usize = RECORD_HEAD + 4 + 4 + 3 * 12 + 4 + 4 + 4;
+
+/// The shape of a launch: what its record holds before its parameters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LaunchShape {
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads a block.
+    pub block: [u32; 3],
+    /// Blocks a cluster.
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory, bytes.
+    pub shared: u32,
+    /// [`crate::launch_flags`].
+    pub flags: u32,
+}
+
+impl Origin {
+    /// Writes the record (without its length, which framing adds) of an op to the beginning of `room`. Answers how many bytes it took, or
+    /// `None` when they were too few.
+    ///
+    /// Where a program logs now and then the writer's code is cold each time: there is less of it while there is room for what has no list.
+    #[inline]
+    pub fn encode(&self, op: &Op<'_>, room: &mut [u8]) -> Option<usize> {
+        if let Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params } = *op {
+            let shape = LaunchShape { grid, block, cluster, shared, flags };
+            return self.encode_launch(stream, kernel, &shape, params.len(), room, |to| to.copy_from_slice(params));
+        }
+        if let Some(room) = room.first_chunk_mut::<USUAL_RECORD>()
+            && let Some(len) = self.encode_usual(op, room)
+        {
+            return Some(len);
+        }
+        self.encode_long(op, room)
+    }
+
+    #[inline(always)]
+    fn encode_usual(&self, op: &Op<'_>, room: &mut [u8; USUAL_RECORD]) -> Option<usize> {
+        let (tag, room) = room.split_first_chunk_mut()?;
+        let mut to = Encoder::new(room);
+        self.put(&mut to);
+        op.put(tag, &mut to);
+        to.finish().map(|len| 2 + len)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn encode_long(&self, op: &Op<'_>, room: &mut [u8]) -> Option<usize> {
+        let mut to = Encoder::new(room);
+        op.tag().put(&mut to);
+        self.put(&mut to);
+        op.encode(&mut to);
+        to.finish()
+    }
+
+    /// As [`Origin::encode`], of a launch whose `len` bytes of parameters are written by `fill`.
+    #[inline(always)]
+    pub fn encode_launch(
+        &self,
+        stream: StreamId,
+        kernel: KernelId,
+        shape: &LaunchShape,
+        len: usize,
+        room: &mut [u8],
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Option<usize> {
+        let (head, rest) = room.split_first_chunk_mut::<LAUNCH_HEAD>()?;
+        // A buffer of known length: no place is checked when this runs.
+        let mut to = Encoder::new(head);
+        LAUNCH_TAG.put(&mut to);
+        self.put(&mut to);
+        stream.put(&mut to);
+        kernel.put(&mut to);
+        [shape.grid, shape.block, shape.cluster].iter().for_each(|three| three.put(&mut to));
+        shape.shared.put(&mut to);
+        shape.flags.put(&mut to);
+        (len as u32).put(&mut to);
+        fill(rest.get_mut(..len)?);
+        Some(LAUNCH_HEAD + len)
+    }
+}
 
 impl<'a> Record<'a> {
-    /// Writes the record (without its length, which framing adds) to the beginning of `room`. Answers how many bytes it took, or `None` when
-    /// they were too few.
-    ///
-    /// What writes most often, launches, goes straight to its places: in a program that launches now and then the writer's code is cold
-    /// each time, and there is less of it this way.
+    /// As [`Origin::encode`].
     #[inline]
     pub fn encode(&self, room: &mut [u8]) -> Option<usize> {
-        if let Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params } = self.op {
-            let (head, rest) = room.split_first_chunk_mut::<LAUNCH_HEAD>()?;
-            // A buffer of known length: no place is checked when this runs.
-            let mut to = Encoder::new(head);
-            LAUNCH_TAG.put(&mut to);
-            self.origin.put(&mut to);
-            stream.put(&mut to);
-            kernel.put(&mut to);
-            [grid, block, cluster].iter().for_each(|three| three.put(&mut to));
-            shared.put(&mut to);
-            flags.put(&mut to);
-            (params.len() as u32).put(&mut to);
-            let rest = rest.get_mut(..params.len())?;
-            rest.copy_from_slice(params);
-            return Some(LAUNCH_HEAD + params.len());
-        }
-        let (head, rest) = room.split_first_chunk_mut::<RECORD_HEAD>()?;
-        let mut to = Encoder::new(head);
-        self.op.tag().put(&mut to);
-        self.origin.put(&mut to);
-        let mut to = Encoder::new(rest);
-        self.op.encode(&mut to);
-        to.finish().map(|len| RECORD_HEAD + len)
+        self.origin.encode(&self.op, room)
     }
 
     /// Reads one record from exactly its bytes.

@@ -273,13 +273,15 @@ impl Drop for Ring {
 pub struct Producer {
     ring: Ring,
     writing: Writing,
+    /// Bytes up to which lines were asked for.
+    fetched: u64,
 }
 
 impl Producer {
     /// Takes over a ring that was just created.
     pub fn new(ring: Ring) -> Self {
         let writing = Writing::new(&ring.header().counters, ring.capacity);
-        Self { ring, writing }
+        Self { ring, writing, fetched: 0 }
     }
 
     /// The ring.
@@ -293,10 +295,16 @@ impl Producer {
         self.ring.capacity / 2
     }
 
+    /// Whether there is room for a record of up to `len` bytes.
+    #[inline]
+    pub fn has_room(&mut self, len: usize) -> bool {
+        self.writing.has_room(&self.ring.header().counters, len)
+    }
+
     /// Room for a record of up to `len` bytes, or `None` while the consumer is behind.
     #[inline]
     pub fn try_reserve(&mut self, len: usize) -> Option<&mut [u8]> {
-        if !self.writing.has_room(&self.ring.header().counters, len) {
+        if !self.has_room(len) {
             return None;
         }
         let start = self.ring.data(self.writing.at());
@@ -317,25 +325,29 @@ impl Producer {
         self.fetch_ahead();
     }
 
-    /// Asks for the lines that the next record goes to: they were last touched a lap ago, by the consumer's processor. Without this the
-    /// next locked instruction of the program waits until they have come, one after the other.
-    #[inline]
-    fn fetch_ahead(&self) {
+    /// Asks for the lines that the next records go to, to be written: they were last touched a lap ago, by the consumer's processor. Without
+    /// this the next locked instruction of the program waits until they have come, one after the other.
+    #[inline(always)]
+    fn fetch_ahead(&mut self) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            let next = self.ring.data(self.writing.at());
-            for line in 0..AHEAD {
-                // SAFETY: a hint, which never faults; thanks to the double mapping the addresses are the ring's too.
-                unsafe { _mm_prefetch::<_MM_HINT_ET0>(next.wrapping_add(line * 64).cast()) };
+            // After an early end of a lap what was fetched before is of no use.
+            self.fetched = if self.fetched < self.writing.at() { self.writing.at() } else { self.fetched };
+            while self.fetched < self.writing.at() + AHEAD {
+                // By its name: the intrinsic becomes a fetch for reading where the compiler does not know that all processors have it.
+                // SAFETY: a hint, which never faults.
+                unsafe {
+                    std::arch::asm!("prefetchw [{}]", in(reg) self.ring.data(self.fetched), options(nostack, preserves_flags))
+                };
+                self.fetched += 64;
             }
         }
     }
 }
 
-/// Lines fetched ahead of the next record: a launch with ten parameters takes three.
+/// Bytes fetched ahead of the next record: most launches have less.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-const AHEAD: usize = 4;
+const AHEAD: u64 = 512;
 
 /// The reading end.
 pub struct Consumer {

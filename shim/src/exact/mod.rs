@@ -85,6 +85,7 @@ thread_local! {
     static DRAINING: Cell<bool> = const { Cell::new(false) };
 }
 
+#[inline]
 fn running() -> Option<&'static Exact> {
     // SAFETY: a published value is never freed.
     unsafe { EXACT.load(Ordering::Acquire).as_ref() }

@@ -76,16 +76,17 @@ pub struct Look {
 
 /// All watches, and the memory that can be watched.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct Watches {
-    pinned: Vec<Pinned>,
     list: Vec<Watch>,
+    /// How often the host's knowledge had changed when the watches were last held against it.
+    seen: u64,
+    pinned: Vec<Pinned>,
     last: u32,
     /// The latest launch on each timeline of a graph with host functions.
     callers: Vec<Epoch>,
     /// Pages may be protected.
     accesses: bool,
-    /// How often the host's knowledge had changed when the watches were last held against it.
-    seen: u64,
 }
 
 impl Watches {
@@ -97,9 +98,16 @@ impl Watches {
     /// Memory comes and goes. Answers whether this op changed the list.
     #[inline]
     pub fn note(&mut self, op: &Op<'_>) -> bool {
-        matches!(op, Op::Alloc { .. } | Op::Free { .. }) && self.note_memory(op)
+        use trace::{FreeKind, MemoryKind};
+        let may_be_pinned = matches!(
+            op,
+            Op::Alloc { kind: MemoryKind::PinnedHost | MemoryKind::RegisteredHost, .. }
+                | Op::Free { kind: FreeKind::Host | FreeKind::Unregister, .. }
+        );
+        may_be_pinned && self.note_memory(op)
     }
 
+    #[cold]
     fn note_memory(&mut self, op: &Op<'_>) -> bool {
         use trace::{FreeKind, MemoryKind};
         const WRITE_COMBINED: u32 = 4;
@@ -211,11 +219,10 @@ impl Watches {
         }
     }
 
-    /// Whether `op`, just applied, may have ended watches.
+    /// Whether the op just applied may have ended watches. `calls_host`: it is the beginning of a host function.
     #[inline]
-    pub fn is_due(&self, engine: &Engine, op: &Op<'_>) -> bool {
-        !self.list.is_empty()
-            && (engine.host_changes() != self.seen || matches!(op, Op::HostFuncRun { done: false, .. }))
+    pub fn is_due(&self, engine: &Engine, calls_host: bool) -> bool {
+        !self.list.is_empty() && (calls_host || engine.host_changes() != self.seen)
     }
 
     /// A watch to look at because it ends, if there is one. Those that others are looking at are void now: whoever waited for the

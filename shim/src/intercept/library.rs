@@ -21,23 +21,31 @@ impl Function {
     }
 
     /// Its address; `None` when the library is not there or has no such function. `own`: our function of the same name, or 0.
+    #[inline]
     pub fn find(&self, own: usize) -> Option<usize> {
-        let mut known = self.known.load(Ordering::Relaxed);
-        if known == 0 {
-            // SAFETY: RTLD_NEXT and handles of dlopen are what dlsym takes. The library is loaded, for it or one that needs it calls
-            // us; where it was loaded locally (a Python extension's dependency) RTLD_NEXT does not find it.
-            let found = unsafe {
-                let next = real::dlsym(libc::RTLD_NEXT, self.name);
-                if next.is_null() {
-                    let library = libc::dlopen(self.library.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
-                    if library.is_null() { next } else { real::dlsym(library, self.name) }
-                } else {
-                    next
-                }
-            };
-            known = if found.is_null() || found as usize == own { ABSENT } else { found as usize };
-            self.known.store(known, Ordering::Relaxed);
+        let known = self.known.load(Ordering::Relaxed);
+        if known > ABSENT { Some(known) } else { self.look_for(own) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_for(&self, own: usize) -> Option<usize> {
+        if self.known.load(Ordering::Relaxed) == ABSENT {
+            return None;
         }
+        // SAFETY: RTLD_NEXT and handles of dlopen are what dlsym takes. The library is loaded, for it or one that needs it calls
+        // us; where it was loaded locally (a Python extension's dependency) RTLD_NEXT does not find it.
+        let found = unsafe {
+            let next = real::dlsym(libc::RTLD_NEXT, self.name);
+            if next.is_null() {
+                let library = libc::dlopen(self.library.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
+                if library.is_null() { next } else { real::dlsym(library, self.name) }
+            } else {
+                next
+            }
+        };
+        let known = if found.is_null() || found as usize == own { ABSENT } else { found as usize };
+        self.known.store(known, Ordering::Relaxed);
         (known != ABSENT).then_some(known)
     }
 }

@@ -9,11 +9,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use cuda_sys::*;
 use trace::{
-    ContextId, Dependency, Encoder, EventMode, FreeKind, HostFuncId, MemoryKind, Op, PoolId, Region, StackId, StreamId,
+    ContextId, Dependency, Encoder, EventMode, FreeKind, HostFuncId, LaunchShape, MemoryKind, Op, PoolId, Region,
+    StackId, StreamId,
 };
 
 use super::boxed::pair_3d;
-use super::launches::Shape;
 use super::memops::{Member, member};
 use crate::observe::Cx;
 use crate::real;
@@ -351,11 +351,11 @@ pub(super) fn event_op(cx: &mut Cx<'_>, event: CUevent, waits: bool) -> (u16, Ve
 
 pub(super) fn kernel_op(cx: &mut Cx<'_>, p: &CUDA_KERNEL_NODE_PARAMS) -> (u16, Vec<u8>) {
     let function = if p.func.is_null() { CUfunction(p.kern.0) } else { p.func };
-    let shape = Shape {
+    let shape = LaunchShape {
         grid: [p.gridDimX, p.gridDimY, p.gridDimZ],
         block: [p.blockDimX, p.blockDimY, p.blockDimZ],
         shared: p.sharedMemBytes,
-        ..Shape::default()
+        ..LaunchShape::default()
     };
     let mut encoded = (0, Vec::new());
     // SAFETY: the driver has answered or accepted these parameters.

@@ -1,33 +1,13 @@
 //! Kernel launches: the raw parameter bytes and the kernel's identity, nothing more.
 
-use std::mem::MaybeUninit;
-
 use cuda_sys::*;
-use trace::{EventMode, Op, launch_flags};
+use trace::{EventMode, LaunchShape, Op, launch_flags};
 
-use crate::kernel::MAX_PARAMS;
+use crate::kernel::{Kernel, MAX_PARAMS};
 use crate::observe::Cx;
 
-/// The shape of one launch.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Shape {
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads a block.
-    pub block: [u32; 3],
-    /// Blocks a cluster.
-    pub cluster: [u32; 3],
-    /// Dynamic shared memory.
-    pub shared: u32,
-    /// [`launch_flags`].
-    pub flags: u32,
-}
-
-/// Small parameter buffers stay on the stack; nearly all kernels have less than 256 bytes.
-const SMALL: usize = 512;
-
 impl Cx<'_> {
-    /// Builds the launch op of a kernel and hands it to `then`.
+    /// Builds the launch op of a kernel for a node of a graph and hands it to `then`.
     ///
     /// # Safety
     /// `kernel_params` and `extra` are those of a launch (or of a node) that the driver has accepted.
@@ -35,37 +15,20 @@ impl Cx<'_> {
         &mut self,
         function: CUfunction,
         stream: trace::StreamId,
-        shape: Shape,
+        mut shape: LaunchShape,
         kernel_params: *mut *mut c_void,
         extra: *mut *mut c_void,
         then: impl FnOnce(&mut Self, &Op<'_>),
     ) {
         let Some(kernel) = self.kernel(function) else { return };
-        let (mut small, mut large);
-        let buffer: &mut [MaybeUninit<u8>] = if kernel.size() <= SMALL {
-            small = [const { MaybeUninit::uninit() }; SMALL];
-            &mut small
-        } else {
-            // Kernels of cuDNN take some kilobytes: not the most that there may be, which would push the program's own data out of the cache.
-            large = vec![MaybeUninit::uninit(); kernel.size()];
-            &mut large
-        };
-        let mut flags = shape.flags;
-        if crate::observe::inside_library() {
-            flags |= launch_flags::INSIDE_LIBRARY;
-        }
         // SAFETY: forwarded from the caller.
-        let from_extra = unsafe { extra_buffer(extra) };
-        let params = if let Some(bytes) = from_extra {
-            flags |= launch_flags::EXTRA_BUFFER;
-            bytes
-        } else {
-            if kernel.unknown {
-                flags |= launch_flags::PARAMS_UNKNOWN;
-            }
-            // SAFETY: forwarded from the caller.
-            unsafe { kernel.gather(kernel_params, buffer) }
-        };
+        let bytes = unsafe { buffer_of(kernel, &mut shape, extra) };
+        let mut gathered = vec![0; if kernel_params.is_null() { 0 } else { kernel.size() }];
+        let params = bytes.unwrap_or_else(|| {
+            // SAFETY: forwarded from the caller; there is room for all of them, or there are none.
+            unsafe { kernel.gather(kernel_params, &mut gathered) };
+            &gathered
+        });
         let op = Op::Launch {
             stream,
             kernel: kernel.id,
@@ -73,7 +36,7 @@ impl Cx<'_> {
             block: shape.block,
             cluster: shape.cluster,
             shared: shape.shared,
-            flags,
+            flags: shape.flags,
             params,
         };
         then(self, &op);
@@ -84,33 +47,62 @@ impl Cx<'_> {
         &mut self,
         function: CUfunction,
         stream: CUstream,
-        shape: Shape,
+        mut shape: LaunchShape,
         kernel_params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) {
         let mut exact = crate::exact::launched();
-        if let Some(id) = self.working_stream(stream) {
-            let shape = Shape { flags: shape.flags | if exact.is_some() { launch_flags::EXACT } else { 0 }, ..shape };
-            // SAFETY: forwarded from the caller.
-            unsafe {
-                self.with_launch(function, id, shape, kernel_params, extra, |cx, op| {
-                    let epoch = cx.log(op);
-                    if let Some(table) = exact.take() {
-                        crate::exact::submitted(table, epoch, stream, cx.stream0() == Stream0::PerThread);
-                    }
-                    if let (Op::Launch { kernel, grid, block, .. }, Some(core)) = (op, cx.core()) {
-                        crate::exact::seen(*kernel, *grid, *block, core);
-                    }
-                });
+        if let Some(id) = self.working_stream(stream)
+            && let Some(kernel) = self.kernel(function)
+        {
+            if exact.is_some() {
+                shape.flags |= launch_flags::EXACT;
             }
-            if self.core().is_some_and(|core| core.options.launch_blocking) {
-                self.wait_for_launch(stream, id);
+            // SAFETY: forwarded from the caller.
+            let bytes = unsafe { buffer_of(kernel, &mut shape, extra) };
+            let len = match bytes {
+                Some(bytes) => bytes.len(),
+                None if kernel_params.is_null() => 0,
+                None => kernel.size(),
+            };
+            let epoch = self.log_launch((id, kernel.id), &shape, len, |to| match bytes {
+                Some(bytes) => to.copy_from_slice(bytes),
+                // SAFETY: the driver has read these parameters; there is room for all of them, or there are none.
+                None => unsafe { kernel.gather(kernel_params, to) },
+            });
+            if let Some(table) = exact.take() {
+                crate::exact::submitted(table, epoch, stream, self.stream0() == Stream0::PerThread);
+            }
+            if let Some(core) = self.core() {
+                crate::exact::seen(kernel.id, shape.grid, shape.block, core);
+                if core.options.launch_blocking {
+                    self.wait_for_launch(stream, id);
+                }
             }
         }
         if let Some(table) = exact {
             crate::exact::abandoned(table);
         }
     }
+}
+
+/// The parameters of a launch that come in one buffer, if they do; says in `shape` what is to be said of them.
+///
+/// # Safety
+/// `extra` is that of a launch (or of a node) that the driver has accepted.
+#[inline(always)]
+unsafe fn buffer_of<'a>(kernel: &Kernel, shape: &mut LaunchShape, extra: *mut *mut c_void) -> Option<&'a [u8]> {
+    if crate::observe::inside_library() {
+        shape.flags |= launch_flags::INSIDE_LIBRARY;
+    }
+    // SAFETY: forwarded from the caller.
+    let bytes = if extra.is_null() { None } else { unsafe { extra_buffer(extra) } };
+    if bytes.is_some() {
+        shape.flags |= launch_flags::EXTRA_BUFFER;
+    } else if kernel.unknown {
+        shape.flags |= launch_flags::PARAMS_UNKNOWN;
+    }
+    bytes
 }
 
 impl Cx<'_> {
@@ -129,14 +121,10 @@ impl Cx<'_> {
 /// The buffer that an `extra` list names, if it does.
 ///
 /// # Safety
-/// `extra` is null or a list that a launch has accepted: pairs of marker and value up to `CU_LAUNCH_PARAM_END`.
-#[unsafe(link_section = "streamsan_hot")]
+/// `extra` is a list that a launch has accepted: pairs of marker and value up to `CU_LAUNCH_PARAM_END`.
 unsafe fn extra_buffer<'a>(extra: *mut *mut c_void) -> Option<&'a [u8]> {
     const POINTER: usize = 1;
     const SIZE: usize = 2;
-    if extra.is_null() {
-        return None;
-    }
     let (mut pointer, mut size) = (std::ptr::null::<u8>(), 0_usize);
     let mut at = extra;
     for _ in 0..8 {
@@ -160,6 +148,7 @@ unsafe fn extra_buffer<'a>(extra: *mut *mut c_void) -> Option<&'a [u8]> {
 }
 
 #[expect(clippy::too_many_arguments, reason = "the driver's signature")]
+#[inline(always)]
 pub(crate) unsafe fn cuLaunchKernel(
     cx: &mut Cx<'_>,
     function: CUfunction,
@@ -174,11 +163,11 @@ pub(crate) unsafe fn cuLaunchKernel(
     kernel_params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) {
-    let shape = Shape {
+    let shape = LaunchShape {
         grid: [grid_dim_x, grid_dim_y, grid_dim_z],
         block: [block_dim_x, block_dim_y, block_dim_z],
         shared: shared_mem_bytes,
-        ..Shape::default()
+        ..LaunchShape::default()
     };
     // SAFETY: the launch has succeeded with these arguments.
     unsafe { cx.launched(function, stream, shape, kernel_params, extra) };
@@ -193,11 +182,11 @@ pub(crate) unsafe fn cuLaunchKernelEx(
 ) {
     // SAFETY: the launch has succeeded with this configuration.
     let config = unsafe { &*config };
-    let mut shape = Shape {
+    let mut shape = LaunchShape {
         grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
         block: [config.blockDimX, config.blockDimY, config.blockDimZ],
         shared: config.sharedMemBytes,
-        ..Shape::default()
+        ..LaunchShape::default()
     };
     let mut fired = None;
     let attributes = if config.attrs.is_null() {
@@ -248,12 +237,12 @@ pub(crate) unsafe fn cuLaunchCooperativeKernel(
     stream: CUstream,
     kernel_params: *mut *mut c_void,
 ) {
-    let shape = Shape {
+    let shape = LaunchShape {
         grid: [grid_dim_x, grid_dim_y, grid_dim_z],
         block: [block_dim_x, block_dim_y, block_dim_z],
         shared: shared_mem_bytes,
         flags: launch_flags::COOPERATIVE,
-        ..Shape::default()
+        ..LaunchShape::default()
     };
     // SAFETY: the launch has succeeded with these arguments.
     unsafe { cx.launched(function, stream, shape, kernel_params, std::ptr::null_mut()) };
@@ -268,12 +257,12 @@ pub(crate) unsafe fn cuLaunchCooperativeKernelMultiDevice(
     for index in 0..num_devices as usize {
         // SAFETY: the launch has succeeded with num_devices descriptions.
         let p = unsafe { &*launch_params_list.add(index) };
-        let shape = Shape {
+        let shape = LaunchShape {
             grid: [p.gridDimX, p.gridDimY, p.gridDimZ],
             block: [p.blockDimX, p.blockDimY, p.blockDimZ],
             shared: p.sharedMemBytes,
             flags: launch_flags::COOPERATIVE,
-            ..Shape::default()
+            ..LaunchShape::default()
         };
         // SAFETY: as above.
         unsafe { cx.launched(p.function, p.hStream, shape, p.kernelParams, std::ptr::null_mut()) };

@@ -45,6 +45,7 @@ pub fn core() -> Option<&'static Core> {
 }
 
 /// How many forks lie between the first ancestor that used CUDA and this process.
+#[inline]
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
