@@ -4,8 +4,8 @@
 //! addresses, and such saved frame pointers as a later frame is found by: the others are whatever the program had in that register, and matter
 //! to no walk. So that what a walk reads next depends on nothing but what it read before, a saved frame pointer has its place where it is used.
 //!
-//! A path is an array of 64-bit entries: a word (48 bits, as addresses have) and how far above the word before it lies, in words (16 bits). Paths
-//! that begin alike share their beginning: where two part, an edge leads from the entry in the first one's array, with the other word, to the
+//! A path is an array of 64-bit entries: a word (48 bits, as addresses have) and how far above the first place it lies, in words (16 bits), so
+//! that no read waits for the one before. Paths that begin alike share their beginning: where two part, an edge leads from the entry in the first one's array, with the other word, to the
 //! rest of the second. The first word of all is what the walk began with: stack pointer and limits.
 //!
 //! What is not kept: walks through signal frames and through code without rules, and those that ended where nothing was readable.
@@ -18,9 +18,9 @@ use crate::stack::memo::{Edges, new_id};
 const WORDS: usize = 1 << 16;
 const WORD: u64 = (1 << 48) - 1;
 /// In the place of a distance: the entry is the path's number.
-const END: i64 = 0;
+const END: u64 = 0;
 /// In the place of a distance: the word is the frame pointer that the walk began with.
-const REGISTER: i64 = i16::MIN as i64;
+const REGISTER: u64 = 0xffff;
 
 /// The tree. All zeros: empty.
 pub struct Tree {
@@ -54,27 +54,25 @@ impl Tree {
         if self.edges.is_new() || self.epoch != cache::epoch() {
             self.clear();
         }
-        let (mut from, mut value, mut matched, mut address) = (0, at.sp | limits << 48, 0, at.sp - 8);
+        let (mut from, mut value, mut matched) = (0, at.sp | limits << 48, 0);
+        let first = at.sp - 8;
         loop {
             // A word that is not the one of this path, or the beginning.
-            let Some([to, _]) = self.edges.get(from, value) else { return Err(Some(Miss { from, matched })) };
-            let mut index = usize::from(to);
+            let Some([mut index, _]) = self.edges.get(from, value) else { return Err(Some(Miss { from, matched })) };
             loop {
                 matched += 1;
-                let entry = self.words[index];
-                value = match entry as i64 >> 48 {
+                let entry = self.words[usize::from(index)];
+                value = match entry >> 48 {
                     END => return Ok(entry as u32),
                     REGISTER => at.fp,
-                    distance => {
-                        address = address.wrapping_add_signed(distance * 8);
-                        window.read(address).ok_or(None)?
-                    }
+                    distance => window.read(first + distance * 8).ok_or(None)?,
                 };
                 if value != entry & WORD {
-                    from = index as u16;
+                    from = index;
                     break;
                 }
-                index += 1;
+                // A path never runs past the last entry.
+                index = index.wrapping_add(1);
             }
         }
     }
@@ -82,7 +80,7 @@ impl Tree {
     /// To keep the walk of which [`Tree::find`] said this, from its beginning on.
     pub(super) fn path(&mut self, miss: Miss, at: Registers, limits: u64) -> Path<'_> {
         let next = self.len;
-        let mut path = Path { tree: self, miss, next, read: 0, last: at.sp - 8, value: 0, keep: true };
+        let mut path = Path { tree: self, miss, next, read: 0, first: at.sp - 8, value: 0, keep: true };
         path.word(0, at.sp | limits << 48);
         path
     }
@@ -95,8 +93,8 @@ pub struct Path<'a> {
     /// Where the next entry goes.
     next: usize,
     read: usize,
-    /// Address of the word before.
-    last: u64,
+    /// The place that distances count from.
+    first: u64,
     /// The first word that was not known.
     value: u64,
     keep: bool,
@@ -105,10 +103,9 @@ pub struct Path<'a> {
 impl Path<'_> {
     /// The walk has read a word.
     pub fn read(&mut self, address: u64, value: u64) {
-        let distance = (address.wrapping_sub(self.last) as i64) / 8;
-        self.last = address;
+        let distance = address.wrapping_sub(self.first) / 8;
         // Neither of the two other meanings, nor too far.
-        self.keep &= distance != END && (-0x7fff..0x8000).contains(&distance) && value <= WORD;
+        self.keep &= (END + 1..REGISTER).contains(&distance) && value <= WORD;
         self.word(distance, value);
     }
 
@@ -118,14 +115,14 @@ impl Path<'_> {
         self.word(REGISTER, value);
     }
 
-    fn word(&mut self, distance: i64, value: u64) {
+    fn word(&mut self, distance: u64, value: u64) {
         if self.read == self.miss.matched {
             self.value = value;
             // The walk reads what the tree says is read here. (The beginning has no entry.)
-            let entry = self.tree.words[usize::from(self.miss.from)] as i64;
+            let entry = self.tree.words[usize::from(self.miss.from)];
             self.keep &= self.miss.from == 0 || entry >> 48 == distance;
         } else if self.read > self.miss.matched && self.next < WORDS {
-            self.tree.words[self.next] = (distance as u64) << 48 | value & WORD;
+            self.tree.words[self.next] = distance << 48 | value & WORD;
             self.next += 1;
         }
         self.read += 1;
