@@ -11,17 +11,17 @@
 //! recorded, only kept: their tapes would be as long as their tables.
 
 use super::eval::Eval;
+use super::extent::Span;
 use super::node::{Graph, Kind, NodeId};
 use super::replay::Found;
 use super::tape::{Input, input};
 use super::{Analysis, Set};
 use crate::access::LaunchArgs;
 use crate::ir::Special;
-use crate::ranges::extent::Span;
 use rustc_hash::FxHashSet;
 
 /// Blocks that are evaluated one by one.
-const MAX_BLOCKS: i128 = 512;
+const MAX_BLOCKS: u64 = 512;
 /// Bounds asked for by all of them.
 const MAX_TOTAL: u32 = 400_000;
 
@@ -46,17 +46,21 @@ pub(super) fn looked_up_by(g: &Graph) -> Option<u8> {
 }
 
 impl Analysis {
+    /// The axis and the number of blocks along it, of a launch that is evaluated block by block.
+    pub(super) fn by_block(&self, launch: &LaunchArgs<'_>) -> Option<(u8, u32)> {
+        let axis = self.looked_up_by?;
+        let blocks = Input::Grid(axis).read(launch);
+        (2..=MAX_BLOCKS).contains(&blocks).then_some((axis, blocks as u32))
+    }
+
     /// What a launch reaches, block by block; `None` when that is not done.
     pub(super) fn found_by_block(&self, launch: &LaunchArgs<'_>) -> Option<Found<Span>> {
-        let axis = self.looked_up_by?;
-        // (Few blocks of a large launch look anything up; the number of blocks decides from the start.)
-        let blocks = input(Input::Grid(axis), launch).pin();
-        if !(2..=MAX_BLOCKS).contains(&blocks) {
-            return None;
-        }
+        // The number of blocks decides, also that it is not done.
+        self.looked_up_by.map(|axis| input(Input::Grid(axis), launch).pin());
+        let (axis, blocks) = self.by_block(launch)?;
         let mut sets: Vec<Set> = Vec::new();
         let mut total = 0u32;
-        for block in 0..blocks as u32 {
+        for block in 0..blocks {
             let mut e: Eval<'_> = self.eval(launch);
             e.block = Some((axis, block));
             self.collect(&mut e, &mut sets);

@@ -71,7 +71,7 @@ impl Analysis {
                 push(&mut store.kept, new.clone());
                 return new;
             }
-            self.looked_up_by.is_none()
+            self.by_block(launch).is_none()
                 && store.ahead < MAX_AHEAD
                 && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
         };
