@@ -7,6 +7,7 @@
 use crate::fetch::fetch;
 use crate::memory::{AccessKind, Allocations, Dim, Extent, Precision};
 use crate::names::KernelDef;
+use crate::rests::{Mask, Rests};
 use crate::trail::Trail;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -152,6 +153,11 @@ pub struct Gap {
 pub trait KernelCode: Send {
     /// Appends the accesses of one launch.
     fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>);
+    /// The same, and the bytes of its parameters that the accesses rest on: launches of the same shape that agree in those have the same.
+    fn evaluate_resting(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut Rests) {
+        self.evaluate(launch, effects);
+        rests.on_everything();
+    }
     /// Whether some addresses come out of memory, so that the accesses behind them are not among the effects.
     fn indirect(&self) -> bool;
     /// The same for one launch, by its effects; those through tables of pointers do not count, for they may be followed.
@@ -274,7 +280,8 @@ impl Evaluated {
 /// Evaluated launches that are kept. A power of two; a training step has a thousand launches, each with a few sets of addresses.
 const CACHE: usize = 1 << 14;
 
-/// What a launch depends on besides its parameters, and a hash of all: kernel, grid, block, cluster, shared memory. Made once a launch.
+/// What a launch depends on besides its parameters, and a hash of all that matters: kernel, grid, block, cluster, shared memory, and of
+/// the parameters what the kernel's [`Mask`] leaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     hash: u64,
@@ -293,13 +300,6 @@ impl Mix {
 }
 
 impl Key {
-    /// Of a launch, whose hash may be known: [`Code::foresee`].
-    #[inline]
-    pub fn of(id: KernelId, l: &Launch<'_>, hash: Option<u64>) -> Self {
-        let words = Self::words(id, l);
-        Self { hash: hash.unwrap_or_else(|| Self::hash(&words, l.params)), words }
-    }
-
     #[inline]
     fn words(id: KernelId, l: &Launch<'_>) -> [u64; 6] {
         let ([a, b, c], [d, e, f], [g, h, i]) = (l.grid, l.block, l.cluster);
@@ -308,20 +308,12 @@ impl Key {
     }
 
     #[inline]
-    fn hash(words: &[u64; 6], params: &[u8]) -> u64 {
+    fn hash(words: &[u64; 6], params: &[u8], mask: Option<&Mask>) -> u64 {
         let mut mix = Mix(words[5]);
         mix.add(words[0], words[1]);
         mix.add(words[2], words[3]);
-        let (all, rest) = params.as_chunks::<16>();
-        let halves = |both: u128| (both as u64, (both >> 64) as u64);
-        for both in all {
-            let (one, other) = halves(u128::from_le_bytes(*both));
-            mix.add(one, other);
-        }
-        let mut last = [0; 16];
-        last[..rest.len()].copy_from_slice(rest);
-        let (one, other) = halves(u128::from_le_bytes(last));
-        mix.add(one ^ words[4], other);
+        mix.add(words[4], 0);
+        mask.unwrap_or(&Mask::default()).words(params).for_each(|both| mix.add(both as u64, (both >> 64) as u64));
         mix.0
     }
 
@@ -353,13 +345,15 @@ impl Way {
     #[inline]
     fn holds(&self, key: &Key, l: &Launch<'_>) -> bool {
         let differ = |c: &Cached| c.words.iter().zip(&key.words).fold(0, |differ, (one, other)| differ | (one ^ other));
-        self.hash == key.hash && self.cached.as_ref().is_some_and(|c| differ(c) == 0 && *c.params == *l.params)
+        self.hash == key.hash
+            && self.cached.as_ref().is_some_and(|c| differ(c) == 0 && c.mask.agree(&c.params, l.params))
     }
 }
 
 struct Cached {
     words: [u64; 6],
     params: SmallVec<[u8; 32]>,
+    mask: Mask,
     result: Arc<Evaluated>,
     trail: Option<Trail>,
 }
@@ -368,6 +362,7 @@ struct Cached {
 pub struct Code {
     reader: Box<dyn CodeReader>,
     kernels: FxHashMap<KernelId, Result<Box<dyn KernelCode>, Arc<str>>>,
+    masks: FxHashMap<KernelId, Mask>,
     cache: Vec<Way>,
     nothing: Arc<Evaluated>,
     tallies: FxHashMap<Tally, u32>,
@@ -381,6 +376,7 @@ impl Code {
         Self {
             reader,
             kernels: FxHashMap::default(),
+            masks: FxHashMap::default(),
             cache: (0..CACHE).map(|_| Way::default()).collect(),
             nothing: Arc::new(Evaluated::nothing()),
             tallies: FxHashMap::default(),
@@ -439,10 +435,17 @@ impl Code {
         self.kernels.get(&kernel).and_then(|k| k.as_ref().err()).map(|r| &**r)
     }
 
-    /// The accesses of a launch.
+    /// The key of a launch, whose hash may be known: [`Code::foresee`].
+    #[inline]
+    pub fn key(&self, kernel: KernelId, l: &Launch<'_>, hash: Option<u64>) -> Key {
+        let words = Key::words(kernel, l);
+        Key { hash: hash.unwrap_or_else(|| Key::hash(&words, l.params, self.masks.get(&kernel))), words }
+    }
+
+    /// The accesses of a launch. Its key is another one when it is the first to rest on some bytes.
     pub fn evaluate(
         &mut self,
-        key: &Key,
+        key: &mut Key,
         def: Option<&KernelDef>,
         arch: Option<u32>,
         l: &Launch<'_>,
@@ -451,12 +454,15 @@ impl Code {
             return Arc::clone(&cached.result);
         }
         let code = self.kernel(key.kernel(), def, arch);
-        let mut effects = Vec::new();
+        let (mut effects, mut rests) = (Vec::new(), Rests::default());
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
-        code.evaluate(l, &mut effects);
+        code.evaluate_resting(l, &mut effects, &mut rests);
         let result = Arc::new(Evaluated::of(effects, &**code));
+        let mask = Mask::with(self.masks.get(&key.kernel()), &rests, l.params.len());
+        key.hash = Key::hash(&key.words, l.params, Some(&mask));
+        self.masks.insert(key.kernel(), mask.clone());
         let (words, params) = (key.words, l.params.into());
-        let cached = Cached { words, params, trail: None, result: Arc::clone(&result) };
+        let cached = Cached { words, params, mask, trail: None, result: Arc::clone(&result) };
         // The later one of the two goes.
         let slot = key.slot();
         self.cache.swap(slot, slot + 1);
@@ -467,7 +473,7 @@ impl Code {
     /// The hash of a launch that will come; asks for its place in the cache.
     #[inline]
     pub fn foresee(&self, kernel: KernelId, l: &Launch<'_>) -> u64 {
-        let hash = Key::hash(&Key::words(kernel, l), l.params);
+        let hash = self.key(kernel, l, None).hash;
         fetch(&self.cache[first_way(hash)]);
         hash
     }

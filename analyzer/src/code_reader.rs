@@ -5,6 +5,7 @@
 
 use crate::code::{Base, Bytes, CodeReader, Effect, Gap, KernelCode, Launch, Table};
 use crate::memory::{AccessKind, Dim};
+use crate::rests::Rests;
 use kernels::arch::Arch;
 use kernels::tensor_map::{self, Tensor};
 use kernels::{Cache, CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
@@ -155,11 +156,17 @@ struct Known {
 
 impl KernelCode for Known {
     fn evaluate(&self, l: &Launch<'_>, effects: &mut Vec<Effect>) {
+        self.evaluate_resting(l, effects, &mut Rests::default());
+    }
+
+    fn evaluate_resting(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut Rests) {
         let cluster = if l.cluster == [0; 3] { [1; 3] } else { l.cluster };
         let args = LaunchArgs { grid: l.grid, block: l.block, cluster, shared: l.shared, params: l.params };
         let mut accesses = Vec::new();
-        if catch_unwind(AssertUnwindSafe(|| self.summary.evaluate(&args, &mut accesses))).is_err() {
+        let evaluated = AssertUnwindSafe(|| self.summary.evaluate_resting(&args, &mut accesses, rests.bytes()));
+        if catch_unwind(evaluated).is_err() {
             accesses.clear();
+            rests.on_everything();
             // Nothing is known of this launch after all: whatever points somewhere may be touched.
             for (i, word) in l.params.chunks_exact(8).enumerate() {
                 let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
@@ -171,6 +178,16 @@ impl KernelCode for Known {
         }
         for access in &accesses {
             self.translate(access, l.params, effects);
+            let (at, bytes) = match access.base {
+                kernels::Base::Word { offset, .. }
+                | kernels::Base::Handle { offset, .. }
+                | kernels::Base::Table { offset, .. } => (usize::from(offset), 8),
+                kernels::Base::TensorMap { offset } => (usize::from(offset), tensor_map::SIZE),
+                // A handle may be any word.
+                kernels::Base::Unknown if is_descriptor(&access.extent) => (0, l.params.len()),
+                kernels::Base::Unknown | kernels::Base::Global(_) | kernels::Base::Absolute { .. } => (0, 0),
+            };
+            rests.on(at..at + bytes);
         }
     }
 
@@ -220,7 +237,7 @@ impl Known {
             kernels::Base::Absolute { value } => (Base::Absolute(value), value),
             kernels::Base::Global(symbol) => (Base::Global(self.summary.symbol(symbol).into()), 0),
             kernels::Base::Handle { offset, value, .. } => (Base::Handle(u32::from(offset), value), 0),
-            kernels::Base::Unknown if matches!(a.extent, Extent::Unknown { reason: kernels::Reason::Descriptor }) => {
+            kernels::Base::Unknown if is_descriptor(&a.extent) => {
                 // Machine code takes a handle apart into halves, so that its word is not told; the handle is among the parameters all
                 // the same, for objects are passed by value.
                 let words = params.chunks_exact(8).enumerate();
@@ -262,6 +279,11 @@ impl Known {
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
         effects.push(Effect { base, kind, bytes, at: a.at, why, constant });
     }
+}
+
+/// Whether an access goes through a descriptor that is not known.
+fn is_descriptor(extent: &Extent) -> bool {
+    matches!(extent, Extent::Unknown { reason: kernels::Reason::Descriptor })
 }
 
 /// An extent that counts from an address.

@@ -36,6 +36,7 @@ pub mod race;
 pub mod recent;
 pub mod regions;
 pub mod report;
+pub mod rests;
 pub mod session;
 mod shared;
 pub mod sim;

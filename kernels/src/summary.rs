@@ -11,6 +11,7 @@ use crate::ir::cfg::Cfg;
 use crate::ranges::{self, Analysis};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// One kernel, summarised.
@@ -133,7 +134,18 @@ impl Summary {
 
     /// Appends the accesses of one launch. Never fails: what is not known is said so in the extent or the base.
     pub fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        self.analysis.evaluate(launch, out);
+        self.evaluate_resting(launch, out, &mut Vec::new());
+    }
+
+    /// The same, and which bytes of the parameters the accesses rest on, apart from the values of their bases: a launch of the same shape
+    /// that agrees with this one in those bytes, and in what the bases hold, has the same accesses.
+    pub fn evaluate_resting(
+        &self,
+        launch: &LaunchArgs<'_>,
+        out: &mut Vec<KernelAccess>,
+        rests: &mut Vec<Range<usize>>,
+    ) {
+        self.analysis.evaluate(launch, out, rests);
     }
 
     /// The same without anything that is kept from launches before: dear, and what tests hold [`Summary::evaluate`] against.

@@ -20,15 +20,14 @@ impl Analysis {
         moment: Moment,
         node: Option<(&Graph, u32)>,
     ) {
-        let key = Key::of(kernel, l, self.foreseen.take().filter(|_| node.is_none()));
-        debug_assert!(key == Key::of(kernel, l, None));
+        let mut key = self.code.key(kernel, l, self.foreseen.take().filter(|_| node.is_none()));
         let plain = self.is_plain();
         if plain && self.launch_again(stream, &key, l, &moment, node) {
             return;
         }
         let def = self.names.kernel(kernel);
         let arch = self.arch(stream);
-        let predicted = self.code.evaluate(&key, def, arch, l);
+        let predicted = self.code.evaluate(&mut key, def, arch, l);
         if self.shares {
             let signals = self.code.signals(kernel, def, arch);
             self.member.iter_mut().filter(|_| signals).for_each(Member::signals);

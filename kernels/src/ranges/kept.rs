@@ -9,6 +9,7 @@ use super::tape::{self, Input};
 use super::{Analysis, Shape, shape};
 use crate::Extent;
 use crate::access::LaunchArgs;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 /// Launch shapes whose result is kept per kernel, and programs.
@@ -22,6 +23,16 @@ pub(super) struct Kept {
     shape: Shape,
     inputs: Vec<(Input, u64)>,
     pub result: Found<Extent>,
+}
+
+impl Kept {
+    /// The parameter bytes that mattered.
+    pub fn bytes(&self) -> impl Iterator<Item = Range<usize>> {
+        self.inputs.iter().filter_map(|(input, _)| match *input {
+            Input::Bytes(at, bytes) => Some(usize::from(at)..usize::from(at) + usize::from(bytes)),
+            Input::Grid(_) => None,
+        })
+    }
 }
 
 /// What was found out so far. The latest are last.

@@ -55,6 +55,7 @@ use logic::Branch;
 use node::{Access, Graph, Target};
 use origin::Origins;
 use replay::Found;
+use std::ops::Range;
 use std::sync::Mutex;
 use tape::Input;
 
@@ -298,8 +299,10 @@ impl Analysis {
         }
     }
 
-    pub(crate) fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+    /// Appends the accesses of a launch, and to `rests` the parameter bytes that decided about them (values of bases excepted).
+    pub(crate) fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>, rests: &mut Vec<Range<usize>>) {
         let kept = self.result(launch);
+        rests.extend(kept.bytes());
         out.extend(kept.result.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
