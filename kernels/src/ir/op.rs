@@ -109,6 +109,17 @@ pub enum Op {
         /// Truth table.
         lut: u8,
     },
+    /// d0 = (s0 compared with s1 as floating point numbers, combined with s2 as by `Cmp`); d1 (optional) = the comparison's opposite, combined.
+    FloatCmp {
+        /// What holds: a bit each for less (1), equal (2), greater (4), not ordered (8).
+        cmp: u8,
+        /// Double precision.
+        wide: bool,
+        /// Denormal numbers count as zero.
+        flush: bool,
+        /// How s2 takes part.
+        combine: Combine,
+    },
     /// d0 = min (s2 true) or max (s2 false) of s0, s1; s2 is a predicate.
     MinMax {
         /// Signed.

@@ -6,11 +6,22 @@ use super::Lower;
 use crate::arch::Generation;
 use crate::ir::{Class, Cmp, Combine, Op, Operand, Prefix, Reason, Special, Src, Var};
 use crate::sass::{self, BoolOp, Inst, Lanes, MemTy, MulKind, OtherKind, SpecialReg, VecTy};
+use smallvec::SmallVec;
 
 /// Truth table of `a & b` over predicates.
 const AND: u8 = 0xc0;
 /// Truth table of `a | b`.
 const OR: u8 = 0xfc;
+/// Truth table of `a | b | c`.
+const OR3: u8 = 0xfe;
+
+fn combination(bop: BoolOp) -> Combine {
+    match bop {
+        BoolOp::And => Combine::And,
+        BoolOp::Or => Combine::Or,
+        BoolOp::Xor => Combine::Xor,
+    }
+}
 
 impl Lower<'_> {
     /// Lowers one instruction that is neither memory nor control flow.
@@ -154,6 +165,13 @@ impl Lower<'_> {
                 _ => self.give_up(i, Reason::Bits),
             },
             S::Isetp { cmp, bop, ty, ex } => self.isetp(i, cmp, bop, ty, ex, p0, p1),
+            S::Fsetp { cmp: 0 | 15, wide: true, .. } => self.give_up(i, Reason::Float),
+            S::Fsetp { cmp, bop, wide, ftz } => {
+                let [a, b] = [0, 1].map(|k| self.float(i, k, wide));
+                let combine = combination(bop);
+                let op = Op::FloatCmp { cmp, wide, flush: ftz, combine };
+                self.emit(i, op, &[a, b, Self::pred(i.psrc[0])], &[p0, p1]);
+            }
             S::Plop3 { lut0, lut1 } => {
                 let s = i.psrc.map(Self::pred);
                 self.emit(i, Op::PLut { lut0, lut1 }, &s, &[p0, p1]);
@@ -186,7 +204,9 @@ impl Lower<'_> {
             S::P2r { byte: 0 } if let Some((bit, p)) = Self::put_by(i) => {
                 self.emit(i, Op::Sel, &[Operand::imm(bit), Operand::imm(0), p], &[d0]);
             }
-            S::Flo { .. } | S::Brev | S::Bmsk { .. } | S::P2r { .. } | S::R2p { .. } | S::Prmt { .. } => {
+            S::P2r { byte } => self.predicates_to_word(i, byte, d0),
+            S::R2p { byte } => self.word_to_predicates(i, byte),
+            S::Flo { .. } | S::Brev | S::Bmsk { .. } | S::Prmt { .. } => {
                 self.give_up(i, Reason::Bits);
             }
             _ => self.give_up(i, Reason::Instruction),
@@ -199,6 +219,51 @@ impl Lower<'_> {
         let alone = i.src.first()?.is_zero() && mask.is_power_of_two() && mask < 0x80;
         let pred = sass::Pred { uniform: i.uniform, num: mask.trailing_zeros() as u8 };
         alone.then(|| (mask.into(), Operand::pred(Self::pred_var(pred), false)))
+    }
+
+    /// `d = (s & ~(mask << 8 * byte)) | predicates << 8 * byte`. Whether the other bits of that byte stay or are cleared is not relied on.
+    fn predicates_to_word(&mut self, i: &Inst, byte: u8, d: Var) {
+        let Some(mask) = i.src.get(1).and_then(sass::Src::as_imm).map(|m| m & 0x7f) else {
+            return self.give_up(i, Reason::Bits);
+        };
+        let shift = 8 * u32::from(byte);
+        let mut words: SmallVec<[Operand; 4]> = SmallVec::new();
+        let word = |l: &mut Self, op: Op, srcs: &[Operand]| {
+            let t = l.f.var(Class::W32);
+            l.emit_always(i, op, srcs, &[t]);
+            Operand::var(t)
+        };
+        if !i.src[0].is_zero() {
+            let (s, byte) = (self.arg(i, 0), 0xff_u64 << shift);
+            words.push(word(self, Op::Lop3 { lut: AND }, &[s, Operand::imm(!byte & 0xffff_ffff), Operand::imm(0)]));
+            let lost = self.unknown(i, Class::W32, Reason::Bits);
+            let rest = [lost, Operand::imm(byte & !((mask as u64) << shift)), Operand::imm(0)];
+            words.push(word(self, Op::Lop3 { lut: AND }, &rest));
+        }
+        for num in (0..7).filter(|n| mask >> n & 1 == 1) {
+            let p = Operand::pred(Self::pred_var(sass::Pred { uniform: i.uniform, num }), false);
+            words.push(word(self, Op::Sel, &[Operand::imm(1 << (u32::from(num) + shift)), Operand::imm(0), p]));
+        }
+        while words.len() > 3 {
+            let three: SmallVec<[Operand; 4]> = words.drain(..3).collect();
+            words.push(word(self, Op::Lop3 { lut: OR3 }, &three));
+        }
+        words.resize(3, Operand::imm(0));
+        self.emit(i, Op::Lop3 { lut: OR3 }, &words, &[d]);
+    }
+
+    /// The predicates of the mask are bits of a byte of a word.
+    fn word_to_predicates(&mut self, i: &Inst, byte: u8) {
+        let Some(mask) = i.src.get(1).and_then(sass::Src::as_imm).map(|m| m & 0x7f) else {
+            return self.give_up(i, Reason::Bits);
+        };
+        let s = self.arg(i, 0);
+        for num in (0..7).filter(|n| mask >> n & 1 == 1) {
+            let t = self.f.var(Class::W32);
+            let bit = Operand::imm(1 << (u32::from(num) + 8 * u32::from(byte)));
+            let p = Self::pred_var(sass::Pred { uniform: i.uniform, num });
+            self.emit(i, Op::Lop3 { lut: AND }, &[s, bit, Operand::imm(0)], &[t, p]);
+        }
     }
 
     /// Several words moved at once: through temporaries, since a destination may be a source.
@@ -262,11 +327,7 @@ impl Lower<'_> {
 
     #[allow(clippy::too_many_arguments)]
     fn isetp(&mut self, i: &Inst, cmp: sass::Cmp, bop: BoolOp, ty: sass::IntTy, ex: bool, p0: Var, p1: Var) {
-        let combine = match bop {
-            BoolOp::And => Combine::And,
-            BoolOp::Or => Combine::Or,
-            BoolOp::Xor => Combine::Xor,
-        };
+        let combine = combination(bop);
         let with = Self::pred(i.psrc[0]);
         let (a, b) = if ty.wide() { (self.arg64(i, 0), self.arg64(i, 1)) } else { (self.arg(i, 0), self.arg(i, 1)) };
         let zero = Operand::imm(0);
@@ -287,6 +348,24 @@ impl Lower<'_> {
         } else {
             self.emit(i, Op::Cmp { cmp, signed, wide: ty.wide(), combine }, &[a, b, with], &[p0, p1]);
         }
+    }
+
+    /// The bits of a floating point source.
+    fn float(&mut self, i: &Inst, k: usize, wide: bool) -> Operand {
+        let bare = sass::Src { neg: false, abs: false, ..i.src[k] };
+        let o = if wide { self.src(i, &sass::Src { regs: 2, ..bare }) } else { self.src(i, &bare) };
+        let (neg, abs) = (i.src[k].neg, i.src[k].abs);
+        let sign = match (neg, abs) {
+            (false, false) => return o,
+            _ if wide => return self.unknown(i, Class::W64, Reason::Float),
+            // Table of `a & ~b`, `a ^ b`, `a | b`.
+            (false, true) => 0x30,
+            (true, false) => 0x3c,
+            (true, true) => OR,
+        };
+        let t = self.f.var(Class::W32);
+        self.emit_always(i, Op::Lop3 { lut: sign }, &[o, Operand::imm(1 << 31), Operand::imm(0)], &[t]);
+        Operand::var(t)
     }
 
     fn special(&mut self, i: &Inst, sr: SpecialReg, wide: bool) {

@@ -60,6 +60,12 @@ impl Eval<'_> {
             };
             return if low == 0 { r } else { self.floor_div(&r, unit, b).scale(unit) };
         }
+        // Bits that are never set may as well stay.
+        let clear = f.gcd().gcd(f.c).pin();
+        let wider = mask | ((clear & -clear).max(1) as u64 - 1) & full;
+        if wider != mask {
+            return self.mask(&f, wider, bits, b);
+        }
         let u = self.interp(&f, bits, false, b);
         let hi = self.bounds(&u, b).1.min(Int::from(mask));
         self.boxed_atom(Key::Mask(f.clone(), mask, b), (0, hi), None, &[&f], b)

@@ -149,6 +149,8 @@ pub(super) struct Memo {
     preds: Table<Cond>,
     ctx: Table<Rc<Facts>>,
     reach: Table<bool>,
+    /// Of bits of words; only what depends on no unsolved phi.
+    pub bits: FxHashMap<(NodeId, u32), Cond>,
 }
 
 #[derive(Clone, Copy)]
@@ -201,6 +203,8 @@ pub(super) struct Eval<'g> {
     pub ctx_busy: Vec<BlockId>,
     pub ctx_cut: usize,
     pub local_busy: Vec<NodeId>,
+    /// Bits that loops hand on, whose bodies are being looked at.
+    pub busy_bits: Vec<(NodeId, u32)>,
     pub steps: Cell<u32>,
     pub total: Cell<u32>,
     /// Bounds asked for to take addresses apart (`digits`).
@@ -252,6 +256,7 @@ impl<'g> Eval<'g> {
             ctx_busy: Vec::new(),
             ctx_cut: usize::MAX,
             local_busy: Vec::new(),
+            busy_bits: Vec::new(),
             steps: Cell::new(0),
             total: Cell::new(0),
             walked: 0,
@@ -263,6 +268,11 @@ impl<'g> Eval<'g> {
     /// Has the whole evaluation used up its budget?
     pub fn exhausted(&self) -> bool {
         self.total.get() > self.limit
+    }
+
+    /// Is half of the budget used up?
+    pub fn half_spent(&self) -> bool {
+        self.total.get() > MAX_TOTAL / 2
     }
 
     /// Grants an access its reserve when the budget is used up. Values made since then are forgotten; what was found out about
@@ -379,6 +389,12 @@ impl<'g> Eval<'g> {
         let t = self.touched;
         self.touched = before.min(t);
         (v, t)
+    }
+
+    /// Runs `f`, and says whether its result depends on no unsolved phi.
+    pub fn is_clean<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+        let (v, t) = self.tracked(f);
+        (v, t == CLEAN)
     }
 
     /// Value of an integer node.

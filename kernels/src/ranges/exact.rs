@@ -70,8 +70,47 @@ impl Eval<'_> {
         (0..self.cfg.loops.len()).all(|l| !self.cfg.loops[l].members[b.0 as usize] || self.exact_trip[l])
     }
 
-    /// Progressions that cover the form's values, and whether they are exactly those values.
-    pub(super) fn shape(&self, f: &Form, cons: &Facts, (lo, hi): (Int, Int), complete: bool) -> (Dims, bool) {
+    /// Progressions that cover the form's values, which lie between these ends, and whether they are exactly those values.
+    pub(super) fn shape(&self, f: &Form, cons: &Facts, ends: (Int, Int), complete: bool) -> (Dims, bool) {
+        let (dims, exact) = self.grouped(f, cons, ends, complete);
+        // A better cover is no reason to have none for what comes later.
+        if exact || f.terms.len() < 2 || self.half_spent() {
+            return (dims, exact);
+        }
+        match self.layered(f, cons, ends) {
+            Some(layers) if count(&layers) < count(&dims) => (layers, false),
+            _ => (dims, false),
+        }
+    }
+
+    /// The same from terms taken together as far as their sums overlap, by size: rows, columns, tiles. Each sum lies within bounds of its
+    /// own, whatever ties them together. `None`: they do not end where all of them do.
+    fn layered(&self, f: &Form, cons: &Facts, ends: (Int, Int)) -> Option<Dims> {
+        let mut terms: Group = f.terms.iter().copied().collect();
+        terms.sort_by_key(|t| t.1.abs());
+        let (mut from, mut to, mut dims) = (f.c, f.c, Dims::new());
+        let mut part = Form::default();
+        for (k, t) in terms.iter().enumerate() {
+            part = part.add(&Form::atom(t.0), t.1);
+            let (l, h) = self.bounds_in(&part, cons, true);
+            if l <= -INF || h >= INF || l > h {
+                return None;
+            }
+            if terms.get(k + 1).is_none_or(|next| h - l < next.1.abs()) {
+                (from, to) = (from + l, to + h);
+                if h > l {
+                    let step = part.gcd();
+                    dims.push((step, (h - l).div_euclid(step) + 1));
+                }
+                part = Form::default();
+            }
+        }
+        let dims = merge(dims);
+        (dims.len() <= 3 && (from, to) == ends).then_some(dims)
+    }
+
+    /// Progressions of terms that are independent of each other.
+    fn grouped(&self, f: &Form, cons: &Facts, (lo, hi): (Int, Int), complete: bool) -> (Dims, bool) {
         let terms: SmallVec<[(AtomId, Int); 6]> = f.terms.iter().copied().collect();
         let whole = gcd_of(&terms);
         let flat = |step: Int| -> Dims {
@@ -276,6 +315,11 @@ fn proportional(c: &Form, g: &[(AtomId, Int)]) -> Option<(Int, Int)> {
     let k0 = c.coef(x0);
     let fits = c.terms.len() == g.len() && k0 != 0 && g.iter().all(|(x, cx)| c.coef(*x) * c0 == k0 * *cx);
     fits.then_some((k0, c0))
+}
+
+/// Elements of progressions.
+fn count(dims: &Dims) -> Int {
+    dims.iter().fold(Int::new(1), |n, d| n.mul_sat(d.1))
 }
 
 fn gcd_of(t: &[(AtomId, Int)]) -> Int {

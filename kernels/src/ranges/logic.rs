@@ -47,7 +47,7 @@ impl Cond {
         }
     }
 
-    fn of(b: bool) -> Cond {
+    pub fn of(b: bool) -> Cond {
         if b { Cond::True } else { Cond::False }
     }
 
@@ -56,6 +56,32 @@ impl Cond {
             Cond::True => Some(true),
             Cond::False => Some(false),
             _ => None,
+        }
+    }
+
+    /// `p ? x : y`, where `p` is not decided.
+    pub fn choice(p: Cond, x: Cond, y: Cond) -> Cond {
+        match (&x, &y) {
+            (_, Cond::False) => Cond::all([p, x]),
+            (_, Cond::True) => Cond::any([p.negate(), x]),
+            (Cond::True, _) => Cond::any([p, y]),
+            (Cond::False, _) => Cond::all([p.negate(), y]),
+            _ if x == y => x,
+            _ => Cond::Unknown,
+        }
+    }
+
+    /// One of these, of the ways that lead to a join.
+    pub fn joined(mut live: Vec<Cond>) -> Cond {
+        if live.len() == 1 || (!live.is_empty() && live[0].known().is_some() && live.iter().all(|c| *c == live[0])) {
+            return live.swap_remove(0);
+        }
+        // The value holds only if the other path was taken and its value holds; what that path's own guards say is not known here, so
+        // it implies the value only.
+        match &live[..] {
+            [Cond::False, c] | [c, Cond::False] => Cond::And(vec![c.clone(), Cond::Unknown]),
+            [Cond::True, c] | [c, Cond::True] => Cond::Or(vec![c.clone(), Cond::Unknown]),
+            _ => Cond::Unknown,
         }
     }
 
@@ -110,6 +136,7 @@ impl Eval<'_> {
             Kind::Const(c) => Cond::of(*c != 0),
             Kind::Not(p) => self.evp(*p).negate(),
             Kind::Cmp(c, signed, x, y) => self.compare(*c, *signed, *x, *y, b),
+            Kind::FloatCmp(holds, flush, x, y) => self.compare_floats(*holds, *flush, *x, *y),
             Kind::Combine(how, p, q) => {
                 let p = self.evp(*p);
                 let q = self.evp(*q);
@@ -143,7 +170,13 @@ impl Eval<'_> {
                 let bits = self.g.node(*x).width.bits();
                 let f = self.ev(*x);
                 let f = self.interp(&f, bits, false, b);
-                self.decide(Cond::Ne(f), b)
+                match self.decide(Cond::Ne(f), b) {
+                    c @ (Cond::True | Cond::False) => c,
+                    c => match self.any_bit(*x) {
+                        Cond::Unknown => c,
+                        bits => bits,
+                    },
+                }
             }
             Kind::Sel(p, x, y) => {
                 let p = self.evp(*p);
@@ -153,14 +186,7 @@ impl Eval<'_> {
                     p => {
                         let x = self.evp(*x);
                         let y = self.evp(*y);
-                        match (&x, &y) {
-                            (_, Cond::False) => Cond::all([p, x]),
-                            (_, Cond::True) => Cond::any([p.negate(), x]),
-                            (Cond::True, _) => Cond::any([p, y]),
-                            (Cond::False, _) => Cond::all([p.negate(), y]),
-                            _ if x == y => x,
-                            _ => Cond::Unknown,
-                        }
+                        Cond::choice(p, x, y)
                     }
                 }
             }
@@ -171,30 +197,28 @@ impl Eval<'_> {
                     if !self.reachable(p) || self.edge(p, b) == Cond::False {
                         continue;
                     }
-                    let v = self.evp(v);
-                    live.push((p, v));
+                    live.push(self.evp(v));
                 }
-                if live.len() == 1 {
-                    return live.swap_remove(0).1;
-                }
-                if !live.is_empty() && live.iter().all(|v| v.1 == live[0].1) && live[0].1.known().is_some() {
-                    return live.swap_remove(0).1;
-                }
-                if live.len() == 2 {
-                    for (x, y) in [(0, 1), (1, 0)] {
-                        // The value holds only if the other path was taken and its value holds; what that path's own
-                        // guards say is not known here, so it implies the value only.
-                        match live[x].1 {
-                            Cond::False => return Cond::And(vec![live[y].1.clone(), Cond::Unknown]),
-                            Cond::True => return Cond::Or(vec![live[y].1.clone(), Cond::Unknown]),
-                            _ => {}
-                        }
-                    }
-                }
-                Cond::Unknown
+                Cond::joined(live)
             }
+            Kind::LoopPhi(outer, back) => self.handed_on(n, outer, back),
             _ => Cond::Unknown,
         }
+    }
+
+    /// Comparisons of constants and parameters: a factor that is zero, as a rule.
+    fn compare_floats(&mut self, holds: u8, flush: bool, x: NodeId, y: NodeId) -> Cond {
+        let bits = self.g.node(x).width.bits();
+        let v = [x, y].map(|n| {
+            let f = self.ev(n);
+            let v = self.concrete(&f).as_const()?.pin().rem_euclid(1 << bits) as u64;
+            let v = if bits == 64 { f64::from_bits(v) } else { f64::from(f32::from_bits(v as u32)) };
+            let least = if bits == 64 { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) };
+            Some(if flush && v.abs() < least { 0.0 } else { v })
+        });
+        let [Some(x), Some(y)] = v else { return Cond::Unknown };
+        let way = x.partial_cmp(&y).map_or(3, |o| o as i8 + 1);
+        Cond::of(holds >> way & 1 == 1)
     }
 
     fn compare(&mut self, c: Cmp, signed: bool, x: NodeId, y: NodeId, b: BlockId) -> Cond {
@@ -336,7 +360,7 @@ impl Eval<'_> {
 }
 
 /// Three-input truth table over decided and undecided values.
-fn table(v: [Cond; 3], lut: u8) -> Cond {
+pub(super) fn table(v: [Cond; 3], lut: u8) -> Cond {
     let at = |x: [bool; 3]| lut >> (u8::from(x[0]) << 2 | u8::from(x[1]) << 1 | u8::from(x[2])) & 1 == 1;
     let free: Vec<usize> = (0..3).filter(|i| v[*i].known().is_none()).collect();
     let base = [0, 1, 2].map(|i| v[i].known().unwrap_or(false));
@@ -378,7 +402,10 @@ fn table(v: [Cond; 3], lut: u8) -> Cond {
     {
         return Cond::all(literals(zero.0)).negate();
     }
-    Cond::Unknown
+    // What is the same in every row that holds is implied.
+    let same = |k: usize| ones.iter().all(|r| (r ^ ones[0]) >> k & 1 == 0);
+    let implied: Vec<Cond> = literals(ones[0]).into_iter().enumerate().filter(|(k, _)| same(*k)).map(|l| l.1).collect();
+    if implied.is_empty() { Cond::Unknown } else { Cond::all(implied.into_iter().chain([Cond::Unknown])) }
 }
 
 #[cfg(test)]

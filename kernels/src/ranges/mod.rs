@@ -30,6 +30,7 @@ mod linear;
 mod logic;
 mod lookup;
 mod loops;
+mod masks;
 pub(crate) mod node;
 mod number;
 mod origin;

@@ -112,6 +112,8 @@ pub enum Kind {
     LoopPhi(SmallVec<[(BlockId, NodeId); 2]>, SmallVec<[(BlockId, NodeId); 2]>),
     /// Predicate: comparison; signed, 64 bit.
     Cmp(Cmp, bool, NodeId, NodeId),
+    /// Predicate: comparison of floating point numbers (see [`crate::ir::Op::FloatCmp`]): which hold, denormal ones flushed.
+    FloatCmp(u8, bool, NodeId, NodeId),
     /// Predicate: negation.
     Not(NodeId),
     /// Predicate: combination.
@@ -203,6 +205,7 @@ impl Graph {
             | Kind::Div(_, a, b)
             | Kind::Rem(_, a, b)
             | Kind::Cmp(_, _, a, b)
+            | Kind::FloatCmp(_, _, a, b)
             | Kind::Combine(_, a, b) => v.extend([*a, *b]),
             Kind::Extend(_, a)
             | Kind::Lo(a)

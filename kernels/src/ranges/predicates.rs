@@ -58,6 +58,13 @@ impl Builder<'_> {
                 let y = self.operand_w(&s[1], w, b, i);
                 self.combine(cmp, signed, x, y, combine, &s[2], part, b, i)
             }
+            Op::FloatCmp { cmp, wide, flush, combine } => {
+                let w = if wide { Width::W64 } else { Width::W32 };
+                let x = self.operand_w(&s[0], w, b, i);
+                let y = self.operand_w(&s[1], w, b, i);
+                let c = self.add(Kind::FloatCmp(cmp, flush, x, y), Width::Pred, b);
+                self.combined(c, combine, &s[2], part, b, i)
+            }
             Op::CmpX { cmp, signed, combine } => match self.wide_compare(cmp, &s[0], &s[1], &s[3], b, i) {
                 Some((x, y)) => self.combine(cmp, signed, x, y, combine, &s[2], part, b, i),
                 None => self.opaque(Reason::Pairing, Width::Pred, b),
@@ -104,7 +111,12 @@ impl Builder<'_> {
         b: u32,
         i: u32,
     ) -> NodeId {
-        let mut c = self.add(Kind::Cmp(cmp, signed, x, y), Width::Pred, b);
+        let c = self.add(Kind::Cmp(cmp, signed, x, y), Width::Pred, b);
+        self.combined(c, how, with, part, b, i)
+    }
+
+    /// A comparison (or, as second result, its opposite) combined with another predicate.
+    fn combined(&mut self, mut c: NodeId, how: Combine, with: &Operand, part: u8, b: u32, i: u32) -> NodeId {
         if part == 1 {
             c = self.not(c, b);
         }

@@ -181,7 +181,7 @@ impl Eval<'_> {
     }
 
     /// What a fact that held at iteration k-1 (for k >= 1) says for every k >= 0; the flag: neither more nor less.
-    fn each_iteration(&mut self, f: &Fact, k: AtomId, l: u32, pre: &Facts) -> (Vec<Form>, bool) {
+    pub(super) fn each_iteration(&mut self, f: &Fact, k: AtomId, l: u32, pre: &Facts) -> (Vec<Form>, bool) {
         let (f, ne) = match f {
             Fact::Le(c) => ((**c).clone(), false),
             Fact::Ne(f) => (f.clone(), true),

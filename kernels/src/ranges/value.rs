@@ -202,9 +202,12 @@ impl Eval<'_> {
             Kind::LocalLoad(a, bytes) => self.local_load(n, *a, *bytes, b),
             Kind::Phi(arms) => self.phi(n, arms, b),
             Kind::LoopPhi(outer, back) => self.loop_phi(n, outer, back, b),
-            Kind::Cmp(..) | Kind::Not(_) | Kind::Combine(..) | Kind::PLut(..) | Kind::NonZero(_) => {
-                self.opaque(Key::Node(n, 6), Reason::Instruction, bits, b)
-            }
+            Kind::Cmp(..)
+            | Kind::FloatCmp(..)
+            | Kind::Not(_)
+            | Kind::Combine(..)
+            | Kind::PLut(..)
+            | Kind::NonZero(_) => self.opaque(Key::Node(n, 6), Reason::Instruction, bits, b),
         }
     }
 

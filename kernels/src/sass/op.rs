@@ -151,6 +151,18 @@ pub enum Op {
         /// High half of a 64-bit compare.
         ex: bool,
     },
+    /// The same for floating point: `cmp` has a bit for each way that numbers may compare (1: less, 2: equal, 4: greater, 8: not ordered).
+    /// Of double precision 0 and 15 are other comparisons, for minima and maxima.
+    Fsetp {
+        /// Which comparisons hold.
+        cmp: u8,
+        /// How psrc\[0\] takes part.
+        bop: BoolOp,
+        /// Double precision.
+        wide: bool,
+        /// Denormal numbers count as zero.
+        ftz: bool,
+    },
     /// pdst\[0\] = lut0(psrc), pdst\[1\] = lut1(psrc); tables as in LOP3.
     Plop3 {
         /// Table of pdst\[0\].

@@ -35,8 +35,8 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         // DMUL DADD DFMA, and pairs of floats: FFMA2 FMUL2 FADD2.
         0x028 | 0x029 | 0x02b if any => (Float, File::R, 2),
         0x049..=0x04b if any && w.arch == Blackwell => (Float, File::R, 2),
-        // FSETP DSETP HSETP2 FCHK: predicates only.
-        0x00b | 0x02a | 0x034 if any => {
+        // HSETP2 FCHK: predicates only.
+        0x034 if any => {
             i.pdst = [w.p(81, false), w.p(84, false)];
             i.constant = constant(w);
             return Some(Op::Other(Float));

@@ -78,6 +78,27 @@ pub(super) fn isetp(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     Some(Op::Isetp { cmp, bop, ty, ex })
 }
 
+pub(super) fn fsetp(w: &Word, i: &mut Inst, wide: bool) -> Option<Op> {
+    let bop = match w.b(74, 76) {
+        0 => BoolOp::And,
+        1 => BoolOp::Or,
+        2 => BoolOp::Xor,
+        _ => return None,
+    };
+    let regs = if wide { 2 } else { 1 };
+    let mut x = w.slot_x_float(regs);
+    if let (true, Value::Imm(v)) = (wide, x.value) {
+        // The high word.
+        x.value = Value::Imm(v << 32);
+    }
+    let mut a = w.src_a(false, regs, Sign::Neg);
+    a.abs = w.bit(73);
+    i.pdst = [w.p(81, false), w.p(84, false)];
+    i.src = smallvec![a, x];
+    i.psrc[0] = w.ps(87, false);
+    Some(Op::Fsetp { cmp: w.b(76, 80) as u8, bop, wide, ftz: w.bit(80) })
+}
+
 pub(super) fn plop3(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     let lut0 = (w.b(64, 67) | w.b(72, 77) << 3) as u8;
     i.pdst = [w.p(81, u), w.p(84, u)];

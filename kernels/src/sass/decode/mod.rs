@@ -154,6 +154,7 @@ fn family(w: &Word, i: &mut Inst) -> Option<Op> {
         0x0bf if w.opcode == 0x2bf => integer::unary_inv(w, i, true, Op::Popc),
         // Predicates.
         0x00c if forms(w, UNARY) => logic::isetp(w, i, false),
+        0x00b | 0x02a if forms(w, 0b1111_1110) => logic::fsetp(w, i, w.base() == 0x02a),
         0x08c if forms(w, U_BINARY) => logic::isetp(w, i, true),
         0x01c if w.opcode == 0x81c => logic::plop3(w, i, false),
         0x09c if w.opcode == 0x89c => logic::plop3(w, i, true),

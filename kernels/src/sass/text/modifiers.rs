@@ -5,6 +5,10 @@ use crate::sass::inst::Inst;
 use crate::sass::op::*;
 use crate::sass::operand::*;
 
+/// Comparisons of floating point numbers, by code.
+const FLOAT_CMP: [&str; 16] =
+    ["F", "LT", "EQ", "LE", "GT", "NE", "GE", "NUM", "NAN", "LTU", "EQU", "LEU", "GTU", "NEU", "GEU", "T"];
+
 impl Inst {
     /// The name of the operation without modifiers, e.g. `IADD3`, `ULEA`, `LDG`; `?` followed by the opcode when unknown.
     #[must_use]
@@ -33,6 +37,7 @@ impl Inst {
             Op::Sgxt { .. } => "SGXT",
             Op::Bmsk { .. } => "BMSK",
             Op::Isetp { .. } => "ISETP",
+            Op::Fsetp { wide, .. } => ["FSETP", "DSETP"][usize::from(wide)],
             Op::Plop3 { .. } => "PLOP3",
             Op::P2r { .. } => return if self.uniform { "UP2UR" } else { "P2R" }.into(),
             Op::R2p { .. } => "R2P",
@@ -211,6 +216,16 @@ impl Inst {
                 add(ty != IntTy::S32, int_name(ty));
                 add(true, ["AND", "OR", "XOR"][bop as usize]);
                 add(ex, "EX");
+            }
+            Op::Fsetp { cmp, bop, wide, ftz } => {
+                let name = match (wide, cmp) {
+                    (true, 0) => "MIN",
+                    (true, 15) => "MAX",
+                    _ => FLOAT_CMP[usize::from(cmp & 15)],
+                };
+                add(true, name);
+                add(ftz, "FTZ");
+                add(true, ["AND", "OR", "XOR"][bop as usize]);
             }
             Op::Plop3 { .. } => add(true, "LUT"),
             Op::P2r { byte } => add(true, ["", "B1", "B2", "B3"][usize::from(byte & 3)]),

@@ -100,6 +100,11 @@ impl Inst {
                 o.push(hex(i64::from(lut)));
                 o.push(self.psrc[0].to_string());
             }
+            Op::Fsetp { .. } => {
+                o.extend(self.pdst.iter().map(ToString::to_string));
+                sources(&mut o);
+                o.push(self.psrc[0].to_string());
+            }
             Op::Isetp { ex, .. } => {
                 o.extend(self.pdst.iter().map(ToString::to_string));
                 sources(&mut o);
