@@ -122,20 +122,35 @@ impl AccessMap {
         clocks: &impl Clocks,
         race: &mut impl FnMut(&Access, bool),
     ) -> At {
-        let (start, end) = (touch.start, touch.end);
-        if start >= end {
+        if touch.start >= touch.end {
             return near;
         }
         let mut new = New::of(touch);
         // The usual case: the cell that had it last has all of it.
-        if let Some(cell) = self.cells.get_mut(near).filter(|cell| cell.start <= start && end <= cell.end) {
-            cell::visit(&mut cell.value, &mut self.pool, &mut new, (start, end), clocks, race);
-            if is_crowded(cell.value.len()) {
-                self.tidy(near, 1, clocks);
-            }
+        if self.add_inside(near, &mut new, clocks, race) {
             return near;
         }
         self.add_anywhere(&mut new, near, clocks, race)
+    }
+
+    /// Adds an access to the cell at a position. False: there is none, or it has not all of the access, and nothing was done.
+    #[inline(always)]
+    fn add_inside(
+        &mut self,
+        at: At,
+        new: &mut New<'_>,
+        clocks: &impl Clocks,
+        race: &mut impl FnMut(&Access, bool),
+    ) -> bool {
+        let (start, end) = (new.touch.start, new.touch.end);
+        let Some(cell) = self.cells.get_mut(at).filter(|cell| cell.start <= start && end <= cell.end) else {
+            return false;
+        };
+        cell::visit(&mut cell.value, &mut self.pool, new, (start, end), clocks, race);
+        if is_crowded(cell.value.len()) {
+            self.tidy(at, 1, clocks);
+        }
+        true
     }
 
     #[inline(never)]
@@ -148,31 +163,21 @@ impl AccessMap {
     ) -> At {
         let (start, end) = (new.touch.start, new.touch.end);
         let at = self.cells.seek_near(start, near);
-        match self.cells.get_mut(at).filter(|cell| cell.start < end) {
-            // One cell has all of it, or may have.
-            Some(mut cell) => {
-                if start < cell.start || end > cell.end {
-                    if end > cell.end && self.cells.get(self.cells.next(at)).is_some_and(|next| next.start < end) {
-                        return self.add_wide(at, new, clocks, race);
-                    }
-                    cell = self.cells.widen(at, start, end);
-                }
-                cell::visit(&mut cell.value, &mut self.pool, new, (start, end), clocks, race);
-                if is_crowded(cell.value.len()) {
-                    self.tidy(at, 1, clocks);
-                }
-                at
+        let Some(upto) = self.cells.get(at).filter(|cell| cell.start < end).map(|cell| cell.end) else {
+            let mut pieces = Cell::new();
+            new.put(&mut pieces, &mut self.pool, start, end);
+            let at = self.cells.insert(at, Span { start, end, value: pieces });
+            if self.cells.len() > self.sweep_at {
+                self.sweep(clocks);
             }
-            None => {
-                let mut pieces = Cell::new();
-                new.put(&mut pieces, &mut self.pool, start, end);
-                let at = self.cells.insert(at, Span { start, end, value: pieces });
-                if self.cells.len() > self.sweep_at {
-                    self.sweep(clocks);
-                }
-                at
-            }
+            return at;
+        };
+        if end > upto && self.cells.get(self.cells.next(at)).is_some_and(|next| next.start < end) {
+            return self.add_wide(at, new, clocks, race);
         }
+        self.cells.widen(at, start, end);
+        self.add_inside(at, new, clocks, race);
+        at
     }
 
     /// Asks for the pieces of a cell that an access is about to be added to.

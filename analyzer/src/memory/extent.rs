@@ -217,15 +217,19 @@ impl Extent {
             && self.dims() == other.dims()
     }
 
-    /// Whether both are upper bounds without gaps and the other's bytes are among these: of one op, it adds nothing. (Whoever overlaps the
-    /// other overlaps this one too, and one of the two begins inside of the other, unless what overlaps has gaps.)
-    pub fn bounds(&self, other: &Self) -> bool {
+    /// Whether an access of the same op to the other bytes adds nothing where it overlaps these: these are all touched, or both name the
+    /// same bytes, or both are upper bounds without gaps and the other's bytes are among these. (Whoever overlaps such an inner bound
+    /// overlaps this one too, and one of the two begins inside of the other, unless what overlaps has gaps.)
+    pub fn speaks_for(&self, other: &Self) -> bool {
         let is_bound = |e: &Self| e.precision == Precision::Bound && e.is_dense();
-        is_bound(self)
-            && is_bound(other)
-            && self.scattered == other.scattered
-            && self.start <= other.start
-            && other.end <= self.end
+        let bounds = || {
+            is_bound(self)
+                && is_bound(other)
+                && self.scattered == other.scattered
+                && self.start <= other.start
+                && other.end <= self.end
+        };
+        self.is_whole() || self.same_shape(other) || bounds()
     }
 
     /// Whether runs never overlap each other along the dimensions, which makes [`Self::touches`] exact.

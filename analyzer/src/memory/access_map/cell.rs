@@ -57,6 +57,16 @@ impl<'a> New<'a> {
         Self { touch, number: None, whole: touch.odd.is_none_or(Extent::is_whole), stands }
     }
 
+    /// Whether what is said of the bytes of an earlier access that it overlaps is said of its own: rule 3 of what may be forgotten.
+    #[inline]
+    fn covers(&self, e: &Held) -> bool {
+        self.whole
+            || match (self.touch.odd, e.odd()) {
+                (Some(new), Some(old)) => new.same_shape(old),
+                _ => self.touch.extent().same_shape(&e.extent()),
+            }
+    }
+
     /// Makes a piece of it.
     #[inline]
     pub fn put(&mut self, pieces: &mut Cell, pool: &mut Pool, start: u64, end: u64) {
@@ -107,8 +117,7 @@ enum Verdict {
 fn judge(e: &Held, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
     let touch = new.touch;
     if e.is_of(touch.epoch, touch.site.node) {
-        let (known, extent) = (e.extent(), touch.extent());
-        if e.kind.stands_for(touch.kind) && (known.is_whole() || known.same_shape(&extent) || known.bounds(&extent)) {
+        if e.kind.stands_for(touch.kind) && e.extent().speaks_for(&touch.extent()) {
             return Verdict::Redundant;
         }
     } else {
@@ -121,8 +130,7 @@ fn judge(e: &Held, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
             };
         }
     }
-    let stands = touch.kind.stands_for(e.kind) && (new.whole || touch.extent().same_shape(&e.extent()));
-    if stands { Verdict::Drop } else { Verdict::Keep }
+    if touch.kind.stands_for(e.kind) && new.covers(e) { Verdict::Drop } else { Verdict::Keep }
 }
 
 /// Compares a new access with the pieces that it overlaps between two addresses, cuts off what it stands for, and adds it.
@@ -143,8 +151,7 @@ pub(super) fn visit(
         let piece = &mut pieces[i + skipped];
         i += skipped + 1;
         let drops = if clocks.finished(Epoch { timeline: piece.timeline, time: piece.time }) {
-            new.stands >> (piece.word & 3) & 1 != 0
-                && (new.whole || new.touch.extent().same_shape(&pool.get(piece.number()).extent()))
+            new.stands >> (piece.word & 3) & 1 != 0 && new.covers(pool.get(piece.number()))
         } else {
             let verdict = judge(pool.get(piece.number()), new, clocks);
             races |= matches!(verdict, Verdict::Race(_));

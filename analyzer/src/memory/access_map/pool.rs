@@ -32,8 +32,10 @@ impl Held {
     fn become_of(&mut self, touch: &Touch<'_>, age: u64) {
         (self.epoch, self.site, self.kind, self.allocation) = (touch.epoch, *touch.site, touch.kind, touch.allocation);
         (self.start, self.end, self.age, self.pieces) = (touch.start, touch.end, age, 1);
-        if self.odd.is_some() || touch.odd.is_some() {
-            self.odd = touch.odd.map(|extent| Box::new(*extent));
+        match (&mut self.odd, touch.odd) {
+            (Some(old), Some(extent)) => **old = *extent,
+            (None, None) => {}
+            (old, extent) => *old = extent.map(|extent| Box::new(*extent)),
         }
     }
 
@@ -41,6 +43,12 @@ impl Held {
     pub fn access(&self) -> Access {
         let Self { epoch, kind, allocation, site, .. } = *self;
         Access { epoch, kind, extent: self.extent(), allocation, site }
+    }
+
+    /// Which bytes, when they are not exactly those from its first to its last.
+    #[inline]
+    pub fn odd(&self) -> Option<&Extent> {
+        self.odd.as_deref()
     }
 
     pub fn extent(&self) -> Extent {
