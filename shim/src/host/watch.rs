@@ -244,7 +244,11 @@ impl Watches {
                     found = Some(watch.look());
                 }
                 State::Idle => {}
-                State::New | State::Looked => watch.void = true,
+                // As soon as that: whoever looks at it now gives its pages back only when all has been summed up.
+                State::New | State::Looked => {
+                    watch.void = true;
+                    pages::release(watch.id);
+                }
             }
         }
         found
