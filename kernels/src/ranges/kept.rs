@@ -12,8 +12,11 @@ use crate::access::LaunchArgs;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
-/// Launch shapes whose result is kept per kernel, and programs.
-const KEPT: usize = 8;
+/// Results that are kept per kernel. A kernel that is too long to be recorded is evaluated anew for each that has gone: cuBLAS launches one
+/// kernel in a dozen shapes a step.
+const MAX_KEPT: usize = 64;
+/// Programs that are kept per kernel.
+const MAX_PROGRAMS: usize = 8;
 /// Recordings ahead of the launches that they were played for, after which no more are made.
 const MAX_AHEAD: u32 = 24;
 
@@ -44,9 +47,9 @@ pub(super) struct Store {
     ahead: u32,
 }
 
-/// Appends, and forgets the first when there are too many.
-fn push<T>(list: &mut Vec<T>, new: T) {
-    if list.len() >= KEPT {
+/// Appends, and forgets the first when there are so many.
+fn push<T>(list: &mut Vec<T>, most: usize, new: T) {
+    if list.len() >= most {
         list.remove(0);
     }
     list.push(new);
@@ -79,7 +82,7 @@ impl Analysis {
                 let new = kept(&mut store.programs[n].1.inputs(), result);
                 store.programs[n..].rotate_left(1);
                 store.ahead = store.ahead.saturating_sub(1);
-                push(&mut store.kept, new.clone());
+                push(&mut store.kept, MAX_KEPT, new.clone());
                 return new;
             }
             self.by_block(launch).is_none()
@@ -90,11 +93,11 @@ impl Analysis {
         let result = taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
         let new = kept(&mut taken.inputs.iter().copied(), result);
         let mut store = lock();
-        push(&mut store.kept, new.clone());
+        push(&mut store.kept, MAX_KEPT, new.clone());
         match taken.program {
             Some(p) => {
                 store.ahead += 1;
-                push(&mut store.programs, (wanted, p));
+                push(&mut store.programs, MAX_PROGRAMS, (wanted, p));
             }
             // Too long, and so will the next be.
             None if record => store.ahead = MAX_AHEAD,
