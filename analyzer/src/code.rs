@@ -9,6 +9,7 @@ use crate::memory::{AccessKind, Allocations, Dim, Extent, Precision};
 use crate::names::KernelDef;
 use crate::rests::{Mask, Rests};
 use crate::trail::Trail;
+use crate::unite::unite;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -268,6 +269,7 @@ impl Evaluated {
 
     fn of(mut effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
         effects.iter_mut().for_each(|e| e.bytes.join());
+        unite(&mut effects);
         let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why, at: e.at });
         let knowledge = if gap.is_some() { Knowledge::KindsOnly } else { Knowledge::Exact };
         let exact = gap.is_none()

@@ -47,6 +47,7 @@ pub mod symbols;
 pub mod tools;
 pub mod torch;
 pub mod trail;
+mod unite;
 pub mod work;
 
 pub use analysis::{Analysis, AnalysisOptions};

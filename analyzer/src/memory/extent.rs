@@ -14,7 +14,7 @@ pub const MAX_DIMS: usize = 3;
 const MAX_PIECES: u64 = 4096;
 
 /// One dimension: `count` repetitions, `stride` bytes apart.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Dim {
     /// Bytes from one repetition to the next.
     pub stride: u64,
