@@ -184,6 +184,8 @@ pub trait KernelCode: Send {
     fn copies_in_part(&self) -> bool {
         false
     }
+    /// Keeps for later runs what launches were evaluated to.
+    fn keep(&self) {}
 }
 
 /// Makes [`KernelCode`] out of code images.
@@ -430,6 +432,11 @@ impl Code {
     /// File and line of a kernel's memory instruction, when its code has a line table.
     pub fn line(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<(String, u32)> {
         self.reader.line(def.image, &def.name, arch, at).filter(|_| at != 0)
+    }
+
+    /// Keeps for later runs what launches were evaluated to.
+    pub fn keep(&self) {
+        self.kernels.values().flatten().for_each(|code| code.keep());
     }
 
     /// Why a kernel is not known.

@@ -222,6 +222,10 @@ impl KernelCode for Known {
     fn copies_in_part(&self) -> bool {
         self.summary.has_partial_copies()
     }
+
+    fn keep(&self) {
+        self.summary.keep();
+    }
 }
 
 impl Known {

@@ -182,7 +182,7 @@ pub struct KernelAccess {
 }
 
 /// A progression of addresses: `count` of them, `stride` bytes apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dim {
     /// Bytes between neighbours.
     pub stride: u64,
@@ -191,7 +191,7 @@ pub struct Dim {
 }
 
 /// Which bytes, relative to the base value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Extent {
     /// All bytes touched are within this set: `{ lo + sum(stride_i * j_i) + b | 0 <= j_i < count_i, 0 <= b < width }`.
     Bounded {

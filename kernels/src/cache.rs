@@ -1,4 +1,4 @@
-//! Summaries on disk, so that a kernel is analysed once, not once a process.
+//! Summaries on disk, so that a kernel is analysed once, not once a process; and what its launches were evaluated to.
 //!
 //! Content-addressed: an entry is a file named by a hash of what its summary was made of, which is the whole piece of code that holds the
 //! kernel, the architecture, the kernel's name and the sources of this crate (`build.rs`). So an entry is never out of date, at worst
@@ -10,6 +10,7 @@ use crate::summary::Summary;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 use twox_hash::XxHash3_128;
@@ -20,8 +21,14 @@ const LIMIT: u64 = 256 << 20;
 /// Larger files are no entries: the largest of real kernels have a few MiB.
 const MAX_ENTRY: u64 = 64 << 20;
 
-/// First bytes of an entry; behind them its key, a hash of the rest, and the rest.
-const MAGIC: &[u8; 8] = b"SSKERNL1";
+/// More results of one kernel are not kept: to read them would take as long as to find them again.
+const MAX_RESULTS: usize = 1 << 20;
+
+/// What an entry holds: the end of its name, and its first bytes. Behind them are its key, a hash of the rest, and the rest.
+struct Content(&'static str, &'static [u8; 8]);
+
+const SUMMARY: Content = Content("kernel", b"SSKERNL1");
+const RESULTS: Content = Content("results", b"SSRESLT1");
 
 /// Entries that were used since are not marked as used again.
 const FRESH: Duration = Duration::from_secs(24 * 3600);
@@ -88,25 +95,30 @@ impl Cache {
         self.written.load(Ordering::Relaxed)
     }
 
-    fn path(&self, key: Key) -> PathBuf {
-        self.folder.join(format!("{:032x}.kernel", key.0))
+    fn path(&self, key: Key, content: &Content) -> PathBuf {
+        self.folder.join(format!("{:032x}.{}", key.0, content.0))
     }
 
     /// The summary of the kernel of this name that was kept under a key.
     pub(crate) fn load(&self, key: Key, kernel: &str) -> Option<Summary> {
-        let path = self.path(key);
+        Summary::unpacked(&self.read(key, &SUMMARY)?).filter(|summary| summary.name() == kernel)
+    }
+
+    fn read(&self, key: Key, content: &Content) -> Option<Vec<u8>> {
+        let path = self.path(key, content);
         // Whatever else stands there under this name (a pipe, say) is not opened.
         let about = std::fs::metadata(&path).ok().filter(|m| m.is_file() && m.len() <= MAX_ENTRY)?;
-        let bytes = std::fs::read(&path).ok()?;
-        let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.0.to_le_bytes())?;
+        let mut bytes = std::fs::read(&path).ok()?;
+        let rest = bytes.strip_prefix(content.1)?.strip_prefix(&key.0.to_le_bytes())?;
         let (sum, payload) = rest.split_first_chunk()?;
-        let summary = (hash(payload) == u128::from_le_bytes(*sum)).then(|| Summary::unpacked(payload)).flatten()?;
+        let (whole, head) = (hash(payload) == u128::from_le_bytes(*sum), bytes.len() - payload.len());
         if about.modified().ok().and_then(|t| t.elapsed().ok()).is_some_and(|age| age > FRESH) {
             let touched = File::open(&path).and_then(|f| f.set_modified(SystemTime::now()));
             // Somebody else's: then it goes by its age.
             drop(touched);
         }
-        (summary.name() == kernel).then_some(summary)
+        bytes.drain(..head);
+        whole.then_some(bytes)
     }
 
     /// Keeps a summary.
@@ -115,20 +127,24 @@ impl Cache {
             return;
         }
         let Some(payload) = summary.packed().filter(|p| p.len() as u64 <= MAX_ENTRY / 2) else { return };
-        if self.write(key, &payload).is_err() {
+        self.put(key, &SUMMARY, &payload);
+    }
+
+    fn put(&self, key: Key, content: &Content, payload: &[u8]) {
+        if !self.closed.load(Ordering::Relaxed) && self.write(key, content, payload).is_err() {
             self.closed.store(true, Ordering::Relaxed);
         }
     }
 
-    fn write(&self, key: Key, payload: &[u8]) -> std::io::Result<()> {
+    fn write(&self, key: Key, content: &Content, payload: &[u8]) -> std::io::Result<()> {
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         if number == 0 {
             private(&self.folder)?;
         }
         let temporary = self.folder.join(format!("{:032x}.{}-{number}.tmp", key.0, std::process::id()));
-        let parts = [MAGIC, &key.0.to_le_bytes()[..], &hash(payload).to_le_bytes(), payload];
+        let parts = [content.1, &key.0.to_le_bytes()[..], &hash(payload).to_le_bytes(), payload];
         let write = || File::options().write(true).create_new(true).open(&temporary)?.write_all(&parts.concat());
-        write().and_then(|()| std::fs::rename(&temporary, self.path(key))).inspect_err(|_| {
+        write().and_then(|()| std::fs::rename(&temporary, self.path(key, content))).inspect_err(|_| {
             let _ = std::fs::remove_file(&temporary);
         })?;
         let size = payload.len() as u64;
@@ -170,6 +186,31 @@ impl Cache {
     }
 }
 
+/// Where the results of one kernel are kept.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    cache: Arc<Cache>,
+    key: Key,
+}
+
+impl Keeper {
+    pub(crate) fn new(cache: Arc<Cache>, key: Key) -> Keeper {
+        Keeper { cache, key }
+    }
+
+    /// What was stored last.
+    pub(crate) fn load(&self) -> Option<Vec<u8>> {
+        self.cache.read(self.key, &RESULTS)
+    }
+
+    /// Keeps results in place of what was there.
+    pub(crate) fn store(&self, results: &[u8]) {
+        if results.len() <= MAX_RESULTS {
+            self.cache.put(self.key, &RESULTS, results);
+        }
+    }
+}
+
 enum Kind {
     Entry,
     Temporary,
@@ -181,7 +222,7 @@ fn kind(path: &Path) -> Option<Kind> {
     let ours = key.len() == 32 && key.bytes().all(|b| b.is_ascii_hexdigit());
     match rest {
         _ if !ours => None,
-        "kernel" => Some(Kind::Entry),
+        _ if [SUMMARY.0, RESULTS.0].contains(&rest) => Some(Kind::Entry),
         rest => rest.ends_with(".tmp").then_some(Kind::Temporary),
     }
 }

@@ -3,7 +3,7 @@
 //! Thread-safe. Glue between containers (`image`), front ends (`lower_sass`) and [`Summary`].
 
 use crate::arch::Arch;
-use crate::cache::{self, Cache, Key};
+use crate::cache::{self, Cache, Keeper, Key};
 use crate::fixed;
 use crate::image::{CodeRef, Cubin, Image, ImageError};
 use crate::ir::Function;
@@ -213,12 +213,13 @@ impl CodeImage {
             Unpacked::Ptx(_) => 0,
         });
         let key = Key::new(content, matches!(self.code, Unpacked::Ptx(_)), self.arch, name);
+        let keeper = Keeper::new(cache.clone(), key);
         if let Some(summary) = cache.load(key, name) {
-            return Ok(summary);
+            return Ok(summary.kept_by(keeper));
         }
         let summary = self.summarise(name)?;
         cache.store(key, &summary);
-        Ok(summary)
+        Ok(summary.kept_by(keeper))
     }
 
     fn summarise(&self, name: &str) -> Result<Summary, SummaryError> {

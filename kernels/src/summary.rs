@@ -6,6 +6,7 @@ use crate::access::{
     AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
     WordExtent,
 };
+use crate::cache::Keeper;
 use crate::ir::Function;
 use crate::ir::cfg::Cfg;
 use crate::ranges::{self, Analysis};
@@ -27,6 +28,8 @@ pub struct Summary {
     analysis: Analysis,
     #[serde(skip)]
     words: OnceLock<(Vec<WordEffect>, IndirectEffect)>,
+    #[serde(skip)]
+    keeper: Option<Keeper>,
 }
 
 impl Summary {
@@ -49,6 +52,26 @@ impl Summary {
             partial_copies: f.partial_copies,
             analysis: ranges::analyse(f, cfg),
             words: OnceLock::new(),
+            keeper: None,
+        }
+    }
+
+    /// Takes the results of launches that were kept of it, and keeps those to come: see [`Summary::keep`].
+    pub(crate) fn kept_by(mut self, keeper: Keeper) -> Summary {
+        if let Some(results) = keeper.load() {
+            self.analysis.take_results(&results);
+        }
+        self.keeper = Some(keeper);
+        self
+    }
+
+    /// Writes down what launches were evaluated to, if it came from a [`crate::Cache`] or went there and there is anything new. A process
+    /// that launches the kernel alike will find it.
+    pub fn keep(&self) {
+        if let Some(keeper) = &self.keeper
+            && let Some(results) = self.analysis.packed_results()
+        {
+            keeper.store(&results);
         }
     }
 

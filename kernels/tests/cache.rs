@@ -62,7 +62,9 @@ fn all(cache: Option<Arc<Cache>>) -> BTreeMap<String, String> {
         let code = code.with_cache(cache.clone());
         for name in code.kernel_names() {
             let key = format!("{} {name}", file.display());
-            found.insert(key, says(&code.summary(name).expect("a summary")));
+            let summary = code.summary(name).expect("a summary");
+            found.insert(key, says(&summary));
+            summary.keep();
         }
     }
     assert!(found.len() > 15);
@@ -89,6 +91,48 @@ fn what_comes_back_is_what_was_kept() {
     assert!(first > 8, "{first} kernels are worth keeping");
     assert_eq!(entries(&folder).len(), first as usize);
     assert_eq!(written(&folder, &truth), 0);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Evaluates a kernel for these numbers, through a new cache; what was found, and the entries that were written.
+fn copies(folder: &Path, sizes: &[u32]) -> (String, u32) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/triton-layer_norm-1-100.ptx");
+    let cache = Arc::new(Cache::new(folder));
+    let text = CodeRef::Ptx(std::fs::read_to_string(file).expect("a text").into());
+    let code = CodeImage::from_code(text, Arch::new(90)).expect("code").with_cache(Some(cache.clone()));
+    let name = code.kernel_names().next().expect("a kernel").to_string();
+    let (summary, mut found) = (code.summary(&name).expect("a summary"), Vec::new());
+    let pointers = summary.words().iter().map(|w| usize::from(w.offset)).collect::<Vec<_>>();
+    let bytes = summary.params().iter().map(|p| usize::from(p.offset) + usize::from(p.size)).max().unwrap();
+    for n in sizes {
+        let mut params: Vec<u8> = n.to_le_bytes().into_iter().cycle().take(bytes.next_multiple_of(4)).collect();
+        for at in &pointers {
+            params[*at..at + 8].copy_from_slice(&(0x7f00_0000_0000 + ((*at as u64) << 32)).to_le_bytes());
+        }
+        params.truncate(bytes);
+        summary.evaluate(&LaunchArgs::new([8, 1, 1], [128, 1, 1], &params), &mut found);
+    }
+    summary.keep();
+    (format!("{found:?}"), cache.written())
+}
+
+#[test]
+fn launches_are_evaluated_once() {
+    let folder = folder("results");
+    let fresh = copies(Path::new("/proc/nothing/here"), &[1000, 5000]).0;
+    // The summary, and its results.
+    assert_eq!(copies(&folder, &[1000, 5000]), (fresh.clone(), 2));
+    assert_eq!(copies(&folder, &[1000, 5000]), (fresh.clone(), 0));
+    assert_eq!(copies(&folder, &[5000, 1000, 5000]).1, 0);
+    // Another launch is added to what is there.
+    assert_eq!(copies(&folder, &[77]).1, 1);
+    assert_eq!(copies(&folder, &[77, 1000, 5000]).1, 0);
+    // One kernel's results are not another's, nor are a summary's bytes.
+    let results = entries(&folder).into_iter().find(|p| p.extension().is_some_and(|e| e == "results")).unwrap();
+    for other in [std::fs::read(results.with_extension("kernel")).unwrap(), b"SSRESLT1".to_vec(), Vec::new()] {
+        std::fs::write(&results, other).unwrap();
+        assert_eq!(copies(&folder, &[1000, 5000]), (fresh.clone(), 1));
+    }
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -202,7 +246,7 @@ fn processes_at_once() {
     for child in children {
         assert!(child.wait_with_output().unwrap().status.success());
     }
-    assert!(entries(&folder).iter().all(|p| p.extension().is_some_and(|e| e == "kernel")));
+    assert!(entries(&folder).iter().all(|p| p.extension().is_some_and(|e| e == "kernel" || e == "results")));
     assert_eq!(written(&folder, &truth), 0);
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -293,6 +293,7 @@ impl Analysis {
             self.coverage.launched(times, known, known.indirect, tally.unknown_memory);
             self.kernels.entry(tally.kernel).or_default().count(times, known, tally.several, known.indirect);
         }
+        self.code.keep();
         let mut elaborator = elaborator!(self);
         let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
         for (raw, standing) in self.findings.judged() {

@@ -8,6 +8,7 @@ use super::logic::Cond;
 use super::node::{Access, NodeId, Target};
 use crate::access::{Dim, Extent};
 use crate::ir::{BlockId, Reason};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -87,7 +88,7 @@ impl<N: Copy> Reached<Span<N>> {
 }
 
 /// A base before parameter values are put in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum RawBase {
     Word(u16),
     Symbol(u32),

@@ -1,14 +1,16 @@
 //! Results that are kept between launches: of equal launches, and programs for those that differ in their numbers.
 //!
-//! Owns the policy only. A recording costs as much as several evaluations, and most kernels are launched in one shape or two: the third
+//! Owns the policy, and what of it outlives the process ([`crate::Cache`]): a run of the same program finds all its launches evaluated.
+//! A recording costs as much as several evaluations, and most kernels are launched in one shape or two: the third
 //! shape is the first to be recorded. Recordings are made as long as they are worth it: each launch that one is played for pays.
 
+use super::extent::{RawBase, Reached};
 use super::int::Int;
 use super::replay::{Found, Program};
 use super::tape::{self, Input};
 use super::{Analysis, Shape, shape};
 use crate::Extent;
-use crate::access::LaunchArgs;
+use crate::access::{AccessKind, LaunchArgs};
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
@@ -38,6 +40,9 @@ impl Kept {
     }
 }
 
+/// A [`Kept`] as it is written down.
+type Packed = (Shape, Vec<(Input, u64)>, Vec<(AccessKind, RawBase, bool, Extent, u32)>);
+
 /// What was found out so far. The latest are last.
 #[derive(Debug, Default)]
 pub(super) struct Store {
@@ -45,6 +50,8 @@ pub(super) struct Store {
     /// Each with a launch of the shape it holds for, but for the grid.
     programs: Vec<(Shape, Program)>,
     ahead: u32,
+    /// Something was evaluated that is not on disk.
+    fresh: bool,
 }
 
 /// Appends, and forgets the first when there are so many.
@@ -93,6 +100,7 @@ impl Analysis {
         let result = taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
         let new = kept(&mut taken.inputs.iter().copied(), result);
         let mut store = lock();
+        store.fresh = true;
         push(&mut store.kept, MAX_KEPT, new.clone());
         match taken.program {
             Some(p) => {
@@ -104,6 +112,31 @@ impl Analysis {
             None => {}
         }
         new
+    }
+
+    /// All results, written down; `None` when they were read like this, and none came since.
+    pub(crate) fn packed_results(&self) -> Option<Vec<u8>> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::take(&mut store.fresh) {
+            return None;
+        }
+        let pack = |k: &Arc<Kept>| -> Packed {
+            let result = k.result.iter().map(|(kind, r, at)| (*kind, r.base, r.several, r.extent.clone(), *at));
+            (k.shape, k.inputs.clone(), result.collect())
+        };
+        postcard::to_allocvec(&store.kept.iter().map(pack).collect::<Vec<_>>()).ok()
+    }
+
+    /// Takes what [`Analysis::packed_results`] gave. False: it is something else, and nothing was taken.
+    pub(crate) fn take_results(&mut self, bytes: &[u8]) -> bool {
+        let Ok((packed, [])) = postcard::take_from_bytes::<Vec<Packed>>(bytes) else { return false };
+        let store = self.store.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (shape, inputs, result) in packed {
+            let whole = |(kind, base, several, extent, at)| (kind, Reached::new(base, several, extent), at);
+            let result = result.into_iter().map(whole).collect();
+            push(&mut store.kept, MAX_KEPT, Arc::new(Kept { shape, inputs, result }));
+        }
+        true
     }
 }
 

@@ -25,6 +25,7 @@ use super::linear::Linear;
 use super::replay::{Found, Program};
 use crate::access::LaunchArgs;
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 
@@ -32,7 +33,7 @@ use std::cell::{Cell, RefCell};
 const MAX_SLOTS: usize = 16_000;
 
 /// What a launch is read from.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(super) enum Input {
     /// Parameter bytes: offset and number (at most 8).
     Bytes(u16, u8),
