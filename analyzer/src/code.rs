@@ -5,6 +5,7 @@
 //! [`KernelCode`].
 
 use crate::fetch::fetch;
+use crate::key::Key;
 use crate::memory::{AccessKind, Allocations, Dim, Extent, Precision};
 use crate::names::KernelDef;
 use crate::rests::{Mask, Rests};
@@ -284,55 +285,7 @@ impl Evaluated {
 /// Evaluated launches that are kept. A power of two; a training step has a thousand launches, each with a few sets of addresses.
 const CACHE: usize = 1 << 14;
 
-/// What a launch depends on besides its parameters, and a hash of all that matters: kernel, grid, block, cluster, shared memory, and of
-/// the parameters what the kernel's [`Mask`] leaves.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Key {
-    hash: u64,
-    words: [u64; 6],
-}
-
-/// A hash that takes sixteen bytes at a time.
-struct Mix(u64);
-
-impl Mix {
-    #[inline]
-    fn add(&mut self, one: u64, other: u64) {
-        let wide = u128::from(self.0 ^ one) * u128::from(other ^ 0x9e37_79b9_7f4a_7c15);
-        self.0 = (wide >> 64) as u64 ^ wide as u64 ^ 0xd6e8_feb8_6659_fd93;
-    }
-}
-
-impl Key {
-    #[inline]
-    fn words(id: KernelId, l: &Launch<'_>) -> [u64; 6] {
-        let ([a, b, c], [d, e, f], [g, h, i]) = (l.grid, l.block, l.cluster);
-        let two = |one: u32, other: u32| u64::from(one) | u64::from(other) << 32;
-        [two(id.0, a), two(b, c), two(d, e), two(f, g), two(h, i), two(l.shared, l.params.len() as u32)]
-    }
-
-    #[inline]
-    fn hash(words: &[u64; 6], params: &[u8], mask: Option<&Mask>) -> u64 {
-        let mut mix = Mix(words[5]);
-        mix.add(words[0], words[1]);
-        mix.add(words[2], words[3]);
-        mix.add(words[4], 0);
-        mask.unwrap_or(&Mask::default()).words(params).for_each(|both| mix.add(both as u64, (both >> 64) as u64));
-        mix.0
-    }
-
-    /// The kernel.
-    pub fn kernel(&self) -> KernelId {
-        KernelId(self.words[0] as u32)
-    }
-
-    /// The first of the two ways that it may have in the cache.
-    #[inline]
-    fn slot(&self) -> usize {
-        first_way(self.hash)
-    }
-}
-
+/// The first of the two ways that a launch may have in the cache.
 #[inline]
 fn first_way(hash: u64) -> usize {
     hash as usize & (CACHE - 2)
@@ -447,8 +400,8 @@ impl Code {
     /// The key of a launch, whose hash may be known: [`Code::foresee`].
     #[inline]
     pub fn key(&self, kernel: KernelId, l: &Launch<'_>, hash: Option<u64>) -> Key {
-        let words = Key::words(kernel, l);
-        Key { hash: hash.unwrap_or_else(|| Key::hash(&words, l.params, self.masks.get(&kernel))), words }
+        let words = Key::shape(kernel, l);
+        Key { hash: hash.unwrap_or_else(|| Key::mixed(&words, l.params, self.masks.get(&kernel))), words }
     }
 
     /// The accesses of a launch. Its key is another one when it is the first to rest on some bytes.
@@ -468,12 +421,12 @@ impl Code {
         code.evaluate_resting(l, &mut effects, &mut rests);
         let result = Arc::new(Evaluated::of(effects, &**code));
         let mask = Mask::with(self.masks.get(&key.kernel()), &rests, l.params.len());
-        key.hash = Key::hash(&key.words, l.params, Some(&mask));
+        key.hash = Key::mixed(&key.words, l.params, Some(&mask));
         self.masks.insert(key.kernel(), mask.clone());
         let (words, params) = (key.words, l.params.into());
         let cached = Cached { words, params, mask, trail: None, result: Arc::clone(&result) };
         // The later one of the two goes.
-        let slot = key.slot();
+        let slot = first_way(key.hash);
         self.cache.swap(slot, slot + 1);
         self.cache[slot] = Way { hash: key.hash, cached: Some(Box::new(cached)) };
         result
@@ -505,7 +458,7 @@ impl Code {
 
     #[inline]
     fn cached(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Cached> {
-        let slot = key.slot();
+        let slot = first_way(key.hash);
         let ways = self.cache.get_mut(slot..slot + 2)?;
         ways.iter_mut().find(|way| way.holds(key, l))?.cached.as_deref_mut()
     }

@@ -24,6 +24,7 @@ pub mod given_back;
 pub mod graphs;
 pub mod hints;
 pub mod host;
+mod key;
 pub mod launch;
 pub mod memory;
 pub mod names;

@@ -2,10 +2,11 @@
 
 use super::{Analysis, Moment};
 use crate::across::Member;
-use crate::code::{Code, Key, Knowledge, Launch};
+use crate::code::{Code, Knowledge, Launch};
 use crate::exact::learned::Shape;
 use crate::exact::{compare, measured, swaps};
 use crate::graphs::Graph;
+use crate::key::Key;
 use crate::memory::{Cause, Site};
 use crate::work::Work;
 use trace::wanted::Class;
