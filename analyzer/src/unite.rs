@@ -10,7 +10,8 @@
 //! repetition the runs make one run, so that the union holds exactly the bytes that one of the bounds held. Nothing is claimed of bytes that
 //! was not claimed before, and nothing less: whoever shares a byte with one of the bounds shares it with the union. What a pair is worth
 //! ([`crate::race::Confidence`]) rests on whether one side begins inside of the other: an interval that reaches into the union and begins
-//! before it holds its first byte, as it held that of the first bound. Exact accesses are left alone.
+//! before it holds its first byte, as it held that of the first bound. (What has gaps may have held the first byte of a later bound, and of no
+//! other: such a pair is worth less now.) Exact accesses are left alone.
 
 use crate::code::{Base, Bytes, Effect};
 use crate::memory::{AccessKind, Dim, Extent, Precision};
