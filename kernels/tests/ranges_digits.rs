@@ -2,14 +2,12 @@
 //! touched is missing, no byte is claimed that is not, and the bounds are the bytes where the rules of `ranges/digits.rs` and
 //! `ranges/blocks.rs` say that they are. Data, guards on digits, and too many blocks must leave them bounds.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
+#[path = "support/cuda.rs"]
+mod cuda;
 
 use kernels::AccessKind::{Read, Write};
-use kernels::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// Bytes by direction and parameter offset.
 type Bytes = BTreeMap<(AccessKind, u16), BTreeSet<i64>>;
@@ -222,9 +220,7 @@ fn blocks(c: &Check<'_>, sharp: Sharp) {
 }
 
 fn all(arch: &str, kind: &str, sharp: Sharp) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/digits.cu");
-    let bytes = std::fs::read(nvdisasm::compile(&source, &[kind, &format!("-arch={arch}")])).expect("compiled");
-    let image = CodeImage::load(&bytes, arch.parse::<Arch>().expect("arch")).expect("image");
+    let image = cuda::image("digits.cu", arch, kind);
     let what = format!("{arch} {kind}");
     let c = Check { image: &image, what: &what };
     permuted(&c, sharp);

@@ -3,12 +3,10 @@
 //! Found on the GPU: PyTorch's `GammaBetaBackwardCUDAKernelTemplate` lost its reads, because `m.lo <= y.lo` stood under
 //! `y.hi >= m.hi`, and both were read in the same order.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
+#[path = "support/cuda.rs"]
+mod cuda;
 
-use kernels::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
-use std::path::Path;
 
 const BASE: u64 = 0x7f01_0000_0000;
 
@@ -39,18 +37,12 @@ fn accesses(image: &CodeImage, kernel: &str, grid: [u32; 3], params: &[u64]) -> 
 
 #[test]
 fn words_compared_with_sides_exchanged() {
-    // Recursion follows chains of values; the analyzer's threads have stacks for it.
-    let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(check).expect("a thread");
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
-    }
+    cuda::deep(check);
 }
 
 fn check() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/halves.cu");
     for arch in ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"] {
-        let cubin = std::fs::read(nvdisasm::compile(&source, &["-cubin", &format!("-arch={arch}")])).expect("cubin");
-        let image = CodeImage::load(&cubin, arch.parse::<Arch>().expect("arch")).expect("image");
+        let image = cuda::image("halves.cu", arch, "-cubin");
 
         // 800 rows of 256: every block reads.
         let rows = accesses(&image, "k_rows64", [8, 1, 1], &[BASE, 2 * BASE, 800, 256]);

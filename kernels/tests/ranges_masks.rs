@@ -1,12 +1,10 @@
 //! Guards that wait in the bits of a word narrow what they guard, as long as nothing sets the bits again; comparisons with a factor that is a
 //! parameter are decided.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
+#[path = "support/cuda.rs"]
+mod cuda;
 
-use kernels::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
-use std::path::Path;
 
 const BASE: u64 = 0x7f01_0000_0000;
 
@@ -34,19 +32,12 @@ impl Code {
 
 #[test]
 fn bits_of_words() {
-    // Recursion follows chains of values; the analyzer's threads have stacks for it.
-    let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(check).expect("a thread");
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
-    }
+    cuda::deep(check);
 }
 
 fn check() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/masks.cu");
     for arch in ["sm_80", "sm_90", "sm_120"] {
-        let code = std::fs::read(nvdisasm::compile(&source, &["-cubin", &format!("-arch={arch}")])).expect("code");
-        let image = CodeImage::load(&code, arch.parse::<Arch>().expect("arch")).expect("image");
-        let c = Code { image, what: arch.to_owned() };
+        let c = Code { image: cuda::image("masks.cu", arch, "-cubin"), what: arch.to_owned() };
         masks(&c);
         factors(&c);
     }

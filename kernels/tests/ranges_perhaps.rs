@@ -3,12 +3,10 @@
 //!
 //! Found on the GPU: copies ahead in cuBLAS's and cuDNN's pipelines were claimed as certain, although the last turns do not make them.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
+#[path = "support/cuda.rs"]
+mod cuda;
 
-use kernels::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
-use std::path::Path;
 
 const BASE: u64 = 0x7f01_0000_0000;
 
@@ -42,19 +40,12 @@ fn pack(pointers: &[u64], numbers: &[i32]) -> Vec<u8> {
 
 #[test]
 fn what_may_not_happen() {
-    // Recursion follows chains of values; the analyzer's threads have stacks for it.
-    let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(check).expect("a thread");
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
-    }
+    cuda::deep(check);
 }
 
 fn check() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/perhaps.cu");
     for (arch, form) in [("sm_80", "-cubin"), ("sm_90", "-cubin"), ("sm_120", "-cubin"), ("sm_80", "-ptx")] {
-        let code = std::fs::read(nvdisasm::compile(&source, &[form, &format!("-arch={arch}")])).expect("code");
-        let image = CodeImage::load(&code, arch.parse::<Arch>().expect("arch")).expect("image");
-        let c = Code { image, what: format!("{arch} {form}") };
+        let c = Code { image: cuda::image("perhaps.cu", arch, form), what: format!("{arch} {form}") };
         guarded_copies(&c);
         staged_copies(&c);
         simple_addresses(&c);

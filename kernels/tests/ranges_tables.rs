@@ -1,20 +1,16 @@
 //! Tables of pointers: which words of a table are named as used, and which bytes behind them; and that nothing is named when some
 //! entries may be left alone.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
+#[path = "support/cuda.rs"]
+mod cuda;
 
-use kernels::arch::Arch;
 use kernels::{AccessKind, Base, CodeImage, Extent, KernelAccess, LaunchArgs};
-use std::path::Path;
 
 const TABLE: u64 = 0x7f00_ffff_f000;
 const OTHER: u64 = 0x7e00_ffff_f000;
 
 fn image(arch: &str, kind: &str) -> CodeImage {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/tables.cu");
-    let bytes = std::fs::read(nvdisasm::compile(&source, &[kind, &format!("-arch={arch}")])).unwrap();
-    CodeImage::load(&bytes, arch.parse::<Arch>().unwrap()).unwrap()
+    cuda::image("tables.cu", arch, kind)
 }
 
 /// All accesses of a launch with grid (4, 3, 2), 100 threads a block, and n = 350.

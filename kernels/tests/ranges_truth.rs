@@ -4,14 +4,12 @@
 //!
 //! Bases lie 4 KiB below a 4 GiB boundary, so that every carry between address words happens.
 
-#[path = "support/nvdisasm.rs"]
-mod nvdisasm;
+#[path = "support/cuda.rs"]
+mod cuda;
 mod truth;
 
-use kernels::arch::Arch;
-use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
+use kernels::{AccessKind, Base, Extent, LaunchArgs};
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
 use truth::Arg::{I32, I64, Ptr};
 use truth::Sharp::{Bounded, Certain, Exact, Sound};
 use truth::{Arg, Shape, Thread, Truth, cases};
@@ -177,9 +175,7 @@ fn sizes() -> Vec<(Shape, i64)> {
 
 /// All kernels, launched like this, each time through one summary.
 fn run_over(arch: &str, kind: &str, launches: Vec<(Shape, i64)>) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/ranges.cu");
-    let cubin = std::fs::read(nvdisasm::compile(&source, &[kind, &format!("-arch={arch}")])).unwrap();
-    let image = CodeImage::load(&cubin, arch.parse::<Arch>().unwrap()).unwrap();
+    let image = cuda::image("ranges.cu", arch, kind);
     let mut lines = Vec::new();
     let mut failures = Vec::new();
     for c in cases() {
