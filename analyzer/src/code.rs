@@ -1,18 +1,17 @@
 //! From a launch to the bytes it touches.
 //!
-//! Owns: code images (read when a kernel of theirs is first launched), one summary a kernel, a cache of evaluated
-//! launches, and what is assumed when nothing is known. The analysis of code itself is the crate `kernels`, behind
-//! [`KernelCode`].
+//! Owns: code images (read when a kernel of theirs is first launched), one summary a kernel, and what is assumed when
+//! nothing is known. The analysis of code itself is the crate `kernels`, behind [`KernelCode`]; which launches are
+//! remembered is the matter of `seen`.
 
-use crate::fetch::fetch;
 use crate::key::Key;
-use crate::memory::{AccessKind, Allocations, Dim, Extent, Precision};
+use crate::memory::{AccessKind, Dim, Extent, Precision};
 use crate::names::KernelDef;
-use crate::rests::{Mask, Rests};
+use crate::rests::{Masks, Rests};
+use crate::seen::{Seen, SeenLaunches};
 use crate::trail::Trail;
 use crate::unite::unite;
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::sync::Arc;
 use trace::{ImageId, KernelId, Op};
 
@@ -282,45 +281,12 @@ impl Evaluated {
     }
 }
 
-/// Evaluated launches that are kept. A power of two; a training step has a thousand launches, each with a few sets of addresses.
-const CACHE: usize = 1 << 14;
-
-/// The first of the two ways that a launch may have in the cache.
-#[inline]
-fn first_way(hash: u64) -> usize {
-    hash as usize & (CACHE - 2)
-}
-
-/// One way of a set of the cache: small, so that both are soon looked through.
-#[derive(Default)]
-struct Way {
-    hash: u64,
-    cached: Option<Box<Cached>>,
-}
-
-impl Way {
-    #[inline]
-    fn holds(&self, key: &Key, l: &Launch<'_>) -> bool {
-        let differ = |c: &Cached| c.words.iter().zip(&key.words).fold(0, |differ, (one, other)| differ | (one ^ other));
-        self.hash == key.hash
-            && self.cached.as_ref().is_some_and(|c| differ(c) == 0 && c.mask.agree(&c.params, l.params))
-    }
-}
-
-struct Cached {
-    words: [u64; 6],
-    params: SmallVec<[u8; 32]>,
-    mask: Mask,
-    result: Arc<Evaluated>,
-    trail: Option<Trail>,
-}
-
 /// All code of one process.
 pub struct Code {
     reader: Box<dyn CodeReader>,
     kernels: FxHashMap<KernelId, Result<Box<dyn KernelCode>, Arc<str>>>,
-    masks: FxHashMap<KernelId, Mask>,
-    cache: Vec<Way>,
+    masks: Masks,
+    seen: SeenLaunches,
     nothing: Arc<Evaluated>,
     tallies: FxHashMap<Tally, u32>,
     /// How often the launches of each have come again.
@@ -333,8 +299,8 @@ impl Code {
         Self {
             reader,
             kernels: FxHashMap::default(),
-            masks: FxHashMap::default(),
-            cache: (0..CACHE).map(|_| Way::default()).collect(),
+            masks: Masks::default(),
+            seen: SeenLaunches::default(),
             nothing: Arc::new(Evaluated::nothing()),
             tallies: FxHashMap::default(),
             counts: Vec::new(),
@@ -397,11 +363,11 @@ impl Code {
         self.kernels.get(&kernel).and_then(|k| k.as_ref().err()).map(|r| &**r)
     }
 
-    /// The key of a launch, whose hash may be known: [`Code::foresee`].
-    #[inline]
-    pub fn key(&self, kernel: KernelId, l: &Launch<'_>, hash: Option<u64>) -> Key {
+    /// The key of a launch.
+    #[inline(always)]
+    pub fn key(&self, kernel: KernelId, l: &Launch<'_>) -> Key {
         let words = Key::shape(kernel, l);
-        Key { hash: hash.unwrap_or_else(|| Key::mixed(&words, l.params, self.masks.get(&kernel))), words }
+        Key { hash: Key::mixed(&words, l.params, self.masks.get(kernel)), words }
     }
 
     /// The accesses of a launch. Its key is another one when it is the first to rest on some bytes.
@@ -412,61 +378,41 @@ impl Code {
         arch: Option<u32>,
         l: &Launch<'_>,
     ) -> Arc<Evaluated> {
-        if let Some(cached) = self.cached(key, l) {
-            return Arc::clone(&cached.result);
+        if let Some(seen) = self.seen(key, l) {
+            return Arc::clone(&seen.result);
         }
         let code = self.kernel(key.kernel(), def, arch);
         let (mut effects, mut rests) = (Vec::new(), Rests::default());
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
         code.evaluate_resting(l, &mut effects, &mut rests);
         let result = Arc::new(Evaluated::of(effects, &**code));
-        let mask = Mask::with(self.masks.get(&key.kernel()), &rests, l.params.len());
+        let mask = self.masks.grow(key.kernel(), &rests, l.params.len());
         key.hash = Key::mixed(&key.words, l.params, Some(&mask));
-        self.masks.insert(key.kernel(), mask.clone());
         let (words, params) = (key.words, l.params.into());
-        let cached = Cached { words, params, mask, trail: None, result: Arc::clone(&result) };
-        // The later one of the two goes.
-        let slot = first_way(key.hash);
-        self.cache.swap(slot, slot + 1);
-        self.cache[slot] = Way { hash: key.hash, cached: Some(Box::new(cached)) };
+        self.seen.put(key.hash, Seen { words, params, mask, trail: None, result: Arc::clone(&result) });
         result
     }
 
-    /// The hash of a launch that will come; asks for its place in the cache.
-    #[inline]
+    /// The hash of a launch that will come; asks for where it is remembered.
+    #[inline(always)]
     pub fn foresee(&self, kernel: KernelId, l: &Launch<'_>) -> u64 {
-        let hash = self.key(kernel, l, None).hash;
-        fetch(&self.cache[first_way(hash)]);
+        let hash = self.key(kernel, l).hash;
+        self.seen.fetch(hash);
         hash
     }
 
-    /// Asks for more of what a launch needs that will come: first for what is remembered of it, then for what that leads to.
-    #[inline]
-    pub fn prepare(&self, hash: u64, stage: usize, memory: &Allocations) {
-        let first = first_way(hash);
-        let found = self.cache.get(first..first + 2).and_then(|ways| ways.iter().find(|way| way.hash == hash));
-        let Some(cached) = found.and_then(|way| way.cached.as_deref()) else { return };
-        if stage == 0 {
-            fetch(cached);
-            return;
+    #[inline(always)]
+    fn seen(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Seen> {
+        match self.seen.get_mut(key.hash) {
+            Some(seen) if seen.is(key, l.params) => Some(seen),
+            _ => None,
         }
-        if cached.params.spilled() {
-            cached.params.chunks(64).for_each(|line| fetch(&line[0]));
-        }
-        cached.trail.iter().for_each(|trail| trail.prepare(memory));
-    }
-
-    #[inline]
-    fn cached(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Cached> {
-        let slot = first_way(key.hash);
-        let ways = self.cache.get_mut(slot..slot + 2)?;
-        ways.iter_mut().find(|way| way.holds(key, l))?.cached.as_deref_mut()
     }
 
     /// What a launch left behind that was evaluated before.
-    #[inline]
+    #[inline(always)]
     pub fn again(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Trail> {
-        self.cached(key, l)?.trail.as_mut()
+        self.seen(key, l)?.trail.as_mut()
     }
 
     /// Number of a tally.
@@ -491,8 +437,8 @@ impl Code {
 
     /// Keeps what a launch leaves behind that was evaluated just now.
     pub fn leave(&mut self, key: &Key, l: &Launch<'_>, trail: Option<Trail>) {
-        if let Some(cached) = self.cached(key, l) {
-            cached.trail = trail;
+        if let Some(seen) = self.seen(key, l) {
+            seen.trail = trail;
         }
     }
 

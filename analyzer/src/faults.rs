@@ -58,21 +58,27 @@ pub struct Faults {
 
 impl Faults {
     /// A kernel was launched.
-    pub fn launched(&mut self, stream: StreamId, kernel: KernelId, origin: &Origin, epoch: Epoch) {
+    #[inline(always)]
+    pub fn launched(&mut self, stream: StreamId, kernel: KernelId, stack: StackId, epoch: Epoch) {
         if self.lanes.get(self.last).is_none_or(|lane| lane.stream != stream) {
-            self.last = *self.index.entry(stream).or_insert_with(|| {
-                self.lanes.push(Lane { stream, launches: Vec::new(), oldest: 0 });
-                self.lanes.len() - 1
-            });
+            self.find_lane(stream);
         }
         let Some(Lane { launches, oldest, .. }) = self.lanes.get_mut(self.last) else { return };
-        let launched = Launched { epoch, kernel, stack: origin.stack };
+        let launched = Launched { epoch, kernel, stack };
         if launches.len() < MOST {
             launches.push(launched);
         } else {
             launches[*oldest] = launched;
             *oldest = (*oldest + 1) % MOST;
         }
+    }
+
+    /// Makes the lane of a stream the last one.
+    fn find_lane(&mut self, stream: StreamId) {
+        self.last = *self.index.entry(stream).or_insert_with(|| {
+            self.lanes.push(Lane { stream, launches: Vec::new(), oldest: 0 });
+            self.lanes.len() - 1
+        });
     }
 
     /// A call answered an error that ends the context. `blamed`: the stream whose last launch is to blame, when it was waited for.

@@ -50,11 +50,15 @@ impl GivenBack {
             Op::EventCreate { .. } | Op::Free { kind: trace::FreeKind::Block, .. } => {}
             Op::CaptureBegin { .. } => self.captures += 1,
             Op::CaptureEnd { .. } => self.captures = self.captures.saturating_sub(1),
-            _ => {
-                if let Some(list) = self.records.get_mut(&thread) {
-                    list.clear();
-                }
-            }
+            _ => self.interrupt(thread),
+        }
+    }
+
+    /// The same for an op that is none of the allocator's.
+    #[inline]
+    pub fn interrupt(&mut self, thread: ThreadId) {
+        if let Some(list) = self.records.get_mut(&thread) {
+            list.clear();
         }
     }
 

@@ -37,13 +37,13 @@ impl Key {
     }
 
     /// See [`Key::hash`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mixed(words: &[u64; 6], params: &[u8], mask: Option<&Mask>) -> u64 {
         let mut mix = Mix(words[5]);
         mix.add(words[0], words[1]);
         mix.add(words[2], words[3]);
         mix.add(words[4], 0);
-        mask.unwrap_or(&Mask::default()).words(params).for_each(|both| mix.add(both as u64, (both >> 64) as u64));
+        mask.unwrap_or(&Mask::default()).each_word(params, |both| mix.add(both as u64, (both >> 64) as u64));
         mix.0
     }
 

@@ -38,6 +38,7 @@ pub mod recent;
 pub mod regions;
 pub mod report;
 pub mod rests;
+mod seen;
 pub mod session;
 mod shared;
 pub mod sim;

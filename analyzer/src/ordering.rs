@@ -3,8 +3,8 @@
 //! Owns the engine and its questions in the analyzer's words. Knows no rule of order itself.
 
 use crate::graphs::Graph;
-use crate::memory::access_map::{Clocks, Ordered};
-use order::{ClockRef, Engine, Options, Policy};
+use crate::memory::access_map::{Clocks, Glance, Ordered};
+use order::{ClockRef, Engine, Options, Policy, Usual};
 use trace::{Epoch, Op, StreamId, ThreadId};
 
 /// The engine of one process.
@@ -32,8 +32,8 @@ impl Ordering {
         self.engine.apply(op, thread)
     }
 
-    /// Applies a launch that may overlap its predecessor, by a kernel that waits for it.
-    pub fn apply_waiting_launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
+    /// Applies a launch that does not overlap its predecessor: it may not, or its kernel waits for it.
+    pub fn launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
         self.engine.apply_waiting_launch(stream, thread)
     }
 
@@ -41,6 +41,14 @@ impl Ordering {
     #[inline]
     pub fn view<'a>(&'a self, epoch: Epoch, node: Option<(&'a Graph, u32)>) -> View<'a> {
         View { clock: self.engine.start_clock(), engine: &self.engine, latent: self.latent, epoch, node }
+    }
+
+    /// What is seen of it at a glance; `node`: whether the op applied last stands for a node of a graph.
+    #[inline]
+    pub fn reach(&self, epoch: Epoch, node: bool) -> Reach<'_> {
+        // What is not promised is not finished here.
+        let usual = if self.latent { Usual::default() } else { self.engine.usual_start() };
+        Reach { usual, epoch: (!node).then_some(epoch) }
     }
 
     /// What the host knows now, to be kept.
@@ -104,6 +112,25 @@ impl View<'_> {
     /// Whether the op came after everything up to this epoch.
     pub fn covers(&self, earlier: Epoch) -> bool {
         self.clock.covers(earlier)
+    }
+}
+
+/// What a [`View`] tells at a glance.
+pub struct Reach<'a> {
+    usual: Usual<'a>,
+    /// Of an op that is no node of a graph.
+    epoch: Option<Epoch>,
+}
+
+impl Glance for Reach<'_> {
+    #[inline(always)]
+    fn finished(&self, earlier: Epoch) -> bool {
+        self.usual.covers(earlier)
+    }
+
+    #[inline(always)]
+    fn is_own(&self, epoch: Epoch) -> bool {
+        self.epoch == Some(epoch)
     }
 }
 

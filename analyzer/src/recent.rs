@@ -156,25 +156,38 @@ impl Recent {
         self.push(Step { number: 0, nth: 0, lane, what, call: origin.call, stack: origin.stack, epoch, after });
     }
 
-    #[inline]
+    /// The same for a launch.
+    #[inline(always)]
+    pub fn launch(&mut self, lane: StreamId, kernel: KernelId, origin: &Origin, epoch: Epoch) {
+        let (what, after) = (What::Kernel(kernel), After::Nothing);
+        self.push(Step { number: 0, nth: 0, lane, what, call: origin.call, stack: origin.stack, epoch, after });
+    }
+
+    #[inline(always)]
     fn push(&mut self, step: Step) {
         self.number += 1;
         if self.lanes.get(self.latest).is_none_or(|(stream, _)| *stream != step.lane) {
-            if self.lanes.len() >= MAX_LANES && !self.index.contains_key(&step.lane) {
-                self.forget_oldest();
-            }
-            self.latest = *self.index.entry(step.lane).or_insert_with(|| {
-                self.lanes.push((step.lane, Lane::default()));
-                self.lanes.len() - 1
-            });
+            self.find_lane(step.lane);
         }
         let Some((_, lane)) = self.lanes.get_mut(self.latest) else { return };
-        let step = Step { number: self.number, nth: lane.count + 1, ..step };
-        match lane.steps.get_mut((lane.count % KEPT as u64) as usize) {
+        let at = (lane.count % KEPT as u64) as usize;
+        lane.count += 1;
+        let step = Step { number: self.number, nth: lane.count, ..step };
+        match lane.steps.get_mut(at) {
             Some(slot) => *slot = step,
             None => lane.steps.push(step),
         }
-        lane.count += 1;
+    }
+
+    /// Makes the lane of a stream the latest.
+    fn find_lane(&mut self, stream: StreamId) {
+        if self.lanes.len() >= MAX_LANES && !self.index.contains_key(&stream) {
+            self.forget_oldest();
+        }
+        self.latest = *self.index.entry(stream).or_insert_with(|| {
+            self.lanes.push((stream, Lane::default()));
+            self.lanes.len() - 1
+        });
     }
 
     #[cold]

@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use trace::KernelId;
 
 /// What one evaluation rests on.
 #[derive(Debug, Default)]
@@ -64,17 +65,84 @@ impl Mask {
     #[inline]
     pub fn words(&self, params: &[u8]) -> impl Iterator<Item = u128> {
         let (all, rest) = params.as_chunks::<16>();
-        let mut last = [0; 16];
-        last[..rest.len()].copy_from_slice(rest);
-        let all = all.iter().copied().chain((!rest.is_empty()).then_some(last)).map(u128::from_le_bytes);
+        let last = (!rest.is_empty()).then(|| last_word(params, rest));
         let masks = self.0.as_deref().unwrap_or_default();
-        all.enumerate().map(|(i, word)| word & masks.get(i).unwrap_or(&u128::MAX))
+        let words = all.iter().map(|word| u128::from_le_bytes(*word)).chain(last);
+        words.enumerate().map(|(i, word)| word & masks.get(i).unwrap_or(&u128::MAX))
+    }
+
+    /// Hands out the same.
+    #[inline(always)]
+    pub fn each_word(&self, params: &[u8], mut each: impl FnMut(u128)) {
+        let (all, rest) = params.as_chunks::<16>();
+        let mut masks = self.0.as_deref().unwrap_or_default().iter();
+        let mut each = |word| each(word & masks.next().unwrap_or(&u128::MAX));
+        for word in all {
+            each(u128::from_le_bytes(*word));
+        }
+        if !rest.is_empty() {
+            each(last_word(params, rest));
+        }
     }
 
     /// Whether parameters of one length agree in what matters.
-    #[inline]
+    #[inline(always)]
     pub fn agree(&self, one: &[u8], other: &[u8]) -> bool {
-        one == other || self.0.is_some() && self.words(one).eq(self.words(other))
+        same(one, other) || self.0.is_some() && self.words(one).eq(self.words(other))
+    }
+}
+
+/// Whether the bytes are the same. Here, and not in a call: they are few.
+#[inline(always)]
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let ((many, _), (others, _)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
+    let all = || many.iter().zip(others).all(|(a, b)| a == b);
+    match (one.last_chunk::<8>(), other.last_chunk::<8>()) {
+        (Some(a), Some(b)) => one.len() == other.len() && a == b && all(),
+        _ => one == other,
+    }
+}
+
+/// The rest of some parameters behind their last whole sixteen bytes, filled up with zeros. Mostly read at once: what is put together byte by
+/// byte is not soon read as one.
+#[inline(always)]
+fn last_word(params: &[u8], rest: &[u8]) -> u128 {
+    match params.last_chunk::<16>() {
+        Some(end) => u128::from_le_bytes(*end) >> (8 * (16 - rest.len())),
+        None => {
+            let mut last = [0; 16];
+            last[..rest.len()].copy_from_slice(rest);
+            u128::from_le_bytes(last)
+        }
+    }
+}
+
+/// The masks of kernels.
+#[derive(Default)]
+pub struct Masks(Vec<Option<Mask>>);
+
+impl Masks {
+    /// Kernels that have one at most. They are numbered as they come: more are damage, and rest on everything.
+    const MOST: usize = 1 << 20;
+
+    /// The mask of a kernel of which some launch was evaluated.
+    #[inline]
+    pub fn get(&self, kernel: KernelId) -> Option<&Mask> {
+        self.0.get(kernel.0 as usize)?.as_ref()
+    }
+
+    /// The mask of a kernel after one more evaluation; see [`Mask::with`].
+    pub fn grow(&mut self, kernel: KernelId, rests: &Rests, length: usize) -> Mask {
+        let number = kernel.0 as usize;
+        if number >= Self::MOST {
+            return Mask(None);
+        }
+        if number >= self.0.len() {
+            self.0.resize(number + 1, None);
+        }
+        let mask = Mask::with(self.get(kernel), rests, length);
+        self.0[number] = Some(mask.clone());
+        mask
     }
 }
 

@@ -11,12 +11,15 @@
 //! of (aliases, objects, variables) voids every trail. Launches that read tables of pointers or go through texture objects leave none.
 
 use crate::code::{Base, Evaluated, Tally};
+use crate::graphs::Graph;
+use crate::memory::access_map::Plain;
 use crate::memory::allocations::{Home, Place};
-use crate::memory::{Access, AccessKind, Allocations, At, Extent, Site, Slot, Ticket, Touch};
-use crate::ordering::View;
+use crate::memory::{Access, AccessKind, AllocationId, Allocations, At, Extent, Site, Slot, Ticket, Touch};
+use crate::ordering::Ordering;
 use crate::race::Race;
 use crate::work::Work;
 use smallvec::SmallVec;
+use trace::Epoch;
 
 /// Accesses of one launch at most.
 const MAX_STEPS: usize = 24;
@@ -34,6 +37,34 @@ struct Step {
     kind: AccessKind,
     /// That of its allocation, among the trail's.
     ticket: u8,
+}
+
+/// The order, the latest op's place in it, and which node of which graph it is.
+type Ordered<'a> = (&'a Ordering, Epoch, Option<(&'a Graph, u32)>);
+
+impl Step {
+    /// Adds the access, whatever it meets.
+    #[cold]
+    #[inline(never)]
+    fn add(
+        &mut self,
+        memory: &mut Allocations,
+        op: Ordered<'_>,
+        allocation: AllocationId,
+        site: &Site,
+        races: &mut Vec<Race>,
+    ) {
+        let &mut Self { start, end, kind, param, at, ref odd, .. } = self;
+        let site = &Site { param, at, ..*site };
+        let view = &op.0.view(op.1, op.2);
+        let touch = Touch { epoch: view.epoch, kind, start, end, odd: odd.as_deref(), allocation, site };
+        if kind.writes() && !memory.contents.is_empty() {
+            memory.overwritten(&touch.extent());
+        }
+        let mut race = |e: &Access, latent| races.extend(Race::judge(e, &touch.access(), latent));
+        let near = memory.map_at(self.slot).add_near(&touch, At::unpack(self.near), view, &mut race);
+        self.near = near.pack();
+    }
 }
 
 /// What a launch left behind.
@@ -66,31 +97,19 @@ impl Trail {
 }
 
 impl Trail {
-    /// Asks for what a replay reads first.
-    #[inline]
-    pub fn prepare(&self, memory: &Allocations) {
-        self.steps.iter().for_each(|step| memory.read_map_at(step.slot).prepare(At::unpack(step.near)));
-    }
-
-    /// A launch goes this way again.
-    pub fn replay(&mut self, memory: &mut Allocations, view: &View<'_>, site: Site, races: &mut Vec<Race>) {
-        let (tickets, mut site) = (&self.tickets[..], site);
+    /// A launch goes this way again, the latest op in this order.
+    #[inline(always)]
+    pub fn replay(&mut self, memory: &mut Allocations, op: Ordered<'_>, site: &Site, races: &mut Vec<Race>) {
+        let (order, epoch, node) = op;
+        let (tickets, reach) = (&self.tickets[..], order.reach(epoch, node.is_some()));
+        let contents = !memory.contents.is_empty();
         for step in &mut self.steps {
-            (site.param, site.at) = (step.param, step.at);
-            let touch = Touch {
-                epoch: view.epoch,
-                kind: step.kind,
-                start: step.start,
-                end: step.end,
-                odd: step.odd.as_deref(),
-                allocation: memory.of_ticket(tickets[usize::from(step.ticket)]),
-                site: &site,
-            };
-            if step.kind.writes() && !memory.contents.is_empty() {
-                memory.overwritten(&touch.extent());
+            let allocation = memory.of_ticket(tickets[usize::from(step.ticket)]);
+            let &mut Step { start, end, kind, param, at, slot, near, .. } = step;
+            let new = Plain { epoch, kind, start, end, allocation, site, param, at };
+            if step.odd.is_some() || contents || !memory.map_at(slot).add_usual(new, At::unpack(near), &reach) {
+                step.add(memory, op, allocation, site, races);
             }
-            let mut race = |e: &Access, latent| races.extend(Race::judge(e, &touch.access(), latent));
-            step.near = memory.map_at(step.slot).add_near(&touch, At::unpack(step.near), view, &mut race).pack();
         }
         if self.forgets {
             memory.contents.forget_all();

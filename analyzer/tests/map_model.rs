@@ -1,8 +1,10 @@
 //! The access map against a model that keeps every access of every byte for ever.
 #![allow(missing_docs)]
 
-use analyzer::memory::access_map::{Clocks, Ordered};
-use analyzer::memory::{Access, AccessKind, AccessMap, AllocationId, Cause, Dim, Extent, Meet, Precision, Site};
+use analyzer::memory::access_map::{Clocks, Glance, Ordered, Plain};
+use analyzer::memory::{
+    Access, AccessKind, AccessMap, AllocationId, At, Cause, Dim, Extent, Meet, Precision, Site, Touch,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId, TimelineId};
@@ -67,6 +69,15 @@ impl Clocks for Seen<'_> {
     }
     fn dead(&self, e: Epoch) -> bool {
         self.0.host[e.timeline.0 as usize - 1] >= e.time
+    }
+}
+
+impl Glance for Seen<'_> {
+    fn finished(&self, e: Epoch) -> bool {
+        Clocks::finished(self, e)
+    }
+    fn is_own(&self, e: Epoch) -> bool {
+        e == Epoch { timeline: TimelineId(self.1 as u32 + 1), time: self.0.time[self.1] }
     }
 }
 
@@ -179,6 +190,72 @@ proptest! {
             prop_assert_eq!(first, second);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    /// The usual addition finds nothing to report where it is taken, and leaves what the long one leaves. Ops have several accesses here.
+    #[test]
+    fn the_usual_addition_leaves_what_the_long_one_leaves(
+        steps in proptest::collection::vec((step(), any::<bool>()), 1..160),
+    ) {
+        let (mut world, mut long, mut short) = (World::default(), AccessMap::default(), AccessMap::default());
+        let (mut near, mut op) = (At::default(), None);
+        for (step, goes_on) in steps {
+            match step {
+                Step::Wait { from, to } => {
+                    for s in 0..STREAMS {
+                        world.clock[to][s] = world.clock[to][s].max(world.clock[from][s]);
+                    }
+                    op = None;
+                }
+                Step::Sync { stream } => {
+                    for s in 0..STREAMS {
+                        world.host[s] = world.host[s].max(world.clock[stream][s]);
+                    }
+                    op = None;
+                }
+                Step::Access { stream, kind, lo, len, gaps } => {
+                    let (stream, epoch) = op.filter(|_| goes_on).unwrap_or_else(|| (stream, world.begin(stream)));
+                    op = Some((stream, epoch));
+                    let dims: Vec<Dim> = gaps.iter().map(|(stride, count)| Dim { stride: *stride, count: *count }).collect();
+                    let a = access(epoch, kind, Extent::pattern(lo, len, &dims, lo, Precision::Exact));
+                    let seen = Seen(&world, stream, true);
+                    let (mut first, mut second) = (Vec::new(), Vec::new());
+                    long.add(&a, &seen, &mut |e, _| first.push(*e));
+                    if !(a.extent.is_plain() && short.add_usual(plain(&a), near, &seen)) {
+                        near = short.add_near(&Touch::of(&a), near, &seen, &mut |e, _| second.push(*e));
+                    }
+                    prop_assert_eq!(first, second);
+                    let kept = |map: &AccessMap| map.iter().map(|e| (e.extent.start, e.kind, e.epoch)).collect::<Vec<_>>();
+                    prop_assert_eq!(kept(&long), kept(&short), "after {:?}", a);
+                }
+            }
+        }
+    }
+}
+
+fn plain(a: &Access) -> Plain<'_> {
+    let Access { epoch, kind, extent: Extent { start, end, .. }, allocation, ref site } = *a;
+    Plain { epoch, kind, start, end, allocation, site, param: site.param, at: site.at }
+}
+
+/// What nine in ten accesses of a long run are is really taken for that.
+#[test]
+fn an_access_that_comes_again_is_a_usual_addition() {
+    let (mut world, mut map, mut near) = (World::default(), AccessMap::default(), At::default());
+    let mut usual = Vec::new();
+    for (stream, kind) in [(0, AccessKind::Write), (0, AccessKind::Read), (0, AccessKind::Write), (1, AccessKind::Read)]
+    {
+        let a = access(world.begin(stream), kind, Extent::exact(0, 64));
+        let seen = Seen(&world, stream, true);
+        usual.push(map.add_usual(plain(&a), near, &seen));
+        if usual.last() == Some(&false) {
+            near = map.add_near(&Touch::of(&a), near, &seen, &mut |_, _| ());
+        }
+    }
+    assert_eq!(usual, [false, true, true, false], "the first finds nothing there, the last races");
 }
 
 /// Many instructions of one kernel whose bounds all end where the buffer does: the widest says it for all, and the next launch of another

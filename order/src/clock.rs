@@ -159,8 +159,9 @@ impl Clock {
         self.len == 0 && self.base.is_none() && self.behind.is_none()
     }
 
+    /// What is held without an allocation.
     #[inline]
-    fn inline(&self) -> &[Entry] {
+    pub fn inline(&self) -> &[Entry] {
         &self.small[..usize::from(self.len)]
     }
 

@@ -12,7 +12,7 @@ use crate::clock::{Entry, Known, Snapshot};
 use crate::event::Event;
 use crate::host::{Covered, Holds, Host};
 use crate::memory::Memory;
-use crate::moment::{ClockRef, KeptClock, Start, View};
+use crate::moment::{ClockRef, KeptClock, Start, Usual, View};
 use crate::policy::Policy;
 use crate::rules::graph::Exec;
 use crate::stream::{Stream, Streams};
@@ -123,16 +123,14 @@ impl Engine {
     #[unsafe(link_section = "streamsan_hot")]
     fn launch(&mut self, stream: StreamId, overlaps: bool) -> Epoch {
         self.tick();
-        let slot = self.begin(stream);
-        let s = &mut self.streams.slots[slot as usize];
+        let slot = self.begin_here(stream);
+        let s = &self.streams.slots[slot as usize];
         // The programmatic dependency is on a kernel directly before; anything in between is waited for as usual.
         let upto = match s.kernel_start {
             Some(start) if overlaps => start,
             _ => s.time,
         };
-        let epoch = self.advance(slot, upto);
-        self.streams.slots[slot as usize].kernel_start = Some(upto);
-        epoch
+        self.advance_here(slot, upto, Some(upto))
     }
 
     /// A new op: host time goes on.
@@ -249,9 +247,13 @@ impl Engine {
     }
 
     /// What comes before any op of a stream: it takes in what the context's streams share.
-    #[inline]
     #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn begin(&mut self, id: StreamId) -> u32 {
+        self.begin_here(id)
+    }
+
+    #[inline(always)]
+    fn begin_here(&mut self, id: StreamId) -> u32 {
         let slot = self.slot(id);
         let s = &self.streams.slots[slot as usize];
         let c = &self.streams.contexts[s.context as usize];
@@ -270,18 +272,27 @@ impl Engine {
     }
 
     /// The op takes place: its stream's time goes on. `upto` is the time of the stream that has finished when it starts.
-    #[inline]
     #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn advance(&mut self, slot: u32, upto: u64) -> Epoch {
-        let s = &mut self.streams.slots[slot as usize];
+        self.advance_here(slot, upto, None)
+    }
+
+    #[inline(always)]
+    fn advance_here(&mut self, slot: u32, upto: u64, kernel_start: Option<u64>) -> Epoch {
+        let Streams { slots, contexts, .. } = &mut self.streams;
+        let s = &mut slots[slot as usize];
+        let c = &mut contexts[s.context as usize];
         s.time += 1;
-        s.kernel_start = None;
+        s.kernel_start = kernel_start;
         s.batch = 0;
         let time = s.time;
         if s.clock.is_behind() && s.blocked_from == u64::MAX {
             s.blocked_from = time;
         }
-        let (kind, context) = (s.kind, s.context);
+        c.enter(s, slot);
+        if s.kind == StreamKind::Legacy {
+            c.version += 1;
+        }
         self.last = Start {
             own: slot,
             own_upto: upto,
@@ -290,10 +301,6 @@ impl Engine {
             blocked: s.blocked_from != u64::MAX,
             ..Start::default()
         };
-        self.streams.enter_lists(slot);
-        if kind == StreamKind::Legacy {
-            self.streams.contexts[context as usize].version += 1;
-        }
         Epoch { timeline: TimelineId(slot), time }
     }
 
@@ -427,6 +434,17 @@ impl Engine {
         match &self.kept {
             Some(kept) if self.last.view == View::Kept => kept.as_ref(Some(self)),
             _ => ClockRef::of_last(self),
+        }
+    }
+
+    /// What [`Engine::start_clock`] answers most questions with.
+    #[inline]
+    pub fn usual_start(&self) -> Usual<'_> {
+        match self.last.view {
+            View::Stream => {
+                Usual::of(self.last, &self.host.floor.times, &self.streams.slots[self.last.own as usize].clock)
+            }
+            View::Host | View::Kept => self.start_clock().usual(),
         }
     }
 

@@ -125,5 +125,5 @@ mod threads;
 mod values;
 
 pub use engine::{Engine, Options};
-pub use moment::{ClockRef, KeptClock};
+pub use moment::{ClockRef, KeptClock, Usual};
 pub use policy::Policy;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use trace::{Epoch, TimelineId};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Entry};
 use crate::engine::Engine;
 
 /// Where the clock part of a start is found.
@@ -118,6 +118,13 @@ impl<'a> ClockRef<'a> {
         self.covers_over(self.floor, epoch)
     }
 
+    /// What answers most questions of [`ClockRef::covers`], at hand.
+    #[inline]
+    pub fn usual(&self) -> Usual<'a> {
+        let Start { own, own_upto, .. } = self.start;
+        Usual { own, own_upto, floor: self.floor, known: self.clock.map_or(&[], Clock::inline) }
+    }
+
     /// Whether documented synchronisation alone would order it so. The same as [`ClockRef::covers`] unless the engine
     /// was made with [`crate::Options::latent`]. A pair that is covered but not promised is a latent race.
     #[inline]
@@ -152,6 +159,33 @@ impl<'a> ClockRef<'a> {
             promised: self.promised.cloned(),
             clock: self.clock.cloned().unwrap_or_default(),
         }
+    }
+}
+
+/// A start clock as far as it is looked up at once. It makes no calls, so that whoever asks it often keeps everything at hand.
+#[derive(Clone, Copy, Default)]
+pub struct Usual<'a> {
+    own: u32,
+    own_upto: u64,
+    floor: &'a [u64],
+    known: &'a [Entry],
+}
+
+impl<'a> Usual<'a> {
+    #[inline]
+    pub(crate) fn of(start: Start, floor: &'a [u64], clock: &'a Clock) -> Self {
+        Self { own: start.own, own_upto: start.own_upto, floor, known: clock.inline() }
+    }
+
+    /// Whether this has finished before the op starts. No: [`ClockRef::covers`] may know more.
+    #[inline(always)]
+    pub fn covers(&self, epoch: Epoch) -> bool {
+        let Epoch { timeline: TimelineId(slot), time } = epoch;
+        if slot == self.own {
+            return time <= self.own_upto;
+        }
+        self.floor.get(slot as usize).is_some_and(|&upto| time <= upto)
+            || self.known.iter().any(|e| e.slot == slot && time <= e.time)
     }
 }
 

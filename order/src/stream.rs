@@ -173,6 +173,17 @@ pub(crate) struct Context {
     pub waits: Clock,
 }
 
+impl Context {
+    /// Puts one of its streams into the lists that its kind belongs in.
+    #[inline]
+    pub fn enter(&mut self, stream: &mut Stream, slot: u32) {
+        self.uncovered.add(slot, &mut stream.in_host_list);
+        if stream.is_blocking() {
+            self.unjoined.add(slot, &mut stream.in_legacy_list);
+        }
+    }
+}
+
 /// All streams.
 #[derive(Debug)]
 #[repr(C)]
@@ -295,11 +306,7 @@ impl Streams {
     #[inline]
     pub fn enter_lists(&mut self, slot: u32) {
         let stream = &mut self.slots[slot as usize];
-        let context = &mut self.contexts[stream.context as usize];
-        context.uncovered.add(slot, &mut stream.in_host_list);
-        if stream.is_blocking() {
-            context.unjoined.add(slot, &mut stream.in_legacy_list);
-        }
+        self.contexts[stream.context as usize].enter(stream, slot);
     }
 
     fn leave_lists(&mut self, slot: u32) {

@@ -59,7 +59,7 @@ const LAUNCH_TAG: u16 = 98;
 pub const LAUNCH_HEAD: usize = RECORD_HEAD + 4 + 4 + 3 * 12 + 4 + 4 + 4;
 
 /// The shape of a launch: what its record holds before its parameters.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LaunchShape {
     /// Blocks.
     pub grid: [u32; 3],
@@ -148,25 +148,10 @@ impl<'a> Record<'a> {
     /// Reads one record from exactly its bytes.
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        Self::launch(bytes).unwrap_or_else(|| Self::decode_any(bytes))
-    }
-
-    /// The same if the record is a launch, straight from its places.
-    #[inline]
-    pub fn launch(bytes: &'a [u8]) -> Option<Result<Self, DecodeError>> {
-        let (head, rest) = bytes.split_first_chunk::<LAUNCH_HEAD>()?;
-        (head[..2] == LAUNCH_TAG.to_le_bytes()).then(|| Self::decode_launch(head, rest))
-    }
-
-    #[inline]
-    fn decode_launch(head: &'a [u8; LAUNCH_HEAD], rest: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut from = Decoder::new(&head[2..]);
-        let origin = Origin::get(&mut from)?;
-        let (stream, kernel) = (Field::get(&mut from)?, Field::get(&mut from)?);
-        let (grid, block, cluster) = (Field::get(&mut from)?, Field::get(&mut from)?, Field::get(&mut from)?);
-        let (shared, flags, len) = (Field::get(&mut from)?, Field::get(&mut from)?, u32::get(&mut from)?);
-        let params = rest.get(..len as usize).ok_or(DecodeError::BadLength(u64::from(len)))?;
-        Ok(Self { origin, op: Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params } })
+        match LaunchRecord::decode(bytes) {
+            Some(launch) => launch.map(Self::from),
+            None => Self::decode_any(bytes),
+        }
     }
 
     fn decode_any(bytes: &'a [u8]) -> Result<Self, DecodeError> {
@@ -174,6 +159,50 @@ impl<'a> Record<'a> {
         let tag = u16::get(&mut from)?;
         let origin = Origin::get(&mut from)?;
         Ok(Self { origin, op: Op::decode(tag, from.rest())? })
+    }
+}
+
+/// The record of a launch. Most records of a trace are: they are read straight from their places.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LaunchRecord<'a> {
+    /// Who, where, when.
+    pub origin: Origin,
+    /// The stream.
+    pub stream: StreamId,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// Grid, block, cluster, shared memory, flags.
+    pub shape: LaunchShape,
+    /// The parameter buffer.
+    pub params: &'a [u8],
+}
+
+impl<'a> LaunchRecord<'a> {
+    /// Reads a record from exactly its bytes, if it is a launch.
+    #[inline(always)]
+    pub fn decode(bytes: &'a [u8]) -> Option<Result<Self, DecodeError>> {
+        let (head, rest) = bytes.split_first_chunk::<LAUNCH_HEAD>()?;
+        (head[..2] == LAUNCH_TAG.to_le_bytes()).then(|| Self::take(head, rest))
+    }
+
+    #[inline(always)]
+    fn take(head: &'a [u8; LAUNCH_HEAD], rest: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut from = Decoder::new(&head[2..]);
+        let origin = Origin::get(&mut from)?;
+        let (stream, kernel) = (Field::get(&mut from)?, Field::get(&mut from)?);
+        let (grid, block, cluster) = (Field::get(&mut from)?, Field::get(&mut from)?, Field::get(&mut from)?);
+        let (shared, flags, len) = (Field::get(&mut from)?, Field::get(&mut from)?, u32::get(&mut from)?);
+        let params = rest.get(..len as usize).ok_or(DecodeError::BadLength(u64::from(len)))?;
+        Ok(Self { origin, stream, kernel, shape: LaunchShape { grid, block, cluster, shared, flags }, params })
+    }
+}
+
+impl<'a> From<LaunchRecord<'a>> for Record<'a> {
+    #[inline]
+    fn from(launch: LaunchRecord<'a>) -> Self {
+        let LaunchRecord { origin, stream, kernel, shape, params } = launch;
+        let LaunchShape { grid, block, cluster, shared, flags } = shape;
+        Self { origin, op: Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params } }
     }
 }
 

@@ -113,7 +113,7 @@ impl Analysis {
         match *op {
             Op::Launch { stream, kernel, grid, block, cluster, shared, params, flags } => {
                 if node.is_none() {
-                    self.faults.launched(stream, kernel, &moment.origin, moment.epoch);
+                    self.faults.launched(stream, kernel, moment.origin.stack, moment.epoch);
                 }
                 if flags & INSIDE_LIBRARY != 0 {
                     // What it touches is told by the library's own op.

@@ -21,7 +21,7 @@ impl Analysis {
         moment: Moment,
         node: Option<(&Graph, u32)>,
     ) {
-        let mut key = self.code.key(kernel, l, self.foreseen.take().filter(|_| node.is_none()));
+        let mut key = self.code.key(kernel, l);
         let plain = self.is_plain();
         if plain && self.launch_again(stream, &key, l, &moment, node) {
             return;
@@ -121,7 +121,7 @@ impl Analysis {
     }
 
     /// Whether launches do no more than to be checked: nothing is measured, learned or told to others.
-    fn is_plain(&self) -> bool {
+    pub(super) fn is_plain(&self) -> bool {
         !self.shares
             && self.settle.is_none()
             && self.confirm.is_none()
@@ -143,8 +143,7 @@ impl Analysis {
         };
         let kernel = key.kernel();
         let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..moment.site(Cause::Kernel, stream) };
-        let view = self.ordering.view(moment.epoch, node);
-        trail.replay(&mut self.memory, &view, site, &mut self.races);
+        trail.replay(&mut self.memory, (&self.ordering, moment.epoch, node), &site, &mut self.races);
         let tally = trail.tally();
         self.code.count(tally);
         self.repeats += 1;

@@ -4,13 +4,14 @@
 //! anything to memory, compared with what was there before.
 
 mod acts;
+mod again;
 mod host_acts;
 mod launches;
 mod lives;
 mod moment;
 
 use crate::across::Member;
-use crate::code::{Code, CodeReader, Launch};
+use crate::code::{Code, CodeReader};
 use crate::coverage::{Coverage, KernelCoverage};
 use crate::elaborate::elaborator;
 use crate::exact::confirm;
@@ -91,8 +92,8 @@ pub struct Analysis {
     pub(crate) ordering: Ordering,
     pub(crate) code: Code,
     pub(crate) graphs: Graphs,
-    /// The hash of the launch that the record at hand makes, when that was foreseen.
-    foreseen: Option<u64>,
+    /// Whether launches that come again may go the short way.
+    direct: bool,
     watches: Watches,
     latest: FxHashMap<ThreadId, Epoch>,
     pub(crate) stacks: Box<dyn Stacks>,
@@ -137,7 +138,7 @@ impl Analysis {
             ordering: Ordering::new(options.policy, options.latent, options.host_threads),
             code: Code::new(code),
             graphs: Graphs::default(),
-            foreseen: None,
+            direct: false,
             watches: Watches::default(),
             latest: FxHashMap::default(),
             stacks,
@@ -168,31 +169,11 @@ impl Analysis {
     /// Takes the next record of the trace.
     pub fn feed(&mut self, record: &Record<'_>) {
         if self.hold.takes(record) {
-            self.foreseen = None;
             self.release();
         } else {
             self.apply(record);
         }
-    }
-
-    /// The same, when the launch that the record makes was foreseen.
-    #[inline]
-    pub(crate) fn feed_foreseen(&mut self, record: &Record<'_>, launch: Option<u64>) {
-        self.foreseen = launch;
-        self.feed(record);
-    }
-
-    /// The hash of a launch that will come; asks for the first thing that it needs.
-    #[inline]
-    pub(crate) fn foresee(&self, op: &Op<'_>) -> Option<u64> {
-        let Op::Launch { kernel, grid, block, cluster, shared, params, .. } = *op else { return None };
-        Some(self.code.foresee(kernel, &Launch { grid, block, cluster, shared, params }))
-    }
-
-    /// Asks for more of what it needs.
-    #[inline]
-    pub(crate) fn prepare(&self, launch: u64, stage: usize) {
-        self.code.prepare(launch, stage, &self.memory);
+        self.direct = self.is_direct();
     }
 
     /// Applies records that waited for a launch to be measured, and need not wait any more.
@@ -220,7 +201,7 @@ impl Analysis {
             Op::Launch { stream, kernel, flags, .. } if flags & PROGRAMMATIC_SERIALIZATION != 0 => {
                 let arch = self.arch(stream);
                 if self.code.waits(kernel, self.names.kernel(kernel), arch) {
-                    self.ordering.apply_waiting_launch(stream, record.origin.thread)
+                    self.ordering.launch(stream, record.origin.thread)
                 } else {
                     self.ordering.apply(&record.op, record.origin.thread)
                 }
@@ -265,6 +246,7 @@ impl Analysis {
     /// Uses what was learned of launches, and learns more.
     pub fn learn(&mut self, known: Arc<Learned>) {
         self.learned = Some(Lessons { known, fresh: Learned::default() });
+        self.direct = false;
     }
 
     /// A kernel that is to be measured from now on, each once.

@@ -108,6 +108,11 @@ impl Hold {
         self.awaited.clear();
     }
 
+    /// Whether no record waits for a range that is to come.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Whether no range has arrived that its launch has not taken.
     #[inline]
     pub fn is_unused(&self) -> bool {

@@ -9,13 +9,14 @@ use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
 
 /// What an access does to its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
 pub enum AccessKind {
     /// Loads.
-    Read,
+    Read = 1,
     /// Stores.
-    Write,
+    Write = 2,
     /// Reads and writes by atomic instructions only. Counts as a write, but not against another atomic.
-    Atomic,
+    Atomic = 4,
 }
 
 impl AccessKind {
@@ -35,8 +36,15 @@ impl AccessKind {
     }
 
     /// Whether everything that conflicts with `other` conflicts with `self` too.
+    #[inline]
     pub fn stands_for(self, other: Self) -> bool {
-        self == Self::Write || self == other
+        self.stands() & other as u32 != 0
+    }
+
+    /// The bits of all kinds that it stands for.
+    #[inline]
+    pub fn stands(self) -> u32 {
+        if self == Self::Write { 0b111 } else { self as u32 }
     }
 }
 

@@ -40,13 +40,15 @@
 
 mod cell;
 mod pool;
+mod usual;
 
 use super::access::{Access, Touch};
 use super::spans::{At, Span, Spans};
-use crate::fetch::fetch;
 use cell::{Cell, New};
 use pool::{Held, Pool};
 use trace::Epoch;
+
+pub use usual::{Glance, Plain};
 
 /// Pieces of a cell from which on it is parted, and dead ones are looked for.
 const FULL: usize = 16;
@@ -178,14 +180,6 @@ impl AccessMap {
         self.cells.widen(at, start, end);
         self.add_inside(at, new, clocks, race);
         at
-    }
-
-    /// Asks for the pieces of a cell that an access is about to be added to.
-    #[inline]
-    pub fn prepare(&self, near: At) {
-        if let Some(piece) = self.cells.get(near).and_then(|cell| cell.value.first()) {
-            fetch(piece);
-        }
     }
 
     /// An access that reaches into several cells: each takes what lies between its neighbours.

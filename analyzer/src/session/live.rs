@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use trace::Record;
 use trace::ring::{Consumer, Ring};
+use trace::{LaunchRecord, Record};
 
 use super::watch::Watch;
 use crate::across::{Across, Member};
@@ -105,7 +105,7 @@ pub fn follow(
                 late.observe(bytes);
             }
             if let Some(analysis) = &mut analysis {
-                feed(analysis, bytes, None);
+                feed(analysis, bytes);
                 while let Some(kernel) = analysis.wanted() {
                     beat.header().wanted.add(kernel);
                 }
@@ -165,11 +165,24 @@ fn monotonic() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Decodes and feeds one record; damage is counted, not followed. `launch`: its hash, when it is a launch that was foreseen.
+/// Decodes and feeds one record; damage is counted, not followed.
 #[inline]
-pub fn feed(analysis: &mut Analysis, bytes: &[u8], launch: Option<u64>) {
+pub fn feed(analysis: &mut Analysis, bytes: &[u8]) {
+    let launch = LaunchRecord::decode(bytes).and_then(Result::ok);
+    feed_foreseen(analysis, bytes, launch.map(|launch| analysis.foresee(&launch)));
+}
+
+/// The same; `launch`: the hash of the launch that it is.
+#[inline]
+pub fn feed_foreseen(analysis: &mut Analysis, bytes: &[u8], launch: Option<u64>) {
+    if let Some(hash) = launch
+        && let Some(Ok(launch)) = LaunchRecord::decode(bytes)
+        && analysis.feed_again(&launch, hash)
+    {
+        return;
+    }
     match Record::decode(bytes) {
-        Ok(record) => analysis.feed_foreseen(&record, launch),
+        Ok(record) => analysis.feed(&record),
         Err(_) => analysis.damaged(),
     }
 }

@@ -13,11 +13,11 @@ use trace::{Epoch, TimelineId};
 /// A part of an access: its bytes, and all that is needed to see that it is over and that a new access stands for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
-    start: u64,
-    end: u64,
+    pub start: u64,
+    pub end: u64,
     time: u64,
     timeline: TimelineId,
-    /// Number of the access in the pool, and its kind in the lowest two bits.
+    /// Number of the access in the pool, and the bit of its kind in the lowest three.
     word: u32,
 }
 
@@ -25,14 +25,40 @@ pub(super) struct Piece {
 pub(super) type Cell = Vec<Piece>;
 
 impl Piece {
-    #[inline]
-    fn number(self) -> u32 {
-        self.word >> 2
+    /// Of an access with this number in the pool.
+    #[inline(always)]
+    pub fn new(number: u32, kind: AccessKind, epoch: Epoch, (start, end): (u64, u64)) -> Self {
+        let Epoch { timeline, time } = epoch;
+        Self { start, end, time, timeline, word: number << 3 | kind as u32 }
     }
 
-    #[inline]
-    fn overlaps(self, (lo, hi): (u64, u64)) -> bool {
+    /// When its access was made.
+    #[inline(always)]
+    pub fn epoch(self) -> Epoch {
+        Epoch { timeline: self.timeline, time: self.time }
+    }
+
+    /// Number of its access in the pool.
+    #[inline(always)]
+    pub fn number(self) -> u32 {
+        self.word >> 3
+    }
+
+    /// Whether the kind of its access is among these bits.
+    #[inline(always)]
+    pub fn is_among(self, kinds: u32) -> bool {
+        self.word & kinds & 0b111 != 0
+    }
+
+    #[inline(always)]
+    pub fn overlaps(self, (lo, hi): (u64, u64)) -> bool {
         lo < self.end && self.start < hi
+    }
+
+    /// Keeps what comes before some bytes; answers what comes after them, of which the pool does not know yet.
+    #[inline]
+    pub fn cut(&mut self, (lo, hi): (u64, u64)) -> Self {
+        Self { start: hi, end: std::mem::replace(&mut self.end, lo), ..*self }
     }
 }
 
@@ -43,18 +69,15 @@ pub(super) struct New<'a> {
     number: Option<u32>,
     /// Whether it touches every byte from its first to its last.
     whole: bool,
-    /// A bit for each kind of access that its own stands for.
-    stands: u8,
+    /// The bits of the kinds that its own stands for.
+    stands: u32,
 }
 
 impl<'a> New<'a> {
     #[inline]
     pub fn of(touch: &'a Touch<'a>) -> Self {
-        let stands = match touch.kind {
-            AccessKind::Write => 0b111,
-            kind => 1 << kind as u8,
-        };
-        Self { touch, number: None, whole: touch.odd.is_none_or(Extent::is_whole), stands }
+        let whole = touch.odd.is_none_or(Extent::is_whole);
+        Self { touch, number: None, whole, stands: touch.kind.stands() }
     }
 
     /// Whether what is said of the bytes of an earlier access that it overlaps is said of its own: rule 3 of what may be forgotten.
@@ -94,8 +117,7 @@ impl<'a> New<'a> {
     #[inline]
     fn piece(&mut self, number: u32, start: u64, end: u64) -> Piece {
         self.number = Some(number);
-        let Epoch { timeline, time } = self.touch.epoch;
-        Piece { start, end, time, timeline, word: number << 2 | self.touch.kind as u32 }
+        Piece::new(number, self.touch.kind, self.touch.epoch, (start, end))
     }
 }
 
@@ -147,11 +169,13 @@ pub(super) fn visit(
     let (mut races, mut redundant, mut i) = (false, false, 0);
     // A piece of which nothing is left, still there.
     let mut vacant = None;
-    while let Some(skipped) = pieces[i..].iter().position(|piece| piece.overlaps(within)) {
-        let piece = &mut pieces[i + skipped];
-        i += skipped + 1;
-        let drops = if clocks.finished(Epoch { timeline: piece.timeline, time: piece.time }) {
-            new.stands >> (piece.word & 3) & 1 != 0 && new.covers(pool.get(piece.number()))
+    while let Some(piece) = pieces.get_mut(i) {
+        i += 1;
+        if !piece.overlaps(within) {
+            continue;
+        }
+        let drops = if clocks.finished(piece.epoch()) {
+            piece.is_among(new.stands) && new.covers(pool.get(piece.number()))
         } else {
             let verdict = judge(pool.get(piece.number()), new, clocks);
             races |= matches!(verdict, Verdict::Race(_));
@@ -171,8 +195,7 @@ pub(super) fn visit(
             (true, false) => piece.end = lo,
             (false, true) => piece.start = hi,
             (true, true) => {
-                let tail = Piece { start: hi, ..*piece };
-                piece.end = lo;
+                let tail = piece.cut(within);
                 pool.count(tail.number());
                 pieces.push(tail);
             }
@@ -246,7 +269,7 @@ pub(super) fn in_order<'a>(pieces: &Cell, pool: &'a Pool, within: (u64, u64)) ->
 /// Drops what can never race again.
 pub(super) fn bury(pieces: &mut Cell, pool: &mut Pool, clocks: &impl Clocks) {
     pieces.retain(|p| {
-        let dead = clocks.dead(Epoch { timeline: p.timeline, time: p.time });
+        let dead = clocks.dead(p.epoch());
         if dead {
             pool.release(p.number());
         }

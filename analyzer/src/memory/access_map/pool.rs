@@ -1,8 +1,10 @@
 //! The accesses that pieces name, each with the number of its pieces.
 
-use crate::memory::access::{Access, AccessKind, Site, Touch};
+use super::Plain;
+use crate::memory::access::{Access, AccessKind, Cause, Site, Touch};
 use crate::memory::{AllocationId, Extent};
-use trace::Epoch;
+use crate::regions::Region;
+use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
 
 /// An access, in less room: most are exact and without gaps.
 #[derive(Clone, Debug)]
@@ -16,7 +18,6 @@ pub(super) struct Held {
     odd: Option<Box<Extent>>,
     /// Counts all that were ever held.
     age: u64,
-    pieces: u32,
 }
 
 impl Held {
@@ -24,14 +25,35 @@ impl Held {
     fn new(touch: &Touch<'_>, age: u64) -> Self {
         let Touch { epoch, kind, start, end, odd, allocation, site } = *touch;
         let odd = odd.map(|extent| Box::new(*extent));
-        Self { epoch, site: *site, kind, allocation, start, end, odd, age, pieces: 1 }
+        Self { epoch, site: *site, kind, allocation, start, end, odd, age }
     }
 
     /// Makes this that access. Field by field: a whole one would be made elsewhere and moved here.
+    /// No access.
+    fn nothing() -> Self {
+        let site = Site {
+            stack: StackId::NONE,
+            call: CallId::NONE,
+            cause: Cause::Kernel,
+            thread: ThreadId::NONE,
+            stream: StreamId::NONE,
+            kernel: KernelId::NONE,
+            batch: 0,
+            node: 0,
+            launched: StackId::NONE,
+            region: Region::default(),
+            param: None,
+            at: 0,
+            measured: false,
+        };
+        let (epoch, kind, allocation) = (Epoch::default(), AccessKind::Read, AllocationId::NONE);
+        Self { epoch, site, kind, allocation, start: 0, end: 0, odd: None, age: 0 }
+    }
+
     #[inline]
     fn become_of(&mut self, touch: &Touch<'_>, age: u64) {
         (self.epoch, self.site, self.kind, self.allocation) = (touch.epoch, *touch.site, touch.kind, touch.allocation);
-        (self.start, self.end, self.age, self.pieces) = (touch.start, touch.end, age, 1);
+        (self.start, self.end, self.age) = (touch.start, touch.end, age);
         match (&mut self.odd, touch.odd) {
             (Some(old), Some(extent)) => **old = *extent,
             (None, None) => {}
@@ -65,6 +87,8 @@ impl Held {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     held: Vec<Held>,
+    /// Pieces of each: close together, because they are asked for before it is known what is written.
+    pieces: Vec<u32>,
     free: Vec<u32>,
     ages: u64,
 }
@@ -76,10 +100,12 @@ impl Pool {
         self.ages += 1;
         match self.free.pop() {
             Some(number) => {
+                self.pieces[number as usize] = 1;
                 self.held[number as usize].become_of(touch, self.ages);
                 number
             }
             None => {
+                self.pieces.push(1);
                 self.held.push(Held::new(touch, self.ages));
                 self.held.len() as u32 - 1
             }
@@ -89,14 +115,54 @@ impl Pool {
     /// Holds an access instead of one that loses a piece; answers its number.
     #[inline]
     pub fn replace(&mut self, number: u32, touch: &Touch<'_>) -> u32 {
-        let held = &mut self.held[number as usize];
-        if held.pieces > 1 {
-            held.pieces -= 1;
+        let pieces = &mut self.pieces[number as usize];
+        if *pieces > 1 {
+            *pieces -= 1;
             return self.hold(touch);
         }
         self.ages += 1;
-        held.become_of(touch, self.ages);
+        self.held[number as usize].become_of(touch, self.ages);
         number
+    }
+
+    /// Holds an access without gaps, for one piece, instead of one that loses a piece; answers its number.
+    #[inline(always)]
+    pub fn room(&mut self, old: Option<u32>, new: Plain<'_>) -> u32 {
+        self.ages += 1;
+        let number = match old {
+            Some(number) if self.pieces[number as usize] == 1 => number,
+            _ => {
+                if let Some(number) = old {
+                    self.pieces[number as usize] -= 1;
+                }
+                match self.free.pop() {
+                    Some(number) => {
+                        self.pieces[number as usize] = 1;
+                        number
+                    }
+                    None => self.one_more(),
+                }
+            }
+        };
+        let held = &mut self.held[number as usize];
+        (held.epoch, held.kind, held.allocation) = (new.epoch, new.kind, new.allocation);
+        (held.start, held.end, held.age) = (new.start, new.end, self.ages);
+        // Copied from where nothing was written just now, which would have to be waited for.
+        held.site = *new.site;
+        (held.site.param, held.site.at) = (new.param, new.at);
+        if held.odd.is_some() {
+            held.odd = None;
+        }
+        number
+    }
+
+    /// Room for one more. (It is not told of the access: what is handed to a call is laid out beforehand, whether it is made or not.)
+    #[cold]
+    #[inline(never)]
+    fn one_more(&mut self) -> u32 {
+        self.pieces.push(1);
+        self.held.push(Held::nothing());
+        self.held.len() as u32 - 1
     }
 
     #[inline]
@@ -112,16 +178,16 @@ impl Pool {
     /// One piece more.
     #[inline]
     pub fn count(&mut self, number: u32) -> u32 {
-        self.held[number as usize].pieces += 1;
+        self.pieces[number as usize] += 1;
         number
     }
 
     /// One piece less.
     #[inline]
     pub fn release(&mut self, number: u32) {
-        let held = &mut self.held[number as usize];
-        held.pieces -= 1;
-        if held.pieces == 0 {
+        let pieces = &mut self.pieces[number as usize];
+        *pieces -= 1;
+        if *pieces == 0 {
             self.free.push(number);
         }
     }

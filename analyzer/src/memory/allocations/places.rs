@@ -173,12 +173,6 @@ impl Allocations {
         self.roots.slot(ptr)
     }
 
-    /// The access map of a root that lives, or of one that has taken its place.
-    #[inline]
-    pub fn read_map_at(&self, slot: Slot) -> &AccessMap {
-        &self.roots.at(slot).map
-    }
-
     /// The access map of a root that lives.
     #[inline]
     pub fn map_at(&mut self, slot: Slot) -> &mut AccessMap {
