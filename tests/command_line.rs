@@ -349,3 +349,41 @@ fn a_dump_can_be_cut_short() {
     assert_eq!((ended.code(), ended.err.as_str()), (Some(0), ""));
     assert_eq!(ended.out.lines().count(), 1);
 }
+
+/// `-` is standard output, as it is elsewhere, and no file of that name; the report does not mix with it.
+#[test]
+fn a_dash_is_standard_output() {
+    let folder = build::scratch("dash");
+    let run = |args: &[&str]| {
+        let ended = end(streamsan(args).current_dir(&folder));
+        (ended.code(), ended.out, ended.err)
+    };
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON and nothing else");
+    let (racy, trace) = (racy(), folder.join("t.trace"));
+    let (racy, trace) = (&*racy.to_string_lossy(), &*trace.to_string_lossy());
+    assert_eq!(run(&["record", "-o", trace, "--", racy, "0"]).0, Some(0));
+
+    let (code, out, err) = run(&["check", "--json", "-", trace]);
+    assert_eq!((code, json(&out)["findings"].as_array().map(Vec::len)), (Some(66), Some(1)), "{err}");
+    assert!(err.contains("SUMMARY: 1 finding"), "{err}");
+    let (code, out, err) = run(&["--sarif=-", "--", racy, "0"]);
+    assert_eq!((code, &json(&out)["version"]), (Some(66), &"2.1.0".into()), "{err}");
+    let (code, out, err) = run(&["check", "--log-file", "-", trace]);
+    assert!(code == Some(66) && out.contains("SUMMARY: 1 finding") && !err.contains("SUMMARY"), "{out} {err}");
+    let (code, out, err) = run(&["timeline", trace, "-o", "-"]);
+    assert!(code == Some(0) && json(&out)["traceEvents"].is_array(), "{err}");
+    let (code, out, err) = run(&["memory", "--json", "-", trace]);
+    assert!(code == Some(0) && json(&out).is_object(), "{err}");
+
+    let refused = |args: &[&str], why: &str| {
+        let (code, out, err) = run(args);
+        assert_eq!((code, &*out), (Some(2), ""), "{args:?}: {err}");
+        assert!(err.contains(why) && err.contains("name a file") && err.lines().count() == 1, "{err}");
+    };
+    refused(&["check", "--json", "-", "--sarif", "-", trace], "--json and --sarif can not both go to standard output");
+    refused(&["record", "-o", "-", "--", racy, "0"], "a trace can not go to standard output");
+    refused(&["--sim-addresses", "-", "--", racy, "0"], "--sim-addresses can not go to standard output");
+    assert!(!folder.join("-").exists(), "no file has that name");
+    assert_eq!(run(&["check", "--json", "./-", trace]).0, Some(66));
+    assert!(folder.join("-").exists(), "but when it is asked for");
+}

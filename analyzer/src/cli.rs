@@ -212,6 +212,9 @@ Options (options come before PROGRAM; what follows it belongs to the program):
 {}  -h, --help                  print this text
   -V, --version               print the version
 
+FILE as '-' is standard output, for one of the files that are written. In names of such files %p is the process id, %h
+the host, %q{{VAR}} a variable of the environment.
+
 The same options can be given as STREAMSAN_OPTIONS=key=value:key=value, also to a program that is started with
 LD_PRELOAD=libstreamsan.so and without this command.
 

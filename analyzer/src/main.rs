@@ -141,6 +141,10 @@ fn report(
 
 fn recorder(options: &Options) -> Result<Option<Recorder>, i32> {
     let Some(path) = &options.output else { return Ok(None) };
+    if path == output::STANDARD {
+        eprintln!("streamsan: a trace can not go to standard output ('-'): name a file");
+        return Err(exit_code::USAGE);
+    }
     let made =
         private_file::create(Path::new(path)).and_then(|file| trace::file::Writer::new(std::io::BufWriter::new(file)));
     match made {
@@ -381,8 +385,14 @@ fn timeline(file: &str, mut options: Options) -> i32 {
         return code;
     }
     let path = options.output.unwrap_or_default();
-    let made = std::fs::File::create(&path).and_then(|to| tools::timeline::draw(file, std::io::BufWriter::new(to)));
+    let to: std::io::Result<Box<dyn Write>> = match &*path {
+        output::STANDARD => Ok(Box::new(std::io::stdout().lock())),
+        path => std::fs::File::create(path).map(|file| Box::new(file) as Box<dyn Write>),
+    };
+    let made = to.and_then(|to| tools::timeline::draw(file, std::io::BufWriter::new(to)));
     match made {
+        // A reader that has seen enough (head) closes the pipe: no error of ours.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => exit_code::CLEAN,
         Err(error) => {
             eprintln!("streamsan: {path} can not be written: {error}");
             exit_code::INTERNAL
@@ -403,7 +413,7 @@ fn memory(file: &str, mut options: Options) -> i32 {
     let mut report = tools::memory::read(file);
     let mut fine = true;
     let mut write = |path: &str, bytes: Result<Vec<u8>, String>| {
-        let written = bytes.and_then(|bytes| std::fs::write(path, bytes).map_err(|error| error.to_string()));
+        let written = bytes.and_then(|bytes| output::write(path, &bytes).map_err(|error| error.to_string()));
         if let Err(error) = written {
             eprintln!("streamsan: {path} can not be written: {error}");
             fine = false;
@@ -417,7 +427,10 @@ fn memory(file: &str, mut options: Options) -> i32 {
         let pickle = serde_pickle::to_vec(&snapshot, serde_pickle::SerOptions::new());
         write(path, pickle.map_err(|error| error.to_string()));
     }
-    let _ = std::io::stdout().lock().write_all(report.text().as_bytes());
+    let taken = [&options.json, &options.snapshot].iter().any(|name| name.as_deref() == Some(output::STANDARD));
+    if !taken {
+        let _ = std::io::stdout().lock().write_all(report.text().as_bytes());
+    }
     match unreadable(file, report.error) {
         exit_code::CLEAN if !fine => exit_code::INTERNAL,
         code => code,

@@ -1,8 +1,9 @@
 //! Names of the files that a run writes: what stands for what in them.
 //!
-//! Owns the placeholders, which mean what they mean in Valgrind, and the check that a file can be written.
+//! Owns the placeholders, which mean what they mean in Valgrind, standard output, and the check that a file can be written.
 
 use crate::options::Options;
+use std::io::{IsTerminal, Write};
 
 /// The name of this machine.
 pub fn host() -> String {
@@ -46,47 +47,92 @@ pub fn expand(name: &str, pid: u32, variable: impl Fn(&str) -> Option<String>) -
     Ok(out)
 }
 
-/// Expands the names of all files that the options say to write.
-pub fn expand_all(options: &mut Options, pid: u32) -> Result<(), String> {
-    for name in files(options).into_iter().flatten() {
-        *name = expand(name, pid, |key| std::env::var(key).ok())?;
+/// The name that stands for standard output, as it does elsewhere. A file of that name is `./-`.
+pub const STANDARD: &str = "-";
+
+/// Writes a file, or to standard output.
+pub fn write(path: &str, bytes: &[u8]) -> std::io::Result<()> {
+    if path != STANDARD {
+        return std::fs::write(path, bytes);
     }
-    Ok(())
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        // A reader that has seen enough (head) closes the pipe: no error of ours.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// Expands the names of all files that the options say to write, and says which of them can not all go to standard output.
+pub fn expand_all(options: &mut Options, pid: u32) -> Result<(), String> {
+    let mut standard = Vec::new();
+    for (option, name) in files(options) {
+        let Some(name) = name else { continue };
+        *name = expand(name, pid, |key| std::env::var(key).ok())?;
+        if name == STANDARD {
+            standard.push(option);
+        }
+    }
+    let unreadable = |option: &str| matches!(option, "--parquet" | "--snapshot");
+    match standard[..] {
+        // Written by the program under test, which has its own standard output.
+        [only @ ("--sim-addresses" | "--sim-results"), ..] => {
+            Err(format!("{only} can not go to standard output ('-'): name a file"))
+        }
+        [one, other, ..] => Err(format!("{one} and {other} can not both go to standard output ('-'): name a file")),
+        [one] if unreadable(one) && std::io::stdout().is_terminal() => {
+            Err(format!("{one} is nothing to read, and standard output ('-') is a terminal: name a file"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// All files that a run writes besides the trace. The error says which can not be written; it comes before the program runs, not after an hour.
 pub fn check_writable(options: &mut Options) -> Result<(), String> {
-    let trace = options.output.take();
-    let names: Vec<String> = files(options).into_iter().flatten().map(|name| name.clone()).collect();
-    options.output = trace;
-    for path in names {
-        let opened = std::fs::OpenOptions::new().append(true).create(true).open(&path);
+    for (_, name) in files(options).into_iter().filter(|(option, _)| *option != TRACE) {
+        let Some(path) = name.filter(|name| *name != STANDARD) else { continue };
+        let opened = std::fs::OpenOptions::new().append(true).create(true).open(&*path);
         opened.map_err(|error| format!("{path} can not be written: {error}"))?;
     }
     Ok(())
 }
 
-fn files(o: &mut Options) -> [Option<&mut String>; 13] {
+/// The option that names the trace.
+const TRACE: &str = "--output";
+
+fn files(o: &mut Options) -> [(&'static str, Option<&mut String>); 13] {
     [
-        o.log_file.as_mut(),
-        o.json.as_mut(),
-        o.sarif.as_mut(),
-        o.html.as_mut(),
-        o.junit.as_mut(),
-        o.parquet.as_mut(),
-        o.gen_suppressions.as_mut(),
-        o.write_baseline.as_mut(),
-        o.snapshot.as_mut(),
-        o.exact.compare.as_mut(),
-        o.output.as_mut(),
-        o.sim_options.addresses.as_mut(),
-        o.sim_options.results.as_mut(),
+        ("--log-file", o.log_file.as_mut()),
+        ("--json", o.json.as_mut()),
+        ("--sarif", o.sarif.as_mut()),
+        ("--html", o.html.as_mut()),
+        ("--junit", o.junit.as_mut()),
+        ("--parquet", o.parquet.as_mut()),
+        ("--gen-suppressions", o.gen_suppressions.as_mut()),
+        ("--write-baseline", o.write_baseline.as_mut()),
+        ("--snapshot", o.snapshot.as_mut()),
+        ("--exact-compare", o.exact.compare.as_mut()),
+        (TRACE, o.output.as_mut()),
+        ("--sim-addresses", o.sim_options.addresses.as_mut()),
+        ("--sim-results", o.sim_options.results.as_mut()),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_them_can_go_to_standard_output() {
+        let named = |json: &str, sarif: &str| {
+            let (json, sarif) = (Some(json.to_owned()), Some(sarif.to_owned()));
+            expand_all(&mut Options { json, sarif, ..Options::default() }, 42)
+        };
+        assert_eq!(named("-", "a.sarif"), Ok(()));
+        assert_eq!(named("./-", "-"), Ok(()));
+        let both = "--json and --sarif can not both go to standard output ('-'): name a file";
+        assert_eq!(named("-", "-"), Err(both.to_owned()));
+    }
 
     #[test]
     fn placeholders() {

@@ -70,7 +70,7 @@ impl Oracle {
     pub fn write(&self, path: &str) -> bool {
         let mut bytes = serde_json::to_vec_pretty(&self.json()).unwrap_or_default();
         bytes.push(b'\n');
-        let written = std::fs::write(path, bytes);
+        let written = crate::output::write(path, &bytes);
         match &written {
             Ok(()) => eprintln!("{}", self.line()),
             Err(error) => eprintln!("streamsan: {path} can not be written: {error}"),

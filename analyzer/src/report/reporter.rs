@@ -7,6 +7,7 @@ use super::model::{Finding, Report};
 use super::{csan, github, html, json, junit, parquet, sarif, text};
 use crate::gate::{baseline, suppressions};
 use crate::options::{Format, Options};
+use crate::output;
 use std::io::{IsTerminal, Write};
 
 /// What a run tells its reporters: the beginning, every finding worth showing (surest first, then those set aside), the end.
@@ -132,7 +133,7 @@ impl Reporters {
             match place {
                 Place::Stderr => drop(std::io::stderr().lock().write_all(&bytes)),
                 Place::File(path) => {
-                    if let Err(error) = std::fs::write(&path, &bytes) {
+                    if let Err(error) = output::write(&path, &bytes) {
                         eprintln!("streamsan: {path} can not be written: {error}");
                         fine = false;
                     }
