@@ -241,7 +241,10 @@ impl Run {
     /// An op of lane `i` was applied: compare, and let the model go on.
     fn check(&mut self, i: usize, epoch: Epoch, before: Set, whole: Set) -> Result<(), TestCaseError> {
         let clock = self.w.engine.start_clock();
+        let usual = self.w.engine.usual_start();
+        prop_assert!(!usual.covers(epoch), "{:?} has not finished before it starts", epoch);
         for (n, &e) in self.epochs.iter().enumerate() {
+            prop_assert!(!usual.covers(e) || before.contains(&n), "{:?} against {:?} at a glance", epoch, e);
             prop_assert_eq!(
                 clock.covers(e),
                 before.contains(&n),
