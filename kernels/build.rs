@@ -1,4 +1,5 @@
-//! Hands the crate a hash of its own sources (`KERNELS_SOURCES`): summaries kept on disk are good for the code that made them only.
+//! Hands the crate a hash of its own sources (`KERNELS_SOURCES`): summaries kept on disk are good
+//! for the code that made them only.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,5 @@
-//! Gives the library a SONAME, which the launcher replaces by the driver's in a copy when `--soname` is asked for.
+//! Gives the library a SONAME, which the launcher replaces by the driver's in a copy when
+//! `--soname` is asked for.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

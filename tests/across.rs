@@ -1,4 +1,5 @@
-//! Races between two processes of a run on memory that they share, against the fake driver: live, and from one trace or two.
+//! Races between two processes of a run on memory that they share, against the fake driver: live,
+//! and from one trace or two.
 
 use tests::run::{end, streamsan};
 use tests::{build, fake};

@@ -1,8 +1,10 @@
-//! `gpu/answers` on the simulated GPU: driver and runtime must answer what those of a real GPU answered (`answers.h200.txt`), question
-//! by question: errors of wrong arguments, attributes, what a capture allows, what stays broken after a fault.
+//! `gpu/answers` on the simulated GPU: driver and runtime must answer what those of a real GPU
+//! answered (`answers.h200.txt`), question by question: errors of wrong arguments, attributes, what
+//! a capture allows, what stays broken after a fault.
 //!
-//! Where the simulator answers something else stands, with the reason, in `answers_differ.txt`; a question there that is answered
-//! alike fails. Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and skips it.
+//! Where the simulator answers something else stands, with the reason, in `answers_differ.txt`; a
+//! question there that is answered alike fails. Needs CUDA's compiler (`scripts/toolkit`).
+//! `STREAMSAN_NO_TOOLKIT=1` says that there is none, and skips it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -86,7 +88,8 @@ fn the_simulated_gpu_answers_as_a_real_one() {
         }
         for ((question, answer), (asked, said)) in wanted.iter().zip(got) {
             compared += 1;
-            // What has only been made ready for a question is named by its outcome here or there alone.
+            // What has only been made ready for a question is named by its outcome here or there
+            // alone.
             assert_eq!(question, asked, "[{section}] another question");
             if answer == said {
                 continue;

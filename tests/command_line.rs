@@ -1,6 +1,8 @@
-//! The command line as a contract: exit codes, options, files, the program's own streams and signals.
+//! The command line as a contract: exit codes, options, files, the program's own streams and
+//! signals.
 //!
-//! Runs against the fake driver: two fills on two streams (`racy.c`) make a certain finding without any kernel.
+//! Runs against the fake driver: two fills on two streams (`racy.c`) make a certain finding without
+//! any kernel.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -75,7 +77,8 @@ fn plain_preload_keeps_the_programs_code_unless_asked() {
 
 #[test]
 fn the_report_is_there_before_the_program_ends() {
-    // Under plain preload another process prints it: whoever waits for the program must find it complete.
+    // Under plain preload another process prints it: whoever waits for the program must find it
+    // complete.
     for _ in 0..10 {
         let file = build::scratch("complete").join("report.txt");
         let ended = end(&mut preloaded(racy(), &format!("log-file={}", file.display())));
@@ -350,7 +353,8 @@ fn a_dump_can_be_cut_short() {
     assert_eq!(ended.out.lines().count(), 1);
 }
 
-/// `-` is standard output, as it is elsewhere, and no file of that name; the report does not mix with it.
+/// `-` is standard output, as it is elsewhere, and no file of that name; the report does not mix
+/// with it.
 #[test]
 fn a_dash_is_standard_output() {
     let folder = build::scratch("dash");

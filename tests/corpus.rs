@@ -1,10 +1,13 @@
-//! Every program of `tests/corpus/cuda` on the simulated GPU: does `streamsan --sim` say what the program's header says?
+//! Every program of `tests/corpus/cuda` on the simulated GPU: does `streamsan --sim` say what the
+//! program's header says?
 //!
-//! A harness of its own, so that each program is a test: `cargo test -p tests --test corpus stencil`. What is known not to work
-//! yet stands in `known_failures.txt`, and a program there that gets the right verdict fails. It must also show what it shows on a
-//! real GPU (`on_gpu.txt`): the same pairs, or the same output; exceptions stand, with the reason, in `differs_from_gpu.txt`.
+//! A harness of its own, so that each program is a test: `cargo test -p tests --test corpus
+//! stencil`. What is known not to work yet stands in `known_failures.txt`, and a program there that
+//! gets the right verdict fails. It must also show what it shows on a real GPU (`on_gpu.txt`): the
+//! same pairs, or the same output; exceptions stand, with the reason, in `differs_from_gpu.txt`.
 //!
-//! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and skips all.
+//! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and
+//! skips all.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Every door through which a program can get at the driver: the same work must leave the same ops in the trace.
+//! Every door through which a program can get at the driver: the same work must leave the same ops
+//! in the trace.
 //!
 //! Runs against the fake driver, so it needs neither a GPU nor the simulator.
 
@@ -13,7 +14,8 @@ fn doors() -> PathBuf {
     build::c_program("doors.c", &[])
 }
 
-/// What the work of `direct.c` and `doors.c` must leave, in this order, definitions of contexts aside.
+/// What the work of `direct.c` and `doors.c` must leave, in this order, definitions of contexts
+/// aside.
 const WORK: &[&str] = &[
     "StreamCreate",
     "StreamCreate",
@@ -145,7 +147,8 @@ fn per_thread_names_mean_another_default_stream() {
     }
 }
 
-/// Runs `lookups.c` bare and under the shim: it checks by itself what look-ups answer, and prints what must not change.
+/// Runs `lookups.c` bare and under the shim: it checks by itself what look-ups answer, and prints
+/// what must not change.
 fn lookups(mode: &str) {
     let folder = fake::folder().to_string_lossy().into_owned();
     let other = build::c_program("lookups_other.c", &["-shared"]);
@@ -185,7 +188,8 @@ fn export_tables_pass_through() {
 
 #[test]
 fn deep_bound_libraries_are_missed_as_documented() {
-    // A library opened with RTLD_DEEPBIND finds the C library's dlsym before ours: a known blind spot, and nothing breaks.
+    // A library opened with RTLD_DEEPBIND finds the C library's dlsym before ours: a known blind
+    // spot, and nothing breaks.
     let folder = build::scratch("door-deepbind");
     let library = build::c_program("deepbound.c", &["-shared"]);
     let program = build::c_program("deepbind.c", &[]);
@@ -244,8 +248,8 @@ fn ctypes_with_the_lines_of_the_python_program() {
     assert_eq!(allocated[0].0, "make");
 }
 
-/// Launchers of Python hand the environment on, so what they start is part of the run; a notebook's cells have lines, if no source. One
-/// that clears the environment loses us, and nothing else.
+/// Launchers of Python hand the environment on, so what they start is part of the run; a notebook's
+/// cells have lines, if no source. One that clears the environment loses us, and nothing else.
 #[test]
 fn processes_that_python_starts() {
     let script = build::programs().join("started.py");

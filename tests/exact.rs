@@ -1,5 +1,6 @@
-//! Exact mode from end to end, against a fake of NVIDIA's Sanitizer API that knows what the fake driver's kernels touch: tables, the way of
-//! ranges to the analyzer, and, with `--confirm`, the way back.
+//! Exact mode from end to end, against a fake of NVIDIA's Sanitizer API that knows what the fake
+//! driver's kernels touch: tables, the way of ranges to the analyzer, and, with `--confirm`, the
+//! way back.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,8 @@ fn patched(ended: &Ended) -> usize {
 fn exact_ranges_decide() {
     for (from, code) in [("99", 66), ("100", 0)] {
         let (ended, json) = touching("exact", &["--exact=second"], &[from, "10", "3"]);
-        // The pattern names one kernel of two: the other's bytes are not known, so what is found is likely.
+        // The pattern names one kernel of two: the other's bytes are not known, so what is found is
+        // likely.
         assert_eq!(ended.code(), Some(66), "{}", ended.err);
         assert_eq!(json["findings"][0]["confidence"], "likely");
         let (ended, json) = touching("exact", &["--exact"], &[from, "10", "3"]);
@@ -73,7 +75,8 @@ fn what_the_code_decides_is_not_measured_again() {
 #[test]
 fn nodes_of_graphs_are_measured_one_by_one() {
     for (from, code) in [("99", 66), ("100", 0)] {
-        // Of three nodes two are of one kernel, in the same memory: as one they would meet nothing less than all.
+        // Of three nodes two are of one kernel, in the same memory: as one they would meet nothing
+        // less than all.
         let (ended, json) = touching("graph", &["--exact"], &[from, "10", "3", "graph"]);
         assert_eq!(ended.code(), Some(code), "{}", ended.err);
         let launches = &json["coverage"]["launches"];
@@ -83,7 +86,8 @@ fn nodes_of_graphs_are_measured_one_by_one() {
             assert_eq!((&f["confidence"], &f["established"]), (&"certain".into(), &"exact".into()));
             assert_eq!((&f["bytes"]["from"], &f["bytes"]["to"]), (&99.into(), &100.into()));
         }
-        // One node of the three is not asked for, and keeps its prediction: nothing is known of its kernel.
+        // One node of the three is not asked for, and keeps its prediction: nothing is known of its
+        // kernel.
         let (ended, json) = touching("graph-pattern", &["--exact=second"], &[from, "10", "3", "graph"]);
         assert_eq!(json["coverage"]["launches"]["total"], 12, "{}", ended.err);
     }

@@ -1,8 +1,10 @@
-//! `streamsan explain --json` over the kernels of the corpus: its shape is the contract's, and what it says of each pointer is what
-//! `corpus/kernels.txt` says, which was written by reading the sources: for the machine code of the compiled programs, for their PTX, and
-//! for machine code that `ptxas` makes of that PTX for other architectures.
+//! `streamsan explain --json` over the kernels of the corpus: its shape is the contract's, and what
+//! it says of each pointer is what `corpus/kernels.txt` says, which was written by reading the
+//! sources: for the machine code of the compiled programs, for their PTX, and for machine code that
+//! `ptxas` makes of that PTX for other architectures.
 //!
-//! The programs are those that the corpus tests compile. `STREAMSAN_NO_TOOLKIT=1` says that there is no compiler, and skips.
+//! The programs are those that the corpus tests compile. `STREAMSAN_NO_TOOLKIT=1` says that there
+//! is no compiler, and skips.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +16,8 @@ use tests::{build, fake, made, product, run};
 /// Words of a kernel as `kernels.txt` writes them.
 type Words = BTreeMap<String, String>;
 
-/// `streamsan explain --json FILE`: kernel name to what it does, once for each architecture. Checks the shape on the way.
+/// `streamsan explain --json FILE`: kernel name to what it does, once for each architecture. Checks
+/// the shape on the way.
 fn explained(file: &Path) -> Result<BTreeMap<String, Words>, String> {
     let ended = run::end(run::streamsan(["explain", "--json"]).arg(file));
     if ended.status.code() != Some(0) {
@@ -214,7 +217,8 @@ fn kernels_of_the_corpus_are_explained_rightly() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A finding names the lines inside its kernels when the code has a line table, and says nothing of them when it has none.
+/// A finding names the lines inside its kernels when the code has a line table, and says nothing of
+/// them when it has none.
 #[test]
 fn findings_name_the_lines_inside_their_kernels() {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
@@ -282,7 +286,8 @@ fn summaries_are_kept_where_the_user_says() {
         assert_eq!(explained(&|c| _ = c.arg("--cache").arg(&kept)), anew);
         assert_eq!(count(&kept), 1);
     }
-    // A word on the command line goes before the environment, and that before the place of the desktop's standard.
+    // A word on the command line goes before the environment, and that before the place of the
+    // desktop's standard.
     let (environment, standard) = (folder.join("environment"), folder.join("standard"));
     let places =
         |c: &mut std::process::Command| _ = c.env("XDG_CACHE_HOME", &standard).env("STREAMSAN_CACHE", &environment);

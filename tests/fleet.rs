@@ -42,7 +42,8 @@ fn duckdb_asks_across_ranks_and_runs() {
     checked(&folder.join("tuesday.parquet"), &[recorded("triton_step")], 66);
     checked(&folder.join("wednesday.parquet"), &[recorded("triton_step_waited")], 0);
 
-    // A row for each finding and process; a clean run is a file without rows, with the same columns.
+    // A row for each finding and process; a clean run is a file without rows, with the same
+    // columns.
     let rows = ask(
         &python,
         &folder,

@@ -1,4 +1,5 @@
-//! The CI gate: which findings fail a run, and what CI systems are told. Runs against the fake driver.
+//! The CI gate: which findings fail a run, and what CI systems are told. Runs against the fake
+//! driver.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -393,7 +394,8 @@ fn the_program_names_its_parts_and_stops_checking() {
     );
 }
 
-/// A pool's regions have lives, stacks and names of their own, as NVTX's memory annotations tell them: the real header, our injection.
+/// A pool's regions have lives, stacks and names of their own, as NVTX's memory annotations tell
+/// them: the real header, our injection.
 #[test]
 fn regions_of_an_annotated_pool_are_memory_of_their_own() {
     let headers = build::toolkit().expect("the toolkit").join("include");

@@ -1,6 +1,8 @@
-//! Programs whose language has a runtime with signal handlers of its own: Go (nil pointers, stacks that grow, preemption), the JVM (null
-//! checks, safepoints, stacks that overflow) and Python with its faulthandler, on the simulated GPU. With and without protected pages they say the same, and each touch is
-//! seen where it happens. Skipped, with a line, where `go`, or `javac` and `java`, are not installed.
+//! Programs whose language has a runtime with signal handlers of its own: Go (nil pointers, stacks
+//! that grow, preemption), the JVM (null checks, safepoints, stacks that overflow) and Python with
+//! its faulthandler, on the simulated GPU. With and without protected pages they say the same, and
+//! each touch is seen where it happens. Skipped, with a line, where `go`, or `javac` and `java`,
+//! are not installed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +29,8 @@ fn has(tool: &str, asked: &str) -> bool {
     answers
 }
 
-/// The library of `landing.c`, with more sources, linked with the simulator's driver. It is found beside the program.
+/// The library of `landing.c`, with more sources, linked with the simulator's driver. It is found
+/// beside the program.
 fn library(name: &str, sources: &[&str], extra: &[String]) -> PathBuf {
     let files: Vec<PathBuf> = sources.iter().map(|s| guests().join(s)).collect();
     let header = guests().join("landing.h");
@@ -42,8 +45,8 @@ fn library(name: &str, sources: &[&str], extra: &[String]) -> PathBuf {
     build::cached(name, Path::new("gcc"), &args, &inputs).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Runs a command bare on the simulated GPU, and under every mode: output and exit code must be the same. Answers the findings with
-/// `--host-accesses`.
+/// Runs a command bare on the simulated GPU, and under every mode: output and exit code must be the
+/// same. Answers the findings with `--host-accesses`.
 fn same_everywhere(name: &str, command: &[String]) -> Vec<Value> {
     let mut bare = run::command(&command[0]);
     let bare = run::end(bare.args(&command[1..]).env("LD_LIBRARY_PATH", sim_folder()));

@@ -1,7 +1,9 @@
-//! What breaks preloaded libraries: the program must end as it ends without us, and what was checked must be told rightly.
+//! What breaks preloaded libraries: the program must end as it ends without us, and what was
+//! checked must be told rightly.
 //!
-//! Runs `tests/programs/hard.c` against the fake driver; the outcomes are summed up in `docs/hardening.md`. `STREAMSAN_HARDENING=full`
-//! takes the large sizes (a million allocations, a thousand forks).
+//! Runs `tests/programs/hard.c` against the fake driver; the outcomes are summed up in
+//! `docs/hardening.md`. `STREAMSAN_HARDENING=full` takes the large sizes (a million allocations, a
+//! thousand forks).
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -24,8 +26,8 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Runs `hard.c` bare, under the launcher, under plain preloading, and with every option that hooks more: all must end alike. Answers how
-/// it ended under the launcher, and preloaded.
+/// Runs `hard.c` bare, under the launcher, under plain preloading, and with every option that hooks
+/// more: all must end alike. Answers how it ended under the launcher, and preloaded.
 fn everywhere(args: &[&str]) -> (Ended, Ended) {
     let program = hard();
     let bare = end(command(&program).args(args));
@@ -137,7 +139,8 @@ fn a_timer_that_interrupts_hooks_loses_no_call_untold() {
 #[test]
 fn destructors_of_threads_and_exit_handlers_are_observed() {
     let (ended, alone) = everywhere(&["destructors"]);
-    // Twenty threads with two launches and four in a destructor each; four in an exit handler, four in a destructor of the program.
+    // Twenty threads with two launches and four in a destructor each; four in an exit handler, four
+    // in a destructor of the program.
     launches(&ended, 128);
     launches(&alone, 128);
 }

@@ -1,4 +1,5 @@
-//! `--host-order threads`: what one host thread waited for is another one's only when something hands it over.
+//! `--host-order threads`: what one host thread waited for is another one's only when something
+//! hands it over.
 
 use tests::run::{Ended, end, streamsan};
 use tests::{build, fake};

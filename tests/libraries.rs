@@ -1,4 +1,5 @@
-//! Libraries that are ops of their own, and what they keep for themselves: NCCL and cuDNN, each against one that does as it does.
+//! Libraries that are ops of their own, and what they keep for themselves: NCCL and cuDNN, each
+//! against one that does as it does.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +51,8 @@ fn collectives_are_ops_of_their_streams() {
     }
 }
 
-/// What a library does with memory of its own is not the program's to mend, with stacks and without; what the program does is.
+/// What a library does with memory of its own is not the program's to mend, with stacks and
+/// without; what the program does is.
 #[test]
 fn what_a_library_keeps_for_itself_is_set_aside() {
     let program = user("cudnn.c", &library("cudnn.c", "libcudnn_ops.so.9"));
@@ -73,7 +75,8 @@ fn what_a_library_keeps_for_itself_is_set_aside() {
     assert_eq!(ended.code(), Some(66), "{}", ended.err);
 }
 
-/// A pool that tells its blocks through the header: whose they are, and that one went back too early.
+/// A pool that tells its blocks through the header: whose they are, and that one went back too
+/// early.
 #[test]
 fn blocks_of_a_pool_of_the_program() {
     let program = build::c_program("pool.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
@@ -94,7 +97,8 @@ fn blocks_of_a_pool_of_the_program() {
     }
 }
 
-/// Two libraries in the place of PyTorch's: `old` are those of a version that tells of its blocks in another way.
+/// Two libraries in the place of PyTorch's: `old` are those of a version that tells of its blocks
+/// in another way.
 fn torch_blocks(old: bool) -> PathBuf {
     let source = build::programs().join("fake/c10.c");
     let header = build::programs().join("fake/cuda_mini.h");
@@ -119,7 +123,8 @@ fn torch_blocks(old: bool) -> PathBuf {
     build::c_program("torch_blocks.c", &flags.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Blocks of PyTorch's allocator are memory of their own; of a version that does not tell of them the segment is named as what it is.
+/// Blocks of PyTorch's allocator are memory of their own; of a version that does not tell of them
+/// the segment is named as what it is.
 #[test]
 fn blocks_of_a_caching_allocator() {
     for (old, case, findings, memory) in [

@@ -1,4 +1,5 @@
-//! Recorded runs: what is found live is found later, elsewhere, and in the traces of many processes together.
+//! Recorded runs: what is found live is found later, elsewhere, and in the traces of many processes
+//! together.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -182,7 +183,8 @@ fn debug_information_is_found_by_build_id() {
     assert!(!wrong.err.contains("racy.c:"), "{}", wrong.err);
 }
 
-/// The slices and arrows of a time line, after the rules of Chrome's trace event format were held against it.
+/// The slices and arrows of a time line, after the rules of Chrome's trace event format were held
+/// against it.
 fn drawn(file: &Path) -> (Vec<Value>, usize) {
     let value = json(file);
     let events = value["traceEvents"].as_array().expect("traceEvents").clone();
@@ -280,7 +282,8 @@ fn memory_over_a_run() {
     assert!(process["events"][0][1] == "alloc" && names.contains("racy.c"), "{process:#}");
     assert!(!ended.out.contains("for lack of memory"), "{}", ended.out);
     assert_eq!(json(&file)["processes"][0]["failed"].as_array().map(Vec::len), Some(0));
-    // A call that fails for lack of memory is listed with its place, and the report is the same as without.
+    // A call that fails for lack of memory is listed with its place, and the report is the same as
+    // without.
     let source = std::fs::read_to_string(folder.join("racy.c")).expect("source");
     let greedy = "    CUdeviceptr more;\n    if (cuMemAlloc_v2(&more, (size_t)1 << 60) != 2) return 9;\n    CHECK(cuMemsetD8Async(x, 2, 4096, b));\n";
     let with = source.replacen("    CHECK(cuMemsetD8Async(x, 2, 4096, b));\n", greedy, 1);

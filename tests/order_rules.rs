@@ -1,9 +1,11 @@
-//! The programs of `gpu/order_rules.cu` on the simulated GPU: CUDA's less used rules of order, each as a race and its mended twin.
+//! The programs of `gpu/order_rules.cu` on the simulated GPU: CUDA's less used rules of order, each
+//! as a race and its mended twin.
 //!
-//! A harness of its own, so that each program is a test. What the simulator can not do stands in `NOT_SIMULATED`; a program there that
-//! gets the right verdict fails.
+//! A harness of its own, so that each program is a test. What the simulator can not do stands in
+//! `NOT_SIMULATED`; a program there that gets the right verdict fails.
 //!
-//! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and skips all.
+//! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and
+//! skips all.
 
 use std::path::Path;
 
@@ -35,7 +37,8 @@ fn check(program: &Path, case: &str, races: bool) -> Result<(), String> {
     if report["coverage"]["not_modelled"].as_object().is_none_or(|names| !names.keys().all(stated)) {
         return Err(format!("calls are not modelled{}", said()));
     }
-    // Whoever is a node of a graph says where it was captured or added, and where the graph was launched.
+    // Whoever is a node of a graph says where it was captured or added, and where the graph was
+    // launched.
     for finding in report["findings"].as_array().into_iter().flatten() {
         for side in ["previous", "access"] {
             let side = &finding[side];

@@ -1,7 +1,9 @@
-//! The page of `--html` in a real browser: headless Chromium opens it and uses it as a person would.
+//! The page of `--html` in a real browser: headless Chromium opens it and uses it as a person
+//! would.
 //!
-//! A script added to the page works the keys and the fields, and writes down what came of it. Where there is no Chromium (`STREAMSAN_BROWSER`
-//! names one; `apt-get install chromium`) the tests say so and pass.
+//! A script added to the page works the keys and the fields, and writes down what came of it. Where
+//! there is no Chromium (`STREAMSAN_BROWSER` names one; `apt-get install chromium`) the tests say
+//! so and pass.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -190,7 +192,8 @@ fn a_recorded_run_of_pytorch_shows_its_sources() {
     assert_eq!(answer["cards"], 2);
 }
 
-/// A page made by `streamsan run --sim` of a program whose kernels have a line table shows the line inside the kernel on both sides.
+/// A page made by `streamsan run --sim` of a program whose kernels have a line table shows the line
+/// inside the kernel on both sides.
 #[test]
 fn the_line_inside_the_kernel_is_shown() {
     let Some(browser) = browser() else { return };

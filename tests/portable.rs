@@ -1,7 +1,8 @@
 //! The shim loads where old C libraries are: nothing in it needs a function that glibc 2.17 lacks.
 //!
-//! The build of the tests links with this machine's C library, which gives functions of old the versions of today. What decides is whether a
-//! function *has* an older version; `scripts/build-portable` then links with that.
+//! The build of the tests links with this machine's C library, which gives functions of old the
+//! versions of today. What decides is whether a function *has* an older version;
+//! `scripts/build-portable` then links with that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +13,8 @@ use tests::product;
 /// The oldest C library that is promised.
 const FLOOR: (u32, u32) = (2, 17);
 
-/// What was a macro or inline function of the headers before it was a symbol: every older libc_nonshared.a has it.
+/// What was a macro or inline function of the headers before it was a symbol: every older
+/// libc_nonshared.a has it.
 const ALWAYS_LINKABLE: &[&str] =
     &["stat", "fstat", "lstat", "fstatat", "stat64", "fstat64", "lstat64", "fstatat64", "mknod", "atexit"];
 

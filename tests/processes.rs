@@ -1,7 +1,8 @@
-//! What the shim promises to the process it lives in: nothing is lost when it is killed, nothing it could see is changed.
+//! What the shim promises to the process it lives in: nothing is lost when it is killed, nothing it
+//! could see is changed.
 //!
-//! Runs against the fake driver. The programs check most of it themselves (`tests/programs`); here they are started, killed,
-//! and compared with what the trace says.
+//! Runs against the fake driver. The programs check most of it themselves (`tests/programs`); here
+//! they are started, killed, and compared with what the trace says.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -40,7 +41,8 @@ fn acknowledged(bytes: &[u8]) -> (i32, u32) {
     (words[0] as i32, words[1..].last().copied().unwrap_or(0))
 }
 
-/// Starts a command whose standard output is `launches.c`'s; reads until `count` launches are acknowledged.
+/// Starts a command whose standard output is `launches.c`'s; reads until `count` launches are
+/// acknowledged.
 fn until(command: &mut Command, count: u32) -> (std::process::Child, i32, Vec<u8>) {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
     let mut child = child.expect("the program starts");
@@ -56,7 +58,8 @@ fn until(command: &mut Command, count: u32) -> (std::process::Child, i32, Vec<u8
 }
 
 fn kill(pid: i32, signal: i32) {
-    // SAFETY: a pid that the program has told us of itself, or that we found by its command line just now.
+    // SAFETY: a pid that the program has told us of itself, or that we found by its command line
+    // just now.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "kill {pid}");
 }
 
@@ -258,7 +261,8 @@ fn every_way_to_end_keeps_its_code_and_its_ops() {
         if how.starts_with("atexit") {
             assert_eq!(seen.get(&(0, 1)), Some(&late), "{how}: calls in exit handlers");
         }
-        // The same without the launcher: the report is there before the program is seen to have ended, where it can be.
+        // The same without the launcher: the report is there before the program is seen to have
+        // ended, where it can be.
         let ended = end(preloaded(&program, "").arg(how));
         assert_eq!((ended.status.code(), ended.signal()), (code, signal), "preloaded {how}: {}", ended.err);
         assert_eq!(ended.out, bare.out, "{how}");
@@ -358,7 +362,8 @@ fn a_program_without_cuda_costs_nothing() {
 
 fn seqpacket_listener(path: &Path) -> i32 {
     use std::os::unix::ffi::OsStrExt;
-    // SAFETY: plain socket calls on a descriptor of our own; the address is filled within its bounds.
+    // SAFETY: plain socket calls on a descriptor of our own; the address is filled within its
+    // bounds.
     unsafe {
         let fd = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0);
         let mut address: libc::sockaddr_un = std::mem::zeroed();

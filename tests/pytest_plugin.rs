@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use tests::run::{Ended, command, end};
 use tests::{build, product};
 
-/// Tests that fill the same memory on two streams: one without a wait between them, one with, two that share memory between them.
+/// Tests that fill the same memory on two streams: one without a wait between them, one with, two
+/// that share memory between them.
 const TESTS: &str = r#"
 import ctypes
 

@@ -1,8 +1,10 @@
-//! Random little programs against an oracle: StreamSan must find something exactly when some pair races.
+//! Random little programs against an oracle: StreamSan must find something exactly when some pair
+//! races.
 //!
-//! The oracle is as plain as can be: every op is a node, CUDA's rules of order are edges, "ordered" is reachability, and a race
-//! is a pair of overlapping accesses, one of them a write, with no path between them. It shares no code with the product.
-//! `RANDOM_SEED=n` runs one program; `RANDOM_COUNT=n` runs that many (150).
+//! The oracle is as plain as can be: every op is a node, CUDA's rules of order are edges, "ordered"
+//! is reachability, and a race is a pair of overlapping accesses, one of them a write, with no path
+//! between them. It shares no code with the product. `RANDOM_SEED=n` runs one program;
+//! `RANDOM_COUNT=n` runs that many (150).
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -26,7 +28,8 @@ impl Random {
 const STREAMS: usize = 4;
 const EVENTS: usize = 3;
 const BUFFERS: usize = 3;
-/// The buffer that is allocated and freed in the order of streams; the others are plain device memory.
+/// The buffer that is allocated and freed in the order of streams; the others are plain device
+/// memory.
 const POOLED: usize = 2;
 const BYTES: usize = 4096;
 
@@ -171,7 +174,8 @@ fn program(seed: u64) -> (String, Oracle) {
                 oracle.op(stream, None, whole.clone());
                 buffers = BUFFERS;
             }
-            // A blocking stream that is gone may or may not still hold the legacy stream up: not asked.
+            // A blocking stream that is gone may or may not still hold the legacy stream up: not
+            // asked.
             21 if stream != 0 && !oracle.blocking[stream] => {
                 let _ = writeln!(script, "x {stream}\nS {stream} 1");
                 oracle.orphans.extend(oracle.last[stream].take());
@@ -186,7 +190,8 @@ fn program(seed: u64) -> (String, Oracle) {
                     oracle.op(waiting, oracle.recorded[event], Vec::new());
                 }
             }
-            // A wait for an event that was never recorded is no op, not even of the legacy stream (measured: tests/gpu/what_waits.cu).
+            // A wait for an event that was never recorded is no op, not even of the legacy stream
+            // (measured: tests/gpu/what_waits.cu).
             13..=16 => {
                 let _ = writeln!(script, "w {stream} {event}");
                 if oracle.recorded[event].is_some() {
@@ -216,7 +221,8 @@ fn program(seed: u64) -> (String, Oracle) {
             }
         }
     }
-    // At the end only: an allocation after a free may get the same bytes, and is then ordered behind it.
+    // At the end only: an allocation after a free may get the same bytes, and is then ordered
+    // behind it.
     if buffers == BUFFERS && random.below(2) == 0 {
         let stream = first + random.below(STREAMS - first);
         let _ = writeln!(script, "F {POOLED} {stream}");

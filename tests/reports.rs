@@ -1,6 +1,8 @@
-//! The printed reports, word by word: `tests/expected/NAME.txt` holds what each program must make StreamSan say.
+//! The printed reports, word by word: `tests/expected/NAME.txt` holds what each program must make
+//! StreamSan say.
 //!
-//! `scripts/bless` accepts what is printed now. What differs between runs and machines is replaced first (`tests::compare`).
+//! `scripts/bless` accepts what is printed now. What differs between runs and machines is replaced
+//! first (`tests::compare`).
 
 use std::path::Path;
 
@@ -24,7 +26,8 @@ fn assert_report(name: &str, program: &Path, sim: bool) {
     }
 }
 
-/// A program of the corpus on the simulated GPU, with the host's part compiled without optimisation.
+/// A program of the corpus on the simulated GPU, with the host's part compiled without
+/// optimisation.
 fn cuda(file: &str) {
     let file = product::root().join("tests").join(file);
     let name = file.file_stem().expect("a name").to_string_lossy().into_owned();

@@ -1,10 +1,11 @@
-//! The programs of `tests/samples` on the simulated GPU: each must print what a real GPU prints (`tests/samples/expected`) and get
-//! the verdict of its header. Those with a line `racy:` are run a second time with the argument `racy`, which leaves out one piece
-//! of synchronisation; what they compute then is nobody's business, the verdict is.
+//! The programs of `tests/samples` on the simulated GPU: each must print what a real GPU prints
+//! (`tests/samples/expected`) and get the verdict of its header. Those with a line `racy:` are run
+//! a second time with the argument `racy`, which leaves out one piece of synchronisation; what they
+//! compute then is nobody's business, the verdict is.
 //!
-//! A program that takes long to compile (`needs: heavy`) is run with `STREAMSAN_HEAVY=1` only. Needs CUDA's compiler
-//! (`scripts/toolkit`); `STREAMSAN_NO_TOOLKIT=1` says that there is none, and skips all. `scripts/gpu-check --samples` runs the
-//! same programs on a real GPU.
+//! A program that takes long to compile (`needs: heavy`) is run with `STREAMSAN_HEAVY=1` only.
+//! Needs CUDA's compiler (`scripts/toolkit`); `STREAMSAN_NO_TOOLKIT=1` says that there is none, and
+//! skips all. `scripts/gpu-check --samples` runs the same programs on a real GPU.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,15 +1,18 @@
-//! The simulated GPU's schedules: over many seeds no clean program of the corpus computes anything but what it computes in order, and
-//! every racy one computes something else at least once.
+//! The simulated GPU's schedules: over many seeds no clean program of the corpus computes anything
+//! but what it computes in order, and every racy one computes something else at least once.
 //!
-//! What a program computes is what it prints, how it exits, and what its memory holds when it is freed or the program ends
-//! (`STREAMSAN_SIM_RESULTS`): the programs need not check anything themselves. Two runs are compared with one in which every
-//! operation is finished before the next is asked for.
+//! What a program computes is what it prints, how it exits, and what its memory holds when it is
+//! freed or the program ends (`STREAMSAN_SIM_RESULTS`): the programs need not check anything
+//! themselves. Two runs are compared with one in which every operation is finished before the next
+//! is asked for.
 //!
-//! A harness of its own, so that each program is a test. `SCHEDULES_SEEDS=n` tries n seeds instead of 8; `SCHEDULES_TABLE=FILE` appends a
-//! line for each program. `scripts/schedules` does both. Races that no order of whole operations can show stand, with the reason, in
+//! A harness of its own, so that each program is a test. `SCHEDULES_SEEDS=n` tries n seeds instead
+//! of 8; `SCHEDULES_TABLE=FILE` appends a line for each program. `scripts/schedules` does both.
+//! Races that no order of whole operations can show stand, with the reason, in
 //! `corpus/schedules.txt`; one that shows must leave the list.
 //!
-//! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and skips all.
+//! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and
+//! skips all.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -138,7 +138,8 @@ fn schedules_and_seeds_come_from_the_command_line() {
     assert!(orders.len() >= 4, "{} orders", orders.len());
     assert_ne!(launches(&many, &["--sim-schedule=late-first"]), launches(&many, &["--sim-schedule=in-order"]));
 
-    // What is listed is what is touched: elements 0, 2, 4... by one launch, 1, 3, 5... by the other.
+    // What is listed is what is touched: elements 0, 2, 4... by one launch, 1, 3, 5... by the
+    // other.
     let lists = launches(&program, &["--sim-schedule=in-order"]);
     let first: Value = serde_json::from_str(&lists[0]).expect("JSON");
     let access = &first["accesses"][0];
@@ -303,8 +304,8 @@ fn protected_pages_are_invisible_to_the_program() {
     let report: Value = serde_json::from_str(&std::fs::read_to_string(json).expect("written")).expect("JSON");
     let findings = report["findings"].as_array().expect("findings");
     let lines: Vec<String> = findings.iter().map(|f| f["access"]["stack"].to_string()).collect();
-    // Loads, four ways into the kernel and back, fread, threads, a signal handler, uploads, registered and mapped memory, memmove: each
-    // is seen where it happens.
+    // Loads, four ways into the kernel and back, fread, threads, a signal handler, uploads,
+    // registered and mapped memory, memmove: each is seen where it happens.
     assert!(findings.iter().all(|f| f["host"] == true), "{report:#}");
     for function in
         ["loads", "handlers", "writes", "preads", "pipes", "freads", "fortified", "sockets", "worker", "on_user"]

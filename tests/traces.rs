@@ -1,4 +1,5 @@
-//! Traces that were recorded on a real GPU (`tests/recorded`): read back where there is neither GPU nor PyTorch.
+//! Traces that were recorded on a real GPU (`tests/recorded`): read back where there is neither GPU
+//! nor PyTorch.
 
 use serde_json::Value;
 use tests::recorded::Trace;

@@ -1,6 +1,7 @@
 //! The wheel, installed where nothing else is: the commands, and what `import streamsan` offers.
 //!
-//! Owns the package's promises. The pytest plugin has its own tests; CuPy and RMM need a GPU, so their hooks are tried on stand-ins.
+//! Owns the package's promises. The pytest plugin has its own tests; CuPy and RMM need a GPU, so
+//! their hooks are tried on stand-ins.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,8 @@ use std::sync::OnceLock;
 use tests::run::{Ended, command, end};
 use tests::{build, fake, product};
 
-/// An environment with nothing but the wheel in it, made once; without Python's packages nothing is tried.
+/// An environment with nothing but the wheel in it, made once; without Python's packages nothing is
+/// tried.
 fn environment() -> Option<PathBuf> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let ran = |what: &mut Command| {

@@ -1,9 +1,12 @@
-//! Takes out of trace files what is needed to study the kernels they launch elsewhere: `extract [--all] TRACE... FOLDER`.
+//! Takes out of trace files what is needed to study the kernels they launch elsewhere: `extract
+//! [--all] TRACE... FOLDER`.
 //!
-//! FOLDER gets the machine code of every kernel that has a launch without ranges or with indirect accesses (`--all`: of every kernel;
-//! the code of the other kernels in the same image is zeroed, so that it compresses to nothing), and `launches.txt`: a line for each
-//! kernel and launch shape (at most six a kernel) with name, file, grid, block, cluster, shared memory, the number of launches that it
-//! stands for, and parameters, which `kernels/examples/dump.rs` reads. Development aid; needs the libraries that the trace names.
+//! FOLDER gets the machine code of every kernel that has a launch without ranges or with indirect
+//! accesses (`--all`: of every kernel; the code of the other kernels in the same image is zeroed,
+//! so that it compresses to nothing), and `launches.txt`: a line for each kernel and launch shape
+//! (at most six a kernel) with name, file, grid, block, cluster, shared memory, the number of
+//! launches that it stands for, and parameters, which `kernels/examples/dump.rs` reads. Development
+//! aid; needs the libraries that the trace names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;

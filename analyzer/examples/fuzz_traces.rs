@@ -1,10 +1,12 @@
-//! Changes trace files at random and reads them with everything that reads traces: `fuzz_traces SECONDS SEED TRACE...`.
+//! Changes trace files at random and reads them with everything that reads traces: `fuzz_traces
+//! SECONDS SEED TRACE...`.
 //!
 //!     cargo run --release -p analyzer --example fuzz_traces 600 1 tests/recorded/*.trace
 //!
-//! Half of the time bytes of the file are changed, which checksums and frames must catch; otherwise records are changed and framed anew,
-//! so that decoding, analysis, symbols, code readers, reports, time line and memory get what no shim would write. A panic, or a file that
-//! takes longer than ten seconds, is kept in the current folder and ends the run with 1. Memory is limited to 8 GB.
+//! Half of the time bytes of the file are changed, which checksums and frames must catch; otherwise
+//! records are changed and framed anew, so that decoding, analysis, symbols, code readers, reports,
+//! time line and memory get what no shim would write. A panic, or a file that takes longer than ten
+//! seconds, is kept in the current folder and ends the run with 1. Memory is limited to 8 GB.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,15 +1,19 @@
-//! Writes a trace of any length, as a long training run leaves it: `long_trace OPS FILE` (100,000,000 ops: 12 GB of records, minutes).
+//! Writes a trace of any length, as a long training run leaves it: `long_trace OPS FILE`
+//! (100,000,000 ops: 12 GB of records, minutes).
 //!
 //!     cargo run --release -p analyzer --example long_trace 100000000 /tmp/long.trace
 //!     /usr/bin/time -v target/release/streamsan check /tmp/long.trace
 //!
-//! A step is a thousand launches of 40 kernels (PTX that comes with the trace) on 300 tensors, 400 call stacks, three streams that wait for
-//! each other by events, tensors that are freed and allocated again in one of two places, two uploads, a synchronisation. Nothing races. A
-//! launch has the size that it has in every step, and its tensors; with a third argument, `fresh`, every launch has others that never were.
+//! A step is a thousand launches of 40 kernels (PTX that comes with the trace) on 300 tensors, 400
+//! call stacks, three streams that wait for each other by events, tensors that are freed and
+//! allocated again in one of two places, two uploads, a synchronisation. Nothing races. A launch
+//! has the size that it has in every step, and its tensors; with a third argument, `fresh`, every
+//! launch has others that never were.
 //!
-//! `train` as third argument writes training steps instead: 24 layers forward and backward in one stream, 432 launches with 128 bytes of
-//! parameters, a tensor allocated or freed for each of them as PyTorch's allocator does (the same addresses in every step), the gradients
-//! reduced in 19 other streams, an upload, and a synchronisation.
+//! `train` as third argument writes training steps instead: 24 layers forward and backward in one
+//! stream, 432 launches with 128 bytes of parameters, a tensor allocated or freed for each of them
+//! as PyTorch's allocator does (the same addresses in every step), the gradients reduced in 19
+//! other streams, an upload, and a synchronisation.
 
 use std::io::BufWriter;
 use trace::file::Writer;
@@ -136,7 +140,8 @@ fn mixed(out: &mut Out, ops: u64, fresh: bool) {
                 event += 1;
             }
             if i % 20 == 7 {
-                // A tensor goes, and comes back in another place: its bytes were last used by work that this stream has waited for.
+                // A tensor goes, and comes back in another place: its bytes were last used by work
+                // that this stream has waited for.
                 let which = out.random(TENSORS) as usize;
                 out.free(homes[which], on);
                 homes[which] ^= TENSOR;

@@ -2,8 +2,9 @@
 //!
 //!     cargo run --release -p analyzer --example throughput
 //!
-//! `sync`: event records and waits only. `copy`: copies and fills on two ordered streams. `step`: launches with three
-//! pointers each out of 300 tensors on three streams, with an event pair every tenth op, as a training step looks.
+//! `sync`: event records and waits only. `copy`: copies and fills on two ordered streams. `step`:
+//! launches with three pointers each out of 300 tensors on three streams, with an event pair every
+//! tenth op, as a training step looks.
 
 use analyzer::code::{Base, Bytes, CodeReader, Effect, KernelCode, Launch};
 use analyzer::memory::AccessKind;

@@ -1,7 +1,7 @@
 //! The command line: which command, which options, which program.
 //!
-//! Owns the grammar and the help text. Options come from the one table in `options`. Does nothing: `main` acts on the
-//! [`Command`].
+//! Owns the grammar and the help text. Options come from the one table in `options`. Does nothing:
+//! `main` acts on the [`Command`].
 //!
 //! Everything behind the program's name belongs to the program, whatever it looks like.
 

@@ -1,8 +1,8 @@
 //! From a launch to the bytes it touches.
 //!
-//! Owns: code images (read when a kernel of theirs is first launched), one summary a kernel, and what is assumed when
-//! nothing is known. The analysis of code itself is the crate `kernels`, behind [`KernelCode`]; which launches are
-//! remembered is the matter of `seen`.
+//! Owns: code images (read when a kernel of theirs is first launched), one summary a kernel, and
+//! what is assumed when nothing is known. The analysis of code itself is the crate `kernels`,
+//! behind [`KernelCode`]; which launches are remembered is the matter of `seen`.
 
 use crate::key::Key;
 use crate::memory::{AccessKind, Dim, Extent, Precision};
@@ -35,7 +35,8 @@ pub struct Launch<'a> {
 pub enum Base {
     /// An 8-byte word of the parameters: its byte offset and its value.
     Param(u32, u64),
-    /// The same, but the address is made of several words: if this one points into no allocation, it is a scalar.
+    /// The same, but the address is made of several words: if this one points into no allocation,
+    /// it is a scalar.
     Maybe(u32, u64),
     /// A `__device__` variable.
     Global(Arc<str>),
@@ -43,9 +44,11 @@ pub enum Base {
     Handle(u32, u64),
     /// Some texture, surface or tensor that is not known.
     Object,
-    /// A texture or surface object that one of these words of the parameters holds (byte offset, value).
+    /// A texture or surface object that one of these words of the parameters holds (byte offset,
+    /// value).
     SomeHandle(Box<[(u32, u64)]>),
-    /// A word of a tensor map among the parameters, one of which is the tensor's address: byte offset and value.
+    /// A word of a tensor map among the parameters, one of which is the tensor's address: byte
+    /// offset and value.
     Tensor(u32, u64),
     /// A fixed address.
     Absolute(u64),
@@ -154,14 +157,17 @@ pub struct Gap {
 pub trait KernelCode: Send {
     /// Appends the accesses of one launch.
     fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>);
-    /// The same, and the bytes of its parameters that the accesses rest on: launches of the same shape that agree in those have the same.
+    /// The same, and the bytes of its parameters that the accesses rest on: launches of the same
+    /// shape that agree in those have the same.
     fn evaluate_resting(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut Rests) {
         self.evaluate(launch, effects);
         rests.on_everything();
     }
-    /// Whether some addresses come out of memory, so that the accesses behind them are not among the effects.
+    /// Whether some addresses come out of memory, so that the accesses behind them are not among
+    /// the effects.
     fn indirect(&self) -> bool;
-    /// The same for one launch, by its effects; those through tables of pointers do not count, for they may be followed.
+    /// The same for one launch, by its effects; those through tables of pointers do not count, for
+    /// they may be followed.
     fn indirect_in(&self, effects: &[Effect]) -> bool {
         let _ = effects;
         self.indirect()
@@ -170,11 +176,13 @@ pub trait KernelCode: Send {
     fn indirect_gap(&self) -> Option<Gap> {
         None
     }
-    /// A hash of its code, if that shows that all launches that agree in shape and parameters touch the same bytes.
+    /// A hash of its code, if that shows that all launches that agree in shape and parameters touch
+    /// the same bytes.
     fn identity(&self) -> Option<u64> {
         None
     }
-    /// Whether the kernel waits for the grids it depends on (`griddepcontrol.wait`) before it does anything.
+    /// Whether the kernel waits for the grids it depends on (`griddepcontrol.wait`) before it does
+    /// anything.
     fn waits(&self) -> bool;
     /// Whether the kernel may talk to kernels of other processes while it runs.
     fn signals(&self) -> bool {
@@ -190,11 +198,13 @@ pub trait KernelCode: Send {
 
 /// Makes [`KernelCode`] out of code images.
 pub trait CodeReader: Send {
-    /// The kernel of this name in an image, for a compute capability (major * 10 + minor). An error is a short reason.
+    /// The kernel of this name in an image, for a compute capability (major * 10 + minor). An error
+    /// is a short reason.
     fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String>;
     /// Takes the definition of an image.
     fn image(&mut self, op: &Op<'_>);
-    /// File and line of a kernel's instruction (see [`Effect::at`]), when its code has a line table. Slow: for reports only.
+    /// File and line of a kernel's instruction (see [`Effect::at`]), when its code has a line
+    /// table. Slow: for reports only.
     fn line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
         let _ = (image, kernel, arch, at);
         None
@@ -307,18 +317,20 @@ impl Code {
         }
     }
 
-    /// Whether a kernel waits for the grids it depends on. Kernels that nothing is known of are taken to do so: it is
-    /// what the launch attribute is for.
+    /// Whether a kernel waits for the grids it depends on. Kernels that nothing is known of are
+    /// taken to do so: it is what the launch attribute is for.
     pub fn waits(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.waits())
     }
 
-    /// Whether a kernel may talk to kernels of other processes while it runs. One that nothing is known of may.
+    /// Whether a kernel may talk to kernels of other processes while it runs. One that nothing is
+    /// known of may.
     pub fn signals(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.signals())
     }
 
-    /// Whether asynchronous copies of a kernel may read less than their size. Those of one that nothing is known of may.
+    /// Whether asynchronous copies of a kernel may read less than their size. Those of one that
+    /// nothing is known of may.
     pub fn copies_in_part(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.copies_in_part())
     }
@@ -442,8 +454,8 @@ impl Code {
         }
     }
 
-    /// Every 8-byte word of a parameter buffer that could be a pointer: its byte offset and its value. With a layout only
-    /// words inside parameters of at least 8 bytes count.
+    /// Every 8-byte word of a parameter buffer that could be a pointer: its byte offset and its
+    /// value. With a layout only words inside parameters of at least 8 bytes count.
     pub fn pointers<'a>(params: &'a [u8], def: Option<&'a KernelDef>) -> impl Iterator<Item = (u32, u64)> + Clone + 'a {
         let layout = def.map_or(&[][..], |d| &d.params);
         let fits = move |at: u32| {

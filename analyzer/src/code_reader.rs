@@ -1,7 +1,8 @@
 //! Kernels out of code images, by the crate `kernels`.
 //!
-//! Owns: where the bytes of an image come from (the trace or a file, read when first needed) and the translation of that
-//! crate's answers. Whatever goes wrong is a short reason that the coverage line counts.
+//! Owns: where the bytes of an image come from (the trace or a file, read when first needed) and
+//! the translation of that crate's answers. Whatever goes wrong is a short reason that the coverage
+//! line counts.
 
 use crate::code::{Base, Bytes, CodeReader, Effect, Gap, KernelCode, Launch, Table};
 use crate::memory::{AccessKind, Dim};
@@ -18,8 +19,9 @@ use trace::{ImageId, ImageSource, Op};
 
 static CACHE: OnceLock<Option<Arc<Cache>>> = OnceLock::new();
 
-/// Says where summaries of kernels are kept from one run to the next: a folder, `off`, or (`None`) the environment's `STREAMSAN_CACHE`,
-/// without which it is [`Cache::default_folder`]. To be called once, before any code is read; until then nothing is kept.
+/// Says where summaries of kernels are kept from one run to the next: a folder, `off`, or (`None`)
+/// the environment's `STREAMSAN_CACHE`, without which it is [`Cache::default_folder`]. To be called
+/// once, before any code is read; until then nothing is kept.
 pub fn set_cache(word: Option<&str>) {
     let named = word.map(str::to_string).or_else(|| std::env::var("STREAMSAN_CACHE").ok().filter(|w| !w.is_empty()));
     let folder = match named.as_deref() {
@@ -69,7 +71,8 @@ impl CodeReader for ImageReader {
 
     fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String> {
         let code = self.code(image, arch)?;
-        // The analysis of code is the part with the most unusual inputs: if it should fail, one kernel is not known.
+        // The analysis of code is the part with the most unusual inputs: if it should fail, one
+        // kernel is not known.
         let summary = catch_unwind(AssertUnwindSafe(|| code.summary(kernel)))
             .map_err(|_| "the analysis of the kernel failed".to_string())?
             .map_err(|error| reason(&error, kernel))?;
@@ -118,7 +121,8 @@ fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
     image.map(|code| Arc::new(code.with_cache(cache().cloned()))).map_err(|e| e.to_string())
 }
 
-/// The code of an image file that the driver runs on a device, small enough to go into a trace; `None` when there is none.
+/// The code of an image file that the driver runs on a device, small enough to go into a trace;
+/// `None` when there is none.
 pub fn selected(path: &str, offset: u64, size: u64, arch: u32) -> Option<Vec<u8>> {
     let arch = Arch::new(u16::try_from(arch).ok()?);
     let bytes = read_file(path, offset, size).ok()?;
@@ -242,8 +246,8 @@ impl Known {
             kernels::Base::Global(symbol) => (Base::Global(self.summary.symbol(symbol).into()), 0),
             kernels::Base::Handle { offset, value, .. } => (Base::Handle(u32::from(offset), value), 0),
             kernels::Base::Unknown if is_descriptor(&a.extent) => {
-                // Machine code takes a handle apart into halves, so that its word is not told; the handle is among the parameters all
-                // the same, for objects are passed by value.
+                // Machine code takes a handle apart into halves, so that its word is not told; the
+                // handle is among the parameters all the same, for objects are passed by value.
                 let words = params.chunks_exact(8).enumerate();
                 let word =
                     |(i, w): (usize, &[u8])| (i as u32 * 8, u64::from_le_bytes(w.try_into().unwrap_or_default()));
@@ -255,7 +259,8 @@ impl Known {
                 (Base::Table(Table { param: u32::from(offset), value, first, stride, count }), 0)
             }
             kernels::Base::TensorMap { offset } => {
-                // The map holds the address of its tensor among other things; what points into an allocation is it.
+                // The map holds the address of its tensor among other things; what points into an
+                // allocation is it.
                 let from = usize::from(offset);
                 let words = params.get(from..from.saturating_add(tensor_map::SIZE)).unwrap_or_default();
                 // Only for this generation is it known how a map is laid out.

@@ -18,9 +18,11 @@ pub struct Coverage {
     pub launches_exact: u64,
     /// Launches of which reads and writes are told apart, but some extent is unknown.
     pub launches_kinds_only: u64,
-    /// Launches of which nothing is known: each pointer among the parameters is taken to be read and written.
+    /// Launches of which nothing is known: each pointer among the parameters is taken to be read
+    /// and written.
     pub launches_unknown: u64,
-    /// Launches with accesses through addresses that come out of memory; those accesses are not checked.
+    /// Launches with accesses through addresses that come out of memory; those accesses are not
+    /// checked.
     pub launches_indirect: u64,
     /// Launches whose bytes were measured (exact mode), not predicted.
     pub launches_measured: u64,
@@ -61,7 +63,8 @@ pub struct KernelCoverage {
     pub launches: u64,
     /// Launches of which every access has exact bytes.
     pub exact: u64,
-    /// Launches of which every access has exact bytes or an upper bound (those with exact bytes included).
+    /// Launches of which every access has exact bytes or an upper bound (those with exact bytes
+    /// included).
     pub ranges: u64,
     /// Launches with some unknown extent.
     pub kinds_only: u64,
@@ -69,7 +72,8 @@ pub struct KernelCoverage {
     pub unknown: u64,
     /// Launches with accesses through addresses that come out of memory.
     pub indirect: u64,
-    /// Launches with an address made of several words of the parameters of which more than one points into an allocation.
+    /// Launches with an address made of several words of the parameters of which more than one
+    /// points into an allocation.
     pub several: u64,
     /// Why an extent is unknown, with the number of launches. In nearly all cases a single entry.
     pub gaps: Vec<(Gap, u64)>,
@@ -151,8 +155,8 @@ impl Coverage {
         self.not_simulated.extend(other.not_simulated.iter().cloned());
     }
 
-    /// Counts so many launches, each with so many accesses at addresses in no allocation. One of which nothing is known is to be given to
-    /// [`Coverage::launch_unknown`] too.
+    /// Counts so many launches, each with so many accesses at addresses in no allocation. One of
+    /// which nothing is known is to be given to [`Coverage::launch_unknown`] too.
     pub fn launched(&mut self, times: u64, known: &Outline, indirect: bool, unknown_memory: u64) {
         self.unknown_memory += times * unknown_memory;
         self.launches += times;

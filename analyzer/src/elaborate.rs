@@ -1,6 +1,7 @@
 //! From a raw finding to the data of a report: ids become names, lines and sentences.
 //!
-//! Owns the naming of things and the advice on what is missing. Runs for findings only, so it may be slow.
+//! Owns the naming of things and the advice on what is missing. Runs for findings only, so it may
+//! be slow.
 
 use crate::code::Code;
 use crate::findings::Raw;
@@ -35,8 +36,8 @@ pub struct Elaborator<'a> {
     pub memory_names: &'a [Box<str>],
 }
 
-/// The elaborator of an analysis. It borrows these fields of it and no other, which a method could not: findings, hints and faults are
-/// walked through meanwhile.
+/// The elaborator of an analysis. It borrows these fields of it and no other, which a method could
+/// not: findings, hints and faults are walked through meanwhile.
 macro_rules! elaborator {
     ($analysis:expr) => {
         $crate::elaborate::Elaborator {
@@ -367,9 +368,11 @@ fn established(previous: &Access, access: &Access) -> &'static str {
     }
 }
 
-/// Whether both ops and the memory belong to one of NVIDIA's libraries. cuDNN, for one, clears the workspace of a new handle on a stream
-/// of its own and uses it on the program's without an event between (seen with cuDNN 9 under PyTorch 2.11): true, and nothing that
-/// the program could mend. Where no stacks were recorded the owner of the memory decides alone: of allocations the caller is always known.
+/// Whether both ops and the memory belong to one of NVIDIA's libraries. cuDNN, for one, clears the
+/// workspace of a new handle on a stream of its own and uses it on the program's without an event
+/// between (seen with cuDNN 9 under PyTorch 2.11): true, and nothing that the program could mend.
+/// Where no stacks were recorded the owner of the memory decides alone: of allocations the caller
+/// is always known.
 fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<&Memory>) -> bool {
     const LIBRARIES: [&str; 9] = [
         "libcudnn",
@@ -391,8 +394,8 @@ fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<
     owner.is_some() && [access, previous].iter().all(|side| side.is_empty() || library(side) == owner)
 }
 
-/// What the program called: the function of CUDA's runtime when the stack tells it, otherwise the driver's, as CUDA's documentation
-/// writes it.
+/// What the program called: the function of CUDA's runtime when the stack tells it, otherwise the
+/// driver's, as CUDA's documentation writes it.
 fn called(stack: &[Frame], driver: &str) -> String {
     if let Some(runtime) = stack.first().and_then(crate::symbols::entered_by) {
         return runtime.to_string();

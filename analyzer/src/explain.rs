@@ -12,7 +12,8 @@ use crate::symbols::demangle;
 /// Source lines that are listed of one pointer.
 const MAX_LINES: usize = 12;
 
-/// The text (or JSON) about the kernels of a file; `only`: those whose mangled name contains it. The error is a line for the user.
+/// The text (or JSON) about the kernels of a file; `only`: those whose mangled name contains it.
+/// The error is a line for the user.
 pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<String, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
     let kernels = explain(&bytes, only, crate::code_reader::cache()).map_err(|error| format!("{path}: {error}"))?;
@@ -33,7 +34,8 @@ fn because(kernel: &Explained, gap: kernels::Gap) -> String {
     format!(" ({}, {place})", gap.reason.words())
 }
 
-/// The source lines of the accesses through some words, each once; empty when the code has no line table.
+/// The source lines of the accesses through some words, each once; empty when the code has no line
+/// table.
 fn lines(kernel: &Explained, through: impl Fn(&[u16]) -> bool) -> String {
     let mut places: Vec<(String, &str)> = Vec::new();
     for access in kernel.accesses.iter().filter(|a| through(&a.words)) {

@@ -1,7 +1,9 @@
-//! Errors that end a context (illegal address, device-side assert): which launches may have made them.
+//! Errors that end a context (illegal address, device-side assert): which launches may have made
+//! them.
 //!
-//! Owns the list of launches that the host has not seen finish. CUDA tells of such an error at some later call; without
-//! `--launch-blocking` all that can be said is which launches were still under way, by stream and place in the program.
+//! Owns the list of launches that the host has not seen finish. CUDA tells of such an error at some
+//! later call; without `--launch-blocking` all that can be said is which launches were still under
+//! way, by stream and place in the program.
 
 use crate::elaborate::Elaborator;
 use crate::report::model::{Fault, FaultSite, Running};
@@ -81,8 +83,8 @@ impl Faults {
         });
     }
 
-    /// A call answered an error that ends the context. `blamed`: the stream whose last launch is to blame, when it was waited for.
-    /// `finished`: whether the host has seen a launch finish.
+    /// A call answered an error that ends the context. `blamed`: the stream whose last launch is to
+    /// blame, when it was waited for. `finished`: whether the host has seen a launch finish.
     pub fn failed(&mut self, result: u32, blamed: StreamId, origin: &Origin, finished: impl Fn(Epoch) -> bool) {
         let last = self.index.get(&blamed).and_then(|lane| self.lanes[*lane].in_order().last());
         let culprit = last.map(|l| (blamed, l.kernel, l.stack));

@@ -1,8 +1,8 @@
 //! Races become findings: one for each pair of call sites, with a count.
 //!
-//! Owns the de-duplication by ids, which runs for every race, and keeps what a report will need of the first
-//! occurrence, because allocations and streams may be gone by the time it is printed. Resolving ids to names and lines is
-//! the business of `elaborate`.
+//! Owns the de-duplication by ids, which runs for every race, and keeps what a report will need of
+//! the first occurrence, because allocations and streams may be gone by the time it is printed.
+//! Resolving ids to names and lines is the business of `elaborate`.
 
 use crate::memory::{Allocation, Allocations};
 use crate::race::{Confidence, Hazard, Race};
@@ -52,7 +52,8 @@ pub enum Standing {
     Stands,
     /// Measured bytes refute it.
     Withdrawn,
-    /// The same places and memory have a finding that was measured; it only calls the hazard otherwise.
+    /// The same places and memory have a finding that was measured; it only calls the hazard
+    /// otherwise.
     Replaced,
 }
 

@@ -1,4 +1,5 @@
-//! `streamsan coverage`: which functions of the driver are modelled, and which of them a recorded run called.
+//! `streamsan coverage`: which functions of the driver are modelled, and which of them a recorded
+//! run called.
 //!
 //! Owns that listing. What is known of each function is the table's (`cuda-sys`).
 
@@ -23,7 +24,8 @@ pub struct Seen {
     pub calls: u64,
 }
 
-/// What a trace tells of functions: those of the driver, and others (allocators, host functions, notes) by name.
+/// What a trace tells of functions: those of the driver, and others (allocators, host functions,
+/// notes) by name.
 pub fn seen(path: &str) -> Result<BTreeMap<String, Seen>, FileError> {
     let mut names: BTreeMap<(u32, u16), String> = BTreeMap::new();
     let mut seen: BTreeMap<String, Seen> = BTreeMap::new();

@@ -1,15 +1,17 @@
-//! Blocks that went back to PyTorch's allocator, or to another pool, while another stream's use of them was not over: with PyTorch,
-//! `record_stream` forgotten.
+//! Blocks that went back to PyTorch's allocator, or to another pool, while another stream's use of
+//! them was not over: with PyTorch, `record_stream` forgotten.
 //!
-//! Owns the watch over such blocks, from the free to the first allocation that could have been given their bytes. That is when
-//! the mistake becomes a race that only the allocator's choice has hidden, and when it is reported; a program that lets the
-//! allocating stream wait before it allocates again has made none. When an allocation really gets the bytes, the block is no
-//! longer watched: then the uses of the new block tell.
+//! Owns the watch over such blocks, from the free to the first allocation that could have been
+//! given their bytes. That is when the mistake becomes a race that only the allocator's choice has
+//! hidden, and when it is reported; a program that lets the allocating stream wait before it
+//! allocates again has made none. When an allocation really gets the bytes, the block is no longer
+//! watched: then the uses of the new block tell.
 //!
-//! What `record_stream` leaves to see: before the allocator takes such a block back, it records an event on every stream that
-//! was named, directly before its report of the free and on the same thread, and it gives the block out only when a query has
-//! found them complete. So a use that such an event covers is not watched. While a stream is being captured the allocator
-//! postpones those events: nothing is watched then.
+//! What `record_stream` leaves to see: before the allocator takes such a block back, it records an
+//! event on every stream that was named, directly before its report of the free and on the same
+//! thread, and it gives the block out only when a query has found them complete. So a use that such
+//! an event covers is not watched. While a stream is being captured the allocator postpones those
+//! events: nothing is watched then.
 
 use crate::memory::{Access, AccessKind, Allocation, AllocationId, Allocations, Extent, Site};
 use crate::ordering::View;
@@ -91,7 +93,8 @@ impl GivenBack {
         self.blocks.iter().any(|block| block.info.stream == stream)
     }
 
-    /// A block was handed out to a stream; `view` is the order as seen from that stream now, `site` the allocation.
+    /// A block was handed out to a stream; `view` is the order as seen from that stream now, `site`
+    /// the allocation.
     pub fn handed_out(&mut self, size: u64, view: &View<'_>, site: Site, races: &mut Vec<Race>) {
         self.blocks.retain_mut(|block| {
             let fits = size <= block.info.size && (size <= SMALL) == (block.info.size <= SMALL);

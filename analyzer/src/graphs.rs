@@ -1,21 +1,26 @@
 //! Executable graphs: their nodes, and which node comes before which.
 //!
-//! Owns the definitions and the inner partial order. What a node does to memory is worked out by `work`, at each launch.
+//! Owns the definitions and the inner partial order. What a node does to memory is worked out by
+//! `work`, at each launch.
 //!
-//! The order inside a graph is kept as clocks over *chains*: every node continues the chain of one node it depends on, or
-//! begins a new chain, and its clock says how far each chain has got when it starts. That answers "before" in constant
-//! time, and takes `nodes * chains` numbers, little for the long and narrow graphs that programs record.
+//! The order inside a graph is kept as clocks over *chains*: every node continues the chain of one
+//! node it depends on, or begins a new chain, and its clock says how far each chain has got when it
+//! starts. That answers "before" in constant time, and takes `nodes * chains` numbers, little for
+//! the long and narrow graphs that programs record.
 
 use rustc_hash::FxHashMap;
 use trace::{CallId, Dependency, GraphExecId, KernelId, Op, StackId};
 
-/// Numbers a graph's order may take (64 MiB); beyond that the rest of the nodes is taken to be in submission order.
+/// Numbers a graph's order may take (64 MiB); beyond that the rest of the nodes is taken to be in
+/// submission order.
 const MAX_CLOCKS: usize = 1 << 24;
 
-/// A dependency on a node's programmatic trigger: an order for kernels that wait for it, and none for others.
+/// A dependency on a node's programmatic trigger: an order for kernels that wait for it, and none
+/// for others.
 const PORT_TRIGGERED: u32 = 1;
 
-/// A dependency that waits for the start of a node's blocks only: no order between the bytes of the two.
+/// A dependency that waits for the start of a node's blocks only: no order between the bytes of the
+/// two.
 const PORT_LAUNCHED: u32 = 2;
 
 /// One node.
@@ -27,7 +32,8 @@ pub struct Node {
     pub call: CallId,
     /// Whether it runs.
     pub enabled: bool,
-    /// A kernel that never waits for the nodes whose trigger it depends on (no `griddepcontrol.wait`).
+    /// A kernel that never waits for the nodes whose trigger it depends on (no
+    /// `griddepcontrol.wait`).
     pub never_waits: bool,
     dependencies: Vec<Dependency>,
     tag: u16,
@@ -108,7 +114,8 @@ impl Graph {
                 next[d.from as usize].push(i as u32);
             }
         }
-        // The order in which the nodes were read wherever the edges leave a choice: pairs are named in the order of the program.
+        // The order in which the nodes were read wherever the edges leave a choice: pairs are named
+        // in the order of the program.
         let mut ready: std::collections::BTreeSet<u32> = (0..n as u32).filter(|i| waits[*i as usize] == 0).collect();
         let mut inner = Inner { place: vec![(0, 0); n], ..Inner::default() };
         while let Some(i) = ready.pop_first() {
@@ -138,8 +145,9 @@ impl Graph {
             return inner;
         }
         inner.clocks = vec![0; n * inner.chains];
-        // What has finished when a node has, beyond what had finished when it started: only kernels that do not wait for all that they
-        // depend on have any. Whether such a kernel may end before what it never waited for is not documented: it may not, here.
+        // What has finished when a node has, beyond what had finished when it started: only kernels
+        // that do not wait for all that they depend on have any. Whether such a kernel may end
+        // before what it never waited for is not documented: it may not, here.
         let mut late: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         let raise = |clock: &mut [u32], inner: &Inner, late: &FxHashMap<u32, Vec<u32>>, from: u32| {
             let row = from as usize * inner.chains;
@@ -182,13 +190,14 @@ impl Graphs {
         self.execs.insert(exec, graph);
     }
 
-    /// A node is defined, or defined anew. `waits` tells of a kernel whether it waits for what it depends on programmatically.
-    /// False: its graph is unknown.
+    /// A node is defined, or defined anew. `waits` tells of a kernel whether it waits for what it
+    /// depends on programmatically. False: its graph is unknown.
     pub fn node(&mut self, op: &Op<'_>, waits: impl FnOnce(KernelId) -> bool) -> bool {
         let Op::GraphNode { exec, index, stack, call, enabled, dependencies, tag, body } = *op else { return false };
         let Some(graph) = self.execs.get_mut(&exec) else { return false };
         let index = index as usize;
-        // Indices come from the shim, one after the other; a damaged one must not make us allocate the world.
+        // Indices come from the shim, one after the other; a damaged one must not make us allocate
+        // the world.
         if index > graph.nodes.len() + (1 << 16) {
             return false;
         }
@@ -295,8 +304,8 @@ mod tests {
         assert!(g.before(0, 2));
     }
 
-    /// cuda.h, edge data: a programmatic edge lets a kernel start before its predecessor has finished, and only
-    /// `griddepcontrol.wait` waits for that.
+    /// cuda.h, edge data: a programmatic edge lets a kernel start before its predecessor has
+    /// finished, and only `griddepcontrol.wait` waits for that.
     #[test]
     fn a_trigger_orders_kernels_that_wait_for_it() {
         let edges = [(0, 1, PORT_TRIGGERED), (1, 2, 0), (3, 1, 0)];

@@ -1,8 +1,10 @@
-//! Hints: what is no race, but probably not meant. Off by default, listed apart, never failing a run.
+//! Hints: what is no race, but probably not meant. Off by default, listed apart, never failing a
+//! run.
 //!
-//! Owns what is looked for ([`Kind`]) and when it is said. A hint is about calls of the program, so all that is kept is where
-//! they were made; sentences are made of it by [`Hints::finish`]. Events that were not seen being made, and those shared with
-//! other processes, are left alone: somebody unseen may record or wait for them.
+//! Owns what is looked for ([`Kind`]) and when it is said. A hint is about calls of the program, so
+//! all that is kept is where they were made; sentences are made of it by [`Hints::finish`]. Events
+//! that were not seen being made, and those shared with other processes, are left alone: somebody
+//! unseen may record or wait for them.
 
 use crate::elaborate::Elaborator;
 use crate::names::Names;
@@ -28,10 +30,11 @@ pub enum Kind {
     WaitNeverRecorded,
     /// An event that was recorded and that nothing ever waited for or asked about.
     NeverWaitedFor,
-    /// An event that was recorded on another stream before anybody had waited for the record before, which the new one does
-    /// not cover; then somebody waited.
+    /// An event that was recorded on another stream before anybody had waited for the record
+    /// before, which the new one does not cover; then somebody waited.
     RecordedAgain,
-    /// A kernel on the legacy default stream, which waits for none of the program's non-blocking streams.
+    /// A kernel on the legacy default stream, which waits for none of the program's non-blocking
+    /// streams.
     LegacyKernel,
 }
 
@@ -100,7 +103,8 @@ impl Hints {
     pub fn observe(&mut self, op: &Op<'_>, origin: &Origin, view: &View<'_>, names: &Names, streams: &Streams) {
         match *op {
             Op::EventCreate { event, flags, .. } => {
-                // Events that came to be known otherwise (first used before they were seen, IPC) have another call's name.
+                // Events that came to be known otherwise (first used before they were seen, IPC)
+                // have another call's name.
                 let known = names.call(origin.call) == "cuEventCreate" && flags & INTERPROCESS == 0;
                 self.events.insert(event, Event { known, ..Event::default() });
             }
@@ -208,7 +212,8 @@ impl Hints {
         for (_, event) in &events {
             self.ended(event);
         }
-        // A program of a few streams on purpose: most of its kernels are where it wants them, these few may have been forgotten.
+        // A program of a few streams on purpose: most of its kernels are where it wants them, these
+        // few may have been forgotten.
         let otherwise = self.blocking_launches == 0 && self.non_blocking_launches > self.legacy_launches;
         if otherwise {
             let mut sites: Vec<(StackId, (StreamId, u64))> = self.legacy.drain().collect();

@@ -1,15 +1,18 @@
 //! The host's own accesses: what the shim saw of them, and what they are worth.
 //!
-//! Owns the watches: bytes of the host that pending work reads or writes. The shim says when the host touched them before it was ordered
-//! after that work; whether anything else explains that is decided here, for only the analyzer knows what kernels write.
+//! Owns the watches: bytes of the host that pending work reads or writes. The shim says when the
+//! host touched them before it was ordered after that work; whether anything else explains that is
+//! decided here, for only the analyzer knows what kernels write.
 //!
 //! # What else explains it
 //!
-//! - *Work of the device wrote there.* Other bytes than before are no proof of a write by the host when any work that was not over at the
-//!   beginning of the watch may have written them.
-//! - *The host was told.* A kernel, a stream's write of a value or a host function of a graph, in order after the watched work, may
-//!   tell the host of its end through memory that the host reads. A store of a kernel to memory of the host is taken for such a message
-//!   whatever it means, so a race beside one is missed. Copies are not: what they write may not be read before one has waited for them.
+//! - *Work of the device wrote there.* Other bytes than before are no proof of a write by the host
+//!   when any work that was not over at the beginning of the watch may have written them.
+//! - *The host was told.* A kernel, a stream's write of a value or a host function of a graph, in
+//!   order after the watched work, may tell the host of its end through memory that the host reads.
+//!   A store of a kernel to memory of the host is taken for such a message whatever it means, so a
+//!   race beside one is missed. Copies are not: what they write may not be read before one has
+//!   waited for them.
 
 use order::KeptClock;
 use rustc_hash::FxHashMap;

@@ -6,8 +6,8 @@ use crate::code::Launch;
 use crate::rests::Mask;
 use trace::KernelId;
 
-/// What a launch depends on besides its parameters, and a hash of all that matters: kernel, grid, block, cluster, shared memory, and of
-/// the parameters what the kernel's [`Mask`] leaves.
+/// What a launch depends on besides its parameters, and a hash of all that matters: kernel, grid,
+/// block, cluster, shared memory, and of the parameters what the kernel's [`Mask`] leaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// Of everything that matters.

@@ -1,7 +1,7 @@
 //! Starts the program under test with the shim preloaded, and passes on how it ends.
 //!
-//! Owns the environment of the program, signals while it runs, and its exit. The program keeps standard input, output, error and the
-//! terminal as they are.
+//! Owns the environment of the program, signals while it runs, and its exit. The program keeps
+//! standard input, output, error and the terminal as they are.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -95,12 +95,14 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     if !plan.shim_options.is_empty() {
         command.env("STREAMSAN_OPTIONS", &plan.shim_options);
     }
-    // NVTX hands its ranges to the library named here; a profiler that is named already keeps its place.
+    // NVTX hands its ranges to the library named here; a profiler that is named already keeps its
+    // place.
     if std::env::var_os("NVTX_INJECTION64_PATH").is_none() {
         command.env("NVTX_INJECTION64_PATH", &shim);
     }
-    // A shared runtime of AddressSanitizer wants to be the first library, and ends the program where something was preloaded. It need
-    // not be: we stand before none of the functions that it must see first. Other programs do not look at this.
+    // A shared runtime of AddressSanitizer wants to be the first library, and ends the program
+    // where something was preloaded. It need not be: we stand before none of the functions that it
+    // must see first. Other programs do not look at this.
     const ASAN: &str = "ASAN_OPTIONS";
     if !std::env::var_os(ASAN).is_some_and(|set| set.to_string_lossy().contains("verify_asan_link_order")) {
         command.env(ASAN, in_front(OsStr::new("verify_asan_link_order=0"), ASAN));
@@ -118,7 +120,8 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
         command.envs(sim.variables.iter().map(|(name, value)| (name, value)));
     }
     pass_signals_on();
-    // SAFETY: only async-signal-safe calls between fork and exec. Handlers become defaults at exec by themselves.
+    // SAFETY: only async-signal-safe calls between fork and exec. Handlers become defaults at exec
+    // by themselves.
     unsafe {
         command.pre_exec(|| {
             let mut none: libc::sigset_t = std::mem::zeroed();
@@ -145,7 +148,8 @@ extern "C" fn pass_on(signal: libc::c_int) {
 
 extern "C" fn ignore(_signal: libc::c_int) {}
 
-/// Signals that a terminal sends to both are left to the program; signals that reach us alone are passed on.
+/// Signals that a terminal sends to both are left to the program; signals that reach us alone are
+/// passed on.
 fn pass_signals_on() {
     let set = |signal, handler: extern "C" fn(libc::c_int)| {
         // SAFETY: all-zero is a valid sigaction to be filled; both handlers are async-signal-safe.
@@ -160,9 +164,11 @@ fn pass_signals_on() {
     [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2].into_iter().for_each(|signal| set(signal, pass_on));
 }
 
-/// Dies of the signal that the program died of, so that whoever waits for us sees what would have been seen without us.
+/// Dies of the signal that the program died of, so that whoever waits for us sees what would have
+/// been seen without us.
 pub fn die_of(signal: i32) -> ! {
-    // SAFETY: restores the default and raises the signal; no core of ours is wanted beside the program's.
+    // SAFETY: restores the default and raises the signal; no core of ours is wanted beside the
+    // program's.
     unsafe {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &none);

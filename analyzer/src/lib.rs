@@ -1,9 +1,10 @@
 //! The analyzer: records of a trace in, findings and reports out.
 //!
-//! The modules in the order of the data: `names`, `streams` and `stacks` keep what ids stand for; `ordering` gives every
-//! op its place; `work`, `code` and `graphs` turn ops into accesses; `memory` knows who touched which byte last; `race`
-//! judges pairs; `findings` counts them; `elaborate` turns them into the data of a `report`; the `gate` decides which of them
-//! fail the run. [`Analysis`] holds one process together.
+//! The modules in the order of the data: `names`, `streams` and `stacks` keep what ids stand for;
+//! `ordering` gives every op its place; `work`, `code` and `graphs` turn ops into accesses;
+//! `memory` knows who touched which byte last; `race` judges pairs; `findings` counts them;
+//! `elaborate` turns them into the data of a `report`; the `gate` decides which of them fail the
+//! run. [`Analysis`] holds one process together.
 
 pub mod across;
 pub mod analysis;

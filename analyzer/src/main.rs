@@ -1,4 +1,5 @@
-//! The `streamsan` command: understands the command line, runs or reads what it names, prints the report, answers the exit code.
+//! The `streamsan` command: understands the command line, runs or reads what it names, prints the
+//! report, answers the exit code.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -91,8 +92,8 @@ fn analysis_options(options: &Options) -> AnalysisOptions {
     }
 }
 
-/// What the options say of files, before anything runs: names are expanded, suppressions and the baseline are read, what will be written can be
-/// written. The error has been said.
+/// What the options say of files, before anything runs: names are expanded, suppressions and the
+/// baseline are read, what will be written can be written. The error has been said.
 fn prepare(options: &mut Options, pid: u32) -> Result<Gate, i32> {
     analyzer::set_cache(options.cache.last().map(String::as_str));
     analyzer::symbols::set_search_path(options.symbol_path.iter().map(PathBuf::from).collect());
@@ -271,7 +272,8 @@ fn exact(options: &Options) -> Result<Vec<String>, String> {
     analyzer::exact::setup::shim_options(&options.exact, shim.parent().unwrap_or(Path::new("")))
 }
 
-/// What the shim in the program is to know: the environment's options, then what the command line says of its own.
+/// What the shim in the program is to know: the environment's options, then what the command line
+/// says of its own.
 fn shim_options(options: &Options, exact: Vec<String>) -> String {
     let mut words: Vec<String> =
         std::env::var("STREAMSAN_OPTIONS").ok().filter(|t| !t.is_empty()).into_iter().collect();

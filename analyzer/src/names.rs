@@ -1,7 +1,7 @@
 //! What ids stand for: the definitions of a trace.
 //!
-//! Owns names of calls, threads, devices and kernels, and the process itself. Stacks and modules belong to the
-//! symboliser, code images to `code`.
+//! Owns names of calls, threads, devices and kernels, and the process itself. Stacks and modules
+//! belong to the symboliser, code images to `code`.
 
 use rustc_hash::FxHashMap;
 use trace::{CallId, ContextId, ImageId, KernelId, Op, ParamSlot, ThreadId};
@@ -111,7 +111,8 @@ impl Names {
         self.kernels.get(&id)
     }
 
-    /// Compute capability of the device of a context; that of all devices, when they are alike, if the context is unknown.
+    /// Compute capability of the device of a context; that of all devices, when they are alike, if
+    /// the context is unknown.
     pub fn arch(&self, context: ContextId) -> Option<u32> {
         match self.contexts.get(&context).and_then(|d| self.devices.get(d)) {
             Some(arch) => Some(*arch),

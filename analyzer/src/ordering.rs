@@ -14,8 +14,8 @@ pub struct Ordering {
 }
 
 impl Ordering {
-    /// `latent`: also keep the order that only documented promises give.
-    /// `host_threads`: give host threads timelines of their own, when the trace says how they synchronise.
+    /// `latent`: also keep the order that only documented promises give. `host_threads`: give host
+    /// threads timelines of their own, when the trace says how they synchronise.
     pub fn new(policy: Policy, latent: bool, host_threads: bool) -> Self {
         let mut options = Options::default();
         options.policy = policy;
@@ -32,7 +32,8 @@ impl Ordering {
         self.engine.apply(op, thread)
     }
 
-    /// Applies a launch that does not overlap its predecessor: it may not, or its kernel waits for it.
+    /// Applies a launch that does not overlap its predecessor: it may not, or its kernel waits for
+    /// it.
     pub fn launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
         self.engine.apply_waiting_launch(stream, thread)
     }
@@ -43,7 +44,8 @@ impl Ordering {
         View { clock: self.engine.start_clock(), engine: &self.engine, latent: self.latent, epoch, node }
     }
 
-    /// What is seen of it at a glance; `node`: whether the op applied last stands for a node of a graph.
+    /// What is seen of it at a glance; `node`: whether the op applied last stands for a node of a
+    /// graph.
     #[inline]
     pub fn reach(&self, epoch: Epoch, node: bool) -> Reach<'_> {
         // What is not promised is not finished here.
@@ -90,7 +92,8 @@ impl Ordering {
         self.engine.host_covers(epoch)
     }
 
-    /// Whether the copy applied last had read its source when its call returned: staged, or waited for.
+    /// Whether the copy applied last had read its source when its call returned: staged, or waited
+    /// for.
     pub fn source_is_read(&self) -> bool {
         self.engine.source_epoch().is_some()
     }

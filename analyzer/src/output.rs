@@ -1,6 +1,7 @@
 //! Names of the files that a run writes: what stands for what in them.
 //!
-//! Owns the placeholders, which mean what they mean in Valgrind, standard output, and the check that a file can be written.
+//! Owns the placeholders, which mean what they mean in Valgrind, standard output, and the check
+//! that a file can be written.
 
 use crate::options::Options;
 use std::io::{IsTerminal, Write};
@@ -14,8 +15,8 @@ pub fn host() -> String {
     String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
-/// Replaces `%p` by the process id, `%h` by the host, `%q{VAR}` by a variable of the environment and `%%` by a percent sign. The error is a
-/// line for the user.
+/// Replaces `%p` by the process id, `%h` by the host, `%q{VAR}` by a variable of the environment
+/// and `%%` by a percent sign. The error is a line for the user.
 pub fn expand(name: &str, pid: u32, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = name;
@@ -63,7 +64,8 @@ pub fn write(path: &str, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Expands the names of all files that the options say to write, and says which of them can not all go to standard output.
+/// Expands the names of all files that the options say to write, and says which of them can not all
+/// go to standard output.
 pub fn expand_all(options: &mut Options, pid: u32) -> Result<(), String> {
     let mut standard = Vec::new();
     for (option, name) in files(options) {
@@ -87,7 +89,8 @@ pub fn expand_all(options: &mut Options, pid: u32) -> Result<(), String> {
     }
 }
 
-/// All files that a run writes besides the trace. The error says which can not be written; it comes before the program runs, not after an hour.
+/// All files that a run writes besides the trace. The error says which can not be written; it comes
+/// before the program runs, not after an hour.
 pub fn check_writable(options: &mut Options) -> Result<(), String> {
     for (_, name) in files(options).into_iter().filter(|(option, _)| *option != TRACE) {
         let Some(path) = name.filter(|name| *name != STANDARD) else { continue };

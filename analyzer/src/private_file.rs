@@ -1,7 +1,8 @@
 //! Files that are nobody else's business: traces hold code, stacks, paths and arguments.
 //!
-//! Owns how such a file is opened: readable and writable for its user alone, and in a folder that others can write to (`/tmp`) through
-//! nobody's link and into nobody's file. Reports are made as any program makes files: others are meant to read them.
+//! Owns how such a file is opened: readable and writable for its user alone, and in a folder that
+//! others can write to (`/tmp`) through nobody's link and into nobody's file. Reports are made as
+//! any program makes files: others are meant to read them.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;

@@ -1,6 +1,7 @@
 //! What can be told of a program's file: why nothing could be preloaded into it.
 //!
-//! Owns finding the file that a shell would start and reading its headers. A file that it cannot read is an ordinary program.
+//! Owns finding the file that a shell would start and reading its headers. A file that it cannot
+//! read is an ordinary program.
 
 use std::fmt;
 use std::io::Read;

@@ -1,7 +1,8 @@
-//! What a pair of unordered accesses is worth: the conflict rule, the hazard's name, the confidence. Pure.
+//! What a pair of unordered accesses is worth: the conflict rule, the hazard's name, the
+//! confidence. Pure.
 //!
-//! Hazards are named by the order in which the program submitted the two operations, which is the order it had in mind:
-//! a write that a later read was meant to see is a read-after-write.
+//! Hazards are named by the order in which the program submitted the two operations, which is the
+//! order it had in mind: a write that a later read was meant to see is a read-after-write.
 
 use crate::memory::{Access, Extent, Meet, Precision};
 use trace::Epoch;
@@ -27,7 +28,8 @@ impl Hazard {
         }
     }
 
-    /// The first that fits of read-after-write, write-after-write, write-after-read; `None` when the two do not conflict.
+    /// The first that fits of read-after-write, write-after-write, write-after-read; `None` when
+    /// the two do not conflict.
     pub fn of(previous: &Access, access: &Access) -> Option<Self> {
         if !previous.kind.conflicts(access.kind) {
             None
@@ -46,7 +48,8 @@ impl Hazard {
 pub enum Confidence {
     /// Anything weaker than the others: same allocation, extents unknown.
     Possible,
-    /// An extent is unknown, but both start at one address, or one side's range holds the other's start.
+    /// An extent is unknown, but both start at one address, or one side's range holds the other's
+    /// start.
     Likely,
     /// Both ranges are exact, and they overlap.
     Certain,
@@ -67,7 +70,8 @@ impl Confidence {
         use Precision::{Bound, Exact, Unknown};
         let meet = a.meet(b);
         match (a.precision, b.precision) {
-            // Upper bounds that do not meet prove that there is no race, and so does a bound beside a known start.
+            // Upper bounds that do not meet prove that there is no race, and so does a bound beside
+            // a known start.
             (Exact | Bound, Exact | Bound) if meet == Meet::No => None,
             (Exact, Exact) if meet == Meet::Yes => Some(Self::Certain),
             (Exact, Exact) => Some(Self::Likely),
@@ -89,7 +93,8 @@ pub struct Race {
     pub confidence: Confidence,
     /// The two are ordered after all, but only by a synchronisation that CUDA does not promise.
     pub latent: bool,
-    /// The later op does not touch the bytes: its allocator could have given them out, for they were given back too early.
+    /// The later op does not touch the bytes: its allocator could have given them out, for they
+    /// were given back too early.
     pub given_back: bool,
     /// The earlier op's side.
     pub previous: Access,
@@ -102,8 +107,8 @@ impl Race {
     pub fn judge(previous: &Access, access: &Access, latent: bool) -> Option<Self> {
         let hazard = Hazard::of(previous, access)?;
         let mut confidence = Confidence::of(&previous.extent, &access.extent)?;
-        // Two scatters into one table usually share it out between them, and nobody can tell without running them. A scatter and a
-        // gather that are not ordered are hardly ever meant.
+        // Two scatters into one table usually share it out between them, and nobody can tell
+        // without running them. A scatter and a gather that are not ordered are hardly ever meant.
         let scatters = previous.extent.scattered && access.extent.scattered && hazard == Hazard::WriteAfterWrite;
         // A bound around pieces that data picked proves absence only.
         let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
@@ -131,8 +136,8 @@ impl Race {
     }
 }
 
-/// Makes one race of all that one pair of ops has in one allocation: the hazard that comes first among those worth
-/// showing, with the highest confidence found for the pair.
+/// Makes one race of all that one pair of ops has in one allocation: the hazard that comes first
+/// among those worth showing, with the highest confidence found for the pair.
 pub fn merge(races: &mut Vec<Race>) {
     races.sort_by_key(|r| {
         let weak = r.confidence == Confidence::Possible;

@@ -1,7 +1,9 @@
-//! What each stream and the host did last, so that a finding can show the ops around it and the waits between them.
+//! What each stream and the host did last, so that a finding can show the ops around it and the
+//! waits between them.
 //!
-//! Owns a short memory for every lane, and what a race takes out of it when it is found. Knows no rule of order: it says which waits the
-//! program made, not what they are worth. Bounded: [`KEPT`] steps a lane, [`MAX_LANES`] lanes.
+//! Owns a short memory for every lane, and what a race takes out of it when it is found. Knows no
+//! rule of order: it says which waits the program made, not what they are worth. Bounded: [`KEPT`]
+//! steps a lane, [`MAX_LANES`] lanes.
 
 use crate::race::Race;
 use rustc_hash::FxHashMap;

@@ -1,6 +1,7 @@
 //! Parts of the program that it names itself: NVTX ranges and those of `streamsan.h`.
 //!
-//! Owns the nesting on each host thread. A part is known by a small number, so that every access can carry it.
+//! Owns the nesting on each host thread. A part is known by a small number, so that every access
+//! can carry it.
 
 use rustc_hash::FxHashMap;
 use trace::ThreadId;
@@ -9,7 +10,8 @@ use trace::ThreadId;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Region(u32);
 
-/// Different parts that are told apart. A program that numbers its ranges (one for each step) gets as many.
+/// Different parts that are told apart. A program that numbers its ranges (one for each step) gets
+/// as many.
 const MAX_REGIONS: usize = 1 << 16;
 
 /// Deeper nesting is counted only.

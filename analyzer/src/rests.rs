@@ -1,11 +1,13 @@
 //! Which bytes of a launch's parameters its accesses rest on.
 //!
-//! Owns the masks by which launches are taken as equal. Parameters hold more than what decides about addresses: factors, steps of an
-//! optimiser, and what was on the stack before in the parts of a structure that nobody filled in. In a training step of PyTorch more
-//! than a third of the launches differ in such bytes alone from those of the step before.
+//! Owns the masks by which launches are taken as equal. Parameters hold more than what decides
+//! about addresses: factors, steps of an optimiser, and what was on the stack before in the parts
+//! of a structure that nobody filled in. In a training step of PyTorch more than a third of the
+//! launches differ in such bytes alone from those of the step before.
 //!
-//! A kernel's mask holds every byte that any evaluation of a launch of it rested on, so that it only grows. An evaluation holds for all
-//! launches of its shape that agree in the bytes it rested on, so for all that agree in a mask that holds these.
+//! A kernel's mask holds every byte that any evaluation of a launch of it rested on, so that it
+//! only grows. An evaluation holds for all launches of its shape that agree in the bytes it rested
+//! on, so for all that agree in a mask that holds these.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,7 +42,8 @@ impl Rests {
 pub struct Mask(Option<Arc<[u128]>>);
 
 impl Mask {
-    /// The mask for a kernel after one more evaluation of a launch with so many bytes of parameters. `before`: its mask, if it had one.
+    /// The mask for a kernel after one more evaluation of a launch with so many bytes of
+    /// parameters. `before`: its mask, if it had one.
     pub fn with(before: Option<&Mask>, rests: &Rests, length: usize) -> Mask {
         let words = length.div_ceil(16);
         let old = match before {
@@ -61,7 +64,8 @@ impl Mask {
         }
     }
 
-    /// Sixteen bytes of parameters at a time, those that do not matter as zeros; the last ones are filled up with zeros.
+    /// Sixteen bytes of parameters at a time, those that do not matter as zeros; the last ones are
+    /// filled up with zeros.
     #[inline]
     pub fn words(&self, params: &[u8]) -> impl Iterator<Item = u128> {
         let (all, rest) = params.as_chunks::<16>();
@@ -103,8 +107,8 @@ fn same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// The rest of some parameters behind their last whole sixteen bytes, filled up with zeros. Mostly read at once: what is put together byte by
-/// byte is not soon read as one.
+/// The rest of some parameters behind their last whole sixteen bytes, filled up with zeros. Mostly
+/// read at once: what is put together byte by byte is not soon read as one.
 #[inline(always)]
 fn last_word(params: &[u8], rest: &[u8]) -> u128 {
     match params.last_chunk::<16>() {
@@ -122,7 +126,8 @@ fn last_word(params: &[u8], rest: &[u8]) -> u128 {
 pub struct Masks(Vec<Option<Mask>>);
 
 impl Masks {
-    /// Kernels that have one at most. They are numbered as they come: more are damage, and rest on everything.
+    /// Kernels that have one at most. They are numbered as they come: more are damage, and rest on
+    /// everything.
     const MOST: usize = 1 << 20;
 
     /// The mask of a kernel of which some launch was evaluated.

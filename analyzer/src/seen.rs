@@ -1,10 +1,12 @@
 //! Launches that were evaluated and may come again.
 //!
-//! Owns which of them are kept, by the hash of their key. Whether a launch is really the one that is kept is the matter of who asks.
+//! Owns which of them are kept, by the hash of their key. Whether a launch is really the one that
+//! is kept is the matter of who asks.
 //!
-//! A launch has two sets of two places. It is put where there is room, and room is made by moving another to its other set, so that three
-//! in four places are taken before launches have to go: with one set for each, a hundredth of the launches of a run fell out again and again
-//! while half of the places were free.
+//! A launch has two sets of two places. It is put where there is room, and room is made by moving
+//! another to its other set, so that three in four places are taken before launches have to go:
+//! with one set for each, a hundredth of the launches of a run fell out again and again while half
+//! of the places were free.
 
 use crate::code::Evaluated;
 use crate::fetch::fetch;
@@ -14,7 +16,8 @@ use crate::trail::Trail;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Sets of two places. A power of two; a training step has a thousand launches, each with a few sets of addresses.
+/// Sets of two places. A power of two; a training step has a thousand launches, each with a few
+/// sets of addresses.
 const SETS: usize = 1 << 13;
 
 /// What is kept of a launch.
@@ -87,7 +90,8 @@ impl SeenLaunches {
         place.seen.as_deref_mut().filter(|_| place.hash == hash)
     }
 
-    /// Keeps a launch with this hash, instead of one that has the same or was put in long ago, if there is no room.
+    /// Keeps a launch with this hash, instead of one that has the same or was put in long ago, if
+    /// there is no room.
     pub fn put(&mut self, hash: u64, seen: Seen) {
         let here = self.places(hash);
         let same = here.iter().find(|at| self.at(**at).hash == hash && self.at(**at).seen.is_some());
@@ -103,7 +107,8 @@ impl SeenLaunches {
         self.0[set][way] = Place { hash, seen: Some(Box::new(seen)) };
     }
 
-    /// Moves a launch from one of these places into its other set, if one has room there; answers which.
+    /// Moves a launch from one of these places into its other set, if one has room there; answers
+    /// which.
     fn make_room(&mut self, here: [(usize, usize); 4]) -> Option<(usize, usize)> {
         for at in here {
             let free = self.places(self.at(at).hash).into_iter().find(|to| self.at(*to).seen.is_none());

@@ -1,6 +1,7 @@
 //! What a process tells the other processes of its run (see [`crate::across`]).
 //!
-//! Owns the translation from ops of this process to messages. Runs only in processes that share memory or events.
+//! Owns the translation from ops of this process to messages. Runs only in processes that share
+//! memory or events.
 
 use trace::{Epoch, Op, SyncScope};
 
@@ -15,7 +16,8 @@ impl Analysis {
         self.member = Some(member);
     }
 
-    /// Nothing of this process that happened before this moment (in nanoseconds of `CLOCK_MONOTONIC`) is still to come.
+    /// Nothing of this process that happened before this moment (in nanoseconds of
+    /// `CLOCK_MONOTONIC`) is still to come.
     pub fn reached(&self, ns: u64) {
         // What waits for a launch to be measured is still to come.
         if let Some(member) = self.member.as_ref().filter(|_| self.hold.is_empty()) {
@@ -74,7 +76,8 @@ impl Analysis {
             Op::EventDestroy { event } => member.forget_event(event),
             Op::GraphLaunch { exec, .. } => {
                 let Some(graph) = self.graphs.take(exec) else { return };
-                // The rest of the graph comes after its waits: they count from the op before the launch on.
+                // The rest of the graph comes after its waits: they count from the op before the
+                // launch on.
                 let before = Epoch { time: epoch.time.saturating_sub(1), ..epoch };
                 for node in graph.sequence().iter().filter_map(|&index| graph.node(index)) {
                     if let Some(Op::StreamWait { event, .. }) = node.op() {

@@ -1,8 +1,10 @@
 //! `--soname`: a copy of the shim that bears the driver's SONAME.
 //!
-//! A library opened with `RTLD_DEEPBIND` finds the C library's `dlsym` before ours, but it finds a library that is loaded already under the
-//! name `libcuda.so.1`: so every look-up of that name leads to the shim, which opens the real driver by its path. The price: a program that
-//! asks for the driver by path is caught by the `dlsym` hook only, as always, and the driver has to be found here.
+//! A library opened with `RTLD_DEEPBIND` finds the C library's `dlsym` before ours, but it finds a
+//! library that is loaded already under the name `libcuda.so.1`: so every look-up of that name
+//! leads to the shim, which opens the real driver by its path. The price: a program that asks for
+//! the driver by path is caught by the `dlsym` hook only, as always, and the driver has to be found
+//! here.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,8 @@ use crate::report::model::{Frame, FrameKind};
 use rustc_hash::FxHashMap;
 use trace::{Op, StackId};
 
-/// Turns stacks into frames. Definitions come in as they appear in the trace; resolving happens for findings only.
+/// Turns stacks into frames. Definitions come in as they appear in the trace; resolving happens for
+/// findings only.
 pub trait Stacks: Send {
     /// Takes a definition: `Module`, `Stack` or `PyCode`. Others are ignored.
     fn define(&mut self, op: &Op<'_>);

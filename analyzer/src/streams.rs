@@ -1,8 +1,8 @@
 //! What reports tell of streams: who they are, and which events link them.
 //!
-//! Owns no order (that is the crate `order`): only the *places in the program* where streams were made, events recorded
-//! and waited for, so that a report can say what is there and what is missing. Bounded: streams that are gone are
-//! forgotten after a while.
+//! Owns no order (that is the crate `order`): only the *places in the program* where streams were
+//! made, events recorded and waited for, so that a report can say what is there and what is
+//! missing. Bounded: streams that are gone are forgotten after a while.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;

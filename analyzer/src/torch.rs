@@ -1,7 +1,9 @@
-//! What PyTorch's users call things: operators with their schemas, streams, the lines that mend a race.
+//! What PyTorch's users call things: operators with their schemas, streams, the lines that mend a
+//! race.
 //!
-//! Owns the reading of native frames of PyTorch's libraries. The schema of an operator is looked up in the library that the
-//! frame lies in, where the text that registers it is kept; nothing of PyTorch is known here beyond that.
+//! Owns the reading of native frames of PyTorch's libraries. The schema of an operator is looked up
+//! in the library that the frame lies in, where the text that registers it is kept; nothing of
+//! PyTorch is known here beyond that.
 
 use crate::report::model::{Frame, FrameKind};
 use memchr::memmem;
@@ -22,7 +24,8 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// The operator that a stack is in: the outermost one below the innermost Python frame, which is what the program called.
+    /// The operator that a stack is in: the outermost one below the innermost Python frame, which
+    /// is what the program called.
     pub fn of(stack: &[Frame]) -> Option<Self> {
         let native = stack.iter().take_while(|f| f.kind != FrameKind::Python);
         native.filter_map(Self::entered).last()
@@ -40,7 +43,8 @@ impl Operator {
         entry.then(|| Self { raw: name.to_string(), module })
     }
 
-    /// What the operator may be called. Names of overloads follow the operator's after an underscore, which either may hold.
+    /// What the operator may be called. Names of overloads follow the operator's after an
+    /// underscore, which either may hold.
     fn candidates(&self) -> impl Iterator<Item = String> {
         let raw = self.raw.clone();
         let splits: Vec<usize> = raw.match_indices('_').map(|(at, _)| at).filter(|at| *at > 0).collect();
@@ -49,7 +53,8 @@ impl Operator {
     }
 }
 
-/// Schemas of operators: those that a trace brought, and those of libraries that were read for them.
+/// Schemas of operators: those that a trace brought, and those of libraries that were read for
+/// them.
 #[derive(Clone, Default)]
 pub struct Schemas {
     told: HashMap<String, String>,
@@ -62,7 +67,8 @@ impl Schemas {
         self.told.insert(operator.to_string(), schema.to_string());
     }
 
-    /// `aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`; without the arguments when nobody tells them.
+    /// `aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`; without the
+    /// arguments when nobody tells them.
     pub fn of(&mut self, operator: &Operator) -> String {
         self.found(operator).unwrap_or_else(|| format!("aten::{}", guess(&operator.raw)))
     }
@@ -76,7 +82,8 @@ impl Schemas {
         operator.candidates().find_map(|name| texts.get(&name)).cloned()
     }
 
-    /// Name and schema of every operator that these functions of object files are the entries of, as far as they are known.
+    /// Name and schema of every operator that these functions of object files are the entries of,
+    /// as far as they are known.
     pub fn of_functions<'a>(&mut self, functions: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
         let operators = functions.filter_map(|(function, module)| Operator::named(function, Some(module.to_string())));
         let mut known: Vec<_> = operators.filter_map(|o| self.found(&o).map(|schema| (o.raw, schema))).collect();
@@ -89,13 +96,15 @@ impl Schemas {
 /// All schemas among a library's texts, by name.
 fn read(module: &Path) -> Option<HashMap<String, String>> {
     let file = std::fs::File::open(module).ok()?;
-    // SAFETY: the file is only read; a program that changes an installed library under us gets a wrong or no schema at worst.
+    // SAFETY: the file is only read; a program that changes an installed library under us gets a
+    // wrong or no schema at worst.
     let map = unsafe { memmap2::Mmap::map(&file) }.ok()?;
     let object = object::File::parse(&*map).ok()?;
     Some(schemas_in(object.section_by_name(".rodata")?.data().ok()?))
 }
 
-/// The texts that are a name, an argument list and a result, with or without `aten::` before them. The first of a name counts.
+/// The texts that are a name, an argument list and a result, with or without `aten::` before them.
+/// The first of a name counts.
 fn schemas_in(texts: &[u8]) -> HashMap<String, String> {
     let mut found = HashMap::new();
     for at in memmem::find_iter(texts, b") -> ") {
@@ -127,8 +136,8 @@ pub fn short(frame: &Frame) -> Option<String> {
     Operator::entered(frame).map(|operator| format!("aten::{}", guess(&operator.raw)))
 }
 
-/// Arguments of a schema that an access of this kind can be to: those marked as written, or the tensors that are not; and
-/// whether a write goes to the result.
+/// Arguments of a schema that an access of this kind can be to: those marked as written, or the
+/// tensors that are not; and whether a write goes to the result.
 pub fn touched(schema: &str, writes: bool) -> (Vec<String>, bool) {
     let Some((head, result)) = schema.split_once(") -> ") else { return (Vec::new(), writes) };
     let arguments = head.split_once('(').map_or("", |(_, list)| list);

@@ -1,14 +1,18 @@
-//! Launches that come again: where the accesses of a launch went, so that the same launch need not look its addresses up again.
+//! Launches that come again: where the accesses of a launch went, so that the same launch need not
+//! look its addresses up again.
 //!
-//! Owns what a launch left behind (its [`Trail`]), when that may be used again, and its replay. Nothing is left out of a replay: every
-//! access is compared and kept as the first time. It only knows already into which map, and as which bytes.
+//! Owns what a launch left behind (its [`Trail`]), when that may be used again, and its replay.
+//! Nothing is left out of a replay: every access is compared and kept as the first time. It only
+//! knows already into which map, and as which bytes.
 //!
 //! # When a trail is good
 //!
-//! The accesses of a launch are its effects (fixed by kernel, shape and parameters) and where their addresses lie. A trail holds a ticket
-//! for each place that was asked for, so it is void as soon as an allocation there has gone or been carved up, and good again when a block
-//! has come back in the same place. Where an address lay in no allocation, any root that comes or goes voids it. What tickets do not tell
-//! of (aliases, objects, variables) voids every trail. Launches that read tables of pointers or go through texture objects leave none.
+//! The accesses of a launch are its effects (fixed by kernel, shape and parameters) and where their
+//! addresses lie. A trail holds a ticket for each place that was asked for, so it is void as soon
+//! as an allocation there has gone or been carved up, and good again when a block has come back in
+//! the same place. Where an address lay in no allocation, any root that comes or goes voids it.
+//! What tickets do not tell of (aliases, objects, variables) voids every trail. Launches that read
+//! tables of pointers or go through texture objects leave none.
 
 use crate::code::{Base, Evaluated, Tally};
 use crate::graphs::Graph;

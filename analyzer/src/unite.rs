@@ -1,23 +1,28 @@
 //! Upper bounds of one launch that join up, made one.
 //!
-//! Owns when bounds may be united, and the union. A kernel that stores a tile with two dozen instructions has two dozen bounds when its
-//! address is not known to the byte (cuBLAS' partial sums of a product: 27 bounds of one workspace, each eight runs long). All of them are
-//! looked at again by every later launch on that workspace, and as long as nothing says that the bytes were touched none of them may go.
+//! Owns when bounds may be united, and the union. A kernel that stores a tile with two dozen
+//! instructions has two dozen bounds when its address is not known to the byte (cuBLAS' partial
+//! sums of a product: 27 bounds of one workspace, each eight runs long). All of them are looked at
+//! again by every later launch on that workspace, and as long as nothing says that the bytes were
+//! touched none of them may go.
 //!
 //! # Why a union says the same
 //!
-//! United are bounds of one base, one kind and the same repetitions whose runs overlap or follow each other without a gap: repetition by
-//! repetition the runs make one run, so that the union holds exactly the bytes that one of the bounds held. Nothing is claimed of bytes that
-//! was not claimed before, and nothing less: whoever shares a byte with one of the bounds shares it with the union. What a pair is worth
-//! ([`crate::race::Confidence`]) rests on whether one side begins inside of the other: an interval that reaches into the union and begins
-//! before it holds its first byte, as it held that of the first bound. (What has gaps may have held the first byte of a later bound, and of no
-//! other: such a pair is worth less now.) Exact accesses are left alone.
+//! United are bounds of one base, one kind and the same repetitions whose runs overlap or follow
+//! each other without a gap: repetition by repetition the runs make one run, so that the union
+//! holds exactly the bytes that one of the bounds held. Nothing is claimed of bytes that was not
+//! claimed before, and nothing less: whoever shares a byte with one of the bounds shares it with
+//! the union. What a pair is worth ([`crate::race::Confidence`]) rests on whether one side begins
+//! inside of the other: an interval that reaches into the union and begins before it holds its
+//! first byte, as it held that of the first bound. (What has gaps may have held the first byte of a
+//! later bound, and of no other: such a pair is worth less now.) Exact accesses are left alone.
 
 use crate::code::{Base, Bytes, Effect};
 use crate::memory::{AccessKind, Dim, Extent, Precision};
 use smallvec::SmallVec;
 
-/// A union may join up with bounds of other repetitions, for its own have become fewer: so often at most.
+/// A union may join up with bounds of other repetitions, for its own have become fewer: so often at
+/// most.
 const ROUNDS: usize = 4;
 
 /// A bound, its first run and how that is repeated.

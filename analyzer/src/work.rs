@@ -1,6 +1,7 @@
 //! From an op to its accesses: which bytes copies, fills, kernels, allocations and frees touch.
 //!
-//! Owns the meaning of each op for memory. The order comes from outside (a [`View`]), and races are only collected here.
+//! Owns the meaning of each op for memory. The order comes from outside (a [`View`]), and races are
+//! only collected here.
 
 use crate::code::{Base, Bytes, Effect, Evaluated};
 use crate::memory::allocations::{Home, Place};
@@ -39,7 +40,8 @@ pub struct Work<'a, 'v> {
     pub pedantic: bool,
     /// Accesses of kernels at addresses in no allocation.
     pub unknown_memory: u64,
-    /// The last word of the parameters that was one of several candidates, and whether there was another.
+    /// The last word of the parameters that was one of several candidates, and whether there was
+    /// another.
     candidates: (Option<u32>, bool),
     unfollowed: bool,
     /// Where the races go that predictions of measured launches suppose, when such are on trial.
@@ -93,14 +95,16 @@ impl<'a, 'v> Work<'a, 'v> {
         self.recording.iter_mut().for_each(Recording::spoil);
     }
 
-    /// Also compares with what measured launches were predicted to touch; see [`crate::exact::confirm`].
+    /// Also compares with what measured launches were predicted to touch; see
+    /// [`crate::exact::confirm`].
     #[must_use]
     pub fn suppose(mut self, races: Option<&'a mut Vec<Race>>) -> Self {
         self.supposed = races;
         self
     }
 
-    /// Does something with the accesses that a measured launch was predicted to make: they raise supposed races only.
+    /// Does something with the accesses that a measured launch was predicted to make: they raise
+    /// supposed races only.
     pub fn predicted(&mut self, run: impl FnOnce(&mut Self)) {
         if self.supposed.is_none() {
             return;
@@ -112,12 +116,14 @@ impl<'a, 'v> Work<'a, 'v> {
         (self.site, self.unknown_memory, self.candidates, self.unfollowed) = before;
     }
 
-    /// Whether the address of some access was made of several words, more than one of which points into an allocation.
+    /// Whether the address of some access was made of several words, more than one of which points
+    /// into an allocation.
     pub fn several(&self) -> bool {
         self.candidates.1
     }
 
-    /// A copy. `staged`: the source (pageable memory) has been read when the call returns, so nothing later can disturb it.
+    /// A copy. `staged`: the source (pageable memory) has been read when the call returns, so
+    /// nothing later can disturb it.
     pub fn copy(&mut self, dst: &Region, src: &Region, spaces: (Space, Space), staged: bool) {
         self.site.cause = Cause::Copy;
         self.region(src, AccessKind::Read, spaces.1, !staged);
@@ -160,8 +166,9 @@ impl<'a, 'v> Work<'a, 'v> {
     /// A stream writes a value.
     pub fn value(&mut self, address: u64, width: u8) {
         self.site.cause = Cause::Value;
-        // The flag is there to be raced for: plain loads that poll it are the other half of the protocol, but a copy or
-        // a fill of it is not. Atomic says just that, as far as the kernels that poll do so with volatile loads.
+        // The flag is there to be raced for: plain loads that poll it are the other half of the
+        // protocol, but a copy or a fill of it is not. Atomic says just that, as far as the kernels
+        // that poll do so with volatile loads.
         self.spread(
             Extent::exact(address, address.saturating_add(u64::from(width))),
             AccessKind::Atomic,
@@ -170,7 +177,8 @@ impl<'a, 'v> Work<'a, 'v> {
         );
     }
 
-    /// A launch whose code is known. Reads come first, so that the op's own writes stand for them afterwards.
+    /// A launch whose code is known. Reads come first, so that the op's own writes stand for them
+    /// afterwards.
     pub fn effects(&mut self, evaluated: &Evaluated, image: ImageId) {
         self.site.cause = Cause::Kernel;
         // Tables are looked up first: what the launch writes is no part of what it found.
@@ -209,8 +217,8 @@ impl<'a, 'v> Work<'a, 'v> {
         }
     }
 
-    /// What the tables of a launch hold: only those of which every word is known and points into an allocation, and which the
-    /// launch itself does not change.
+    /// What the tables of a launch hold: only those of which every word is known and points into an
+    /// allocation, and which the launch itself does not change.
     fn tables<'e>(&self, effects: &'e [Effect]) -> Vec<(&'e Effect, Vec<u64>)> {
         let unknown_writes = effects.iter().any(|e| e.kind.writes() && e.base == Base::Unknown);
         if self.memory.contents.is_empty() || unknown_writes {
@@ -252,8 +260,8 @@ impl<'a, 'v> Work<'a, 'v> {
         self.unfollowed
     }
 
-    /// What the copy that was just made has put into memory, when its source is beyond doubt: pageable memory, which has been read
-    /// by now.
+    /// What the copy that was just made has put into memory, when its source is beyond doubt:
+    /// pageable memory, which has been read by now.
     pub fn learn(memory: &mut Allocations, bytes: &[u8], ptr: u64) {
         let kinds = [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped];
         for (i, word) in bytes.chunks_exact(8).enumerate() {
@@ -341,7 +349,8 @@ impl<'a, 'v> Work<'a, 'v> {
                     self.spread(Extent::pattern(lo, *width, dims, lo, Precision::Exact), kind, Outside::Counted, true);
                     return;
                 }
-                // An upper bound says nothing of allocations other than the one that the pointer points into.
+                // An upper bound says nothing of allocations other than the one that the pointer
+                // points into.
                 let Some(place) = self.locate(base).or_else(|| self.locate(lo)) else {
                     self.unknown_memory += 1;
                     return;
@@ -379,7 +388,8 @@ impl<'a, 'v> Work<'a, 'v> {
         self.unknown_extent(&place, kind, scattered);
     }
 
-    /// By default an unknown extent is compared by where it starts, so one byte of it is all the map needs to hold.
+    /// By default an unknown extent is compared by where it starts, so one byte of it is all the
+    /// map needs to hold.
     fn unknown_extent(&mut self, place: &Place, kind: AccessKind, scattered: bool) {
         let at = place.address;
         let (start, end) = if self.pedantic { self.memory.bounds(place) } else { (at, at.saturating_add(1)) };
@@ -398,7 +408,8 @@ impl<'a, 'v> Work<'a, 'v> {
         self.spread(Extent::bound(region.start, end, region.start), kind, Outside::Counted, true);
     }
 
-    /// A launch of which nothing is known: every word that points into an allocation is taken to be read and written.
+    /// A launch of which nothing is known: every word that points into an allocation is taken to be
+    /// read and written.
     pub fn pointers(&mut self, params: impl Iterator<Item = (u32, u64)>) {
         self.site.cause = Cause::Kernel;
         if !self.predicting {

@@ -1,5 +1,6 @@
-//! Races between the processes of a run, each with the twin that must stay silent. Sources: cuda.h on `cuIpcGetMemHandle`,
-//! `cuIpcGetEventHandle` and `cuStreamWaitEvent`; the rule for hosts is ours (see `analyzer::across`).
+//! Races between the processes of a run, each with the twin that must stay silent. Sources: cuda.h
+//! on `cuIpcGetMemHandle`, `cuIpcGetEventHandle` and `cuStreamWaitEvent`; the rule for hosts is
+//! ours (see `analyzer::across`).
 #![allow(missing_docs)]
 
 mod support;
@@ -169,7 +170,8 @@ fn what_was_under_way_before_the_memory_was_shared_counts() {
 
 #[test]
 fn an_event_of_both_orders_what_was_recorded() {
-    // Recorded after the write, before it, or (mended) after it and before the event itself was shared.
+    // Recorded after the write, before it, or (mended) after it and before the event itself was
+    // shared.
     for (case, races) in [("after", false), ("before", true), ("early", false), ("never", true)] {
         let mut run = two(true);
         if case == "early" {
@@ -322,8 +324,8 @@ fn races_of_one_process_are_told_once() {
     assert_eq!((f.pid, f.access.process), (100, None));
 }
 
-/// cuda.h: "Calling cuMemFree on an exported memory region before calling cuIpcCloseMemHandle in the importing context will result in
-/// undefined behavior."
+/// cuda.h: "Calling cuMemFree on an exported memory region before calling cuIpcCloseMemHandle in
+/// the importing context will result in undefined behavior."
 #[test]
 fn the_owner_frees_what_the_other_still_uses() {
     for mended in [false, true] {

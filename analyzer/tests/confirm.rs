@@ -1,4 +1,5 @@
-//! Findings on trial (`--confirm`): which kernels are asked for, and what measurements do to findings.
+//! Findings on trial (`--confirm`): which kernels are asked for, and what measurements do to
+//! findings.
 
 mod support;
 

@@ -1,5 +1,6 @@
-//! The behaviours that PyTorch publishes for its CUDA Sanitizer (`test/test_cuda_sanitizer.py`, the tests of its event handler) that are about
-//! accesses, each as a scenario of our own. Those about order alone are in `order/tests/csan.rs`.
+//! The behaviours that PyTorch publishes for its CUDA Sanitizer (`test/test_cuda_sanitizer.py`, the
+//! tests of its event handler) that are about accesses, each as a scenario of our own. Those about
+//! order alone are in `order/tests/csan.rs`.
 #![allow(missing_docs)]
 
 mod support;
@@ -28,7 +29,8 @@ fn read(p: &mut Program, stream: StreamId, address: u64) {
     p.go(stream, address, &[all(reads)]);
 }
 
-/// Empty launch, simple passing: kernels without memory, or with memory of their own, race with nobody.
+/// Empty launch, simple passing: kernels without memory, or with memory of their own, race with
+/// nobody.
 #[test]
 fn launches_that_share_nothing() {
     let mut p = memory();
@@ -54,7 +56,8 @@ fn one_event_decides() {
     }
 }
 
-/// Reads check: many may read what one has written and all have waited for; who writes next must have waited for the readers.
+/// Reads check: many may read what one has written and all have waited for; who writes next must
+/// have waited for the readers.
 #[test]
 fn readers_do_not_race_with_readers() {
     let mut p = memory();
@@ -71,7 +74,8 @@ fn readers_do_not_race_with_readers() {
     assert!(found.iter().all(|f| f.hazard.name() == "write-after-read"));
 }
 
-/// All reads checked, failing and passing: the writer waits for the last reader, and for the first one too or not.
+/// All reads checked, failing and passing: the writer waits for the last reader, and for the first
+/// one too or not.
 #[test]
 fn every_reader_counts_not_only_the_last() {
     for both in [false, true] {

@@ -8,7 +8,8 @@ use support::*;
 use trace::codec::{List, Text};
 use trace::*;
 
-/// Numbers that break arithmetic: borders, near misses, and a few ordinary addresses that meet each other.
+/// Numbers that break arithmetic: borders, near misses, and a few ordinary addresses that meet each
+/// other.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => (0_u64..16).prop_map(|n| X + n * 512),

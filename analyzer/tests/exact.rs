@@ -41,7 +41,8 @@ impl Measured {
         self.p.raw(Op::Exact { timeline, time, node: 0, flags, runs: List::new(runs) });
     }
 
-    /// A graph of launches of kernels that scatter into X, one after the other or not, and its launch of which these nodes are measured.
+    /// A graph of launches of kernels that scatter into X, one after the other or not, and its
+    /// launch of which these nodes are measured.
     fn graph(&mut self, stream: StreamId, kernels: [KernelId; 2], ordered: bool, nodes: &[u32]) -> Epoch {
         let exec = GraphExecId(1);
         self.p.does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 2, flags: 0, handle: 9 });

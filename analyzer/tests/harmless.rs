@@ -1,5 +1,6 @@
-//! Whatever a program calls its kernels, threads, files and ranges, a report says it and nothing else: no line that begins another report
-//! or a command of a CI system, no control sequence, no markup.
+//! Whatever a program calls its kernels, threads, files and ranges, a report says it and nothing
+//! else: no line that begins another report or a command of a CI system, no control sequence, no
+//! markup.
 #![allow(missing_docs)]
 
 mod support;

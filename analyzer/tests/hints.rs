@@ -66,7 +66,8 @@ fn an_event_that_nobody_waits_for() {
         "destroyed, and at the end"
     );
 
-    // Any use of it will do: a wait, a synchronisation, an answer to a query (or to the time between two events).
+    // Any use of it will do: a wait, a synchronisation, an answer to a query (or to the time
+    // between two events).
     let mut p = program();
     let [a, b, c] = [1, 2, 3].map(|i| event(&mut p, i));
     p.record(a, A);

@@ -52,7 +52,8 @@ fn a_watch_that_was_never_seen_says_nothing() {
 
 #[test]
 fn work_that_was_still_to_write_the_bytes_explains_their_change() {
-    // Downloaded and uploaded again from the same buffer: the upload was enqueued when the old bytes were still there.
+    // Downloaded and uploaded again from the same buffer: the upload was enqueued when the old
+    // bytes were still there.
     let mut p = Program::new();
     p.malloc(X, N);
     p.alloc(PINNED, N, MemoryKind::PinnedHost);
@@ -80,7 +81,8 @@ fn work_that_is_over_explains_nothing() {
 #[test]
 fn a_kernel_that_writes_the_bytes_later_explains_their_change() {
     for (bytes, silent) in [(Shape::Exact(0, 512), true), (Shape::Unknown, true), (Shape::Exact(N, N + 64), true)] {
-        // The last one writes elsewhere in pinned memory: it may have told the host of the copy's end.
+        // The last one writes elsewhere in pinned memory: it may have told the host of the copy's
+        // end.
         let mut p = Program::new();
         p.malloc(X, N);
         p.alloc(PINNED, 2 * N, MemoryKind::PinnedHost);

@@ -13,7 +13,8 @@ use trace::*;
 
 const Y: u64 = X + 0x10_0000;
 
-/// One run: two launches of two kernels at `first` and `second`, on two streams, of which some are measured.
+/// One run: two launches of two kernels at `first` and `second`, on two streams, of which some are
+/// measured.
 struct Run {
     p: Program,
     time: u64,
@@ -69,7 +70,8 @@ fn run(start: u64, width: u64) -> ExactRun {
     ExactRun { start, stride: 0, width, count: 1, kind: exact_kind::WRITE }
 }
 
-/// What a measured run leaves: `fixed_low` writes 64 bytes from its pointer on, `fixed_high` 64 bytes from its pointer + `from` on.
+/// What a measured run leaves: `fixed_low` writes 64 bytes from its pointer on, `fixed_high` 64
+/// bytes from its pointer + `from` on.
 fn learned(from: u64) -> Arc<Learned> {
     let mut r = Run::new(&Arc::default());
     r.launch(A, "fixed_low", 1, &[X], Some(&[run(X, 64)]));

@@ -22,7 +22,8 @@ enum Step {
         len: u64,
         gaps: Option<(u64, u64)>,
     },
-    /// Everything of the first stream so far is ordered before everything of the second from now on.
+    /// Everything of the first stream so far is ordered before everything of the second from now
+    /// on.
     Wait {
         from: usize,
         to: usize,
@@ -123,8 +124,8 @@ fn bytes(e: &Extent) -> Vec<u64> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// A byte races according to the map exactly if it races according to the model, and every pair that the map hands
-    /// out is a true one.
+    /// A byte races according to the map exactly if it races according to the model, and every pair
+    /// that the map hands out is a true one.
     #[test]
     fn the_same_bytes_race(steps in proptest::collection::vec(step(), 1..160), quick in any::<bool>()) {
         let mut world = World::default();
@@ -195,7 +196,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// The usual addition finds nothing to report where it is taken, and leaves what the long one leaves. Ops have several accesses here.
+    /// The usual addition finds nothing to report where it is taken, and leaves what the long one
+    /// leaves. Ops have several accesses here.
     #[test]
     fn the_usual_addition_leaves_what_the_long_one_leaves(
         steps in proptest::collection::vec((step(), any::<bool>()), 1..160),
@@ -259,8 +261,8 @@ fn an_access_that_comes_again_is_a_usual_addition() {
     assert_eq!(usual, [false, true, true, false], "the first finds nothing there, the last races");
 }
 
-/// Many instructions of one kernel whose bounds all end where the buffer does: the widest says it for all, and the next launch of another
-/// shape is compared with one piece.
+/// Many instructions of one kernel whose bounds all end where the buffer does: the widest says it
+/// for all, and the next launch of another shape is compared with one piece.
 #[test]
 fn bounds_of_one_launch_inside_each_other_are_one_piece() {
     let (mut world, mut map) = (World::default(), AccessMap::default());
@@ -279,8 +281,9 @@ fn bounds_of_one_launch_inside_each_other_are_one_piece() {
     assert_eq!(found, [(1, 0), (2, 1), (3, 2), (4, 3)]);
 }
 
-/// Scattered work over one buffer, step after step (a workspace of cuBLAS): bounds that begin and end at other places each, so that none
-/// stands for another. Cut where they reach into each other, 120 accesses of a training step were 31,024 pieces, and a launch took 0.4 ms.
+/// Scattered work over one buffer, step after step (a workspace of cuBLAS): bounds that begin and
+/// end at other places each, so that none stands for another. Cut where they reach into each other,
+/// 120 accesses of a training step were 31,024 pieces, and a launch took 0.4 ms.
 #[test]
 fn bounds_that_lie_across_each_other_are_few_pieces() {
     const SHAPES: u64 = 120;

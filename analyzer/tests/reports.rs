@@ -1,4 +1,5 @@
-//! What reports look like: every printed line against the expected files beside this one. `BLESS=1` rewrites them.
+//! What reports look like: every printed line against the expected files beside this one. `BLESS=1`
+//! rewrites them.
 #![allow(missing_docs)]
 
 mod support;

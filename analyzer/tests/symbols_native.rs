@@ -1,4 +1,5 @@
-//! Native stacks of real programs: functions, lines, inlined frames; and what is left when files are missing or wrong.
+//! Native stacks of real programs: functions, lines, inlined frames; and what is left when files
+//! are missing or wrong.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,8 +58,8 @@ fn line_of(mark: &str) -> u32 {
     at as u32 + 1
 }
 
-/// Function and mark, innermost first; `true`: inlined. Inlined functions of internal linkage have no mangled name, so GCC
-/// gives their plain one.
+/// Function and mark, innermost first; `true`: inlined. Inlined functions of internal linkage have
+/// no mangled name, so GCC gives their plain one.
 const EXPECTED: [(&str, &str, bool); 6] = [
     ("innermost", "innermost", true),
     ("middle", "middle", true),

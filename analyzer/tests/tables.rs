@@ -1,4 +1,5 @@
-//! Tables of pointers in device memory: followed when a copy told what they hold, and forgotten when anything may have changed it.
+//! Tables of pointers in device memory: followed when a copy told what they hold, and forgotten
+//! when anything may have changed it.
 #![allow(missing_docs)]
 
 mod support;
@@ -8,7 +9,8 @@ use trace::*;
 const N: u64 = 1 << 16;
 const TABLE: u64 = X + (1 << 24);
 
-/// Two rows, a table of both that the host has filled, and a kernel that fills the rows through the table on stream A.
+/// Two rows, a table of both that the host has filled, and a kernel that fills the rows through the
+/// table on stream A.
 fn program(source: u64) -> (Program, KernelId) {
     let mut p = Program::new();
     p.malloc(X, N);

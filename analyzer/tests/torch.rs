@@ -1,4 +1,5 @@
-//! PyTorch's blocks: freed without `record_stream`, and every form that is right; blocks over several mappings.
+//! PyTorch's blocks: freed without `record_stream`, and every form that is right; blocks over
+//! several mappings.
 
 mod support;
 
@@ -54,7 +55,8 @@ fn freed_while_another_stream_reads_it() {
 #[test]
 fn recorded_streams_are_silent() {
     let mut p = block();
-    // What the allocator does for record_stream: an event on the stream, directly before it takes the block.
+    // What the allocator does for record_stream: an event on the stream, directly before it takes
+    // the block.
     let event = trace::EventId(900);
     p.does("cudaEventCreate", Op::EventCreate { event, context: CONTEXT, flags: 2, handle: 0 });
     p.record(event, B);

@@ -1,4 +1,5 @@
-//! Launches that come again find what they would find if each came for the first time, whatever became of the memory between them.
+//! Launches that come again find what they would find if each came for the first time, whatever
+//! became of the memory between them.
 #![allow(missing_docs)]
 
 mod support;
@@ -47,7 +48,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Kernels of every kind: exact, bounded, with gaps, of unknown extent, over the end of an allocation, in place.
+/// Kernels of every kind: exact, bounded, with gaps, of unknown extent, over the end of an
+/// allocation, in place.
 fn kernels(p: &mut Program) -> [KernelId; KERNELS] {
     let gaps = Shape::Strided { lo: 0, width: 8, stride: 16, count: 4 };
     [
@@ -65,7 +67,8 @@ fn of(second: bool) -> StreamId {
     if second { B } else { A }
 }
 
-/// What is found in a program, and the number of launches that went the way of an earlier one. `recorded`: it is read from a trace.
+/// What is found in a program, and the number of launches that went the way of an earlier one.
+/// `recorded`: it is read from a trace.
 fn run(steps: &[Step], options: AnalysisOptions, recorded: bool) -> (String, u64) {
     let mut p = Program::with(options);
     if recorded {
@@ -141,7 +144,8 @@ fn a_block_that_comes_back_in_its_place_is_gone_to_again() {
     assert_eq!(after(&[Step::FreeBlock(X + 128), block(X + 128)]), 1, "others may come and go");
     assert_eq!(after(&[Step::Malloc(0, MemoryKind::Device)]), 0, "all of it is other memory");
     assert_eq!(after(&[Step::Alias(X)]), 0);
-    // A block over two mappings: it is another one when it comes back, but what lies elsewhere is left alone.
+    // A block over two mappings: it is another one when it comes back, but what lies elsewhere is
+    // left alone.
     let wide = [Step::Malloc(1, MemoryKind::Device), Step::Block { place: X + 192, size: 128 }];
     assert_eq!(after(&wide), 1);
     let to_wide = [Step::Launch { kernel: 0, stream: false, pointers: [X + 192; 2] }];

@@ -1,8 +1,8 @@
 //! How much of each function's meaning is modelled: what a coverage listing says.
 //!
-//! Owns four lists by the names of rows. Rows that are `skip` in the table have no effect on order or memory; of all others, those named
-//! here have none that matters, are modelled in part, or not at all. The rest is modelled. The shim's tests hold the lists against
-//! what it does.
+//! Owns four lists by the names of rows. Rows that are `skip` in the table have no effect on order
+//! or memory; of all others, those named here have none that matters, are modelled in part, or not
+//! at all. The rest is modelled. The shim's tests hold the lists against what it does.
 
 use crate::functions::{FnId, When};
 

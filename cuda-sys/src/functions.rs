@@ -1,7 +1,8 @@
-//! What the table says about each symbol of the driver, as data: a fixed order, names to numbers, function types.
+//! What the table says about each symbol of the driver, as data: a fixed order, names to numbers,
+//! function types.
 //!
-//! Generated from [`driver_api!`](crate::driver_api!) at compile time; neither allocates nor locks, so that it can be
-//! used inside `dlsym`.
+//! Generated from [`driver_api!`](crate::driver_api!) at compile time; neither allocates nor locks,
+//! so that it can be used inside `dlsym`.
 
 use crate::types::*;
 
@@ -46,7 +47,8 @@ pub struct FunctionInfo {
     pub index: u16,
 }
 
-/// The number of a driver symbol: its index in [`DRIVER_FUNCTIONS`]. Not stable between versions of this crate.
+/// The number of a driver symbol: its index in [`DRIVER_FUNCTIONS`]. Not stable between versions of
+/// this crate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FnId(pub u16);
 
@@ -69,8 +71,8 @@ impl FnId {
         self.0 as usize
     }
 
-    /// Whether it belongs to the GL, EGL and VDPAU functions, which are forwarded although they have effects: a call of
-    /// one is to be named as not modelled.
+    /// Whether it belongs to the GL, EGL and VDPAU functions, which are forwarded although they
+    /// have effects: a call of one is to be named as not modelled.
     pub const fn is_interop(self) -> bool {
         self.0 >= id::cuGraphicsGLRegisterBuffer.0
     }
@@ -132,7 +134,8 @@ macro_rules! function_list {
             $($(pub const $symbol: FnId = FnId(Number::$symbol as u16);)+)*
         }
 
-        /// The function type of each row, under the row's name; of skipped functions, one for each version.
+        /// The function type of each row, under the row's name; of skipped functions, one for each
+        /// version.
         #[allow(non_camel_case_types, missing_docs)]
         pub mod pfn {
             use super::*;
@@ -160,7 +163,8 @@ pub(crate) const fn family(symbol: &'static str) -> &'static str {
     symbol.split_at(end).0
 }
 
-/// Slots of the hash table: a power of two, three times as many as symbols, so that probes stay short.
+/// Slots of the hash table: a power of two, three times as many as symbols, so that probes stay
+/// short.
 const SLOTS: usize = 2048;
 const EMPTY: u16 = u16::MAX;
 

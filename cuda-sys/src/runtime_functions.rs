@@ -1,4 +1,5 @@
-//! What the runtime's table says about each symbol, as data. Generated from [`runtime_api!`](crate::runtime_api!).
+//! What the runtime's table says about each symbol, as data. Generated from
+//! [`runtime_api!`](crate::runtime_api!).
 
 use crate::functions::{Stream0, family};
 use crate::runtime_types::*;
@@ -21,7 +22,8 @@ pub struct RuntimeFunctionInfo {
     pub index: u16,
 }
 
-/// The number of a runtime symbol: its index in [`RUNTIME_FUNCTIONS`]. Not stable between versions of this crate.
+/// The number of a runtime symbol: its index in [`RUNTIME_FUNCTIONS`]. Not stable between versions
+/// of this crate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RuntimeFnId(pub u16);
 

@@ -1,4 +1,5 @@
-//! What the simulated driver and the simulated runtime say to each other past the driver API, as NVIDIA's own do.
+//! What the simulated driver and the simulated runtime say to each other past the driver API, as
+//! NVIDIA's own do.
 //!
 //! Not part of CUDA's ABI.
 

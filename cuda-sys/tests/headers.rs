@@ -207,7 +207,8 @@ fn runtime_signatures_are_those_of_the_runtime_headers() {
             if DIFFER.contains(&row.name) {
                 assert!(ours >= theirs, "{} in CUDA {}: {ours} < {theirs}", row.name, headers.version);
             } else {
-                // CUDA 12 calls the first version of a struct by its number when it declares all versions.
+                // CUDA 12 calls the first version of a struct by its number when it declares all
+                // versions.
                 let theirs: Vec<String> =
                     prototype.parameters.iter().map(|ty| ty.replace("Params_v1", "Params")).collect();
                 assert_eq!(row.parameters, theirs, "{} in CUDA {}", row.name, headers.version);

@@ -13,8 +13,9 @@ fn flat(lists: &[&'static [Layout]]) -> Vec<Layout> {
     lists.iter().flat_map(|list| list.iter().copied()).collect()
 }
 
-/// Where a nested struct lies in C, which gives it no name: the outermost struct, the path of members, the offset. The
-/// nested type is named after its parent and member, and anonymous members (`anon1`) do not appear in paths.
+/// Where a nested struct lies in C, which gives it no name: the outermost struct, the path of
+/// members, the offset. The nested type is named after its parent and member, and anonymous members
+/// (`anon1`) do not appear in paths.
 fn place(all: &[Layout], name: &str) -> (String, Vec<String>, usize) {
     for (cut, _) in name.match_indices('_').collect::<Vec<_>>().into_iter().rev() {
         let (parent, member) = (&name[..cut], &name[cut + 1..]);
@@ -63,10 +64,11 @@ fn assertions(all: &[Layout], c_name: impl Fn(&str) -> String) -> Vec<Assertion>
     lines
 }
 
-/// Compiles the assertions; a false one fails, and so does, for the version described, one about an unknown name.
-/// Returns how many held.
+/// Compiles the assertions; a false one fails, and so does, for the version described, one about an
+/// unknown name. Returns how many held.
 fn compare(headers: &Headers, includes: &[&str], lines: &[Assertion]) -> usize {
-    // gcc complains of an unknown type once and then takes it for an int: such types must not reach the assertions.
+    // gcc complains of an unknown type once and then takes it for an int: such types must not reach
+    // the assertions.
     let mut types: Vec<&String> = lines.iter().map(|(root, _)| root).filter(|root| !root.is_empty()).collect();
     types.dedup();
     let probes: Vec<String> =
@@ -97,8 +99,8 @@ fn compare(headers: &Headers, includes: &[&str], lines: &[Assertion]) -> usize {
     held
 }
 
-/// What differs between versions by design: counts and masks of what there is, room that is left, and three names that
-/// CUDA 12 gave to other numbers.
+/// What differs between versions by design: counts and masks of what there is, room that is left,
+/// and three names that CUDA 12 gave to other numbers.
 fn grows(version: u32, message: &str) -> bool {
     let name = message.split('"').nth(1).unwrap_or("");
     name.ends_with("_MAX")
@@ -112,8 +114,9 @@ fn grows(version: u32, message: &str) -> bool {
         || version < 12000 && name.starts_with("CU_DEVICE_ATTRIBUTE_CAN_USE_")
 }
 
-/// Structs that got members at their end. They only live in unions of fixed size (`CUgraphNodeParams`, `CUdevResource`),
-/// so reading today's members out of yesterday's struct stays inside of it.
+/// Structs that got members at their end. They only live in unions of fixed size
+/// (`CUgraphNodeParams`, `CUdevResource`), so reading today's members out of yesterday's struct
+/// stays inside of it.
 const GREW: &[&str] = &[
     "sizeof CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2",
     "sizeof CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2",
@@ -150,7 +153,8 @@ fn runtime_structs_have_the_layout_of_the_runtime_headers() {
     }
 }
 
-/// The constants of the type files as (C name, value), read from their source: the macros that define them are plain.
+/// The constants of the type files as (C name, value), read from their source: the macros that
+/// define them are plain.
 fn constants(folder: &str) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! The table's own promises, without headers: classification, numbering, look-up, and the shape that callbacks rely on.
+//! The table's own promises, without headers: classification, numbering, look-up, and the shape
+//! that callbacks rely on.
 
 use cuda_sys::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +68,8 @@ fn stream_0_means_what_the_suffix_says() {
                 assert!(legacy.is_some_and(|f| f.stream0 == Stream0::Legacy && f.row == function.row), "{name}");
             }
             (None, Stream0::Legacy) if twin(name) => {}
-            // From before there were per-thread default streams: first versions, and launches without a grid.
+            // From before there were per-thread default streams: first versions, and launches
+            // without a grid.
             (None, Stream0::Legacy) => {
                 let old = per_thread.contains(function.family) || name.starts_with("cuLaunch");
                 assert!(
@@ -220,7 +222,8 @@ fn the_numbers() {
     );
 }
 
-/// A callback that makes exported wrappers, as the shim does: the row's operation gets what stream 0 means.
+/// A callback that makes exported wrappers, as the shim does: the row's operation gets what stream
+/// 0 means.
 #[allow(dead_code, clippy::too_many_arguments)]
 mod wrappers {
     use super::*;

@@ -1,10 +1,13 @@
-//! Counts what the PTX front end makes of PTX texts: which do not parse, and for the others what share of the instructions has a rule.
-//! Not a test: the measuring tool behind `scripts/ptx-census`.
+//! Counts what the PTX front end makes of PTX texts: which do not parse, and for the others what
+//! share of the instructions has a rule. Not a test: the measuring tool behind
+//! `scripts/ptx-census`.
 //!
-//! `cargo run --release -p kernels --example ptx_survey -- [-v] FOLDER...`: one row for each folder (all `.ptx` files under it). An instruction
-//! counts once for each kernel that contains it, inlined or not. With `-v`, every kernel with words of unknown extent or indirect accesses.
+//! `cargo run --release -p kernels --example ptx_survey -- [-v] FOLDER...`: one row for each folder
+//! (all `.ptx` files under it). An instruction counts once for each kernel that contains it,
+//! inlined or not. With `-v`, every kernel with words of unknown extent or indirect accesses.
 //!
-//! `ptx_survey --compare FOLDER...`: where `ptxas` made `NAME.cubin` of `NAME.ptx`, both must say the same of every kernel. Exit code 1 if not.
+//! `ptx_survey --compare FOLDER...`: where `ptxas` made `NAME.cubin` of `NAME.ptx`, both must say
+//! the same of every kernel. Exit code 1 if not.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -24,7 +27,8 @@ struct Tally {
     /// Kernels that could not be lowered, by message.
     failed: BTreeMap<String, usize>,
     instructions: usize,
-    /// Instructions whose result is data (loaded, floating point, of other lanes): no rule could say more.
+    /// Instructions whose result is data (loaded, floating point, of other lanes): no rule could
+    /// say more.
     data: usize,
     /// Instructions whose result has no rule, by opcode and reason.
     missing: BTreeMap<(String, Reason), usize>,

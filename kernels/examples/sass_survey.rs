@@ -1,8 +1,9 @@
-//! Decodes every cubin in files (cubins, fatbins, host libraries) and prints what share of the instructions is known,
-//! which opcodes are not, and how fast decoding is. Not a test: a measuring tool for libraries that are not ours to ship.
+//! Decodes every cubin in files (cubins, fatbins, host libraries) and prints what share of the
+//! instructions is known, which opcodes are not, and how fast decoding is. Not a test: a measuring
+//! tool for libraries that are not ours to ship.
 //!
-//! `cargo run --release -p kernels --example sass_survey -- FILE...`; with `--list`, prints every instruction;
-//! with `--extract DIR`, writes the cubins.
+//! `cargo run --release -p kernels --example sass_survey -- FILE...`; with `--list`, prints every
+//! instruction; with `--extract DIR`, writes the cubins.
 
 use kernels::arch::Generation;
 use kernels::image::{CodeRef, Cubin, Image, ImageError, ImageSize, find_in_host, image_size};

@@ -143,8 +143,9 @@ pub enum Base {
         /// The lowest address.
         value: u64,
     },
-    /// Each of the addresses that a table in global memory holds: `count` 8-byte words, the first one `lo` bytes behind the parameter
-    /// word `value`, the others `stride` bytes apart. All of them are used. The extent counts from each of the addresses.
+    /// Each of the addresses that a table in global memory holds: `count` 8-byte words, the first
+    /// one `lo` bytes behind the parameter word `value`, the others `stride` bytes apart. All of
+    /// them are used. The extent counts from each of the addresses.
     Table {
         /// Byte offset in the parameters.
         offset: u16,
@@ -172,12 +173,14 @@ pub struct KernelAccess {
     pub base: Base,
     /// Direction.
     pub kind: AccessKind,
-    /// The address derives from several words, one entry for each: those outside live allocations are scalars, drop them.
-    /// When none is in one, an entry with `Base::Unknown` (present where the address may have come out of memory) remains.
+    /// The address derives from several words, one entry for each: those outside live allocations
+    /// are scalars, drop them. When none is in one, an entry with `Base::Unknown` (present where
+    /// the address may have come out of memory) remains.
     pub several: bool,
     /// Bytes touched.
     pub extent: Extent,
-    /// The first memory instruction that makes it: its byte offset in the kernel's code section, or its line of PTX.
+    /// The first memory instruction that makes it: its byte offset in the kernel's code section, or
+    /// its line of PTX.
     pub at: u32,
 }
 
@@ -193,7 +196,8 @@ pub struct Dim {
 /// Which bytes, relative to the base value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Extent {
-    /// All bytes touched are within this set: `{ lo + sum(stride_i * j_i) + b | 0 <= j_i < count_i, 0 <= b < width }`.
+    /// All bytes touched are within this set: `{ lo + sum(stride_i * j_i) + b | 0 <= j_i < count_i,
+    /// 0 <= b < width }`.
     Bounded {
         /// Lowest byte.
         lo: i64,

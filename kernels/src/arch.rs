@@ -1,4 +1,5 @@
-//! Names of GPU architectures (`sm_90a`) and which generation of instruction encoding each one uses.
+//! Names of GPU architectures (`sm_90a`) and which generation of instruction encoding each one
+//! uses.
 //!
 //! Does not decide which image a driver loads (see `image::select`).
 
@@ -102,7 +103,8 @@ impl FromStr for Arch {
     }
 }
 
-/// Architectures that share one instruction encoding. The order is that of time: comparisons are meaningful.
+/// Architectures that share one instruction encoding. The order is that of time: comparisons are
+/// meaningful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Generation {
     /// sm_70, sm_72: like Turing, without a uniform datapath.
@@ -120,8 +122,8 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// Byte offset in constant bank 0 where the kernel parameters start. A cubin states it too (`EIATTR_PARAM_CBANK`),
-    /// and that statement wins.
+    /// Byte offset in constant bank 0 where the kernel parameters start. A cubin states it too
+    /// (`EIATTR_PARAM_CBANK`), and that statement wins.
     #[must_use]
     pub const fn param_base(self) -> u32 {
         match self {
@@ -131,7 +133,8 @@ impl Generation {
         }
     }
 
-    /// What the driver writes into constant bank 0 below the parameters, as byte offsets (measured).
+    /// What the driver writes into constant bank 0 below the parameters, as byte offsets
+    /// (measured).
     #[must_use]
     pub const fn bank0(self) -> Bank0 {
         match self {

@@ -1,9 +1,12 @@
-//! Summaries on disk, so that a kernel is analysed once, not once a process; and what its launches were evaluated to.
+//! Summaries on disk, so that a kernel is analysed once, not once a process; and what its launches
+//! were evaluated to.
 //!
-//! Content-addressed: an entry is a file named by a hash of what its summary was made of, which is the whole piece of code that holds the
-//! kernel, the architecture, the kernel's name and the sources of this crate (`build.rs`). So an entry is never out of date, at worst
-//! never asked for again. It is written to a file of its own and renamed: other processes see all of it or nothing. What can not be
-//! read, written or understood counts as not there, and nothing is said of it: the kernel is analysed. It does not know code images.
+//! Content-addressed: an entry is a file named by a hash of what its summary was made of, which is
+//! the whole piece of code that holds the kernel, the architecture, the kernel's name and the
+//! sources of this crate (`build.rs`). So an entry is never out of date, at worst never asked for
+//! again. It is written to a file of its own and renamed: other processes see all of it or nothing.
+//! What can not be read, written or understood counts as not there, and nothing is said of it: the
+//! kernel is analysed. It does not know code images.
 
 use crate::arch::Arch;
 use crate::summary::Summary;
@@ -24,7 +27,8 @@ const MAX_ENTRY: u64 = 64 << 20;
 /// More results of one kernel are not kept: to read them would take as long as to find them again.
 const MAX_RESULTS: usize = 1 << 20;
 
-/// What an entry holds: the end of its name, and its first bytes. Behind them are its key, a hash of the rest, and the rest.
+/// What an entry holds: the end of its name, and its first bytes. Behind them are its key, a hash
+/// of the rest, and the rest.
 struct Content(&'static str, &'static [u8; 8]);
 
 const SUMMARY: Content = Content("kernel", b"SSKERNL1");
@@ -80,8 +84,9 @@ impl Cache {
         Cache { folder: folder.into(), limit, left, closed: AtomicBool::new(false), written }
     }
 
-    /// Where summaries are kept by default: `$XDG_CACHE_HOME/streamsan`, or `~/.cache/streamsan` (XDG Base Directory Specification:
-    /// relative paths do not count). `None`: there is no such place.
+    /// Where summaries are kept by default: `$XDG_CACHE_HOME/streamsan`, or `~/.cache/streamsan`
+    /// (XDG Base Directory Specification: relative paths do not count). `None`: there is no such
+    /// place.
     #[must_use]
     pub fn default_folder() -> Option<PathBuf> {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -155,7 +160,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes the entries that were not used for longest, when all together are too many. Other files are left alone.
+    /// Removes the entries that were not used for longest, when all together are too many. Other
+    /// files are left alone.
     fn trim(&self) {
         let now = SystemTime::now();
         let mut entries: Vec<(SystemTime, u64, PathBuf)> = Vec::new();

@@ -50,7 +50,8 @@ pub enum SummaryError {
 /// Instructions up to which a kernel is analysed on the caller's stack.
 const SMALL_KERNEL: usize = 250;
 
-/// Instructions from which on a summary is kept on disk: smaller kernels are analysed in the time that it takes to find a file.
+/// Instructions from which on a summary is kept on disk: smaller kernels are analysed in the time
+/// that it takes to find a file.
 const WORTH_KEEPING: usize = 100;
 
 type Slot = Arc<OnceLock<Result<Arc<Summary>, SummaryError>>>;
@@ -140,7 +141,8 @@ impl CodeImage {
         self.names.iter().map(|n| n.0.as_str())
     }
 
-    /// A hash of the whole code (of all kernels of the image). Files depend on it: it does not change between versions of this crate.
+    /// A hash of the whole code (of all kernels of the image). Files depend on it: it does not
+    /// change between versions of this crate.
     #[must_use]
     pub fn hash(&self) -> u64 {
         *self.hash.get_or_init(|| match &self.code {
@@ -166,8 +168,9 @@ impl CodeImage {
         slot.get_or_init(|| self.find(name, *size).map(Arc::new)).clone()
     }
 
-    /// The source lines of an instruction of a kernel, as accesses and gaps name it (`at`): its own, then those of the calls that were
-    /// inlined, outwards. Empty when the code has no line table (`nvcc -lineinfo`) or the instruction no line.
+    /// The source lines of an instruction of a kernel, as accesses and gaps name it (`at`): its
+    /// own, then those of the calls that were inlined, outwards. Empty when the code has no line
+    /// table (`nvcc -lineinfo`) or the instruction no line.
     #[must_use]
     pub fn lines(&self, kernel: &str, at: u32) -> Vec<SourceLine> {
         match &self.code {
@@ -198,14 +201,16 @@ impl CodeImage {
         }
     }
 
-    /// Whether all launches of a kernel that agree in shape and parameters touch the same bytes (relative to their pointers), whatever lies
-    /// in memory. "No" when the code does not show it. Works it out anew each time: few ask.
+    /// Whether all launches of a kernel that agree in shape and parameters touch the same bytes
+    /// (relative to their pointers), whatever lies in memory. "No" when the code does not show it.
+    /// Works it out anew each time: few ask.
     #[must_use]
     pub fn is_fixed(&self, kernel: &str) -> bool {
         self.lower(kernel).is_ok_and(|f| fixed::is_fixed(&f, &Cfg::new(&f)))
     }
 
-    /// The summary from the cache, if there is one and the kernel is worth looking for, else a new one.
+    /// The summary from the cache, if there is one and the kernel is worth looking for, else a new
+    /// one.
     fn find(&self, name: &str, size: usize) -> Result<Summary, SummaryError> {
         let Some(cache) = self.cache.as_ref().filter(|_| size >= WORTH_KEEPING) else { return self.summarise(name) };
         let content = *self.content.get_or_init(|| match &self.code {
@@ -257,7 +262,8 @@ impl CodeImage {
     }
 }
 
-/// Whether a `MEMBAR` of system scope is among these instructions: opcode 0x992, scope 3 in bits 76 and 77 (sm_75 to sm_120, from `nvdisasm`).
+/// Whether a `MEMBAR` of system scope is among these instructions: opcode 0x992, scope 3 in bits 76
+/// and 77 (sm_75 to sm_120, from `nvdisasm`).
 fn has_system_fence(code: &[u8]) -> bool {
     code.chunks_exact(sass::INST_BYTES as usize).any(|i| i[0] == 0x92 && i[1] & 0xf == 0x9 && i[9] & 0x30 == 0x30)
 }
@@ -283,7 +289,8 @@ fn on_large_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|s| {
         match std::thread::Builder::new().stack_size(256 << 20).spawn_scoped(s, f) {
             Ok(h) => h.join().unwrap_or_else(|e| std::panic::resume_unwind(e)),
-            // The closure is gone with the failed spawn: without memory for a stack nothing sensible is left to do.
+            // The closure is gone with the failed spawn: without memory for a stack nothing
+            // sensible is left to do.
             Err(e) => panic!("no thread for kernel analysis: {e}"),
         }
     })

@@ -1,14 +1,18 @@
-//! What `streamsan explain FILE [KERNEL]` prints: every kernel of a file, with the parameter words it reads and writes.
+//! What `streamsan explain FILE [KERNEL]` prints: every kernel of a file, with the parameter words
+//! it reads and writes.
 //!
 //! The JSON is a contract:
-//! `{"kernels":[{"name","arch","params":[{"offset","size","reads","writes","atomic","extent"}],"indirect"}]}` with one
-//! entry of `params` for each pointer-sized parameter word that some access derives from (a by-value struct gives one for
-//! each such word; `offset` counts from the start of the parameters), `extent` one of `affine`, `unknown`. An unknown
-//! extent also has `reason` (the first thing that was not understood) and `at` (the memory instruction: byte offset in the code
-//! section, or line of PTX), and so has a kernel with indirect accesses (`indirect_reason`, `indirect_at`). Kernels whose code has a line
-//! table (`nvcc -lineinfo`) also have `"accesses":[{"kind","at","words","file","line"}]`, one for each instruction with a line that may
-//! touch global memory: `kind` one of `read`, `write`, `atomic`, `words` the offsets of the words its address derives from. Kernels that
-//! could not be summarised are in `"failed":[{"name","arch","error"}]`.
+//! `{"kernels":[{"name","arch","params":[{"offset","size","reads","writes","atomic","extent"}],"indirect"}]}`
+//! with one entry of `params` for each pointer-sized parameter word that some access derives from
+//! (a by-value struct gives one for each such word; `offset` counts from the start of the
+//! parameters), `extent` one of `affine`, `unknown`. An unknown extent also has `reason` (the first
+//! thing that was not understood) and `at` (the memory instruction: byte offset in the code
+//! section, or line of PTX), and so has a kernel with indirect accesses (`indirect_reason`,
+//! `indirect_at`). Kernels whose code has a line table (`nvcc -lineinfo`) also have
+//! `"accesses":[{"kind","at","words","file","line"}]`, one for each instruction with a line that
+//! may touch global memory: `kind` one of `read`, `write`, `atomic`, `words` the offsets of the
+//! words its address derives from. Kernels that could not be summarised are in
+//! `"failed":[{"name","arch","error"}]`.
 
 use crate::access::{AccessKind, WordExtent};
 use crate::arch::Arch;
@@ -54,8 +58,9 @@ fn accesses(code: &CodeImage, name: &str, summary: &Summary) -> Vec<ExplainedAcc
     all.map(|(kind, at, words, line)| ExplainedAccess { kind, at, words, line }).collect()
 }
 
-/// Summarises every kernel of a file: a fatbin, cubin, PTX text, or a program or library that holds fatbins. With `only`,
-/// the kernels whose mangled name contains it; with `cache`, summaries are kept there.
+/// Summarises every kernel of a file: a fatbin, cubin, PTX text, or a program or library that holds
+/// fatbins. With `only`, the kernels whose mangled name contains it; with `cache`, summaries are
+/// kept there.
 ///
 /// # Errors
 ///

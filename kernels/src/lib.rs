@@ -1,8 +1,9 @@
 //! Which bytes a CUDA kernel touches, from its machine code or PTX.
 //!
-//! The tree reads as the data flows: containers ([`image`]) hold code, front ends ([`sass`], [`ptx`]) read it, lowering
-//! ([`lower_sass`], [`lower_ptx`]) turns it into one intermediate representation ([`ir`]), and `ranges` makes a [`Summary`] of it, which
-//! answers for every launch: which parameter words are read, written or updated atomically, and which bytes behind them.
+//! The tree reads as the data flows: containers ([`image`]) hold code, front ends ([`sass`],
+//! [`ptx`]) read it, lowering ([`lower_sass`], [`lower_ptx`]) turns it into one intermediate
+//! representation ([`ir`]), and `ranges` makes a [`Summary`] of it, which answers for every launch:
+//! which parameter words are read, written or updated atomically, and which bytes behind them.
 //!
 //! It knows nothing of allocations, streams or races: that is the analyzer's work.
 

@@ -1,6 +1,8 @@
-//! The summary of one kernel: what it does through its parameter words, and its accesses in a given launch.
+//! The summary of one kernel: what it does through its parameter words, and its accesses in a given
+//! launch.
 //!
-//! Building it is done by `ranges`; this file only arranges the answers. It does not know containers or encodings.
+//! Building it is done by `ranges`; this file only arranges the answers. It does not know
+//! containers or encodings.
 
 use crate::access::{
     AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
@@ -56,7 +58,8 @@ impl Summary {
         }
     }
 
-    /// Takes the results of launches that were kept of it, and keeps those to come: see [`Summary::keep`].
+    /// Takes the results of launches that were kept of it, and keeps those to come: see
+    /// [`Summary::keep`].
     pub(crate) fn kept_by(mut self, keeper: Keeper) -> Summary {
         if let Some(results) = keeper.load() {
             self.analysis.take_results(&results);
@@ -65,8 +68,8 @@ impl Summary {
         self
     }
 
-    /// Writes down what launches were evaluated to, if it came from a [`crate::Cache`] or went there and there is anything new. A process
-    /// that launches the kernel alike will find it.
+    /// Writes down what launches were evaluated to, if it came from a [`crate::Cache`] or went
+    /// there and there is anything new. A process that launches the kernel alike will find it.
     pub fn keep(&self) {
         if let Some(keeper) = &self.keeper
             && let Some(results) = self.analysis.packed_results()
@@ -77,7 +80,8 @@ impl Summary {
 
     /// What is kept on disk. `None` when it can not be written down.
     pub(crate) fn packed(&self) -> Option<Vec<u8>> {
-        // What it says of its words is found by evaluating made-up launches, which costs as much as preparing.
+        // What it says of its words is found by evaluating made-up launches, which costs as much as
+        // preparing.
         let words = self.words.get_or_init(|| self.find_words());
         postcard::to_allocvec(&(self, words)).ok()
     }
@@ -107,13 +111,15 @@ impl Summary {
         self.symbols.get(s.0 as usize).map_or("", String::as_str)
     }
 
-    /// Whether instructions of the kernel read this variable from the constant bank (as `__constant__` ones are).
+    /// Whether instructions of the kernel read this variable from the constant bank (as
+    /// `__constant__` ones are).
     #[must_use]
     pub fn is_constant(&self, s: SymbolRef) -> bool {
         self.constants.contains(&s)
     }
 
-    /// Effects per parameter word, ascending by offset: every pointer-sized word that some access derives from.
+    /// Effects per parameter word, ascending by offset: every pointer-sized word that some access
+    /// derives from.
     #[must_use]
     pub fn words(&self) -> &[WordEffect] {
         &self.words.get_or_init(|| self.find_words()).0
@@ -131,14 +137,16 @@ impl Summary {
         self.dependency
     }
 
-    /// Whether it contains a fence of system scope, without which it can not hand data to the host or to kernels of other devices and
-    /// processes while it runs (PTX ISA, memory consistency model).
+    /// Whether it contains a fence of system scope, without which it can not hand data to the host
+    /// or to kernels of other devices and processes while it runs (PTX ISA, memory consistency
+    /// model).
     #[must_use]
     pub fn has_system_fence(&self) -> bool {
         self.system_fence
     }
 
-    /// Whether it contains asynchronous copies (`cp.async`) that may read less than their size and fill up with zeros.
+    /// Whether it contains asynchronous copies (`cp.async`) that may read less than their size and
+    /// fill up with zeros.
     #[must_use]
     pub fn has_partial_copies(&self) -> bool {
         self.partial_copies
@@ -155,13 +163,15 @@ impl Summary {
         &self.analysis
     }
 
-    /// Appends the accesses of one launch. Never fails: what is not known is said so in the extent or the base.
+    /// Appends the accesses of one launch. Never fails: what is not known is said so in the extent
+    /// or the base.
     pub fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         self.evaluate_resting(launch, out, &mut Vec::new());
     }
 
-    /// The same, and which bytes of the parameters the accesses rest on, apart from the values of their bases: a launch of the same shape
-    /// that agrees with this one in those bytes, and in what the bases hold, has the same accesses.
+    /// The same, and which bytes of the parameters the accesses rest on, apart from the values of
+    /// their bases: a launch of the same shape that agrees with this one in those bytes, and in
+    /// what the bases hold, has the same accesses.
     pub fn evaluate_resting(
         &self,
         launch: &LaunchArgs<'_>,
@@ -171,13 +181,15 @@ impl Summary {
         self.analysis.evaluate(launch, out, rests);
     }
 
-    /// The same without anything that is kept from launches before: dear, and what tests hold [`Summary::evaluate`] against.
+    /// The same without anything that is kept from launches before: dear, and what tests hold
+    /// [`Summary::evaluate`] against.
     pub fn evaluate_anew(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         self.analysis.evaluate_anew(launch, out);
     }
 
-    /// Every instruction that may touch global memory: what it does, where it is (see [`Gap::at`]), and the parameter words that its
-    /// address derives from, ascending; none when the address comes from elsewhere.
+    /// Every instruction that may touch global memory: what it does, where it is (see [`Gap::at`]),
+    /// and the parameter words that its address derives from, ascending; none when the address
+    /// comes from elsewhere.
     pub fn instructions(&self) -> impl Iterator<Item = (AccessKind, u32, Vec<u16>)> {
         self.analysis.origins().map(|(kind, at, o)| (kind, at, o.words.iter().copied().collect()))
     }

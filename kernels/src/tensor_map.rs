@@ -1,16 +1,20 @@
-//! Which bytes a tensor map lets a kernel reach: the 64 bytes that the hardware reads of a `CUtensorMap`.
+//! Which bytes a tensor map lets a kernel reach: the 64 bytes that the hardware reads of a
+//! `CUtensorMap`.
 //!
-//! The layout is nowhere documented. It was read off 2,015 maps that `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` made of random
-//! arguments on an H100 (driver 580), all of which it explains; maps that cuBLAS makes itself fit too. It holds for compute capability
-//! 9.x only. A map with bits set that none of them had, and one with interleaved channels, is not decoded.
+//! The layout is nowhere documented. It was read off 2,015 maps that `cuTensorMapEncodeTiled` and
+//! `cuTensorMapEncodeIm2col` made of random arguments on an H100 (driver 580), all of which it
+//! explains; maps that cuBLAS makes itself fit too. It holds for compute capability 9.x only. A map
+//! with bits set that none of them had, and one with interleaved channels, is not decoded.
 //!
-//! Copies by tensor map never leave the tensor: what a box has outside of it is filled with zeros when loaded, and dropped when
-//! stored. So address, sizes and strides bound what a kernel can touch, whatever it asks for.
+//! Copies by tensor map never leave the tensor: what a box has outside of it is filled with zeros
+//! when loaded, and dropped when stored. So address, sizes and strides bound what a kernel can
+//! touch, whatever it asks for.
 
 use crate::access::{Dim, Extent};
 use smallvec::SmallVec;
 
-/// Bytes of a map that the hardware reads. (The driver's type is twice as large; cuBLAS lays its maps out without the second half.)
+/// Bytes of a map that the hardware reads. (The driver's type is twice as large; cuBLAS lays its
+/// maps out without the second half.)
 pub const SIZE: usize = 64;
 
 /// Bytes of an element by the type's code in the map.
@@ -33,7 +37,8 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Decodes the first [`SIZE`] bytes of a map of a device of compute capability 9.x; `None` when they are no map that is understood.
+    /// Decodes the first [`SIZE`] bytes of a map of a device of compute capability 9.x; `None` when
+    /// they are no map that is understood.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Tensor> {
         let word = |k: usize| Some(u32::from_le_bytes(bytes.get(4 * k..4 * k + 4)?.try_into().ok()?));
@@ -57,8 +62,8 @@ impl Tensor {
         (address != 0 && address.is_multiple_of(16)).then_some(Tensor { address, element, sizes, strides })
     }
 
-    /// The bytes of the tensor, relative to its address: an upper bound of what is reached through the map. `None` when it is larger
-    /// than any memory.
+    /// The bytes of the tensor, relative to its address: an upper bound of what is reached through
+    /// the map. `None` when it is larger than any memory.
     #[must_use]
     pub fn extent(&self) -> Option<Extent> {
         let width = self.sizes[0].checked_mul(self.element)?;
@@ -136,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_map_of_cublas() {
-        // C of a product of 64 by 64 halves; the middle words of the first half are not the driver's.
+        // C of a product of 64 by 64 halves; the middle words of the first half are not the
+        // driver's.
         let words = [0x3920_0000, 0x7f3d, 0x0004_6322, 8, 0, 0x1000_0000, 0, 0, 63, 63, 0, 0, 0, 0x1f00_0000, 7, 0];
         let t = Tensor::decode(&map(&words)).expect("a map");
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Summaries kept on disk: what comes back says the same as what was made, of every launch; and whatever is wrong with an entry or its
-//! folder, the kernel is analysed as if there were none.
+//! Summaries kept on disk: what comes back says the same as what was made, of every launch; and
+//! whatever is wrong with an entry or its folder, the kernel is analysed as if there were none.
 
 use kernels::arch::Arch;
 use kernels::image::CodeRef;
@@ -77,7 +77,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The modules through a new cache in a folder, which must say what is true; how many entries were written.
+/// The modules through a new cache in a folder, which must say what is true; how many entries were
+/// written.
 fn written(folder: &Path, truth: &BTreeMap<String, String>) -> u32 {
     let cache = Arc::new(Cache::new(folder));
     assert_eq!(&all(Some(cache.clone())), truth);
@@ -94,7 +95,8 @@ fn what_comes_back_is_what_was_kept() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Evaluates a kernel for these numbers, through a new cache; what was found, and the entries that were written.
+/// Evaluates a kernel for these numbers, through a new cache; what was found, and the entries that
+/// were written.
 fn copies(folder: &Path, sizes: &[u32]) -> (String, u32) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/triton-layer_norm-1-100.ptx");
     let cache = Arc::new(Cache::new(folder));

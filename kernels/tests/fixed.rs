@@ -3,7 +3,8 @@
 use kernels::CodeImage;
 use kernels::arch::Arch;
 
-/// A kernel of PTX with pointers `%rd1` (table) and `%rd2` (output), the thread's number `%r1`, and the byte offset of its element `%rd3`.
+/// A kernel of PTX with pointers `%rd1` (table) and `%rd2` (output), the thread's number `%r1`, and
+/// the byte offset of its element `%rd3`.
 fn fixed(body: &str) -> bool {
     let text = format!(
         ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)\n{{\n\
@@ -75,7 +76,8 @@ fn shared_memory_and_atomics_are_data_too() {
 fn waiting_in_shared_memory_decides_nothing_behind_it() {
     let wait = "mov.u32 %r4, s; W: ld.shared.u32 %r2, [%r4]; setp.eq.u32 %p1, %r2, 0; @%p1 bra W;";
     assert!(fixed(&format!("{wait} add.s64 %rd5, %rd2, %rd3; st.global.u32 [%rd5], %r1;")));
-    // How often a flag in global memory is read does not change which bytes are read, but the rule does not see that.
+    // How often a flag in global memory is read does not change which bytes are read, but the rule
+    // does not see that.
     let poll = "W: ld.volatile.global.u32 %r2, [%rd1]; setp.eq.u32 %p1, %r2, 0; @%p1 bra W;";
     assert!(!fixed(&format!("{poll} add.s64 %rd5, %rd2, %rd3; st.global.u32 [%rd5], %r1;")));
 }

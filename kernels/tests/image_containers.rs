@@ -1,5 +1,5 @@
-//! Containers made by the toolkit: every kind of entry, every compression, every architecture; what a cubin says about its
-//! kernels; how long images are; fatbins in host programs.
+//! Containers made by the toolkit: every kind of entry, every compression, every architecture; what
+//! a cubin says about its kernels; how long images are; fatbins in host programs.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;
@@ -68,7 +68,8 @@ fn fatbins_of_every_compression() {
         let packed = fatbin(mode);
         let image = Image::parse(&packed).expect("parses");
         seen.extend(image.entries().iter().map(|e| e.compression));
-        // Build times are written into cubins as notes, so only sizes and PTX are equal byte by byte.
+        // Build times are written into cubins as notes, so only sizes and PTX are equal byte by
+        // byte.
         for ((e, a), b) in image.entries().iter().zip(unpacked(&image)).zip(&plain) {
             match e.kind {
                 EntryKind::Ptx => assert_eq!(a, *b, "{mode}"),

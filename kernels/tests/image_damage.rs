@@ -1,5 +1,5 @@
-//! Damaged containers: cut anywhere, bytes and words changed anywhere. Whatever happens must be an answer or a named
-//! error, in bounded time and memory.
+//! Damaged containers: cut anywhere, bytes and words changed anywhere. Whatever happens must be an
+//! answer or a named error, in bounded time and memory.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;

@@ -1,4 +1,5 @@
-//! Source lines of memory instructions, from the line tables that nvcc leaves in cubins and from the `.loc` of PTX.
+//! Source lines of memory instructions, from the line tables that nvcc leaves in cubins and from
+//! the `.loc` of PTX.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;

@@ -1,10 +1,12 @@
-//! Bit fields of PTX: what `bfi` and `bfe` make of an index is followed to the byte, and where it cannot be, it is said to be unknown.
+//! Bit fields of PTX: what `bfi` and `bfe` make of an index is followed to the byte, and where it
+//! cannot be, it is said to be unknown.
 
 use kernels::arch::Arch;
 use kernels::image::CodeRef;
 use kernels::{AccessKind, Base, CodeImage, Extent, LaunchArgs};
 
-/// The bytes (lowest, one past the highest) that a block of 64 threads writes at the parameter plus what `code` leaves in %rd2; `None`: unknown.
+/// The bytes (lowest, one past the highest) that a block of 64 threads writes at the parameter plus
+/// what `code` leaves in %rd2; `None`: unknown.
 fn written(code: &str) -> Option<(i64, i64)> {
     let text = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n\

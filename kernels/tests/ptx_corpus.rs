@@ -1,5 +1,6 @@
-//! Owns the parsing of what nvcc makes of the project's own programs and of CUB's device-wide algorithms: everything
-//! parses, and what is parsed is whole (every kernel of the text, a body for each, every branch with its target).
+//! Owns the parsing of what nvcc makes of the project's own programs and of CUB's device-wide
+//! algorithms: everything parses, and what is parsed is whole (every kernel of the text, a body for
+//! each, every branch with its target).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +33,8 @@ fn check(what: &str, text: &str) -> Module {
     let module = parse(text).unwrap_or_else(|error| panic!("{what}: {error}"));
     let entries = text.lines().filter(|line| line.contains(".entry ")).count();
     assert_eq!(module.functions.iter().filter(|f| f.kernel).count(), entries, "{what}");
-    // Every line with a semicolon inside a body is an instruction or a declaration: none may be lost.
+    // Every line with a semicolon inside a body is an instruction or a declaration: none may be
+    // lost.
     let branches = text.lines().map(str::trim_start).filter(|l| l.contains("bra ") || l.contains("bra.uni ")).count();
     let mut found = 0;
     for function in &module.functions {

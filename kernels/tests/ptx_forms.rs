@@ -1,4 +1,5 @@
-//! Forms of PTX that Triton, NVRTC and Numba emit beside the plain ones: each touches what it must, and nothing that it does not.
+//! Forms of PTX that Triton, NVRTC and Numba emit beside the plain ones: each touches what it must,
+//! and nothing that it does not.
 
 use kernels::arch::Arch;
 use kernels::image::CodeRef;
@@ -17,7 +18,8 @@ fn image(code: &str) -> CodeImage {
     CodeImage::from_code(CodeRef::Ptx(text.into()), Arch::new(100)).unwrap_or_else(|e| panic!("{e}\n{code}"))
 }
 
-/// What one block of 64 threads touches: letter, what it counts from, first byte and one past the last (`?`: unknown).
+/// What one block of 64 threads touches: letter, what it counts from, first byte and one past the
+/// last (`?`: unknown).
 fn touched(code: &str, n: u32) -> Vec<String> {
     let summary = image(code).summary("k").expect("summarised");
     let mut params = Vec::new();

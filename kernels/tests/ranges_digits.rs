@@ -1,6 +1,7 @@
-//! Addresses made of quotients and remainders, and parameters looked up by the number of the block (`cuda/digits.cu`): no byte that is
-//! touched is missing, no byte is claimed that is not, and the bounds are the bytes where the rules of `ranges/digits.rs` and
-//! `ranges/blocks.rs` say that they are. Data, guards on digits, and too many blocks must leave them bounds.
+//! Addresses made of quotients and remainders, and parameters looked up by the number of the block
+//! (`cuda/digits.cu`): no byte that is touched is missing, no byte is claimed that is not, and the
+//! bounds are the bytes where the rules of `ranges/digits.rs` and `ranges/blocks.rs` say that they
+//! are. Data, guards on digits, and too many blocks must leave them bounds.
 
 #[path = "support/cuda.rs"]
 mod cuda;
@@ -37,7 +38,8 @@ impl Params {
     }
 }
 
-/// What is claimed: all bytes of the bounds, and those claimed exactly; `None`: something is not known.
+/// What is claimed: all bytes of the bounds, and those claimed exactly; `None`: something is not
+/// known.
 fn claimed(image: &CodeImage, name: &str, grid: [u32; 3], block: u32, params: &Params) -> Option<(Bytes, Bytes)> {
     let mut out = Vec::new();
     let launch = LaunchArgs::new(grid, [block, 1, 1], &params.0);
@@ -108,7 +110,8 @@ fn put(t: &mut Bytes, kind: AccessKind, param: u16, element: i64) {
 }
 
 fn permuted(c: &Check<'_>, sharp: Sharp) {
-    // Sizes, pitches of the input: rows with gaps, a permutation, a row that is repeated, and what is left of a last plane.
+    // Sizes, pitches of the input: rows with gaps, a permutation, a row that is repeated, and what
+    // is left of a last plane.
     let shapes: [([u32; 3], [u32; 3], u32); 6] = [
         ([100, 4, 2], [1, 101, 404], 800),
         ([32, 10, 8], [80, 1, 10], 2560),
@@ -144,7 +147,8 @@ fn rows(c: &Check<'_>, sharp: Sharp) {
         let params = Params::default().ptr(0).ptr(1).word(n as u32).word(pitch as u32);
         c.is("k_rows", grid, 128, &params, &t, sharp);
         let params = Params::default().ptr(0).ptr(1).word(n as u32).word(100).word(pitch as u32);
-        // (For the newest architectures the quotient comes out of floating point in a way that is not followed.)
+        // (For the newest architectures the quotient comes out of floating point in a way that is
+        // not followed.)
         let known = if c.what.starts_with("sm_120") { Sharp::Sound } else { sharp };
         c.is("k_any_rows", grid, 128, &params, &t, known);
     }
@@ -175,7 +179,8 @@ fn beside(c: &Check<'_>) {
     }
 }
 
-/// The tables of `k_tensors`: sizes, and the chunks of all tensors in turn, as far as there are blocks; how often each is listed.
+/// The tables of `k_tensors`: sizes, and the chunks of all tensors in turn, as far as there are
+/// blocks; how often each is listed.
 fn tables(sizes: [u32; 6], chunk: u32, times: usize) -> (Params, Vec<(usize, u32)>) {
     let chunks = |k: usize| (0..sizes[k].div_ceil(chunk)).map(move |c| (k, c));
     let list: Vec<(usize, u32)> = (0..6).flat_map(chunks).collect();

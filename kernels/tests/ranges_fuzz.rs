@@ -1,7 +1,8 @@
-//! Byte ranges of generated kernels against an interpreter of the generator's own syntax trees: no touched byte may be
-//! missing, no byte may be claimed exactly that is not touched.
+//! Byte ranges of generated kernels against an interpreter of the generator's own syntax trees: no
+//! touched byte may be missing, no byte may be claimed exactly that is not touched.
 //!
-//! `RANGES_FUZZ=FIRST..LAST` runs other seeds than the few that are always run; each seed is one file of kernels.
+//! `RANGES_FUZZ=FIRST..LAST` runs other seeds than the few that are always run; each seed is one
+//! file of kernels.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;
@@ -116,7 +117,8 @@ fn block(r: &mut Rng, depth: u32, vars: usize, loops: u32) -> Vec<Stmt> {
             }
             6 if depth == 3 => Stmt::Return(cond(r, vars)),
             _ => {
-                // No plain reads: the assembler sinks a discarded one, volatile or not, past later exits.
+                // No plain reads: the assembler sinks a discarded one, volatile or not, past later
+                // exits.
                 let kind = r.pick(&[AccessKind::Write, AccessKind::Write, AccessKind::Write, AccessKind::Atomic]);
                 Stmt::Access(r.below(2) as u8, kind, r.below(4) == 0, r.below(2) == 0, expr(r, 2, vars))
             }
@@ -387,7 +389,8 @@ fn anew(summary: &Summary, launch: &LaunchArgs<'_>) -> Vec<KernelAccess> {
     out
 }
 
-/// Many launches of one kernel that differ in numbers: what is replayed for them is what an evaluation finds.
+/// Many launches of one kernel that differ in numbers: what is replayed for them is what an
+/// evaluation finds.
 fn launches(r: &mut Rng, summary: &Summary, what: &str) {
     let (mut n, mut m, mut d) = (100, 37, 7);
     for _ in 0..LAUNCHES {

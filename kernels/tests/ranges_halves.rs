@@ -1,7 +1,8 @@
-//! 64-bit comparisons that machine code makes word by word: what a launch touches must not be taken for unreachable.
+//! 64-bit comparisons that machine code makes word by word: what a launch touches must not be taken
+//! for unreachable.
 //!
-//! Found on the GPU: PyTorch's `GammaBetaBackwardCUDAKernelTemplate` lost its reads, because `m.lo <= y.lo` stood under
-//! `y.hi >= m.hi`, and both were read in the same order.
+//! Found on the GPU: PyTorch's `GammaBetaBackwardCUDAKernelTemplate` lost its reads, because `m.lo
+//! <= y.lo` stood under `y.hi >= m.hi`, and both were read in the same order.
 
 #[path = "support/cuda.rs"]
 mod cuda;
@@ -13,7 +14,8 @@ const BASE: u64 = 0x7f01_0000_0000;
 /// The offset of a parameter, how it is accessed, and the bytes.
 type Access = (u16, AccessKind, Option<(i64, i64)>);
 
-/// The accesses of a launch: the offset of the parameter they start from, the kind, first and last (exclusive) byte if known.
+/// The accesses of a launch: the offset of the parameter they start from, the kind, first and last
+/// (exclusive) byte if known.
 fn accesses(image: &CodeImage, kernel: &str, grid: [u32; 3], params: &[u64]) -> Vec<Access> {
     let bytes: Vec<u8> = params.iter().flat_map(|p| p.to_le_bytes()).collect();
     let summary = image.summary(kernel).expect("summary");

@@ -1,7 +1,9 @@
-//! What an executed instruction need not do must not be claimed (asynchronous copies with a predicate or a size), and an address must be
-//! found behind conditions that use up the budget, and behind steps that lead back.
+//! What an executed instruction need not do must not be claimed (asynchronous copies with a
+//! predicate or a size), and an address must be found behind conditions that use up the budget, and
+//! behind steps that lead back.
 //!
-//! Found on the GPU: copies ahead in cuBLAS's and cuDNN's pipelines were claimed as certain, although the last turns do not make them.
+//! Found on the GPU: copies ahead in cuBLAS's and cuDNN's pipelines were claimed as certain,
+//! although the last turns do not make them.
 
 #[path = "support/cuda.rs"]
 mod cuda;
@@ -79,7 +81,8 @@ fn guarded_copies(c: &Code) {
 fn staged_copies(c: &Code) {
     for turns in [1, 2, 3, 8] {
         let params = pack(&[BASE, 2 * BASE], &[turns, 32]);
-        // Stages 1 to turns - 1 are read; stage `turns` is not. (The compiler unrolls: several copies of the instruction.)
+        // Stages 1 to turns - 1 are read; stage `turns` is not. (The compiler unrolls: several
+        // copies of the instruction.)
         let end = 128 * i64::from(turns);
         let mut reads = Vec::new();
         for r in c.bytes("k_staged", [1, 1, 1], &params, 0, AccessKind::Read) {

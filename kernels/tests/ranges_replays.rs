@@ -1,5 +1,6 @@
-//! Launches that differ in numbers only are not evaluated again: what is found for them must be what an evaluation finds, number for
-//! number. (`ranges_fuzz` holds generated kernels to the same.)
+//! Launches that differ in numbers only are not evaluated again: what is found for them must be
+//! what an evaluation finds, number for number. (`ranges_fuzz` holds generated kernels to the
+//! same.)
 //!
 //! `REPLAYS=N`: so many launches of each kernel.
 
@@ -21,7 +22,8 @@ impl Rng {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % n
     }
 
-    /// A number near the one before, as a rule; sometimes one of another size, or at the end of a type.
+    /// A number near the one before, as a rule; sometimes one of another size, or at the end of a
+    /// type.
     fn near(&mut self, before: u32) -> u32 {
         const ENDS: [u32; 10] = [0, 1, 2, 31, 32, 33, 1 << 16, i32::MAX as u32, 1 << 31, u32::MAX];
         match self.below(16) {

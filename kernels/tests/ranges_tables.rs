@@ -1,5 +1,5 @@
-//! Tables of pointers: which words of a table are named as used, and which bytes behind them; and that nothing is named when some
-//! entries may be left alone.
+//! Tables of pointers: which words of a table are named as used, and which bytes behind them; and
+//! that nothing is named when some entries may be left alone.
 
 #[path = "support/cuda.rs"]
 mod cuda;
@@ -22,7 +22,8 @@ fn launch(image: &CodeImage, name: &str, pointers: usize) -> Vec<KernelAccess> {
     out
 }
 
-/// Accesses through tables: kind, first word, stride and count of the words, first and last byte, exact.
+/// Accesses through tables: kind, first word, stride and count of the words, first and last byte,
+/// exact.
 type Through = (AccessKind, i64, u64, u64, i64, i64, bool);
 
 fn through(accesses: &[KernelAccess]) -> Vec<Through> {

@@ -1,6 +1,7 @@
-//! Byte ranges against the truth: every kernel of `cuda/ranges.cu` is compiled for each architecture, its accesses are
-//! evaluated for many launches, and its index expressions are emulated here over all threads. No byte may be missing,
-//! no byte may be claimed exactly that is not touched, and the families listed as exact must be exact to the byte.
+//! Byte ranges against the truth: every kernel of `cuda/ranges.cu` is compiled for each
+//! architecture, its accesses are evaluated for many launches, and its index expressions are
+//! emulated here over all threads. No byte may be missing, no byte may be claimed exactly that is
+//! not touched, and the families listed as exact must be exact to the byte.
 //!
 //! Bases lie 4 KiB below a 4 GiB boundary, so that every carry between address words happens.
 
@@ -165,7 +166,8 @@ fn run_as(arch: &str, kind: &str) {
     run_over(arch, kind, shapes().into_iter().flat_map(|s| numbers.map(|n| (s, n))).collect());
 }
 
-/// Launches of a few blocks that differ in sizes only, in no order: after some of them no other is evaluated from the code.
+/// Launches of a few blocks that differ in sizes only, in no order: after some of them no other is
+/// evaluated from the code.
 fn sizes() -> Vec<(Shape, i64)> {
     let shape = |blocks| Shape { grid: [blocks, 1, 1], block: [64, 1, 1] };
     let near = (0..24).map(|k| (shape(4), 256 + k * 37 % 256));
@@ -193,7 +195,8 @@ fn run_over(arch: &str, kind: &str, launches: Vec<(Shape, i64)>) {
             exact += usize::from(o.exact);
             certain += usize::from(o.certain);
             bounded += usize::from(o.bounded);
-            // A 32-bit division of uniform numbers is spelled with uniform float instructions there.
+            // A 32-bit division of uniform numbers is spelled with uniform float instructions
+            // there.
             let sharp = if arch == "sm_120" && c.name == "k_divparam" { Sound } else { c.sharp };
             let ok = match sharp {
                 Certain => o.certain,

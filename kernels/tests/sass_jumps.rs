@@ -1,4 +1,5 @@
-//! Calls that nothing returns from: `ptxas` writes such for some jumps out of loops. A kernel whose jumps are written so does what it did.
+//! Calls that nothing returns from: `ptxas` writes such for some jumps out of loops. A kernel whose
+//! jumps are written so does what it did.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;

@@ -1,5 +1,6 @@
-//! The SASS decoder against `nvdisasm`, instruction by instruction, on kernels of our own (`tests/sass/*.cu`) compiled for
-//! every supported architecture. With `SASS_FILES=file:file` the ignored test does the same on any cubin, fatbin or library.
+//! The SASS decoder against `nvdisasm`, instruction by instruction, on kernels of our own
+//! (`tests/sass/*.cu`) compiled for every supported architecture. With `SASS_FILES=file:file` the
+//! ignored test does the same on any cubin, fatbin or library.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;
@@ -134,7 +135,8 @@ fn partly(inst: &Inst) -> bool {
     matches!(inst.op, Op::LoadMulticast | Op::TensorCopy { .. } | Op::Bulk | Op::Bmov | Op::CacheCtl | Op::Mbarrier)
 }
 
-/// Instructions of which only the effects are decoded: the registers and predicates written come first in the text.
+/// Instructions of which only the effects are decoded: the registers and predicates written come
+/// first in the text.
 fn effects_agree(inst: &Inst, kind: OtherKind, theirs: &Parts) -> Result<(), String> {
     let mut want: Vec<String> = Vec::new();
     let preds: Vec<String> = inst.pdst.iter().map(ToString::to_string).collect();
@@ -164,8 +166,8 @@ fn effects_agree(inst: &Inst, kind: OtherKind, theirs: &Parts) -> Result<(), Str
     Ok(())
 }
 
-/// Texture and surface instructions: the destination must be among the first operands, and the handle where it is decoded (its uniform
-/// register, or bank and offset in words).
+/// Texture and surface instructions: the destination must be among the first operands, and the
+/// handle where it is decoded (its uniform register, or bank and offset in words).
 fn handles_agree(inst: &Inst, theirs: &Parts) -> Result<(), String> {
     if let Some(u) = inst.mem.first().and_then(|m| m.ubase)
         && !theirs.ops.contains(&u.to_string())
@@ -265,7 +267,8 @@ fn agrees_on_sm_120() {
     check_arch("sm_120a");
 }
 
-/// The comparison itself must be able to fail: one flipped bit in any decoded field must be noticed.
+/// The comparison itself must be able to fail: one flipped bit in any decoded field must be
+/// noticed.
 #[test]
 fn comparison_notices_differences() {
     let g = Arch::new(90).generation().expect("sm_90");
@@ -279,7 +282,8 @@ fn comparison_notices_differences() {
     }
 }
 
-/// Any libraries: `SASS_FILES=a.so:b.cubin cargo test --release -p kernels --test sass_nvdisasm -- --ignored --nocapture`.
+/// Any libraries: `SASS_FILES=a.so:b.cubin cargo test --release -p kernels --test sass_nvdisasm --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "needs SASS_FILES"]
 fn agrees_on_files() {

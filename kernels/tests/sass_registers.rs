@@ -1,6 +1,6 @@
-//! Which registers and predicates an instruction reads and writes, against the life ranges that `nvdisasm` prints for our
-//! kernels. This is what the text does not show: pairs, quads, 64-bit address terms, and what instructions write that are
-//! decoded for their effects only.
+//! Which registers and predicates an instruction reads and writes, against the life ranges that
+//! `nvdisasm` prints for our kernels. This is what the text does not show: pairs, quads, 64-bit
+//! address terms, and what instructions write that are decoded for their effects only.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;
@@ -111,14 +111,16 @@ fn ours(i: &Inst) -> Marks {
     };
     preds(i.pred_writes(), &mut m.writes);
     if let Op::CopyAsync { .. } = i.op {
-        // The life ranges count LDGSTS's predicate as written too. Compilers use it again unchanged: it is a source.
+        // The life ranges count LDGSTS's predicate as written too. Compilers use it again
+        // unchanged: it is a source.
         preds((1 << i.psrc[0].pred.num & 0x7f, 0), &mut m.writes);
     }
     preds(i.pred_reads(), &mut m.reads);
     m
 }
 
-/// Instructions whose life ranges say something else than the hardware does, or that are decoded loosely on purpose.
+/// Instructions whose life ranges say something else than the hardware does, or that are decoded
+/// loosely on purpose.
 fn loosely(i: &Inst) -> bool {
     matches!(
         i.op,

@@ -1,15 +1,16 @@
 //! Vector clocks of streams, kept as what they know beyond the host's floor.
 //!
-//! Owns the representation (a few inline entries over a shared, immutable base) and the lattice operations on it. Knows
-//! no rule of CUDA: who joins whom is decided in `engine` and `rules`.
+//! Owns the representation (a few inline entries over a shared, immutable base) and the lattice
+//! operations on it. Knows no rule of CUDA: who joins whom is decided in `engine` and `rules`.
 //!
-//! A clock is a set of entries "timeline `slot` is known finished up to `time`". Programs with few streams never leave
-//! the inline part: taking a snapshot copies about a hundred bytes and allocates nothing. Beyond [`INLINE`] entries the
-//! clock spills into a dense base of chunks behind `Arc`s: snapshots share the base, and bases that grew from each other
-//! share the chunks that did not change. A base carries its *lineage*: the timeline whose clock it was and a serial
-//! number. Clocks of one timeline only grow, so of two bases of one lineage the later one contains the earlier one, and
-//! joining them is choosing; that keeps fork-join over thousands of streams, and default-stream traffic, from merging
-//! long vectors at every op.
+//! A clock is a set of entries "timeline `slot` is known finished up to `time`". Programs with few
+//! streams never leave the inline part: taking a snapshot copies about a hundred bytes and
+//! allocates nothing. Beyond [`INLINE`] entries the clock spills into a dense base of chunks behind
+//! `Arc`s: snapshots share the base, and bases that grew from each other share the chunks that did
+//! not change. A base carries its *lineage*: the timeline whose clock it was and a serial number.
+//! Clocks of one timeline only grow, so of two bases of one lineage the later one contains the
+//! earlier one, and joining them is choosing; that keeps fork-join over thousands of streams, and
+//! default-stream traffic, from merging long vectors at every op.
 
 use std::sync::Arc;
 
@@ -36,7 +37,8 @@ const CHUNK: usize = 64;
 /// Times of [`CHUNK`] neighbouring slots.
 type Chunk = [u64; CHUNK];
 
-/// The spilled part of a clock: immutable and shared, by slot. Bases that grew from each other share their chunks.
+/// The spilled part of a clock: immutable and shared, by slot. Bases that grew from each other
+/// share their chunks.
 #[derive(Debug, Clone)]
 struct Base {
     /// Timeline whose clock this is, or [`NO_LINEAGE`].
@@ -286,7 +288,8 @@ impl Clock {
         }
     }
 
-    /// Takes another base. Inline entries stay later than the base's: lookups stop at the first they find.
+    /// Takes another base. Inline entries stay later than the base's: lookups stop at the first
+    /// they find.
     fn adopt(&mut self, base: &Arc<Base>) {
         let mut kept = 0;
         for i in 0..usize::from(self.len) {
@@ -353,7 +356,8 @@ pub(crate) struct Snapshot {
     pub own: Entry,
     /// What it knew of others.
     pub clock: Clock,
-    /// Whether `clock` is exactly what the timeline knew at `own` (so that whoever covers `own` covers `clock`).
+    /// Whether `clock` is exactly what the timeline knew at `own` (so that whoever covers `own`
+    /// covers `clock`).
     pub exact: bool,
 }
 

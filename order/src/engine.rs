@@ -1,7 +1,7 @@
 //! The engine: applies ops one after the other and answers what is ordered before what.
 //!
-//! Owns the public interface and the path that every op of a stream takes. The rules of single ops are in `rules`; what
-//! the model is, and why it is sound, is told in the crate's documentation.
+//! Owns the public interface and the path that every op of a stream takes. The rules of single ops
+//! are in `rules`; what the model is, and why it is sound, is told in the crate's documentation.
 
 use trace::{
     ContextId, Epoch, EventId, FreeKind, GraphExecId, HostFuncId, MemoryKind, Op, StreamId, StreamKind, ThreadId,
@@ -26,19 +26,21 @@ use crate::values::Values;
 pub struct Options {
     /// Whose word is taken for synchronisation that the program did not ask for.
     pub policy: Policy,
-    /// Also keep what documented synchronisation alone would order, for [`ClockRef::covers_promised`]. Costs a second
-    /// floor; clocks then shrink only at documented synchronisation.
+    /// Also keep what documented synchronisation alone would order, for
+    /// [`ClockRef::covers_promised`]. Costs a second floor; clocks then shrink only at documented
+    /// synchronisation.
     pub latent: bool,
-    /// Take the end of a host function as a message to the host threads (a promise fulfilled, a flag set). Off: such a
-    /// program looks unordered. On: what was really unordered may look ordered when the function happened to run early.
+    /// Take the end of a host function as a message to the host threads (a promise fulfilled, a
+    /// flag set). Off: such a program looks unordered. On: what was really unordered may look
+    /// ordered when the function happened to run early.
     pub host_functions_signal: bool,
-    /// Give each host thread a timeline of its own, from [`Op::HostThreads`] on; without that op there are no edges between
-    /// threads to take, and they share one. Not together with `latent`.
+    /// Give each host thread a timeline of its own, from [`Op::HostThreads`] on; without that op
+    /// there are no edges between threads to take, and they share one. Not together with `latent`.
     pub host_threads: bool,
 }
 
-/// The happens-before engine. What every op touches lies together, from the end of `host` to the beginning of `streams`: in the program
-/// under test it is cold whenever an op comes.
+/// The happens-before engine. What every op touches lies together, from the end of `host` to the
+/// beginning of `streams`: in the program under test it is cold whenever an op comes.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Engine {
@@ -86,10 +88,11 @@ impl Engine {
         }
     }
 
-    /// Applies one op, made by host thread `thread`. Answers the op's epoch: of its stream for ops of a stream, of the
-    /// host for all others. Definitions change nothing.
+    /// Applies one op, made by host thread `thread`. Answers the op's epoch: of its stream for ops
+    /// of a stream, of the host for all others. Definitions change nothing.
     ///
-    /// Ops must come in the order of the calls; ops on one stream in the order in which they were enqueued.
+    /// Ops must come in the order of the calls; ops on one stream in the order in which they were
+    /// enqueued.
     #[inline]
     pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
         if self.threads.is_some() {
@@ -108,11 +111,11 @@ impl Engine {
         }
     }
 
-    /// Applies a launch whose attributes say that it may overlap its predecessor, by a kernel that is known to wait for
-    /// it (`griddepcontrol.wait`): then nothing is weaker than usual.
+    /// Applies a launch whose attributes say that it may overlap its predecessor, by a kernel that
+    /// is known to wait for it (`griddepcontrol.wait`): then nothing is weaker than usual.
     ///
-    /// [`Engine::apply`] takes a launch with [`trace::launch_flags::PROGRAMMATIC_SERIALIZATION`] as one by a kernel that
-    /// never waits.
+    /// [`Engine::apply`] takes a launch with [`trace::launch_flags::PROGRAMMATIC_SERIALIZATION`] as
+    /// one by a kernel that never waits.
     pub fn apply_waiting_launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
         if self.threads.is_some() {
             self.enter_thread(&Op::Opaque { stream }, thread);
@@ -125,7 +128,8 @@ impl Engine {
         self.tick();
         let slot = self.begin_here(stream);
         let s = &self.streams.slots[slot as usize];
-        // The programmatic dependency is on a kernel directly before; anything in between is waited for as usual.
+        // The programmatic dependency is on a kernel directly before; anything in between is waited
+        // for as usual.
         let upto = match s.kernel_start {
             Some(start) if overlaps => start,
             _ => s.time,
@@ -223,8 +227,8 @@ impl Engine {
         }
     }
 
-    /// Slot of a stream, made now if the stream was never seen (a damaged trace, a tool that came late): such a stream
-    /// counts as a blocking one.
+    /// Slot of a stream, made now if the stream was never seen (a damaged trace, a tool that came
+    /// late): such a stream counts as a blocking one.
     #[inline]
     pub(crate) fn slot(&mut self, id: StreamId) -> u32 {
         match self.streams.find(id) {
@@ -271,7 +275,8 @@ impl Engine {
         slot
     }
 
-    /// The op takes place: its stream's time goes on. `upto` is the time of the stream that has finished when it starts.
+    /// The op takes place: its stream's time goes on. `upto` is the time of the stream that has
+    /// finished when it starts.
     #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn advance(&mut self, slot: u32, upto: u64) -> Epoch {
         self.advance_here(slot, upto, None)
@@ -313,8 +318,8 @@ impl Engine {
         self.advance(slot, upto)
     }
 
-    /// Joins what all streams of a kind share: the legacy stream's work, the work that the legacy stream waits for, the
-    /// events that a whole context waits for.
+    /// Joins what all streams of a kind share: the legacy stream's work, the work that the legacy
+    /// stream waits for, the events that a whole context waits for.
     #[cold]
     fn catch_up(&mut self, slot: u32) {
         let known = self.host.known();
@@ -370,14 +375,17 @@ impl Engine {
         s.clock.join(&from.clock, slot, known);
     }
 
-    // ---- questions -------------------------------------------------------------------------------------------------
+    // ---- questions
+    // -------------------------------------------------------------------------------------------------
 
-    /// Time of a stream now: the value to pass back in [`Op::StreamIdle`]'s `upto`. 0 for a stream never seen.
+    /// Time of a stream now: the value to pass back in [`Op::StreamIdle`]'s `upto`. 0 for a stream
+    /// never seen.
     pub fn stream_time(&self, stream: StreamId) -> u64 {
         self.streams.find(stream).map_or(0, |slot| self.streams.slots[slot as usize].time)
     }
 
-    /// Number of an event's latest record: the value to pass back in [`Op::EventReached`]'s `record`. 0: never recorded.
+    /// Number of an event's latest record: the value to pass back in [`Op::EventReached`]'s
+    /// `record`. 0: never recorded.
     pub fn event_record(&self, event: EventId) -> u64 {
         self.events.get(&event.0).map_or(0, |e| e.record)
     }
@@ -400,12 +408,14 @@ impl Engine {
         if slot == 0 { None } else { self.streams.slots.get(slot).map(|s| s.id) }
     }
 
-    /// Number of timelines in use (for statistics): streams that live, and dead ones whose work nobody has waited for.
+    /// Number of timelines in use (for statistics): streams that live, and dead ones whose work
+    /// nobody has waited for.
     pub fn timeline_count(&self) -> usize {
         self.streams.slot_count()
     }
 
-    /// The host's epoch now: what a load or store of the host gets that happens after the op applied last.
+    /// The host's epoch now: what a load or store of the host gets that happens after the op
+    /// applied last.
     #[inline]
     pub fn host_epoch(&self) -> Epoch {
         if let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) {
@@ -414,21 +424,23 @@ impl Engine {
         Epoch { timeline: TimelineId::HOST, time: self.host.time }
     }
 
-    /// Whether the host has seen this finish. Nothing that comes later can race with it, so it may be forgotten. To judge
-    /// a load or store of the host, ask [`Engine::host_clock`], which is lenient with what cannot be judged.
+    /// Whether the host has seen this finish. Nothing that comes later can race with it, so it may
+    /// be forgotten. To judge a load or store of the host, ask [`Engine::host_clock`], which is
+    /// lenient with what cannot be judged.
     #[inline]
     pub fn host_covers(&self, epoch: Epoch) -> bool {
         epoch.timeline == TimelineId::HOST || self.host.floor.get(epoch.timeline.0) >= epoch.time
     }
 
-    /// How often the host has learnt that something finished: while this stands still, so does what [`Engine::host_covers`] says.
+    /// How often the host has learnt that something finished: while this stands still, so does what
+    /// [`Engine::host_covers`] says.
     #[inline]
     pub fn host_changes(&self) -> u64 {
         self.host.changes
     }
 
-    /// The clock at which the op applied last starts: all that it covers has finished before the op begins. Valid until
-    /// the next op; [`ClockRef::keep`] makes it last.
+    /// The clock at which the op applied last starts: all that it covers has finished before the op
+    /// begins. Valid until the next op; [`ClockRef::keep`] makes it last.
     #[inline]
     pub fn start_clock(&self) -> ClockRef<'_> {
         match &self.kept {
@@ -448,13 +460,14 @@ impl Engine {
         }
     }
 
-    /// Lets a stream take in what an op of it would wait for if it were enqueued now; [`Engine::stream_clock`] tells of it.
+    /// Lets a stream take in what an op of it would wait for if it were enqueued now;
+    /// [`Engine::stream_clock`] tells of it.
     pub fn prepare_stream(&mut self, stream: StreamId) {
         self.begin(stream);
     }
 
-    /// The clock at which an op of this stream would start if it were enqueued now, as of the latest
-    /// [`Engine::prepare_stream`].
+    /// The clock at which an op of this stream would start if it were enqueued now, as of the
+    /// latest [`Engine::prepare_stream`].
     pub fn stream_clock(&self, stream: StreamId) -> ClockRef<'_> {
         let Some(slot) = self.streams.find(stream) else { return self.host_clock() };
         let s = &self.streams.slots[slot as usize];
@@ -485,13 +498,14 @@ impl Engine {
         ClockRef::of_host(self)
     }
 
-    /// When the copy applied last reads its source, if not with the rest of it: the host stages pageable sources during
-    /// the call. The read is then ordered by [`Engine::host_clock`].
+    /// When the copy applied last reads its source, if not with the rest of it: the host stages
+    /// pageable sources during the call. The read is then ordered by [`Engine::host_clock`].
     pub fn source_epoch(&self) -> Option<Epoch> {
         self.last_source
     }
 
-    /// The clock that a host function in stream order runs at, and its epoch, while it is pending or running.
+    /// The clock that a host function in stream order runs at, and its epoch, while it is pending
+    /// or running.
     pub fn host_function(&self, func: HostFuncId) -> Option<(Epoch, ClockRef<'_>)> {
         self.host_funcs.get(&func.0).map(|(epoch, clock)| (*epoch, clock.as_ref(Some(self))))
     }
@@ -507,8 +521,8 @@ impl Engine {
         Some(Epoch { timeline: TimelineId(last.slot), time: last.time })
     }
 
-    /// Sort of memory at an address, as far as the rules of order track it (blocks of a program's own allocator are not
-    /// told from what they were cut from).
+    /// Sort of memory at an address, as far as the rules of order track it (blocks of a program's
+    /// own allocator are not told from what they were cut from).
     pub fn memory_kind(&self, address: u64) -> Option<MemoryKind> {
         self.memory.find(address).map(|r| r.kind)
     }
@@ -518,8 +532,8 @@ impl Engine {
         self.options.policy
     }
 
-    /// Whether an epoch lies behind a wait for a value that nobody has been seen to write: then it is in the future of
-    /// everything that may still release it.
+    /// Whether an epoch lies behind a wait for a value that nobody has been seen to write: then it
+    /// is in the future of everything that may still release it.
     #[inline]
     pub(crate) fn in_future(&self, epoch: Epoch) -> bool {
         self.streams.slots.get(epoch.timeline.0 as usize).is_some_and(|s| epoch.time >= s.blocked_from)

@@ -1,7 +1,7 @@
 //! CUDA events: snapshots, never references to streams.
 //!
-//! Owns the records of each event. A wait takes the snapshot that is current when the wait is made, so a later record
-//! changes only later waits.
+//! Owns the records of each event. A wait takes the snapshot that is current when the wait is made,
+//! so a later record changes only later waits.
 
 use crate::clock::Snapshot;
 
@@ -10,8 +10,8 @@ use crate::clock::Snapshot;
 pub(crate) struct Event {
     /// Number of the latest record; 0: never recorded.
     pub record: u64,
-    /// The latest two snapshots, by parity of their number: a query that another thread's record overtook asks for the
-    /// one before.
+    /// The latest two snapshots, by parity of their number: a query that another thread's record
+    /// overtook asks for the one before.
     kept: [Snapshot; 2],
 }
 

@@ -1,8 +1,9 @@
 //! The host's side: what it has seen finish, and which waits are under way.
 //!
-//! Owns the floor (what the merged host timeline knows, and with it everyone who enqueues work) and pending
-//! synchronisations. All calls carry the host thread, so that a timeline per host thread can move in here: the floor
-//! would then be what all threads know, and each thread would hold a clock of its own over it.
+//! Owns the floor (what the merged host timeline knows, and with it everyone who enqueues work) and
+//! pending synchronisations. All calls carry the host thread, so that a timeline per host thread
+//! can move in here: the floor would then be what all threads know, and each thread would hold a
+//! clock of its own over it.
 
 use std::sync::Arc;
 
@@ -65,7 +66,8 @@ pub(crate) struct Covered {
     pub all_before: u64,
 }
 
-/// How many waits one thread may have under way (signal handlers nest); older ones are taken for abandoned.
+/// How many waits one thread may have under way (signal handlers nest); older ones are taken for
+/// abandoned.
 const PENDING_PER_THREAD: usize = 4;
 
 /// The host. What every op touches comes last: see [`crate::Engine`].

@@ -1,6 +1,8 @@
-//! What the rules must know of memory: the sort of every live range, and which pool bytes were freed where.
+//! What the rules must know of memory: the sort of every live range, and which pool bytes were
+//! freed where.
 //!
-//! Owns the two maps. Blocks that a program's own allocator carves out are not in it: the memory below them decides.
+//! Owns the two maps. Blocks that a program's own allocator carves out are not in it: the memory
+//! below them decides.
 
 use std::collections::BTreeMap;
 

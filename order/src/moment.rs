@@ -32,7 +32,8 @@ pub(crate) struct Start {
     pub host_upto: u64,
     /// Where the rest is.
     pub view: View,
-    /// The op is behind a wait for a value that nobody has been seen to write: what is before it cannot be told.
+    /// The op is behind a wait for a value that nobody has been seen to write: what is before it
+    /// cannot be told.
     pub blocked: bool,
     /// Everything was over (the driver drained the device for this op).
     pub drained: bool,
@@ -102,8 +103,8 @@ impl<'a> ClockRef<'a> {
         if self.start.drained {
             return true;
         }
-        // What a clock says of its own timeline is about completion up to the op before, which an op that overlaps its
-        // predecessors must not take for its own start.
+        // What a clock says of its own timeline is about completion up to the op before, which an
+        // op that overlaps its predecessors must not take for its own start.
         if slot == self.start.own {
             return false;
         }
@@ -125,8 +126,9 @@ impl<'a> ClockRef<'a> {
         Usual { own, own_upto, floor: self.floor, known: self.clock.map_or(&[], Clock::inline) }
     }
 
-    /// Whether documented synchronisation alone would order it so. The same as [`ClockRef::covers`] unless the engine
-    /// was made with [`crate::Options::latent`]. A pair that is covered but not promised is a latent race.
+    /// Whether documented synchronisation alone would order it so. The same as [`ClockRef::covers`]
+    /// unless the engine was made with [`crate::Options::latent`]. A pair that is covered but not
+    /// promised is a latent race.
     #[inline]
     pub fn covers_promised(&self, epoch: Epoch) -> bool {
         self.covers_over(self.promised.unwrap_or(self.floor), epoch)
@@ -144,14 +146,14 @@ impl<'a> ClockRef<'a> {
         floor.max(self.clock.map_or(0, |c| c.get(timeline.0)))
     }
 
-    /// Whether the answers are only benevolent: the op is behind a wait for a value whose writer has not been seen, so
-    /// that everything counts as ordered before it.
+    /// Whether the answers are only benevolent: the op is behind a wait for a value whose writer
+    /// has not been seen, so that everything counts as ordered before it.
     pub fn is_unjudged(&self) -> bool {
         self.start.blocked
     }
 
-    /// A copy that outlives the next op. Costs two reference counts and about a hundred bytes; the engine copies its
-    /// floor at the next synchronisation while any is kept.
+    /// A copy that outlives the next op. Costs two reference counts and about a hundred bytes; the
+    /// engine copies its floor at the next synchronisation while any is kept.
     pub fn keep(&self) -> KeptClock {
         KeptClock {
             start: self.start,
@@ -162,7 +164,8 @@ impl<'a> ClockRef<'a> {
     }
 }
 
-/// A start clock as far as it is looked up at once. It makes no calls, so that whoever asks it often keeps everything at hand.
+/// A start clock as far as it is looked up at once. It makes no calls, so that whoever asks it
+/// often keeps everything at hand.
 #[derive(Clone, Copy, Default)]
 pub struct Usual<'a> {
     own: u32,

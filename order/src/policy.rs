@@ -1,10 +1,13 @@
-//! What the host waits for by itself: one table of call classes and memory kinds, under both policies.
+//! What the host waits for by itself: one table of call classes and memory kinds, under both
+//! policies.
 //!
-//! Owns the table; how a wait changes clocks is the engine's business. Explicit synchronisation (`*Synchronize`,
-//! successful queries, events, waits, default streams) is the same under every policy and is not in here.
+//! Owns the table; how a wait changes clocks is the engine's business. Explicit synchronisation
+//! (`*Synchronize`, successful queries, events, waits, default streams) is the same under every
+//! policy and is not in here.
 //!
-//! Sources. *Observed*: measured behind a 90 ms kernel on an H200, driver 580, CUDA 13.0. *Documented*: the driver API's
-//! page "API synchronization behavior", read strictly: only what is guaranteed counts, "may" and "might" are no promise.
+//! Sources. *Observed*: measured behind a 90 ms kernel on an H200, driver 580, CUDA 13.0.
+//! *Documented*: the driver API's page "API synchronization behavior", read strictly: only what is
+//! guaranteed counts, "may" and "might" are no promise.
 
 use trace::{FreeKind, MemoryKind, Space};
 
@@ -109,17 +112,18 @@ use HostWait::{Before, Device, Nothing, Op};
 const ASYNC: Rule = Rule::new("asynchronous copy", Nothing, Nothing);
 const ASYNC_TO_PAGEABLE: Rule = Rule::new("asynchronous copy, device to pageable", Op, Nothing);
 const ASYNC_HOST_TO_HOST: Rule = Rule::new("asynchronous copy, host to host", Op, Op);
-// It returns at once behind a busy kernel, so the bytes were staged by then. The documents only say that the driver
-// "may" do so.
+// It returns at once behind a busy kernel, so the bytes were staged by then. The documents only say
+// that the driver "may" do so.
 const ASYNC_FROM_PAGEABLE: Rule =
     Rule { source: SourceRead::DuringCall, ..Rule::new("asynchronous copy, pageable to device", Nothing, Nothing) };
 const COPY_DEVICE: Rule = Rule::new("copy, device to device", Nothing, Nothing);
-// Measured on an H200 with driver 580 (tests/gpu/what_waits.cu): the host waits as for pinned memory. Older documents promised it.
+// Measured on an H200 with driver 580 (tests/gpu/what_waits.cu): the host waits as for pinned
+// memory. Older documents promised it.
 const COPY_MANAGED: Rule = Rule::new("copy, managed memory on either side", Op, Nothing);
 const COPY_TO_HOST: Rule = Rule::new("copy, device to host", Op, Op);
 const COPY_FROM_PINNED: Rule = Rule::new("copy, pinned to device", Op, Op);
-// "A stream sync is performed before the copy", then the bytes are staged; the transfer to the final destination may not
-// be over at return.
+// "A stream sync is performed before the copy", then the bytes are staged; the transfer to the
+// final destination may not be over at return.
 const COPY_FROM_PAGEABLE: Rule = Rule {
     source: SourceRead::DuringCall,
     source_documented: SourceRead::DuringCall,
@@ -188,8 +192,8 @@ pub fn set(asynchronous: bool, dst: Place, sync_memops: bool) -> &'static Rule {
     }
 }
 
-/// The line for a free; `memory` is the sort of the memory, when it is known. [`FreeKind::Async`] is a stream op and
-/// waits for nothing.
+/// The line for a free; `memory` is the sort of the memory, when it is known. [`FreeKind::Async`]
+/// is a stream op and waits for nothing.
 pub fn free(kind: FreeKind, memory: Option<MemoryKind>) -> &'static Rule {
     match (kind, memory) {
         (FreeKind::Plain, Some(MemoryKind::Pool | MemoryKind::GraphNode)) | (FreeKind::Async, _) => &FREE_POOL,

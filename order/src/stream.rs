@@ -1,7 +1,7 @@
 //! Timelines of streams: their state, the table of slots, and how slots are used again.
 //!
-//! Owns slots, the lists of streams with work that somebody still has to join, and recycling. The rules that read and
-//! change clocks are in `engine` and `rules`.
+//! Owns slots, the lists of streams with work that somebody still has to join, and recycling. The
+//! rules that read and change clocks are in `engine` and `rules`.
 
 use trace::{ContextId, StreamId, StreamKind};
 
@@ -14,7 +14,8 @@ const ABSENT: u32 = u32::MAX;
 /// How many earlier clocks a stream remembers for queries that were overtaken.
 const PAST: usize = 4;
 
-/// One timeline of a stream, possibly several lives of streams one after the other. What every op touches comes first.
+/// One timeline of a stream, possibly several lives of streams one after the other. What every op
+/// touches comes first.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Stream {
@@ -22,9 +23,11 @@ pub(crate) struct Stream {
     pub time: u64,
     /// Version of the context's shared order that `clock` has taken in.
     pub seen: u64,
-    /// When the latest op was a kernel launch: the time up to which its predecessors had finished when it started.
+    /// When the latest op was a kernel launch: the time up to which its predecessors had finished
+    /// when it started.
     pub kernel_start: Option<u64>,
-    /// First time that lies behind a wait for a value that nobody has written yet; `u64::MAX`: none.
+    /// First time that lies behind a wait for a value that nobody has written yet; `u64::MAX`:
+    /// none.
     pub blocked_from: u64,
     /// Index of its context.
     pub context: u32,
@@ -70,7 +73,8 @@ impl Stream {
         }
     }
 
-    /// Whether the stream takes part in the order of the legacy default stream (other than as the legacy stream).
+    /// Whether the stream takes part in the order of the legacy default stream (other than as the
+    /// legacy stream).
     #[inline]
     pub fn is_blocking(&self) -> bool {
         matches!(self.kind, StreamKind::Blocking | StreamKind::PerThread)
@@ -91,8 +95,8 @@ impl Stream {
         }
     }
 
-    /// The stream's state just after its op at `upto`. When that is too long ago, the oldest clock still known, which
-    /// holds at least as much.
+    /// The stream's state just after its op at `upto`. When that is too long ago, the oldest clock
+    /// still known, which holds at least as much.
     pub fn at(&self, slot: u32, upto: u64) -> Snapshot {
         let upto = upto.min(self.time);
         let clock = self.past.iter().filter(|(valid, _)| *valid >= upto).min_by_key(|(valid, _)| *valid);
@@ -107,8 +111,8 @@ impl Stream {
     }
 }
 
-/// Slots that have something for somebody to join; membership is found in the stream itself, so that adding and removing
-/// cost nothing.
+/// Slots that have something for somebody to join; membership is found in the stream itself, so
+/// that adding and removing cost nothing.
 #[derive(Debug, Default)]
 pub(crate) struct WorkList(Vec<u32>);
 
@@ -153,7 +157,8 @@ impl WorkList {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Context {
-    /// Rises when the legacy stream or the whole context does something that blocking streams must take in.
+    /// Rises when the legacy stream or the whole context does something that blocking streams must
+    /// take in.
     pub version: u64,
     /// Rises when the whole context does something that every stream must take in.
     pub wait_version: u64,
@@ -350,7 +355,8 @@ impl Streams {
         self.contexts[index as usize].waits = Clock::default();
     }
 
-    /// Frees the slots of destroyed streams whose work the floor covers: everything that a new stream does comes after it.
+    /// Frees the slots of destroyed streams whose work the floor covers: everything that a new
+    /// stream does comes after it.
     fn sweep(&mut self, floor: &[u64], floor_changes: u64) {
         self.swept = floor_changes;
         let zombies = std::mem::take(&mut self.zombies);

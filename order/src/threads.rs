@@ -1,11 +1,13 @@
 //! Host threads with timelines of their own.
 //!
-//! Owns what each thread knows, when the engine follows them ([`crate::Options::host_threads`]). Without it all threads share the floor.
+//! Owns what each thread knows, when the engine follows them ([`crate::Options::host_threads`]).
+//! Without it all threads share the floor.
 //!
-//! A thread has a slot like a stream: its ops are epochs on it, and what it has seen finish is a clock over the floor. A stream's op takes
-//! in what the thread that enqueues it knows. Knowledge passes between threads along edges: a release (unlocking a mutex, posting a
-//! semaphore, arriving at a barrier, creating a thread, ending) leaves a snapshot with its object, and whoever acquires the object takes in
-//! all that was left with it. The floor rises to what all threads know.
+//! A thread has a slot like a stream: its ops are epochs on it, and what it has seen finish is a
+//! clock over the floor. A stream's op takes in what the thread that enqueues it knows. Knowledge
+//! passes between threads along edges: a release (unlocking a mutex, posting a semaphore, arriving
+//! at a barrier, creating a thread, ending) leaves a snapshot with its object, and whoever acquires
+//! the object takes in all that was left with it. The floor rises to what all threads know.
 //!
 //! A thread whose start was not seen knows what any thread knows by then: less would be a guess.
 
@@ -43,7 +45,8 @@ impl Threads {
         self.all.get_mut(&thread.0)
     }
 
-    /// A thread is seen for the first time, on a timeline of its own; `after` an object when its start was seen.
+    /// A thread is seen for the first time, on a timeline of its own; `after` an object when its
+    /// start was seen.
     pub fn begin(&mut self, thread: ThreadId, slot: u32, time: u64, start: Option<u64>, known: Known<'_>) {
         let mut clock = Clock::default();
         match start {
@@ -85,8 +88,9 @@ impl Threads {
         match self.objects.get_mut(&object) {
             Some(left) => {
                 let old = left.own;
-                // Of two threads that left something, one is the snapshot's own timeline and the other an entry of its clock.
-                // The clock is no thread's: it must not pass for a later one of this thread, which may never learn what others left.
+                // Of two threads that left something, one is the snapshot's own timeline and the
+                // other an entry of its clock. The clock is no thread's: it must not pass for a
+                // later one of this thread, which may never learn what others left.
                 let mut clock = now.clock.clone();
                 clock.join(&left.clock, NO_LINEAGE, known);
                 if old.slot != now.own.slot && old.time > 0 {

@@ -1,14 +1,16 @@
-//! Values in memory as synchronisation: what streams wrote (`cuStreamWriteValue`) and what streams wait for.
+//! Values in memory as synchronisation: what streams wrote (`cuStreamWriteValue`) and what streams
+//! wait for.
 //!
-//! Owns the writes seen at each address and the waits that none of them can have released. A write releases, a wait
-//! acquires; which write a wait sees is the question:
+//! Owns the writes seen at each address and the waits that none of them can have released. A write
+//! releases, a wait acquires; which write a wait sees is the question:
 //!
-//! - Candidates are writes whose value satisfies the comparison and that were not overwritten by a write that is ordered
-//!   before the wait. Whichever released it, the wait is after what *all* candidates have in common.
-//! - Without a candidate, the wait is released by something enqueued later (legal: the stream blocks until then) or by
-//!   something unseen (a kernel, a store of the host). Until a write comes that satisfies it, or the host sees the
-//!   stream get past it, what is behind it is in the future of everybody: it is not judged, see
-//!   [`crate::ClockRef::is_unjudged`].
+//! - Candidates are writes whose value satisfies the comparison and that were not overwritten by a
+//!   write that is ordered before the wait. Whichever released it, the wait is after what *all*
+//!   candidates have in common.
+//! - Without a candidate, the wait is released by something enqueued later (legal: the stream
+//!   blocks until then) or by something unseen (a kernel, a store of the host). Until a write comes
+//!   that satisfies it, or the host sees the stream get past it, what is behind it is in the future
+//!   of everybody: it is not judged, see [`crate::ClockRef::is_unjudged`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,7 @@
-//! The behaviours that PyTorch publishes for the engine of its CUDA Sanitizer (`test/test_cuda_sanitizer.py`, the tests of
-//! its event handler), each as a scenario of our own, each with its silent twin. "Reported" means here: the later op is not
-//! ordered after the earlier one.
+//! The behaviours that PyTorch publishes for the engine of its CUDA Sanitizer
+//! (`test/test_cuda_sanitizer.py`, the tests of its event handler), each as a scenario of our own,
+//! each with its silent twin. "Reported" means here: the later op is not ordered after the earlier
+//! one.
 
 mod common;
 
@@ -100,7 +101,8 @@ fn chained_synchronisation() {
     }
 }
 
-/// Branch synchronisation: two branches that waited for one trunk are ordered after it, and not with each other.
+/// Branch synchronisation: two branches that waited for one trunk are ordered after it, and not
+/// with each other.
 #[test]
 fn branch_synchronisation() {
     let mut w = World::new();

@@ -1,4 +1,5 @@
-//! Several contexts and devices, parts of contexts, semaphores of other APIs, attributes of copies: rules that few programs need.
+//! Several contexts and devices, parts of contexts, semaphores of other APIs, attributes of copies:
+//! rules that few programs need.
 
 mod common;
 
@@ -27,8 +28,9 @@ fn two_devices() -> (World, StreamId, [StreamId; 4]) {
     (w, legacy, streams)
 }
 
-/// Programming guide, peer-to-peer memory copy: a copy between two devices in the implicit stream starts when everything issued
-/// to either device before has completed, and completes before anything issued to either after it starts.
+/// Programming guide, peer-to-peer memory copy: a copy between two devices in the implicit stream
+/// starts when everything issued to either device before has completed, and completes before
+/// anything issued to either after it starts.
 #[test]
 fn a_synchronous_peer_copy_is_a_barrier_on_both_devices() {
     let (mut w, legacy, streams) = two_devices();
@@ -50,7 +52,8 @@ fn a_synchronous_peer_copy_is_a_barrier_on_both_devices() {
     }
 }
 
-/// cuda.h, `cuCtxSynchronize`: a wait for a primary context waits for its green contexts; not the other way round.
+/// cuda.h, `cuCtxSynchronize`: a wait for a primary context waits for its green contexts; not the
+/// other way round.
 #[test]
 fn a_green_context_is_part_of_the_primary_one() {
     let mut w = World::new();
@@ -86,7 +89,8 @@ fn a_green_context_is_part_of_the_primary_one() {
     assert!(w.host_after(g) && !w.host_after(k), "reported: the green one waits for itself");
 }
 
-/// cuda.h, `CU_CTX_SYNC_MEMOPS`: "synchronous memory operations initiated on this context will always synchronize".
+/// cuda.h, `CU_CTX_SYNC_MEMOPS`: "synchronous memory operations initiated on this context will
+/// always synchronize".
 #[test]
 fn a_context_may_make_memory_operations_wait() {
     for on in [false, true] {
@@ -110,7 +114,8 @@ fn attributed(w: &mut World, stream: StreamId, source: SourceOrder) -> Epoch {
     w.op(Op::AttributedCopy { stream, dst, src, dst_space: space, src_space: space, batch: 0, source })
 }
 
-/// cuda.h, `CUmemcpySrcAccessOrder`: a source that is accessed during the call is free when it returns.
+/// cuda.h, `CUmemcpySrcAccessOrder`: a source that is accessed during the call is free when it
+/// returns.
 #[test]
 fn a_source_may_be_read_during_the_call() {
     let mut w = World::new();

@@ -23,8 +23,8 @@ fn two_streams_are_not() {
     assert!(!w.launch_after(b, k));
 }
 
-/// `cuEventRecord` (what the stream held at the time of the call) and `cuStreamWaitEvent` (all later work of the
-/// stream).
+/// `cuEventRecord` (what the stream held at the time of the call) and `cuStreamWaitEvent` (all
+/// later work of the stream).
 #[test]
 fn a_wait_orders_what_was_before_the_record() {
     let mut w = World::new();
@@ -168,8 +168,8 @@ fn fork_and_join_over_many_streams_stays_exact() {
     }
 }
 
-/// cuda.h, `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT`, `..._LAUNCH_COMPLETION_EVENT`: fires before the kernel has
-/// completed.
+/// cuda.h, `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT`, `..._LAUNCH_COMPLETION_EVENT`: fires before
+/// the kernel has completed.
 #[test]
 fn a_programmatic_event_says_only_that_the_kernel_started() {
     for mode in [EventMode::Programmatic, EventMode::LaunchCompletion] {
@@ -184,7 +184,8 @@ fn a_programmatic_event_says_only_that_the_kernel_started() {
     }
 }
 
-/// cuda.h, `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: may begin before the kernel before it has ended.
+/// cuda.h, `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: may begin before the kernel
+/// before it has ended.
 #[test]
 fn an_overlapping_launch_is_not_after_its_predecessor() {
     let mut w = World::new();

@@ -95,7 +95,8 @@ fn event_nodes_record_and_wait() {
     w.op(Op::GraphLaunch { stream: b, exec: EXEC });
 }
 
-/// Memory operations inside a graph (cuda.h, `cuGraphAddBatchMemOpNode`): the same as those of streams.
+/// Memory operations inside a graph (cuda.h, `cuGraphAddBatchMemOpNode`): the same as those of
+/// streams.
 #[test]
 fn values_are_written_and_waited_for_by_nodes() {
     const FLAG: u64 = 0x500;
@@ -134,7 +135,8 @@ fn values_are_written_and_waited_for_by_nodes() {
     assert!(w.launch_after(a, g), "silent");
 }
 
-/// A graph that waits for a value which comes later, or from somewhere unseen, is not judged until it does.
+/// A graph that waits for a value which comes later, or from somewhere unseen, is not judged until
+/// it does.
 #[test]
 fn a_graph_behind_an_open_wait_is_not_judged() {
     const FLAG: u64 = 0x500;

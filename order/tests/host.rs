@@ -6,7 +6,8 @@ use common::{CTX, World};
 use order::Options;
 use trace::*;
 
-/// `cuStreamSynchronize`: waits for one stream; whatever is enqueued afterwards, anywhere, comes after it.
+/// `cuStreamSynchronize`: waits for one stream; whatever is enqueued afterwards, anywhere, comes
+/// after it.
 #[test]
 fn a_stream_synchronise_covers_one_stream_for_everybody() {
     let mut w = World::new();
@@ -80,7 +81,8 @@ fn a_context_synchronise_covers_what_other_contexts_did_before() {
     assert!(w.host_after(ko) && !w.host_after(late));
 }
 
-/// `cuDevicePrimaryCtxReset` and the end of a device: measured for `cudaFree`, `tests/gpu/what_waits.cu`.
+/// `cuDevicePrimaryCtxReset` and the end of a device: measured for `cudaFree`,
+/// `tests/gpu/what_waits.cu`.
 #[test]
 fn a_device_wide_wait_covers_every_context() {
     let mut w = World::new();
@@ -91,7 +93,8 @@ fn a_device_wide_wait_covers_every_context() {
     assert!(w.host_after(ko));
 }
 
-/// `cuStreamSynchronize`: tasks that precede the call; what other threads enqueue meanwhile is not promised.
+/// `cuStreamSynchronize`: tasks that precede the call; what other threads enqueue meanwhile is not
+/// promised.
 #[test]
 fn a_wait_covers_what_was_enqueued_before_it_began_and_only_when_it_ends() {
     for scope in [SyncScope::Stream, SyncScope::Context, SyncScope::Device] {
@@ -188,8 +191,8 @@ fn an_idle_legacy_stream_means_idle_blocking_streams() {
     assert!(w.host_after(kb) && !w.host_after(kf));
 }
 
-/// Programming guide, asynchronous execution: work starts after it is enqueued, and is over for the host when it
-/// waited.
+/// Programming guide, asynchronous execution: work starts after it is enqueued, and is over for the
+/// host when it waited.
 #[test]
 fn host_accesses_are_ordered_by_enqueueing_and_synchronising() {
     let mut w = World::new();

@@ -14,7 +14,8 @@ fn setup() -> (World, StreamId, StreamId, StreamId, StreamId) {
     (w, legacy, a, b, n)
 }
 
-/// Driver API, stream synchronization behavior: the legacy default stream and blocking streams wait for each other.
+/// Driver API, stream synchronization behavior: the legacy default stream and blocking streams wait
+/// for each other.
 #[test]
 fn a_legacy_op_waits_for_blocking_streams_and_holds_back_later_ops() {
     let (mut w, legacy, a, b, _) = setup();
@@ -45,7 +46,8 @@ fn non_blocking_streams_take_no_part() {
     assert!(!w.launch_after(n, kl));
 }
 
-/// Driver API, stream synchronization behavior: the per-thread default stream synchronises with the legacy one.
+/// Driver API, stream synchronization behavior: the per-thread default stream synchronises with the
+/// legacy one.
 #[test]
 fn per_thread_streams_are_blocking_streams() {
     let (mut w, legacy, a, _, _) = setup();
@@ -59,7 +61,8 @@ fn per_thread_streams_are_blocking_streams() {
     assert!(w.launch_after(q, kl) && w.after(kp));
 }
 
-/// The same page speaks of any action; measured: `tests/gpu/what_waits.cu`, "record on c after record on 0".
+/// The same page speaks of any action; measured: `tests/gpu/what_waits.cu`, "record on c after
+/// record on 0".
 #[test]
 fn recording_and_waiting_on_the_legacy_stream_are_actions() {
     let (mut w, legacy, a, b, n) = setup();
@@ -73,8 +76,8 @@ fn recording_and_waiting_on_the_legacy_stream_are_actions() {
     assert!(w.launch_after(b, kn), "the wait holds back blocking streams");
 }
 
-/// Measured (tests/gpu/what_waits.cu, "record on c after wait(0, never recorded)"): such a wait is no action of the legacy
-/// stream, so it is no barrier among blocking streams.
+/// Measured (tests/gpu/what_waits.cu, "record on c after wait(0, never recorded)"): such a wait is
+/// no action of the legacy stream, so it is no barrier among blocking streams.
 #[test]
 fn waiting_for_an_event_never_recorded_is_no_action() {
     let (mut w, legacy, a, b, _) = setup();

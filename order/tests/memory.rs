@@ -52,7 +52,8 @@ fn seen(c: &Case, op: Epoch) -> (bool, bool, bool) {
     (c.w.host_after(c.kb), c.w.host_after(c.kf), c.w.host_after(op))
 }
 
-/// Driver API, API synchronization behavior, synchronous copies; observed: `tests/gpu/what_waits.cu`.
+/// Driver API, API synchronization behavior, synchronous copies; observed:
+/// `tests/gpu/what_waits.cu`.
 #[test]
 fn synchronous_copies_on_the_legacy_stream() {
     for policy in [Policy::Observed, Policy::Documented] {
@@ -144,8 +145,8 @@ fn sync_memops_makes_synchronous_operations_wait() {
     assert_eq!(seen(&c, op), (false, false, false));
 }
 
-/// `cuMemFree`, `cuMemFreeHost`: "may" synchronise; measured: they drain the device, pool memory does not
-/// (`tests/gpu/what_waits.cu`).
+/// `cuMemFree`, `cuMemFreeHost`: "may" synchronise; measured: they drain the device, pool memory
+/// does not (`tests/gpu/what_waits.cu`).
 #[test]
 fn frees() {
     let all = (true, true);
@@ -163,7 +164,8 @@ fn frees() {
             let mut c = case(policy);
             c.w.free(ptr, kind);
             assert_eq!((c.w.host_after(c.kb), c.w.host_after(c.kf)), expected, "{policy:?} {kind:?} {ptr:#x}");
-            // The free itself never races with running work where the driver drains the device first.
+            // The free itself never races with running work where the driver drains the device
+            // first.
             let drains = ptr != POOL && kind == FreeKind::Plain;
             assert_eq!(c.w.after(c.kb), drains || expected == all, "{policy:?} {kind:?}");
         }
@@ -201,8 +203,8 @@ fn an_alias_of_pinned_memory_is_pinned() {
     assert_eq!(seen(&c, op), (true, false, true));
 }
 
-/// cuda.h, `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`, `..._ALLOW_INTERNAL_DEPENDENCIES`: memory is handed out
-/// after its free.
+/// cuda.h, `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`, `..._ALLOW_INTERNAL_DEPENDENCIES`:
+/// memory is handed out after its free.
 #[test]
 fn a_pool_orders_reuse_after_the_free() {
     let mut c = case(Policy::Observed);

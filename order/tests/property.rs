@@ -1,9 +1,12 @@
-//! Random programs against a naive model: every op keeps the explicit set of ops that have finished before it starts.
+//! Random programs against a naive model: every op keeps the explicit set of ops that have finished
+//! before it starts.
 //!
-//! The model shares nothing with the engine but the rules: no clocks, no laziness, no pruning, no reuse of timelines. What
-//! an op comes after is the set of ops that a path leads from, in a graph with an edge for every rule.
+//! The model shares nothing with the engine but the rules: no clocks, no laziness, no pruning, no
+//! reuse of timelines. What an op comes after is the set of ops that a path leads from, in a graph
+//! with an edge for every rule.
 //!
-//! `PROPTEST_CASES=100000 cargo test --release -p order --test property` takes a hundred thousand programs (256 otherwise).
+//! `PROPTEST_CASES=100000 cargo test --release -p order --test property` takes a hundred thousand
+//! programs (256 otherwise).
 
 mod common;
 
@@ -290,7 +293,8 @@ impl Run {
                 let whole = self.m.before(i);
                 let mut before = whole.clone();
                 let shared: Set = if overlap && self.m.lanes[i].kernel_start.is_some() {
-                    // All that is not the lane's own still holds; of the lane's own, what the last kernel's start had.
+                    // All that is not the lane's own still holds; of the lane's own, what the last
+                    // kernel's start had.
                     let start = self.m.lanes[i].kernel_start.clone().unwrap();
                     let own: Set =
                         self.m.lanes[i].history.iter().map(|(t, _)| *t).flat_map(|t| self.own(i, t)).collect();
@@ -499,7 +503,8 @@ impl Run {
             Step::HostFuncRun(k, done) => {
                 let live = |f: &Func| {
                     let lane = self.m.lanes.iter().find(|l| l.id == f.lane)?;
-                    // The engine remembers a few changes only, which matters to the end of a function that tells the host.
+                    // The engine remembers a few changes only, which matters to the end of a
+                    // function that tells the host.
                     (lane.history.iter().filter(|(t, _)| *t > f.time).count() <= 2).then_some(())
                 };
                 let Some(at) = self.m.funcs.len().checked_sub(1).map(|last| k.min(last)) else { return Ok(()) };
@@ -556,7 +561,8 @@ proptest! {
         }
     }
 
-    /// Damaged traces: any ops in any order, ids that nobody made. Nothing to compare; it must not panic, and must answer.
+    /// Damaged traces: any ops in any order, ids that nobody made. Nothing to compare; it must not
+    /// panic, and must answer.
     #[test]
     fn nothing_panics(ops in prop::collection::vec((0..40_u16, any::<[u8; 96]>(), 0..4_u32, any::<bool>()), 1..200)) {
         let mut engine = Engine::with_options(Options::default());

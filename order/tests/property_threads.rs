@@ -1,8 +1,10 @@
-//! Random programs of several host threads against a naive model: every thread keeps the explicit set of ops that it knows to have finished,
-//! and hands it over along the edges of the trace and nowhere else.
+//! Random programs of several host threads against a naive model: every thread keeps the explicit
+//! set of ops that it knows to have finished, and hands it over along the edges of the trace and
+//! nowhere else.
 //!
-//! The model shares nothing with the engine but the rules: no floor, no clocks, no reuse of timelines.
-//! `PROPTEST_CASES=100000 cargo test --release -p order --test property_threads` takes a hundred thousand programs (256 otherwise).
+//! The model shares nothing with the engine but the rules: no floor, no clocks, no reuse of
+//! timelines. `PROPTEST_CASES=100000 cargo test --release -p order --test property_threads` takes a
+//! hundred thousand programs (256 otherwise).
 
 mod common;
 
@@ -56,7 +58,8 @@ fn step() -> impl Strategy<Value = (u32, Step)> {
     (1..=THREADS, step)
 }
 
-/// What is known to have finished: by whom, on which stream, by which event, left with which object.
+/// What is known to have finished: by whom, on which stream, by which event, left with which
+/// object.
 #[derive(Default)]
 struct Model {
     threads: BTreeMap<u32, Set>,
@@ -118,7 +121,8 @@ impl Run {
         self.model.threads.get_mut(&thread).expect("it has started").extend(covered);
     }
 
-    /// An op of a stream comes after what the stream and the thread know, and what the legacy stream has to do with it.
+    /// An op of a stream comes after what the stream and the thread know, and what the legacy
+    /// stream has to do with it.
     fn before(&mut self, thread: u32, stream: usize) -> Set {
         let mut known = self.model.threads[&thread].clone();
         match stream {

@@ -1,4 +1,5 @@
-//! Host threads with timelines of their own: what one of them knows is the others' only along an edge.
+//! Host threads with timelines of their own: what one of them knows is the others' only along an
+//! edge.
 
 mod common;
 
@@ -154,7 +155,8 @@ fn a_thread_starts_from_who_made_it() {
     assert!(t.launch_after(T1, a, k), "silent");
 }
 
-/// A thread of the driver, or one made before anybody looked: less than everything would be a guess.
+/// A thread of the driver, or one made before anybody looked: less than everything would be a
+/// guess.
 #[test]
 fn a_thread_whose_start_was_not_seen_knows_everything() {
     let mut t = Threads::new();
@@ -164,7 +166,8 @@ fn a_thread_whose_start_was_not_seen_knows_everything() {
     assert!(t.launch_after(T3, b, k));
 }
 
-/// An event recorded by one thread and waited for by another orders the streams; it needs no edge between the threads.
+/// An event recorded by one thread and waited for by another orders the streams; it needs no edge
+/// between the threads.
 #[test]
 fn events_order_streams_whoever_uses_them() {
     let mut t = Threads::new();
@@ -217,8 +220,9 @@ fn one_thread_keeps_nothing_to_itself() {
     }
 }
 
-/// Follows: what several left with an object is not one thread's knowledge, however much that thread has learnt since. (Found by
-/// `property_threads`: over many streams, clocks of one thread are compared by age.)
+/// Follows: what several left with an object is not one thread's knowledge, however much that
+/// thread has learnt since. (Found by `property_threads`: over many streams, clocks of one thread
+/// are compared by age.)
 #[test]
 fn what_others_left_is_not_lost_among_many_streams() {
     let mut t = Threads::new();

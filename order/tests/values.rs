@@ -17,8 +17,8 @@ fn wait(w: &mut World, stream: StreamId, compare: WaitCompare, value: u64) -> Ep
 
 use WaitCompare::{Equal, GreaterEqual};
 
-/// `cuStreamWriteValue64`, `cuStreamWaitValue64`: the wait ends when the condition holds; the write comes with a
-/// fence.
+/// `cuStreamWriteValue64`, `cuStreamWaitValue64`: the wait ends when the condition holds; the write
+/// comes with a fence.
 #[test]
 fn a_wait_is_after_the_write_that_satisfies_it() {
     let mut w = World::new();

@@ -1,8 +1,8 @@
 //! The table of what calls really wait for, as measured on a GPU, against the `observed` policy.
 //!
-//! `tests/gpu/what_waits.cu` prints one line a question: a kernel spins on one stream, a call is made, did the call return
-//! only after the kernel? Every line of the committed table is asked of the engine here, and a line that nobody knows how
-//! to ask fails the test.
+//! `tests/gpu/what_waits.cu` prints one line a question: a kernel spins on one stream, a call is
+//! made, did the call return only after the kernel? Every line of the committed table is asked of
+//! the engine here, and a line that nobody knows how to ask fails the test.
 
 mod common;
 
@@ -150,7 +150,8 @@ fn the_observed_policy_is_what_was_measured() {
     assert_eq!(asked, 3 * (12 + 8) + 4, "rows are missing");
 }
 
-/// Queries of a default stream: what an answer of "finished" says. (What "not ready" says is nothing.)
+/// Queries of a default stream: what an answer of "finished" says. (What "not ready" says is
+/// nothing.)
 #[test]
 fn queries_answer_for_what_was_measured() {
     assert!(TABLE.contains("cudaStreamQuery(0) with b busy: cudaErrorNotReady"));

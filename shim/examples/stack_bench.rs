@@ -1,5 +1,6 @@
-//! Benchmark of stack capture: nanoseconds a native and a Python stack, walked and known from an earlier walk (`cargo run --release --example stack_bench`
-//! after `cargo build --release --example stack_probe`).
+//! Benchmark of stack capture: nanoseconds a native and a Python stack, walked and known from an
+//! earlier walk (`cargo run --release --example stack_bench` after `cargo build --release --example
+//! stack_probe`).
 
 use std::hint::black_box;
 use std::path::Path;

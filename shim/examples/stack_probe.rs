@@ -1,5 +1,6 @@
-//! A library with nothing but stack capture, for the tests: programs in C and C++ call it as they would call a hook. Every capture is made
-//! twice, with what is kept of earlier walks and without: where the two differ, the process aborts.
+//! A library with nothing but stack capture, for the tests: programs in C and C++ call it as they
+//! would call a hook. Every capture is made twice, with what is kept of earlier walks and without:
+//! where the two differ, the process aborts.
 
 #[path = "../src/stack/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the probe uses a part of it")]
@@ -83,8 +84,8 @@ pub unsafe extern "C" fn probe_capture(out: *mut u64, max: usize) -> usize {
     len
 }
 
-/// Captures `times` times, with what is kept of earlier walks or without, and gives the nanoseconds of one capture; the number of frames goes
-/// to `frames`.
+/// Captures `times` times, with what is kept of earlier walks or without, and gives the nanoseconds
+/// of one capture; the number of frames goes to `frames`.
 ///
 /// # Safety
 /// `frames` can be written.
@@ -109,7 +110,8 @@ pub extern "C" fn probe_modules_changed() {
     native::note_modules_changed();
 }
 
-/// Calls `visit(start, end, bias, path, path length, build id, its length)` for modules since `generation`.
+/// Calls `visit(start, end, bias, path, path length, build id, its length)` for modules since
+/// `generation`.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_modules(
     generation: u32,
@@ -160,9 +162,10 @@ thread_local! {
     static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Prints a capture to standard output, one item a line, fields separated by tabs: `module START END BIAS PATH BUILD_ID`,
-/// `code CODE CHECK LINE ENCODING TABLE FILE NAME`, `python CODE CHECK OFFSET`, `frame ADDRESS`, `cut ADDRESS` (up to the interpreter), and at last `end`. Numbers
-/// are hexadecimal.
+/// Prints a capture to standard output, one item a line, fields separated by tabs: `module START
+/// END BIAS PATH BUILD_ID`, `code CODE CHECK LINE ENCODING TABLE FILE NAME`, `python CODE CHECK
+/// OFFSET`, `frame ADDRESS`, `cut ADDRESS` (up to the interpreter), and at last `end`. Numbers are
+/// hexadecimal.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe_print() {
     use std::fmt::Write;

@@ -1,7 +1,8 @@
-//! Counts of the calls that came through the wrappers, on request (`count-calls` in `STREAMSAN_OPTIONS`).
+//! Counts of the calls that came through the wrappers, on request (`count-calls` in
+//! `STREAMSAN_OPTIONS`).
 //!
-//! For one purpose: to hold the shim's view of a program against that of CUPTI, so that a door that calls slip through is found. Rows
-//! marked `skip` are forwarded by a jump and not counted.
+//! For one purpose: to hold the shim's view of a program against that of CUPTI, so that a door that
+//! calls slip through is found. Rows marked `skip` are forwarded by a jump and not counted.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 

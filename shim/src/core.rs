@@ -1,7 +1,8 @@
-//! Where an op gets its place: one short lock around the happens-before engine, the table of stacks and the ring.
+//! Where an op gets its place: one short lock around the happens-before engine, the table of stacks
+//! and the ring.
 //!
-//! Owns the order in which ops are logged. Everything slow (unwinding, asking the driver, reading images) happens before the lock
-//! is taken.
+//! Owns the order in which ops are logged. Everything slow (unwinding, asking the driver, reading
+//! images) happens before the lock is taken.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -41,12 +42,14 @@ pub struct Core {
     header: *const Header,
 }
 
-// SAFETY: header points into the ring, which is never unmapped; its fields are atomic. The rest is Sync by itself.
+// SAFETY: header points into the ring, which is never unmapped; its fields are atomic. The rest is
+// Sync by itself.
 unsafe impl Sync for Core {}
 // SAFETY: as above.
 unsafe impl Send for Core {}
 
-/// Whether this process shares memory or events with others: then records carry the time, by which the processes are put in order.
+/// Whether this process shares memory or events with others: then records carry the time, by which
+/// the processes are put in order.
 #[unsafe(link_section = "streamsan_state")]
 static SHARES: AtomicBool = AtomicBool::new(false);
 
@@ -237,7 +240,8 @@ impl Shared {
         origin.epoch
     }
 
-    /// As [`Shared::log`], of a launch whose parameters are written straight to where they belong: see [`Origin::encode_launch`].
+    /// As [`Shared::log`], of a launch whose parameters are written straight to where they belong:
+    /// see [`Origin::encode_launch`].
     #[inline(always)]
     pub fn log_launch(
         &mut self,
@@ -330,7 +334,8 @@ impl Out {
         self.emit(&Origin::default(), &op);
     }
 
-    /// Writes a record, waiting for room while the analyzer lives. What cannot ever fit is left out and named.
+    /// Writes a record, waiting for room while the analyzer lives. What cannot ever fit is left out
+    /// and named.
     #[unsafe(link_section = "streamsan_hot")]
     fn emit(&mut self, origin: &Origin, op: &Op<'_>) {
         if !self.write(USUAL_RECORD, |room| origin.encode(op, room)) {
@@ -374,7 +379,8 @@ impl Out {
         self.emit(&Origin::default(), &op);
     }
 
-    /// Holds the program back until the analyzer has caught up. False when the analyzer is dead: then the shim is off.
+    /// Holds the program back until the analyzer has caught up. False when the analyzer is dead:
+    /// then the shim is off.
     #[cold]
     fn wait_for_room(&mut self, len: usize) -> bool {
         if lifecycle::is_off() {
@@ -400,7 +406,8 @@ impl Out {
     }
 }
 
-/// The end of a host function tells the host (XLA hands buffers out again from one): without this edge such programs look unordered.
+/// The end of a host function tells the host (XLA hands buffers out again from one): without this
+/// edge such programs look unordered.
 fn engine_options() -> order::Options {
     let mut options = order::Options::default();
     options.host_functions_signal = true;

@@ -1,8 +1,8 @@
-//! A captured stack on its way into the trace: native return addresses and Python frames, and the definitions that make them
-//! readable elsewhere.
+//! A captured stack on its way into the trace: native return addresses and Python frames, and the
+//! definitions that make them readable elsewhere.
 //!
-//! Owns the buffers, the definitions (modules, code objects, stacks) and which stack of the trace a known walk is ([`Known`]); how frames are
-//! found, and walks known again, is in [`crate::stack`].
+//! Owns the buffers, the definitions (modules, code objects, stacks) and which stack of the trace a
+//! known walk is ([`Known`]); how frames are found, and walks known again, is in [`crate::stack`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,7 +17,8 @@ use crate::stack::python::{self, Encoding, RawPyFrame};
 
 /// Most native frames kept.
 pub const MAX_NATIVE: usize = native::MAX;
-/// Native frames kept when there are Python frames: PyTorch's deepest dispatch from operator to launch takes about 20.
+/// Native frames kept when there are Python frames: PyTorch's deepest dispatch from operator to
+/// launch takes about 20.
 const NATIVE_UNDER_PYTHON: usize = 28;
 /// Native frames kept of [`Depth::Caller`]: enough to come out of CUDA's runtime.
 const NATIVE_OF_CALLER: usize = 6;
@@ -27,12 +28,12 @@ pub const MAX_PYTHON: usize = 64;
 /// The calling thread's buffer, to be emptied before it is used.
 ///
 /// # Safety
-/// The thread is inside shim code ([`crate::process::guard::Inside`]), which happens once at a time, and keeps no other reference
-/// to its buffer.
+/// The thread is inside shim code ([`crate::process::guard::Inside`]), which happens once at a
+/// time, and keeps no other reference to its buffer.
 pub unsafe fn buffer<'a>() -> &'a mut Frames {
     local::with(|l| {
-        // SAFETY: the caller's promise: nobody else refers to this thread's buffer. It has no destructor, so it lives as long as
-        // the thread.
+        // SAFETY: the caller's promise: nobody else refers to this thread's buffer. It has no
+        // destructor, so it lives as long as the thread.
         unsafe { &mut *l.frames.get() }
     })
 }
@@ -116,7 +117,8 @@ impl Frames {
     }
 }
 
-/// Two independent 64-bit hashes of pairs of words. Each pair is multiplied out by itself, so that what waits for the pair before is short.
+/// Two independent 64-bit hashes of pairs of words. Each pair is multiplied out by itself, so that
+/// what waits for the pair before is short.
 struct Hash(u64, u64);
 
 impl Hash {
@@ -146,17 +148,19 @@ impl Hash {
 pub enum Depth {
     /// Nothing.
     None,
-    /// Python frames; the native ones only where there are none. For what happens as often as launches and says less.
+    /// Python frames; the native ones only where there are none. For what happens as often as
+    /// launches and says less.
     PythonFirst,
     /// Both.
     Full,
-    /// The innermost native frames, which tell whose call it is. For allocations where no stacks are wanted: the memory that a
-    /// library keeps for itself is still known.
+    /// The innermost native frames, which tell whose call it is. For allocations where no stacks
+    /// are wanted: the memory that a library keeps for itself is still known.
     Caller,
 }
 
-/// Which stack a pair of known walks is, native frames and Python's, for all threads: numbers of walks are never given out twice, so nothing is
-/// ever forgotten, only pushed out. Of one trace. Entries have two words and no lock: the first is a function of both, so that a half-written
+/// Which stack a pair of known walks is, native frames and Python's, for all threads: numbers of
+/// walks are never given out twice, so nothing is ever forgotten, only pushed out. Of one trace.
+/// Entries have two words and no lock: the first is a function of both, so that a half-written
 /// entry is none.
 #[derive(Clone, Copy)]
 pub struct Known(&'static [[[AtomicU64; 2]; WAYS]]);
@@ -238,12 +242,13 @@ fn walk(frames: &mut Frames, depth: Depth, memo: Option<&mut Memo>) -> [Found; 2
         None => (None, None),
     };
     let python = if depth == Depth::Caller { Found::NOTHING } else { python::capture(&mut frames.python, chains) };
-    // Where there are Python frames they are what is read; of the C++ below, the operator and what it calls. On a training step the
-    // native part is most of the cost.
+    // Where there are Python frames they are what is read; of the C++ below, the operator and what
+    // it calls. On a training step the native part is most of the cost.
     let most = match (depth, python.has_frames()) {
         (Depth::Caller, _) => NATIVE_OF_CALLER,
         (Depth::Full, false) => MAX_NATIVE,
-        // Of a block that an autograd thread allocates, the operator and the node of the graph are worth their price.
+        // Of a block that an autograd thread allocates, the operator and the node of the graph are
+        // worth their price.
         (Depth::PythonFirst, false) | (Depth::Full, true) => NATIVE_UNDER_PYTHON,
         _ => 0,
     };
@@ -309,7 +314,8 @@ impl Definitions {
     }
 }
 
-/// Looks for a Python interpreter in the process, if none is known yet. Not to be called with the lock held: it looks symbols up.
+/// Looks for a Python interpreter in the process, if none is known yet. Not to be called with the
+/// lock held: it looks symbols up.
 pub fn look_for_python() {
     /// As the symboliser of addresses wants it: by name, in everything that is loaded.
     unsafe fn resolve(name: &std::ffi::CStr) -> *mut std::ffi::c_void {

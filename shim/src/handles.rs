@@ -1,8 +1,9 @@
-//! From CUDA's handles to ids: each life of a stream, event, context or array has an id of its own, for the driver hands the same
-//! handle out again.
+//! From CUDA's handles to ids: each life of a stream, event, context or array has an id of its own,
+//! for the driver hands the same handle out again.
 //!
-//! Handles that were never seen being made (made before the shim was there, or through a door it does not know) are asked about and
-//! defined when they are first used. Real calls are made before a table is locked, never under it.
+//! Handles that were never seen being made (made before the shim was there, or through a door it
+//! does not know) are asked about and defined when they are first used. Real calls are made before
+//! a table is locked, never under it.
 
 use std::cell::Cell;
 use std::hash::BuildHasherDefault;
@@ -53,10 +54,12 @@ pub struct Handles {
     contexts: Table<u64, ContextId>,
     /// Kernels and functions that were launched.
     pub kernels: Table<u64, &'static Kernel>,
-    /// Modules and libraries, and the functions and kernels got from them: the image they come from.
+    /// Modules and libraries, and the functions and kernels got from them: the image they come
+    /// from.
     pub images: Table<u64, ImageId>,
-    /// Kernels by name: the image, for functions that were not seen being got (the driver makes them from kernels, in graphs for
-    /// one). [`ImageId::NONE`] when two images have a kernel of this name.
+    /// Kernels by name: the image, for functions that were not seen being got (the driver makes
+    /// them from kernels, in graphs for one). [`ImageId::NONE`] when two images have a kernel of
+    /// this name.
     pub kernel_names: DashMap<Box<[u8]>, ImageId>,
     /// Images whose variables were not asked for yet.
     pub unlisted: Unlisted,
@@ -99,7 +102,8 @@ struct Mapping {
     handle: u64,
     offset: u64,
     size: u64,
-    /// Where the first mapping of this memory is, or was: what the trace knows it by. 0: by nothing any more.
+    /// Where the first mapping of this memory is, or was: what the trace knows it by. 0: by nothing
+    /// any more.
     root: u64,
     /// The address by which the trace knows the first byte of the mapping.
     at: u64,
@@ -137,8 +141,8 @@ fn take(counter: &AtomicU32) -> u32 {
 #[unsafe(link_section = "streamsan_state")]
 static ENDED: AtomicU32 = AtomicU32::new(1);
 
-/// What one thread remembers of the handles that it used last: a table look-up costs two locked instructions.
-/// All zeros remembers nothing: [`ENDED`] is never 0.
+/// What one thread remembers of the handles that it used last: a table look-up costs two locked
+/// instructions. All zeros remembers nothing: [`ENDED`] is never 0.
 pub struct Recent<const SLOTS: usize> {
     /// Handle, [`ENDED`] then, id.
     entries: [Cell<(u64, u32, u32)>; SLOTS],
@@ -204,7 +208,8 @@ impl Handles {
         take(&self.next.other)
     }
 
-    /// Remembers a mapping of physical memory; answers the address by which the same bytes are known already.
+    /// Remembers a mapping of physical memory; answers the address by which the same bytes are
+    /// known already.
     pub fn mapped(&self, handle: u64, offset: u64, ptr: u64, size: u64) -> Option<u64> {
         // These addresses mean something else from now on, whatever was known by them.
         let stale = ptr..ptr.saturating_add(size);
@@ -223,8 +228,9 @@ impl Handles {
         known.map(|(_, target)| target)
     }
 
-    /// Forgets the mappings that begin in a range; answers the names in the trace that end with them. Memory that is mapped elsewhere
-    /// too goes on being known by the address of its first mapping, though nothing is there any more.
+    /// Forgets the mappings that begin in a range; answers the names in the trace that end with
+    /// them. Memory that is mapped elsewhere too goes on being known by the address of its first
+    /// mapping, though nothing is there any more.
     pub fn unmapped(&self, ptr: u64, size: u64) -> Vec<u64> {
         let inside = |start: u64| (ptr..ptr.saturating_add(size)).contains(&start);
         let starts: Vec<u64> = self.mappings.iter().map(|m| *m.key()).filter(|start| inside(*start)).collect();
@@ -500,8 +506,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The stream of a work op that really enters it now; `None` while the stream is being captured (the op becomes a node of a graph,
-    /// whose stack is remembered).
+    /// The stream of a work op that really enters it now; `None` while the stream is being captured
+    /// (the op becomes a node of a graph, whose stack is remembered).
     pub fn working_stream(&mut self, handle: CUstream) -> Option<StreamId> {
         if CAPTURES.load(Ordering::Acquire) != 0 && self.note_captured(handle) {
             return None;
@@ -514,7 +520,8 @@ impl Cx<'_> {
 mod tests {
     use super::*;
 
-    /// Virtual memory is known by the address of its first mapping for as long as any mapping of it is left.
+    /// Virtual memory is known by the address of its first mapping for as long as any mapping of it
+    /// is left.
     #[test]
     fn two_mappings_are_one_memory_until_both_are_gone() {
         let h = Handles::default();

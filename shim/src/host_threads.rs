@@ -1,8 +1,10 @@
-//! The synchronisation of host threads, as the library beside this one tells it (`--host-order threads`, crate `shim-threads`).
+//! The synchronisation of host threads, as the library beside this one tells it (`--host-order
+//! threads`, crate `shim-threads`).
 //!
-//! Owns which of it is worth an op: programs lock mutexes by the million. What matters is only what a thread knows of CUDA's work, so a
-//! release is left out while the thread has done nothing of the kind since its last release of that object, and an acquisition when nobody
-//! has left anything with the object that the thread does not have already.
+//! Owns which of it is worth an op: programs lock mutexes by the million. What matters is only what
+//! a thread knows of CUDA's work, so a release is left out while the thread has done nothing of the
+//! kind since its last release of that object, and an acquisition when nobody has left anything
+//! with the object that the thread does not have already.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +15,8 @@ use crate::local;
 use crate::observe::{HOST_THREADS, Phase, observe};
 use crate::process::lifecycle;
 
-/// Objects whose state is remembered; others that fall on the same place are told more often than they need be.
+/// Objects whose state is remembered; others that fall on the same place are told more often than
+/// they need be.
 const OBJECTS: usize = 4096;
 
 /// How often something was left with one of the objects that fall on each place.
@@ -22,7 +25,8 @@ static RELEASES: [AtomicU64; OBJECTS] = [const { AtomicU64::new(0) }; OBJECTS];
 const RECENT: usize = 64;
 
 thread_local! {
-    /// What this thread released and acquired last, by object: object, changes at its release, releases that it has seen.
+    /// What this thread released and acquired last, by object: object, changes at its release,
+    /// releases that it has seen.
     static SEEN: [Cell<(u64, u64, u64)>; RECENT] = const { [const { Cell::new((0, 0, 0)) }; RECENT] };
 }
 
@@ -80,7 +84,8 @@ pub extern "C" fn streamsan_host_edge(object: u64, acquire: i32) {
     });
 }
 
-/// A host thread starts, after whatever its maker left with this object. Called by the library beside this one.
+/// A host thread starts, after whatever its maker left with this object. Called by the library
+/// beside this one.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn streamsan_host_thread(object: u64) {
     local::with(|l| l.start.set(object));

@@ -1,6 +1,8 @@
-//! How long a code image is, and whether its bytes are in a file: the driver takes images without a length.
+//! How long a code image is, and whether its bytes are in a file: the driver takes images without a
+//! length.
 //!
-//! Reads headers only; what is inside is the analyzer's business. Container facts: see `kernels::image`.
+//! Reads headers only; what is inside is the analyzer's business. Container facts: see
+//! `kernels::image`.
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -8,7 +10,8 @@ const WRAPPER: u32 = 0x4662_43b1;
 const FATBIN: u32 = 0xba55_ed50;
 const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
 
-/// The bytes of an image: a fatbin (also behind nvcc's wrapper), a cubin, or PTX text. `None` when it is none of these.
+/// The bytes of an image: a fatbin (also behind nvcc's wrapper), a cubin, or PTX text. `None` when
+/// it is none of these.
 ///
 /// # Safety
 /// `image` points to an image that the driver has accepted.
@@ -81,10 +84,12 @@ struct Find {
     found: Option<(Vec<u8>, u64)>,
 }
 
-/// Path and offset of the file that these bytes are mapped from, when the mapping is read-only: then file and memory agree.
+/// Path and offset of the file that these bytes are mapped from, when the mapping is read-only:
+/// then file and memory agree.
 pub fn file_of(start: *const u8, len: usize) -> Option<(Vec<u8>, u64)> {
     let mut find = Find { start: start as u64, len: len as u64, found: None };
-    // SAFETY: visit() has the signature that dl_iterate_phdr wants, and find outlives the call. No lock of ours is held.
+    // SAFETY: visit() has the signature that dl_iterate_phdr wants, and find outlives the call. No
+    // lock of ours is held.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut find).cast()) };
     let (path, offset) = find.found?;
     let path = if path.is_empty() {

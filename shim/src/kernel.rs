@@ -1,7 +1,7 @@
 //! What the shim knows of a kernel: its id, and where its parameters lie.
 //!
-//! The driver is asked once per handle; handles are `CUfunction`s, or `CUkernel`s passed in their place (as cudart 12 and later
-//! does). Reading the code is the analyzer's business.
+//! The driver is asked once per handle; handles are `CUfunction`s, or `CUkernel`s passed in their
+//! place (as cudart 12 and later does). Reading the code is the analyzer's business.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -21,7 +21,8 @@ pub struct Kernel {
     meaning: AtomicU32,
     /// Its id.
     pub id: KernelId,
-    /// Parameter layout, in the order of offsets; empty and `unknown` when the driver does not tell.
+    /// Parameter layout, in the order of offsets; empty and `unknown` when the driver does not
+    /// tell.
     params: Box<[ParamSlot]>,
     /// Bytes of the parameter buffer.
     size: usize,
@@ -29,7 +30,8 @@ pub struct Kernel {
     pub unknown: bool,
 }
 
-/// Kernels by a hash of their handle: a step of a neural network has some hundred, and a launch shall not search a table for its own.
+/// Kernels by a hash of their handle: a step of a neural network has some hundred, and a launch
+/// shall not search a table for its own.
 static LAST: [AtomicPtr<Kernel>; 1 << LAST_BITS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 1 << LAST_BITS];
 const LAST_BITS: u32 = 10;
 
@@ -37,10 +39,12 @@ const LAST_BITS: u32 = 10;
 pub const MAX_PARAMS: usize = 32_764;
 
 impl Kernel {
-    /// Gathers the parameters of a launch into `to`, of [`Kernel::size`] bytes; bytes between parameters, and parameters without a value, are zeros.
+    /// Gathers the parameters of a launch into `to`, of [`Kernel::size`] bytes; bytes between
+    /// parameters, and parameters without a value, are zeros.
     ///
     /// # Safety
-    /// `kernel_params` is the array that the program passed to a launch that has succeeded; or `to` is empty.
+    /// `kernel_params` is the array that the program passed to a launch that has succeeded; or `to`
+    /// is empty.
     #[inline(always)]
     pub unsafe fn gather(&self, kernel_params: *mut *mut c_void, to: &mut [u8]) {
         if to.len() != self.size {
@@ -53,7 +57,8 @@ impl Kernel {
             // SAFETY: the driver has read exactly these parameters from this array.
             let value: *const u8 = unsafe { *kernel_params.add(index) }.cast();
             let end = if value.is_null() { start + size } else { start };
-            // SAFETY: slots follow each other and end at `size`: see `Kernel::lay_out`. The driver has read size bytes from where the value is.
+            // SAFETY: slots follow each other and end at `size`: see `Kernel::lay_out`. The driver
+            // has read size bytes from where the value is.
             unsafe {
                 clear(to.as_mut_ptr().add(written), end - written);
                 if !value.is_null() {
@@ -64,7 +69,8 @@ impl Kernel {
         }
     }
 
-    /// Slots that follow each other, and their end: what lies before the end of another one is taken for empty.
+    /// Slots that follow each other, and their end: what lies before the end of another one is
+    /// taken for empty.
     fn lay_out(slots: &[ParamSlot]) -> (Box<[ParamSlot]>, usize) {
         let mut end = 0;
         let in_order = slots.iter().map(|slot| {
@@ -83,7 +89,8 @@ impl Kernel {
     }
 }
 
-/// Copies a parameter: nearly all are words, and a call of the C library would touch more lines than it copies.
+/// Copies a parameter: nearly all are words, and a call of the C library would touch more lines
+/// than it copies.
 ///
 /// # Safety
 /// As [`std::ptr::copy_nonoverlapping`].
@@ -162,7 +169,8 @@ impl Cx<'_> {
                 ))
             };
             if result != CUresult::SUCCESS {
-                // Past the last parameter the driver answers INVALID_VALUE; anything else means that it can not tell.
+                // Past the last parameter the driver answers INVALID_VALUE; anything else means
+                // that it can not tell.
                 known = result == CUresult::ERROR_INVALID_VALUE;
                 break;
             }
@@ -183,7 +191,8 @@ impl Cx<'_> {
         Some(Box::leak(Box::new(Kernel { handle, meaning, id, params, size, unknown: !known })))
     }
 
-    /// The image that a function or kernel comes from: as seen when it was got, or as the driver tells.
+    /// The image that a function or kernel comes from: as seen when it was got, or as the driver
+    /// tells.
     fn image_of(&mut self, handle: CUfunction, is_function: bool, name: &[u8]) -> ImageId {
         let Some(core) = self.core() else { return ImageId::NONE };
         let known = |key: u64| core.handles.images.get(&key).map(|id| *id);
@@ -213,7 +222,8 @@ mod tests {
         let kernel = Kernel { handle, meaning, id, params, size, unknown: false };
         let bytes: Vec<u8> = (1..=12).collect();
         let value = bytes.as_ptr().cast_mut().cast::<c_void>();
-        // A parameter that the program gave no value for is as if it were a gap; so is one that lies in another.
+        // A parameter that the program gave no value for is as if it were a gap; so is one that
+        // lies in another.
         let mut pointers = [value, value, value, value, value, value, std::ptr::null_mut()];
         let mut buffer = [0xff; 44];
         // SAFETY: a pointer for each slot, to at least as many bytes or null.

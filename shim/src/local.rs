@@ -1,8 +1,10 @@
 //! What the shim keeps for each host thread, in one place.
 //!
-//! Owns one thread-local with all that an op touches, so that an op asks the loader for one address and finds the small things on one cache
-//! line: in a framework's step the shim's lines are cold whenever it is called, and each costs more than the instructions that use it. What
-//! the fields mean is said by the modules that use them. Nothing here has a destructor: it is valid in late exit handlers too.
+//! Owns one thread-local with all that an op touches, so that an op asks the loader for one address
+//! and finds the small things on one cache line: in a framework's step the shim's lines are cold
+//! whenever it is called, and each costs more than the instructions that use it. What the fields
+//! mean is said by the modules that use them. Nothing here has a destructor: it is valid in late
+//! exit handlers too.
 
 use std::cell::{Cell, UnsafeCell};
 
@@ -15,7 +17,8 @@ use crate::handles::Recent;
 pub struct Local {
     /// Whether it runs shim code: [`crate::process::guard`].
     pub inside: Cell<bool>,
-    /// Whether it is in a call of a library that is an op of its own: [`crate::observe::inside_library`].
+    /// Whether it is in a call of a library that is an op of its own:
+    /// [`crate::observe::inside_library`].
     pub inside_library: Cell<bool>,
     /// Its number, with the generation of the process; 0 before its first op.
     pub thread: Cell<u32>,
@@ -37,9 +40,9 @@ pub struct Local {
     pub frames: UnsafeCell<Frames>,
 }
 
-// Thread-local memory that the loader lays out at start, all zeros: its place is one load away. `thread_local!` would call the loader each
-// time, which touches five lines of its own. A library that is preloaded is there at start; whoever opens this one later needs the
-// loader's reserve.
+// Thread-local memory that the loader lays out at start, all zeros: its place is one load away.
+// `thread_local!` would call the loader each time, which touches five lines of its own. A library
+// that is preloaded is there at start; whoever opens this one later needs the loader's reserve.
 std::arch::global_asm!(
     ".pushsection .tbss.streamsan_local,\"awT\",@nobits",
     ".p2align 6",
@@ -57,7 +60,8 @@ std::arch::global_asm!(
 #[inline(always)]
 pub fn with<R>(work: impl FnOnce(&Local) -> R) -> R {
     let local: *const Local;
-    // SAFETY: the x86-64 TLS ABI: the offset from the thread's control block, whose first word is its own address. Both words stay.
+    // SAFETY: the x86-64 TLS ABI: the offset from the thread's control block, whose first word is
+    // its own address. Both words stay.
     unsafe {
         std::arch::asm!(
             "mov {local}, qword ptr [rip + streamsan_local@GOTTPOFF]",
@@ -65,6 +69,7 @@ pub fn with<R>(work: impl FnOnce(&Local) -> R) -> R {
             local = out(reg) local, options(pure, nomem, nostack),
         );
     }
-    // SAFETY: as large and as aligned as a Local; all its fields are valid as zeros; it lives as long as its thread, which alone refers to it.
+    // SAFETY: as large and as aligned as a Local; all its fields are valid as zeros; it lives as
+    // long as its thread, which alone refers to it.
     work(unsafe { &*local })
 }

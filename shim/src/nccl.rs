@@ -1,9 +1,12 @@
-//! NCCL's collectives and point-to-point calls, each an op of the stream that it is given: what it reads and writes on this device.
+//! NCCL's collectives and point-to-point calls, each an op of the stream that it is given: what it
+//! reads and writes on this device.
 //!
-//! NCCL's kernels get their pointers through memory that no parameter shows, so their launches say nothing; the calls themselves say
-//! all. They reach us through the PLT of whoever links to libnccl.so.2 (PyTorch does); through `dlsym` and in statically linked
-//! copies they do not, and then NCCL's launches count as indirect. Calls inside a group take effect at its end. While such a call
-//! runs, launches of its thread are marked as its own. Captured calls become nodes of a graph and are not modelled.
+//! NCCL's kernels get their pointers through memory that no parameter shows, so their launches say
+//! nothing; the calls themselves say all. They reach us through the PLT of whoever links to
+//! libnccl.so.2 (PyTorch does); through `dlsym` and in statically linked copies they do not, and
+//! then NCCL's launches count as indirect. Calls inside a group take effect at its end. While such
+//! a call runs, launches of its thread are marked as its own. Captured calls become nodes of a
+//! graph and are not modelled.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
@@ -55,7 +58,8 @@ fn ask(function: &Function, comm: Comm) -> Option<c_int> {
     type Ask = unsafe extern "C" fn(Comm, *mut c_int) -> c_int;
     let mut answer = 0;
     let real = function.find(0)?;
-    // SAFETY: the signature is NCCL's; the communicator is the program's and was just used with success.
+    // SAFETY: the signature is NCCL's; the communicator is the program's and was just used with
+    // success.
     let result = unsafe { std::mem::transmute::<usize, Ask>(real)(comm, &raw mut answer) };
     (result == SUCCESS).then_some(answer)
 }
@@ -85,8 +89,8 @@ fn tell(call: &Call) {
     });
 }
 
-/// The stream that a call names, now: which default stream is meant depends on the current device, which may be another one when the
-/// group of the call ends. `None`: the call is captured.
+/// The stream that a call names, now: which default stream is meant depends on the current device,
+/// which may be another one when the group of the call ends. `None`: the call is captured.
 fn stream_of(id: FnId, stream: CUstream) -> Option<StreamId> {
     // The null stream is the legacy one: NCCL is built for that.
     let handle = if stream.0.is_null() { CUstream(std::ptr::without_provenance_mut(1)) } else { stream };

@@ -1,12 +1,16 @@
-//! NVTX's memory annotations (`nvToolsExtMem.h`): the regions that a program's own pool hands out, each with its stack, life and name.
+//! NVTX's memory annotations (`nvToolsExtMem.h`): the regions that a program's own pool hands out,
+//! each with its stack, life and name.
 //!
-//! Owns the injection into NVTX's extensions: the header-only library asks what `NVTX_INJECTION64_PATH` names for
-//! `InitializeInjectionNvtxExtension` and hands it the places of its functions. Taken are registering, resizing, naming and ending of
-//! regions, and resetting and ending of heaps; permissions are not (they say what may be touched, not when). Only virtual addresses in
-//! heaps that are suballocators: other heaps describe a layout, in which nothing is ever handed out.
+//! Owns the injection into NVTX's extensions: the header-only library asks what
+//! `NVTX_INJECTION64_PATH` names for `InitializeInjectionNvtxExtension` and hands it the places of
+//! its functions. Taken are registering, resizing, naming and ending of regions, and resetting and
+//! ending of heaps; permissions are not (they say what may be touched, not when). Only virtual
+//! addresses in heaps that are suballocators: other heaps describe a layout, in which nothing is
+//! ever handed out.
 //!
-//! A region's handle is its address, so nothing has to be looked up; a heap's is a small number. Layouts and numbers are those of the
-//! header with compatibility number 0x0102; a header with another one finds no tool, as without us.
+//! A region's handle is its address, so nothing has to be looked up; a heap's is a small number.
+//! Layouts and numbers are those of the header with compatibility number 0x0102; a header with
+//! another one finds no tool, as without us.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -306,7 +310,8 @@ pub struct Module {
     segments: *mut Segment,
 }
 
-/// Called by NVTX when a program uses one of its extensions for the first time. Answers 1 when it is taken.
+/// Called by NVTX when a program uses one of its extensions for the first time. Answers 1 when it
+/// is taken.
 ///
 /// # Safety
 /// Called by NVTX only, with the description of the extension.

@@ -1,6 +1,8 @@
-//! The context in which an op function runs: which call, which thread, before or after, and the way to the log.
+//! The context in which an op function runs: which call, which thread, before or after, and the way
+//! to the log.
 //!
-//! Owns the outer fence of the shim: re-entrancy, `errno`, faults of our own. What an op means is said in [`crate::ops`].
+//! Owns the outer fence of the shim: re-entrancy, `errno`, faults of our own. What an op means is
+//! said in [`crate::ops`].
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -89,7 +91,8 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
     token
 }
 
-/// A call has failed. Errors that end the context (illegal address, device-side assert and their like) are told once, lack of memory always.
+/// A call has failed. Errors that end the context (illegal address, device-side assert and their
+/// like) are told once, lack of memory always.
 #[cold]
 fn failed(call: FnId, result: CUresult) -> u64 {
     if ends_context(result) {
@@ -102,12 +105,14 @@ fn failed(call: FnId, result: CUresult) -> u64 {
     0
 }
 
-/// Whether nothing works in this context any more ("the process must be terminated and relaunched", cuda.h).
+/// Whether nothing works in this context any more ("the process must be terminated and relaunched",
+/// cuda.h).
 fn ends_context(result: CUresult) -> bool {
     matches!(result.0, 700 | 702 | 710 | 714..=719)
 }
 
-/// Functions of libraries that are observed besides the driver's, numbered after those of the table.
+/// Functions of libraries that are observed besides the driver's, numbered after those of the
+/// table.
 const LIBRARY_CALLS: &[&str] = &[
     "c10::cuda::CUDACachingAllocator",
     "host function",
@@ -178,7 +183,8 @@ pub const NVTX_REGIONS: FnId = library_call("nvtxMemRegionsRegister");
 /// PyTorch's pool of streams.
 pub const TORCH_STREAM: FnId = library_call("c10::cuda::getStreamFromPool");
 
-/// Whether this thread is in a call of a library that is an op of its own: what it launches is that op's business.
+/// Whether this thread is in a call of a library that is an op of its own: what it launches is that
+/// op's business.
 #[inline]
 pub fn inside_library() -> bool {
     local::with(|l| l.inside_library.get())
@@ -198,8 +204,8 @@ pub fn call_name(call: FnId) -> &'static str {
 }
 
 impl Cx<'_> {
-    /// Tells of an error that ends the context, the first one only: every later call answers the same. `stream`: whose last launch
-    /// is to blame, when that is known.
+    /// Tells of an error that ends the context, the first one only: every later call answers the
+    /// same. `stream`: whose last launch is to blame, when that is known.
     pub fn tell_failure(&mut self, result: CUresult, stream: StreamId) {
         static TOLD: AtomicBool = AtomicBool::new(false);
         if ends_context(result) && !TOLD.swap(true, Ordering::Relaxed) {
@@ -375,7 +381,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Says that this call has an effect that is not modelled. Counted per function by the analyzer.
+    /// Says that this call has an effect that is not modelled. Counted per function by the
+    /// analyzer.
     pub fn not_modelled(&mut self) {
         let text = self.call.name().into();
         self.define(&Op::Note { kind: NoteKind::NotModelled, text, count: 1 });

@@ -1,10 +1,13 @@
-//! What the program itself says (`include/streamsan.h`): where checking stops and starts, what its parts are called, which blocks its pools
-//! hand out; NVTX's ranges too (its memory annotations are in `nvtx_mem.rs`).
+//! What the program itself says (`include/streamsan.h`): where checking stops and starts, what its
+//! parts are called, which blocks its pools hand out; NVTX's ranges too (its memory annotations are
+//! in `nvtx_mem.rs`).
 //!
-//! Owns these exports and the injection into NVTX version 3: its header-only library loads what `NVTX_INJECTION64_PATH` names (the launcher
-//! names us, unless somebody else is named already) and offers it a table of its functions to replace. Only push and pop of ranges are
-//! taken, and only once CUDA is in use: a program without CUDA is left alone. Nothing is handed on, for without an injection these functions
-//! do nothing but count; the depth that they answer is counted here as well.
+//! Owns these exports and the injection into NVTX version 3: its header-only library loads what
+//! `NVTX_INJECTION64_PATH` names (the launcher names us, unless somebody else is named already) and
+//! offers it a table of its functions to replace. Only push and pop of ranges are taken, and only
+//! once CUDA is in use: a program without CUDA is left alone. Nothing is handed on, for without an
+//! injection these functions do nothing but count; the depth that they answer is counted here as
+//! well.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -58,7 +61,8 @@ fn stream_of(cx: &mut Cx<'_>, stream: usize) -> StreamId {
     }
 }
 
-/// A pool of the program hands out a block, which may be used on this stream at once. `pool`: its name, or null.
+/// A pool of the program hands out a block, which may be used on this stream at once. `pool`: its
+/// name, or null.
 ///
 /// # Safety
 /// `pool` is null or a C string; `stream` is a stream, null for the default one, or `ANY_STREAM`.
@@ -78,7 +82,8 @@ unsafe extern "C" fn streamsan_allocated(pool: *const c_char, ptr: u64, size: us
     });
 }
 
-/// The pool takes a block back, and may hand it out again to this stream at once. With `ANY_STREAM`: to the one it was handed out to.
+/// The pool takes a block back, and may hand it out again to this stream at once. With
+/// `ANY_STREAM`: to the one it was handed out to.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn streamsan_freed(ptr: u64, stream: usize) {
     if ptr != 0 && lifecycle::is_running() {
@@ -154,7 +159,8 @@ unsafe extern "C" fn range_push(name: *const c_char) -> c_int {
 /// Called by NVTX with attributes.
 unsafe extern "C" fn range_push_ex(attributes: *const Attributes) -> c_int {
     if lifecycle::is_running() && !attributes.is_null() {
-        // SAFETY: NVTX passes valid attributes; those of another sort of message have no name that can be read here.
+        // SAFETY: NVTX passes valid attributes; those of another sort of message have no name that
+        // can be read here.
         let (kind, message) = unsafe { ((*attributes).message_type, (*attributes).message) };
         // SAFETY: of this type, it is a C string.
         unsafe { push(if kind == MESSAGE_ASCII { message } else { std::ptr::null() }) };
@@ -211,7 +217,8 @@ unsafe extern "C" fn InitializeInjectionNvtx2(tables: Option<unsafe extern "C" f
             return;
         }
         for (index, function) in rows.iter().filter(|(index, _)| *index < size as usize) {
-            // SAFETY: the table has `size` places, each null or the place of a function pointer that may be written now.
+            // SAFETY: the table has `size` places, each null or the place of a function pointer
+            // that may be written now.
             unsafe {
                 let slot = *table.add(*index);
                 if !slot.is_null() {

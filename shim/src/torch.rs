@@ -1,13 +1,16 @@
-//! PyTorch's caching allocator: the blocks that it carves out of its segments, each with its own stack and life.
+//! PyTorch's caching allocator: the blocks that it carves out of its segments, each with its own
+//! stack and life.
 //!
-//! libc10_cuda.so reports every block it hands out or takes back through a function of libc10.so that it calls through its PLT. Our
-//! definition of that function comes first in the search order, notes the block and forwards; the allocator is untouched. Measured
-//! with torch 2.11 on an H200: 40,409 of 40,409 blocks of a training run were seen. Where the function is absent or has another
+//! libc10_cuda.so reports every block it hands out or takes back through a function of libc10.so
+//! that it calls through its PLT. Our definition of that function comes first in the search order,
+//! notes the block and forwards; the allocator is untouched. Measured with torch 2.11 on an H200:
+//! 40,409 of 40,409 blocks of a training run were seen. Where the function is absent or has another
 //! signature (and so another name), nothing is seen, and reports speak of segments.
 //!
-//! The report does not tell the stream; the allocator takes the current one, which libc10_cuda.so is asked for (it reads a
-//! thread-local variable and an array). Streams are handed out by `getStreamFromPool`, long after the pool has made them all at
-//! once: that is forwarded too, so that a stream is known by the place that asked for it.
+//! The report does not tell the stream; the allocator takes the current one, which libc10_cuda.so
+//! is asked for (it reads a thread-local variable and an array). Streams are handed out by
+//! `getStreamFromPool`, long after the pool has made them all at once: that is forwarded too, so
+//! that a stream is known by the place that asked for it.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::Ordering;
@@ -28,7 +31,8 @@ pub struct Device {
 
 type Report = unsafe extern "C" fn(*mut c_void, i64, usize, usize, Device);
 
-/// `c10::reportMemoryUsageToProfiler(void*, int64_t, size_t, size_t, c10::Device)`, since torch 1.12.
+/// `c10::reportMemoryUsageToProfiler(void*, int64_t, size_t, size_t, c10::Device)`, since torch
+/// 1.12.
 const NAME: &CStr = c"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";
 
 static REPORT: Function = Function::new(c"libc10.so", NAME);
@@ -53,17 +57,20 @@ type Handle = unsafe extern "C" fn(*const Stream) -> *mut c_void;
 static CURRENT: Function = Function::new(c"libc10_cuda.so", c"_ZN3c104cuda20getCurrentCUDAStreamEa");
 static HANDLE: Function = Function::new(c"libc10_cuda.so", c"_ZNK3c104cuda10CUDAStream6streamEv");
 
-/// The id of a stream of PyTorch's. While any stream is being captured: none, for what is captured is no work.
+/// The id of a stream of PyTorch's. While any stream is being captured: none, for what is captured
+/// is no work.
 fn id_of(cx: &mut Cx<'_>, stream: Stream) -> StreamId {
     const LEGACY: usize = 1;
     let Some(handle) = HANDLE.find(0).filter(|_| CAPTURES.load(Ordering::Acquire) == 0) else { return StreamId::NONE };
-    // SAFETY: the symbol's mangled name fixes its signature; it reads the object and an array of the pool's.
+    // SAFETY: the symbol's mangled name fixes its signature; it reads the object and an array of
+    // the pool's.
     let handle = unsafe { std::mem::transmute::<usize, Handle>(handle)(&raw const stream) } as usize;
     // PyTorch's default stream is the null stream of a library built for the legacy one.
     if handle > LEGACY {
         return cx.stream(cuda_sys::CUstream(handle as *mut _));
     }
-    // A thread that has not used CUDA yet (autograd's, whose first blocks come out of the cache) has no context to ask for it.
+    // A thread that has not used CUDA yet (autograd's, whose first blocks come out of the cache)
+    // has no context to ask for it.
     match cx.current_context() {
         cuda_sys::CUcontext::NULL => StreamId::NONE,
         context => cx.legacy_stream(context),
@@ -73,7 +80,8 @@ fn id_of(cx: &mut Cx<'_>, stream: Stream) -> StreamId {
 /// The stream that the allocator hands a block out to.
 fn current_stream(cx: &mut Cx<'_>, device: i8) -> StreamId {
     let Some(current) = CURRENT.find(0) else { return StreamId::NONE };
-    // SAFETY: the symbol's mangled name fixes its signature; it reads a thread-local variable that the allocator has just read.
+    // SAFETY: the symbol's mangled name fixes its signature; it reads a thread-local variable that
+    // the allocator has just read.
     let stream = unsafe { std::mem::transmute::<usize, CurrentStream>(current)(device) };
     id_of(cx, stream)
 }
@@ -131,7 +139,8 @@ unsafe extern "C" fn report(ptr: *mut c_void, size: i64, total: usize, reserved:
                 let stream = current_stream(cx, device.index);
                 cx.with_python_stack().log_block(ptr, size as u64, stream);
             } else {
-                // A block goes back when its last reference dies, mostly somewhere that says nothing; the next life has its own stack.
+                // A block goes back when its last reference dies, mostly somewhere that says
+                // nothing; the next life has its own stack.
                 cx.without_stack().log(&Op::Free { ptr, kind: FreeKind::Block, stream: StreamId::NONE });
             }
         });

@@ -1,12 +1,14 @@
-//! Where `__device__` and `__constant__` variables lie, when nobody asked through a door that the shim sees.
+//! Where `__device__` and `__constant__` variables lie, when nobody asked through a door that the
+//! shim sees.
 //!
-//! NVIDIA's cudart takes the addresses of variables (`cudaMemcpyToSymbol`, `cudaGetSymbolAddress`) from a private table of the
-//! driver. So when a copy or fill touches device memory that no call made, the variables of the images that are loaded are asked
-//! for by name, newest image first, until the address is known. That happens about once in a program; before, it costs a look-up
-//! in the map of memory for each copy of a program that carries nvcc's code, after, nothing.
+//! NVIDIA's cudart takes the addresses of variables (`cudaMemcpyToSymbol`, `cudaGetSymbolAddress`)
+//! from a private table of the driver. So when a copy or fill touches device memory that no call
+//! made, the variables of the images that are loaded are asked for by name, newest image first,
+//! until the address is known. That happens about once in a program; before, it costs a look-up in
+//! the map of memory for each copy of a program that carries nvcc's code, after, nothing.
 //!
-//! Not owned: what the variables mean (the analyzer), images that are in no file (made at run time: their makers ask the driver
-//! openly).
+//! Not owned: what the variables mean (the analyzer), images that are in no file (made at run time:
+//! their makers ask the driver openly).
 
 use std::ffi::{CString, c_int, c_void};
 use std::sync::Mutex;
@@ -48,12 +50,14 @@ pub struct Unlisted {
 
 /// Images larger than this are not unpacked inside the program.
 const LARGEST: usize = 16 << 20;
-/// Images up to this size are listed when a kernel of theirs is first launched, so that an address that reaches a kernel as a
-/// parameter is known too. (Unpacking takes under a millisecond then; libraries' images are mostly larger.)
+/// Images up to this size are listed when a kernel of theirs is first launched, so that an address
+/// that reaches a kernel as a parameter is known too. (Unpacking takes under a millisecond then;
+/// libraries' images are mostly larger.)
 const SMALL: usize = 128 << 10;
 /// Images unpacked for one unknown address.
 const MOST: usize = 64;
-/// Unknown addresses that are looked into before the shim gives up: memory of a kind that it does not know, and no variable.
+/// Unknown addresses that are looked into before the shim gives up: memory of a kind that it does
+/// not know, and no variable.
 const TRIES: u32 = 32;
 static TRIED: AtomicU32 = AtomicU32::new(0);
 
@@ -85,7 +89,8 @@ impl Unlisted {
         self.change(Vec::pop)?
     }
 
-    /// Changes the list and keeps the count, which is read without the lock. `None` after a panic under the lock.
+    /// Changes the list and keeps the count, which is read without the lock. `None` after a panic
+    /// under the lock.
     fn change<T>(&self, how: impl FnOnce(&mut Vec<Entry>) -> T) -> Option<T> {
         let mut entries = self.entries.lock().ok()?;
         let answer = how(&mut entries);
@@ -94,9 +99,11 @@ impl Unlisted {
     }
 }
 
-/// Names of the variables of an image that is still mapped. Reads the headers and the symbols of one cubin.
+/// Names of the variables of an image that is still mapped. Reads the headers and the symbols of
+/// one cubin.
 fn names(entry: Entry) -> Vec<CString> {
-    // Whoever unloads a library without unloading its image leaves an entry behind: it must not be read.
+    // Whoever unloads a library without unloading its image leaves an entry behind: it must not be
+    // read.
     if image::file_of(entry.start as *const u8, entry.len).is_none() {
         return Vec::new();
     }
@@ -117,7 +124,8 @@ impl Cx<'_> {
         self.core().and_then(|core| core.lock()).is_none_or(|shared| shared.engine.memory_kind(address).is_some())
     }
 
-    /// A copy or fill touches this address: if it lies in a variable of an image, from now on the analyzer knows which.
+    /// A copy or fill touches this address: if it lies in a variable of an image, from now on the
+    /// analyzer knows which.
     pub fn find_variable(&mut self, address: u64) {
         let Some(core) = self.core() else { return };
         // The lock is only taken while something may come of it.
@@ -185,7 +193,8 @@ impl Cx<'_> {
     }
 }
 
-/// While another stream is captured, loading is refused and breaks the capture, unless the thread says that it is relaxed.
+/// While another stream is captured, loading is refused and breaks the capture, unless the thread
+/// says that it is relaxed.
 fn relax() -> Option<c_int> {
     const RELAXED: c_int = 2;
     let mut mode = RELAXED;

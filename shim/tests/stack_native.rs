@@ -1,4 +1,5 @@
-//! Native stacks captured in real programs: the right functions in the right order, and never a crash.
+//! Native stacks captured in real programs: the right functions in the right order, and never a
+//! crash.
 
 mod stack_support;
 

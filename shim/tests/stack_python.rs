@@ -1,5 +1,5 @@
-//! Python stacks captured in a real interpreter (the `python3` of the machine, or the ones in `STREAMSAN_TEST_PYTHONS`,
-//! separated by colons).
+//! Python stacks captured in a real interpreter (the `python3` of the machine, or the ones in
+//! `STREAMSAN_TEST_PYTHONS`, separated by colons).
 
 mod stack_support;
 
@@ -29,7 +29,8 @@ fn each(scenario: &str, check: impl Fn(Vec<Capture>, Vec<String>)) {
     }
 }
 
-/// Plain names: qualified ones exist from 3.11 on only, and comprehensions have no frame from 3.12 on.
+/// Plain names: qualified ones exist from 3.11 on only, and comprehensions have no frame from 3.12
+/// on.
 fn names(capture: &Capture) -> Vec<String> {
     let plain = |name: &str| name.rsplit('.').next().unwrap_or(name).to_string();
     capture.python_names().into_iter().map(plain).filter(|name| name != "<listcomp>").collect()
@@ -66,7 +67,8 @@ fn runs_of_the_loop_are_marked() {
         let marks: Vec<_> = capture.python.iter().map(|(_, _, offset)| offset & ENTRY != 0).collect();
         assert_eq!(marks.last(), Some(&true), "the outermost frame begins a run");
         let loops = capture.names().iter().filter(|name| name.starts_with("_PyEval_EvalFrameDefault")).count();
-        // Where the interpreter carries symbols, there is one native frame of the loop for every run.
+        // Where the interpreter carries symbols, there is one native frame of the loop for every
+        // run.
         assert!(loops == 0 || loops == marks.iter().filter(|mark| **mark).count(), "{loops} for {marks:?}");
         let lambda = names(capture).iter().position(|name| name == "<lambda>").expect("called from C");
         let lambda = lambda + usize::from(marks.len() > names(capture).len());
@@ -74,7 +76,8 @@ fn runs_of_the_loop_are_marked() {
     });
 }
 
-/// Under Python a native stack ends at the first frame of the interpreter; elsewhere nothing changes.
+/// Under Python a native stack ends at the first frame of the interpreter; elsewhere nothing
+/// changes.
 #[test]
 fn native_stacks_end_at_the_interpreter() {
     each("nested", |captures, _| {

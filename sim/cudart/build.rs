@@ -1,5 +1,6 @@
-//! Gives the cdylib the runtime's name and versioned symbols (`cudaMalloc@@libcudart.so.13`), as programs linked with
-//! NVIDIA's library expect them. `--default-symver` takes the version from the soname; GNU ld knows it, lld does not.
+//! Gives the cdylib the runtime's name and versioned symbols (`cudaMalloc@@libcudart.so.13`), as
+//! programs linked with NVIDIA's library expect them. `--default-symver` takes the version from the
+//! soname; GNU ld knows it, lld does not.
 
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-fuse-ld=bfd");

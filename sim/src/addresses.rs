@@ -1,15 +1,17 @@
 //! Which bytes of global memory each launch really touched.
 //!
-//! `STREAMSAN_SIM_ADDRESSES=FILE`: one line of JSON for each launch that has ended, in the order of their ends:
+//! `STREAMSAN_SIM_ADDRESSES=FILE`: one line of JSON for each launch that has ended, in the order of
+//! their ends:
 //!
 //! ```json
 //! {"pid":1,"launch":1,"kernel":"_Z4copyPfS_i","grid":[4,1,1],"block":[256,1,1],"complete":true,"accesses":[
 //!  {"kind":"read","bytes":4,"count":1000,"file":"a.cu","line":9,"ptx_line":57,"ranges":[["0x700000000200","0x7000000011a0"]]}]}
 //! ```
 //!
-//! An access is one instruction (with inlining, one copy of it) and kind: `read`, `write` or `atomic`; `bytes` is what one lane
-//! touches, `count` how many lanes did so; ranges are merged, sorted, and end before their second address. `complete` is false
-//! when the kernel failed. Textures, shared and local memory are not listed; copies and sets are no launches.
+//! An access is one instruction (with inlining, one copy of it) and kind: `read`, `write` or
+//! `atomic`; `bytes` is what one lane touches, `count` how many lanes did so; ranges are merged,
+//! sorted, and end before their second address. `complete` is false when the kernel failed.
+//! Textures, shared and local memory are not listed; copies and sets are no launches.
 //!
 //! Owns the file, the collection and the merging.
 
@@ -32,7 +34,8 @@ fn file() -> Option<&'static Mutex<File>> {
     .as_ref()
 }
 
-/// Ranges of one instruction. Merged whenever there are many, so that a kernel that sweeps over memory stays small.
+/// Ranges of one instruction. Merged whenever there are many, so that a kernel that sweeps over
+/// memory stays small.
 #[derive(Default)]
 struct Touched {
     bytes: u32,

@@ -1,4 +1,5 @@
-//! Arrays: memory whose layout is the device's own business. Here it is rows of texels, one after the other.
+//! Arrays: memory whose layout is the device's own business. Here it is rows of texels, one after
+//! the other.
 
 use std::sync::Arc;
 
@@ -72,7 +73,8 @@ impl Array {
 
 impl Drop for Array {
     fn drop(&mut self) {
-        // Held by copies under way, so nothing uses it any more; a destroyed context has freed it already.
+        // Held by copies under way, so nothing uses it any more; a destroyed context has freed it
+        // already.
         let _ = memory::get().free_device(self.at);
     }
 }

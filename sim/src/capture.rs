@@ -96,7 +96,8 @@ pub fn add(stream: &Arc<Stream>, task: &Task) -> Result<bool, CUresult> {
     Ok(true)
 }
 
-/// Work in the legacy stream would depend on blocking streams that capture: an error that breaks their captures.
+/// Work in the legacy stream would depend on blocking streams that capture: an error that breaks
+/// their captures.
 fn refuse_legacy(stream: &Arc<Stream>) -> Result<(), CUresult> {
     for shared in lock(&ACTIVE).iter() {
         let touches = lock(&shared.streams)
@@ -111,8 +112,8 @@ fn refuse_legacy(stream: &Arc<Stream>) -> Result<(), CUresult> {
     Ok(())
 }
 
-/// Whether a blocking stream of the legacy stream's context captures: nobody can say of the legacy stream then what it does.
-/// Asking does not disturb the capture.
+/// Whether a blocking stream of the legacy stream's context captures: nobody can say of the legacy
+/// stream then what it does. Asking does not disturb the capture.
 pub fn refuse_question(stream: &Stream) -> Result<(), CUresult> {
     let blocks = |captured: &Arc<Stream>| captured.ctx.id == stream.ctx.id && captured.kind == StreamKind::Blocking;
     let captures = |shared: &Arc<Shared>| lock(&shared.streams).iter().filter_map(Weak::upgrade).any(|s| blocks(&s));
@@ -134,8 +135,8 @@ pub fn refuse_wait_for_all() -> Result<(), CUresult> {
     }
 }
 
-/// Refuses a call that may not happen while somebody captures (allocations, waits): which captures count depends on
-/// their mode and on the thread's.
+/// Refuses a call that may not happen while somebody captures (allocations, waits): which captures
+/// count depends on their mode and on the thread's.
 pub fn refuse_unsafe() -> Result<(), CUresult> {
     if COUNT.load(Ordering::Acquire) == 0 {
         return Ok(());
@@ -219,7 +220,8 @@ pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>, CUresult> {
     for other in lock(&shared.streams).iter().filter_map(Weak::upgrade) {
         let part = lock(&other.capture).take();
         if let Some(part) = part.filter(|_| !Arc::ptr_eq(&other, stream)) {
-            // Joined means: everything that this stream captured comes before what the origin would do next.
+            // Joined means: everything that this stream captured comes before what the origin would
+            // do next.
             unjoined |= !part.deps.iter().all(|node| shared.graph.reaches(node, &capture.deps));
         }
     }

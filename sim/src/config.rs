@@ -15,21 +15,22 @@
 //!
 //! Schedules. None of them ever runs an operation before one that CUDA orders before it.
 //! - `eager`: work runs as soon as it may, on several threads: like a real device, not repeatable.
-//! - `random`: work is held until a host thread waits (or polls), then runs one operation at a time, picked by `seed`: see
-//!   `sched::policy`.
-//! - `late-first`: like `random`, but the operation enqueued last goes first, so that an order that only timing gave is
-//!   turned round: the schedule in which most missing synchronisation shows in the results.
-//! - `in-order`: one operation at a time in the order of enqueueing, each finished before the call returns that asked for
-//!   it: the schedule in which no race shows.
+//! - `random`: work is held until a host thread waits (or polls), then runs one operation at a
+//!   time, picked by `seed`: see `sched::policy`.
+//! - `late-first`: like `random`, but the operation enqueued last goes first, so that an order that
+//!   only timing gave is turned round: the schedule in which most missing synchronisation shows in
+//!   the results.
+//! - `in-order`: one operation at a time in the order of enqueueing, each finished before the call
+//!   returns that asked for it: the schedule in which no race shows.
 //!
-//! In all but `eager`, memory has a content that no program expects when it comes into being in stream order, and after it was
-//! freed in stream order.
+//! In all but `eager`, memory has a content that no program expects when it comes into being in
+//! stream order, and after it was freed in stream order.
 //!
-//! Three files can be asked for beside these: `STREAMSAN_SIM_ADDRESSES` (see `addresses`), `STREAMSAN_SIM_RESULTS` (see `results`),
-//! `STREAMSAN_SIM_STATUS` (see `status`).
+//! Three files can be asked for beside these: `STREAMSAN_SIM_ADDRESSES` (see `addresses`),
+//! `STREAMSAN_SIM_RESULTS` (see `results`), `STREAMSAN_SIM_STATUS` (see `status`).
 //!
-//! An unknown key or a bad value is named on stderr and makes `cuInit` fail: a mistyped option must not silently give
-//! another run than the one asked for.
+//! An unknown key or a bad value is named on stderr and makes `cuInit` fail: a mistyped option must
+//! not silently give another run than the one asked for.
 
 use std::sync::OnceLock;
 
@@ -161,7 +162,8 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
         .as_ref()
 }
 
-/// The configuration, or the default one where the given one was refused (`cuInit` has failed then).
+/// The configuration, or the default one where the given one was refused (`cuInit` has failed
+/// then).
 pub fn get_or_default() -> Config {
     get().cloned().unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! Contexts: what holds streams, modules and allocations together, and what a failing kernel breaks.
+//! Contexts: what holds streams, modules and allocations together, and what a failing kernel
+//! breaks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

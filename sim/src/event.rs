@@ -69,7 +69,8 @@ impl Event {
         *self.record.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = record;
     }
 
-    /// The last record for a call of the host about the event; refused when it belongs to a capture.
+    /// The last record for a call of the host about the event; refused when it belongs to a
+    /// capture.
     pub fn for_host(&self) -> Result<Record, CUresult> {
         let record = self.last();
         if record.captured.is_some() {

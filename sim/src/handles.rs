@@ -1,12 +1,13 @@
-//! Handles: what programs hold instead of objects. A handle is looked up, never dereferenced: a wrong one is an error.
+//! Handles: what programs hold instead of objects. A handle is looked up, never dereferenced: a
+//! wrong one is an error.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
 use cuda_sys::CUresult;
 
-/// The live objects of one kind. A handle is the object's address, so it comes back after the object is gone, as real
-/// ones do.
+/// The live objects of one kind. A handle is the object's address, so it comes back after the
+/// object is gone, as real ones do.
 pub struct Handles<T: 'static> {
     live: RwLock<Option<HashMap<usize, Arc<T>>>>,
 }

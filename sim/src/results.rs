@@ -1,9 +1,11 @@
-//! What a program computed, as digests, so that two schedules of one program can be compared without the program's help.
+//! What a program computed, as digests, so that two schedules of one program can be compared
+//! without the program's help.
 //!
-//! `STREAMSAN_SIM_RESULTS=FILE`: one line for everything that the program can have taken for a result, appended when it can no
-//! longer change: the content of an allocation when it is freed (in stream order, when its free is reached), when its context
-//! ends, or when the process ends; the bytes that a copy put into memory of the host that CUDA does not know. A line is
-//! `KIND BYTES DIGEST`. Lines come in the order of events, which a schedule may change: compare them sorted.
+//! `STREAMSAN_SIM_RESULTS=FILE`: one line for everything that the program can have taken for a
+//! result, appended when it can no longer change: the content of an allocation when it is freed (in
+//! stream order, when its free is reached), when its context ends, or when the process ends; the
+//! bytes that a copy put into memory of the host that CUDA does not know. A line is `KIND BYTES
+//! DIGEST`. Lines come in the order of events, which a schedule may change: compare them sorted.
 //!
 //! Owns the file and the digests. What is freed when is decided by `memory` and the calls.
 
@@ -112,7 +114,8 @@ pub fn block_ends(block: &Block) {
     }
 }
 
-/// A copy has been made. Only one to memory that CUDA does not know counts: of other memory the last content does.
+/// A copy has been made. Only one to memory that CUDA does not know counts: of other memory the
+/// last content does.
 pub fn copied(copy: &Copy) {
     if !wanted() || memory::get().find(copy.dst.at).is_some() {
         return;

@@ -71,7 +71,8 @@ impl Stream {
         Ok(STREAMS.insert(Stream::new(&thread::context()?, kind, flags, priority)))
     }
 
-    /// Waits for everything that is in the stream now (and, for the legacy stream, for what it is ordered after).
+    /// Waits for everything that is in the stream now (and, for the legacy stream, for what it is
+    /// ordered after).
     pub fn synchronize(&self) -> Result<(), CUresult> {
         let scheduler = sched::get();
         scheduler.wait(&scheduler.pending_before(self.id));

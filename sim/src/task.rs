@@ -1,5 +1,5 @@
-//! Tasks: what a call asks the device to do, before it is decided whether that happens now (an operation of a stream)
-//! or later (a node of a graph).
+//! Tasks: what a call asks the device to do, before it is decided whether that happens now (an
+//! operation of a stream) or later (a node of a graph).
 
 use std::sync::Arc;
 
@@ -87,7 +87,8 @@ pub enum Task {
     Conditional(Arc<Conditional>),
 }
 
-/// A task made ready for the scheduler: steps with the steps before them (by index) and operations outside.
+/// A task made ready for the scheduler: steps with the steps before them (by index) and operations
+/// outside.
 #[derive(Default)]
 pub struct Plan {
     /// The steps.
@@ -116,8 +117,9 @@ fn spoils() -> bool {
     config::get_or_default().schedule != Schedule::Eager
 }
 
-/// Undefined content: a large number and no sensible index, whatever the type. Only in memory that is allocated and freed in
-/// stream order, where an operation that comes too early or too late would otherwise find what it expects.
+/// Undefined content: a large number and no sensible index, whatever the type. Only in memory that
+/// is allocated and freed in stream order, where an operation that comes too early or too late
+/// would otherwise find what it expects.
 fn spoil(at: u64, size: u64) {
     let pattern = [0x5a; 1 << 12];
     for from in (0..size).step_by(pattern.len()) {
@@ -163,7 +165,8 @@ pub fn call_host(host: HostFn) {
 }
 
 impl Plan {
-    /// Adds a task behind the given steps and answers its last step, behind which all of it is done.
+    /// Adds a task behind the given steps and answers its last step, behind which all of it is
+    /// done.
     pub fn add(&mut self, ctx: &Arc<Context>, task: &Task, before: &[usize]) -> usize {
         let work = match task.clone() {
             Task::Alloc(at, size) if spoils() => run(ctx, move |_| spoil(at, size)),

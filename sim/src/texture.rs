@@ -121,7 +121,8 @@ impl Object {
         }
     }
 
-    /// One texel: the raw bits of four channels, missing ones zero (and one for the last, as devices answer).
+    /// One texel: the raw bits of four channels, missing ones zero (and one for the last, as
+    /// devices answer).
     fn texel(&self, at: Option<[u64; 3]>) -> Result<[u64; 4], String> {
         let Some(at) = at else { return Ok(self.texture.borderColor.map(|c| u64::from(c.to_bits()))) };
         let mut out = [0u64; 4];
@@ -241,8 +242,8 @@ fn half(bits: u16) -> f32 {
     }
 }
 
-/// Answers a texture or surface instruction: the opcode names the geometry, the type of the coordinates and the width
-/// of surface accesses.
+/// Answers a texture or surface instruction: the opcode names the geometry, the type of the
+/// coordinates and the width of surface accesses.
 pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
     let unsupported = || format!("{} is not simulated", request.opcode);
     let object = OBJECTS.find(request.object as usize).ok_or("not a texture or surface object")?;

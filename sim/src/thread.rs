@@ -1,6 +1,8 @@
-//! What the driver knows about each host thread: its stack of contexts, its default streams, its capture mode.
+//! What the driver knows about each host thread: its stack of contexts, its default streams, its
+//! capture mode.
 //!
-//! The state is never destroyed: exit handlers and destructors of other thread-local data may still call CUDA.
+//! The state is never destroyed: exit handlers and destructors of other thread-local data may still
+//! call CUDA.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

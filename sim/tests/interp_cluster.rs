@@ -1,4 +1,5 @@
-//! Owns tests of clusters: shared memory of other blocks, the cluster's barrier, stores and bulk copies that tell a barrier.
+//! Owns tests of clusters: shared memory of other blocks, the cluster's barrier, stores and bulk
+//! copies that tell a barrier.
 
 mod interp_support;
 
@@ -8,7 +9,8 @@ use streamsan_sim::interp::Launch;
 const SOURCE: &str = r#"#include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 
-// Rows and columns of a cluster of 2 by 3 blocks: each block adds up what the blocks of its column hold.
+// Rows and columns of a cluster of 2 by 3 blocks: each block adds up what the blocks of its column
+// hold.
 extern "C" __global__ void __cluster_dims__(2, 3, 1) columns(int* out) {
     __shared__ int mine[32];
     auto cluster = cg::this_cluster();
@@ -25,7 +27,8 @@ extern "C" __global__ void __cluster_dims__(2, 3, 1) columns(int* out) {
     out[block * 32 + threadIdx.x] = sum;
 }
 
-// Every block counts into the first block's memory, by address in the window and by atomics; some threads leave early.
+// Every block counts into the first block's memory, by address in the window and by atomics; some
+// threads leave early.
 extern "C" __global__ void count(int* out) {
     __shared__ int total;
     auto cluster = cg::this_cluster();
@@ -41,7 +44,8 @@ extern "C" __global__ void count(int* out) {
     if (threadIdx.x == 0 && cluster.block_rank() == 0) out[blockIdx.x / cluster.num_blocks()] = total + busy;
 }
 
-// Block 1 gets numbers by st.async from block 0 and knows by its barrier when all have come; then a bulk copy to both.
+// Block 1 gets numbers by st.async from block 0 and knows by its barrier when all have come; then a
+// bulk copy to both.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) sent(const int* in, int* out) {
     __shared__ __align__(16) int got[64];
     __shared__ __align__(16) int tile[64];

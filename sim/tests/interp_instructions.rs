@@ -1,11 +1,12 @@
-//! Owns tests of single instructions: one kernel of generated PTX for each, run on edge cases, against expected bits.
+//! Owns tests of single instructions: one kernel of generated PTX for each, run on edge cases,
+//! against expected bits.
 
 mod interp_support;
 
 use interp_support::Gpu;
 
-/// Runs `op d, operands` once for each row of inputs (`a`, `b`, `c` as 64-bit patterns) and returns the results. Types
-/// are those of the registers: `b16`, `b32`, `b64`, `f32`, `f64`.
+/// Runs `op d, operands` once for each row of inputs (`a`, `b`, `c` as 64-bit patterns) and returns
+/// the results. Types are those of the registers: `b16`, `b32`, `b64`, `f32`, `f64`.
 fn each_row(op: &str, to: &str, from: [&str; 3], count: usize, rows: &[[u64; 3]]) -> Vec<u64> {
     let load = |at: usize| {
         let (name, ty) = (["a", "b", "c"][at], from[at]);
@@ -172,7 +173,8 @@ fn shifts_and_bit_fields() {
     assert_eq!(bfi(0xff, 0x55, 3, 0), 0x55);
 }
 
-/// Runs a statement list that leaves its result in `%d`; the last opcode is a copy of `%d` onto itself.
+/// Runs a statement list that leaves its result in `%d`; the last opcode is a copy of `%d` onto
+/// itself.
 fn each_row_custom(op: &str, rows: &[[u64; 3]]) -> u64 {
     let text = format!(
         ".version 8.3 .target sm_90 .address_size 64

@@ -63,7 +63,8 @@ fn fragments_of_halves_and_bytes() {
     assert_eq!(c.read::<i32>(), want);
 }
 
-/// `mma.m16n8k16` with operands that come through `ldmatrix` from shared memory, as in every hand-written kernel.
+/// `mma.m16n8k16` with operands that come through `ldmatrix` from shared memory, as in every
+/// hand-written kernel.
 #[test]
 fn mma_with_ldmatrix() {
     let gpu = Gpu::new(

@@ -1,6 +1,7 @@
-//! Owns the comparison of byte-range summaries with the truth: generated kernels run in the interpreter, every address
-//! they touch must lie in what `kernels::Summary::evaluate` predicts, for the PTX and for the machine code of the same
-//! source; and what a summary calls exact must be touched to the last byte.
+//! Owns the comparison of byte-range summaries with the truth: generated kernels run in the
+//! interpreter, every address they touch must lie in what `kernels::Summary::evaluate` predicts,
+//! for the PTX and for the machine code of the same source; and what a summary calls exact must be
+//! touched to the last byte.
 
 mod interp_support;
 
@@ -237,8 +238,9 @@ impl Claim<'_> {
     }
 }
 
-/// True when an offset from the lowest byte is in the progressions. Strides ascend; the greedy choice from the largest
-/// fails only for progressions that overlap, so it tries the neighbours too.
+/// True when an offset from the lowest byte is in the progressions. Strides ascend; the greedy
+/// choice from the largest fails only for progressions that overlap, so it tries the neighbours
+/// too.
 fn reachable(offset: u64, dims: &[kernels::Dim], width: u64) -> bool {
     let Some((dim, rest)) = dims.split_last() else { return offset < width };
     if dim.stride == 0 {

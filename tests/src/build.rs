@@ -1,4 +1,5 @@
-//! Compiles programs, once for each content: outputs lie in a cache folder under a hash of sources and command.
+//! Compiles programs, once for each content: outputs lie in a cache folder under a hash of sources
+//! and command.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -27,7 +28,8 @@ pub fn programs() -> PathBuf {
     product::root().join("tests/programs")
 }
 
-/// Runs a compiler unless this very output is there. `{out}` in the arguments is the output; `inputs` are what it depends on.
+/// Runs a compiler unless this very output is there. `{out}` in the arguments is the output;
+/// `inputs` are what it depends on.
 pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) -> Result<PathBuf, String> {
     let mut hash = DefaultHasher::new();
     (name, compiler, args).hash(&mut hash);
@@ -40,7 +42,8 @@ pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) ->
         return Ok(output);
     }
     std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
-    // Another test may be compiling the same: each writes a file of its own, and the rename decides.
+    // Another test may be compiling the same: each writes a file of its own, and the rename
+    // decides.
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let partial = folder.join(format!("{}.{number}.{name}", std::process::id()));
@@ -54,7 +57,8 @@ pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) ->
     Ok(output)
 }
 
-/// Keeps generated source under a name that says its content, so that what is compiled from it is found again.
+/// Keeps generated source under a name that says its content, so that what is compiled from it is
+/// found again.
 pub fn generated(name: &str, text: &str) -> PathBuf {
     let mut hash = DefaultHasher::new();
     text.hash(&mut hash);
@@ -86,7 +90,8 @@ pub fn c_program(source: &str, extra: &[&str]) -> PathBuf {
     cached(&name, Path::new("gcc"), &args, &[&file, &header, &common]).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// CUDA's compiler: root folder of the toolkit of `scripts/toolkit`, or of `CUDA_HOME`. The error says what to do.
+/// CUDA's compiler: root folder of the toolkit of `scripts/toolkit`, or of `CUDA_HOME`. The error
+/// says what to do.
 pub fn toolkit() -> Result<&'static Path, &'static str> {
     static TOOLKIT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = TOOLKIT.get_or_init(|| {

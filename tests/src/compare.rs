@@ -25,7 +25,8 @@ const NORMALISERS: &[(&str, Rule)] = &[
 
 enum Rule {
     Text(fn(&Context, &str) -> String),
-    /// A fixed beginning, then as many characters of a class as there are (at least one): the replacement.
+    /// A fixed beginning, then as many characters of a class as there are (at least one): the
+    /// replacement.
     After(&'static str, fn(char) -> bool, &'static str),
 }
 
@@ -68,7 +69,8 @@ fn replace_after(text: &str, begin: &str, class: fn(char) -> bool, with: &str) -
     out + rest
 }
 
-/// Compares with the expected text in a file, or writes it there when `BLESS=1`. The error shows the first difference.
+/// Compares with the expected text in a file, or writes it there when `BLESS=1`. The error shows
+/// the first difference.
 pub fn compare(expected: &Path, got: &str) -> Result<(), String> {
     if std::env::var_os("BLESS").is_some_and(|v| v == "1") {
         return std::fs::write(expected, got).map_err(|e| format!("{}: {e}", expected.display()));

@@ -1,4 +1,5 @@
-//! The driver without a GPU: `tests/programs/fake/driver.c` with one trampoline for each symbol of the table of `cuda-sys`.
+//! The driver without a GPU: `tests/programs/fake/driver.c` with one trampoline for each symbol of
+//! the table of `cuda-sys`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +10,8 @@ use cuda_sys::DRIVER_FUNCTIONS;
 
 use crate::build;
 
-/// The folder that holds `libcuda.so.1` (and `libcuda.so` to link with), for `LD_LIBRARY_PATH` and `-L`.
+/// The folder that holds `libcuda.so.1` (and `libcuda.so` to link with), for `LD_LIBRARY_PATH` and
+/// `-L`.
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| make(None))

@@ -1,6 +1,8 @@
-//! What the end-to-end tests share: the built product, a driver without a GPU, C programs compiled on the fly, traces read back.
+//! What the end-to-end tests share: the built product, a driver without a GPU, C programs compiled
+//! on the fly, traces read back.
 //!
-//! Owns no test. The programs lie in `tests/programs` and `tests/corpus`; what each is to show is said by the test that runs it.
+//! Owns no test. The programs lie in `tests/programs` and `tests/corpus`; what each is to show is
+//! said by the test that runs it.
 
 pub mod build;
 pub mod compare;

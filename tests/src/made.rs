@@ -1,4 +1,5 @@
-//! Traces made by hand, for what no program would do on demand: exact orders of ops, many findings, many ops.
+//! Traces made by hand, for what no program would do on demand: exact orders of ops, many findings,
+//! many ops.
 
 use std::path::Path;
 
@@ -82,7 +83,8 @@ pub fn write(path: &Path, tape: &Tape) {
     writer.flush().expect("write");
 }
 
-/// Stream 1 fills, records an event and fills again; stream 2 waits for the event and fills what overlaps the second fill.
+/// Stream 1 fills, records an event and fills again; stream 2 waits for the event and fills what
+/// overlaps the second fill.
 pub fn crossing() -> Tape {
     let mut tape = Tape::begin(2);
     tape.memory(0, 4096);
@@ -94,7 +96,8 @@ pub fn crossing() -> Tape {
     tape
 }
 
-/// Two launches of a kernel of a PTX file with one and the same first pointer, on two streams that nothing orders.
+/// Two launches of a kernel of a PTX file with one and the same first pointer, on two streams that
+/// nothing orders.
 pub fn launches(module: &str, kernel: &str) -> Tape {
     let mut tape = Tape::begin(2);
     let (id, source, path) = (trace::ImageId(1), trace::ImageSource::File, module.into());
@@ -108,7 +111,8 @@ pub fn launches(module: &str, kernel: &str) -> Tape {
     tape
 }
 
-/// So many findings among so many ops: all but one told apart by their kernels, whose code is unknown; one of two fills.
+/// So many findings among so many ops: all but one told apart by their kernels, whose code is
+/// unknown; one of two fills.
 pub fn many(findings: u32, ops: u32) -> Tape {
     let mut tape = Tape::begin(4);
     let launched = findings - 1;

@@ -1,6 +1,7 @@
 //! The product under test: `streamsan` and the libraries beside it.
 //!
-//! Uses what `STREAMSAN_BIN` names, otherwise builds the crates with the profile and into the folder of the running test.
+//! Uses what `STREAMSAN_BIN` names, otherwise builds the crates with the profile and into the
+//! folder of the running test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -100,7 +100,8 @@ pub fn end_of(mut child: std::process::Child) -> Ended {
             Some(status) => break status,
             None if began.elapsed() > PATIENCE => {
                 hung = true;
-                // SAFETY: the child is not waited for yet, so the number is its own; it leads its process group.
+                // SAFETY: the child is not waited for yet, so the number is its own; it leads its
+                // process group.
                 unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
                 break child.wait().expect("wait");
             }

@@ -1,4 +1,5 @@
-//! What the first lines of a program say about it (`tests/corpus/README.md`), and whether a report in JSON agrees.
+//! What the first lines of a program say about it (`tests/corpus/README.md`), and whether a report
+//! in JSON agrees.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -82,7 +83,8 @@ impl Verdict {
     }
 }
 
-/// What a program showed, as `scripts/gpu-check --lines` writes it: its hazards with their pairs, or what a clean one printed.
+/// What a program showed, as `scripts/gpu-check --lines` writes it: its hazards with their pairs,
+/// or what a clean one printed.
 pub fn line(report: &Value, printed: &str) -> String {
     let name = |side: &Value| {
         let named =
@@ -131,7 +133,8 @@ impl OnGpu {
         Self { lines, differs }
     }
 
-    /// Holds what a program showed here against what it showed there. One that is newer than the table passes.
+    /// Holds what a program showed here against what it showed there. One that is newer than the
+    /// table passes.
     pub fn judge(&self, name: &str, report: &Value, printed: &str) -> Result<(), String> {
         let Some(there) = self.lines.get(name) else { return Ok(()) };
         let here = line(report, printed);

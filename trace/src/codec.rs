@@ -1,8 +1,8 @@
 //! Bytes in, fields out: the little-endian primitives that ops are made of.
 //!
-//! The encoder writes into a caller's buffer and never allocates: it runs inside the program under test. The decoder
-//! borrows from its input and answers every damage with a [`DecodeError`], never with a panic: what it reads may come from
-//! a crashed program.
+//! The encoder writes into a caller's buffer and never allocates: it runs inside the program under
+//! test. The decoder borrows from its input and answers every damage with a [`DecodeError`], never
+//! with a panic: what it reads may come from a crashed program.
 
 use crate::id::*;
 use crate::region::Region;
@@ -34,8 +34,8 @@ pub enum DecodeError {
     BadLength(u64),
 }
 
-/// Writes fields one after the other. When the buffer is too small it stops writing and remembers: see
-/// [`Encoder::finish`].
+/// Writes fields one after the other. When the buffer is too small it stops writing and remembers:
+/// see [`Encoder::finish`].
 pub struct Encoder<'a> {
     buffer: &'a mut [u8],
     at: usize,

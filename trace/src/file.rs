@@ -1,8 +1,8 @@
 //! Trace files: the records of one run, of all its processes, on disk.
 //!
-//! Owns the framing. A file is a header and then frames; a frame holds whole records of one process, compressed, with a
-//! checksum. A writer that dies leaves whole frames and perhaps a torn one at the end, which the reader names and leaves out
-//! ([`FileError::Torn`]).
+//! Owns the framing. A file is a header and then frames; a frame holds whole records of one
+//! process, compressed, with a checksum. A writer that dies leaves whole frames and perhaps a torn
+//! one at the end, which the reader names and leaves out ([`FileError::Torn`]).
 //!
 //! ```text
 //! header: magic (8)  version (4)  reserved (4)
@@ -12,8 +12,8 @@
 //!
 //! The version is [`crate::FORMAT_VERSION`]; all numbers are little-endian.
 //!
-//! A process number with [`LATE`] set marks definitions that were added when the process had ended (symbols, code): they stand at the end
-//! and are wanted first, see [`late`].
+//! A process number with [`LATE`] set marks definitions that were added when the process had ended
+//! (symbols, code): they stand at the end and are wanted first, see [`late`].
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -26,8 +26,9 @@ pub const LATE: u32 = 1 << 31;
 const FRAME: u32 = u32::from_le_bytes(*b"SSfr");
 const FRAME_HEAD: usize = 20;
 
-/// Records are compressed in blocks of about this many bytes. A step of a program that repeats itself should find the one before in its
-/// block: blocks of a quarter of this take twice the room and half as long again to unpack.
+/// Records are compressed in blocks of about this many bytes. A step of a program that repeats
+/// itself should find the one before in its block: blocks of a quarter of this take twice the room
+/// and half as long again to unpack.
 const BLOCK: usize = 1 << 20;
 /// Level of compression. In blocks of this size higher ones find little more, and unpack slower.
 const LEVEL: i32 = 1;
@@ -51,7 +52,8 @@ pub enum FileError {
         /// Our format.
         ours: u32,
     },
-    /// The file ends inside a frame: the writer died or the disk was full. Everything before was read.
+    /// The file ends inside a frame: the writer died or the disk was full. Everything before was
+    /// read.
     #[error("the trace ends in the middle of a frame at byte {at}: what was recorded last is missing")]
     Torn {
         /// Where the torn frame begins.
@@ -138,8 +140,9 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Hands the late definitions of a trace to `each`, with the number of their process (without [`LATE`]), passing over everything else without
-/// unpacking it. Damage ends the search: whoever reads the whole file names it.
+/// Hands the late definitions of a trace to `each`, with the number of their process (without
+/// [`LATE`]), passing over everything else without unpacking it. Damage ends the search: whoever
+/// reads the whole file names it.
 pub fn late(mut from: impl Read + Seek, mut each: impl FnMut(u32, &[u8])) {
     // Foreign files and those of another version have nothing for us.
     if Reader::new(&mut from).is_err() {
@@ -231,7 +234,8 @@ impl<R: Read> Reader<R> {
         self.at
     }
 
-    /// Hands every record of the next frame to `each` with the number of its process. False at the end of the file.
+    /// Hands every record of the next frame to `each` with the number of its process. False at the
+    /// end of the file.
     pub fn frame(&mut self, mut each: impl FnMut(u32, &[u8])) -> Result<bool, FileError> {
         let mut frame = std::mem::take(&mut self.frame);
         let any = self.next_frame(&mut frame)?;

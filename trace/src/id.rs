@@ -1,5 +1,5 @@
-//! Newtypes for everything that ops name. An id is never reused within one process of a run, unlike the CUDA handles
-//! (and addresses) behind it.
+//! Newtypes for everything that ops name. An id is never reused within one process of a run, unlike
+//! the CUDA handles (and addresses) behind it.
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident($int:ty);)*) => {$(
@@ -27,8 +27,8 @@ macro_rules! ids {
 }
 
 ids! {
-    /// One life of a stream. Default streams have ids of their own: one legacy stream a context, one per-thread stream
-    /// a host thread and context.
+    /// One life of a stream. Default streams have ids of their own: one legacy stream a context,
+    /// one per-thread stream a host thread and context.
     StreamId(u32);
     /// One life of a CUDA event.
     EventId(u32);
@@ -67,7 +67,8 @@ impl TimelineId {
     pub const HOST: Self = Self(0);
 }
 
-/// One point of a timeline: the `time`-th op of `timeline`. Times start at 1; 0 means "before everything".
+/// One point of a timeline: the `time`-th op of `timeline`. Times start at 1; 0 means "before
+/// everything".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Epoch {
     /// Whose clock.

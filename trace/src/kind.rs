@@ -1,4 +1,5 @@
-//! The small enumerations that ops are made of: kinds of streams and memory, scopes of synchronisation.
+//! The small enumerations that ops are made of: kinds of streams and memory, scopes of
+//! synchronisation.
 //!
 //! Owns their numbers in the encoding, which never change; the ops themselves are in [`crate::op`].
 
@@ -31,7 +32,8 @@ flag_enum! {
     StreamKind: u8 {
         /// Made by the program, takes part in legacy default stream order.
         Blocking = 0,
-        /// Made with `CU_STREAM_NON_BLOCKING` (or belongs to a green context): never waits for the legacy stream.
+        /// Made with `CU_STREAM_NON_BLOCKING` (or belongs to a green context): never waits for the
+        /// legacy stream.
         NonBlocking = 1,
         /// The legacy default stream of a context.
         Legacy = 2,
@@ -59,7 +61,8 @@ flag_enum! {
         Imported = 7,
         /// Memory allocated by a node of a graph.
         GraphNode = 8,
-        /// A block that an allocator of the program carved out of one of the above (PyTorch, NVTX annotations).
+        /// A block that an allocator of the program carved out of one of the above (PyTorch, NVTX
+        /// annotations).
         Block = 9,
     }
 
@@ -101,7 +104,8 @@ flag_enum! {
         Event = 1,
         /// All streams of one context.
         Context = 2,
-        /// All streams of all contexts of the process (a free that drains the device, a device reset).
+        /// All streams of all contexts of the process (a free that drains the device, a device
+        /// reset).
         Device = 3,
         /// What the legacy default stream waits for: itself and the context's blocking streams.
         Legacy = 4,
@@ -163,7 +167,8 @@ flag_enum! {
     NoteKind: u8 {
         /// A call was seen whose effect is not modelled.
         NotModelled = 0,
-        /// A call could not be observed (a signal handler inside a hook, a full table, an unknown handle).
+        /// A call could not be observed (a signal handler inside a hook, a full table, an unknown
+        /// handle).
         Unobserved = 1,
         /// The shim switched itself off.
         Disabled = 2,

@@ -1,14 +1,17 @@
-//! The contract between the shim (which writes ops inside the program under test) and the analyzer (which reads them).
+//! The contract between the shim (which writes ops inside the program under test) and the analyzer
+//! (which reads them).
 //!
-//! Owns: ids, ops, their encoding, the layout of the shared-memory ring, and the framing of trace files. Knows nothing
-//! of CUDA's rules of order (crate `order`) nor of how calls are intercepted (crate `shim`).
+//! Owns: ids, ops, their encoding, the layout of the shared-memory ring, and the framing of trace
+//! files. Knows nothing of CUDA's rules of order (crate `order`) nor of how calls are intercepted
+//! (crate `shim`).
 //!
 //! # Format version
 //!
-//! [`FORMAT_VERSION`] is written into the ring header and into every trace file. The rule: **any** change to the meaning,
-//! the order or the width of a field of an existing op, to a tag, or to the framing bumps it. Adding an op with a new tag
-//! does not: readers skip unknown tags and count them ([`DecodeError::UnknownTag`] carries the record's length).
-//! Retired tags are never given out again.
+//! [`FORMAT_VERSION`] is written into the ring header and into every trace file. The rule: **any**
+//! change to the meaning, the order or the width of a field of an existing op, to a tag, or to the
+//! framing bumps it. Adding an op with a new tag does not: readers skip unknown tags and count them
+//! ([`DecodeError::UnknownTag`] carries the record's length). Retired tags are never given out
+//! again.
 
 pub mod codec;
 #[cfg(feature = "file")]
@@ -31,5 +34,6 @@ pub use parts::*;
 pub use record::*;
 pub use region::*;
 
-/// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the crate docs.
+/// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the
+/// crate docs.
 pub const FORMAT_VERSION: u32 = 1;

@@ -1,10 +1,12 @@
 //! The ops: what the trace stores of a call.
 //!
-//! Owns the list of ops with their tags and fields. An op says what the program asked for,
-//! in CUDA's terms; what follows from it (order, accesses, races) is the business of `order` and of the analyzer.
+//! Owns the list of ops with their tags and fields. An op says what the program asked for, in
+//! CUDA's terms; what follows from it (order, accesses, races) is the business of `order` and of
+//! the analyzer.
 //!
-//! Two families share one numbering: *definitions* (tags below 32: stacks, modules, images, kernels, names), stored once
-//! and referenced by id, and *ops* proper. A definition always precedes the first op that refers to it.
+//! Two families share one numbering: *definitions* (tags below 32: stacks, modules, images,
+//! kernels, names), stored once and referenced by id, and *ops* proper. A definition always
+//! precedes the first op that refers to it.
 
 use crate::codec::{DecodeError, Decoder, Encoder, Field, List, Text};
 use crate::id::*;
@@ -37,7 +39,8 @@ macro_rules! ops {
                 self.put(&mut [0; 2], to);
             }
 
-            /// As [`Op::encode`], and the tag, at one jump; inlined, so that a buffer of known length is not measured at each field.
+            /// As [`Op::encode`], and the tag, at one jump; inlined, so that a buffer of known
+            /// length is not measured at each field.
             #[inline(always)]
             pub(crate) fn put(&self, tag: &mut [u8; 2], to: &mut Encoder<'_>) {
                 match self {
@@ -63,7 +66,8 @@ macro_rules! ops {
 }
 
 ops! {
-    // ---- definitions -----------------------------------------------------------------------------------------------
+    // ---- definitions
+    // -----------------------------------------------------------------------------------------------
     /// The process that writes: always the first record.
     1 Process {
         /// Process id.
@@ -179,8 +183,9 @@ ops! {
         count: u64,
     }
 
-    /// What is at one address of an object file: written when the recording ends, so that the trace can be read where the files are not.
-    /// One for the function and one for each that is inlined there, innermost first.
+    /// What is at one address of an object file: written when the recording ends, so that the trace
+    /// can be read where the files are not. One for the function and one for each that is inlined
+    /// there, innermost first.
     11 Symbol {
         /// Which object file: how many [`Op::Module`] of this process came before its own.
         module: u32,
@@ -212,7 +217,8 @@ ops! {
         text: Text<'a>,
     }
 
-    // ---- contexts, streams, events ---------------------------------------------------------------------------------
+    // ---- contexts, streams, events
+    // ---------------------------------------------------------------------------------
     /// A context was made or first seen.
     32 ContextCreate {
         /// Its id.
@@ -311,28 +317,33 @@ ops! {
         /// Pairs with the beginning.
         sync: SyncId,
     }
-    /// A query found a stream idle: the host is ordered after what was in the stream when the query began.
+    /// A query found a stream idle: the host is ordered after what was in the stream when the query
+    /// began.
     44 StreamIdle {
         /// Which stream.
         stream: StreamId,
         /// Time of the stream when the query began.
         upto: u64,
     }
-    /// A query found an event complete: the host is ordered after the record that was current when the query began.
+    /// A query found an event complete: the host is ordered after the record that was current when
+    /// the query began.
     45 EventReached {
         /// Which event.
         event: EventId,
-        /// Number of the record (1 is the first) that was current when the query began; 0: never recorded.
+        /// Number of the record (1 is the first) that was current when the query began; 0: never
+        /// recorded.
         record: u64,
     }
-    /// A context is part of another one (a green context of a primary one): waiting for the whole waits for the part.
+    /// A context is part of another one (a green context of a primary one): waiting for the whole
+    /// waits for the part.
     46 ContextPart {
         /// The part.
         context: ContextId,
         /// The whole.
         whole: ContextId,
     }
-    /// `CU_CTX_SYNC_MEMOPS` was set or taken back: synchronous memory operations in this context always synchronise.
+    /// `CU_CTX_SYNC_MEMOPS` was set or taken back: synchronous memory operations in this context
+    /// always synchronise.
     47 ContextSyncMemops {
         /// Which.
         context: ContextId,
@@ -341,7 +352,8 @@ ops! {
     }
     /// From here on the trace holds the synchronisation of host threads, as [`Op::HostEdge`].
     48 HostThreads {}
-    /// A host thread releases or acquires an object that host threads synchronise by: a mutex, a semaphore, a thread's start.
+    /// A host thread releases or acquires an object that host threads synchronise by: a mutex, a
+    /// semaphore, a thread's start.
     49 HostEdge {
         /// The object: its address, or a number that no address has.
         object: u64,
@@ -351,8 +363,8 @@ ops! {
         start: bool,
     }
 
-    /// The time of the next record, by a clock that all processes of the machine share. Only processes that share memory or events
-    /// with others write it.
+    /// The time of the next record, by a clock that all processes of the machine share. Only
+    /// processes that share memory or events with others write it.
     50 Clock {
         /// Nanoseconds of `CLOCK_MONOTONIC`.
         ns: u64,
@@ -364,8 +376,9 @@ ops! {
         /// What they know it by: the bytes of its handle between processes.
         key: &'a [u8],
     }
-    /// An event of several processes is about to be waited for. Another process may have recorded it, and may have waited for all that
-    /// was enqueued here before; so far as this process can tell, that is what the event stands for.
+    /// An event of several processes is about to be waited for. Another process may have recorded
+    /// it, and may have waited for all that was enqueued here before; so far as this process can
+    /// tell, that is what the event stands for.
     52 OthersRecord {
         /// Which event.
         event: EventId,
@@ -373,22 +386,26 @@ ops! {
         context: ContextId,
     }
 
-    /// A library's pool handed a stream out (PyTorch makes its streams at once, long before the program asks for one).
+    /// A library's pool handed a stream out (PyTorch makes its streams at once, long before the
+    /// program asks for one).
     60 StreamTaken {
         /// Which.
         stream: StreamId,
     }
-    /// A call failed with an error that ends the context (illegal address, device-side assert). The record's stack and call
-    /// are the failed call's.
+    /// A call failed with an error that ends the context (illegal address, device-side assert). The
+    /// record's stack and call are the failed call's.
     61 Failed {
         /// What the driver answered, as `CUresult`.
         result: u32,
-        /// The stream of the launch that was waited for, when `launch-blocking` tells which one failed.
+        /// The stream of the launch that was waited for, when `launch-blocking` tells which one
+        /// failed.
         stream: StreamId,
     }
 
-    // ---- memory ----------------------------------------------------------------------------------------------------
-    /// A call failed for lack of memory. The record's stack and call are the failed call's. No effect on order or memory.
+    // ---- memory
+    // ----------------------------------------------------------------------------------------------------
+    /// A call failed for lack of memory. The record's stack and call are the failed call's. No
+    /// effect on order or memory.
     73 OutOfMemory {}
     /// Memory was allocated, registered, mapped or first seen.
     64 Alloc {
@@ -416,7 +433,8 @@ ops! {
         /// The stream, when `kind` is `Async`.
         stream: StreamId,
     }
-    /// A second address of memory that is already known (the device pointer of host memory, a second mapping).
+    /// A second address of memory that is already known (the device pointer of host memory, a
+    /// second mapping).
     66 Alias {
         /// First address of the alias.
         ptr: u64,
@@ -453,7 +471,8 @@ ops! {
         /// The object handle.
         object: u64,
     }
-    /// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` was set: synchronous memory operations on this memory always synchronise.
+    /// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` was set: synchronous memory operations on this memory
+    /// always synchronise.
     71 SyncMemops {
         /// First address.
         ptr: u64,
@@ -491,7 +510,8 @@ ops! {
         heap: Text<'a>,
     }
 
-    // ---- work ------------------------------------------------------------------------------------------------------
+    // ---- work
+    // ------------------------------------------------------------------------------------------------------
     /// A copy.
     96 Copy {
         /// The stream.
@@ -506,11 +526,13 @@ ops! {
         src_space: Space,
         /// Whether the function is one of the `Async` ones.
         asynchronous: bool,
-        /// Copies with the same number inside one batch call are unordered among themselves; 0: no batch.
+        /// Copies with the same number inside one batch call are unordered among themselves; 0: no
+        /// batch.
         batch: u32,
     }
-    /// What the copy before it (of the same thread) has put into device memory: only copies of a few bytes from host memory that may
-    /// hold addresses are told so, for the tables of pointers that kernels read.
+    /// What the copy before it (of the same thread) has put into device memory: only copies of a
+    /// few bytes from host memory that may hold addresses are told so, for the tables of pointers
+    /// that kernels read.
     110 Contents {
         /// Where to.
         ptr: u64,
@@ -587,7 +609,8 @@ ops! {
         /// How they are compared.
         compare: WaitCompare,
     }
-    /// Managed memory is prefetched, discarded or attached in stream order: it orders, but changes no byte.
+    /// Managed memory is prefetched, discarded or attached in stream order: it orders, but changes
+    /// no byte.
     103 Prefetch {
         /// The stream.
         stream: StreamId,
@@ -601,7 +624,8 @@ ops! {
         /// The stream.
         stream: StreamId,
     }
-    /// A copy whose attributes say that its source is not read in stream order; otherwise an asynchronous [`Op::Copy`].
+    /// A copy whose attributes say that its source is not read in stream order; otherwise an
+    /// asynchronous [`Op::Copy`].
     105 AttributedCopy {
         /// The stream.
         stream: StreamId,
@@ -636,8 +660,8 @@ ops! {
         /// The value; of semaphores without values, how many waits there were.
         value: u64,
     }
-    /// What a launch really touched, seen by patched instructions (exact mode). Comes after its launch, at any distance; a launch that
-    /// one will come for has [`launch_flags::EXACT`].
+    /// What a launch really touched, seen by patched instructions (exact mode). Comes after its
+    /// launch, at any distance; a launch that one will come for has [`launch_flags::EXACT`].
     108 Exact {
         /// Timeline of the launch.
         timeline: TimelineId,
@@ -650,7 +674,8 @@ ops! {
         /// The bytes.
         runs: List<'a, ExactRun>,
     }
-    /// Of the next launch of an executable graph these nodes are measured: for each of them comes an [`Op::Exact`].
+    /// Of the next launch of an executable graph these nodes are measured: for each of them comes
+    /// an [`Op::Exact`].
     109 ExactNodes {
         /// The executable graph.
         exec: GraphExecId,
@@ -658,7 +683,8 @@ ops! {
         nodes: List<'a, u32>,
     }
 
-    // ---- graphs ----------------------------------------------------------------------------------------------------
+    // ---- graphs
+    // ----------------------------------------------------------------------------------------------------
     /// A stream began to be captured.
     128 CaptureBegin {
         /// The stream.
@@ -708,7 +734,8 @@ ops! {
         /// Which.
         exec: GraphExecId,
     }
-    // ---- what the program says of itself -----------------------------------------------------------------------------
+    // ---- what the program says of itself
+    // -----------------------------------------------------------------------------
     /// What follows is checked, or is not (its order counts all the same).
     192 Checking {
         /// Whether.
@@ -730,9 +757,10 @@ ops! {
         exec: GraphExecId,
     }
 
-    // ---- the host's own accesses -----------------------------------------------------------------------------------
-    /// Bytes of the host that the latest copy or graph launch of this thread reads or writes: the shim looks whether the host touches
-    /// them before that is over.
+    // ---- the host's own accesses
+    // -----------------------------------------------------------------------------------
+    /// Bytes of the host that the latest copy or graph launch of this thread reads or writes: the
+    /// shim looks whether the host touches them before that is over.
     160 HostWatch {
         /// Its number.
         watch: u32,
@@ -753,12 +781,14 @@ ops! {
         watch: u32,
         /// First address.
         start: u64,
-        /// One past the last address. When not seen in the act: these are the bytes among which some have changed.
+        /// One past the last address. When not seen in the act: these are the bytes among which
+        /// some have changed.
         end: u64,
         /// Whether the host wrote.
         writes: bool,
-        /// Whether it was seen in the act (then the stack is that of the access). Otherwise other bytes were found there by the call
-        /// whose stack this is, and the host wrote at some time between that call and the watched work's.
+        /// Whether it was seen in the act (then the stack is that of the access). Otherwise other
+        /// bytes were found there by the call whose stack this is, and the host wrote at some time
+        /// between that call and the watched work's.
         in_the_act: bool,
     }
 }

@@ -28,7 +28,8 @@ item!(PyFrame { code: PyCodeId, offset: u32 });
 pub struct Dependency {
     /// Index of the node that comes first.
     pub from: u32,
-    /// 0: after its completion; 1: after its programmatic trigger; 2: after its blocks have started.
+    /// 0: after its completion; 1: after its programmatic trigger; 2: after its blocks have
+    /// started.
     pub port: u32,
 }
 item!(Dependency { from: u32, port: u32 });
@@ -79,7 +80,8 @@ pub mod launch_flags {
     pub const EXTRA_BUFFER: u32 = 4;
     /// The parameter layout was unknown, so `params` is empty.
     pub const PARAMS_UNKNOWN: u32 = 8;
-    /// Made inside a call of a library that is an op of its own (NCCL): what it touches is told there.
+    /// Made inside a call of a library that is an op of its own (NCCL): what it touches is told
+    /// there.
     pub const INSIDE_LIBRARY: u32 = 16;
     /// An [`Op::Exact`](crate::op::Op::Exact)(crate::op::Op::Exact) for this launch follows.
     pub const EXACT: u32 = 32;

@@ -13,7 +13,8 @@ pub struct Origin {
     pub thread: ThreadId,
     /// The call stack.
     pub stack: StackId,
-    /// The place that `order` gave the op in the shim: for ops of a stream, the stream's epoch; otherwise the host's.
+    /// The place that `order` gave the op in the shim: for ops of a stream, the stream's epoch;
+    /// otherwise the host's.
     pub epoch: Epoch,
 }
 
@@ -50,7 +51,8 @@ pub struct Record<'a> {
 /// Bytes of a record before its op's fields: tag, call, thread, stack, timeline, time.
 pub const RECORD_HEAD: usize = 2 + 2 + 4 + 4 + 4 + 8;
 
-/// At least the bytes of a record without lists. The widest is that of a copy: two regions of 44 bytes.
+/// At least the bytes of a record without lists. The widest is that of a copy: two regions of 44
+/// bytes.
 pub const USUAL_RECORD: usize = RECORD_HEAD + 160;
 
 /// The tag of a launch.
@@ -74,10 +76,11 @@ pub struct LaunchShape {
 }
 
 impl Origin {
-    /// Writes the record (without its length, which framing adds) of an op to the beginning of `room`. Answers how many bytes it took, or
-    /// `None` when they were too few.
+    /// Writes the record (without its length, which framing adds) of an op to the beginning of
+    /// `room`. Answers how many bytes it took, or `None` when they were too few.
     ///
-    /// Where a program logs now and then the writer's code is cold each time: there is less of it while there is room for what has no list.
+    /// Where a program logs now and then the writer's code is cold each time: there is less of it
+    /// while there is room for what has no list.
     #[inline]
     pub fn encode(&self, op: &Op<'_>, room: &mut [u8]) -> Option<usize> {
         if let Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params } = *op {

@@ -4,11 +4,12 @@
 
 use crate::id::ArrayId;
 
-/// A box of bytes: `depth` slices of `height` rows of `width` bytes, rows `pitch` bytes apart, slices `slice_pitch` apart.
-/// A linear range has `height == depth == 1`.
+/// A box of bytes: `depth` slices of `height` rows of `width` bytes, rows `pitch` bytes apart,
+/// slices `slice_pitch` apart. A linear range has `height == depth == 1`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Region {
-    /// First byte (device or host address); for arrays, the byte offset inside the array, row-major.
+    /// First byte (device or host address); for arrays, the byte offset inside the array,
+    /// row-major.
     pub start: u64,
     /// Bytes a row.
     pub width: u64,

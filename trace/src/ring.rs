@@ -1,20 +1,26 @@
 //! The ring: shared memory through which ops leave the program under test.
 //!
-//! Owns the layout of the memory, the mapping, and both ends; the counters and their orders are in [`counters`]. A ring has one producing process, which serialises its
-//! threads itself, and one consuming process. It does not decide who waits how long: the producer asks for space and is told
-//! whether there is any ([`Producer::try_reserve`]); policy (back-pressure, a dead consumer) belongs to the shim.
+//! Owns the layout of the memory, the mapping, and both ends; the counters and their orders are in
+//! [`counters`]. A ring has one producing process, which serialises its threads itself, and one
+//! consuming process. It does not decide who waits how long: the producer asks for space and is
+//! told whether there is any ([`Producer::try_reserve`]); policy (back-pressure, a dead consumer)
+//! belongs to the shim.
 //!
 //! # Layout and protocol
 //!
-//! One page of header (in it also the way back, [`Wanted`] and [`Settled`]), then `capacity` bytes of data (a power of two). Both sides map the data **twice in a row**, so that a record
-//! that runs past the end is still contiguous. `head` counts bytes ever written, `tail` bytes ever consumed; both only
-//! grow. A record is a `u32` length, then that many bytes, padded to [`ALIGN`]. A length of all ones ends the lap: while the consumer keeps
-//! up, the producer stays in the first megabyte (a warm launch took 116 ns instead of 133, a copy 117 instead of 182; lowest of 8 alternating runs). The producer writes the record, then stores
-//! `head` with release order: a producer killed at any instruction leaves either a whole record or none, and the memory outlives
-//! it because the consumer maps it too (memfd; 200 random SIGKILLs and 114 million records were tried without a loss).
+//! One page of header (in it also the way back, [`Wanted`] and [`Settled`]), then `capacity` bytes
+//! of data (a power of two). Both sides map the data **twice in a row**, so that a record that runs
+//! past the end is still contiguous. `head` counts bytes ever written, `tail` bytes ever consumed;
+//! both only grow. A record is a `u32` length, then that many bytes, padded to [`ALIGN`]. A length
+//! of all ones ends the lap: while the consumer keeps up, the producer stays in the first megabyte
+//! (a warm launch took 116 ns instead of 133, a copy 117 instead of 182; lowest of 8 alternating
+//! runs). The producer writes the record, then stores `head` with release order: a producer killed
+//! at any instruction leaves either a whole record or none, and the memory outlives it because the
+//! consumer maps it too (memfd; 200 random SIGKILLs and 114 million records were tried without a
+//! loss).
 //!
-//! The consumer treats the memory as hostile: a length that runs past `head` is damage and ends the stream
-//! ([`RingError::Damaged`]).
+//! The consumer treats the memory as hostile: a length that runs past `head` is damage and ends the
+//! stream ([`RingError::Damaged`]).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -38,7 +44,8 @@ pub const ALIGN: usize = 8;
 /// Bytes before the data.
 pub const HEADER: usize = 4096;
 
-/// The shared header. Every field that is written after start-up is atomic, and the two hot counters have a cache line each.
+/// The shared header. Every field that is written after start-up is atomic, and the two hot
+/// counters have a cache line each.
 #[repr(C)]
 pub struct Header {
     magic: u64,
@@ -107,14 +114,15 @@ pub struct Ring {
     capacity: usize,
 }
 
-// SAFETY: the mapping is plain shared memory; all mutable state in it is atomic or guarded by the head/tail protocol.
+// SAFETY: the mapping is plain shared memory; all mutable state in it is atomic or guarded by the
+// head/tail protocol.
 unsafe impl Send for Ring {}
 // SAFETY: as above.
 unsafe impl Sync for Ring {}
 
 impl Ring {
-    /// Makes a new ring of `capacity` data bytes (rounded up to a power of two, at least one page) and maps it. The descriptor is
-    /// for the consumer; the producer can close it.
+    /// Makes a new ring of `capacity` data bytes (rounded up to a power of two, at least one page)
+    /// and maps it. The descriptor is for the consumer; the producer can close it.
     pub fn create(capacity: usize) -> Result<(Self, OwnedFd), RingError> {
         let capacity = capacity.max(4096).next_power_of_two();
         // By number: C libraries before 2.27 have no such function, and the shim must load there.
@@ -130,7 +138,8 @@ impl Ring {
         if unsafe { libc::ftruncate(fd.as_raw_fd(), (HEADER + capacity) as libc::off_t) } != 0 {
             return Err(system("ftruncate"));
         }
-        // Whoever makes the file shorter makes the other side die of SIGBUS: nobody shall. (Where there are no seals, nobody can yet.)
+        // Whoever makes the file shorter makes the other side die of SIGBUS: nobody shall. (Where
+        // there are no seals, nobody can yet.)
         // SAFETY: fd is open.
         unsafe {
             libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL)
@@ -138,8 +147,9 @@ impl Ring {
         Self::lay_out(fd, capacity)
     }
 
-    /// As [`Ring::create`], on an empty file that the caller opened (where memfd is forbidden). All of it is allocated now: a file
-    /// system that is full must say so here and not by SIGBUS when the program runs.
+    /// As [`Ring::create`], on an empty file that the caller opened (where memfd is forbidden). All
+    /// of it is allocated now: a file system that is full must say so here and not by SIGBUS when
+    /// the program runs.
     pub fn create_on(fd: OwnedFd, capacity: usize) -> Result<(Self, OwnedFd), RingError> {
         let capacity = capacity.max(4096).next_power_of_two();
         // SAFETY: fd is an open, writable file.
@@ -153,7 +163,8 @@ impl Ring {
     fn lay_out(fd: OwnedFd, capacity: usize) -> Result<(Self, OwnedFd), RingError> {
         let ring = Self::map(&fd, capacity)?;
         let header = ring.base.as_ptr().cast::<Header>();
-        // SAFETY: the mapping is at least HEADER bytes, page-aligned, zeroed by the kernel, and nobody else has it yet.
+        // SAFETY: the mapping is at least HEADER bytes, page-aligned, zeroed by the kernel, and
+        // nobody else has it yet.
         unsafe {
             (*header).version = FORMAT_VERSION;
             (*header).capacity = capacity as u64;
@@ -202,7 +213,8 @@ impl Ring {
         }
         let parts = [(0, HEADER + capacity, 0), (HEADER + capacity, capacity, HEADER)];
         for (at, len, offset) in parts {
-            // SAFETY: maps over address space reserved just above; the file is long enough for offset + len.
+            // SAFETY: maps over address space reserved just above; the file is long enough for
+            // offset + len.
             let part = unsafe {
                 libc::mmap(
                     base.byte_add(at),
@@ -226,13 +238,15 @@ impl Ring {
 
     /// Leaves the mapping out of forked children: they get a ring of their own.
     pub fn hide_from_children(&self) {
-        // SAFETY: the range is exactly our mapping. A failure only means that a child keeps the mapping.
+        // SAFETY: the range is exactly our mapping. A failure only means that a child keeps the
+        // mapping.
         unsafe { libc::madvise(self.base.as_ptr().cast(), HEADER + 2 * self.capacity, libc::MADV_DONTFORK) };
     }
 
     /// The shared header.
     pub fn header(&self) -> &Header {
-        // SAFETY: the mapping starts with a Header and lives as long as self; non-atomic fields are written only at creation.
+        // SAFETY: the mapping starts with a Header and lives as long as self; non-atomic fields are
+        // written only at creation.
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
@@ -264,7 +278,8 @@ impl Drop for Ring {
         if cfg!(miri) {
             return;
         }
-        // SAFETY: the mapping was made by map() with exactly this length and is not used after drop.
+        // SAFETY: the mapping was made by map() with exactly this length and is not used after
+        // drop.
         unsafe { libc::munmap(self.base.as_ptr().cast(), HEADER + 2 * self.capacity) };
     }
 }
@@ -308,8 +323,9 @@ impl Producer {
             return None;
         }
         let start = self.ring.data(self.writing.at());
-        // SAFETY: there is room for the length and the bytes, contiguous thanks to the double mapping, and only this
-        // producer writes there; the borrow of self keeps a second reservation out.
+        // SAFETY: there is room for the length and the bytes, contiguous thanks to the double
+        // mapping, and only this producer writes there; the borrow of self keeps a second
+        // reservation out.
         Some(unsafe { std::slice::from_raw_parts_mut(start.add(4), len) })
     }
 
@@ -325,8 +341,9 @@ impl Producer {
         self.fetch_ahead();
     }
 
-    /// Asks for the lines that the next records go to, to be written: they were last touched a lap ago, by the consumer's processor. Without
-    /// this the next locked instruction of the program waits until they have come, one after the other.
+    /// Asks for the lines that the next records go to, to be written: they were last touched a lap
+    /// ago, by the consumer's processor. Without this the next locked instruction of the program
+    /// waits until they have come, one after the other.
     #[inline(always)]
     fn fetch_ahead(&mut self) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -334,7 +351,8 @@ impl Producer {
             // After an early end of a lap what was fetched before is of no use.
             self.fetched = if self.fetched < self.writing.at() { self.writing.at() } else { self.fetched };
             while self.fetched < self.writing.at() + AHEAD {
-                // By its name: the intrinsic becomes a fetch for reading where the compiler does not know that all processors have it.
+                // By its name: the intrinsic becomes a fetch for reading where the compiler does
+                // not know that all processors have it.
                 // SAFETY: a hint, which never faults.
                 unsafe {
                     std::arch::asm!("prefetchw [{}]", in(reg) self.ring.data(self.fetched), options(nostack, preserves_flags))
@@ -367,15 +385,16 @@ impl Consumer {
         &self.ring
     }
 
-    /// Hands every record that is there to `each` and frees their space; returns how many there were.
+    /// Hands every record that is there to `each` and frees their space; returns how many there
+    /// were.
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) -> Result<usize, RingError> {
         let ring = &self.ring;
         // SAFETY: asked for published bytes only, of which there are at least ALIGN.
         let length_at = |at| u32::from_le(unsafe { ring.data(at).cast::<u32>().read_volatile() });
         let hand_out = |at, length: u32| {
-            // SAFETY: the bytes were published with release order before head was stored, and a producer that keeps the
-            // protocol does not touch them before tail passes them. A hostile one can only change their values; decoding
-            // copes with any bytes.
+            // SAFETY: the bytes were published with release order before head was stored, and a
+            // producer that keeps the protocol does not touch them before tail passes them. A
+            // hostile one can only change their values; decoding copes with any bytes.
             each(unsafe { std::slice::from_raw_parts(ring.data(at).add(4), length as usize) });
         };
         let drained = self.reading.drain(&ring.header().counters, length_at, hand_out);

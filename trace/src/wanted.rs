@@ -1,8 +1,9 @@
-//! The way back: which kernels the analyzer wants measured (exact mode on demand), and which launches need no measuring (exact
-//! mode).
+//! The way back: which kernels the analyzer wants measured (exact mode on demand), and which
+//! launches need no measuring (exact mode).
 //!
-//! Owns a list of kernels and a set of classes of launches in the ring's header. One thread of the analyzer writes, any thread of the program reads; nobody
-//! waits for anybody, and a reader that is late measures a launch later. What measuring means is the shim's business.
+//! Owns a list of kernels and a set of classes of launches in the ring's header. One thread of the
+//! analyzer writes, any thread of the program reads; nobody waits for anybody, and a reader that is
+//! late measures a launch later. What measuring means is the shim's business.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -51,8 +52,8 @@ impl Wanted {
 /// Classes of launches that can be settled.
 const CLASSES: u32 = 12_288;
 
-/// Launches of one kernel by as many blocks of as many threads: where the code tells every byte of one, it mostly does of all. Few launches
-/// that differ share a class.
+/// Launches of one kernel by as many blocks of as many threads: where the code tells every byte of
+/// one, it mostly does of all. Few launches that differ share a class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Class(u32);
 
@@ -65,7 +66,8 @@ impl Class {
     }
 }
 
-/// Classes of launches of which the code tells every byte, so that there is nothing to measure. All zero is the empty set.
+/// Classes of launches of which the code tells every byte, so that there is nothing to measure. All
+/// zero is the empty set.
 #[repr(C)]
 pub struct Settled {
     bits: [AtomicU32; CLASSES as usize / 32],

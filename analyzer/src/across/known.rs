@@ -31,7 +31,8 @@ pub fn member_of(access: &Access) -> u32 {
     local(access.epoch).0
 }
 
-/// Where an access is known to be over: for each process and timeline, the first op that comes after it.
+/// Where an access is known to be over: for each process and timeline, the first op that comes
+/// after it.
 type After = SmallVec<[(u32, Epoch); 2]>;
 
 /// Accesses under way.
@@ -88,7 +89,8 @@ fn reaches(epoch: Epoch, after: &After, member: u32, clock: &KeptClock) -> bool 
     (home == member && clock.covers(own)) || after.iter().any(|(m, at)| *m == member && clock.covers(*at))
 }
 
-/// The order as seen from an access of one process. Without a clock, nothing is known to come before it.
+/// The order as seen from an access of one process. Without a clock, nothing is known to come
+/// before it.
 pub struct View<'a> {
     pub member: u32,
     pub clock: Option<&'a KeptClock>,

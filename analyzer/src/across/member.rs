@@ -1,7 +1,7 @@
 //! One process's side: what it tells the others.
 //!
-//! Owns which memory and which events of the process are shared, and since when it says what it does with them. A process that shares
-//! nothing says nothing.
+//! Owns which memory and which events of the process are shared, and since when it says what it
+//! does with them. A process that shares nothing says nothing.
 
 use order::KeptClock;
 use rustc_hash::FxHashMap;
@@ -12,7 +12,8 @@ use super::lock;
 use super::table::{Message, Process, Table};
 use crate::memory::{Access, AllocationId};
 
-/// Offsets in shared memory count from here, so that what lies below the exported address has a number too.
+/// Offsets in shared memory count from here, so that what lies below the exported address has a
+/// number too.
 pub const BASE: u64 = 1 << 50;
 
 /// Different call sites that a process may name.
@@ -84,7 +85,8 @@ impl Member {
         lock(&self.table).reached(self.id, ns);
     }
 
-    /// An address of an allocation got a name between processes. False: the allocation is shared already.
+    /// An address of an allocation got a name between processes. False: the allocation is shared
+    /// already.
     pub fn memory(&mut self, root: AllocationId, ptr: u64, key: &[u8], imported: bool) -> bool {
         let is_new = !self.memory.contains_key(&root);
         let base = *self.memory.entry(root).or_insert(ptr);
@@ -93,7 +95,8 @@ impl Member {
         is_new
     }
 
-    /// The process touches shared memory. `clock`: what was over by then; `None` when it was before the memory was shared.
+    /// The process touches shared memory. `clock`: what was over by then; `None` when it was before
+    /// the memory was shared.
     pub fn access(&mut self, root: AllocationId, access: &Access, clock: Option<KeptClock>) {
         let Some(base) = self.memory.get(&root) else { return };
         let moved = access.extent.moved(BASE.wrapping_sub(*base));

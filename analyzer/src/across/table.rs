@@ -1,6 +1,7 @@
 //! The meeting place: messages of all processes, put in order of time and compared.
 //!
-//! Owns the objects that processes share, each with its access map, the events that they share, and what was found.
+//! Owns the objects that processes share, each with its access map, the events that they share, and
+//! what was found.
 
 use order::KeptClock;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,14 +15,16 @@ use crate::memory::{Access, AccessMap, AllocationId, Cause};
 use crate::race::{Confidence, Hazard, Race};
 use crate::report::model::{Finding, Memory, Outcome, Side, Standing, Synchronisation, merge_finding};
 
-/// Records of one event that are remembered: a host that waits asks for the one that was current when it began.
+/// Records of one event that are remembered: a host that waits asks for the one that was current
+/// when it began.
 const RECORDS: usize = 16;
 
 /// Different findings between processes.
 const MAX_FINDINGS: usize = 1024;
 
-/// Nanoseconds for which comparing waits: a thread that was interrupted between looking at the clock and writing its op down, or a process that is not
-/// known yet, would come too late. (On two busy cores one of some hundred runs did.)
+/// Nanoseconds for which comparing waits: a thread that was interrupted between looking at the
+/// clock and writing its op down, or a process that is not known yet, would come too late. (On two
+/// busy cores one of some hundred runs did.)
 const GRACE: u64 = 50_000_000;
 
 /// What a process tells.

@@ -135,7 +135,8 @@ impl Analysis {
                 let site = Site { batch, ..moment.site(Cause::Copy, stream) };
                 let staged = node.is_none() && self.ordering.source_is_read();
                 self.at(moment, site, node).copy(dst, src, (dst_space, src_space), staged);
-                // Only pageable memory is read before the call returns; pinned memory may still change.
+                // Only pageable memory is read before the call returns; pinned memory may still
+                // change.
                 let pageable = node.is_none() && self.memory.locate(src.start).is_none();
                 self.copied = pageable.then_some((moment.origin.thread, dst.start));
             }

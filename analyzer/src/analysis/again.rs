@@ -1,7 +1,9 @@
-//! Launches that come again, the short way: from the bytes of a record to the accesses that the launch left behind the last time.
+//! Launches that come again, the short way: from the bytes of a record to the accesses that the
+//! launch left behind the last time.
 //!
-//! Owns what such a launch passes by: most ops of a long run are launches that were made before and find their memory as it was. It does
-//! nothing that the long way ([`Analysis::feed`]) does not do, in the same order, and steps aside for all that is out of the ordinary.
+//! Owns what such a launch passes by: most ops of a long run are launches that were made before and
+//! find their memory as it was. It does nothing that the long way ([`Analysis::feed`]) does not do,
+//! in the same order, and steps aside for all that is out of the ordinary.
 
 use super::{Analysis, Moment};
 use crate::code::Launch;
@@ -14,7 +16,8 @@ use trace::{LaunchRecord, LaunchShape};
 const SPECIAL: u32 = EXACT | INSIDE_LIBRARY | PARAMS_UNKNOWN | PROGRAMMATIC_SERIALIZATION;
 
 impl Analysis {
-    /// Whether launches may go the short way: nothing is done with them but to check them. Changes with records that go the long way only.
+    /// Whether launches may go the short way: nothing is done with them but to check them. Changes
+    /// with records that go the long way only.
     pub(super) fn is_direct(&self) -> bool {
         self.is_plain() && self.hold.is_idle() && !self.options.hints && !self.paused
     }
@@ -25,8 +28,8 @@ impl Analysis {
         self.code.foresee(record.kernel, &launch_of(&record.shape, record.params))
     }
 
-    /// Takes the next record of the trace, a launch whose hash [`Analysis::foresee`] has told. False: nothing was done, it has to go the
-    /// long way.
+    /// Takes the next record of the trace, a launch whose hash [`Analysis::foresee`] has told.
+    /// False: nothing was done, it has to go the long way.
     #[inline]
     pub(crate) fn feed_again(&mut self, record: &LaunchRecord<'_>, hash: u64) -> bool {
         let LaunchRecord { ref origin, stream, kernel, ref shape, params } = *record;

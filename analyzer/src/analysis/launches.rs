@@ -39,7 +39,8 @@ impl Analysis {
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         let number = node.map_or(0, |(_, index)| index + 1);
         let mut touched = self.hold.touched(moment.origin.epoch, number);
-        // The API tells the whole size of a copy that reads less and fills up with zeros (CUDA 13.0).
+        // The API tells the whole size of a copy that reads less and fills up with zeros (CUDA
+        // 13.0).
         if let Some(runs) = &mut touched
             && self.code.copies_in_part(kernel, def, arch)
         {
@@ -120,7 +121,8 @@ impl Analysis {
         self.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
     }
 
-    /// Whether launches do no more than to be checked: nothing is measured, learned or told to others.
+    /// Whether launches do no more than to be checked: nothing is measured, learned or told to
+    /// others.
     pub(super) fn is_plain(&self) -> bool {
         !self.shares
             && self.settle.is_none()

@@ -35,7 +35,8 @@ impl Analysis {
     ) {
         let Op::Alloc { context, .. } = *op else { return };
         let live = self.memory.root(ptr);
-        // A variable of a module is announced whenever its address is asked for, and a graph's memory at each launch.
+        // A variable of a module is announced whenever its address is asked for, and a graph's
+        // memory at each launch.
         let lasting = matches!(kind, MemoryKind::ModuleGlobal);
         if lasting && live.is_some_and(|a| a.size == size && a.kind == Some(kind)) {
             return;
@@ -49,7 +50,8 @@ impl Analysis {
             let view = self.ordering.view_of_stream(stream);
             self.given_back.handed_out(size, &view, site, &mut self.races);
         }
-        // Memory of these kinds exists only once its stream gets there. The others are there when the call returns.
+        // Memory of these kinds exists only once its stream gets there. The others are there when
+        // the call returns.
         if matches!(kind, MemoryKind::Pool | MemoryKind::GraphNode) {
             let site = moment.site(Cause::Alloc, stream);
             self.at(moment, site, node).whole(ptr, size, id, Cause::Alloc);
@@ -67,7 +69,8 @@ impl Analysis {
         let stack = moment.origin.stack;
         if kind == FreeKind::Block {
             if let Some((mut info, home)) = self.memory.block(ptr).filter(|(info, _)| !info.stream.is_none()) {
-                // Some pools give a block to the stream that frees it, others to the one that had it.
+                // Some pools give a block to the stream that frees it, others to the one that had
+                // it.
                 info.stream = if stream.is_none() { info.stream } else { stream };
                 let view = self.ordering.view_of_stream(info.stream);
                 let site = moment.site(Cause::Free, info.stream);

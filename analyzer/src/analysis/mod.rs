@@ -1,7 +1,7 @@
 //! One process under analysis: records in, an outcome out.
 //!
-//! Owns the dispatch of ops to the parts that understand them. Each op is applied to the order first and then, if it does
-//! anything to memory, compared with what was there before.
+//! Owns the dispatch of ops to the parts that understand them. Each op is applied to the order
+//! first and then, if it does anything to memory, compared with what was there before.
 
 mod acts;
 mod again;
@@ -62,7 +62,8 @@ pub struct AnalysisOptions {
     pub host_threads: bool,
     /// Also compare what was predicted of launches with what exact mode measured.
     pub compare: bool,
-    /// Put findings that are not certain on trial: ask for their kernels to be measured, withdraw what measurements refute.
+    /// Put findings that are not certain on trial: ask for their kernels to be measured, withdraw
+    /// what measurements refute.
     pub confirm: bool,
     /// Tell which kernels need no measuring.
     pub settle: bool,
@@ -254,7 +255,8 @@ impl Analysis {
         self.confirm.as_mut()?.wanted()
     }
 
-    /// Takes a definition that the trace has at its end: before all other records, and counted with none of them.
+    /// Takes a definition that the trace has at its end: before all other records, and counted with
+    /// none of them.
     pub fn define_late(&mut self, op: &Op<'_>) {
         if matches!(op, Op::Symbol { .. } | Op::Source { .. } | Op::Image { .. } | Op::Schema { .. }) {
             self.define(op);
@@ -328,7 +330,8 @@ impl Analysis {
         self.memory.footprint()
     }
 
-    /// Launches that found their memory as an earlier one had left it, and were not looked up anew; see [`crate::trail`].
+    /// Launches that found their memory as an earlier one had left it, and were not looked up anew;
+    /// see [`crate::trail`].
     pub fn repeats(&self) -> u64 {
         self.repeats
     }

@@ -1,6 +1,7 @@
 //! What was predicted of a launch against what it really touched.
 //!
-//! Owns the verdicts. A prediction is *sound* when no byte was touched that it does not allow; everything else is precision.
+//! Owns the verdicts. A prediction is *sound* when no byte was touched that it does not allow;
+//! everything else is precision.
 
 use super::measured::{end, is_unseen, kind};
 use super::sets::{self, Bytes as Set};
@@ -46,7 +47,8 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Bytes that were touched although the prediction rules them out, by kind.
     pub missing: Vec<(AccessKind, Set)>,
-    /// Bytes that were said to be touched exactly and were not: the instruction's place in the code, and the bytes.
+    /// Bytes that were said to be touched exactly and were not: the instruction's place in the
+    /// code, and the bytes.
     pub claimed: Vec<(u32, AccessKind, Set)>,
     /// Bytes touched.
     pub touched: u64,
@@ -79,7 +81,8 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
     let mut missing = Vec::new();
     for (k, touched) in KINDS.into_iter().zip(&touched) {
         let mut left = touched.clone();
-        // The load in front of a loop of swaps is measured as a read and predicted as part of the atomic.
+        // The load in front of a loop of swaps is measured as a read and predicted as part of the
+        // atomic.
         let swap = |of: AccessKind| k == AccessKind::Read && of == AccessKind::Atomic;
         for p in predicted.iter().filter(|p| p.effect.kind.stands_for(k) || swap(p.effect.kind)) {
             left = left.minus(&p.set);
@@ -87,7 +90,8 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
         for (_, within) in open.iter().filter(|o| o.0.stands_for(k) || swap(o.0)) {
             left = within.as_ref().map_or_else(Set::default, |within| left.minus(within));
         }
-        // Memory in no allocation that we know (a stack of printf, a heap on the device) is nobody's.
+        // Memory in no allocation that we know (a stack of printf, a heap on the device) is
+        // nobody's.
         let spans = left.spans().iter().copied().filter(|s| memory.locate(s.0).is_some()).collect();
         let left = Set::of(spans);
         if !left.is_empty() {

@@ -1,14 +1,16 @@
-//! Records that wait: from a launch whose bytes are still to be measured on, everything is kept in order until they are there.
+//! Records that wait: from a launch whose bytes are still to be measured on, everything is kept in
+//! order until they are there.
 //!
-//! Owns the queue and its bound. Without exact mode nothing is ever queued, and the question costs one comparison.
+//! Owns the queue and its bound. Without exact mode nothing is ever queued, and the question costs
+//! one comparison.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use trace::launch_flags::EXACT;
 use trace::{Epoch, ExactRun, GraphExecId, Op, Record, exact_flags};
 
-/// Bytes of records that may wait. More means that a launch does not end, or that its ranges were lost on the way: it is taken as it was
-/// predicted.
+/// Bytes of records that may wait. More means that a launch does not end, or that its ranges were
+/// lost on the way: it is taken as it was predicted.
 const MAX_BYTES: usize = 256 << 20;
 
 struct Waiting {
@@ -22,7 +24,8 @@ struct Waiting {
 pub struct Hold {
     queue: VecDeque<Waiting>,
     bytes: usize,
-    /// Launches with what is still to come of them: nodes of graphs, counted from 1, or 0 for the launch itself.
+    /// Launches with what is still to come of them: nodes of graphs, counted from 1, or 0 for the
+    /// launch itself.
     awaited: FxHashMap<Epoch, FxHashSet<u32>>,
     /// Nodes of the next launch of a graph that will be measured.
     announced: FxHashMap<GraphExecId, FxHashSet<u32>>,
@@ -42,7 +45,8 @@ impl Hold {
         Self { max: Some(max), ..Self::default() }
     }
 
-    /// Whether the record is kept (or was news for the queue), and is not to be applied now. [`Hold::release`] then tells what is.
+    /// Whether the record is kept (or was news for the queue), and is not to be applied now.
+    /// [`Hold::release`] then tells what is.
     #[inline]
     pub fn takes(&mut self, record: &Record<'_>) -> bool {
         match record.op {
@@ -119,7 +123,8 @@ impl Hold {
         self.arrived.is_empty()
     }
 
-    /// What the launch at this place really touched, or a node (counted from 1) of the graph that was launched there, if that is known.
+    /// What the launch at this place really touched, or a node (counted from 1) of the graph that
+    /// was launched there, if that is known.
     pub fn touched(&mut self, launch: Epoch, node: u32) -> Option<Vec<ExactRun>> {
         if self.arrived.is_empty() { None } else { self.arrived.remove(&(launch, node)) }
     }

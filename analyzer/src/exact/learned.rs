@@ -1,17 +1,21 @@
-//! Ranges that were measured once and stand for later launches (`--learned FILE`), so that those need no measuring.
+//! Ranges that were measured once and stand for later launches (`--learned FILE`), so that those
+//! need no measuring.
 //!
-//! Owns what a launch is recognised by, the file, and its merging. Which kernels may be learned at all is told by their code: only those
-//! whose addresses, guards and branches depend on nothing but the launch ([`crate::code::KernelCode::identity`]). Scatters, gathers, tables of
-//! pointers and all else that memory decides are never learned. As a second line of defence, ranges that were once seen to differ for equal
-//! launches are struck out for good.
+//! Owns what a launch is recognised by, the file, and its merging. Which kernels may be learned at
+//! all is told by their code: only those whose addresses, guards and branches depend on nothing but
+//! the launch ([`crate::code::KernelCode::identity`]). Scatters, gathers, tables of pointers and
+//! all else that memory decides are never learned. As a second line of defence, ranges that were
+//! once seen to differ for equal launches are struck out for good.
 //!
 //! # What a launch is recognised by
 //!
-//! The code and the name of its kernel, its grid, block, cluster and shared memory, and its parameters. A word that the code takes for a
-//! pointer, and that points into an allocation, counts as: which of the launch's allocations (in the order of the parameters, and of their
-//! addresses), how far from the first pointer into that allocation, and its low byte (for alignment: what more than 256 bytes decide is not
-//! seen). So the same work on other buffers is the same launch; buffers that overlap otherwise are not. Every other word counts as it is.
-//! Ranges are kept relative to those pointers.
+//! The code and the name of its kernel, its grid, block, cluster and shared memory, and its
+//! parameters. A word that the code takes for a pointer, and that points into an allocation, counts
+//! as: which of the launch's allocations (in the order of the parameters, and of their addresses),
+//! how far from the first pointer into that allocation, and its low byte (for alignment: what more
+//! than 256 bytes decide is not seen). So the same work on other buffers is the same launch;
+//! buffers that overlap otherwise are not. Every other word counts as it is. Ranges are kept
+//! relative to those pointers.
 
 use crate::code::{Base, Effect, Launch};
 use crate::memory::{AllocationId, Allocations};
@@ -27,7 +31,8 @@ const VERSION: u64 = 1;
 /// Ranges of one launch that are kept; a launch with more is not learned.
 const MAX_RUNS: usize = 4096;
 
-/// Ranges of all launches together: bounds the file, and the memory it takes. What comes later is not learned.
+/// Ranges of all launches together: bounds the file, and the memory it takes. What comes later is
+/// not learned.
 const MAX_TOTAL: usize = 1 << 20;
 
 /// What a launch is recognised by.
@@ -98,7 +103,8 @@ impl Hash {
 }
 
 impl Shape {
-    /// Of a launch of the kernel `name` of this code, of which `effects` were predicted, with the memory as it is at the launch.
+    /// Of a launch of the kernel `name` of this code, of which `effects` were predicted, with the
+    /// memory as it is at the launch.
     pub fn of(code: u64, name: &str, l: &Launch<'_>, effects: &[Effect], memory: &Allocations) -> Self {
         let is_pointer = |at: usize| {
             let based = |base: &Base| matches!(base, Base::Param(o, _) | Base::Maybe(o, _) if *o as usize == at);
@@ -163,7 +169,8 @@ impl Shape {
 }
 
 impl Learned {
-    /// Takes what a launch was measured to touch. Nothing is taken when some of it can not be told by the parameters.
+    /// Takes what a launch was measured to touch. Nothing is taken when some of it can not be told
+    /// by the parameters.
     pub fn learn(&mut self, shape: &Shape, runs: &[ExactRun], memory: &Allocations) {
         if let Some(runs) = shape.relative(runs, memory) {
             self.put(shape.key, Some(runs));
@@ -253,8 +260,8 @@ impl Learned {
         json!({ "streamsan_learned": VERSION, "launches": launches })
     }
 
-    /// Adds this to a file. Several runs may do so at once: each holds a lock while it reads what is there and puts a whole new file in its
-    /// place. Answers what the file knows now.
+    /// Adds this to a file. Several runs may do so at once: each holds a lock while it reads what
+    /// is there and puts a whole new file in its place. Answers what the file knows now.
     pub fn add_to(self, path: &str) -> Result<(usize, usize), String> {
         let said = |error: std::io::Error| format!("{path} can not be written: {error}");
         let lock = std::fs::File::create(format!("{path}.lock")).map_err(said)?;

@@ -1,6 +1,7 @@
 //! From what a launch really touched to the effects that the analysis works with.
 //!
-//! Owns what measurement replaces and what it does not: instructions that NVIDIA's API does not report keep what the code says of them.
+//! Owns what measurement replaces and what it does not: instructions that NVIDIA's API does not
+//! report keep what the code says of them.
 
 use crate::code::{Base, Bytes, Effect, Evaluated, Knowledge};
 use crate::memory::{AccessKind, Dim};
@@ -44,7 +45,8 @@ pub fn effects(runs: &[ExactRun]) -> Evaluated {
     Evaluated { effects, knowledge: Knowledge::Exact, indirect, exact, gap: None, indirect_gap: None }
 }
 
-/// Whether the API never reports such accesses: textures, surfaces, copies by a tensor map, and reads of constant memory.
+/// Whether the API never reports such accesses: textures, surfaces, copies by a tensor map, and
+/// reads of constant memory.
 pub fn is_unseen(effect: &Effect) -> bool {
     effect.constant || matches!(effect.base, Base::Handle(..) | Base::SomeHandle(_) | Base::Object | Base::Tensor(..))
 }
@@ -54,8 +56,8 @@ pub fn claims(predicted: &Evaluated) -> bool {
     predicted.knowledge == Knowledge::Unknown || predicted.effects.iter().any(|e| !is_unseen(e))
 }
 
-/// What remains of a prediction beside a measurement. `nowhere` tells whether nobody knows the address of a variable: measured bytes of it
-/// would not be recognised as its.
+/// What remains of a prediction beside a measurement. `nowhere` tells whether nobody knows the
+/// address of a variable: measured bytes of it would not be recognised as its.
 pub fn unseen(predicted: &Evaluated, nowhere: impl Fn(&str) -> bool) -> Evaluated {
     let lost = |base: &Base| matches!(base, Base::Global(name) if nowhere(name));
     let keep = |e: &&Effect| is_unseen(e) || lost(&e.base);

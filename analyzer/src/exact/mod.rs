@@ -1,5 +1,5 @@
-//! Exact mode on this side: where its parts are found, how launches wait for what they really touched, and the comparison of that with
-//! what was predicted.
+//! Exact mode on this side: where its parts are found, how launches wait for what they really
+//! touched, and the comparison of that with what was predicted.
 //!
 //! The ranges come from the shim (`Op::Exact`), which gets them from patched kernels.
 

@@ -1,6 +1,8 @@
-//! The comparisons of a whole run: how many launches of each kernel were predicted how well, with examples.
+//! The comparisons of a whole run: how many launches of each kernel were predicted how well, with
+//! examples.
 //!
-//! Owns the file that `--exact-compare` writes. Its fields are for people who mend the analysis, not a contract.
+//! Owns the file that `--exact-compare` writes. Its fields are for people who mend the analysis,
+//! not a contract.
 
 use super::compare::{Comparison, Verdict};
 use super::measured::kind;

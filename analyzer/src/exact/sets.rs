@@ -69,7 +69,8 @@ impl Bytes {
     }
 }
 
-/// The intervals of a pattern: runs of `width` bytes along `dims` from `lo` to `hi`. False: it has so many that they were not told apart.
+/// The intervals of a pattern: runs of `width` bytes along `dims` from `lo` to `hi`. False: it has
+/// so many that they were not told apart.
 pub fn pieces(lo: u64, hi: u64, width: u64, dims: &[Dim], to: &mut Vec<(u64, u64)>) -> bool {
     let count = dims.iter().fold(1_u64, |n, d| n.saturating_mul(d.count.max(1)));
     if dims.is_empty() || count > MAX_PIECES {

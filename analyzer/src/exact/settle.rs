@@ -1,9 +1,11 @@
-//! Launches that need no measuring: those of classes (kernel, grid and block) of which the code told every byte of every launch so far.
+//! Launches that need no measuring: those of classes (kernel, grid and block) of which the code
+//! told every byte of every launch so far.
 //!
-//! Owns that judgement. Measuring such a launch would find what was predicted (where the two were compared, launch by launch, no prediction
-//! that claimed to be exact was wrong; `--exact-compare` repeats that comparison and measures all). A class is settled by its first launch, if
-//! the code decides that. The first one that the code does not decide unsettles it for good: that launch counts as it was predicted, those after it
-//! are measured again.
+//! Owns that judgement. Measuring such a launch would find what was predicted (where the two were
+//! compared, launch by launch, no prediction that claimed to be exact was wrong; `--exact-compare`
+//! repeats that comparison and measures all). A class is settled by its first launch, if the code
+//! decides that. The first one that the code does not decide unsettles it for good: that launch
+//! counts as it was predicted, those after it are measured again.
 
 use crate::code::{Base, Evaluated, Knowledge};
 use rustc_hash::FxHashMap;

@@ -12,7 +12,8 @@ const LIBRARY: &str = "libsanitizer-public.so";
 /// Our patch, beside `libstreamsan.so`.
 const PATCH: &str = "exact.fatbin";
 
-/// The options of the shim for exact mode, complete with paths; nothing without `--exact` and `--confirm`. The error is one line for the user.
+/// The options of the shim for exact mode, complete with paths; nothing without `--exact` and
+/// `--confirm`. The error is one line for the user.
 pub fn shim_options(options: &ExactOptions, beside: &Path) -> Result<Vec<String>, String> {
     let asked = match (&options.kernels, options.confirm) {
         (None, false) => return Ok(Vec::new()),
@@ -54,7 +55,8 @@ pub fn shim_options(options: &ExactOptions, beside: &Path) -> Result<Vec<String>
     }
 }
 
-/// The library in the toolkit (`CUDA_HOME`, `/usr/local/cuda*`), in `LD_LIBRARY_PATH`, or in the packages of the Python in use.
+/// The library in the toolkit (`CUDA_HOME`, `/usr/local/cuda*`), in `LD_LIBRARY_PATH`, or in the
+/// packages of the Python in use.
 fn find() -> Option<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
     let mut toolkits: Vec<PathBuf> =

@@ -1,7 +1,7 @@
 //! The baseline: findings that are known and do not fail a run.
 //!
-//! Owns the file. It is JSON with the fingerprints of the findings and enough beside them for a person to see what each is; a report
-//! written by `--json` serves as well.
+//! Owns the file. It is JSON with the fingerprints of the findings and enough beside them for a
+//! person to see what each is; a report written by `--json` serves as well.
 
 use crate::report::model::{Finding, Side, site};
 use serde_json::{Value, json};
@@ -36,7 +36,8 @@ impl Baseline {
     }
 }
 
-/// The text of a baseline of these findings, in the order of their fingerprints, so that it can be kept under version control.
+/// The text of a baseline of these findings, in the order of their fingerprints, so that it can be
+/// kept under version control.
 pub fn write<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let side = |s: &Side| {
         let what = s.kernel.clone().unwrap_or_else(|| s.call.clone());

@@ -1,7 +1,7 @@
 //! Which findings are wanted at all: `--only-kernel`, `--ignore-stream` and their like.
 //!
-//! Owns what a filter looks at. What is left out is counted, and the report says so: a filter is a blind spot that the user has
-//! made.
+//! Owns what a filter looks at. What is left out is counted, and the report says so: a filter is a
+//! blind spot that the user has made.
 
 use super::pattern::Pattern;
 use crate::report::model::{Finding, FrameKind, Side};
@@ -82,7 +82,8 @@ impl Filter {
                     f.module.as_deref().is_some_and(any) || f.file.as_deref().is_some_and(any)
                 };
                 let mut shown = side.stack.iter().filter(|f| f.kind != FrameKind::Folded);
-                // Every stack ends in the program itself: to ignore a library means what the library itself has called.
+                // Every stack ends in the program itself: to ignore a library means what the
+                // library itself has called.
                 if self.only { shown.any(named) } else { shown.next().is_some_and(named) }
             }
         }

@@ -1,7 +1,8 @@
 //! The gate: which findings fail a run.
 //!
-//! Owns what the user has decided about findings beside the analysis: filters, suppressions, the baseline, `--fail-on`. It judges a
-//! [`Report`] as a whole, so that a live run and a recorded one are judged alike.
+//! Owns what the user has decided about findings beside the analysis: filters, suppressions, the
+//! baseline, `--fail-on`. It judges a [`Report`] as a whole, so that a live run and a recorded one
+//! are judged alike.
 
 pub mod baseline;
 pub mod filter;

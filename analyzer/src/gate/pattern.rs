@@ -1,7 +1,7 @@
 //! Patterns of suppressions and filters, in ThreadSanitizer's manner.
 //!
-//! Owns the matching only: a pattern is found anywhere in a name, `*` stands for any text, `^` at the beginning and `$` at the
-//! end tie it to the name's ends.
+//! Owns the matching only: a pattern is found anywhere in a name, `*` stands for any text, `^` at
+//! the beginning and `$` at the end tie it to the name's ends.
 
 /// A pattern, ready to match.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,7 +1,8 @@
-//! Suppression files in ThreadSanitizer's manner: `race:PATTERN` sets findings aside that are known and accepted.
+//! Suppression files in ThreadSanitizer's manner: `race:PATTERN` sets findings aside that are known
+//! and accepted.
 //!
-//! Owns the file format and the matching. A suppressed finding is counted, never forgotten, and a suppression that was of no use
-//! is named, because it may hide the next race.
+//! Owns the file format and the matching. A suppressed finding is counted, never forgotten, and a
+//! suppression that was of no use is named, because it may hide the next race.
 //!
 //! ```text
 //! # a comment
@@ -111,7 +112,8 @@ impl Suppression {
     }
 }
 
-/// The text of a suppression file for these findings: one line each that covers it and nothing else, and wider ones to choose from.
+/// The text of a suppression file for these findings: one line each that covers it and nothing
+/// else, and wider ones to choose from.
 pub fn generate<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let mut text = String::from(
         "# Suppressions for streamsan, made by --gen-suppressions. Each 'fingerprint:' line sets aside one finding; the\n# lines behind '#' under it are wider.\n",

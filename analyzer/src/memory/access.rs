@@ -1,6 +1,7 @@
 //! One access: who touches which bytes, how, and when.
 //!
-//! Owns the record that the access map keeps. Plain data, copied freely, so that nothing on the hot path allocates.
+//! Owns the record that the access map keeps. Plain data, copied freely, so that nothing on the hot
+//! path allocates.
 
 use super::allocation::AllocationId;
 use super::extent::Extent;
@@ -15,7 +16,8 @@ pub enum AccessKind {
     Read = 1,
     /// Stores.
     Write = 2,
-    /// Reads and writes by atomic instructions only. Counts as a write, but not against another atomic.
+    /// Reads and writes by atomic instructions only. Counts as a write, but not against another
+    /// atomic.
     Atomic = 4,
 }
 
@@ -67,7 +69,8 @@ pub enum Cause {
     Discard,
     /// The host itself, seen in the act of a load or store.
     Host,
-    /// The host itself, by a store between two calls; the site is that of the second, which found other bytes than the first.
+    /// The host itself, by a store between two calls; the site is that of the second, which found
+    /// other bytes than the first.
     HostBetween,
 }
 
@@ -96,8 +99,8 @@ pub struct Site {
     pub region: Region,
     /// Byte offset of the kernel parameter that led here, when there is one.
     pub param: Option<u32>,
-    /// The kernel's memory instruction, the first one that touches such bytes: byte offset in its code section, or line of PTX; 0 when
-    /// it is not known.
+    /// The kernel's memory instruction, the first one that touches such bytes: byte offset in its
+    /// code section, or line of PTX; 0 when it is not known.
     pub at: u32,
     /// Whether the bytes were measured (exact mode), not predicted.
     pub measured: bool,

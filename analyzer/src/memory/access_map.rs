@@ -1,42 +1,48 @@
 //! Who touched which byte last: an interval map of one allocation, byte-exact.
 //!
-//! Owns the rule of what is remembered and what may be forgotten. Does not know CUDA's order (it asks [`Clocks`]) nor
-//! what a conflict is worth (it hands every unordered conflicting pair to the caller).
+//! Owns the rule of what is remembered and what may be forgotten. Does not know CUDA's order (it
+//! asks [`Clocks`]) nor what a conflict is worth (it hands every unordered conflicting pair to the
+//! caller).
 //!
 //! # Which pairs are checked
 //!
-//! The allocation is cut into cells. A cell holds pieces: parts of accesses, from a first byte to a last. A new access is
-//! compared with every piece that it overlaps, and the pairs that conflict (one of them writes, not both are atomic) and
-//! are not ordered are handed out. So a pair is checked if a piece of the earlier access is still there. What a new access
-//! `n` overlaps of a piece of `e` is cut off only when all of this holds:
+//! The allocation is cut into cells. A cell holds pieces: parts of accesses, from a first byte to a
+//! last. A new access is compared with every piece that it overlaps, and the pairs that conflict
+//! (one of them writes, not both are atomic) and are not ordered are handed out. So a pair is
+//! checked if a piece of the earlier access is still there. What a new access `n` overlaps of a
+//! piece of `e` is cut off only when all of this holds:
 //!
 //! 1. `e` is ordered before `n`;
-//! 2. whatever conflicts with `e` conflicts with `n` too: writes stand for everything, reads for reads, atomics for
-//!    atomics (an atomic must not replace a plain write: a later atomic does not conflict with it);
-//! 3. `n` touches every byte from its first to its last (it is exact and without gaps), or `n` has the very shape of `e`,
-//!    so that whatever is said of the bytes of `e` is said of those of `n`.
+//! 2. whatever conflicts with `e` conflicts with `n` too: writes stand for everything, reads for
+//!    reads, atomics for atomics (an atomic must not replace a plain write: a later atomic does not
+//!    conflict with it);
+//! 3. `n` touches every byte from its first to its last (it is exact and without gaps), or `n` has
+//!    the very shape of `e`, so that whatever is said of the bytes of `e` is said of those of `n`.
 //!
 //! # Why that loses nothing that matters
 //!
-//! Let a later access `x` race with the dropped `e` on some byte. If `x` were ordered after `n`, it would be ordered after
-//! `e` by (1): so `x` is unordered with `n`. By (2) `x` conflicts with `n`, and by (3) on the same byte. So `x` races with
-//! `n`: the byte is still reported, with a more recent partner. This is the argument of `FastTrack` (last write, reads
-//! since); as there, what can be lost is a *second* partner for a byte that is reported anyway. Unlike `FastTrack`, all
-//! unordered pieces stay after a race was found, one a timeline, because an inexact access proves nothing about its
-//! bytes and because two accesses with gaps may overlap without sharing a byte.
+//! Let a later access `x` race with the dropped `e` on some byte. If `x` were ordered after `n`, it
+//! would be ordered after `e` by (1): so `x` is unordered with `n`. By (2) `x` conflicts with `n`,
+//! and by (3) on the same byte. So `x` races with `n`: the byte is still reported, with a more
+//! recent partner. This is the argument of `FastTrack` (last write, reads since); as there, what
+//! can be lost is a *second* partner for a byte that is reported anyway. Unlike `FastTrack`, all
+//! unordered pieces stay after a race was found, one a timeline, because an inexact access proves
+//! nothing about its bytes and because two accesses with gaps may overlap without sharing a byte.
 //!
 //! # What bounds the memory
 //!
-//! Accesses of one timeline are ordered among themselves, so for equal shapes there is at most one read, one write and
-//! one atomic for each timeline at a byte. Pieces of what the host has seen finish are *dead*: everything enqueued from
-//! now on starts after it. They are swept when a cell grows full or the map grows large, so what remains is what is
-//! in flight. As a last resort a byte keeps its [`MAX_PIECES`] newest accesses; what that drops is counted.
+//! Accesses of one timeline are ordered among themselves, so for equal shapes there is at most one
+//! read, one write and one atomic for each timeline at a byte. Pieces of what the host has seen
+//! finish are *dead*: everything enqueued from now on starts after it. They are swept when a cell
+//! grows full or the map grows large, so what remains is what is in flight. As a last resort a byte
+//! keeps its [`MAX_PIECES`] newest accesses; what that drops is counted.
 //!
 //! # Why cells
 //!
-//! Launches use a buffer in nearly, not quite, the same bounds. Were the allocation cut at each of these, one access would
-//! be an entry of many segments; here it is one piece, cut where others reach into it, and few are looked through. Full
-//! cells are parted at a border of their pieces, and small neighbours are joined when an access reaches over both.
+//! Launches use a buffer in nearly, not quite, the same bounds. Were the allocation cut at each of
+//! these, one access would be an entry of many segments; here it is one piece, cut where others
+//! reach into it, and few are looked through. Full cells are parted at a border of their pieces,
+//! and small neighbours are joined when an access reaches over both.
 
 mod cell;
 mod pool;
@@ -62,7 +68,8 @@ pub const MAX_PIECES: usize = 256;
 /// Cells of a map from which on dead pieces are looked for.
 const SWEEP_CELLS: usize = 64;
 
-/// Whether a cell of so many pieces is to be parted. What can not be parted is not tried at each access.
+/// Whether a cell of so many pieces is to be parted. What can not be parted is not tried at each
+/// access.
 #[inline]
 fn is_crowded(pieces: usize) -> bool {
     pieces >= FULL && (pieces.is_power_of_two() || pieces > MAX_PIECES)
@@ -81,10 +88,11 @@ pub enum Ordered {
 
 /// The order of accesses, as seen from the access that is being added.
 pub trait Clocks {
-    /// Whether an earlier access of this op, or of this node of a graph launch ([`super::Site::node`]), has finished before the one that is
-    /// being added starts.
+    /// Whether an earlier access of this op, or of this node of a graph launch
+    /// ([`super::Site::node`]), has finished before the one that is being added starts.
     fn ordered(&self, earlier: Epoch, node: u32) -> Ordered;
-    /// A quick yes to the same question about anything that another op at this epoch did. No: ask [`Clocks::ordered`].
+    /// A quick yes to the same question about anything that another op at this epoch did. No: ask
+    /// [`Clocks::ordered`].
     fn finished(&self, earlier: Epoch) -> bool {
         let _ = earlier;
         false
@@ -109,14 +117,16 @@ impl Default for AccessMap {
 }
 
 impl AccessMap {
-    /// Adds an access after handing every unordered conflicting pair to `race`: the earlier access, and whether the two
-    /// are ordered by an unpromised synchronisation. Pairs may be handed out once for every cell they share, and for
-    /// accesses with gaps the bytes are still to be compared.
+    /// Adds an access after handing every unordered conflicting pair to `race`: the earlier access,
+    /// and whether the two are ordered by an unpromised synchronisation. Pairs may be handed out
+    /// once for every cell they share, and for accesses with gaps the bytes are still to be
+    /// compared.
     pub fn add(&mut self, access: &Access, clocks: &impl Clocks, race: &mut impl FnMut(&Access, bool)) {
         self.add_near(&Touch::of(access), At::default(), clocks, race);
     }
 
-    /// The same for an access whose bytes were added before: `near` is what that answered. Answers where it is found now.
+    /// The same for an access whose bytes were added before: `near` is what that answered. Answers
+    /// where it is found now.
     pub fn add_near(
         &mut self,
         touch: &Touch<'_>,
@@ -135,7 +145,8 @@ impl AccessMap {
         self.add_anywhere(&mut new, near, clocks, race)
     }
 
-    /// Adds an access to the cell at a position. False: there is none, or it has not all of the access, and nothing was done.
+    /// Adds an access to the cell at a position. False: there is none, or it has not all of the
+    /// access, and nothing was done.
     #[inline(always)]
     fn add_inside(
         &mut self,
@@ -249,7 +260,8 @@ impl AccessMap {
         }
     }
 
-    /// Hands out the races of an access like [`AccessMap::add`], but does not keep it: it is over already.
+    /// Hands out the races of an access like [`AccessMap::add`], but does not keep it: it is over
+    /// already.
     pub fn check(&self, access: &Access, clocks: &impl Clocks, race: &mut impl FnMut(&Access, bool)) {
         let (start, end) = (access.extent.start, access.extent.end);
         if start >= end {

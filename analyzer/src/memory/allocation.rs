@@ -11,7 +11,8 @@ impl AllocationId {
     pub const NONE: Self = Self(0);
 }
 
-/// Puts numbers that follow each other side by side in a hash map: only its tags (the upper bits) are mixed.
+/// Puts numbers that follow each other side by side in a hash map: only its tags (the upper bits)
+/// are mixed.
 #[derive(Clone, Copy, Default)]
 pub struct InOrder(u64);
 

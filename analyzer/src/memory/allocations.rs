@@ -1,17 +1,20 @@
 //! Which allocation an address belongs to, through all its lives.
 //!
-//! Owns: roots (memory from CUDA) with their access maps, blocks (what an allocator of the program carved out of a root),
-//! aliases, arrays, texture and surface objects, and what is known of allocations that are gone. Does not decide what
-//! races. Beside it: `places` (the look-up), `variables`, `sharing`.
+//! Owns: roots (memory from CUDA) with their access maps, blocks (what an allocator of the program
+//! carved out of a root), aliases, arrays, texture and surface objects, and what is known of
+//! allocations that are gone. Does not decide what races. Beside it: `places` (the look-up),
+//! `variables`, `sharing`.
 //!
 //! # Lives
 //!
-//! A root that is freed takes its access map along: the same address later is other memory, so nothing stale is ever
-//! reported. Stream-ordered memory stays as a *ghost* after its free, with that free as only access, until its addresses
-//! are given out again: work that uses it without being ordered before or after the free races with the free.
+//! A root that is freed takes its access map along: the same address later is other memory, so
+//! nothing stale is ever reported. Stream-ordered memory stays as a *ghost* after its free, with
+//! that free as only access, until its addresses are given out again: work that uses it without
+//! being ordered before or after the free races with the free.
 //!
-//! Blocks have lives and stacks of their own, but share the access map of their root: an allocator inside the program
-//! gives no guarantee when it hands out freed bytes again, so an unordered use of the old and of the new block is a race.
+//! Blocks have lives and stacks of their own, but share the access map of their root: an allocator
+//! inside the program gives no guarantee when it hands out freed bytes again, so an unordered use
+//! of the old and of the new block is a race.
 //!
 //! Memory that is no allocation at all (pageable host memory) shares one bounded map.
 
@@ -37,7 +40,8 @@ use trace::{ArrayId, ContextId, ImageId, MemoryKind, StackId};
 /// Ghosts and descriptions of dead allocations that are kept at most.
 const MAX_GHOSTS: usize = 1024;
 const MAX_DEAD: usize = 1 << 16;
-/// Names of allocations that are kept at most: a program that gives each life a name of its own shall not cost more and more.
+/// Names of allocations that are kept at most: a program that gives each life a name of its own
+/// shall not cost more and more.
 const MAX_NAMES: usize = 1024;
 
 /// A live block.
@@ -51,14 +55,16 @@ struct Block {
 #[derive(Debug, Default)]
 pub struct Allocations {
     last: u32,
-    /// Lives are begun and forgotten in the order of their ids, nearly: neighbours lie side by side.
+    /// Lives are begun and forgotten in the order of their ids, nearly: neighbours lie side by
+    /// side.
     infos: HashMap<AllocationId, Allocation, BuildHasherDefault<InOrder>>,
     dead: VecDeque<AllocationId>,
     roots: Roots,
     ghosts: VecDeque<(u64, AllocationId)>,
     blocks: Spans<Block>,
     stamps: Stamps,
-    /// How often something has changed that tickets do not tell of: aliases, objects, addresses of variables.
+    /// How often something has changed that tickets do not tell of: aliases, objects, addresses of
+    /// variables.
     others: u64,
     /// Blocks of no byte, which lie nowhere.
     hollow: FxHashMap<u64, AllocationId>,
@@ -149,8 +155,9 @@ impl Allocations {
             Some(block) if block.start == ptr => self.remove_block(at).0,
             _ => match self.hollow.remove(&ptr) {
                 Some(id) => id,
-                // A block outside every root was made a root of its own. Memory from CUDA that begins here is something else: the block
-                // was carved up further, and so ended before.
+                // A block outside every root was made a root of its own. Memory from CUDA that
+                // begins here is something else: the block was carved up further, and so ended
+                // before.
                 None => {
                     let is_block = self.root(ptr).is_some_and(|info| info.kind == Some(MemoryKind::Block));
                     return is_block && self.free_root(ptr, stack, false);
@@ -162,8 +169,8 @@ impl Allocations {
         true
     }
 
-    /// The root at this address goes away; as a ghost it stays until its addresses are given out again. False: there is
-    /// none.
+    /// The root at this address goes away; as a ghost it stays until its addresses are given out
+    /// again. False: there is none.
     pub fn free_root(&mut self, ptr: u64, stack: StackId, ghost: bool) -> bool {
         if self.aliases.remove(&ptr).is_some() {
             self.others += 1;
@@ -295,7 +302,8 @@ impl Allocations {
         (block.id, next)
     }
 
-    /// These addresses became a block, or are none any more. Answers what tells their place from all others, when they lie in one root.
+    /// These addresses became a block, or are none any more. Answers what tells their place from
+    /// all others, when they lie in one root.
     fn carved(&mut self, start: u64, end: u64) -> Option<Spot> {
         let (_, root) = self.roots.around(start)?;
         self.stamps.renew(root.number);
@@ -343,7 +351,8 @@ impl Allocations {
         }
     }
 
-    /// Entries of a root's map may still name a block that is gone, so its description outlives it for a while.
+    /// Entries of a root's map may still name a block that is gone, so its description outlives it
+    /// for a while.
     fn remember_dead(&mut self, id: AllocationId) {
         self.dead.push_back(id);
         if self.dead.len() > MAX_DEAD

@@ -2,9 +2,10 @@
 //!
 //! Owns the words and the rule of when they are believed. Knows nothing of kernels nor of order.
 //!
-//! A word is known from the copy that put it there until anything else may have written to it: an access that writes its bytes, an
-//! access of unknown extent in its allocation, a kernel that writes through addresses nobody follows. The last one forgets
-//! everything. Words are kept in the order of submission: when the copy and a kernel that reads the table are not ordered, that is a
+//! A word is known from the copy that put it there until anything else may have written to it: an
+//! access that writes its bytes, an access of unknown extent in its allocation, a kernel that
+//! writes through addresses nobody follows. The last one forgets everything. Words are kept in the
+//! order of submission: when the copy and a kernel that reads the table are not ordered, that is a
 //! race on the table itself.
 
 use std::collections::BTreeMap;

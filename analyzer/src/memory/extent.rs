@@ -1,16 +1,20 @@
-//! The bytes of one access: an interval, or a regular pattern of intervals, and how well they are known.
+//! The bytes of one access: an interval, or a regular pattern of intervals, and how well they are
+//! known.
 //!
-//! Owns the arithmetic of patterns: normalisation, and the question whether two of them share a byte. Does not know whose
-//! memory it is.
+//! Owns the arithmetic of patterns: normalisation, and the question whether two of them share a
+//! byte. Does not know whose memory it is.
 //!
-//! A pattern is a run of `width` bytes repeated along up to [`MAX_DIMS`] dimensions. Every copy CUDA offers (linear,
-//! pitched, 3D) and every affine access of a kernel (thread, block, loop) has this form. Normalisation merges dimensions
-//! that join up without a gap, so that a dense access is always recognised as one interval.
+//! A pattern is a run of `width` bytes repeated along up to [`MAX_DIMS`] dimensions. Every copy
+//! CUDA offers (linear, pitched, 3D) and every affine access of a kernel (thread, block, loop) has
+//! this form. Normalisation merges dimensions that join up without a gap, so that a dense access is
+//! always recognised as one interval.
 
-/// Dimensions that a pattern keeps. A fourth one is only ever needed by kernels that walk a 4D tensor with four gaps.
+/// Dimensions that a pattern keeps. A fourth one is only ever needed by kernels that walk a 4D
+/// tensor with four gaps.
 pub const MAX_DIMS: usize = 3;
 
-/// Pieces of a pattern that are compared one by one before the comparison gives up with [`Meet::Maybe`].
+/// Pieces of a pattern that are compared one by one before the comparison gives up with
+/// [`Meet::Maybe`].
 const MAX_PIECES: u64 = 4096;
 
 /// One dimension: `count` repetitions, `stride` bytes apart.
@@ -51,12 +55,13 @@ pub struct Extent {
     pub start: u64,
     /// One past the last byte that counts.
     pub end: u64,
-    /// The address the access starts from, as the program gave it: what two accesses of unknown extent are compared by.
+    /// The address the access starts from, as the program gave it: what two accesses of unknown
+    /// extent are compared by.
     pub anchor: u64,
     /// How well the bytes are known.
     pub precision: Precision,
-    /// Unknown because the addresses are data (an index that was loaded): the two sides of a scatter may well be disjoint on
-    /// purpose.
+    /// Unknown because the addresses are data (an index that was loaded): the two sides of a
+    /// scatter may well be disjoint on purpose.
     pub scattered: bool,
     origin: u64,
     width: u64,
@@ -101,8 +106,8 @@ impl Extent {
         }
     }
 
-    /// Runs of `width` bytes from `origin`, repeated along `dims`. More gaps than [`MAX_DIMS`] can hold turn an exact
-    /// pattern into a bound, never the other way round.
+    /// Runs of `width` bytes from `origin`, repeated along `dims`. More gaps than [`MAX_DIMS`] can
+    /// hold turn an exact pattern into a bound, never the other way round.
     pub fn pattern(origin: u64, width: u64, dims: &[Dim], anchor: u64, precision: Precision) -> Self {
         if dims.is_empty() {
             return Self::dense(origin, origin.saturating_add(width), anchor, precision);
@@ -116,7 +121,8 @@ impl Extent {
             let reach = dim.stride.saturating_mul(dim.count - 1);
             match kept.last_mut() {
                 None if dim.stride <= width => width = width.saturating_add(reach),
-                // A stride that lands on the grid of the last dimension, without leaving a hole, continues it.
+                // A stride that lands on the grid of the last dimension, without leaving a hole,
+                // continues it.
                 Some(last) if dim.stride.is_multiple_of(last.stride) && dim.stride / last.stride <= last.count => {
                     let steps = (dim.stride / last.stride).saturating_mul(dim.count - 1);
                     last.count = last.count.saturating_add(steps);
@@ -188,7 +194,8 @@ impl Extent {
         self
     }
 
-    /// Both together, when they are neighbouring parts of one extent (memory that is mapped in pieces cuts accesses there).
+    /// Both together, when they are neighbouring parts of one extent (memory that is mapped in
+    /// pieces cuts accesses there).
     pub fn joined(&self, next: &Self) -> Option<Self> {
         (self.end == next.start && self.same_shape(next)).then_some(Self { end: next.end, ..*self })
     }
@@ -207,7 +214,8 @@ impl Extent {
         self.touches(address, address.saturating_add(1))
     }
 
-    /// Whether both name the same bytes in the same way, clipping apart, so that the later one can stand for the earlier one.
+    /// Whether both name the same bytes in the same way, clipping apart, so that the later one can
+    /// stand for the earlier one.
     pub fn same_shape(&self, other: &Self) -> bool {
         self.anchor == other.anchor
             && self.precision == other.precision
@@ -217,9 +225,10 @@ impl Extent {
             && self.dims() == other.dims()
     }
 
-    /// Whether an access of the same op to the other bytes adds nothing where it overlaps these: these are all touched, or both name the
-    /// same bytes, or both are upper bounds without gaps and the other's bytes are among these. (Whoever overlaps such an inner bound
-    /// overlaps this one too, and one of the two begins inside of the other, unless what overlaps has gaps.)
+    /// Whether an access of the same op to the other bytes adds nothing where it overlaps these:
+    /// these are all touched, or both name the same bytes, or both are upper bounds without gaps
+    /// and the other's bytes are among these. (Whoever overlaps such an inner bound overlaps this
+    /// one too, and one of the two begins inside of the other, unless what overlaps has gaps.)
     pub fn speaks_for(&self, other: &Self) -> bool {
         let is_bound = |e: &Self| e.precision == Precision::Bound && e.is_dense();
         let bounds = || {
@@ -232,7 +241,8 @@ impl Extent {
         self.is_whole() || self.same_shape(other) || bounds()
     }
 
-    /// Whether runs never overlap each other along the dimensions, which makes [`Self::touches`] exact.
+    /// Whether runs never overlap each other along the dimensions, which makes [`Self::touches`]
+    /// exact.
     fn nested(&self) -> bool {
         let mut inner = self.width;
         for dim in self.dims() {
@@ -244,7 +254,8 @@ impl Extent {
         true
     }
 
-    /// Whether a byte from `lo` up to `hi` is one of the pattern's. For patterns that are not nested: may be.
+    /// Whether a byte from `lo` up to `hi` is one of the pattern's. For patterns that are not
+    /// nested: may be.
     pub fn touches(&self, lo: u64, hi: u64) -> bool {
         let (lo, hi) = (lo.max(self.start), hi.min(self.end));
         if lo >= hi {
@@ -256,7 +267,8 @@ impl Extent {
         touches(self.dims(), self.width, lo.wrapping_sub(self.origin), hi.wrapping_sub(self.origin))
     }
 
-    /// Whether the two share a byte. Only the bytes are compared; what an inexact extent is worth is the caller's matter.
+    /// Whether the two share a byte. Only the bytes are compared; what an inexact extent is worth
+    /// is the caller's matter.
     pub fn meet(&self, other: &Self) -> Meet {
         let (lo, hi) = (self.start.max(other.start), self.end.min(other.end));
         if lo >= hi {
@@ -284,8 +296,8 @@ fn meet_dense(pattern: &Extent, lo: u64, hi: u64) -> Meet {
 }
 
 fn meet_patterns(a: &Extent, b: &Extent, lo: u64, hi: u64) -> Meet {
-    // Strides with a common divisor keep every run at the same place modulo that divisor: this alone settles even
-    // against odd elements and different columns of one pitched image.
+    // Strides with a common divisor keep every run at the same place modulo that divisor: this
+    // alone settles even against odd elements and different columns of one pitched image.
     let divisor = a.dims().iter().chain(b.dims()).fold(0, |g, d| gcd(g, d.stride));
     if divisor > 0 && a.width < divisor && b.width < divisor {
         let (x, y) = (a.origin % divisor, b.origin % divisor);
@@ -310,7 +322,8 @@ fn meet_patterns(a: &Extent, b: &Extent, lo: u64, hi: u64) -> Meet {
     }
 }
 
-/// Calls `hit` for the runs that reach into `lo..hi` until it answers true. `None`: the budget ran out.
+/// Calls `hit` for the runs that reach into `lo..hi` until it answers true. `None`: the budget ran
+/// out.
 fn walk_pieces(
     dims: &[Dim],
     at: u64,

@@ -1,6 +1,8 @@
-//! Whose memory is it, and who touched it last: allocations, the shapes of accesses, and the access map.
+//! Whose memory is it, and who touched it last: allocations, the shapes of accesses, and the access
+//! map.
 //!
-//! Knows nothing of CUDA's rules of order: whether one access is ordered before another is asked of the caller.
+//! Knows nothing of CUDA's rules of order: whether one access is ordered before another is asked of
+//! the caller.
 
 pub mod access;
 pub mod access_map;

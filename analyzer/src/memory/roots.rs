@@ -1,7 +1,8 @@
 //! Memory from CUDA by address, each with its access map.
 //!
-//! Owns the table: an index by address, and slots that stay where they are while a root lives, so that whoever has been there once finds it
-//! again without a search. Does not decide when a root begins or ends.
+//! Owns the table: an index by address, and slots that stay where they are while a root lives, so
+//! that whoever has been there once finds it again without a search. Does not decide when a root
+//! begins or ends.
 
 use super::access_map::AccessMap;
 use super::allocation::AllocationId;

@@ -1,8 +1,9 @@
 //! Disjoint spans of addresses, in order, each with a value.
 //!
-//! Owns the container: a sorted list in chunks of at most [`CHUNK`] spans. A position, once found, is walked on from, inserted at and removed
-//! at for the price of moving part of one chunk; an ordinary tree would search from its root for each of these. Knows nothing of what the
-//! values mean.
+//! Owns the container: a sorted list in chunks of at most [`CHUNK`] spans. A position, once found,
+//! is walked on from, inserted at and removed at for the price of moving part of one chunk; an
+//! ordinary tree would search from its root for each of these. Knows nothing of what the values
+//! mean.
 
 use std::cell::Cell;
 
@@ -20,7 +21,8 @@ pub struct Span<T> {
     pub value: T,
 }
 
-/// A position: a span, or one past the last. Valid until the spans change by other means than those that answer a new one.
+/// A position: a span, or one past the last. Valid until the spans change by other means than those
+/// that answer a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct At {
     chunk: usize,
@@ -28,7 +30,8 @@ pub struct At {
 }
 
 impl At {
-    /// In less room, for positions that are kept. One beyond what that has room for becomes another position.
+    /// In less room, for positions that are kept. One beyond what that has room for becomes another
+    /// position.
     pub fn pack(self) -> (u32, u32) {
         (self.chunk as u32, self.index as u32)
     }
@@ -78,7 +81,8 @@ impl<T> Spans<T> {
         found
     }
 
-    /// The same as [`Spans::seek`], tried first at a position where a span around this address was found before.
+    /// The same as [`Spans::seek`], tried first at a position where a span around this address was
+    /// found before.
     #[inline]
     pub fn seek_near(&self, address: u64, near: At) -> At {
         match self.get(near) {
@@ -99,7 +103,8 @@ impl<T> Spans<T> {
         self.chunks.get_mut(at.chunk)?.get_mut(at.index)
     }
 
-    /// Makes the span at a position, where there must be one, reach over these addresses, which must be no other's.
+    /// Makes the span at a position, where there must be one, reach over these addresses, which
+    /// must be no other's.
     pub fn widen(&mut self, at: At, start: u64, end: u64) -> &mut Span<T> {
         let span = &mut self.chunks[at.chunk][at.index];
         if start < span.start {

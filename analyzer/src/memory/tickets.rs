@@ -1,10 +1,11 @@
 //! Whether an address still lies where it lay: tickets for places that were looked up once.
 //!
-//! Owns the numbers of live allocations and a stamp for each. A ticket costs one comparison to check, where a lookup searches two
-//! tables. What makes a stamp stale is told by [`super::Allocations`], which knows the lives.
+//! Owns the numbers of live allocations and a stamp for each. A ticket costs one comparison to
+//! check, where a lookup searches two tables. What makes a stamp stale is told by
+//! [`super::Allocations`], which knows the lives.
 //!
-//! Allocators hand the same bytes out again and again. A block that has the very place of an earlier one gets its number and stamp back:
-//! tickets hold on, and tell of the new life.
+//! Allocators hand the same bytes out again and again. A block that has the very place of an
+//! earlier one gets its number and stamp back: tickets hold on, and tell of the new life.
 
 use super::AllocationId;
 use rustc_hash::FxHashMap;
@@ -16,7 +17,8 @@ const MAX_PARKED: usize = 1 << 15;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Number(u32);
 
-/// A place that was looked up once: as long as [`Stamps::holds`] says so, the same addresses give the same answer.
+/// A place that was looked up once: as long as [`Stamps::holds`] says so, the same addresses give
+/// the same answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket {
     number: Number,

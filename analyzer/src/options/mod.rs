@@ -1,7 +1,7 @@
 //! The options: one table for the command line, for `STREAMSAN_OPTIONS` and for the help text.
 //!
-//! Owns names, types, defaults and help of all options. Which command takes which words besides options is the business
-//! of `cli`.
+//! Owns names, types, defaults and help of all options. Which command takes which words besides
+//! options is the business of `cli`.
 //!
 //! To add an option: one field of [`Options`] with its default, one row of [`table`].
 
@@ -37,7 +37,8 @@ impl FailOn {
     }
 }
 
-/// How the report on stderr, or in `--log-file`, is written. Files of other formats have an option each.
+/// How the report on stderr, or in `--log-file`, is written. Files of other formats have an option
+/// each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// For people; under GitHub Actions followed by annotations.
@@ -64,7 +65,8 @@ pub enum Color {
 pub struct Options {
     /// Exit code when there are findings; 0 keeps the program's own.
     pub error_exitcode: i32,
-    /// Whether `error_exitcode` was named by the user (under plain `LD_PRELOAD` only then it is used).
+    /// Whether `error_exitcode` was named by the user (under plain `LD_PRELOAD` only then it is
+    /// used).
     pub error_exitcode_set: bool,
     /// Which synchronisations count.
     pub policy: Policy,
@@ -128,7 +130,8 @@ pub struct Options {
     pub torch_async: bool,
     /// Exact mode.
     pub exact: ExactOptions,
-    /// What the shim reads for itself (see its own `options`): known here so that the help names it and a wrong key is found.
+    /// What the shim reads for itself (see its own `options`): known here so that the help names it
+    /// and a wrong key is found.
     pub shim: ShimOptions,
 }
 
@@ -307,7 +310,8 @@ pub struct Spec {
 }
 
 impl Options {
-    /// Reads the value of `STREAMSAN_OPTIONS`: `key=value` pairs with colons between them; a key alone switches on.
+    /// Reads the value of `STREAMSAN_OPTIONS`: `key=value` pairs with colons between them; a key
+    /// alone switches on.
     pub fn read_env(&mut self, text: &str) -> Result<(), OptionError> {
         for part in text.split(':').filter(|p| !p.is_empty()) {
             let (name, value) = part.split_once('=').map_or((part, None), |(n, v)| (n, Some(v)));
@@ -325,8 +329,8 @@ impl Options {
         Ok(())
     }
 
-    /// Reads one option of the command line. `word` begins with a dash; `next` is asked for the word behind it when the
-    /// option needs one.
+    /// Reads one option of the command line. `word` begins with a dash; `next` is asked for the
+    /// word behind it when the option needs one.
     pub fn read_word(&mut self, word: &str, next: impl FnOnce() -> Option<String>) -> Result<(), OptionError> {
         let (spelled, value) = match word.split_once('=') {
             Some((name, value)) if word.starts_with("--") => (name, Some(value.to_string())),

@@ -14,7 +14,8 @@ use trace::{StreamId, StreamKind};
 pub struct Shown {
     /// Which lane, by place.
     pub lane: usize,
-    /// `kernel`, `copy`, `fill`, `graph`, `host function`, `value`, `allocation`, `free`, `record`, `wait`, `host wait`, `host`.
+    /// `kernel`, `copy`, `fill`, `graph`, `host function`, `value`, `allocation`, `free`, `record`,
+    /// `wait`, `host wait`, `host`.
     pub operation: &'static str,
     /// Name of the kernel, or what was done.
     pub label: String,

@@ -1,8 +1,9 @@
 //! The wording of PyTorch's CUDA Sanitizer, for scripts that parse its output (`--format csan`).
 //!
-//! Owns the lines that are the same: the rule, data pointer and streams in decimal, operator, what is read or written, Python
-//! frames outermost first, the count. What that tool does not know (copies, kernels of other libraries) stands where an operator
-//! would. Coverage and summary follow in our own words.
+//! Owns the lines that are the same: the rule, data pointer and streams in decimal, operator, what
+//! is read or written, Python frames outermost first, the count. What that tool does not know
+//! (copies, kernels of other libraries) stands where an operator would. Coverage and summary follow
+//! in our own words.
 
 use super::model::{Finding, Frame, FrameKind, Report, Side};
 use super::reporter::{Event, Reporter, Verdict};

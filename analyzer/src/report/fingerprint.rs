@@ -1,8 +1,9 @@
 //! What makes a finding the same finding: within one run, and across runs and edits.
 //!
-//! Owns two notions. The *identity* tells call sites apart exactly, lines and addresses included: findings that agree in it are
-//! one. The *fingerprint* survives moved lines: it knows functions, files and the text of source lines, but no numbers. Findings of
-//! one run that would share a fingerprint (one text twice in one function) are numbered in the order of their places.
+//! Owns two notions. The *identity* tells call sites apart exactly, lines and addresses included:
+//! findings that agree in it are one. The *fingerprint* survives moved lines: it knows functions,
+//! files and the text of source lines, but no numbers. Findings of one run that would share a
+//! fingerprint (one text twice in one function) are numbered in the order of their places.
 
 use super::model::{Finding, Frame, FrameKind, Side};
 
@@ -31,7 +32,8 @@ impl Fnv {
         }
     }
 
-    /// Directories and load addresses differ between machines and runs; file names, lines and page offsets do not.
+    /// Directories and load addresses differ between machines and runs; file names, lines and page
+    /// offsets do not.
     fn stack(&mut self, stack: &[Frame]) {
         for f in significant(stack) {
             self.text(&f.function);

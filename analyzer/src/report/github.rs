@@ -1,6 +1,8 @@
-//! Annotations on the lines of a pull request: GitHub's workflow commands (`::error file=...,line=...::text`).
+//! Annotations on the lines of a pull request: GitHub's workflow commands (`::error
+//! file=...,line=...::text`).
 //!
-//! Owns their escaping, and the way from the path that the compiler wrote down to the path in the repository.
+//! Owns their escaping, and the way from the path that the compiler wrote down to the path in the
+//! repository.
 
 use super::model::{Finding, Frame, site_frame};
 use super::reporter::{Event, Reporter, Verdict};
@@ -29,8 +31,9 @@ impl Workspace {
         self.0.as_deref()
     }
 
-    /// The path relative to the workspace, if the file lies there. A program built elsewhere (in a container) names folders that
-    /// are not here: then the longest end of its path that exists in the workspace is meant.
+    /// The path relative to the workspace, if the file lies there. A program built elsewhere (in a
+    /// container) names folders that are not here: then the longest end of its path that exists in
+    /// the workspace is meant.
     pub fn relative(&self, file: &str) -> Option<String> {
         let root = self.0.as_deref()?;
         let path = Path::new(file);
@@ -62,7 +65,8 @@ impl Annotations {
     }
 
     fn finding(&mut self, f: &Finding, level: &str) {
-        // The line to look at: of this access, otherwise of the previous one, otherwise of the allocation.
+        // The line to look at: of this access, otherwise of the previous one, otherwise of the
+        // allocation.
         let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
         let stacks = [&f.access.stack[..], &f.previous.stack, memory];
         let mut properties = String::new();

@@ -1,8 +1,10 @@
-//! Names that come from the program, made harmless: a kernel, a thread, a file or an NVTX range may be called anything, also what moves a
-//! terminal's cursor, ends a line and begins another report, or turns the direction of text.
+//! Names that come from the program, made harmless: a kernel, a thread, a file or an NVTX range may
+//! be called anything, also what moves a terminal's cursor, ends a line and begins another report,
+//! or turns the direction of text.
 //!
-//! Owns what counts as harmful and which texts of a report are looked at: all of them, once, when the outcomes of the processes are put
-//! together, so that no format has to think of it. (Markup is each format's own business.) What is looked up by its name keeps it.
+//! Owns what counts as harmful and which texts of a report are looked at: all of them, once, when
+//! the outcomes of the processes are put together, so that no format has to think of it. (Markup is
+//! each format's own business.) What is looked up by its name keeps it.
 
 use super::around::{Scene, Shown};
 use super::model::{
@@ -12,7 +14,8 @@ use crate::coverage::Coverage;
 use crate::names::Process;
 use std::collections::BTreeMap;
 
-/// Whether a terminal or a reader of lines takes a character for something else than a sign to show. Tabs stay.
+/// Whether a terminal or a reader of lines takes a character for something else than a sign to
+/// show. Tabs stay.
 fn is_harmful(c: char) -> bool {
     let is_control = c.is_control() && c != '\t';
     // Line and paragraph separators, marks and overrides of direction, the byte order mark.

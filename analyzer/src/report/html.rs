@@ -1,7 +1,9 @@
-//! The report as one page that needs nothing else: every finding with its lanes, stacks, bytes and the arrow that is missing.
+//! The report as one page that needs nothing else: every finding with its lanes, stacks, bytes and
+//! the arrow that is missing.
 //!
-//! Owns how the data gets into the page: as JSON inside a script that is no script, with nothing in it that could end it. The page
-//! (`html.page`) draws it, and puts text from the program into text nodes only.
+//! Owns how the data gets into the page: as JSON inside a script that is no script, with nothing in
+//! it that could end it. The page (`html.page`) draws it, and puts text from the program into text
+//! nodes only.
 
 use super::json::Json;
 use super::reporter::{Event, Reporter};
@@ -27,7 +29,8 @@ impl Reporter for Html {
     }
 }
 
-/// JSON in which no character means anything to HTML. Inside JSON these stand in strings only, where an escape says the same.
+/// JSON in which no character means anything to HTML. Inside JSON these stand in strings only,
+/// where an escape says the same.
 fn harmless(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

@@ -1,6 +1,7 @@
 //! The report as JSON: a contract that others script against.
 //!
-//! Owns names and shape of the fields. Fields are added, never renamed nor removed; [`VERSION`] counts changes of meaning.
+//! Owns names and shape of the fields. Fields are added, never renamed nor removed; [`VERSION`]
+//! counts changes of meaning.
 //!
 //! ```text
 //! version, tool
@@ -20,8 +21,9 @@
 //! processes[] { pid, parent, exe, args[], driver, trace (of several files: which) }
 //! ```
 //!
-//! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with `--pedantic` all. A finding's
-//! `processes` are places in the list `processes[]`; `occurrences` counts by process.
+//! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with
+//! `--pedantic` all. A finding's `processes` are places in the list `processes[]`; `occurrences`
+//! counts by process.
 
 use super::model::{Fault, FaultSite, Finding, Frame, FrameKind, Hint, Memory, Report, Running, Side, Standing};
 use super::reporter::{Event, Reporter, Verdict, feed};

@@ -1,4 +1,5 @@
-//! What a report says, as plain data: everything is resolved, nothing refers to the analysis any more.
+//! What a report says, as plain data: everything is resolved, nothing refers to the analysis any
+//! more.
 //!
 //! Owns the shape and the counting of findings; `text` and `json` print it.
 
@@ -20,7 +21,8 @@ pub enum FrameKind {
     Native,
     /// Python code.
     Python,
-    /// Stands for frames that nobody wants to see: the driver, cudart, StreamSan itself, the interpreter.
+    /// Stands for frames that nobody wants to see: the driver, cudart, StreamSan itself, the
+    /// interpreter.
     Folded,
 }
 
@@ -121,7 +123,8 @@ impl Actor {
 pub struct StreamName {
     /// Number of the stream (unique within the process); 0 for the host.
     pub id: u32,
-    /// In prose: `stream 3 (non-blocking, created at main.cu:41)`, `the legacy default stream`, `the host`.
+    /// In prose: `stream 3 (non-blocking, created at main.cu:41)`, `the legacy default stream`,
+    /// `the host`.
     pub long: String,
     /// In prose, once it has been introduced: `stream 3`, `the legacy default stream`.
     pub name: String,
@@ -174,7 +177,8 @@ pub struct Side {
     pub regions: Vec<String>,
     /// The process, when the other side is in another one.
     pub process: Option<u32>,
-    /// Where in the kernel the first of its instructions is that touch these bytes, when its code has a line table.
+    /// Where in the kernel the first of its instructions is that touch these bytes, when its code
+    /// has a line table.
     pub inside: Option<Inside>,
 }
 
@@ -251,19 +255,21 @@ pub struct Finding {
     pub standing: Standing,
     /// The kind of conflict.
     pub hazard: Hazard,
-    /// `race`; or `freed-without-record_stream` (a tensor of PyTorch's) and `freed-while-used` (a block of another pool): the later side
-    /// is an allocation that could have been given the bytes.
+    /// `race`; or `freed-without-record_stream` (a tensor of PyTorch's) and `freed-while-used` (a
+    /// block of another pool): the later side is an allocation that could have been given the
+    /// bytes.
     pub kind: &'static str,
     /// How sure.
     pub confidence: Confidence,
-    /// How the bytes are known: `call` (from the arguments of calls, no kernel takes part), `code` (some kernel's were predicted from its
-    /// code), `exact` (those of all kernels were measured).
+    /// How the bytes are known: `call` (from the arguments of calls, no kernel takes part), `code`
+    /// (some kernel's were predicted from its code), `exact` (those of all kernels were measured).
     pub established: &'static str,
     /// Ordered, but only by a synchronisation that CUDA does not promise.
     pub latent: bool,
     /// One side is the host.
     pub host: bool,
-    /// Both sides and the memory belong to one of NVIDIA's libraries, which the program can not mend.
+    /// Both sides and the memory belong to one of NVIDIA's libraries, which the program can not
+    /// mend.
     pub internal: bool,
     /// Occurrences.
     pub count: u64,
@@ -460,8 +466,8 @@ impl Report {
         self.coverage.disarm();
     }
 
-    /// Findings that are printed: nobody has set them aside, and they are sure enough. Those inside NVIDIA's libraries only when weak
-    /// ones are wanted too.
+    /// Findings that are printed: nobody has set them aside, and they are sure enough. Those inside
+    /// NVIDIA's libraries only when weak ones are wanted too.
     pub fn shown(&self) -> impl Iterator<Item = &Finding> {
         self.worth_showing().filter(|f| f.standing == Standing::New)
     }
@@ -496,7 +502,8 @@ impl Report {
         self.findings.iter().filter(|f| self.fails(f))
     }
 
-    /// Number of findings that fail the run, by confidence: certain, likely, possible; and latent ones, which do not.
+    /// Number of findings that fail the run, by confidence: certain, likely, possible; and latent
+    /// ones, which do not.
     pub fn counts(&self) -> [usize; 4] {
         let by = |c: Confidence| self.failures().filter(|f| f.confidence == c).count();
         let latent = self.findings.iter().filter(|f| f.latent && f.standing == Standing::New).count();

@@ -1,7 +1,8 @@
-//! The findings as a Parquet file: a row for each finding and process, so that the files of many ranks and runs can be asked together.
+//! The findings as a Parquet file: a row for each finding and process, so that the files of many
+//! ranks and runs can be asked together.
 //!
-//! Owns the columns: text, whole numbers and truth values, which DuckDB, Polars and Spark read without being told. They are added, never
-//! renamed nor removed.
+//! Owns the columns: text, whole numbers and truth values, which DuckDB, Polars and Spark read
+//! without being told. They are added, never renamed nor removed.
 
 use super::model::{Finding, Frame, Side, Standing, site_frame};
 use super::reporter::{Event, Reporter, Verdict};

@@ -1,7 +1,9 @@
-//! One stream of events feeds all reporters: whatever is written about a run, in whatever form, comes from here.
+//! One stream of events feeds all reporters: whatever is written about a run, in whatever form,
+//! comes from here.
 //!
-//! Owns the events, the seam [`Reporter`], and the list of reporters that the options ask for. How each writes is the business of its
-//! own file. To add a format: one file with a `Reporter`, one line in [`Reporters::asked_for`].
+//! Owns the events, the seam [`Reporter`], and the list of reporters that the options ask for. How
+//! each writes is the business of its own file. To add a format: one file with a `Reporter`, one
+//! line in [`Reporters::asked_for`].
 
 use super::model::{Finding, Report};
 use super::{csan, github, html, json, junit, parquet, sarif, text};
@@ -10,7 +12,8 @@ use crate::options::{Format, Options};
 use crate::output;
 use std::io::{IsTerminal, Write};
 
-/// What a run tells its reporters: the beginning, every finding worth showing (surest first, then those set aside), the end.
+/// What a run tells its reporters: the beginning, every finding worth showing (surest first, then
+/// those set aside), the end.
 #[derive(Clone, Copy)]
 pub enum Event<'a> {
     /// Before the findings.

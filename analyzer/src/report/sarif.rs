@@ -1,7 +1,7 @@
 //! The report as SARIF 2.1.0, which code scanning services and editors read.
 //!
-//! Owns the mapping: hazards are rules, findings are results, the two stacks and the allocation's are `stacks`, suppressions and
-//! the baseline are SARIF's own.
+//! Owns the mapping: hazards are rules, findings are results, the two stacks and the allocation's
+//! are `stacks`, suppressions and the baseline are SARIF's own.
 
 use super::github::Workspace;
 use super::model::{Finding, Frame, FrameKind, Inside, Report, Side, Standing, site_frame};

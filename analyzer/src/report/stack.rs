@@ -1,7 +1,8 @@
 //! A stack as people want to read it.
 //!
-//! Owns what is left out of the text: in a Python program the C++ frames between the program's lines and CUDA say little, so they
-//! become one line that names the operator. The JSON report has every frame.
+//! Owns what is left out of the text: in a Python program the C++ frames between the program's
+//! lines and CUDA say little, so they become one line that names the operator. The JSON report has
+//! every frame.
 
 use crate::report::model::{Frame, FrameKind};
 

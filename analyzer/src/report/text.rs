@@ -1,8 +1,8 @@
 //! The report as text: for people, with a stable `key=value` block for scripts.
 //!
-//! Owns the wording and the layout. The three paragraphs (this access, the previous access, the allocation, each with its
-//! stack) follow PyTorch's CUDA Sanitizer; what is there, what is missing and what would mend it follow Vulkan's
-//! synchronization validation.
+//! Owns the wording and the layout. The three paragraphs (this access, the previous access, the
+//! allocation, each with its stack) follow PyTorch's CUDA Sanitizer; what is there, what is missing
+//! and what would mend it follow Vulkan's synchronization validation.
 
 use super::model::{Actor, Fault, FaultSite, Finding, Frame, Hint, Memory, Report, Side, Standing};
 use super::reporter::{Event, Reporter, Verdict, feed};

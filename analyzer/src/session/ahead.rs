@@ -1,7 +1,9 @@
-//! The records of a frame, fed in order while it is seen which of the next ones are launches, and asked for where these are remembered.
+//! The records of a frame, fed in order while it is seen which of the next ones are launches, and
+//! asked for where these are remembered.
 //!
-//! Owns how far ahead is looked. A long run's launches are remembered in more memory than the processor's caches hold: to look each up at
-//! its turn took a tenth of the time of generated launches. To ask for what that leads to took as long as it saved waiting.
+//! Owns how far ahead is looked. A long run's launches are remembered in more memory than the
+//! processor's caches hold: to look each up at its turn took a tenth of the time of generated
+//! launches. To ask for what that leads to took as long as it saved waiting.
 
 use trace::LaunchRecord;
 use trace::file::{FileError, Frame};

@@ -1,5 +1,5 @@
-//! The analyzer of one process under plain `LD_PRELOAD`: started by the shim with the ring as a descriptor, prints the report when the
-//! process ends.
+//! The analyzer of one process under plain `LD_PRELOAD`: started by the shim with the ring as a
+//! descriptor, prints the report when the process ends.
 
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,8 @@ use super::live::{Sink, follow};
 use super::watch::Watch;
 use crate::report::model::Outcome;
 
-/// Follows the process `pid` through the ring on descriptor `fd`, then reports. Answers an exit code (which nobody waits for).
+/// Follows the process `pid` through the ring on descriptor `fd`, then reports. Answers an exit
+/// code (which nobody waits for).
 ///
 /// `report` prints what was found and answers how many findings fail the run.
 pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<Outcome>) -> u32) -> i32 {

@@ -1,7 +1,8 @@
-//! What a recording adds at its end, so that the trace can be read on another machine: symbols, source lines, and the code of the kernels
-//! that were launched from files.
+//! What a recording adds at its end, so that the trace can be read on another machine: symbols,
+//! source lines, and the code of the kernels that were launched from files.
 //!
-//! Owns the choice of what is added. Everything is read when the process has ended, so it costs the program nothing.
+//! Owns the choice of what is added. Everything is read when the process has ended, so it costs the
+//! program nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -33,7 +33,8 @@ pub struct Sink {
     pub recorder: Option<Recorder>,
 }
 
-/// Counts a ring's heartbeat while it lives, whatever the reading thread is doing (symbolising takes its time).
+/// Counts a ring's heartbeat while it lives, whatever the reading thread is doing (symbolising
+/// takes its time).
 struct Heart {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -62,7 +63,8 @@ impl Drop for Heart {
     }
 }
 
-/// Reads the ring of one process until the process has ended, is done, or `stop` is set; then everything that is left.
+/// Reads the ring of one process until the process has ended, is done, or `stop` is set; then
+/// everything that is left.
 ///
 /// `finished` gets the outcome before the process is told that its report is there.
 #[expect(clippy::too_many_arguments, reason = "two callers, each with all of it")]
@@ -128,7 +130,8 @@ pub fn follow(
                 pause = (pause * 2).min(LONGEST);
             }
             Ok(few) => {
-                // What is read the moment it is written is taken out of the program's caches: batches cost it less.
+                // What is read the moment it is written is taken out of the program's caches:
+                // batches cost it less.
                 if few < BATCH {
                     std::thread::sleep(SHORTEST);
                 }

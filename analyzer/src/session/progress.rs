@@ -1,6 +1,7 @@
 //! How far a long analysis has come, on a terminal.
 //!
-//! Owns one line on stderr, which goes away again. Elsewhere, and for what takes less than a second, it is silent.
+//! Owns one line on stderr, which goes away again. Elsewhere, and for what takes less than a
+//! second, it is silent.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};

@@ -34,8 +34,8 @@ fn joined(options: AnalysisOptions, across: Option<&Across>) -> Analysis {
     analysis
 }
 
-/// The trace files that these words name: files as they are, of folders all traces in them (one for each rank, say), by name.
-/// The error is a line for the user.
+/// The trace files that these words name: files as they are, of folders all traces in them (one for
+/// each rank, say), by name. The error is a line for the user.
 pub fn files(words: &[String]) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     for word in words {
@@ -61,8 +61,9 @@ fn is_trace(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == trace::file::MAGIC
 }
 
-/// Analyses a trace file, its processes compared with those of other files that `across` has seen: an outcome for each of its processes, and why reading stopped before the end, if it did. `done` and `progress`: bytes of
-/// other files that were read before, and the line that says so.
+/// Analyses a trace file, its processes compared with those of other files that `across` has seen:
+/// an outcome for each of its processes, and why reading stopped before the end, if it did. `done`
+/// and `progress`: bytes of other files that were read before, and the line that says so.
 pub fn check(
     path: &str,
     options: AnalysisOptions,
@@ -169,7 +170,8 @@ pub fn dump(path: &str, mut to: impl std::io::Write) -> Result<(), FileError> {
     }
 }
 
-/// Hands over every record of a trace with the number of its process; [`LATE`] is set in that of what was added at the end.
+/// Hands over every record of a trace with the number of its process; [`LATE`] is set in that of
+/// what was added at the end.
 pub fn each_record(path: &str, mut each: impl FnMut(u32, &[u8])) -> Result<(), FileError> {
     let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
     while reader.frame(&mut each)? {}

@@ -1,6 +1,8 @@
-//! The launcher's side of the connection: processes of the run hand their rings in through a socket.
+//! The launcher's side of the connection: processes of the run hand their rings in through a
+//! socket.
 //!
-//! The socket lies in a folder that only this user may enter, under a name nobody can guess, and goes away with the run.
+//! The socket lies in a folder that only this user may enter, under a name nobody can guess, and
+//! goes away with the run.
 
 use std::ffi::OsString;
 use std::io;
@@ -73,10 +75,11 @@ impl Server {
         self.shared.failed.load(Ordering::Relaxed)
     }
 
-    /// The program has ended: collects the outcomes of all processes. One that outlives the program is asked for what it has done so
-    /// far, and named.
+    /// The program has ended: collects the outcomes of all processes. One that outlives the program
+    /// is asked for what it has done so far, and named.
     pub fn finish(&mut self) -> Vec<Outcome> {
-        // A process may have connected in the program's last moment: everything that is in the queue is accepted first.
+        // A process may have connected in the program's last moment: everything that is in the
+        // queue is accepted first.
         self.closed.store(true, Ordering::Release);
         if let Some(thread) = self.accepting.take() {
             let _ = thread.join();
@@ -116,7 +119,8 @@ fn private_folder() -> io::Result<PathBuf> {
     for base in base.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]) {
         let mut template = base.join("streamsan-XXXXXX").into_os_string().as_bytes().to_vec();
         template.push(0);
-        // SAFETY: template is a writable C string that ends in six X; mkdtemp makes the folder with mode 0700.
+        // SAFETY: template is a writable C string that ends in six X; mkdtemp makes the folder with
+        // mode 0700.
         let made = unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) };
         // A socket's path has room for 107 bytes.
         if !made.is_null() && template.len() < 100 {
@@ -242,7 +246,8 @@ fn receive(socket: &OwnedFd) -> io::Result<(OwnedFd, i32)> {
     if !hello[..got as usize].starts_with(b"streamsan ring\n") {
         return Err(bad("it speaks another protocol (a shim of another version?)"));
     }
-    // SAFETY: recvmsg has filled the control buffer; CMSG_FIRSTHDR answers null when there is nothing in it.
+    // SAFETY: recvmsg has filled the control buffer; CMSG_FIRSTHDR answers null when there is
+    // nothing in it.
     let fd = unsafe {
         let head = libc::CMSG_FIRSTHDR(&raw const message);
         if head.is_null() || (*head).cmsg_level != libc::SOL_SOCKET || (*head).cmsg_type != libc::SCM_RIGHTS {

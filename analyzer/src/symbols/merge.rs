@@ -1,8 +1,9 @@
 //! One stack out of native and Python frames; what nobody wants to see is folded.
 //!
-//! Owns two rules. *Python*: every run of the interpreter's loop is one native frame; it is replaced by the Python frames
-//! that it runs, and the interpreter's other frames are left out. *Folding*: consecutive frames of the driver, of cudart,
-//! of StreamSan itself, of the dynamic loader and of the C library's start-up become one entry.
+//! Owns two rules. *Python*: every run of the interpreter's loop is one native frame; it is
+//! replaced by the Python frames that it runs, and the interpreter's other frames are left out.
+//! *Folding*: consecutive frames of the driver, of cudart, of StreamSan itself, of the dynamic
+//! loader and of the C library's start-up become one entry.
 
 use super::object::Place;
 use crate::report::model::{Frame, FrameKind};
@@ -135,7 +136,8 @@ fn is_start_up(function: &str) -> bool {
     NAMES.contains(&function.split('@').next().unwrap_or(function)) || function == "__clone"
 }
 
-/// Functions of `libcudart_static.a`, which a program carries within itself: API functions and internals.
+/// Functions of `libcudart_static.a`, which a program carries within itself: API functions and
+/// internals.
 fn is_static_cudart(function: &str) -> bool {
     function.starts_with("__cudart")
         || function.starts_with("libcudart_static_")
@@ -165,8 +167,8 @@ fn base_name(function: &str) -> &str {
     function[..end].rsplit(' ').next().unwrap_or(function)
 }
 
-/// Takes nvcc's glue out of launches: header functions, the stub, and the kernel's own name on the host, which calls the stub. A frame
-/// that is glue throughout is kept, to be folded.
+/// Takes nvcc's glue out of launches: header functions, the stub, and the kernel's own name on the
+/// host, which calls the stub. A frame that is glue throughout is kept, to be folded.
 fn without_glue(native: &mut [NativeFrame]) {
     let mut launched: Option<String> = None;
     for frame in native {
@@ -222,7 +224,8 @@ pub fn merge(mut native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Fram
     }
     let loops = parts.iter().filter(|part| **part == Part::Loop).count();
     let runs = python.iter().filter(|frame| frame.entry).count();
-    // The native stack may be cut (a limit, or code without unwind information): then only its inner part can be matched.
+    // The native stack may be cut (a limit, or code without unwind information): then only its
+    // inner part can be matched.
     let matched = if runs >= loops && runs > 0 { loops } else { loops.min(1) };
     let mut python = python.into_iter().peekable();
     let mut items = Vec::new();
@@ -241,12 +244,14 @@ pub fn merge(mut native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Fram
                     }
                 }
             }
-            // Frames between the outermost run and the start of the program are the interpreter's own start.
+            // Frames between the outermost run and the start of the program are the interpreter's
+            // own start.
             Part::Interpreter => {}
             part => items.push(Item::Native(frame, part)),
         }
     }
-    // No frame of the interpreter is there (its native stack could not be followed): Python frames are further out than what they call.
+    // No frame of the interpreter is there (its native stack could not be followed): Python frames
+    // are further out than what they call.
     if python.peek().is_some() {
         items.extend(python.map(|inner| Item::Python(inner.frame)));
     }

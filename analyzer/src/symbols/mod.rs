@@ -1,14 +1,17 @@
 //! Symbolisation: stacks as recorded in, frames with names and lines out.
 //!
-//! Owns everything between the definitions of a trace (`Module`, `Stack`, `PyCode`) and the frames of a report: which file
-//! an address belongs to ([`Symbolizer`]), functions and lines in it ([`object`]), Python lines ([`python`]), how native
-//! and Python frames become one stack and which frames nobody wants to see ([`merge`]), names as the programmer wrote them
-//! ([`demangle()`]) and the text of source lines ([`source`]). It does not decide which stacks are shown.
+//! Owns everything between the definitions of a trace (`Module`, `Stack`, `PyCode`) and the frames
+//! of a report: which file an address belongs to ([`Symbolizer`]), functions and lines in it
+//! ([`object`]), Python lines ([`python`]), how native and Python frames become one stack and which
+//! frames nobody wants to see ([`merge`]), names as the programmer wrote them ([`demangle()`]) and
+//! the text of source lines ([`source`]). It does not decide which stacks are shown.
 //!
-//! A recording ends with [`Symbolizer::export`]: symbols and source lines go into the trace, which can then be read anywhere.
+//! A recording ends with [`Symbolizer::export`]: symbols and source lines go into the trace, which
+//! can then be read anywhere.
 //!
-//! Lazy: definitions are only kept; files are opened when the first stack that needs them is resolved. Whatever is missing
-//! (files that are gone, replaced or damaged) leaves `module+0xoffset`; nothing here fails.
+//! Lazy: definitions are only kept; files are opened when the first stack that needs them is
+//! resolved. Whatever is missing (files that are gone, replaced or damaged) leaves
+//! `module+0xoffset`; nothing here fails.
 
 mod demangle;
 mod merge;
@@ -31,8 +34,8 @@ use object::{ObjectFile, Place};
 use python::Code;
 use source::Sources;
 
-/// Set in [`PyFrame::offset`]: the frame is the outermost one of its run of the interpreter's loop, so that the next
-/// Python frame belongs to the next native frame of that loop.
+/// Set in [`PyFrame::offset`]: the frame is the outermost one of its run of the interpreter's loop,
+/// so that the next Python frame belongs to the next native frame of that loop.
 pub const ENTRY_FRAME: u32 = 1 << 31;
 
 /// An object file as it was mapped.
@@ -83,7 +86,8 @@ impl Symbolizer {
         self.sources.set_directory(directory.into());
     }
 
-    /// Takes a definition: `Process` (for its directory), `Module`, `Stack` or `PyCode`. Others are ignored.
+    /// Takes a definition: `Process` (for its directory), `Module`, `Stack` or `PyCode`. Others are
+    /// ignored.
     pub fn define(&mut self, op: &Op<'_>) {
         match op {
             Op::Process { cwd, .. } => self.set_directory(cwd.lossy().into_owned()),
@@ -108,7 +112,8 @@ impl Symbolizer {
         }
     }
 
-    /// Hands over everything that [`Symbolizer::define`] needs to resolve all stacks where the files are not: symbols and source lines.
+    /// Hands over everything that [`Symbolizer::define`] needs to resolve all stacks where the
+    /// files are not: symbols and source lines.
     pub fn export(&mut self, mut each: impl FnMut(&Op<'_>)) {
         let mut addresses = BTreeSet::new();
         let mut lines = BTreeSet::new();
@@ -145,7 +150,8 @@ impl Symbolizer {
         }
     }
 
-    /// An object file was mapped; it takes over the addresses that it covers for stacks defined from now on.
+    /// An object file was mapped; it takes over the addresses that it covers for stacks defined
+    /// from now on.
     pub fn module(&mut self, start: u64, end: u64, bias: u64, path: &str, build_id: &[u8]) {
         let module = Module { start, end, bias, path: path.to_string(), build_id: build_id.to_vec() };
         self.modules.push(module);
@@ -213,7 +219,8 @@ impl Symbolizer {
         Some((index, probe.wrapping_sub(self.modules[index].bias)))
     }
 
-    /// What is at an address of an object file: what came with the trace, unless the user has named folders to look in.
+    /// What is at an address of an object file: what came with the trace, unless the user has named
+    /// folders to look in.
     fn places(&mut self, index: usize, svma: u64) -> Vec<Place> {
         let recorded = self.recorded.get(&(index, svma));
         if let Some(places) = recorded.filter(|_| object::search_path().is_empty()) {

@@ -1,7 +1,8 @@
 //! One object file: functions and lines at its addresses.
 //!
-//! Owns the finding of debug information (in the file, by build id or debug link under `/usr/lib/debug`, with its
-//! supplementary file) and the fall-back to the symbol table. Addresses are the file's own (`st_value`).
+//! Owns the finding of debug information (in the file, by build id or debug link under
+//! `/usr/lib/debug`, with its supplementary file) and the fall-back to the symbol table. Addresses
+//! are the file's own (`st_value`).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ const DEBUG_ROOT: &str = "/usr/lib/debug";
 /// Folders that the user has named, which come before that one.
 static SEARCH_PATH: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
-/// Names the folders to look for debug information in. To be called once, before anything is resolved.
+/// Names the folders to look for debug information in. To be called once, before anything is
+/// resolved.
 pub fn set_search_path(folders: Vec<PathBuf>) {
     let _ = SEARCH_PATH.set(folders);
 }
@@ -59,8 +61,9 @@ struct Symbol {
 }
 
 impl ObjectFile {
-    /// Opens the file, or, where it is missing or another one by now, a copy or its debug information under the search path or the
-    /// system's folder: by build id, or by name with the right build id.
+    /// Opens the file, or, where it is missing or another one by now, a copy or its debug
+    /// information under the search path or the system's folder: by build id, or by name with the
+    /// right build id.
     pub fn find(path: &Path, build_id: &[u8]) -> Option<Self> {
         if let Some(file) = Self::open(path, build_id) {
             return Some(file);
@@ -75,7 +78,8 @@ impl ObjectFile {
         by_id.into_iter().chain(by_name).find_map(|candidate| Self::open(&candidate, build_id))
     }
 
-    /// Opens the file. `None` when it is missing, is no object file, or has another build id than the one recorded.
+    /// Opens the file. `None` when it is missing, is no object file, or has another build id than
+    /// the one recorded.
     pub fn open(path: &Path, build_id: &[u8]) -> Option<Self> {
         let map = map(path)?;
         let file = object::File::parse(&*map).ok()?;
@@ -101,7 +105,8 @@ impl ObjectFile {
             }
         }
         this.add_symbols(&file);
-        // Of several names for one address: the one with a size, then the shortest, which has the fewest underscores.
+        // Of several names for one address: the one with a size, then the shortest, which has the
+        // fewest underscores.
         let names = std::mem::take(&mut this.names);
         let text = |symbol: &Symbol| &names[symbol.name.0 as usize..symbol.name.1 as usize];
         this.symbols.sort_by(|a, b| {
@@ -129,8 +134,8 @@ impl ObjectFile {
         }
     }
 
-    /// What is at `address`: the function, preceded by those inlined into it there, innermost first. Empty when nothing is
-    /// known of it.
+    /// What is at `address`: the function, preceded by those inlined into it there, innermost
+    /// first. Empty when nothing is known of it.
     pub fn at(&self, address: u64) -> Vec<Place> {
         let mut places = self.debug.as_ref().map(|debug| from_debug_info(debug, address)).unwrap_or_default();
         if places.last().is_none_or(|place| place.function.is_none()) {
@@ -145,7 +150,8 @@ impl ObjectFile {
         places
     }
 
-    /// A signal handler returns to the first instruction of the C library's trampoline: one below is no function.
+    /// A signal handler returns to the first instruction of the C library's trampoline: one below
+    /// is no function.
     fn signal_trampoline(&self, address: u64) -> Option<String> {
         let at = self.symbols.binary_search_by_key(&(address + 1), |symbol| symbol.address).ok()?;
         let name = self.symbols[at].name;
@@ -156,7 +162,8 @@ impl ObjectFile {
     fn symbol(&self, address: u64) -> Option<&str> {
         let after = self.symbols.partition_point(|symbol| symbol.address <= address);
         let symbol = self.symbols[..after].last()?;
-        // A symbol without a size (hand-written assembly) reaches to the next one; others end where they say.
+        // A symbol without a size (hand-written assembly) reaches to the next one; others end where
+        // they say.
         let inside = symbol.size == 0 || address - symbol.address < symbol.size;
         inside.then(|| &self.names[symbol.name.0 as usize..symbol.name.1 as usize])
     }
@@ -181,8 +188,8 @@ fn map(path: &Path) -> Option<Mmap> {
     if !file.metadata().ok()?.is_file() {
         return None;
     }
-    // SAFETY: the mapping is private and read-only. Truncating an object file that is being looked at is a fault that every
-    // debugger shares; installers replace files instead.
+    // SAFETY: the mapping is private and read-only. Truncating an object file that is being looked
+    // at is a fault that every debugger shares; installers replace files instead.
     unsafe { Mmap::map(&file) }.ok()
 }
 

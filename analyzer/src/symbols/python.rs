@@ -1,7 +1,8 @@
 //! Lines of Python code objects.
 //!
 //! Owns the decoding of the three encodings of line tables. The formats are described in CPython's
-//! `Objects/lnotab_notes.txt` (3.8 to 3.10) and `Objects/locations.md` / `InternalDocs/code_objects.md` (3.11 and later).
+//! `Objects/lnotab_notes.txt` (3.8 to 3.10) and `Objects/locations.md` /
+//! `InternalDocs/code_objects.md` (3.11 and later).
 
 use trace::LineTable;
 
@@ -31,8 +32,9 @@ impl Code {
         &self.name
     }
 
-    /// The line of the instruction at byte `offset`. Code without a line of its own (what the compiler added) has that of
-    /// the code before it; `None` only when there is no such instruction.
+    /// The line of the instruction at byte `offset`. Code without a line of its own (what the
+    /// compiler added) has that of the code before it; `None` only when there is no such
+    /// instruction.
     pub fn line(&self, offset: u32) -> Option<u32> {
         let first = i64::from(self.first_line);
         let line = match self.encoding {
@@ -58,7 +60,8 @@ fn lnotab(table: &[u8], first: i64, offset: u32) -> Option<i64> {
     Some(line)
 }
 
-/// Pairs of (bytes of code, lines): the lines are added first, and hold for those bytes; -128 lines: no line.
+/// Pairs of (bytes of code, lines): the lines are added first, and hold for those bytes; -128
+/// lines: no line.
 fn v310(table: &[u8], first: i64, offset: u32) -> Option<i64> {
     let mut line = first;
     let mut last = None;
@@ -101,13 +104,15 @@ fn v311(table: &[u8], first: i64, offset: u32) -> Option<i64> {
         if offset < end {
             return last;
         }
-        // Columns do not matter here; every byte that begins an entry has its top bit set, and no other has.
+        // Columns do not matter here; every byte that begins an entry has its top bit set, and no
+        // other has.
         while bytes.next_if(|byte| byte & 0x80 == 0).is_some() {}
     }
     None
 }
 
-/// A number in groups of six bits, lowest first, bit 6 set when more follow; its own lowest bit is the sign.
+/// A number in groups of six bits, lowest first, bit 6 set when more follow; its own lowest bit is
+/// the sign.
 fn signed(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
     let mut value = 0_u64;
     for shift in (0..60).step_by(6) {

@@ -37,7 +37,8 @@ impl Sources {
         self.recorded.entry(file.to_string()).or_default().insert(line, text);
     }
 
-    /// The text of line `line` (from 1), without indentation; `None` when there is no such file or line, or it is blank.
+    /// The text of line `line` (from 1), without indentation; `None` when there is no such file or
+    /// line, or it is blank.
     pub fn line(&mut self, file: &str, line: u32) -> Option<String> {
         if let Some(text) = self.recorded.get(file).and_then(|lines| lines.get(&line)) {
             return Some(text.clone());

@@ -1,7 +1,9 @@
-//! `streamsan memory`: the allocations of a trace over its run. Peak, who held it, what was never freed.
+//! `streamsan memory`: the allocations of a trace over its run. Peak, who held it, what was never
+//! freed.
 //!
-//! Owns the bookkeeping and the text. Allocations that a program's own pool carves out (PyTorch's blocks) are counted apart from the
-//! memory that they lie in. A trace has calls that succeeded only, so failed allocations are not in it, and the text says so.
+//! Owns the bookkeeping and the text. Allocations that a program's own pool carves out (PyTorch's
+//! blocks) are counted apart from the memory that they lie in. A trace has calls that succeeded
+//! only, so failed allocations are not in it, and the text says so.
 
 use super::{Process, each_op};
 use crate::report::harmless::harmless;
@@ -55,7 +57,8 @@ pub enum Class {
 }
 
 impl Class {
-    /// Of a sort of memory; `None` for what is no allocation of its own (registered and imported memory, variables).
+    /// Of a sort of memory; `None` for what is no allocation of its own (registered and imported
+    /// memory, variables).
     pub fn of(kind: MemoryKind) -> Option<Self> {
         match kind {
             MemoryKind::Device
@@ -102,7 +105,8 @@ pub struct Memory {
     pub live: BTreeMap<(Class, u64), Live>,
     /// Levels.
     pub peaks: BTreeMap<Class, Peak>,
-    /// Calls that failed for lack of memory, by place: how many, and what device memory there was at the first.
+    /// Calls that failed for lack of memory, by place: how many, and what device memory there was
+    /// at the first.
     pub failed: BTreeMap<(CallId, StackId), (u64, u64)>,
 }
 
@@ -245,7 +249,8 @@ impl Report {
         out
     }
 
-    /// For machines. An event is the number of its op, what it was, address, bytes, kind of memory, and its place among `places` (stacks).
+    /// For machines. An event is the number of its op, what it was, address, bytes, kind of memory,
+    /// and its place among `places` (stacks).
     pub fn json(&mut self) -> Value {
         let sites = |list: Vec<Holder>| -> Vec<Value> {
             let site = |h: Holder| json!({ "bytes": h.bytes, "count": h.count, "kind": format!("{:?}", h.kind), "stack": crate::report::json::stack(&h.frames) });

@@ -48,8 +48,8 @@ impl Process {
     }
 }
 
-/// Hands over every op of a trace, with the process it belongs to and its number. Definitions are kept. What is readable of a damaged
-/// trace is handed over before the error.
+/// Hands over every op of a trace, with the process it belongs to and its number. Definitions are
+/// kept. What is readable of a damaged trace is handed over before the error.
 pub fn each_op(
     path: &str,
     processes: &mut BTreeMap<u32, Process>,

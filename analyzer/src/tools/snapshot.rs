@@ -1,7 +1,9 @@
-//! `streamsan memory --snapshot`: the allocations in the form that PyTorch's memory viewer (memory_viz) opens, for any CUDA program.
+//! `streamsan memory --snapshot`: the allocations in the form that PyTorch's memory viewer
+//! (memory_viz) opens, for any CUDA program.
 //!
-//! Owns the mapping. What CUDA gave out is a segment; the blocks of a program's own pool lie in it as PyTorch's do; memory that holds no such
-//! blocks is a segment with one block. Host memory is left out. Time is the number of the op.
+//! Owns the mapping. What CUDA gave out is a segment; the blocks of a program's own pool lie in it
+//! as PyTorch's do; memory that holds no such blocks is a segment with one block. Host memory is
+//! left out. Time is the number of the op.
 
 use super::Process;
 use super::memory::{Class, Event, Memory, Report};

@@ -1,8 +1,10 @@
-//! `streamsan timeline`: the ops of a trace for Perfetto and chrome://tracing, in Chrome's trace event format.
+//! `streamsan timeline`: the ops of a trace for Perfetto and chrome://tracing, in Chrome's trace
+//! event format.
 //!
-//! Owns the drawing. A trace holds an order, no clock: **time is logical**. Every op takes one step, a stream's op begins after the
-//! ones before it in its stream, after what the stream was told to wait for, and not before it was submitted. Streams and host threads are
-//! tracks, ops are slices, what orders two tracks is a flow arrow.
+//! Owns the drawing. A trace holds an order, no clock: **time is logical**. Every op takes one
+//! step, a stream's op begins after the ones before it in its stream, after what the stream was
+//! told to wait for, and not before it was submitted. Streams and host threads are tracks, ops are
+//! slices, what orders two tracks is a flow arrow.
 
 use super::{Process, each_op};
 use crate::symbols::demangle;
@@ -83,7 +85,8 @@ pub struct Drawn {
     pub flows: u64,
 }
 
-/// Draws a trace. What is readable of a damaged one is drawn, and the file is whole in any case; the error comes behind it.
+/// Draws a trace. What is readable of a damaged one is drawn, and the file is whole in any case;
+/// the error comes behind it.
 pub fn draw(path: &str, to: impl Write) -> io::Result<(Drawn, Option<FileError>)> {
     let mut d = Drawing { to, first: true, flows: 0, slices: 0 };
     d.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"tool\":\"streamsan\",\"time\":\"logical: one step an op, no clock\"},\"traceEvents\":[\n")?;

@@ -64,7 +64,8 @@ impl CodeReader for Reader {
     fn image(&mut self, _: &Op<'_>) {}
 }
 
-/// A kernel whose name begins with `fixed` touches the same bytes in equal launches; its code is another when it does more.
+/// A kernel whose name begins with `fixed` touches the same bytes in equal launches; its code is
+/// another when it does more.
 struct TestKernel(Vec<Does>, bool, Option<u64>);
 
 impl KernelCode for TestKernel {

@@ -1,5 +1,5 @@
-//! Rows of [`driver_api!`](crate::driver_api!): arrays, textures, surfaces, tensor maps and graphics resources.
-//! How to read a row, and how to add one: see the parent module.
+//! Rows of [`driver_api!`](crate::driver_api!): arrays, textures, surfaces, tensor maps and
+//! graphics resources. How to read a row, and how to add one: see the parent module.
 
 #[doc(hidden)]
 #[macro_export]

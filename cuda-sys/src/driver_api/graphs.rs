@@ -1,5 +1,5 @@
-//! Rows of [`driver_api!`](crate::driver_api!): graphs: building, changing, instantiating, launching.
-//! How to read a row, and how to add one: see the parent module.
+//! Rows of [`driver_api!`](crate::driver_api!): graphs: building, changing, instantiating,
+//! launching. How to read a row, and how to add one: see the parent module.
 
 #[doc(hidden)]
 #[macro_export]

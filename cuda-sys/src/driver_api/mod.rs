@@ -1,8 +1,8 @@
 //! THE TABLE: every function of the driver API that CUDA 11.8 to 13.5 has, one row each.
 //!
-//! `cuda.h` has 485 families of functions, here in 547 rows with 685 symbols: 33 rows `before`, 254 `after`, 75 `both`,
-//! 185 `skip`. Three more are those of `cudaProfiler.h`, and 35 symbols those of GL, EGL and VDPAU
-//! ([`FnId::is_interop`](crate::FnId::is_interop)).
+//! `cuda.h` has 485 families of functions, here in 547 rows with 685 symbols: 33 rows `before`, 254
+//! `after`, 75 `both`, 185 `skip`. Three more are those of `cudaProfiler.h`, and 35 symbols those
+//! of GL, EGL and VDPAU ([`FnId::is_interop`](crate::FnId::is_interop)).
 //!
 //! A row is
 //!
@@ -11,21 +11,25 @@
 //! skip   fn cuDeviceGet [plain cuDeviceGet];
 //! ```
 //!
-//! - The first word says when the op is recorded, relative to the real call. `before`: frees and destroys (when they
-//!   return, another thread may already own the address or the handle). `after`: what needs the result or the success
-//!   of the call: allocations, creations, launches, records, waits, loads. `both`: whatever may hold the host up, hand
-//!   completion to the host, or call back into the host: what was enqueued before it began is covered, and takes effect
-//!   when it returns. `skip`: no effect on order or memory; such rows have no signature, they are forwarded by a jump. (Whoever
-//!   calls such a function finds its type in [`pfn`](crate::pfn), from [`driver_signatures!`](crate::driver_signatures!).)
-//! - The name of the row is that of the newest function with this signature and meaning. Versions that differ in either
-//!   are rows of their own (`cuMemAlloc` and `cuMemAlloc_v2`). The result is a [`CUresult`](crate::CUresult), always.
-//! - The brackets hold every symbol that has this row's signature and meaning, and what stream 0 means through it:
-//!   `legacy`, `per_thread`, or `plain` where a function has no such notion.
+//! - The first word says when the op is recorded, relative to the real call. `before`: frees and
+//!   destroys (when they return, another thread may already own the address or the handle).
+//!   `after`: what needs the result or the success of the call: allocations, creations, launches,
+//!   records, waits, loads. `both`: whatever may hold the host up, hand completion to the host, or
+//!   call back into the host: what was enqueued before it began is covered, and takes effect when
+//!   it returns. `skip`: no effect on order or memory; such rows have no signature, they are
+//!   forwarded by a jump. (Whoever calls such a function finds its type in [`pfn`](crate::pfn),
+//!   from [`driver_signatures!`](crate::driver_signatures!).)
+//! - The name of the row is that of the newest function with this signature and meaning. Versions
+//!   that differ in either are rows of their own (`cuMemAlloc` and `cuMemAlloc_v2`). The result is
+//!   a [`CUresult`](crate::CUresult), always.
+//! - The brackets hold every symbol that has this row's signature and meaning, and what stream 0
+//!   means through it: `legacy`, `per_thread`, or `plain` where a function has no such notion.
 //!
-//! To use the table, name a macro: `driver_api!(my_macro)` calls `my_macro! { rows }`, and `driver_api!(my_macro, x)`
-//! calls `my_macro! { x rows }`. The types must be in scope (`use cuda_sys::*`). The chain is a dozen calls deep and a
-//! callback adds three, far from the default recursion limit. A callback that turns each row into a function which calls
-//! `ops::<row name>` makes a row without that function fail to compile:
+//! To use the table, name a macro: `driver_api!(my_macro)` calls `my_macro! { rows }`, and
+//! `driver_api!(my_macro, x)` calls `my_macro! { x rows }`. The types must be in scope (`use
+//! cuda_sys::*`). The chain is a dozen calls deep and a callback adds three, far from the default
+//! recursion limit. A callback that turns each row into a function which calls `ops::<row name>`
+//! makes a row without that function fail to compile:
 //!
 //! ```
 //! use cuda_sys::*;
@@ -124,12 +128,13 @@
 //!
 //! # Adding a function
 //!
-//! The tests compare the table with `cuda.h` (`scripts/cuda_table_headers` fetches the newest) and print a row for each
-//! function that has none. Paste it into the file of its class, fill in the first word, the names, the meaning of
-//! stream 0, and write `ops::<row name>`. Versions and `_ptsz`/`_ptds` twins with the same parameters join the brackets.
+//! The tests compare the table with `cuda.h` (`scripts/cuda_table_headers` fetches the newest) and
+//! print a row for each function that has none. Paste it into the file of its class, fill in the
+//! first word, the names, the meaning of stream 0, and write `ops::<row name>`. Versions and
+//! `_ptsz`/`_ptds` twins with the same parameters join the brackets.
 //!
-//! A callback that wants only some rows forwards each row to a helper macro, as above. The macros of the files below are
-//! links of one chain; they are not meant to be called.
+//! A callback that wants only some rows forwards each row to a helper macro, as above. The macros
+//! of the files below are links of one chain; they are not meant to be called.
 
 mod arrays;
 mod code;
@@ -145,8 +150,8 @@ mod signatures;
 mod streams;
 mod virtual_memory;
 
-/// Calls the macro `$callback` with all rows of the driver API (after the extra tokens, if any): see
-/// [the module](mod@crate::driver_api).
+/// Calls the macro `$callback` with all rows of the driver API (after the extra tokens, if any):
+/// see [the module](mod@crate::driver_api).
 #[macro_export]
 macro_rules! driver_api {
     ($callback:ident $(, $($extra:tt)*)?) => {

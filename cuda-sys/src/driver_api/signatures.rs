@@ -1,8 +1,9 @@
-//! Signatures of the functions that are only forwarded (`skip` rows of `cuda.h`): the wrappers need none, but whoever calls
-//! such a function, or simulates it, does. Symbols with the suffixes `_ptsz` and `_ptds` have the signature of the name
-//! without.
+//! Signatures of the functions that are only forwarded (`skip` rows of `cuda.h`): the wrappers need
+//! none, but whoever calls such a function, or simulates it, does. Symbols with the suffixes
+//! `_ptsz` and `_ptds` have the signature of the name without.
 
-/// Calls the macro `$callback` with rows `fn name(arguments);`, one for each version of each skipped function.
+/// Calls the macro `$callback` with rows `fn name(arguments);`, one for each version of each
+/// skipped function.
 #[macro_export]
 macro_rules! driver_signatures {
     ($callback:ident $(, $($extra:tt)*)?) => { $callback! { $($($extra)*)?

@@ -1,5 +1,5 @@
-//! Rows of [`driver_api!`](crate::driver_api!): streams, events, captures, and calls that wait for them.
-//! How to read a row, and how to add one: see the parent module.
+//! Rows of [`driver_api!`](crate::driver_api!): streams, events, captures, and calls that wait for
+//! them. How to read a row, and how to add one: see the parent module.
 
 #[doc(hidden)]
 #[macro_export]

@@ -19,7 +19,8 @@ macro_rules! __runtime_api_copies {
     name fn cudaMemDiscardBatchAsync(
         dptrs: *mut *mut c_void, sizes: *mut usize, count: usize, flags: u64, stream: cudaStream_t
     ) -> cudaError_t [legacy cudaMemDiscardBatchAsync, per_thread cudaMemDiscardBatchAsync_ptsz];
-    // Majors differ: this is the longest form; the words of the shorter ones pass through it unchanged.
+    // Majors differ: this is the longest form; the words of the shorter ones pass through it
+    // unchanged.
     name fn cudaMemPrefetchAsync(
         ptr: *const c_void, count: usize, location: cudaMemLocation, flags_or_stream: u64, stream: cudaStream_t
     ) -> cudaError_t [legacy cudaMemPrefetchAsync, per_thread cudaMemPrefetchAsync_ptsz];
@@ -64,7 +65,8 @@ macro_rules! __runtime_api_copies {
         [legacy cudaMemcpy3D, per_thread cudaMemcpy3D_ptds];
     name fn cudaMemcpy3DAsync(p: *const cudaMemcpy3DParms, stream: cudaStream_t) -> cudaError_t
         [legacy cudaMemcpy3DAsync, per_thread cudaMemcpy3DAsync_ptsz];
-    // Majors differ: this is the longest form; the words of the shorter ones pass through it unchanged.
+    // Majors differ: this is the longest form; the words of the shorter ones pass through it
+    // unchanged.
     name fn cudaMemcpy3DBatchAsync(
         num_ops: usize, op_list: *mut cudaMemcpy3DBatchOp, fail_idx: *mut usize, flags: u64, stream: cudaStream_t
     ) -> cudaError_t [legacy cudaMemcpy3DBatchAsync, per_thread cudaMemcpy3DBatchAsync_ptsz];
@@ -82,7 +84,8 @@ macro_rules! __runtime_api_copies {
     name fn cudaMemcpyAsync(
         dst: *mut c_void, src: *const c_void, count: usize, kind: cudaMemcpyKind, stream: cudaStream_t
     ) -> cudaError_t [legacy cudaMemcpyAsync, per_thread cudaMemcpyAsync_ptsz];
-    // Majors differ: this is the longest form; the words of the shorter ones pass through it unchanged.
+    // Majors differ: this is the longest form; the words of the shorter ones pass through it
+    // unchanged.
     name fn cudaMemcpyBatchAsync(
         dsts: *mut *mut c_void, srcs: *mut *mut c_void, sizes: *mut usize, count: usize,
         attrs: *mut cudaMemcpyAttributes, attrs_idxs: *mut usize, num_attrs: usize, fail_idx: *mut usize,

@@ -1,5 +1,5 @@
-//! Rows of [`runtime_api!`](crate::runtime_api!): streams, events, launches, graphs, registration of code, entry points.
-//! How to read a row: see the parent module.
+//! Rows of [`runtime_api!`](crate::runtime_api!): streams, events, launches, graphs, registration
+//! of code, entry points. How to read a row: see the parent module.
 
 #[doc(hidden)]
 #[macro_export]
@@ -31,7 +31,8 @@ macro_rules! __runtime_api_streams {
     name fn cudaExecutionCtxSynchronize(ctx: cudaExecutionContext_t) -> cudaError_t [plain cudaExecutionCtxSynchronize];
     name fn cudaExecutionCtxWaitEvent(ctx: cudaExecutionContext_t, event: cudaEvent_t) -> cudaError_t
         [plain cudaExecutionCtxWaitEvent];
-    // Majors differ: this is the longest form; the words of the shorter ones pass through it unchanged.
+    // Majors differ: this is the longest form; the words of the shorter ones pass through it
+    // unchanged.
     name fn cudaGetDriverEntryPoint(
         symbol: *const c_char, func_ptr: *mut *mut c_void, flags: u64,
         driver_status: *mut cudaDriverEntryPointQueryResult
@@ -41,12 +42,14 @@ macro_rules! __runtime_api_streams {
         driver_status: *mut cudaDriverEntryPointQueryResult
     ) -> cudaError_t [legacy cudaGetDriverEntryPointByVersion, per_thread cudaGetDriverEntryPointByVersion_ptsz];
     name fn cudaGraphExecDestroy(graph_exec: cudaGraphExec_t) -> cudaError_t [plain cudaGraphExecDestroy];
-    // Majors differ: this is the longest form; the words of the shorter ones pass through it unchanged.
+    // Majors differ: this is the longest form; the words of the shorter ones pass through it
+    // unchanged.
     name fn cudaGraphExecUpdate(
         graph_exec: cudaGraphExec_t, graph: cudaGraph_t, error_node_out: *mut cudaGraphNode_t,
         update_result_out: *mut cudaGraphExecUpdateResult
     ) -> cudaError_t [plain cudaGraphExecUpdate];
-    // Majors differ: this is the longest form; the words of the shorter ones pass through it unchanged.
+    // Majors differ: this is the longest form; the words of the shorter ones pass through it
+    // unchanged.
     name fn cudaGraphInstantiate(
         graph_exec: *mut cudaGraphExec_t, graph: cudaGraph_t, error_node: *mut cudaGraphNode_t, log_buffer: *mut c_char,
         buffer_size: usize

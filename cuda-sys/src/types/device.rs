@@ -1,4 +1,5 @@
-//! CUDA's types for devices: attributes and properties. Names, values and layouts are those of `cuda.h`; the shared rules are in [`super`].
+//! CUDA's types for devices: attributes and properties. Names, values and layouts are those of
+//! `cuda.h`; the shared rules are in [`super`].
 
 use super::*;
 

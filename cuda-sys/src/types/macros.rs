@@ -1,8 +1,9 @@
-//! The macros the type files are written with: C enums as open integer newtypes, C structs that also describe their own
-//! layout. They know nothing of CUDA.
+//! The macros the type files are written with: C enums as open integer newtypes, C structs that
+//! also describe their own layout. They know nothing of CUDA.
 
-/// A C enum whose values come from foreign code: an integer newtype, and one constant per enumerator under its C name.
-/// A Rust enum would make every value a newer driver may return undefined behaviour.
+/// A C enum whose values come from foreign code: an integer newtype, and one constant per
+/// enumerator under its C name. A Rust enum would make every value a newer driver may return
+/// undefined behaviour.
 macro_rules! c_enum {
     ($name:ident($rep:ty) $($value:ident = $number:expr,)*) => {
         #[repr(transparent)]
@@ -11,7 +12,8 @@ macro_rules! c_enum {
         $(pub const $value: $name = $name($number);)*
 
         impl $name {
-            /// The C name of the value (the first of those that share it), or `None` for one this list does not hold.
+            /// The C name of the value (the first of those that share it), or `None` for one this
+            /// list does not hold.
             pub fn name(self) -> Option<&'static str> {
                 $(if self.0 == $number {
                     return Some(stringify!($value));
@@ -36,7 +38,8 @@ macro_rules! c_consts {
     ($rep:ty; $($value:ident = $number:expr,)*) => { $(pub const $value: $rep = $number;)* };
 }
 
-/// The status type: constants are associated, because their C names begin with the type's purpose anyway.
+/// The status type: constants are associated, because their C names begin with the type's purpose
+/// anyway.
 macro_rules! c_result {
     ($($value:ident = $number:literal $c_name:literal,)*) => {
         /// A driver status. Open: newer drivers return values this list does not hold.
@@ -48,7 +51,8 @@ macro_rules! c_result {
         impl CUresult {
             $(pub const $value: CUresult = CUresult($number);)*
 
-            /// The C name (`CUDA_ERROR_INVALID_VALUE`), or `None` for a status this list does not hold.
+            /// The C name (`CUDA_ERROR_INVALID_VALUE`), or `None` for a status this list does not
+            /// hold.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($number => Some($c_name),)*
@@ -59,7 +63,8 @@ macro_rules! c_result {
     };
 }
 
-/// Opaque handles, each its own type, the size of a pointer. They are names, not memory: any thread may hold one.
+/// Opaque handles, each its own type, the size of a pointer. They are names, not memory: any thread
+/// may hold one.
 macro_rules! c_handles {
     ($($(#[$doc:meta])* $name:ident,)*) => { $(
         $(#[$doc])*
@@ -93,15 +98,17 @@ macro_rules! c_handles {
             }
         }
 
-        // SAFETY: the pointer is never dereferenced on our side; it only names an object of the driver.
+        // SAFETY: the pointer is never dereferenced on our side; it only names an object of the
+        // driver.
         unsafe impl Send for $name {}
         // SAFETY: as above.
         unsafe impl Sync for $name {}
     )* };
 }
 
-/// C structs and unions (`repr(C)`), and a list of their layouts under the given name for the comparison with `cuda.h`.
-/// All of them are plain data for which all-zero bytes are a value: numbers, handles, nullable pointers and functions.
+/// C structs and unions (`repr(C)`), and a list of their layouts under the given name for the
+/// comparison with `cuda.h`. All of them are plain data for which all-zero bytes are a value:
+/// numbers, handles, nullable pointers and functions.
 macro_rules! c_structs {
     ($layouts:ident $($(#[$attribute:meta])* $kind:ident $name:ident { $($field:ident: $ty:ty,)* })*) => {
         $(
@@ -113,7 +120,8 @@ macro_rules! c_structs {
             impl $name {
                 /// All bytes zero, as C's `= {0}`.
                 pub const fn zeroed() -> $name {
-                    // SAFETY: every field is an integer, a raw pointer, an `Option` of a function, or made of these.
+                    // SAFETY: every field is an integer, a raw pointer, an `Option` of a function,
+                    // or made of these.
                     unsafe { core::mem::zeroed() }
                 }
             }

@@ -1,15 +1,17 @@
 //! The types of the driver API: handles, statuses, enums, structs.
 //!
-//! Names are CUDA's own, so that code reads beside CUDA's documentation; they are not explained again here. Rules:
+//! Names are CUDA's own, so that code reads beside CUDA's documentation; they are not explained
+//! again here. Rules:
 //!
 //! - a handle is a newtype of a pointer, `CUdeviceptr` and other 64-bit addresses are `u64`;
-//! - an enum that functions take or return is an integer newtype with free constants under their C names; enumerators
-//!   that are passed as plain integers (flags) are plain integer constants;
-//! - a struct has C's field names (a trailing underscore where the name is a Rust keyword); anonymous members are called
-//!   `anon1`; versions are types of their own (`_v1`, `_v2`) and the bare name is the newest, as in C.
+//! - an enum that functions take or return is an integer newtype with free constants under their C
+//!   names; enumerators that are passed as plain integers (flags) are plain integer constants;
+//! - a struct has C's field names (a trailing underscore where the name is a Rust keyword);
+//!   anonymous members are called `anon1`; versions are types of their own (`_v1`, `_v2`) and the
+//!   bare name is the newest, as in C.
 //!
-//! The list is that of CUDA 13.5, which contains everything since 11.8. `tests/layout.rs` compares sizes, offsets and
-//! values with the toolkit's `cuda.h`.
+//! The list is that of CUDA 13.5, which contains everything since 11.8. `tests/layout.rs` compares
+//! sizes, offsets and values with the toolkit's `cuda.h`.
 #![allow(missing_docs, non_camel_case_types, non_snake_case, non_upper_case_globals)]
 
 #[macro_use]

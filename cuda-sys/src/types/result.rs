@@ -1,4 +1,5 @@
-//! CUDA's types for the status every driver function returns. Names, values and layouts are those of `cuda.h`; the shared rules are in [`super`].
+//! CUDA's types for the status every driver function returns. Names, values and layouts are those
+//! of `cuda.h`; the shared rules are in [`super`].
 
 c_result! {
     SUCCESS = 0 "CUDA_SUCCESS",

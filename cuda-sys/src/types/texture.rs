@@ -1,4 +1,5 @@
-//! CUDA's types for textures, surfaces and tensor maps. Names, values and layouts are those of `cuda.h`; the shared rules are in [`super`].
+//! CUDA's types for textures, surfaces and tensor maps. Names, values and layouts are those of
+//! `cuda.h`; the shared rules are in [`super`].
 
 use super::*;
 

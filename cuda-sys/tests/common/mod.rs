@@ -14,7 +14,8 @@ pub struct Headers {
 }
 
 /// All headers on this machine, oldest first: the toolkit's (`scripts/toolkit`) and those that
-/// `scripts/cuda_table_headers` fetched. Empty, with a word on stderr, where there are none; a failure in CI.
+/// `scripts/cuda_table_headers` fetched. Empty, with a word on stderr, where there are none; a
+/// failure in CI.
 pub fn headers() -> Vec<Headers> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
     let mut found = Vec::new();
@@ -55,7 +56,8 @@ impl Headers {
         String::from_utf8(output.stdout).expect("headers are text")
     }
 
-    /// Compiles `lines` as C after the headers and returns, for each line with an error, its index and the message.
+    /// Compiles `lines` as C after the headers and returns, for each line with an error, its index
+    /// and the message.
     pub fn check(&self, headers: &[&str], lines: &[String]) -> Vec<(usize, String)> {
         let mut program = String::from("#include <stddef.h>\n");
         for header in headers {

@@ -1,6 +1,8 @@
-//! Any bytes as a code image: parsing, choosing, unpacking and describing must end in an answer or a named error.
+//! Any bytes as a code image: parsing, choosing, unpacking and describing must end in an answer or
+//! a named error.
 //!
-//! `cargo +nightly fuzz run container -- -max_len=262144 -max_total_time=600`; seeds: any fatbin or cubin.
+//! `cargo +nightly fuzz run container -- -max_len=262144 -max_total_time=600`; seeds: any fatbin or
+//! cubin.
 #![no_main]
 
 use kernels::arch::Arch;

@@ -1,7 +1,8 @@
-//! Any words as the code of a kernel: lowering ends in a function or a named error, and its summary answers for any launch, the
-//! same whether it is evaluated or replayed.
+//! Any words as the code of a kernel: lowering ends in a function or a named error, and its summary
+//! answers for any launch, the same whether it is evaluated or replayed.
 //!
-//! The first byte is the generation, the second the launch, then follow instructions. Seeds: code sections of cubins behind two bytes.
+//! The first byte is the generation, the second the launch, then follow instructions. Seeds: code
+//! sections of cubins behind two bytes.
 #![no_main]
 
 use kernels::arch::Generation::{Ampere, Blackwell, BlackwellConsumer, Hopper, Turing, Volta};
@@ -29,7 +30,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(f) = lower(&code) else { return };
     let summary = Summary::new(&f);
     let _ = (summary.words().len(), summary.indirect());
-    // Launches that differ in some words and in the grid: what is replayed must be what an evaluation finds.
+    // Launches that differ in some words and in the grid: what is replayed must be what an
+    // evaluation finds.
     let mut params: Vec<u8> = (0..64u8).map(|n| n.wrapping_mul(*launch)).collect();
     for (round, step) in [0u8, 1, 1, 16, 128].into_iter().enumerate() {
         let at = 4 * (usize::from(launch.wrapping_add(round as u8)) % 16);

@@ -1,5 +1,5 @@
-//! Any bytes as PTX text: parsing must end in a module or a named error; what parses is lowered, summarised and evaluated, which never
-//! fails, whatever the text says.
+//! Any bytes as PTX text: parsing must end in a module or a named error; what parses is lowered,
+//! summarised and evaluated, which never fails, whatever the text says.
 //!
 //! Seeds: any PTX.
 #![no_main]

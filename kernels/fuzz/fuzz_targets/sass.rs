@@ -1,4 +1,5 @@
-//! Any words as instructions of every generation: decoding never fails, and what is decoded keeps its own promises.
+//! Any words as instructions of every generation: decoding never fails, and what is decoded keeps
+//! its own promises.
 //!
 //! `cargo +nightly fuzz run sass -- -max_total_time=600`; seeds: code sections of cubins.
 #![no_main]

@@ -1,5 +1,5 @@
-//! Cubins: ELF files with one code section per kernel. Reads kernels, their parameters, constants, symbols, relocations
-//! and what the compiler noted about them (`info`).
+//! Cubins: ELF files with one code section per kernel. Reads kernels, their parameters, constants,
+//! symbols, relocations and what the compiler noted about them (`info`).
 
 use super::ImageError;
 use super::info::{self, Record, attr};
@@ -83,7 +83,8 @@ pub struct Reloc {
 pub struct Param {
     /// Position, from 0.
     pub ordinal: u16,
-    /// Byte offset in the parameter block. Its address in constant bank 0 is [`KernelCode::param_base`] plus this.
+    /// Byte offset in the parameter block. Its address in constant bank 0 is
+    /// [`KernelCode::param_base`] plus this.
     pub offset: u32,
     /// Bytes.
     pub size: u32,
@@ -107,7 +108,8 @@ pub struct KernelCode<'d> {
     pub name: String,
     /// Index of its code section.
     pub section: usize,
-    /// The whole code section: the kernel starts at offset `entry`, functions that it calls may follow.
+    /// The whole code section: the kernel starts at offset `entry`, functions that it calls may
+    /// follow.
     pub code: &'d [u8],
     /// Byte offset of the first instruction.
     pub entry: u32,
@@ -345,7 +347,8 @@ fn read_info<'d>(name: &str, data: &'d [u8]) -> Result<Vec<Record<'d>>, ImageErr
     info::records(data).map_err(|at| ImageError::Elf(format!("{name} has a damaged record at {at:#x}")))
 }
 
-/// The architecture in the ELF header: ABI 0x41/8 keeps it in bits 8..24 of the flags, the older 0x33/7 in bits 0..8.
+/// The architecture in the ELF header: ABI 0x41/8 keeps it in bits 8..24 of the flags, the older
+/// 0x33/7 in bits 0..8.
 fn arch_of(os_abi: u8, version: u8, flags: u32) -> Result<Arch, ImageError> {
     let sm = match (os_abi, version) {
         (0x41, _) => flags >> 8 & 0xffff,

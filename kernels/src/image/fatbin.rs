@@ -1,4 +1,5 @@
-//! Fatbins: a header and a list of entries, each a cubin or PTX text for one architecture, maybe compressed.
+//! Fatbins: a header and a list of entries, each a cubin or PTX text for one architecture, maybe
+//! compressed.
 
 use super::{CodeRef, ImageError, MAX_UNPACKED};
 use crate::arch::{Arch, Variant};
@@ -71,7 +72,8 @@ impl<'d> Entry<'d> {
     }
 
     fn unpack_lz4(&self) -> Result<Vec<u8>, ImageError> {
-        // LZ4 can not pack better than 1:255, so a larger claim is a lie that must not become an allocation.
+        // LZ4 can not pack better than 1:255, so a larger claim is a lie that must not become an
+        // allocation.
         if self.unpacked_size > MAX_UNPACKED || self.unpacked_size > (self.payload.len() as u64 + 16) * 255 {
             return Err(ImageError::TooLarge(self.unpacked_size));
         }
@@ -88,7 +90,8 @@ impl<'d> Entry<'d> {
             return Err(ImageError::TooLarge(self.unpacked_size));
         }
         let decoder = ruzstd::decoding::StreamingDecoder::new(self.payload).map_err(|e| failed(e.to_string()))?;
-        // Grows as data comes, up to the size that the header states: the statement alone allocates nothing.
+        // Grows as data comes, up to the size that the header states: the statement alone allocates
+        // nothing.
         let mut out = Vec::new();
         decoder.take(self.unpacked_size).read_to_end(&mut out).map_err(|e| failed(e.to_string()))?;
         if out.len() as u64 != self.unpacked_size {
@@ -116,7 +119,8 @@ fn field<const N: usize>(b: &[u8], at: usize) -> Option<[u8; N]> {
     b.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
-/// Reads the list of entries. Entries of kinds that hold no device code (options, indexes) are left out.
+/// Reads the list of entries. Entries of kinds that hold no device code (options, indexes) are left
+/// out.
 pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, ImageError> {
     let have = bytes.len() as u64;
     let short = |what, needed| ImageError::Truncated { what, needed, have };
@@ -142,8 +146,8 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, ImageError> {
 
 /// One entry and what follows it.
 ///
-/// Layout: u16 kind, u16 version, u32 header size, u64 payload size (padded), u32 packed size, ..., u32 architecture at
-/// 28, u64 flags at 40, u64 unpacked size at 56.
+/// Layout: u16 kind, u16 version, u32 header size, u64 payload size (padded), u32 packed size, ...,
+/// u32 architecture at 28, u64 flags at 40, u64 unpacked size at 56.
 fn entry(b: &[u8]) -> Result<(Option<Entry<'_>>, &[u8]), ImageError> {
     let have = b.len() as u64;
     let short = |what, needed| ImageError::Truncated { what, needed, have };

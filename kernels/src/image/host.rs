@@ -1,5 +1,5 @@
-//! Fatbins inside host executables and shared libraries: sections `.nv_fatbin` (what the driver is given) and
-//! `__nv_relfatbin` (relocatable device code, linked at build time).
+//! Fatbins inside host executables and shared libraries: sections `.nv_fatbin` (what the driver is
+//! given) and `__nv_relfatbin` (relocatable device code, linked at build time).
 
 use super::size::FATBIN;
 use super::{Image, ImageError, ImageSize, image_size};

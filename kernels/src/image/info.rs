@@ -1,5 +1,5 @@
-//! `.nv.info` records: facts that the compiler notes about a kernel. Format: u8 format, u8 attribute, then nothing (1),
-//! a byte (2), a u16 (3), or a u16 length and as many bytes (4).
+//! `.nv.info` records: facts that the compiler notes about a kernel. Format: u8 format, u8
+//! attribute, then nothing (1), a byte (2), a u16 (3), or a u16 length and as many bytes (4).
 
 use super::cubin::{BranchTargets, Param};
 
@@ -42,7 +42,8 @@ pub(super) fn records(section: &[u8]) -> Result<Vec<Record<'_>>, usize> {
             4 => section.get(at + 4..at + 4 + usize::from(value)).ok_or(at)?,
             _ => return Err(at),
         };
-        // The payload is a multiple of four bytes in all files seen; the next record follows it directly.
+        // The payload is a multiple of four bytes in all files seen; the next record follows it
+        // directly.
         list.push(Record { attribute, value, data });
         at += 4 + data.len();
     }
@@ -60,7 +61,8 @@ impl Record<'_> {
         self.data.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
     }
 
-    /// A parameter: u32 index, u16 ordinal, u16 offset, then size and attributes packed in one of two ways.
+    /// A parameter: u32 index, u16 ordinal, u16 offset, then size and attributes packed in one of
+    /// two ways.
     pub fn param(&self) -> Option<Param> {
         let second = self.word(1)?;
         let third = self.word(2)?;

@@ -1,8 +1,10 @@
-//! Code images as the driver is given them: fatbin (maybe compressed), cubin, PTX text; and where fatbins hide in host
-//! executables. Finds, unpacks and describes code; does not decode instructions (`sass`) or PTX (`ptx`).
+//! Code images as the driver is given them: fatbin (maybe compressed), cubin, PTX text; and where
+//! fatbins hide in host executables. Finds, unpacks and describes code; does not decode
+//! instructions (`sass`) or PTX (`ptx`).
 //!
-//! Layouts were read off files made by the toolkit (all architectures, all compression modes) and are tested on such files.
-//! Damaged input gives an [`ImageError`]; nothing panics, and nothing allocates more than [`MAX_UNPACKED`].
+//! Layouts were read off files made by the toolkit (all architectures, all compression modes) and
+//! are tested on such files. Damaged input gives an [`ImageError`]; nothing panics, and nothing
+//! allocates more than [`MAX_UNPACKED`].
 
 pub mod cubin;
 mod error;
@@ -25,7 +27,8 @@ use std::borrow::Cow;
 /// An unpacked entry may have at most this many bytes.
 pub const MAX_UNPACKED: u64 = 1 << 30;
 
-/// A code image of one of the three kinds. Borrowed: nothing is copied or unpacked before it is asked for.
+/// A code image of one of the three kinds. Borrowed: nothing is copied or unpacked before it is
+/// asked for.
 #[derive(Clone, Debug)]
 pub struct Image<'d> {
     entries: Vec<Entry<'d>>,
@@ -41,7 +44,8 @@ pub enum CodeRef<'d> {
 }
 
 impl<'d> Image<'d> {
-    /// Reads the headers of an image. Bytes behind its end are ignored (see [`image_size`] for where it ends).
+    /// Reads the headers of an image. Bytes behind its end are ignored (see [`image_size`] for
+    /// where it ends).
     pub fn parse(bytes: &'d [u8]) -> Result<Image<'d>, ImageError> {
         let entries = match size::kind(bytes)? {
             size::Kind::Fatbin => fatbin::entries(bytes)?,
@@ -63,14 +67,15 @@ impl<'d> Image<'d> {
         &self.entries
     }
 
-    /// The entry that the driver would take for this device: a cubin for exactly it, else the newest cubin that runs on
-    /// it, else the newest PTX that can be compiled for it.
+    /// The entry that the driver would take for this device: a cubin for exactly it, else the
+    /// newest cubin that runs on it, else the newest PTX that can be compiled for it.
     #[must_use]
     pub fn choose(&self, device: Arch) -> Option<&Entry<'d>> {
         select::choose(&self.entries, device)
     }
 
-    /// [`choose`](Image::choose), unpacked. `Ok(None)` when nothing in the image runs on the device.
+    /// [`choose`](Image::choose), unpacked. `Ok(None)` when nothing in the image runs on the
+    /// device.
     pub fn select(&self, device: Arch) -> Result<Option<CodeRef<'d>>, ImageError> {
         self.choose(device).map(Entry::unpack).transpose()
     }

@@ -1,14 +1,15 @@
 //! Which entry of an image a driver takes for a device.
 //!
-//! The rule, from NVIDIA's documentation of binary compatibility: a cubin runs on devices of its own major version and the
-//! same or a later minor version; `a` variants run on exactly their device, `f` variants on their family. A cubin wins
-//! over PTX; of PTX the newest that is not newer than the device is compiled.
+//! The rule, from NVIDIA's documentation of binary compatibility: a cubin runs on devices of its
+//! own major version and the same or a later minor version; `a` variants run on exactly their
+//! device, `f` variants on their family. A cubin wins over PTX; of PTX the newest that is not newer
+//! than the device is compiled.
 
 use super::fatbin::{Entry, EntryKind};
 use crate::arch::{Arch, Variant};
 
-/// True when code made for `code` runs on a device `device` (whose own variant is ignored: devices have all features of
-/// their architecture).
+/// True when code made for `code` runs on a device `device` (whose own variant is ignored: devices
+/// have all features of their architecture).
 #[must_use]
 pub fn runs_on(kind: EntryKind, code: Arch, device: Arch) -> bool {
     match (code.variant, kind) {

@@ -1,11 +1,12 @@
-//! What kind of image starts here, and how long it is: the driver is given a bare pointer, so the length must come from
-//! the image's own headers.
+//! What kind of image starts here, and how long it is: the driver is given a bare pointer, so the
+//! length must come from the image's own headers.
 
 use super::ImageError;
 
 /// Magic number of a fatbin.
 pub(super) const FATBIN: u32 = 0xba55_ed50;
-/// Magic number of the wrapper that host code passes around: magic, version, pointer to the fatbin, pointer.
+/// Magic number of the wrapper that host code passes around: magic, version, pointer to the fatbin,
+/// pointer.
 pub(super) const WRAPPER: u32 = 0x4662_43b1;
 const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
 
@@ -20,7 +21,8 @@ pub(super) enum Kind {
 /// How long an image is, as far as the bytes given tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageSize {
-    /// The image occupies exactly this many bytes (PTX text: its final NUL included, when it has one).
+    /// The image occupies exactly this many bytes (PTX text: its final NUL included, when it has
+    /// one).
     Exact(u64),
     /// At least this many bytes are readable and needed to know more: ask again with them.
     NeedAtLeast(u64),
@@ -72,8 +74,8 @@ fn looks_like_ptx(bytes: &[u8]) -> bool {
 }
 
 /// How many bytes the image that starts at `prefix[0]` occupies. Start with 64 bytes and follow
-/// [`ImageSize::NeedAtLeast`]; it grows with every step, and only bytes that the image must have are asked for (PTX text:
-/// one byte more than known, so ask for as much as is mapped).
+/// [`ImageSize::NeedAtLeast`]; it grows with every step, and only bytes that the image must have
+/// are asked for (PTX text: one byte more than known, so ask for as much as is mapped).
 pub fn image_size(prefix: &[u8]) -> Result<ImageSize, ImageError> {
     if prefix.len() < 16 {
         return Ok(ImageSize::NeedAtLeast(16));
@@ -136,8 +138,8 @@ fn elf_size(b: &[u8], have: u64) -> Result<ImageSize, ImageError> {
     Ok(ImageSize::Exact(end))
 }
 
-/// Section types that take memory but no bytes of the file: NOBITS, and NVIDIA's own for `.nv.global`, `.nv.local`,
-/// `.nv.shared` and reserved shared memory.
+/// Section types that take memory but no bytes of the file: NOBITS, and NVIDIA's own for
+/// `.nv.global`, `.nv.local`, `.nv.shared` and reserved shared memory.
 pub(super) fn has_no_bytes(section_type: u32) -> bool {
     matches!(section_type, 8 | 0x7000_0007 | 0x7000_0009 | 0x7000_000a | 0x7000_0015)
 }

@@ -20,7 +20,8 @@ pub struct Loop {
     pub size: usize,
 }
 
-/// Sets of blocks, written down in bits: large kernels have hundreds of loops over thousands of blocks.
+/// Sets of blocks, written down in bits: large kernels have hundreds of loops over thousands of
+/// blocks.
 mod packed {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

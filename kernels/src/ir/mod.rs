@@ -1,20 +1,27 @@
-//! The intermediate representation both front ends (SASS and PTX) lower to: one function per kernel, calls already
-//! inlined, variables still mutable (SSA is built lazily by `ranges`).
+//! The intermediate representation both front ends (SASS and PTX) lower to: one function per
+//! kernel, calls already inlined, variables still mutable (SSA is built lazily by `ranges`).
 //!
-//! It owns the data types and the control-flow facts ([`cfg`]); it does not know encodings, nor what a value means.
+//! It owns the data types and the control-flow facts ([`cfg`]); it does not know encodings, nor
+//! what a value means.
 //!
 //! # For a front end
 //!
-//! * A [`Var`] has a class: 32 bit, 64 bit or predicate. PTX uses 64-bit variables for `.b64` registers; SASS has only
-//!   32-bit ones and names a 64-bit source as [`Src::Pair`]. 16-bit PTX registers: use a 32-bit variable holding the
-//!   zero- or sign-extended value; when unsure, define it with [`Op::Unknown`].
-//! * The result width of an instruction is the class of its destination. Every arithmetic operation is modulo 2^width.
-//! * An instruction whose meaning is not modelled must still name **all** variables it defines: `Op::Unknown(reason)` with
-//!   `dsts`; an instruction that may define anything is [`Op::ClobberAll`]. An instruction that may touch global memory in
-//!   a way that is not modelled is [`Op::Mem`] with `addr: Addr::Unknown`. Forgetting either is unsound, nothing else is.
-//! * A guarded instruction (`@p`) sets [`Inst::guard`]: when false the destinations keep their old values.
-//! * Block 0 is the entry and has no predecessor. A branch condition is an [`Operand`] of a predicate.
-//! * Parameters are byte offsets from the start of the parameter area ([`Src::Param`]), whatever the bank address is.
+//! * A [`Var`] has a class: 32 bit, 64 bit or predicate. PTX uses 64-bit variables for `.b64`
+//!   registers; SASS has only 32-bit ones and names a 64-bit source as [`Src::Pair`]. 16-bit PTX
+//!   registers: use a 32-bit variable holding the zero- or sign-extended value; when unsure, define
+//!   it with [`Op::Unknown`].
+//! * The result width of an instruction is the class of its destination. Every arithmetic operation
+//!   is modulo 2^width.
+//! * An instruction whose meaning is not modelled must still name **all** variables it defines:
+//!   `Op::Unknown(reason)` with `dsts`; an instruction that may define anything is
+//!   [`Op::ClobberAll`]. An instruction that may touch global memory in a way that is not modelled
+//!   is [`Op::Mem`] with `addr: Addr::Unknown`. Forgetting either is unsound, nothing else is.
+//! * A guarded instruction (`@p`) sets [`Inst::guard`]: when false the destinations keep their old
+//!   values.
+//! * Block 0 is the entry and has no predecessor. A branch condition is an [`Operand`] of a
+//!   predicate.
+//! * Parameters are byte offsets from the start of the parameter area ([`Src::Param`]), whatever
+//!   the bank address is.
 
 use serde::{Deserialize, Serialize};
 pub mod cfg;
@@ -73,7 +80,8 @@ pub struct Function {
     pub waits_for_dependency: bool,
     /// `griddepcontrol.launch_dependents` / PREEXIT is present.
     pub launches_dependents: bool,
-    /// A fence of system scope is present: it may talk to the host or to kernels of other devices and processes while it runs.
+    /// A fence of system scope is present: it may talk to the host or to kernels of other devices
+    /// and processes while it runs.
     pub system_fence: bool,
     /// An asynchronous copy may read less than its size and fill up with zeros.
     pub partial_copies: bool,

@@ -46,16 +46,17 @@ pub enum Combine {
     Xor,
 }
 
-/// Operation. `s0, s1, ..` are the sources, `d0, ..` the destinations; unless said otherwise there is one destination.
-/// "Machine halves" (marked **half**) exist for SASS, where 64-bit arithmetic is spread over two instructions; a front end
-/// with 64-bit variables never needs them.
+/// Operation. `s0, s1, ..` are the sources, `d0, ..` the destinations; unless said otherwise there
+/// is one destination. "Machine halves" (marked **half**) exist for SASS, where 64-bit arithmetic
+/// is spread over two instructions; a front end with 64-bit variables never needs them.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Op {
     /// d0 = s0 (any class).
     Mov,
     /// d0 = sum of all sources; d1, d2 (optional) = carry-outs.
     Add,
-    /// **half** d0 = s0 + s1 + s2 + carries (the sources after the third are predicates). `Not` prefixes are bitwise.
+    /// **half** d0 = s0 + s1 + s2 + carries (the sources after the third are predicates). `Not`
+    /// prefixes are bitwise.
     AddX,
     /// d0 = s0 * s1 + s2, low half; d1 (optional) = carry-out.
     Mad,
@@ -66,7 +67,8 @@ pub enum Op {
         /// Sign-extend s0, s1.
         signed: bool,
     },
-    /// d0 = high half of s0 * s1 + s2, where s2 has twice the width of d0 (64-bit factors: only a zero s2 is modelled).
+    /// d0 = high half of s0 * s1 + s2, where s2 has twice the width of d0 (64-bit factors: only a
+    /// zero s2 is modelled).
     MulHi {
         /// Signed product.
         signed: bool,
@@ -76,7 +78,8 @@ pub enum Op {
         /// Shift.
         shift: u8,
     },
-    /// **half** d0 = high word of ({s2:s0} << shift) + s1 (+ carry s3 when `x`); `sx`: s0 is sign-extended, s2 unused.
+    /// **half** d0 = high word of ({s2:s0} << shift) + s1 (+ carry s3 when `x`); `sx`: s0 is
+    /// sign-extended, s2 unused.
     LeaHi {
         /// Shift.
         shift: u8,
@@ -103,13 +106,15 @@ pub enum Op {
         /// Arithmetic.
         signed: bool,
     },
-    /// d0 = bitwise function of s0, s1, s2 by truth table (bit `4*a + 2*b + c` of `lut`); d1 (optional predicate) = d0 != 0.
-    /// `a & b` is 0xc0, `a | b` 0xfc, `a ^ b` 0x3c, `~a` 0x0f (missing sources: zero).
+    /// d0 = bitwise function of s0, s1, s2 by truth table (bit `4*a + 2*b + c` of `lut`); d1
+    /// (optional predicate) = d0 != 0. `a & b` is 0xc0, `a | b` 0xfc, `a ^ b` 0x3c, `~a` 0x0f
+    /// (missing sources: zero).
     Lop3 {
         /// Truth table.
         lut: u8,
     },
-    /// d0 = (s0 compared with s1 as floating point numbers, combined with s2 as by `Cmp`); d1 (optional) = the comparison's opposite, combined.
+    /// d0 = (s0 compared with s1 as floating point numbers, combined with s2 as by `Cmp`); d1
+    /// (optional) = the comparison's opposite, combined.
     FloatCmp {
         /// What holds: a bit each for less (1), equal (2), greater (4), not ordered (8).
         cmp: u8,
@@ -139,8 +144,9 @@ pub enum Op {
         /// Signed.
         signed: bool,
     },
-    /// d0 = the low `bits` of s0, zero- or sign-extended to the width of d0. `cvt.s64.s32` is `bits: 32, signed`, a truncation
-    /// to 32 bits is `bits: 32` into a 32-bit variable (s0 may be of either class).
+    /// d0 = the low `bits` of s0, zero- or sign-extended to the width of d0. `cvt.s64.s32` is
+    /// `bits: 32, signed`, a truncation to 32 bits is `bits: 32` into a 32-bit variable (s0 may be
+    /// of either class).
     Ext {
         /// Bits taken.
         bits: u8,
@@ -160,7 +166,8 @@ pub enum Op {
         /// Greatest value.
         hi: i64,
     },
-    /// d0 (and d1.. for wider loads, one per word) = `bytes` read at parameter offset `off + s0` (32-bit s0).
+    /// d0 (and d1.. for wider loads, one per word) = `bytes` read at parameter offset `off + s0`
+    /// (32-bit s0).
     ParamIndexed {
         /// Constant part of the byte offset.
         off: i32,
@@ -180,7 +187,8 @@ pub enum Op {
         /// Combination with s2 (use `And` and a true s2 for none).
         combine: Combine,
     },
-    /// **half** as `Cmp`, comparing 64-bit numbers whose low words were compared by the `Cmp` that defined predicate s3.
+    /// **half** as `Cmp`, comparing 64-bit numbers whose low words were compared by the `Cmp` that
+    /// defined predicate s3.
     CmpX {
         /// Relation.
         cmp: Cmp,
@@ -205,11 +213,12 @@ pub enum Op {
     },
     /// F2I of s0.
     FloatToInt,
-    /// Memory access; destinations receive loaded words. Sources: the words stored (local space); of a read of global memory,
-    /// predicates without which it does not happen; of an atomic, the value that a compare-and-swap compares.
+    /// Memory access; destinations receive loaded words. Sources: the words stored (local space);
+    /// of a read of global memory, predicates without which it does not happen; of an atomic, the
+    /// value that a compare-and-swap compares.
     Mem(Mem),
-    /// d0.. = consecutive words read from global memory at the sum of the 64-bit sources and a constant. Says what the values are;
-    /// the access itself is a [`Op::Mem`] of its own.
+    /// d0.. = consecutive words read from global memory at the sum of the 64-bit sources and a
+    /// constant. Says what the values are; the access itself is a [`Op::Mem`] of its own.
     Loaded(i64),
     /// All destinations unknown.
     Unknown(Reason),
@@ -222,8 +231,8 @@ pub enum Op {
 pub enum Space {
     /// Global or generic.
     Global,
-    /// Per-thread; addresses are 32-bit offsets. Used for arrays with dynamic index; the front end turns constant slots
-    /// into variables where it can prove that nothing else reaches them.
+    /// Per-thread; addresses are 32-bit offsets. Used for arrays with dynamic index; the front end
+    /// turns constant slots into variables where it can prove that nothing else reaches them.
     Local,
     /// Shared or constant memory: of no interest, the result is unknown.
     Other(Reason),

@@ -30,15 +30,16 @@ pub enum Special {
     NCluster(u8),
     /// Bytes of dynamic shared memory.
     DynamicShared,
-    /// Base of the thread's local memory: unknown, the same everywhere in a kernel (SASS: the word R1 starts from; PTX: the
-    /// depot). Local addresses are compared relative to it.
+    /// Base of the thread's local memory: unknown, the same everywhere in a kernel (SASS: the word
+    /// R1 starts from; PTX: the depot). Local addresses are compared relative to it.
     LocalBase,
     /// Address of memory of the driver's own, by the offset of its word.
     DriverBase(u16),
 }
 
-/// A source without its prefix. There is no unknown source: a front end that meets one defines a fresh variable with
-/// [`Op::Unknown`] and names that (two unknown values must never look like the same value).
+/// A source without its prefix. There is no unknown source: a front end that meets one defines a
+/// fresh variable with [`Op::Unknown`] and names that (two unknown values must never look like the
+/// same value).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Src {
     /// Constant; 32-bit users take the low half. As predicate: 0 or 1.
@@ -49,7 +50,8 @@ pub enum Src {
     Pair(Var, Var),
     /// A 32-bit variable zero-extended where 64 bits are expected.
     Zext(Var),
-    /// `bytes` (1, 2, 4, 8) at a parameter offset, zero-extended. Eight bytes are one 64-bit value: a candidate pointer.
+    /// `bytes` (1, 2, 4, 8) at a parameter offset, zero-extended. Eight bytes are one 64-bit value:
+    /// a candidate pointer.
     Param {
         /// Byte offset in the parameters.
         off: u16,
@@ -62,13 +64,15 @@ pub enum Src {
     Symbol(SymbolId),
     /// Low (false) or high (true) word of the address of a symbol.
     SymbolHalf(SymbolId, bool),
-    /// 64-bit generic address *of* a parameter byte (`mov.b64 %rd, param` for tensor maps and `__grid_constant__`).
-    /// Offsets from 0x8000 on are negative: machine code counts from the start of the constant bank.
+    /// 64-bit generic address *of* a parameter byte (`mov.b64 %rd, param` for tensor maps and
+    /// `__grid_constant__`). Offsets from 0x8000 on are negative: machine code counts from the
+    /// start of the constant bank.
     ParamAddress(u16),
     /// Low (false) or high (true) word of [`Src::ParamAddress`].
     ParamAddressHalf(u16, bool),
-    /// A 32-bit word that the driver passes beside the parameters, by some offset. A pair of neighbours, in either order, is the address of
-    /// memory of the driver's own (grid barriers, printf), which no program reaches by itself.
+    /// A 32-bit word that the driver passes beside the parameters, by some offset. A pair of
+    /// neighbours, in either order, is the address of memory of the driver's own (grid barriers,
+    /// printf), which no program reaches by itself.
     Driver(u16),
 }
 

@@ -372,7 +372,8 @@ impl Lower<'_> {
         let register = self.operand_type(i.operands.first()).map_or(to.size(), Type::size);
         let value = self.src(i.operands.get(1), class(from));
         let wide = self.f.class(d);
-        // Extended from the source's bits, cut to the result's, and a signed result fills its register.
+        // Extended from the source's bits, cut to the result's, and a signed result fills its
+        // register.
         let (from_bits, to_bits) = ((from.size() * 8) as u8, (to.size() * 8) as u8);
         if from_bits < to_bits {
             let value = if let Src::Imm(_) = value.src { return self.give_up(i, Reason::Bits) } else { value };

@@ -33,8 +33,8 @@ impl Work {
     }
 }
 
-/// What a call to a function of the device runtime does to global memory: nothing that a kernel parameter points to
-/// (`vprintf` reads its format and its arguments in local memory).
+/// What a call to a function of the device runtime does to global memory: nothing that a kernel
+/// parameter points to (`vprintf` reads its format and its arguments in local memory).
 fn is_runtime(name: &str) -> bool {
     matches!(name, "vprintf" | "__assertfail" | "malloc" | "free" | "__nv_aligned_device_malloc")
 }
@@ -172,7 +172,8 @@ impl<'m> Lower<'m> {
         var
     }
 
-    /// Ends a block at a branch, call or end. The guard decides between that and the next instruction.
+    /// Ends a block at a branch, call or end. The guard decides between that and the next
+    /// instruction.
     fn control(&mut self, op: &'m OpcodeInfo, i: &'m Instruction, at: usize, work: &mut Work) -> Term {
         let instance = self.at;
         let guard = self.guard.take();

@@ -1,5 +1,5 @@
-//! What the instructions of tensor cores and of their memory touch: fragments in global memory (`wmma`), tensor memory (`tcgen05`), tensor
-//! maps that a kernel makes itself, multicast memory.
+//! What the instructions of tensor cores and of their memory touch: fragments in global memory
+//! (`wmma`), tensor memory (`tcgen05`), tensor maps that a kernel makes itself, multicast memory.
 
 use crate::ir::{AccessKind, Addr, Class, Mem, Op, Operand, Reason, Space};
 use crate::ptx::{self, Instruction, OpcodeInfo, Type};
@@ -31,7 +31,8 @@ fn element(op: &OpcodeInfo) -> Option<u32> {
     })
 }
 
-/// The fragment that a `wmma.load` or `wmma.store` moves (PTX ISA, "Warp Level Matrix Load Instruction").
+/// The fragment that a `wmma.load` or `wmma.store` moves (PTX ISA, "Warp Level Matrix Load
+/// Instruction").
 fn fragment(op: &OpcodeInfo) -> Option<Fragment> {
     let shape = op.parts.iter().find(|p| p.starts_with('m') && p.as_bytes().get(1).is_some_and(u8::is_ascii_digit))?;
     let mut numbers = shape.split(['m', 'n', 'k']).skip(1).map(|n| n.parse::<u32>().ok());
@@ -76,7 +77,8 @@ impl Lower<'_> {
         true
     }
 
-    /// `wmma.load.a... r, [p], stride` and `wmma.store.d... [p], r, stride`: vectors a stride of elements apart, all of which the warp touches.
+    /// `wmma.load.a... r, [p], stride` and `wmma.store.d... [p], r, stride`: vectors a stride of
+    /// elements apart, all of which the warp touches.
     fn fragment(&mut self, op: &OpcodeInfo, i: &Instruction) {
         let o = &i.operands;
         let write = has(op, "store");
@@ -90,7 +92,8 @@ impl Lower<'_> {
                         Some(stride) => {
                             let stride = self.src(Some(stride), Class::W32);
                             let bits = u64::from(f.element);
-                            // The stride in bytes, of types of less than a byte rounded up: an upper bound.
+                            // The stride in bytes, of types of less than a byte rounded up: an
+                            // upper bound.
                             let (times, round, by) = if bits < 8 { (bits, 7, 3) } else { (bits / 8, 0, 0) };
                             let scaled = [stride, Operand::imm(times), Operand::imm(round)];
                             let mut far = self.temporary(Class::W32, Op::Mad, &scaled);
@@ -115,12 +118,14 @@ impl Lower<'_> {
         }
     }
 
-    /// A kernel that makes a tensor map itself: in shared memory, field by field, and copies it to where copies can use it.
+    /// A kernel that makes a tensor map itself: in shared memory, field by field, and copies it to
+    /// where copies can use it.
     fn tensor_map(&mut self, op: &OpcodeInfo, i: &Instruction) {
         if op.parts[1] == "replace" && place(op) == Where::Shared {
             return;
         }
-        // `tensormap.cp_fenceproxy.global.shared...` names its destination first, as `replace` does.
+        // `tensormap.cp_fenceproxy.global.shared...` names its destination first, as `replace`
+        // does.
         if op.parts[1] == "cp_fenceproxy" || op.parts[1] == "replace" {
             let addr = self.global(i.operands.first());
             return self.access(AccessKind::Write, TENSOR_MAP, addr);

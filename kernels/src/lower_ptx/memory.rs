@@ -1,7 +1,7 @@
 //! What PTX memory instructions touch.
 //!
-//! Assumption, as for machine code: where a kernel makes no generic stores, calls or atomics, nothing but its local stores
-//! writes its local memory.
+//! Assumption, as for machine code: where a kernel makes no generic stores, calls or atomics,
+//! nothing but its local stores writes its local memory.
 
 use smallvec::SmallVec;
 
@@ -242,7 +242,8 @@ impl Lower<'_> {
                     }
                 }
                 Base::Register(_) if bytes <= 8 && self.here().caller.is_none() => {
-                    // An index into a by-value struct: what the address is beyond the start of the parameters.
+                    // An index into a by-value struct: what the address is beyond the start of the
+                    // parameters.
                     let Base::Register(register_base) = base else { continue };
                     let address = self.src(Some(&ptx::Operand::Register(register_base)), Class::W64);
                     let minus = Operand::neg(Src::ParamAddress(0));
@@ -405,7 +406,8 @@ impl Lower<'_> {
             };
             return self.access(kind, 0, addr);
         }
-        // `cp.async`: a constant size; then perhaps how much of it is read, or a predicate under which nothing is; then perhaps a policy.
+        // `cp.async`: a constant size; then perhaps how much of it is read, or a predicate under
+        // which nothing is; then perhaps a policy.
         let Some(&ptx::Operand::Int(size)) = o.get(2) else { return self.any_memory(Reason::Instruction) };
         let policy = op.parts.iter().any(|p| p.ends_with("cache_hint"));
         let mem = |addr, bytes| Op::Mem(Mem { space: Space::Global, kind: AccessKind::Read, bytes, addr });

@@ -1,9 +1,10 @@
-//! Lowers the syntax tree of a PTX kernel onto the intermediate representation: what the SASS front end does for machine
-//! code. Device functions are inlined where the call is direct and not too deep.
+//! Lowers the syntax tree of a PTX kernel onto the intermediate representation: what the SASS front
+//! end does for machine code. Device functions are inlined where the call is direct and not too
+//! deep.
 //!
-//! It owns what PTX instructions mean for addresses; it does not parse, and does not know what a value's range is. The
-//! promise is that of [`crate::ir`]: every register an instruction may write is named as written, and every access to
-//! global memory is there, unknown if need be.
+//! It owns what PTX instructions mean for addresses; it does not parse, and does not know what a
+//! value's range is. The promise is that of [`crate::ir`]: every register an instruction may write
+//! is named as written, and every access to global memory is there, unknown if need be.
 
 mod alu;
 mod flow;

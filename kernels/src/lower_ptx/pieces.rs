@@ -11,10 +11,12 @@ use super::{Lower, class};
 /// No instruction, or several.
 const NONE: u32 = u32::MAX;
 
-/// For each register the one instruction that writes it, without a predicate; [`NONE`] for all others.
+/// For each register the one instruction that writes it, without a predicate; [`NONE`] for all
+/// others.
 ///
-/// A value that such a register held when another such one was made of it is still in it wherever that one is read: its definition comes
-/// before the other's on every path, so a path that came by it once more came by the other's too.
+/// A value that such a register held when another such one was made of it is still in it wherever
+/// that one is read: its definition comes before the other's on every path, so a path that came by
+/// it once more came by the other's too.
 pub(super) fn definitions(body: &Body) -> Rc<[u32]> {
     fn written(operand: &ptx::Operand, note: &mut impl FnMut(Register)) {
         match operand {
@@ -126,7 +128,8 @@ impl Lower<'_> {
         let Some(&ptx::Operand::Int(by)) = o.get(3) else { return self.give_up(i, Reason::Bits) };
         let by = if has(op, "clamp") { by.min(32) } else { by & 31 };
         let (low, high) = (self.src(o.get(1), Class::W32), self.src(o.get(2), Class::W32));
-        // A shift to the left by n leaves what one to the right by 32 - n does: bits of the high word above bits of the low one.
+        // A shift to the left by n leaves what one to the right by 32 - n does: bits of the high
+        // word above bits of the low one.
         let right = if has(op, "r") { by } else { 32 - by };
         match right {
             0 => self.emit(Op::Mov, &[low], &[d]),

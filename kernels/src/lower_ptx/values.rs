@@ -75,7 +75,8 @@ impl Lower<'_> {
             ("%laneid", _) => Special::Lane,
             ("%dynamic_smem_size", _) => Special::DynamicShared,
             ("WARP_SZ", _) => return Operand::imm(32),
-            // The driver's: where the blocks of a cooperative launch meet. No memory of the program's.
+            // The driver's: where the blocks of a cooperative launch meet. No memory of the
+            // program's.
             ("%envreg1" | "%envreg2", _) => return self.unknown(class, Reason::Window),
             _ => return self.unknown(class, Reason::Special),
         };

@@ -221,7 +221,8 @@ impl Lower<'_> {
         alone.then(|| (mask.into(), Operand::pred(Self::pred_var(pred), false)))
     }
 
-    /// `d = (s & ~(mask << 8 * byte)) | predicates << 8 * byte`. Whether the other bits of that byte stay or are cleared is not relied on.
+    /// `d = (s & ~(mask << 8 * byte)) | predicates << 8 * byte`. Whether the other bits of that
+    /// byte stay or are cleared is not relied on.
     fn predicates_to_word(&mut self, i: &Inst, byte: u8, d: Var) {
         let Some(mask) = i.src.get(1).and_then(sass::Src::as_imm).map(|m| m & 0x7f) else {
             return self.give_up(i, Reason::Bits);
@@ -271,7 +272,8 @@ impl Lower<'_> {
         self.emit(i, Op::Mov, srcs, dsts);
     }
 
-    /// Predicate destinations that no rule covers; after the instruction itself, which may read them.
+    /// Predicate destinations that no rule covers; after the instruction itself, which may read
+    /// them.
     fn preds_unknown(&mut self, i: &Inst) {
         let d: Vec<Var> = i.pdst.map(Self::pred_var).into_iter().filter(|p| *p != Var::NONE).collect();
         if !d.is_empty() {
@@ -439,8 +441,9 @@ impl Lower<'_> {
                     _ => self.give_up(i, Reason::Constant),
                 }
             }
-            // The driver's words for a cooperative launch, from sm_100 on one pair for each block of a cluster (`SR_CgaSize * -0xa0`), far
-            // below the parameters: the same as without an index.
+            // The driver's words for a cooperative launch, from sm_100 on one pair for each block
+            // of a cluster (`SR_CgaSize * -0xa0`), far below the parameters: the same as without an
+            // index.
             Some(_) if bank0 && self.code.generation >= Generation::Blackwell && (0x250..0x260).contains(&c.offset) => {
                 self.give_up(i, Reason::Window);
             }

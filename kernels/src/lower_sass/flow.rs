@@ -1,7 +1,7 @@
 //! Blocks and edges of a SASS kernel; callees are cloned per call site.
 //!
-//! BSYNC falls through and BSSY adds no edge: reconvergence does not change which path a thread takes. Branches that
-//! depend on divergence alone (`.DIV`, `.CONV`) may go either way.
+//! BSYNC falls through and BSSY adds no edge: reconvergence does not change which path a thread
+//! takes. Branches that depend on divergence alone (`.DIV`, `.CONV`) may go either way.
 
 use super::{Lower, LowerError, MAX_INSTS};
 use crate::ir::{Block, BlockId, Class, Op, Operand, Reason, Term};
@@ -69,7 +69,8 @@ impl Lower<'_> {
         set.into_iter().collect()
     }
 
-    /// Whether code that is called at `at` may come back: `ptxas` writes calls for some far jumps out of loops.
+    /// Whether code that is called at `at` may come back: `ptxas` writes calls for some far jumps
+    /// out of loops.
     fn returns(&mut self, at: usize) -> bool {
         match self.returning.get(&at) {
             Some(known) => return *known,
@@ -77,7 +78,8 @@ impl Lower<'_> {
             None if self.returning.len() > MAX_JUMPS => return true,
             None => {}
         }
-        // While it is being found out: what calls itself is followed as a jump too, and so comes by its own returns.
+        // While it is being found out: what calls itself is followed as a jump too, and so comes by
+        // its own returns.
         self.returning.insert(at, false);
         let insts = self.code.insts;
         let mut seen = vec![false; insts.len()];

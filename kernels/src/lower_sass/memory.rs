@@ -1,15 +1,15 @@
 //! What SASS memory instructions touch, and which local slots are plain variables.
 //!
-//! Assumption: local memory is not reached through generic stores from elsewhere (the compiler would have to have made a
-//! generic address of it, and then it is not only addressed through R1).
+//! Assumption: local memory is not reached through generic stores from elsewhere (the compiler
+//! would have to have made a generic address of it, and then it is not only addressed through R1).
 
 use super::{Code, Lower, known_call};
 use crate::ir::{AccessKind, Addr, Class, Mem, Op, Operand, Reason, Space, Src, Var};
 use crate::sass::{self, Access, Bank, Inst, MemTy, Value};
 use smallvec::SmallVec;
 
-/// Is every local access at a constant offset from R1, and R1 set at the start only (from the driver's word, and one
-/// adjustment)?
+/// Is every local access at a constant offset from R1, and R1 set at the start only (from the
+/// driver's word, and one adjustment)?
 pub(super) fn local_is_simple(code: &Code<'_>) -> bool {
     let mut sets = 0;
     let mut adjusted = false;
@@ -81,7 +81,8 @@ impl Lower<'_> {
             match m.space {
                 sass::Space::Global | sass::Space::Generic => {
                     let addr = self.global_address(i, m);
-                    // The lower bits of the address say how much is zeros, and do not count: the bytes lie before it, in part.
+                    // The lower bits of the address say how much is zeros, and do not count: the
+                    // bytes lie before it, in part.
                     if let (S::CopyAsync { zfill: true, .. }, Addr::Sum(parts, offset)) = (&i.op, &addr) {
                         let addr = Addr::Sum(parts.clone(), offset - i64::from(m.bytes));
                         accesses.push(Mem { space: Space::Global, kind, bytes: u32::from(m.bytes), addr });
@@ -108,7 +109,8 @@ impl Lower<'_> {
         if accesses.iter().any(|m| m.kind == AccessKind::Atomic) {
             why = Reason::AtomicResult;
         }
-        // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does is not known: they may not happen.
+        // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does
+        // is not known: they may not happen.
         let only_if: SmallVec<[Operand; 1]> = match i.op {
             S::CopyAsync { zfill: true, .. } => {
                 SmallVec::from_slice(&[self.unknown(i, Class::Pred, Reason::Instruction)])

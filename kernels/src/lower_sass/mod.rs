@@ -1,10 +1,12 @@
-//! Lowers the SASS of one kernel to the intermediate representation: control flow with calls inlined, registers as
-//! variables, spill slots as variables where nothing else reaches them.
+//! Lowers the SASS of one kernel to the intermediate representation: control flow with calls
+//! inlined, registers as variables, spill slots as variables where nothing else reaches them.
 //!
-//! It owns what a SASS operation computes ([`alu`]) and touches ([`memory`]); decoding is `sass`' work, meaning `ranges`'.
+//! It owns what a SASS operation computes ([`alu`]) and touches ([`memory`]); decoding is `sass`'
+//! work, meaning `ranges`'.
 //!
-//! Calls are followed by cloning the callee per call site, to a depth of four. A call that is not followed defines every
-//! variable and may touch any memory; the few runtime functions known by name ([`known_call`]) are exempt.
+//! Calls are followed by cloning the callee per call site, to a depth of four. A call that is not
+//! followed defines every variable and may touch any memory; the few runtime functions known by
+//! name ([`known_call`]) are exempt.
 
 mod alu;
 mod constants;
@@ -40,9 +42,11 @@ pub struct Code<'a> {
 pub struct Links {
     /// Symbol whose 64-bit address is at an offset of constant bank 4.
     pub bank4: HashMap<u32, String>,
-    /// `__constant__` variables: first and last (exclusive) offset in constant bank 3, and the name; in order.
+    /// `__constant__` variables: first and last (exclusive) offset in constant bank 3, and the
+    /// name; in order.
     pub bank3: Vec<(u32, u32, String)>,
-    /// Instruction (pc) whose 32-bit immediate is the low (false) or high (true) word of a symbol's address.
+    /// Instruction (pc) whose 32-bit immediate is the low (false) or high (true) word of a symbol's
+    /// address.
     pub immediates: HashMap<u32, (String, bool)>,
     /// Call (pc) to a symbol.
     pub calls: HashMap<u32, String>,
@@ -68,8 +72,9 @@ pub enum LowerError {
 /// Instructions after inlining that are still analysed.
 pub const MAX_INSTS: usize = 200_000;
 
-/// What a call to a runtime function does, by name: `Some(returns)`. None of them touches memory that a kernel parameter
-/// points to, apart from `vprintf`, which reads its format and the argument block in local memory.
+/// What a call to a runtime function does, by name: `Some(returns)`. None of them touches memory
+/// that a kernel parameter points to, apart from `vprintf`, which reads its format and the argument
+/// block in local memory.
 #[must_use]
 pub fn known_call(name: &str) -> Option<bool> {
     match name {
@@ -205,8 +210,9 @@ impl Lower<'_> {
                     let off = u16::try_from(off - self.code.param_base).ok()?;
                     return Some(Src::Param { off, bytes });
                 }
-                // The address of the bank itself, for tensor maps among the parameters. (Seen in cuBLAS's kernels with the parameters of
-                // their launches; where later generations keep it is not known.)
+                // The address of the bank itself, for tensor maps among the parameters. (Seen in
+                // cuBLAS's kernels with the parameters of their launches; where later generations
+                // keep it is not known.)
                 if self.code.generation == Generation::Hopper && (off == 0xc0 || (off == 0xc4 && bytes == 4)) {
                     let base = 0u16.wrapping_sub(u16::try_from(self.code.param_base).ok()?);
                     return Some(match bytes {
@@ -311,7 +317,8 @@ impl Lower<'_> {
         self.src(i, &sass::Src { value, regs: 1, ..*s })
     }
 
-    /// Emits a 64-bit operation whose result goes to the pair `dst`; carries or predicates may follow.
+    /// Emits a 64-bit operation whose result goes to the pair `dst`; carries or predicates may
+    /// follow.
     fn emit64(&mut self, i: &Inst, op: Op, srcs: &[Operand]) {
         let t = self.f.var(Class::W64);
         self.emit_always(i, op, srcs, &[t]);

@@ -1,6 +1,7 @@
-//! Owns the syntax tree of a PTX module: what was declared and which instructions stand where. Names are interned,
-//! registers, labels and function-scope variables are resolved to dense numbers; what an opcode means is left to the
-//! users of the tree (the simulator's interpreter and the lowering onto summaries).
+//! Owns the syntax tree of a PTX module: what was declared and which instructions stand where.
+//! Names are interned, registers, labels and function-scope variables are resolved to dense
+//! numbers; what an opcode means is left to the users of the tree (the simulator's interpreter and
+//! the lowering onto summaries).
 
 use std::collections::HashMap;
 
@@ -157,7 +158,8 @@ pub enum Initial {
         name: Name,
         /// Added to it.
         offset: i64,
-        /// True for `generic(symbol)`: the generic address rather than the one within its state space.
+        /// True for `generic(symbol)`: the generic address rather than the one within its state
+        /// space.
         generic: bool,
         /// `0xFF00(symbol)`: only these bits of the address, shifted down to bit 0.
         mask: Option<u64>,
@@ -199,13 +201,15 @@ impl Variable {
 /// A parameter or return value of a function: in the parameter space, or in a register.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
-    /// `.param`: a variable of the function (of none in a prototype or a declaration without a body).
+    /// `.param`: a variable of the function (of none in a prototype or a declaration without a
+    /// body).
     Space(Variable, Option<Local>),
     /// `.reg`: a register of the function.
     Register(Type, Option<Register>),
 }
 
-/// Limits and hints of a kernel (`.maxntid` and its kin): the name without the dot, and up to three numbers.
+/// Limits and hints of a kernel (`.maxntid` and its kin): the name without the dot, and up to three
+/// numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tuning {
     /// The directive.
@@ -251,7 +255,8 @@ pub struct RegisterInfo {
 pub struct LabelInfo {
     /// Its name (labels of different scopes may share one).
     pub name: Name,
-    /// The instruction it stands before; equals the number of instructions at the end of the function.
+    /// The instruction it stands before; equals the number of instructions at the end of the
+    /// function.
     pub at: u32,
 }
 

@@ -1,4 +1,5 @@
-//! Owns the errors of the PTX parser. Each names what was wrong and the line of the text it was found on.
+//! Owns the errors of the PTX parser. Each names what was wrong and the line of the text it was
+//! found on.
 
 use thiserror::Error;
 

@@ -1,7 +1,8 @@
 //! Owns the cutting of PTX text into tokens. It knows nothing of what the tokens mean.
 //!
-//! A name runs on over `.` and `::`, so that an opcode with all its modifiers (`ld.global.nc.v4.f32`) and a special
-//! register with its component (`%tid.x`) are one token each, and a token that begins with `.` is a directive or type.
+//! A name runs on over `.` and `::`, so that an opcode with all its modifiers
+//! (`ld.global.nc.v4.f32`) and a special register with its component (`%tid.x`) are one token each,
+//! and a token that begins with `.` is a directive or type.
 
 use super::error::{ParseError, ParseErrorKind};
 
@@ -119,7 +120,8 @@ impl<'a> Lexer<'a> {
             self.at += 1;
             while let Some(&next) = bytes.get(self.at) {
                 if byte == b'.' && next == b'.' {
-                    // `.reg.b32` is two directives; the dots of an opcode are inside a word that begins with a letter.
+                    // `.reg.b32` is two directives; the dots of an opcode are inside a word that
+                    // begins with a letter.
                     break;
                 }
                 if word_part(next) {

@@ -1,5 +1,5 @@
-//! Owns the grammar of a module: its directives, variables and the heads of functions. What is inside functions is in
-//! `body`.
+//! Owns the grammar of a module: its directives, variables and the heads of functions. What is
+//! inside functions is in `body`.
 
 use smallvec::SmallVec;
 
@@ -7,7 +7,8 @@ use super::ast::*;
 use super::error::{ParseError, ParseErrorKind};
 use super::lexer::{Lexer, Number, Token};
 
-/// Elements that one variable's initial value may list (a limit against damaged text; CUDA's largest are below 1 Mi).
+/// Elements that one variable's initial value may list (a limit against damaged text; CUDA's
+/// largest are below 1 Mi).
 const MAX_INITIAL: usize = 1 << 28;
 
 pub(super) struct Parser<'a> {
@@ -110,15 +111,16 @@ impl<'a> Parser<'a> {
                 self.module.aliases.push(pair);
                 self.expect(b';', "`;`")
             }
-            // Old debug information: the text runs to the next directive, and nothing emits it any more.
+            // Old debug information: the text runs to the next directive, and nothing emits it any
+            // more.
             ".loc" => self.location().map(|_| ()),
             _ => self.declaration(word),
         }
     }
 
     fn version(&mut self) -> Result<()> {
-        // `9.0` lexes as a float; the digits after the dot are a number of their own (`8.10` is later than `8.9`), but
-        // no version so far has two of them.
+        // `9.0` lexes as a float; the digits after the dot are a number of their own (`8.10` is
+        // later than `8.9`), but no version so far has two of them.
         match self.lexer.next()? {
             Token::Number(Number::F64(bits)) => {
                 let tenths = (f64::from_bits(bits) * 10.0).round().clamp(0.0, 1e6) as u32;
@@ -170,7 +172,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `.loc file line column[, function_name label[+n], inlined_at file line column]`, after the directive.
+    /// `.loc file line column[, function_name label[+n], inlined_at file line column]`, after the
+    /// directive.
     pub(super) fn location(&mut self) -> Result<Location> {
         let cut = |value: u64| value.min(u64::from(u32::MAX)) as u32;
         let (file, line, column) = (cut(self.int()?), cut(self.int()?), cut(self.int()?));
@@ -240,7 +243,8 @@ impl<'a> Parser<'a> {
                 ".global" | ".const" | ".shared" | ".local" | ".param" if pointer.is_some() => {
                     pointer = Some(self::space(word));
                 }
-                // Attributes without meaning here: `.managed` changes who may touch a global, not its layout.
+                // Attributes without meaning here: `.managed` changes who may touch a global, not
+                // its layout.
                 ".attribute" => self.parenthesised()?,
                 _ if word.starts_with('.') => match Type::from_name(&word[1..]) {
                     Some(found) => ty = Some(found),

@@ -1,4 +1,5 @@
-//! Memory instructions as nodes: their addresses, and the stores to local memory that loads may see.
+//! Memory instructions as nodes: their addresses, and the stores to local memory that loads may
+//! see.
 //!
 //! Owns which instructions count as accesses.
 

@@ -38,14 +38,16 @@ impl Eval<'_> {
         let (lx, hx) = self.bounds(x, b);
         let (ly, hy) = self.bounds(y, b);
         let (lo, hi) = if min { (lx.min(ly), hx.min(hy)) } else { (lx.max(ly), hx.max(hy)) };
-        // One known side bounds the result on one side only: it stays opaque, its constraints do the rest.
+        // One known side bounds the result on one side only: it stays opaque, its constraints do
+        // the rest.
         let why = self.why(x).or_else(|| self.why(y));
         Form::atom(self.keyed(Key::Pair(if min { 4 } else { 5 }, x.clone(), y.clone(), b), |e| {
             let m = e.new_atom(lo, hi, why, b);
             let one = Form::atom(m);
             let s = if min { 1 } else { -1 };
             let mut cons = vec![e.con(one.add(x, -1).scale(s)), e.con(one.add(y, -1).scale(s))];
-            // An opaque atom's box does not count in the end, but these hold: min >= the smaller lower bound.
+            // An opaque atom's box does not count in the end, but these hold: min >= the smaller
+            // lower bound.
             if min && lo > -INF && e.strictly_bounded(x, y, b, false) {
                 cons.push(e.con(one.scale(-1).plus(lo)));
             }

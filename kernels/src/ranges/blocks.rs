@@ -1,14 +1,16 @@
-//! Kernels that look up by the number of the block what it works on: tables among the parameters hold a pointer and a size for each
-//! tensor, and which tensor a block is for.
+//! Kernels that look up by the number of the block what it works on: tables among the parameters
+//! hold a pointer and a size for each tensor, and which tensor a block is for.
 //!
-//! Owns when and how such a launch is evaluated block by block. Together the blocks have every pointer with every size, which is an upper
-//! bound, but a wide one: a chunk of the largest size behind each pointer. With the number of the block fixed, all that is looked up is one
-//! word, and the words of a block belong together.
+//! Owns when and how such a launch is evaluated block by block. Together the blocks have every
+//! pointer with every size, which is an upper bound, but a wide one: a chunk of the largest size
+//! behind each pointer. With the number of the block fixed, all that is looked up is one word, and
+//! the words of a block belong together.
 //!
-//! Each thread runs in one block, so what a launch reaches is the union of what its blocks reach, each evaluated as a launch in which the
-//! block's index along one axis is that number (the other axes stay free); and what is exact for a block is touched by its threads, hence by
-//! the launch. A number of blocks or a cost beyond what is worth it leaves the launch as it was: evaluated at once. Such launches are not
-//! recorded, only kept: their tapes would be as long as their tables.
+//! Each thread runs in one block, so what a launch reaches is the union of what its blocks reach,
+//! each evaluated as a launch in which the block's index along one axis is that number (the other
+//! axes stay free); and what is exact for a block is touched by its threads, hence by the launch. A
+//! number of blocks or a cost beyond what is worth it leaves the launch as it was: evaluated at
+//! once. Such launches are not recorded, only kept: their tapes would be as long as their tables.
 
 use super::eval::Eval;
 use super::extent::Span;

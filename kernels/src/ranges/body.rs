@@ -1,6 +1,7 @@
 //! What one operation computes, as a node.
 //!
-//! Owns the translation of operations of 32 and 64 bits; predicates are `predicates`, the halves of a pair are `pair`.
+//! Owns the translation of operations of 32 and 64 bits; predicates are `predicates`, the halves of
+//! a pair are `pair`.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
@@ -48,7 +49,8 @@ impl Builder<'_> {
             }
             Op::MulHi { signed } if part == 0 => {
                 let (x, y) = (o(self, 0), o(self, 1));
-                // The addend is 64 bits wide: division by a constant or a prepared divisor adds the dividend to the high word.
+                // The addend is 64 bits wide: division by a constant or a prepared divisor adds the
+                // dividend to the high word.
                 let z = match s.get(2) {
                     Some(z) if !z.is_imm(0) => self.operand64(z, b, i),
                     _ => self.konst(0, Width::W64),
@@ -212,7 +214,8 @@ impl Builder<'_> {
     }
 
     pub(super) fn ext(&mut self, s: &Operand, bits: u8, signed: bool, w: Width, b: u32, i: u32) -> NodeId {
-        // The source is read in its own class; 64 bits out of 32 is an extension, 32 out of 64 a truncation.
+        // The source is read in its own class; 64 bits out of 32 is an extension, 32 out of 64 a
+        // truncation.
         let wide_src = match s.src {
             Src::Var(v) => self.ssa.f.class(v) == Class::W64,
             Src::Pair(..) | Src::Zext(_) => true,

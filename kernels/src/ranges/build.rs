@@ -1,6 +1,8 @@
-//! From mutable variables to the value graph: lazy SSA nodes for everything that addresses and branch conditions need.
+//! From mutable variables to the value graph: lazy SSA nodes for everything that addresses and
+//! branch conditions need.
 //!
-//! It owns operands, guards and joins; `body` owns operations, `pair` the 64-bit pairing table, `division` the reciprocal idiom.
+//! It owns operands, guards and joins; `body` owns operations, `pair` the 64-bit pairing table,
+//! `division` the reciprocal idiom.
 
 use super::node::{Graph, Kind, Node, NodeId, Width};
 use super::ssa::{Def, END, Ssa};
@@ -270,8 +272,8 @@ impl Builder<'_> {
         n
     }
 
-    /// The value of a definition that is another one's, or a choice between what its instruction makes and what was there before;
-    /// `None`: it is what its instruction makes.
+    /// The value of a definition that is another one's, or a choice between what its instruction
+    /// makes and what was there before; `None`: it is what its instruction makes.
     pub(super) fn settled(&mut self, d: Def, w: Width, value: fn(&mut Self, Def) -> NodeId) -> Option<NodeId> {
         match self.settle(d) {
             Ok(e) => (e != d).then(|| value(self, e)),
@@ -380,8 +382,9 @@ impl Builder<'_> {
         self.g.nodes[n.0 as usize].kind = kind;
     }
 
-    /// A fact known about this iteration says nothing of an earlier one: values that join iterations (at loop headers, and anywhere in
-    /// regions without structure) are built without `given`. `None`: it does not matter here.
+    /// A fact known about this iteration says nothing of an earlier one: values that join
+    /// iterations (at loop headers, and anywhere in regions without structure) are built without
+    /// `given`. `None`: it does not matter here.
     pub(super) fn across_iterations(&mut self, d: Def, f: impl FnOnce(&mut Self) -> NodeId) -> Option<NodeId> {
         let Def::Phi { b, .. } = d else { return None };
         let cfg = self.ssa.cfg;

@@ -50,8 +50,9 @@ impl Builder<'_> {
         Some(from)
     }
 
-    /// The summands of a low half whose carries a high half adds: when it adds those of several low halves, one is a sum of another
-    /// one, and all carries together belong to the sum of what goes into them.
+    /// The summands of a low half whose carries a high half adds: when it adds those of several low
+    /// halves, one is a sum of another one, and all carries together belong to the sum of what goes
+    /// into them.
     pub(super) fn low_summands(&mut self, lo: Def, hi: Def) -> Option<SmallVec<[Half; 3]>> {
         let mut carries = self.carry_sources(hi)?;
         let mut out: SmallVec<[Half; 3]> = SmallVec::new();
@@ -185,7 +186,8 @@ impl Builder<'_> {
         }
     }
 
-    /// IADD3 with a sign-extended 32-bit operand: its high word is `LEA.HI.X.SX32 .., 1`, the word of sign bits.
+    /// IADD3 with a sign-extended 32-bit operand: its high word is `LEA.HI.X.SX32 .., 1`, the word
+    /// of sign bits.
     pub(super) fn sum_with_sign(
         &mut self,
         l: &Inst,
@@ -255,9 +257,11 @@ impl Builder<'_> {
         Some(self.lin(&[(idx, 1i64.wrapping_shl(u32::from(shift))), (base, 1)], 0, Width::W64, hat.0))
     }
 
-    /// LEA / IADD3.X or IMAD.X: `(index << shift) + base`, where the high word of the scaled index was made elsewhere, or is zero.
+    /// LEA / IADD3.X or IMAD.X: `(index << shift) + base`, where the high word of the scaled index
+    /// was made elsewhere, or is zero.
     ///
-    /// Whichever high word goes with which low one, the sum is the same; the choice only decides how well it is understood.
+    /// Whichever high word goes with which low one, the sum is the same; the choice only decides
+    /// how well it is understood.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn scaled_sum(
         &mut self,

@@ -14,7 +14,8 @@ pub(super) fn merge(mut dims: Dims) -> Dims {
             && s.divides(*t)
             && s.div_euclid(*t) <= *m
         {
-            // {t*i | i < m} + {s*j | j < n}, s a multiple of t that reaches no further than m: one progression.
+            // {t*i | i < m} + {s*j | j < n}, s a multiple of t that reaches no further than m: one
+            // progression.
             *m += (n - 1) * s.div_euclid(*t);
             continue;
         }
@@ -24,10 +25,12 @@ pub(super) fn merge(mut dims: Dims) -> Dims {
     out
 }
 
-/// Joins byte sets of one base and direction where that loses nothing: unrolled copies become one progression, runs that
-/// touch become one run, sets inside another vanish. (An exact set never swallows, nor is swallowed by, an upper bound that
-/// is larger.) `apart`: they are addresses as numbers, so those sets may lie in different allocations. Which bytes are touched is
-/// looked up for each allocation when they are exact; of an upper bound only what is in the lowest one's counts, so those stay alone.
+/// Joins byte sets of one base and direction where that loses nothing: unrolled copies become one
+/// progression, runs that touch become one run, sets inside another vanish. (An exact set never
+/// swallows, nor is swallowed by, an upper bound that is larger.) `apart`: they are addresses as
+/// numbers, so those sets may lie in different allocations. Which bytes are touched is looked up
+/// for each allocation when they are exact; of an upper bound only what is in the lowest one's
+/// counts, so those stay alone.
 pub(super) fn compact(sets: &mut Vec<Span>, apart: bool) {
     if let [one] = &mut sets[..] {
         if let Span::Bounded { lo, dims, width, exact, .. } = one {
@@ -96,7 +99,8 @@ fn join_copies(sets: &mut Vec<Span>) {
                     n += 1;
                 }
             }
-            // Two of a kind are no progression worth a dimension, unless it merges into what is there.
+            // Two of a kind are no progression worth a dimension, unless it merges into what is
+            // there.
             let step = if n > 1 { los[k + 1] - los[k] } else { Int::new(0) };
             let mut all = dims.clone();
             if n > 1 {

@@ -1,28 +1,34 @@
-//! Addresses made of quotients and remainders of one number: a copy over a shape of several dimensions counts its elements, takes the
-//! count apart by divisions, and adds each digit times the pitch of its dimension.
+//! Addresses made of quotients and remainders of one number: a copy over a shape of several
+//! dimensions counts its elements, takes the count apart by divisions, and adds each digit times
+//! the pitch of its dimension.
 //!
-//! Owns the step from such a form to its bytes. Bounds of the quotients by themselves are what `bounds` finds, and they cover too much:
-//! that a quotient is at its end only while the remainder is below some number is no bound of either.
+//! Owns the step from such a form to its bytes. Bounds of the quotients by themselves are what
+//! `bounds` finds, and they cover too much: that a quotient is at its end only while the remainder
+//! is below some number is no bound of either.
 //!
 //! # Why the result is an upper bound, and when it is exact
 //!
-//! Let N be the number (a form over atoms) and D1 | D2 | ... | Dm the divisors of the quotients of N in the address. With
-//! `digit_0 = N mod D1`, `digit_k = floor(N / Dk) mod (Dk+1 / Dk)`, `digit_m = floor(N / Dm)`, N and all quotients are sums of digits with
-//! known weights, so the address is one: `sum(pitch_k * digit_k) + c + rest`. This holds for all integers N, also negative ones, for
-//! quotients are rounded down. `floor((floor(N / a) + k) / b)` is `floor((N + a*k) / (a*b))`, and `floor((N + k) / a)` is `floor(N / a) + k / a`
-//! when a divides k: so quotients of quotients, and of numbers that differ by constants, are brought to one N or stay part of the rest.
+//! Let N be the number (a form over atoms) and D1 | D2 | ... | Dm the divisors of the quotients of
+//! N in the address. With `digit_0 = N mod D1`, `digit_k = floor(N / Dk) mod (Dk+1 / Dk)`, `digit_m
+//! = floor(N / Dm)`, N and all quotients are sums of digits with known weights, so the address is
+//! one: `sum(pitch_k * digit_k) + c + rest`. This holds for all integers N, also negative ones, for
+//! quotients are rounded down. `floor((floor(N / a) + k) / b)` is `floor((N + a*k) / (a*b))`, and
+//! `floor((N + k) / a)` is `floor(N / a) + k / a` when a divides k: so quotients of quotients, and
+//! of numbers that differ by constants, are brought to one N or stay part of the rest.
 //!
-//! N is within bounds `lo..=hi` in every thread that makes the access. The digits of the integers from `lo` to `hi`, in their order, are a
-//! few boxes: whole ranges of the highest digit with all lower ones free, and at both ends one value of it with bounds of what is below.
-//! Each box times the pitches is a progression for each digit; with the bounds of the rest added it holds every address. Nothing is
-//! assumed of how N and the rest depend on each other.
+//! N is within bounds `lo..=hi` in every thread that makes the access. The digits of the integers
+//! from `lo` to `hi`, in their order, are a few boxes: whole ranges of the highest digit with all
+//! lower ones free, and at both ends one value of it with bounds of what is below. Each box times
+//! the pitches is a progression for each digit; with the bounds of the rest added it holds every
+//! address. Nothing is assumed of how N and the rest depend on each other.
 //!
-//! When there is no rest the address depends on N alone. If N is shown to take every value from `lo` to `hi` (`exact`, on the form of N,
-//! under the same guards), the boxes are exactly the addresses. Loops that are unrolled take N to distances of a block each: the sets of N
-//! of such accesses are joined first, so that they are one range, before it is taken apart.
+//! When there is no rest the address depends on N alone. If N is shown to take every value from
+//! `lo` to `hi` (`exact`, on the form of N, under the same guards), the boxes are exactly the
+//! addresses. Loops that are unrolled take N to distances of a block each: the sets of N of such
+//! accesses are joined first, so that they are one range, before it is taken apart.
 //!
-//! What is found is used only when it is inside what the bounds of the form say (their hull, and one progression without gaps), and
-//! smaller.
+//! What is found is used only when it is inside what the bounds of the form say (their hull, and
+//! one progression without gaps), and smaller.
 
 use super::compact::{compact, merge};
 use super::eval::Eval;
@@ -61,7 +67,8 @@ pub(super) struct Walk {
     alone: bool,
 }
 
-/// A quotient: numerator without its constant, constant, divisor, what it is too large by, coefficient.
+/// A quotient: numerator without its constant, constant, divisor, what it is too large by,
+/// coefficient.
 type Quotient = (Form, Int, Int, Int, Int);
 
 impl Eval<'_> {
@@ -139,7 +146,8 @@ impl Eval<'_> {
         if digits.len() < 2 {
             return None;
         }
-        // Weights of quotients to pitches of digits: a quotient is the digit plus the next quotient times what lies between.
+        // Weights of quotients to pitches of digits: a quotient is the digit plus the next quotient
+        // times what lies between.
         for k in 1..digits.len() {
             let below = digits[k - 1];
             digits[k].1 = digits[k].1.checked_add(below.1.checked_mul(digits[k].0.div_euclid(below.0))?)?;
@@ -155,8 +163,9 @@ impl Eval<'_> {
         Some((number, Weights { digits, rest: bounds, rest_dims, width }))
     }
 
-    /// An atom that is a quotient, however often divided and by whatever reciprocals: the numerator without its constant, the constant,
-    /// the divisor, and what the quotient of these is too large by.
+    /// An atom that is a quotient, however often divided and by whatever reciprocals: the numerator
+    /// without its constant, the constant, the divisor, and what the quotient of these is too large
+    /// by.
     fn quotient(&self, x: AtomId, cons: &Facts) -> Option<(Form, Int, Int, Int)> {
         let floor = self.a(x).floor.clone()?;
         let (mut n, mut d, mut more) = (floor.0.clone(), floor.1, Int::new(0));
@@ -178,8 +187,9 @@ impl Eval<'_> {
         Some((n, k, d, more))
     }
 
-    /// `floor((m*n + c) / d)` as `floor((n + o) / e) - k`: c is a multiple of m less a multiple of d, when o was added before the product
-    /// and what d divides was taken out after it. What makes e the divisor is told at `reciprocal`.
+    /// `floor((m*n + c) / d)` as `floor((n + o) / e) - k`: c is a multiple of m less a multiple of
+    /// d, when o was added before the product and what d divides was taken out after it. What makes
+    /// e the divisor is told at `reciprocal`.
     fn by_reciprocal(&self, f: &Form, d: Int, cons: &Facts) -> Option<(Form, Int, Int)> {
         let m = f.gcd();
         if m < 2 || m >= d {
@@ -231,7 +241,8 @@ impl Walk {
 }
 
 impl Weights {
-    /// The digits up to `k` of the numbers from `lo` to `hi` as boxes, below those that are known (highest first).
+    /// The digits up to `k` of the numbers from `lo` to `hi` as boxes, below those that are known
+    /// (highest first).
     fn split(&self, k: usize, lo: Int, hi: Int, above: Vec<(Int, Int)>, out: &mut Vec<Vec<(Int, Int)>>) {
         let with = |r: (Int, Int)| {
             let mut v = above.clone();

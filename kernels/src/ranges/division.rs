@@ -1,8 +1,8 @@
-//! Recognises 32-bit unsigned division by reciprocal (I2F.RP, MUFU.RCP, F2I, two high products, two corrections) and
-//! replaces the second correction by the exact quotient or remainder.
+//! Recognises 32-bit unsigned division by reciprocal (I2F.RP, MUFU.RCP, F2I, two high products, two
+//! corrections) and replaces the second correction by the exact quotient or remainder.
 //!
-//! The idiom is what the compiler emits for `/` and `%` by a value it does not know; its corrected result is the exact one
-//! for every divisor but zero, for which the evaluator answers unknown.
+//! The idiom is what the compiler emits for `/` and `%` by a value it does not know; its corrected
+//! result is the exact one for every divisor but zero, for which the evaluator answers unknown.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
@@ -22,7 +22,8 @@ impl Builder<'_> {
                 (true, a, v)
             }
             Op::Mad => {
-                // a - q * b: one factor is the estimate, perhaps negated by an instruction of its own.
+                // a - q * b: one factor is the estimate, perhaps negated by an instruction of its
+                // own.
                 let mut found = None;
                 for s in &inst.srcs[..2] {
                     let x = self.ssa.source(s.src, bb, bi);

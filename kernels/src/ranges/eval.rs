@@ -1,29 +1,37 @@
-//! Evaluation of a prepared kernel for one launch: every node becomes an affine form with concrete coefficients.
+//! Evaluation of a prepared kernel for one launch: every node becomes an affine form with concrete
+//! coefficients.
 //!
 //! # The domain, and why the result is an upper bound
 //!
-//! A form `sum(c_i * x_i) + c` over *atoms* is congruent to the register, modulo 2^32 or 2^64. Atoms are thread and block
-//! indices, completed iterations of loops, floor quotients, joins, and opaque values. Each has a box (an interval that
-//! holds in every execution of the block it is made in) and constraints (forms that are never positive). Guards on the
-//! dominator path of a block are further constraints, true whenever the block executes. Additions need no assumption
-//! about overflow, for a form is only a congruence. Where an operation needs the *number* (widening, comparing, shifting
-//! right, dividing) the form is bounded under the guards of the block that does it; only when the bounds fit the type is
-//! the form taken for the number, else the result is a fresh opaque atom.
+//! A form `sum(c_i * x_i) + c` over *atoms* is congruent to the register, modulo 2^32 or 2^64.
+//! Atoms are thread and block indices, completed iterations of loops, floor quotients, joins, and
+//! opaque values. Each has a box (an interval that holds in every execution of the block it is made
+//! in) and constraints (forms that are never positive). Guards on the dominator path of a block are
+//! further constraints, true whenever the block executes. Additions need no assumption about
+//! overflow, for a form is only a congruence. Where an operation needs the *number* (widening,
+//! comparing, shifting right, dividing) the form is bounded under the guards of the block that does
+//! it; only when the bounds fit the type is the form taken for the number, else the result is a
+//! fresh opaque atom.
 //!
-//! Upper bounds of a form come from the boxes, or from adding a multiple of a constraint that cancels an atom
-//! (`f <= f - r*F` for `F <= 0`, `r >= 0`), to a depth of three: each step keeps an upper bound, so their minimum is one.
-//! Opaque atoms count as unbounded in the final bound of an address, unless a guard clamps them.
+//! Upper bounds of a form come from the boxes, or from adding a multiple of a constraint that
+//! cancels an atom (`f <= f - r*F` for `F <= 0`, `r >= 0`), to a depth of three: each step keeps an
+//! upper bound, so their minimum is one. Opaque atoms count as unbounded in the final bound of an
+//! address, unless a guard clamps them.
 //!
-//! Pointer words stay symbolic atoms with a box of one point, so that the base survives in the result. What is done with their value
-//! (masks, products, comparisons), and with every other number of the launch, is recorded (`tape`).
+//! Pointer words stay symbolic atoms with a box of one point, so that the base survives in the
+//! result. What is done with their value (masks, products, comparisons), and with every other
+//! number of the launch, is recorded (`tape`).
 //!
-//! What is assumed: R2UR operands are uniform; loops whose only exit is `i != n` with a step that divides the distance, end;
-//! local memory is not reached through generic stores; grid, block and parameters are as recorded.
+//! What is assumed: R2UR operands are uniform; loops whose only exit is `i != n` with a step that
+//! divides the distance, end; local memory is not reached through generic stores; grid, block and
+//! parameters are as recorded.
 //!
-//! Traps, each of which once made a wrong result possible: a box computed under one block's guards must not be shared with
-//! another (content-keyed atoms carry their block, or use no guards); values computed while a symbol stands for a loop's
-//! unsolved phi must not survive in memos (`taint`); a guard's fact must not be applied to a value of an earlier iteration
-//! (`across_iterations` in `build`); an undefined arm of a join may be dropped only because it was never written.
+//! Traps, each of which once made a wrong result possible: a box computed under one block's guards
+//! must not be shared with another (content-keyed atoms carry their block, or use no guards);
+//! values computed while a symbol stands for a loop's unsolved phi must not survive in memos
+//! (`taint`); a guard's fact must not be applied to a value of an earlier iteration
+//! (`across_iterations` in `build`); an undefined arm of a join may be dropped only because it was
+//! never written.
 
 use super::facts::{ByForm, Con, Facts, Seen};
 use super::form::{AtomId, Form, INF, Int};
@@ -103,7 +111,8 @@ pub(super) enum Key {
 /// Depends on no unsolved phi.
 pub(super) const CLEAN: u32 = u32::MAX;
 
-/// Results by the number of a node or block, each with the depth of the outermost unsolved phi it depends on.
+/// Results by the number of a node or block, each with the depth of the outermost unsolved phi it
+/// depends on.
 pub(super) struct Table<T> {
     /// Where in `kept`, plus one.
     at: Vec<u32>,
@@ -195,7 +204,8 @@ pub(super) struct Eval<'g> {
     pub depth: u32,
     pub touched: u32,
     nesting: u32,
-    /// While a trip count is solved: forms taken for numbers without proof, with their types' ranges.
+    /// While a trip count is solved: forms taken for numbers without proof, with their types'
+    /// ranges.
     pub assumed: Option<Vec<(Form, Int, Int)>>,
     pub loops: Vec<LoopState>,
     pub k_atoms: Vec<Option<AtomId>>,
@@ -217,7 +227,8 @@ pub(super) struct Eval<'g> {
 
 /// Bounds asked for in one evaluation before everything left is unknown.
 const MAX_TOTAL: u32 = 150_000;
-/// What each access may still ask for after that, so that conditions that nobody understands do not cost an address that is simple.
+/// What each access may still ask for after that, so that conditions that nobody understands do not
+/// cost an address that is simple.
 const RESERVE: u32 = 4_000;
 /// All reserves of one evaluation.
 const MAX_RESERVE: u32 = 80_000;
@@ -275,8 +286,9 @@ impl<'g> Eval<'g> {
         self.total.get() > MAX_TOTAL / 2
     }
 
-    /// Grants an access its reserve when the budget is used up. Values made since then are forgotten; what was found out about
-    /// conditions stays, so that they do not use up the reserve too.
+    /// Grants an access its reserve when the budget is used up. Values made since then are
+    /// forgotten; what was found out about conditions stays, so that they do not use up the reserve
+    /// too.
     pub fn reserve(&mut self) {
         if self.exhausted() && self.total.get() < MAX_TOTAL + MAX_RESERVE {
             self.memo.values = Table::default();

@@ -1,8 +1,9 @@
 //! Which progressions cover the values of a form, and whether they are exactly those values.
 //!
-//! Exactness: the set of addresses is the image of the threads that execute the access. It is claimed only when the form
-//! splits into groups of atoms that are independent of each other, each group is dense (its values form one progression
-//! without gaps), every guard on the way is a bound on exactly one group's value, and every guard on the way is known.
+//! Exactness: the set of addresses is the image of the threads that execute the access. It is
+//! claimed only when the form splits into groups of atoms that are independent of each other, each
+//! group is dense (its values form one progression without gaps), every guard on the way is a bound
+//! on exactly one group's value, and every guard on the way is known.
 
 use super::compact::merge;
 use super::eval::{AtomKind, Eval};
@@ -65,12 +66,13 @@ impl Eval<'_> {
             }
             x = d;
         }
-        // Inside a loop the threads that reach iteration k are those that passed every condition before: only loops whose
-        // conditions are captured in full.
+        // Inside a loop the threads that reach iteration k are those that passed every condition
+        // before: only loops whose conditions are captured in full.
         (0..self.cfg.loops.len()).all(|l| !self.cfg.loops[l].members[b.0 as usize] || self.exact_trip[l])
     }
 
-    /// Progressions that cover the form's values, which lie between these ends, and whether they are exactly those values.
+    /// Progressions that cover the form's values, which lie between these ends, and whether they
+    /// are exactly those values.
     pub(super) fn shape(&self, f: &Form, cons: &Facts, ends: (Int, Int), complete: bool) -> (Dims, bool) {
         let (dims, exact) = self.grouped(f, cons, ends, complete);
         // A better cover is no reason to have none for what comes later.
@@ -83,8 +85,9 @@ impl Eval<'_> {
         }
     }
 
-    /// The same from terms taken together as far as their sums overlap, by size: rows, columns, tiles. Each sum lies within bounds of its
-    /// own, whatever ties them together. `None`: they do not end where all of them do.
+    /// The same from terms taken together as far as their sums overlap, by size: rows, columns,
+    /// tiles. Each sum lies within bounds of its own, whatever ties them together. `None`: they do
+    /// not end where all of them do.
     fn layered(&self, f: &Form, cons: &Facts, ends: (Int, Int)) -> Option<Dims> {
         let mut terms: Group = f.terms.iter().copied().collect();
         terms.sort_by_key(|t| t.1.abs());
@@ -199,8 +202,8 @@ impl Eval<'_> {
         out
     }
 
-    /// Do the values of a group form a progression without gaps? Its atoms must be indices or counters whose ranges,
-    /// ordered by coefficient, each reach to the next (mixed radix).
+    /// Do the values of a group form a progression without gaps? Its atoms must be indices or
+    /// counters whose ranges, ordered by coefficient, each reach to the next (mixed radix).
     fn dense(&self, g: &[(AtomId, Int)], step: Int) -> bool {
         let mut v: SmallVec<[(Int, Int); 4]> = SmallVec::new();
         for (x, c) in g {
@@ -231,7 +234,8 @@ impl Eval<'_> {
         matches!(self.a(x).kind, AtomKind::Iteration(_))
     }
 
-    /// The range of a dense group's sum when only its indices' boxes count (counters are unbounded above).
+    /// The range of a dense group's sum when only its indices' boxes count (counters are unbounded
+    /// above).
     fn free_range(&self, g: &[(AtomId, Int)]) -> (Int, Int) {
         let (mut lo, mut hi) = (Int::new(0), Int::new(0));
         for (x, c) in g {
@@ -244,8 +248,8 @@ impl Eval<'_> {
         (lo, hi)
     }
 
-    /// Are the bounds of a dense group really reached: is each the end of its free range, or of a constraint on this very
-    /// sum?
+    /// Are the bounds of a dense group really reached: is each the end of its free range, or of a
+    /// constraint on this very sum?
     fn reached(&self, g: &Group, all: &[Form], (l, h): (Int, Int), step: Int) -> bool {
         let (mut lo, mut hi) = self.free_range(g);
         // Values are congruent to any of the free ends modulo the step.
@@ -271,8 +275,8 @@ impl Eval<'_> {
         cons.iter().chain(own).map(|c| self.concrete(c)).collect()
     }
 
-    /// Is every constraint decided by the boxes, a bound on exactly one group's sum, implied by such a bound, or about one
-    /// index that the address does not contain?
+    /// Is every constraint decided by the boxes, a bound on exactly one group's sum, implied by
+    /// such a bound, or about one index that the address does not contain?
     fn guards_within(&self, groups: &[Group], concrete: &[Form]) -> bool {
         let on_group = |c: &Form| groups.iter().any(|g| proportional(c, g).is_some());
         concrete.iter().all(|c| {

@@ -96,7 +96,8 @@ pub(super) enum RawBase {
     /// Texture (false) or surface handle.
     Handle(u16, bool),
     Absolute,
-    /// The addresses that a table holds: `count` 8-byte words from `lo` on behind a parameter word, `stride` bytes apart.
+    /// The addresses that a table holds: `count` 8-byte words from `lo` on behind a parameter word,
+    /// `stride` bytes apart.
     Table {
         word: u16,
         lo: i64,
@@ -135,7 +136,8 @@ impl Eval<'_> {
         forms.iter().for_each(|f| self.one_form(f, made, out));
     }
 
-    /// What holds when an access is made, and whether that is all that decides it; `None` when it is never made.
+    /// What holds when an access is made, and whether that is all that decides it; `None` when it
+    /// is never made.
     fn guarded(&mut self, acc: &Access) -> Option<(Rc<Facts>, bool)> {
         self.end_reserve();
         if !self.reachable(acc.block) {
@@ -156,7 +158,8 @@ impl Eval<'_> {
         Some((cons, complete))
     }
 
-    /// Offsets of parameters that a number is the address of; `None` when it may be another address.
+    /// Offsets of parameters that a number is the address of; `None` when it may be another
+    /// address.
     pub(super) fn param_offsets(&mut self, n: NodeId) -> Option<SmallVec<[u16; 2]>> {
         let f = self.ev(n);
         let mut out: SmallVec<[u16; 2]> = SmallVec::new();
@@ -278,7 +281,8 @@ impl Eval<'_> {
             && out.last().is_some_and(|r| matches!(r.extent, Span::Unknown { .. }))
             && reason != Reason::Pairing
         {
-            // Unscaled and unknown: the parameter word may be the offset and the unknown term the pointer.
+            // Unscaled and unknown: the parameter word may be the offset and the unknown term the
+            // pointer.
             for r in out.iter_mut().rev().take(bases.len()) {
                 r.several = true;
             }
@@ -302,7 +306,8 @@ impl Eval<'_> {
     fn find_extent(&self, f: &Form, Made { cons, width, mut complete, .. }: Made<'_>) -> Span {
         let (mut lo, mut hi) = self.bounds_in(f, cons, true);
         if (lo <= -INF) != (hi >= INF) {
-            // A guard clamps one end of an unknown value; its type clamps the other (an unsigned index below n).
+            // A guard clamps one end of an unknown value; its type clamps the other (an unsigned
+            // index below n).
             let (l, h) = self.bounds_in(f, cons, false);
             if l > -INF && h < INF && h - l < 1 << 32 {
                 (lo, hi) = (l, h);

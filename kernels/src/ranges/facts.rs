@@ -1,8 +1,9 @@
 //! Constraints, and which of them may say something about a form.
 //!
-//! Owns the sets that bounds are asked under; the search itself is `bounds`. Equal constraints of an evaluation are one object. What a
-//! set leads to (constraints of the atoms that its members speak of, and so on) is found once for each set, for many bounds are asked
-//! under the same guards.
+//! Owns the sets that bounds are asked under; the search itself is `bounds`. Equal constraints of
+//! an evaluation are one object. What a set leads to (constraints of the atoms that its members
+//! speak of, and so on) is found once for each set, for many bounds are asked under the same
+//! guards.
 
 use super::eval::{Atom, Eval};
 use super::extent::Span;

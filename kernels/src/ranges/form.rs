@@ -1,7 +1,8 @@
 //! Affine forms over atoms, with integer coefficients.
 //!
-//! Arithmetic wraps modulo 2^128 (see `int`), so a form stays congruent to its register modulo 2^32 or 2^64 whatever happens; a form
-//! becomes an integer only after its bounds were checked. Bounds saturate at [`INF`].
+//! Arithmetic wraps modulo 2^128 (see `int`), so a form stays congruent to its register modulo 2^32
+//! or 2^64 whatever happens; a form becomes an integer only after its bounds were checked. Bounds
+//! saturate at [`INF`].
 
 use smallvec::SmallVec;
 

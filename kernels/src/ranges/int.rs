@@ -1,8 +1,10 @@
 //! The numbers of an evaluation: 128-bit integers that know whether they depend on the launch.
 //!
-//! Owns their arithmetic. A number that depends on the launch (a parameter word, a size of the grid, or what was computed from them)
-//! carries the place of what `tape` knows of it; every operation on it and every comparison goes there. There is no other way to its
-//! value than [`Int::pin`], which says that the result holds for this value only. So `tape` has seen all that a result rests on.
+//! Owns their arithmetic. A number that depends on the launch (a parameter word, a size of the
+//! grid, or what was computed from them) carries the place of what `tape` knows of it; every
+//! operation on it and every comparison goes there. There is no other way to its value than
+//! [`Int::pin`], which says that the result holds for this value only. So `tape` has seen all that
+//! a result rests on.
 
 use super::tape::{self, Op};
 use std::cmp::Ordering;
@@ -283,7 +285,8 @@ impl PartialOrd<i128> for Int {
 }
 
 impl Hash for Int {
-    /// While a tape is recorded nothing of the value: which keys are equal is then asked, and seen, by comparing.
+    /// While a tape is recorded nothing of the value: which keys are equal is then asked, and seen,
+    /// by comparing.
     fn hash<H: Hasher>(&self, state: &mut H) {
         if !tape::recording() {
             state.write_u64(self.low ^ self.high as u64);

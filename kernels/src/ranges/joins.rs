@@ -91,7 +91,8 @@ impl Eval<'_> {
             let h = if hi >= INF { INF } else { hi.div_euclid(step) };
             let t = e.new_atom(l, h, why, b);
             let v = rest.add(&Form::atom(t), step);
-            // An opaque difference may still leave the value itself bounded, as a join with known ends.
+            // An opaque difference may still leave the value itself bounded, as a join with known
+            // ends.
             let deps = e.depends(&[&rest]);
             let mut cons = Vec::new();
             if vhi < INF {
@@ -109,11 +110,13 @@ impl Eval<'_> {
         base.add(&Form::atom(t), step)
     }
 
-    /// The arm that the others are told apart from. Its atoms must mean something whichever arm is taken: the count of a loop that this
-    /// path did not run through has constraints that hold nowhere on it. Of two arms, the one that the other is closer to where that
-    /// one is chosen: `i + 1 < n ? 8 * (i + 1) : m` is `8 * (i + 1)` and little less, but may be far from `m`.
+    /// The arm that the others are told apart from. Its atoms must mean something whichever arm is
+    /// taken: the count of a loop that this path did not run through has constraints that hold
+    /// nowhere on it. Of two arms, the one that the other is closer to where that one is chosen:
+    /// `i + 1 < n ? 8 * (i + 1) : m` is `8 * (i + 1)` and little less, but may be far from `m`.
     fn base_of(&mut self, arms: &[(Form, Vec<Con>)], tag: u8, b: BlockId) -> Option<Form> {
-        // What an earlier iteration left stands for no value of this one: only what came from outside.
+        // What an earlier iteration left stands for no value of this one: only what came from
+        // outside.
         let arms = if tag == 3 { &arms[..1] } else { arms };
         let mut fit = arms.iter().filter(|a| self.holds_at(&a.0, b));
         let first = fit.next()?;

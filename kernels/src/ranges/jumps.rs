@@ -1,12 +1,16 @@
 //! Jump threading: an edge that decides what the next block asks leads past the question.
 //!
-//! Compilers join what they test again. Of `if (i < n) a[i] = x; i += 128; if (i < n) ...`, whoever fails the first test meets the second one with
-//! the same number, so that each join has two counters and no store behind it is reached by a chain of conditions. Here the edge of a
-//! failed test is led to a copy of the join, without what does not happen there, and from there to where the decided test leads.
+//! Compilers join what they test again. Of `if (i < n) a[i] = x; i += 128; if (i < n) ...`, whoever
+//! fails the first test meets the second one with the same number, so that each join has two
+//! counters and no store behind it is reached by a chain of conditions. Here the edge of a failed
+//! test is led to a copy of the join, without what does not happen there, and from there to where
+//! the decided test leads.
 //!
-//! Each path of a thread stays: a copy does what the block does for those who come over the edge. What an edge knows is a comparison of
-//! variables that nothing wrote since, and its predicates. What is in a loop stays as it is (one way back is what counts of iterations
-//! rest on); a block that was reached from one place only never becomes a join, for that would lose conditions instead.
+//! Each path of a thread stays: a copy does what the block does for those who come over the edge.
+//! What an edge knows is a comparison of variables that nothing wrote since, and its predicates.
+//! What is in a loop stays as it is (one way back is what counts of iterations rest on); a block
+//! that was reached from one place only never becomes a join, for that would lose conditions
+//! instead.
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{Block, BlockId, Cmp, Combine, Function, Inst, Op, Operand, Prefix, Space, Src, Term, Var};
@@ -84,7 +88,8 @@ impl Threader {
         known
     }
 
-    /// A copy of a block, and perhaps of those behind it, for an edge on which something is known; `None`: it would decide nothing.
+    /// A copy of a block, and perhaps of those behind it, for an edge on which something is known;
+    /// `None`: it would decide nothing.
     fn past(&mut self, b: BlockId, known: &[Known], chain: usize) -> Option<BlockId> {
         let index = b.0 as usize;
         let block = &self.f.blocks[index];
@@ -179,7 +184,8 @@ fn is_access(op: &Op) -> bool {
     matches!(op, Op::Mem(m) if !matches!(m.space, Space::Other(_)))
 }
 
-/// The comparison that an instruction makes, and whether its first destination is that comparison (or its opposite).
+/// The comparison that an instruction makes, and whether its first destination is that comparison
+/// (or its opposite).
 fn comparison(inst: &Inst) -> Option<(Known, bool)> {
     let Op::Cmp { cmp, signed, wide, combine: Combine::And } = inst.op else { return None };
     let (a, b) = match inst.srcs[..] {

@@ -1,8 +1,10 @@
-//! Results that are kept between launches: of equal launches, and programs for those that differ in their numbers.
+//! Results that are kept between launches: of equal launches, and programs for those that differ in
+//! their numbers.
 //!
-//! Owns the policy, and what of it outlives the process ([`crate::Cache`]): a run of the same program finds all its launches evaluated.
-//! A recording costs as much as several evaluations, and most kernels are launched in one shape or two: the third
-//! shape is the first to be recorded. Recordings are made as long as they are worth it: each launch that one is played for pays.
+//! Owns the policy, and what of it outlives the process ([`crate::Cache`]): a run of the same
+//! program finds all its launches evaluated. A recording costs as much as several evaluations, and
+//! most kernels are launched in one shape or two: the third shape is the first to be recorded.
+//! Recordings are made as long as they are worth it: each launch that one is played for pays.
 
 use super::extent::{RawBase, Reached};
 use super::int::Int;
@@ -14,15 +16,16 @@ use crate::access::{AccessKind, LaunchArgs};
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
-/// Results that are kept per kernel. A kernel that is too long to be recorded is evaluated anew for each that has gone: cuBLAS launches one
-/// kernel in a dozen shapes a step.
+/// Results that are kept per kernel. A kernel that is too long to be recorded is evaluated anew for
+/// each that has gone: cuBLAS launches one kernel in a dozen shapes a step.
 const MAX_KEPT: usize = 64;
 /// Programs that are kept per kernel.
 const MAX_PROGRAMS: usize = 8;
 /// Recordings ahead of the launches that they were played for, after which no more are made.
 const MAX_AHEAD: u32 = 24;
 
-/// An evaluated launch: valid for every launch that agrees in shape and in the numbers that mattered.
+/// An evaluated launch: valid for every launch that agrees in shape and in the numbers that
+/// mattered.
 #[derive(Debug)]
 pub(super) struct Kept {
     shape: Shape,
@@ -127,7 +130,8 @@ impl Analysis {
         postcard::to_allocvec(&store.kept.iter().map(pack).collect::<Vec<_>>()).ok()
     }
 
-    /// Takes what [`Analysis::packed_results`] gave. False: it is something else, and nothing was taken.
+    /// Takes what [`Analysis::packed_results`] gave. False: it is something else, and nothing was
+    /// taken.
     pub(crate) fn take_results(&mut self, bytes: &[u8]) -> bool {
         let Ok((packed, [])) = postcard::take_from_bytes::<Vec<Packed>>(bytes) else { return false };
         let store = self.store.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -147,8 +151,8 @@ mod tests {
     use crate::image::CodeRef;
     use crate::{CodeImage, Extent, KernelAccess};
 
-    /// A copy with a guard and an offset; with a loop over the grid; one with rows of a pitch; all elements but the last; a branch on the
-    /// size.
+    /// A copy with a guard and an offset; with a loop over the grid; one with rows of a pitch; all
+    /// elements but the last; a branch on the size.
     const PTX: &str = r#"
 .version 8.0
 .target sm_80
@@ -224,7 +228,8 @@ DONE: ret;
         (0..200u32).map(|k| 512 + k * 389 % 512).chain(around).chain(0..40).chain((0..60).map(|k| 512 + k * 97 % 512))
     }
 
-    /// Every launch of one summary, which keeps programs, gets what a new summary says; returns how many recordings are ahead at the end.
+    /// Every launch of one summary, which keeps programs, gets what a new summary says; returns how
+    /// many recordings are ahead at the end.
     fn same_as_fresh(name: &str, launch: impl Fn(u32) -> (u32, Vec<u8>)) -> u32 {
         let image = image();
         let kept = image.summary(name).expect("summary");

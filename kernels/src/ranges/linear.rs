@@ -1,7 +1,9 @@
-//! Arithmetic of a tape: results as linear as they can be, so that equal numbers look equal and what is decided shows.
+//! Arithmetic of a tape: results as linear as they can be, so that equal numbers look equal and
+//! what is decided shows.
 //!
-//! Owns the rules. A product is linear in products of bases, a quotient is split into what divides and a rest, minima that bounds decide
-//! are gone. What fits no rule is a base of its own. `None`: it can not be told without a risk that something wraps.
+//! Owns the rules. A product is linear in products of bases, a quotient is split into what divides
+//! and a rest, minima that bounds decide are gone. What fits no rule is a base of its own. `None`:
+//! it can not be told without a risk that something wraps.
 
 use super::int::INF;
 use super::tape::{Base, Op, Sum, Tape, Terms, gcd};
@@ -244,7 +246,8 @@ impl Tape {
         Some(r)
     }
 
-    /// `a` as a multiple of `d` and a rest: when `d` is a multiple of a base, products with that base are multiples.
+    /// `a` as a multiple of `d` and a rest: when `d` is a multiple of a base, products with that
+    /// base are multiples.
     fn taken_out(&mut self, a: Linear, d: Linear) -> Option<(Linear, Linear)> {
         let (mut whole, mut rest): (Terms, Terms) = Default::default();
         let mut number = 0;

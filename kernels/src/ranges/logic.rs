@@ -76,8 +76,8 @@ impl Cond {
         if live.len() == 1 || (!live.is_empty() && live[0].known().is_some() && live.iter().all(|c| *c == live[0])) {
             return live.swap_remove(0);
         }
-        // The value holds only if the other path was taken and its value holds; what that path's own guards say is not known here, so
-        // it implies the value only.
+        // The value holds only if the other path was taken and its value holds; what that path's
+        // own guards say is not known here, so it implies the value only.
         match &live[..] {
             [Cond::False, c] | [c, Cond::False] => Cond::And(vec![c.clone(), Cond::Unknown]),
             [Cond::True, c] | [c, Cond::True] => Cond::Or(vec![c.clone(), Cond::Unknown]),
@@ -191,7 +191,8 @@ impl Eval<'_> {
                 }
             }
             Kind::Phi(arms) => {
-                // Short circuits: a constant on one path says which path was taken when the value differs from it.
+                // Short circuits: a constant on one path says which path was taken when the value
+                // differs from it.
                 let mut live = Vec::new();
                 for (p, v) in arms.clone() {
                     if !self.reachable(p) || self.edge(p, b) == Cond::False {
@@ -278,7 +279,8 @@ impl Eval<'_> {
             Cond::Ne(f) => out.push(Fact::Ne(f.clone())),
             Cond::And(v) => v.iter().for_each(|c| self.facts(c, out)),
             Cond::Or(v) => {
-                // All but one of the alternatives decided elsewhere are gone by now; one left is a conjunction.
+                // All but one of the alternatives decided elsewhere are gone by now; one left is a
+                // conjunction.
                 if let [one] = v.as_slice() {
                     self.facts(one, out);
                 }
@@ -287,7 +289,8 @@ impl Eval<'_> {
         }
     }
 
-    /// Constraints implied by a condition. `keep`: has every part of the condition become a constraint?
+    /// Constraints implied by a condition. `keep`: has every part of the condition become a
+    /// constraint?
     pub(super) fn conj(&mut self, c: &Cond, _keep: bool) -> Vec<Con> {
         let mut facts = Vec::new();
         self.facts(c, &mut facts);

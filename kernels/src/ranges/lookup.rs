@@ -77,7 +77,8 @@ impl Eval<'_> {
                 if step != 0 && (off - c).rem_euclid(step) != 0 {
                     continue;
                 }
-                // A word, or an aligned pair of words, that this store alone makes; else it is put together from several.
+                // A word, or an aligned pair of words, that this store alone makes; else it is put
+                // together from several.
                 if s.bytes < 4 || off < 0 || off % 4 != 0 || off + width > 4 * s.words.len() as i128 {
                     return None;
                 }

@@ -1,7 +1,9 @@
-//! Loop recurrences: what a header's value is after so many iterations, and what changes from one to the next.
+//! Loop recurrences: what a header's value is after so many iterations, and what changes from one
+//! to the next.
 //!
-//! `k` of a loop counts completed iterations (`trips` bounds it). A header phi is solved by putting a symbol in its place, evaluating the
-//! value of the back edges, and looking for "symbol + c": then the phi is `init + c*k`. What has no such shape is opaque.
+//! `k` of a loop counts completed iterations (`trips` bounds it). A header phi is solved by putting
+//! a symbol in its place, evaluating the value of the back edges, and looking for "symbol + c":
+//! then the phi is `init + c*k`. What has no such shape is opaque.
 
 use super::eval::{Atom, AtomKind, Eval, Key};
 use super::facts::Facts;
@@ -118,7 +120,8 @@ impl Eval<'_> {
                     arms.push((f.clone(), Vec::new()));
                 }
             }
-            // Values of an earlier iteration: their atoms must not be confused with this iteration's.
+            // Values of an earlier iteration: their atoms must not be confused with this
+            // iteration's.
             let header_loop = self.cfg.loop_of_header[b.0 as usize];
             if arms.len() == 2 && arms[0].0 == arms[1].0 {
                 return arms.swap_remove(0).0;
@@ -131,7 +134,8 @@ impl Eval<'_> {
                     })
                 })
             });
-            // A pointer among the alternatives would keep the forms themselves: only when they do not vary.
+            // A pointer among the alternatives would keep the forms themselves: only when they do
+            // not vary.
             let fixed =
                 arms[1..].iter().all(|a| header_loop.is_some_and(|l| a.0.terms.iter().all(|t| !self.varying(t.0, l))));
             let pointers = arms.iter().any(|a| {
@@ -189,7 +193,8 @@ impl Eval<'_> {
                 | AtomKind::ParamAddress(_)
                 | AtomKind::Local => false,
                 AtomKind::Iteration(_) | AtomKind::Unsolved => inside,
-                // An atom over others varies with them; one over nothing is whatever its block computed.
+                // An atom over others varies with them; one over nothing is whatever its block
+                // computed.
                 AtomKind::Plain => inside && (atom.opaque.is_some() || atom.deps.is_empty() || atom.choice),
             }
         })

@@ -1,20 +1,25 @@
-//! Conditions put by in the bits of words, and taken back: `P2R`, masks made of `SEL`, shifts and `LOP3`, and tests of a bit of them.
+//! Conditions put by in the bits of words, and taken back: `P2R`, masks made of `SEL`, shifts and
+//! `LOP3`, and tests of a bit of them.
 //!
-//! Kernels that copy tiles ask once which rows are inside the matrix, keep the answers as bits of a word, carry the word round the loop over
-//! tiles, and test a bit before each copy. Here a bit of a node is a condition ([`Eval::bit`]): a choice has the bit of what was chosen,
-//! a bitwise function that of its inputs, a shift another one.
+//! Kernels that copy tiles ask once which rows are inside the matrix, keep the answers as bits of a
+//! word, carry the word round the loop over tiles, and test a bit before each copy. Here a bit of a
+//! node is a condition ([`Eval::bit`]): a choice has the bit of what was chosen, a bitwise function
+//! that of its inputs, a shift another one.
 //!
 //! # Why it is sound
 //!
-//! A condition that is told for a bit is implied by the bit being set in every execution that computes the node; where it may say less,
-//! it is a conjunction with `Unknown`, whose negation implies nothing. Straight operations give this by their definition. A join
-//! of two values of which one lacks the bit has it only when the other was taken, which was then computed with its meaning. At the header of a loop only values of
-//! this iteration mean anything, so what the back edge brings is not looked into, but for one question: can the bit be set behind the
-//! loop's body when it was clear before it ([`Eval::settled_bit`], without numbers of the launch)? If it can not, then by induction over iterations,
-//! of inner loops too, a set bit was set when the loop was entered: the condition of the value from outside holds, about atoms that were computed
-//! before the loop and do not change in it.
-//! What the body asks before it keeps the bit held in every iteration before this one, as what a loop asks before it goes round did (`trips`); but
-//! no bit has to be cleared some day, so an inequality counts only when the number steps onto zero.
+//! A condition that is told for a bit is implied by the bit being set in every execution that
+//! computes the node; where it may say less, it is a conjunction with `Unknown`, whose negation
+//! implies nothing. Straight operations give this by their definition. A join of two values of
+//! which one lacks the bit has it only when the other was taken, which was then computed with its
+//! meaning. At the header of a loop only values of this iteration mean anything, so what the back
+//! edge brings is not looked into, but for one question: can the bit be set behind the loop's body
+//! when it was clear before it ([`Eval::settled_bit`], without numbers of the launch)? If it can
+//! not, then by induction over iterations, of inner loops too, a set bit was set when the loop was
+//! entered: the condition of the value from outside holds, about atoms that were computed before
+//! the loop and do not change in it. What the body asks before it keeps the bit held in every
+//! iteration before this one, as what a loop asks before it goes round did (`trips`); but no bit
+//! has to be cleared some day, so an inequality counts only when the number steps onto zero.
 
 use super::eval::{Eval, LoopState};
 use super::logic::{Cond, Fact, table};
@@ -101,7 +106,8 @@ impl Eval<'_> {
         }
     }
 
-    /// What a bit that a loop hands on and only ever clears says of the iteration in which it is still set: it was not cleared before.
+    /// What a bit that a loop hands on and only ever clears says of the iteration in which it is
+    /// still set: it was not cleared before.
     fn cleared_in_loop(&mut self, bit: (NodeId, u32), next: NodeId, header: BlockId, depth: u32, all: &mut Vec<Cond>) {
         let Some(l) = self.cfg.loop_of_header[header.0 as usize] else { return };
         self.trip(l);
@@ -199,7 +205,8 @@ impl Eval<'_> {
         }
     }
 
-    /// The value of bit `k` of a node (of a predicate: bit 0) that follows when the bits in `clear` are clear, whatever the launch.
+    /// The value of bit `k` of a node (of a predicate: bit 0) that follows when the bits in `clear`
+    /// are clear, whatever the launch.
     fn settled_bit(&self, n: NodeId, k: u32, clear: &mut Vec<(NodeId, u32)>, look: &mut u32) -> Option<bool> {
         *look = look.checked_sub(1)?;
         if clear.contains(&(n, k)) {
@@ -304,7 +311,8 @@ impl Eval<'_> {
         }
     }
 
-    /// A predicate that a loop hands on and only ever clears: what it was when the loop was entered.
+    /// A predicate that a loop hands on and only ever clears: what it was when the loop was
+    /// entered.
     pub(super) fn handed_on(&mut self, n: NodeId, outer: &[(BlockId, NodeId)], back: &[(BlockId, NodeId)]) -> Cond {
         let mut look = MAX_LOOK;
         let mut kept =

@@ -1,8 +1,10 @@
-//! Byte ranges of a kernel's memory accesses: prepared once per kernel (`build`: lazy SSA and 64-bit pairing), evaluated
-//! per launch with concrete numbers (`eval`: affine forms, guards, loops; the soundness argument is at its head).
+//! Byte ranges of a kernel's memory accesses: prepared once per kernel (`build`: lazy SSA and
+//! 64-bit pairing), evaluated per launch with concrete numbers (`eval`: affine forms, guards,
+//! loops; the soundness argument is at its head).
 //!
-//! Results are kept for the last few launches that agree in grid, block, and every parameter word that mattered (base pointers do not,
-//! as a rule), and the arithmetic that led to them for launches with other numbers (`tape`, `replay`).
+//! Results are kept for the last few launches that agree in grid, block, and every parameter word
+//! that mattered (base pointers do not, as a rule), and the arithmetic that led to them for
+//! launches with other numbers (`tape`, `replay`).
 
 use serde::{Deserialize, Serialize};
 mod accesses;
@@ -147,8 +149,9 @@ impl Analysis {
         self.graph.accesses.iter().zip(&self.origins).map(|(a, o)| (a.kind, a.at, o))
     }
 
-    /// For each access: why its extent is not bounded in made-up launches (`None`: it is in one of them). One that is dead in
-    /// all of them counts as bounded when nothing unknown is in its address.
+    /// For each access: why its extent is not bounded in made-up launches (`None`: it is in one of
+    /// them). One that is dead in all of them counts as bounded when nothing unknown is in its
+    /// address.
     pub(crate) fn trial(&self, params: &[Param]) -> Vec<Option<Gap>> {
         let size = params.iter().map(|p| usize::from(p.offset) + usize::from(p.size)).max().unwrap_or(0);
         let mut pointers: Vec<u16> = self.origins.iter().flat_map(|o| o.words.iter().copied()).collect();
@@ -161,7 +164,8 @@ impl Analysis {
             while bytes.len() < size {
                 bytes.extend(scalar.to_le_bytes());
             }
-            // Words of 64 bits are small numbers too. In structs either width may be meant: the least number stands in every 32 bits.
+            // Words of 64 bits are small numbers too. In structs either width may be meant: the
+            // least number stands in every 32 bits.
             let wide =
                 |p: &&Param| p.offset.is_multiple_of(8) && (p.size == 8 || p.size.is_multiple_of(8) && scalar != 4);
             for p in params.iter().filter(wide) {
@@ -300,7 +304,8 @@ impl Analysis {
         }
     }
 
-    /// Appends the accesses of a launch, and to `rests` the parameter bytes that decided about them (values of bases excepted).
+    /// Appends the accesses of a launch, and to `rests` the parameter bytes that decided about them
+    /// (values of bases excepted).
     pub(crate) fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>, rests: &mut Vec<Range<usize>>) {
         let kept = self.result(launch);
         rests.extend(kept.bytes());

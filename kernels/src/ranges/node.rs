@@ -1,4 +1,5 @@
-//! The value graph of a kernel: SSA nodes after pairing, built once per kernel, evaluated per launch.
+//! The value graph of a kernel: SSA nodes after pairing, built once per kernel, evaluated per
+//! launch.
 //!
 //! It owns the node types only; `build` makes them, `eval` gives them numbers.
 
@@ -112,7 +113,8 @@ pub enum Kind {
     LoopPhi(SmallVec<[(BlockId, NodeId); 2]>, SmallVec<[(BlockId, NodeId); 2]>),
     /// Predicate: comparison; signed, 64 bit.
     Cmp(Cmp, bool, NodeId, NodeId),
-    /// Predicate: comparison of floating point numbers (see [`crate::ir::Op::FloatCmp`]): which hold, denormal ones flushed.
+    /// Predicate: comparison of floating point numbers (see [`crate::ir::Op::FloatCmp`]): which
+    /// hold, denormal ones flushed.
     FloatCmp(u8, bool, NodeId, NodeId),
     /// Predicate: negation.
     Not(NodeId),

@@ -130,8 +130,8 @@ impl Eval<'_> {
         others.combine(unit, &inner.0, Int::new(1)).map(|n| (n, unit))
     }
 
-    /// Division by a rounded reciprocal: `floor(m*n / d)` is `floor(n / e)` for `e = ceil(d / m)`, when every n is in
-    /// `0..d / (m*e - d)`.
+    /// Division by a rounded reciprocal: `floor(m*n / d)` is `floor(n / e)` for `e = ceil(d / m)`,
+    /// when every n is in `0..d / (m*e - d)`.
     pub(super) fn reciprocal(&self, f: Form, d: Int, (lo, hi): (Int, Int)) -> (Form, Int) {
         let m = f.gcd();
         if f.c != 0 || m < 2 || lo < 0 || hi >= INF || m >= d {

@@ -1,7 +1,8 @@
 //! Where an address comes from, whatever the launch: parameter words, symbols, memory.
 //!
-//! Sound for directions: a word from which an access derives is found even when its value is not understood. Scalars that
-//! are added to a pointer unscaled look like pointers; the caller tells them apart by their values.
+//! Sound for directions: a word from which an access derives is found even when its value is not
+//! understood. Scalars that are added to a pointer unscaled look like pointers; the caller tells
+//! them apart by their values.
 
 use super::node::{Graph, Kind, NodeId, Target, Width};
 use crate::ir::{Reason, Special};
@@ -143,8 +144,8 @@ fn window(g: &Graph, n: NodeId) -> bool {
     }
 }
 
-/// The words of a by-value table read at a dynamic index: from its offset to where another field is read, or the parameter
-/// ends, in steps that the index can make.
+/// The words of a by-value table read at a dynamic index: from its offset to where another field is
+/// read, or the parameter ends, in steps that the index can make.
 fn table(g: &Graph, params: &[(u16, u16)], off: i32, idx: NodeId, o: &mut Origins) {
     let end = params
         .iter()

@@ -1,9 +1,9 @@
 //! The pairing table: which 64-bit value two 32-bit words are the halves of.
 //!
-//! Matching is structural, on reaching definitions, before any arithmetic. A high word belongs to a low word only when
-//! its carry predicate was made by that low word's instruction, or both come out of one 64-bit instruction, or the
-//! operation is bitwise. What matches nothing becomes [`Kind::Pack`], which the evaluator treats as unknown unless the high
-//! word is a constant.
+//! Matching is structural, on reaching definitions, before any arithmetic. A high word belongs to a
+//! low word only when its carry predicate was made by that low word's instruction, or both come out
+//! of one 64-bit instruction, or the operation is bitwise. What matches nothing becomes
+//! [`Kind::Pack`], which the evaluator treats as unknown unless the high word is a constant.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
@@ -306,8 +306,9 @@ impl<'a> Builder<'a> {
         None
     }
 
-    /// Low word of a parameter's address plus constants, one by one, with the high word left as it is: the bank of parameters lies aligned, so that no
-    /// address in it carries. (cuBLAS steps from one tensor map to the next like this.)
+    /// Low word of a parameter's address plus constants, one by one, with the high word left as it
+    /// is: the bank of parameters lies aligned, so that no address in it carries. (cuBLAS steps
+    /// from one tensor map to the next like this.)
     fn low_plus(&mut self, l: &Inst, lat: (u32, u32), h: &Inst, hi: Def, hat: (u32, u32)) -> Option<NodeId> {
         let (mut step, mut mate, mut sum, mut at) = (0i64, false, l, lat);
         for _ in 0..MAX_STEPS {

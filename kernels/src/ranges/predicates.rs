@@ -1,4 +1,5 @@
-//! Predicates of instructions as nodes: comparisons (of words, and of pairs of words), logic, guarded definitions.
+//! Predicates of instructions as nodes: comparisons (of words, and of pairs of words), logic,
+//! guarded definitions.
 //!
 //! Owns their construction; their meaning under a launch is `logic`.
 
@@ -130,7 +131,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Operands of a 64-bit comparison whose low words were compared by the instruction that defined `low`.
+    /// Operands of a 64-bit comparison whose low words were compared by the instruction that
+    /// defined `low`.
     pub(super) fn wide_compare(
         &mut self,
         high: Cmp,
@@ -153,7 +155,8 @@ impl Builder<'_> {
         if !inst.srcs.get(2).is_none_or(|with| with.src == Src::Imm(1) && with.prefix == Prefix::None) {
             return None;
         }
-        // `y <= x` of the low words may stand below `x >= y` of the high ones: the compiler swaps as it likes.
+        // `y <= x` of the low words may stand below `x >= y` of the high ones: the compiler swaps
+        // as it likes.
         let swapped = match () {
             () if cmp == high => false,
             () if cmp == high.mirrored() => true,

@@ -1,4 +1,5 @@
-//! Lazy SSA: which definition of a variable reaches a point (read backwards from the use, after Braun et al.).
+//! Lazy SSA: which definition of a variable reaches a point (read backwards from the use, after
+//! Braun et al.).
 //!
 //! It owns reaching definitions; `build` turns them into values.
 
@@ -13,7 +14,8 @@ pub(super) const END: u32 = u32::MAX;
 /// A reaching definition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Def {
-    /// Destination `part` of an instruction; `raw`: taken as executed, its guard is decided elsewhere.
+    /// Destination `part` of an instruction; `raw`: taken as executed, its guard is decided
+    /// elsewhere.
     Inst { b: u32, i: u32, part: u8, raw: bool },
     /// Join of a variable at a block.
     Phi { var: Var, b: u32 },
@@ -158,7 +160,8 @@ impl<'a> Ssa<'a> {
         if b == 0 {
             return Def::Undef { why: Reason::Irreducible, var, b, i: 0 };
         }
-        // Around a cycle that no loop header breaks: a join, which may turn out to have one arm only.
+        // Around a cycle that no loop header breaks: a join, which may turn out to have one arm
+        // only.
         let here = Def::Phi { var, b };
         if self.busy.contains(&(var, b)) {
             return here;
@@ -194,7 +197,8 @@ impl<'a> Ssa<'a> {
         d
     }
 
-    /// The predicate that a comparison takes back: `(p ? bit : 0) != 0` is `p`. (Compilers put predicates by when they run out of them.)
+    /// The predicate that a comparison takes back: `(p ? bit : 0) != 0` is `p`. (Compilers put
+    /// predicates by when they run out of them.)
     fn put_by(&mut self, inst: &Inst, b: u32, i: u32) -> Option<Def> {
         let Op::Cmp { cmp: Cmp::Ne, wide: false, combine: Combine::And, .. } = inst.op else { return None };
         let [word, zero, with] = &inst.srcs[..] else { return None };

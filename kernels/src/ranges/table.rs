@@ -1,15 +1,18 @@
-//! Accesses through a table of pointers: the address is a word loaded from behind a parameter, plus an offset.
+//! Accesses through a table of pointers: the address is a word loaded from behind a parameter, plus
+//! an offset.
 //!
-//! Which addresses the table holds is not known here: the result names the words that are loaded, and the bytes behind each of
-//! them. That is worth something only when each of the words is really used: the words must be *exactly* those that the threads
-//! which make the access load (or just one). An index that is data itself (an expert, a list of pages) proves nothing about any one
+//! Which addresses the table holds is not known here: the result names the words that are loaded,
+//! and the bytes behind each of them. That is worth something only when each of the words is really
+//! used: the words must be *exactly* those that the threads which make the access load (or just
+//! one). An index that is data itself (an expert, a list of pages) proves nothing about any one
 //! entry, and neither does a table behind a table: both stay unknown.
 
 use super::eval::{AtomKind, Eval};
 use super::extent::{Made, RawBase, Reached, Span};
 use super::form::{Form, Int};
 
-/// Larger than the distance of any two offsets behind one pointer that are still told apart from two words.
+/// Larger than the distance of any two offsets behind one pointer that are still told apart from
+/// two words.
 const APART: Int = Int::pow2(42);
 
 impl Eval<'_> {
@@ -33,7 +36,8 @@ impl Eval<'_> {
         if !plain(self, &rest) || !plain(self, &slot) {
             return None;
         }
-        // The index must be the same when the access is made: no counter of a loop that has ended since.
+        // The index must be the same when the access is made: no counter of a loop that has ended
+        // since.
         let counters = slot.terms.iter().flat_map(|t| self.support(t.0));
         for a in counters {
             if let AtomKind::Iteration(l) = self.a(a).kind
@@ -52,14 +56,14 @@ impl Eval<'_> {
             _ => return None,
         };
         let mut extent = self.extent(&rest, made);
-        // Of an unknown offset nobody knows either whether it leads from this word to another pointer (a choice between two loaded
-        // pointers is the first one plus their difference).
+        // Of an unknown offset nobody knows either whether it leads from this word to another
+        // pointer (a choice between two loaded pointers is the first one plus their difference).
         let Span::Bounded { lo: first, hi: last, exact, width: bytes, .. } = &mut extent else { return None };
         if *bytes == 0 {
             return None;
         }
-        // Word and offset as one number: when that is exact, every word is used; and when the two rest on different things, with every
-        // offset.
+        // Word and offset as one number: when that is exact, every word is used; and when the two
+        // rest on different things, with every offset.
         let near = *last - *first < APART;
         let both = self.extent(&slot.scale(APART).add(&rest, 1), made);
         let joint = near && matches!(both, Span::Bounded { exact: true, .. });

@@ -1,8 +1,9 @@
 //! How often a loop runs: constraints on the count of its completed iterations.
 //!
-//! Every condition `F(k) <= 0` on the way to the back edge held one iteration earlier, so `F(k-1) <= 0` for `k >= 1`;
-//! `F(k-1) <= max(0, bound of F(-1))` holds for all `k >= 0` without a case split. During this the forms are taken for
-//! numbers without proof; what was assumed is verified afterwards with the bound found, else `k` stays unbounded.
+//! Every condition `F(k) <= 0` on the way to the back edge held one iteration earlier, so `F(k-1)
+//! <= 0` for `k >= 1`; `F(k-1) <= max(0, bound of F(-1))` holds for all `k >= 0` without a case
+//! split. During this the forms are taken for numbers without proof; what was assumed is verified
+//! afterwards with the bound found, else `k` stays unbounded.
 
 use super::eval::{AtomKind, Eval, LoopState, Memo};
 use super::facts::{Con, Facts};
@@ -72,7 +73,8 @@ impl Eval<'_> {
                 a.hi = INF;
             });
         }
-        // Atoms made meanwhile are too wide or rest on assumptions: forgotten, unless the constraints name them.
+        // Atoms made meanwhile are too wide or rest on assumptions: forgotten, unless the
+        // constraints name them.
         let mut used: Vec<AtomId> = Vec::new();
         if ok {
             for c in &keep {
@@ -116,8 +118,8 @@ impl Eval<'_> {
         tlo <= lo && hi <= thi
     }
 
-    /// Constraints on `k` from the conditions under which the back edges are taken; first flag: never; second flag: a back
-    /// edge is taken exactly when they hold.
+    /// Constraints on `k` from the conditions under which the back edges are taken; first flag:
+    /// never; second flag: a back edge is taken exactly when they hold.
     fn back_conditions(&mut self, l: u32, k: AtomId) -> (Vec<Con>, bool, bool) {
         let lp = &self.cfg.loops[l as usize];
         let header = lp.header;
@@ -180,7 +182,8 @@ impl Eval<'_> {
         })
     }
 
-    /// What a fact that held at iteration k-1 (for k >= 1) says for every k >= 0; the flag: neither more nor less.
+    /// What a fact that held at iteration k-1 (for k >= 1) says for every k >= 0; the flag: neither
+    /// more nor less.
     pub(super) fn each_iteration(&mut self, f: &Fact, k: AtomId, l: u32, pre: &Facts) -> (Vec<Form>, bool) {
         let (f, ne) = match f {
             Fact::Le(c) => ((**c).clone(), false),
@@ -211,7 +214,8 @@ impl Eval<'_> {
         }
         let whole = rest.add(&Form::atom(k), ck);
         if ne {
-            // A step that divides the distance cannot jump over zero; one that does not is assumed to end.
+            // A step that divides the distance cannot jump over zero; one that does not is assumed
+            // to end.
             let (lo, hi) = self.bounds_in(&rest, pre, false);
             let divides = rest.terms.iter().all(|t| t.1.divides(ck)) && rest.c.divides(ck);
             return match ck {

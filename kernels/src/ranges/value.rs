@@ -1,4 +1,5 @@
-//! The value of every kind of node: parameters, launch values, and what the other files know of operations.
+//! The value of every kind of node: parameters, launch values, and what the other files know of
+//! operations.
 //!
 //! Owns the dispatch and the leaves.
 
@@ -211,8 +212,8 @@ impl Eval<'_> {
         }
     }
 
-    /// One of several forms; addresses are expanded over the list. `key` names the choice, `index` what it depends on
-    /// when that is all.
+    /// One of several forms; addresses are expanded over the list. `key` names the choice, `index`
+    /// what it depends on when that is all.
     pub fn alternatives(&mut self, mut alts: Vec<Form>, key: Key, index: Option<&Form>, b: BlockId) -> Form {
         let mut seen: Vec<Form> = Vec::new();
         alts.retain(|a| {

@@ -1,4 +1,5 @@
-//! One decoded instruction and the questions an analysis asks of it. Operations are in `op`, operands in `operand`.
+//! One decoded instruction and the questions an analysis asks of it. Operations are in `op`,
+//! operands in `operand`.
 //!
 //! Nothing here knows about control-flow graphs or values.
 
@@ -11,8 +12,8 @@ pub const INST_BYTES: u32 = 16;
 
 /// A decoded instruction.
 ///
-/// Operands are in the fixed places that [`Op`] documents for each operation. Unused places are empty (`src`, `mem`),
-/// PT (`pdst`) or the constant true (`psrc`).
+/// Operands are in the fixed places that [`Op`] documents for each operation. Unused places are
+/// empty (`src`, `mem`), PT (`pdst`) or the constant true (`psrc`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inst {
     /// Byte offset from the start of the section.
@@ -23,7 +24,8 @@ pub struct Inst {
     pub op: Op,
     /// It runs on the uniform datapath: destinations are UR and UP.
     pub uniform: bool,
-    /// The guard: without it nothing is done. A guarded write keeps the old value where the guard is false.
+    /// The guard: without it nothing is done. A guarded write keeps the old value where the guard
+    /// is false.
     pub guard: PredSrc,
     /// Registers written. For `Op::Unknown` this is every register that could be hit.
     pub dst: Option<Run>,
@@ -33,19 +35,22 @@ pub struct Inst {
     pub pdst: [Pred; 2],
     /// Source operands.
     pub src: SmallVec<[Src; 3]>,
-    /// Constant operand of an instruction whose sources are not decoded otherwise ([`Op::Other`](crate::sass::Op::Other)).
+    /// Constant operand of an instruction whose sources are not decoded otherwise
+    /// ([`Op::Other`](crate::sass::Op::Other)).
     pub constant: Option<ConstRef>,
     /// Predicate sources.
     pub psrc: [PredSrc; 3],
-    /// Memory operands. LDGSTS has two: `[0]` is the shared destination, `[1]` the global source; bulk copies too.
+    /// Memory operands. LDGSTS has two: `[0]` is the shared destination, `[1]` the global source;
+    /// bulk copies too.
     pub mem: SmallVec<[Mem; 1]>,
-    /// Target of a direct branch, call, BSSY or collective, as a byte offset in the section (absolute forms: the raw
-    /// address, which a relocation fills in). For indirect ones: what is added to the register.
+    /// Target of a direct branch, call, BSSY or collective, as a byte offset in the section
+    /// (absolute forms: the raw address, which a relocation fills in). For indirect ones: what is
+    /// added to the register.
     pub target: Option<i64>,
 }
 
-/// How control leaves an instruction. A condition (guard or predicate sources) applies to all but `Next`: where it is
-/// false, control falls through; see [`Inst::is_conditional`].
+/// How control leaves an instruction. A condition (guard or predicate sources) applies to all but
+/// `Next`: where it is false, control falls through; see [`Inst::is_conditional`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// To the next instruction.
@@ -89,14 +94,16 @@ impl Inst {
         [self.dst, self.dst2].into_iter().flatten().filter(|r| !r.is_dropped())
     }
 
-    /// True when this register may be written. A CALL may write anything; see [`Inst::clobbers_all`].
+    /// True when this register may be written. A CALL may write anything; see
+    /// [`Inst::clobbers_all`].
     #[must_use]
     pub fn may_write(&self, file: File, number: u8) -> bool {
         self.defs().any(|r| r.contains(file, number)) || self.clobbers_all()
     }
 
-    /// The runs of registers that are read, for instructions whose operands are all decoded ([`Inst::is_full`]): sources,
-    /// address registers, descriptors, indexes. Zero registers are left out; a run may be named twice.
+    /// The runs of registers that are read, for instructions whose operands are all decoded
+    /// ([`Inst::is_full`]): sources, address registers, descriptors, indexes. Zero registers are
+    /// left out; a run may be named twice.
     pub fn uses(&self) -> impl Iterator<Item = Run> {
         let run = |file, first: u8, count| Run { file, first, count };
         let sources = self.src.iter().flat_map(move |s| match s.value {
@@ -129,7 +136,8 @@ impl Inst {
         sources.chain(memory.flatten().map(Some)).flatten().filter(|r| !r.is_dropped())
     }
 
-    /// Predicates that are read, as [`Inst::pred_writes`] counts them; P2R reads what its mask says.
+    /// Predicates that are read, as [`Inst::pred_writes`] counts them; P2R reads what its mask
+    /// says.
     #[must_use]
     pub fn pred_reads(&self) -> (u8, u8) {
         let (mut p, mut up) = (0u8, 0u8);
@@ -198,8 +206,8 @@ impl Inst {
             }
     }
 
-    /// Where control goes. BSYNC, BREAK, YIELD, WARPSYNC and BSSY are `Next`: reconvergence adds no edge
-    /// (the block behind BSSY's target is reached by BSYNC falling through or by BRA).
+    /// Where control goes. BSYNC, BREAK, YIELD, WARPSYNC and BSSY are `Next`: reconvergence adds no
+    /// edge (the block behind BSSY's target is reached by BSYNC falling through or by BRA).
     #[must_use]
     pub fn flow(&self) -> Flow {
         match self.op {
@@ -217,7 +225,8 @@ impl Inst {
         }
     }
 
-    /// True for instructions whose operands are all decoded; false when only the effects (registers written) are known.
+    /// True for instructions whose operands are all decoded; false when only the effects (registers
+    /// written) are known.
     #[must_use]
     pub fn is_full(&self) -> bool {
         !matches!(self.op, Op::Other(_) | Op::Unknown)

@@ -1,8 +1,8 @@
 //! SASS, the machine code of NVIDIA GPUs sm_70 to sm_121: words of 128 bits to [`Inst`]s.
 //!
-//! Covers what moves addresses, predicates, uniform registers, control flow and memory; for the rest the registers that
-//! an instruction writes. The encodings were measured with `nvdisasm` and are compared with it by tests. No control-flow
-//! graph and no values: that is `ranges`' work.
+//! Covers what moves addresses, predicates, uniform registers, control flow and memory; for the
+//! rest the registers that an instruction writes. The encodings were measured with `nvdisasm` and
+//! are compared with it by tests. No control-flow graph and no values: that is `ranges`' work.
 
 pub mod inst;
 pub mod modifier;
@@ -18,14 +18,15 @@ use crate::arch::Generation;
 mod decode;
 mod text;
 
-/// Decodes one instruction word at byte offset `pc` of its section. Never fails: what is not known becomes
-/// [`Op::Unknown`] with everything it could write.
+/// Decodes one instruction word at byte offset `pc` of its section. Never fails: what is not known
+/// becomes [`Op::Unknown`] with everything it could write.
 #[must_use]
 pub fn decode(arch: Generation, word: u128, pc: u32) -> Inst {
     decode::decode(arch, word, pc)
 }
 
-/// Decodes a whole section (or function) whose first byte has offset `base`. A tail shorter than an instruction is ignored.
+/// Decodes a whole section (or function) whose first byte has offset `base`. A tail shorter than an
+/// instruction is ignored.
 #[must_use]
 pub fn decode_all(arch: Generation, code: &[u8], base: u32) -> Vec<Inst> {
     let mut pc = base;

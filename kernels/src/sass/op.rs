@@ -1,8 +1,8 @@
-//! The operations: one variant for all operand forms and both datapaths (`IADD3` and `UIADD3` are [`Op::Iadd3`], told
-//! apart by `Inst::uniform`), with the modifiers that change the result.
+//! The operations: one variant for all operand forms and both datapaths (`IADD3` and `UIADD3` are
+//! [`Op::Iadd3`], told apart by `Inst::uniform`), with the modifiers that change the result.
 //!
-//! Not kept, because no analysis needs them: scheduling, cache hints, memory order and scope, names that mean the same
-//! (`IMAD.MOV`, `IMAD.SHL`).
+//! Not kept, because no analysis needs them: scheduling, cache hints, memory order and scope, names
+//! that mean the same (`IMAD.MOV`, `IMAD.SHL`).
 
 pub use super::modifier::*;
 
@@ -10,7 +10,8 @@ pub use super::modifier::*;
 /// `dst` and `pdst` are written, `src` and `psrc` read. `^` is addition with carry predicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// dst = src\[0\]. 64 bits when `wide`. MOV, UMOV, and the idiom `HFMA2 R, -RZ, RZ, hi, lo` (an immediate).
+    /// dst = src\[0\]. 64 bits when `wide`. MOV, UMOV, and the idiom `HFMA2 R, -RZ, RZ, hi, lo` (an
+    /// immediate).
     Mov {
         /// 64-bit form of sm_120.
         wide: bool,
@@ -20,8 +21,9 @@ pub enum Op {
         /// 64-bit form of sm_120.
         wide: bool,
     },
-    /// dst = src\[0\] + src\[1\] + src\[2\]; carries out in pdst\[0\], pdst\[1\]. With `x` the carries psrc\[0\] and psrc\[1\]
-    /// are added, and negated sources are complemented (`inv`) instead.
+    /// dst = src\[0\] + src\[1\] + src\[2\]; carries out in pdst\[0\], pdst\[1\]. With `x` the
+    /// carries psrc\[0\] and psrc\[1\] are added, and negated sources are complemented (`inv`)
+    /// instead.
     Iadd3 {
         /// Extended: with carry in.
         x: bool,
@@ -40,9 +42,9 @@ pub enum Op {
         /// Lanes.
         lanes: Lanes,
     },
-    /// dst = (src\[0\] << shift) + src\[1\]. With `hi`: the high word of ({src\[2\]:src\[0\]} << shift) + src\[1\] as if src\[1\]
-    /// were a high word too; with `sx32` (and `hi`) src\[0\] is sign-extended and there is no src\[2\].
-    /// Carry out pdst\[0\]; with `x` carry in psrc\[0\].
+    /// dst = (src\[0\] << shift) + src\[1\]. With `hi`: the high word of ({src\[2\]:src\[0\]} <<
+    /// shift) + src\[1\] as if src\[1\] were a high word too; with `sx32` (and `hi`) src\[0\] is
+    /// sign-extended and there is no src\[2\]. Carry out pdst\[0\]; with `x` carry in psrc\[0\].
     Lea {
         /// High word.
         hi: bool,
@@ -53,8 +55,8 @@ pub enum Op {
         /// 0 to 31.
         shift: u8,
     },
-    /// dst = src\[0\] * src\[1\] + src\[2\]. See [`MulKind`] for widths. With `x` the carry psrc\[0\] is added; carry out of
-    /// WIDE and HI in pdst\[0\].
+    /// dst = src\[0\] * src\[1\] + src\[2\]. See [`MulKind`] for widths. With `x` the carry
+    /// psrc\[0\] is added; carry out of WIDE and HI in pdst\[0\].
     Imad {
         /// Which part of the product.
         kind: MulKind,
@@ -69,14 +71,16 @@ pub enum Op {
     Brev,
     /// dst = number of ones in src\[0\].
     Popc,
-    /// dst = position of the leading one (or, signed, of the leading bit that differs from the sign) of src\[0\], or -1.
+    /// dst = position of the leading one (or, signed, of the leading bit that differs from the
+    /// sign) of src\[0\], or -1.
     Flo {
         /// Signed search.
         signed: bool,
         /// The result is the shift amount (31 - position).
         sh: bool,
     },
-    /// dst = psrc\[0\] ? min : max of src\[0\], src\[1\]. On sm_120 also pdst\[0\], pdst\[1\], psrc\[1\].
+    /// dst = psrc\[0\] ? min : max of src\[0\], src\[1\]. On sm_120 also pdst\[0\], pdst\[1\],
+    /// psrc\[1\].
     Imnmx {
         /// Type compared.
         ty: IntTy,
@@ -102,16 +106,17 @@ pub enum Op {
         /// Clamp at zero.
         relu: bool,
     },
-    /// dst = lut(src\[0\], src\[1\], src\[2\]) bit by bit, where the table's index bits are f0, cc, aa in that order.
-    /// pdst\[0\] = (dst != 0) combined with psrc\[0\].
+    /// dst = lut(src\[0\], src\[1\], src\[2\]) bit by bit, where the table's index bits are f0, cc,
+    /// aa in that order. pdst\[0\] = (dst != 0) combined with psrc\[0\].
     Lop3 {
         /// The truth table: result for inputs a=0xf0, b=0xcc, c=0xaa.
         lut: u8,
         /// Predicate combined by AND instead of OR.
         pand: bool,
     },
-    /// Funnel shift of {src\[2\]:src\[0\]} by src\[1\]. Right: the low word of the shifted value unless `hi`. `SHF.R.x32.HI`
-    /// with src\[0\] = RZ is a plain right shift of src\[2\]; `SHF.L.U32` a plain left shift of src\[0\].
+    /// Funnel shift of {src\[2\]:src\[0\]} by src\[1\]. Right: the low word of the shifted value
+    /// unless `hi`. `SHF.R.x32.HI` with src\[0\] = RZ is a plain right shift of src\[2\];
+    /// `SHF.L.U32` a plain left shift of src\[0\].
     Shf {
         /// Right, else left.
         right: bool,
@@ -139,8 +144,8 @@ pub enum Op {
         /// Counts modulo 32.
         wrap: bool,
     },
-    /// pdst\[0\] = (src\[0\] cmp src\[1\]) bop psrc\[0\]; pdst\[1\] = !(…) bop psrc\[0\]. With `ex` these are the high words
-    /// and psrc\[1\] the result of the low words' compare.
+    /// pdst\[0\] = (src\[0\] cmp src\[1\]) bop psrc\[0\]; pdst\[1\] = !(…) bop psrc\[0\]. With `ex`
+    /// these are the high words and psrc\[1\] the result of the low words' compare.
     Isetp {
         /// The comparison.
         cmp: Cmp,
@@ -151,8 +156,9 @@ pub enum Op {
         /// High half of a 64-bit compare.
         ex: bool,
     },
-    /// The same for floating point: `cmp` has a bit for each way that numbers may compare (1: less, 2: equal, 4: greater, 8: not ordered).
-    /// Of double precision 0 and 15 are other comparisons, for minima and maxima.
+    /// The same for floating point: `cmp` has a bit for each way that numbers may compare (1: less,
+    /// 2: equal, 4: greater, 8: not ordered). Of double precision 0 and 15 are other comparisons,
+    /// for minima and maxima.
     Fsetp {
         /// Which comparisons hold.
         cmp: u8,
@@ -206,7 +212,8 @@ pub enum Op {
     },
     /// pdst\[0\] = this lane is the elected one; UR dst = its number.
     Elect,
-    /// UR dst = src\[0\], a per-thread register that the compiler knows to be uniform (or, `or`, the OR of all lanes).
+    /// UR dst = src\[0\], a per-thread register that the compiler knows to be uniform (or, `or`,
+    /// the OR of all lanes).
     R2ur {
         /// OR over lanes.
         or: bool,
@@ -257,7 +264,8 @@ pub enum Op {
         /// 0 plain; 1..=3 IL, IS, ISL: the index is split (its high half selects the bank).
         mode: u8,
     },
-    /// dst = memory mem\[0\]. LDG, LD, LDS, LDL. psrc\[0\] false suppresses the load; pdst\[0\] says it was done.
+    /// dst = memory mem\[0\]. LDG, LD, LDS, LDL. psrc\[0\] false suppresses the load; pdst\[0\]
+    /// says it was done.
     Load {
         /// Type loaded.
         ty: MemTy,
@@ -274,7 +282,8 @@ pub enum Op {
         /// Type.
         ty: AtomTy,
     },
-    /// mem\[0\] compared with src\[0\] and replaced by src\[1\]. `cast`: a compare-and-swap step of a retry loop.
+    /// mem\[0\] compared with src\[0\] and replaced by src\[1\]. `cast`: a compare-and-swap step of
+    /// a retry loop.
     AtomCas {
         /// Type.
         ty: AtomTy,
@@ -290,21 +299,24 @@ pub enum Op {
     },
     /// dst = reduction over the members of a multicast object at mem\[0\] (LDGMC).
     LoadMulticast,
-    /// Matrix load from or store to shared memory: `regs` registers of 8x8 tiles. LDSM (dst), STSM (src\[0\]).
+    /// Matrix load from or store to shared memory: `regs` registers of 8x8 tiles. LDSM (dst), STSM
+    /// (src\[0\]).
     Matrix {
         /// 1, 2 or 4.
         regs: u8,
         /// STSM.
         store: bool,
     },
-    /// Asynchronous copy of global mem\[1\] to shared mem\[0\] (LDGSTS). psrc\[0\] false: nothing is read.
+    /// Asynchronous copy of global mem\[1\] to shared mem\[0\] (LDGSTS). psrc\[0\] false: nothing
+    /// is read.
     CopyAsync {
         /// Bytes: 4, 8 or 16.
         bytes: u8,
         /// Where psrc\[0\] is false, zeros are written.
         zfill: bool,
     },
-    /// Bulk copy of src\[0\] bytes from mem\[1\] to mem\[0\] (UBLKCP) or bulk reduction into it (UBLKRED, atomic).
+    /// Bulk copy of src\[0\] bytes from mem\[1\] to mem\[0\] (UBLKCP) or bulk reduction into it
+    /// (UBLKRED, atomic).
     Bulk,
     /// Bulk prefetch into L2 of src\[0\] bytes at mem\[0\] (UBLKPF).
     BulkPrefetch,
@@ -325,12 +337,14 @@ pub enum Op {
     /// pdst\[0\] = the generic address mem\[0\] lies in the tested space; no access.
     Qspc,
 
-    /// Taken when the guard, psrc\[0\] and (BRA.U) psrc\[1\] hold; with a uniform source in src\[0\] its lane bits decide.
+    /// Taken when the guard, psrc\[0\] and (BRA.U) psrc\[1\] hold; with a uniform source in
+    /// src\[0\] its lane bits decide.
     Bra {
         /// Divergence mode.
         mode: BraMode,
     },
-    /// Jump to register src\[0\] (pair or uniform pair) + `target` relative to the next instruction (BRX, BRXU).
+    /// Jump to register src\[0\] (pair or uniform pair) + `target` relative to the next instruction
+    /// (BRX, BRXU).
     Brx,
     /// Jump to an absolute address.
     Jmp,
@@ -370,13 +384,16 @@ pub enum Op {
     },
     /// dst = convergence barrier (or the other way round: no dst).
     Bmov,
-    /// Programmatic dependent launch: waits for the grids this one depends on (`griddepcontrol.wait`).
+    /// Programmatic dependent launch: waits for the grids this one depends on
+    /// (`griddepcontrol.wait`).
     AcqBulk,
     /// Programmatic dependent launch: lets dependents start (`griddepcontrol.launch_dependents`).
     PreExit,
 
-    /// Known, but only its effects are decoded: `dst`, `pdst`. It touches no global memory by an address.
+    /// Known, but only its effects are decoded: `dst`, `pdst`. It touches no global memory by an
+    /// address.
     Other(OtherKind),
-    /// Not known. `dst`, `dst2`, [`Inst::pred_writes`](super::Inst::pred_writes) say what it could write at most; it may touch any memory.
+    /// Not known. `dst`, `dst2`, [`Inst::pred_writes`](super::Inst::pred_writes) say what it could
+    /// write at most; it may touch any memory.
     Unknown,
 }

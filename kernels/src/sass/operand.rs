@@ -1,10 +1,12 @@
 //! What an instruction names: registers, predicates, constants, immediates, memory operands.
 //!
-//! Zero registers are normalised: `RZ` and `URZ` are number 255 on every architecture, `PT` and `UPT` are number 7.
+//! Zero registers are normalised: `RZ` and `URZ` are number 255 on every architecture, `PT` and
+//! `UPT` are number 7.
 
 use std::fmt;
 
-/// A per-thread 32-bit register, R0 to R254; 255 is RZ, which reads as zero and drops what is written.
+/// A per-thread 32-bit register, R0 to R254; 255 is RZ, which reads as zero and drops what is
+/// written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reg(pub u8);
 
@@ -80,7 +82,8 @@ impl PredSrc {
 /// Where a constant comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bank {
-    /// `c[n]`: 0 parameters and launch dimensions, 2 jump tables, 3 `__constant__` data, 4 addresses of globals.
+    /// `c[n]`: 0 parameters and launch dimensions, 2 jump tables, 3 `__constant__` data, 4
+    /// addresses of globals.
     Number(u8),
     /// `cx[UR]`: the bank is named by a descriptor in a uniform register.
     Bindless(UReg),
@@ -115,8 +118,9 @@ pub enum Value {
     Reg(Reg),
     /// A uniform register, or the run that starts there.
     UReg(UReg),
-    /// An immediate. 32-bit ones are zero-extended bit patterns (0..2^32); the 64-bit immediates of `.64` operations
-    /// (sm_120) are already sign- or zero-extended to 64 bits as the operation does.
+    /// An immediate. 32-bit ones are zero-extended bit patterns (0..2^32); the 64-bit immediates of
+    /// `.64` operations (sm_120) are already sign- or zero-extended to 64 bits as the operation
+    /// does.
     Imm(i64),
     /// A constant bank entry read in place.
     Const(ConstRef),
@@ -237,7 +241,8 @@ pub enum Space {
     RemoteShared,
     /// Local memory of the thread, 32-bit byte addresses.
     Local,
-    /// A tensor map in memory: `ubase` is the address of the map, the bytes touched are described inside it.
+    /// A tensor map in memory: `ubase` is the address of the map, the bytes touched are described
+    /// inside it.
     TensorMap,
     /// A texture or surface handle: the bytes touched are described by the handle.
     Handle,
@@ -258,15 +263,16 @@ pub enum Access {
     Hint,
 }
 
-/// A memory operand. The address is
-/// `base (64 bits when base64, else its 32 bits zero-extended) * scale + ubase + offset`; absent parts are zero.
+/// A memory operand. The address is `base (64 bits when base64, else its 32 bits zero-extended) *
+/// scale + ubase + offset`; absent parts are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mem {
     /// Address space.
     pub space: Space,
     /// Kind of access.
     pub access: Access,
-    /// Bytes touched by one thread; 0 when the size is not in the encoding (bulk copies, tensor maps, textures).
+    /// Bytes touched by one thread; 0 when the size is not in the encoding (bulk copies, tensor
+    /// maps, textures).
     pub bytes: u16,
     /// Per-thread base register (RZ when absent).
     pub base: Reg,
@@ -274,8 +280,8 @@ pub struct Mem {
     pub base64: bool,
     /// The base is multiplied by this (shared memory only; else 1).
     pub scale: u8,
-    /// Uniform address term; `None` when absent. For global and generic memory it is a pair (64 bits), for shared and
-    /// local memory one register.
+    /// Uniform address term; `None` when absent. For global and generic memory it is a pair (64
+    /// bits), for shared and local memory one register.
     pub ubase: Option<UReg>,
     /// Signed byte offset.
     pub offset: i64,

@@ -16,7 +16,8 @@ pub fn image(source: &str, arch: &str, form: &str) -> CodeImage {
     CodeImage::load(&code, arch.parse::<Arch>().expect("arch")).expect("image")
 }
 
-/// Runs a check with as large a stack as the analyzer's threads have: recursion follows chains of values.
+/// Runs a check with as large a stack as the analyzer's threads have: recursion follows chains of
+/// values.
 pub fn deep(check: fn()) {
     let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(check).expect("a thread");
     if let Err(panic) = thread.join() {

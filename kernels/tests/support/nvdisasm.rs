@@ -1,7 +1,9 @@
-//! Runs the toolkit's compiler and disassembler, and brings their text and ours to one form, so that two instructions
-//! compare equal exactly if opcode, memory space, widths, registers, predicates, immediates and constants are.
+//! Runs the toolkit's compiler and disassembler, and brings their text and ours to one form, so
+//! that two instructions compare equal exactly if opcode, memory space, widths, registers,
+//! predicates, immediates and constants are.
 //!
-//! Both sides lose cache hints, memory order, scheduling, and operands that say nothing (PT as carry).
+//! Both sides lose cache hints, memory order, scheduling, and operands that say nothing (PT as
+//! carry).
 
 #![allow(dead_code)] // Shared by several test binaries, none of which uses all of it.
 
@@ -21,7 +23,8 @@ pub fn toolkit() -> &'static Path {
     })
 }
 
-/// Compiles a source to a cubin with nvcc, once: the result is kept under the build directory by content and options.
+/// Compiles a source to a cubin with nvcc, once: the result is kept under the build directory by
+/// content and options.
 pub fn compile(source: &Path, options: &[&str]) -> PathBuf {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let text = std::fs::read(source).expect("source is readable");
@@ -171,7 +174,8 @@ fn split_operands(text: &str) -> Vec<String> {
     list
 }
 
-/// The bits of a half-precision number as nvdisasm prints it; `None` for NaN, whose payload the text does not show.
+/// The bits of a half-precision number as nvdisasm prints it; `None` for NaN, whose payload the
+/// text does not show.
 fn half_bits(text: &str) -> Option<u16> {
     let neg = text.starts_with('-');
     let t = text.trim_start_matches(['-', '+']);
@@ -254,7 +258,8 @@ pub fn parts(text: &str) -> Parts {
         ops.retain(|o| !matches!(o.as_str(), "PT" | "!PT" | "UPT" | "!UPT"));
     }
     if name.ends_with("MNMX") {
-        // Predicate results before the sources and the second predicate source, where they say nothing.
+        // Predicate results before the sources and the second predicate source, where they say
+        // nothing.
         let selector = ops.iter().rposition(|o| !o.contains("PT") && !is_predicate(o)).map_or(0, |n| n + 1);
         ops = ops
             .into_iter()

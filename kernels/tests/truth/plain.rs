@@ -1,4 +1,5 @@
-//! Kernels whose addresses follow from indices: slices, strides, vectors; grid-stride and other loops.
+//! Kernels whose addresses follow from indices: slices, strides, vectors; grid-stride and other
+//! loops.
 
 use super::Arg::{I32, I64, Ptr};
 use super::Sharp::{Certain, Exact, Sound};

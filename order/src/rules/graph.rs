@@ -1,7 +1,9 @@
-//! Executable graphs: a launch is one op of its stream, ordered after the previous launch of the same graph.
+//! Executable graphs: a launch is one op of its stream, ordered after the previous launch of the
+//! same graph.
 //!
-//! Owns that, and the nodes inside a graph that order it with what is outside: events and values in memory. The order of the nodes of one launch among themselves is the
-//! analyzer's: all of them have the launch's epoch.
+//! Owns that, and the nodes inside a graph that order it with what is outside: events and values in
+//! memory. The order of the nodes of one launch among themselves is the analyzer's: all of them
+//! have the launch's epoch.
 
 use trace::{EventId, GraphExecId, Op, StreamId};
 
@@ -61,9 +63,9 @@ impl Engine {
         known.links.push((index, link));
     }
 
-    /// The graph runs. A wait node holds back the whole graph, a record or write node completes with it: the true order is
-    /// weaker for nodes beside them, and races that hang on that are missed. A wait for a value that the graph itself writes
-    /// is an edge inside it.
+    /// The graph runs. A wait node holds back the whole graph, a record or write node completes
+    /// with it: the true order is weaker for nodes beside them, and races that hang on that are
+    /// missed. A wait for a value that the graph itself writes is an edge inside it.
     pub(crate) fn graph_launch(&mut self, stream: StreamId, exec: GraphExecId) -> trace::Epoch {
         let slot = self.begin(stream);
         let mut known = self.execs.remove(&exec.0).unwrap_or_default();

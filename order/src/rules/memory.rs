@@ -71,8 +71,8 @@ impl Engine {
         (to != from).then_some([to, from])
     }
 
-    /// A copy between two devices without a stream "does not start until all commands previously issued to either device have
-    /// completed" (programming guide, peer-to-peer memory copy).
+    /// A copy between two devices without a stream "does not start until all commands previously
+    /// issued to either device have completed" (programming guide, peer-to-peer memory copy).
     fn join_devices(&mut self, slot: u32, devices: [u32; 2]) {
         let all = self.covered_by_contexts(|_, device| device.is_some_and(|d| devices.contains(&d)));
         let known = self.host.known();
@@ -87,7 +87,8 @@ impl Engine {
         }
     }
 
-    /// ... "and runs to completion before any commands issued after the copy to either device can start".
+    /// ... "and runs to completion before any commands issued after the copy to either device can
+    /// start".
     fn hold_back_devices(&mut self, slot: u32, devices: [u32; 2]) {
         let known = self.host.known();
         let now = self.streams.slots[slot as usize].now(slot);
@@ -137,8 +138,8 @@ impl Engine {
         }
     }
 
-    /// Stream-ordered allocation is an op of its stream, after the free of any byte that it gets again, wherever that
-    /// free was: the pool sees to it.
+    /// Stream-ordered allocation is an op of its stream, after the free of any byte that it gets
+    /// again, wherever that free was: the pool sees to it.
     pub(crate) fn alloc(
         &mut self,
         ptr: u64,
@@ -186,7 +187,8 @@ impl Engine {
             self.acquire(thread, &what, holds);
         }
         let epoch = self.host_op();
-        // Whatever is promised to the program, the driver does not take pages away under running work.
+        // Whatever is promised to the program, the driver does not take pages away under running
+        // work.
         let drained = rule.observed == HostWait::Device && kind == FreeKind::Plain;
         if self.options.policy == Policy::Documented || self.options.latent {
             self.last = Start { drained, ..self.last };

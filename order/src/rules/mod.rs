@@ -1,7 +1,8 @@
 //! CUDA's rules of order, op by op.
 //!
-//! Owns what each op does to the clocks. Each rule names where it comes from: the programming guide and `cuda.h` unless
-//! another source is given; what calls wait for beside that is in [`crate::policy`].
+//! Owns what each op does to the clocks. Each rule names where it comes from: the programming guide
+//! and `cuda.h` unless another source is given; what calls wait for beside that is in
+//! [`crate::policy`].
 
 pub(crate) mod graph;
 mod memory;
@@ -100,8 +101,9 @@ impl Engine {
             }
             Op::AttributedCopy { stream, dst, src, dst_space, src_space, batch, source } => {
                 let epoch = self.copy(thread, stream, (dst, dst_space), (src, src_space), true, batch);
-                // cuda.h, CUmemcpySrcAccessOrder: "out of stream order", but over when the call returns. A source read at any time
-                // is taken to be read with the rest of the copy, which is the latest that it can be.
+                // cuda.h, CUmemcpySrcAccessOrder: "out of stream order", but over when the call
+                // returns. A source read at any time is taken to be read with the rest of the copy,
+                // which is the latest that it can be.
                 self.last_source = (source == SourceOrder::DuringCall).then(|| self.host_epoch());
                 epoch
             }
@@ -125,7 +127,8 @@ impl Engine {
             Op::WaitValue { stream, address, value, width, compare } => {
                 self.wait_value(stream, address, Condition { compare, value, width })
             }
-            // External semaphores are values outside of memory; signals make earlier memory visible, as writes with a barrier do.
+            // External semaphores are values outside of memory; signals make earlier memory
+            // visible, as writes with a barrier do.
             Op::SemaphoreSignal { stream, semaphore, value } => {
                 let epoch = self.stream_op(stream);
                 let now = self.streams.slots[epoch.timeline.0 as usize].now(epoch.timeline.0);
@@ -159,13 +162,15 @@ impl Engine {
                 self.host_op()
             }
             Op::HostEdge { object, acquire, start } => self.host_edge(object, acquire, start),
-            // Captured streams make nodes, not work. Arrays, objects and ops yet to come order nothing.
+            // Captured streams make nodes, not work. Arrays, objects and ops yet to come order
+            // nothing.
             _ => self.host_op(),
         }
     }
 
-    /// An event captures "the contents of the stream at the time of the call"; recording again replaces the snapshot.
-    /// An event fired by a kernel (programmatic, launch completion) says no more than that the kernel has started.
+    /// An event captures "the contents of the stream at the time of the call"; recording again
+    /// replaces the snapshot. An event fired by a kernel (programmatic, launch completion) says no
+    /// more than that the kernel has started.
     #[unsafe(link_section = "streamsan_hot")]
     fn event_record_op(&mut self, event: EventId, stream: StreamId, mode: EventMode) -> Epoch {
         match mode {
@@ -187,9 +192,10 @@ impl Engine {
         }
     }
 
-    /// `cuStreamWaitEvent`. A wait for an event that was never recorded ("the empty set") is nothing at all, not even an
-    /// action of the legacy stream: measured on an H200 (`tests/gpu/what_waits.cu`), a record on one blocking stream does
-    /// not wait for another one across it. Its epoch is the stream's as it was.
+    /// `cuStreamWaitEvent`. A wait for an event that was never recorded ("the empty set") is
+    /// nothing at all, not even an action of the legacy stream: measured on an H200
+    /// (`tests/gpu/what_waits.cu`), a record on one blocking stream does not wait for another one
+    /// across it. Its epoch is the stream's as it was.
     #[unsafe(link_section = "streamsan_hot")]
     fn stream_wait(&mut self, stream: StreamId, event: EventId) -> Epoch {
         let recorded = self.events.get(&event.0).is_some_and(|e| e.current().is_some());
@@ -197,7 +203,8 @@ impl Engine {
             let slot = self.slot(stream);
             self.host_op();
             let s = &mut self.streams.slots[slot as usize];
-            // Whether a kernel may still overlap one on the far side of such a wait was not measured.
+            // Whether a kernel may still overlap one on the far side of such a wait was not
+            // measured.
             s.kernel_start = None;
             return Epoch { timeline: TimelineId(slot), time: s.time };
         }
@@ -217,7 +224,8 @@ impl Engine {
         }
     }
 
-    /// Host functions run in stream order. What the host does inside is ordered as the function's epoch is.
+    /// Host functions run in stream order. What the host does inside is ordered as the function's
+    /// epoch is.
     fn host_func_run(&mut self, thread: ThreadId, func: HostFuncId, done: bool) -> Epoch {
         let found = if done { self.host_funcs.remove(&func.0) } else { self.host_funcs.get(&func.0).cloned() };
         let Some((epoch, clock)) = found else { return self.host_op() };
@@ -249,7 +257,8 @@ impl Engine {
             }
             Answer::Open(wait) => {
                 let upto = s.time;
-                // The wait itself is not behind itself, and it touches its flag only when it is released.
+                // The wait itself is not behind itself, and it touches its flag only when it is
+                // released.
                 s.keep_past();
                 s.clock.put_behind(wait);
                 self.advance(slot, upto)

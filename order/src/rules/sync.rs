@@ -1,6 +1,7 @@
 //! Waits of the host, and events that stand for a whole context.
 //!
-//! Owns what each scope covers. A wait covers what was enqueued before it began and takes effect when it ends.
+//! Owns what each scope covers. A wait covers what was enqueued before it began and takes effect
+//! when it ends.
 
 use trace::{ContextId, Epoch, EventId, StreamId, SyncId, SyncScope, ThreadId};
 
@@ -87,7 +88,8 @@ impl Engine {
         self.host_op()
     }
 
-    /// Waiting for a stream covers its work; for the legacy stream, also the blocking streams of its context (measured).
+    /// Waiting for a stream covers its work; for the legacy stream, also the blocking streams of
+    /// its context (measured).
     pub(crate) fn covered_by_stream(&mut self, stream: StreamId) -> Covered {
         let slot = self.slot(stream);
         let s = &self.streams.slots[slot as usize];
@@ -126,8 +128,8 @@ impl Engine {
         }
         for e in &many {
             let clock = &self.streams.slots[e.slot as usize].clock;
-            // Clocks hold nothing but epochs of streams with work that is not covered: those of these contexts are in
-            // `many` anyway.
+            // Clocks hold nothing but epochs of streams with work that is not covered: those of
+            // these contexts are in `many` anyway.
             if !everything || clock.is_behind() {
                 snapshot.clock.join(clock, NO_LINEAGE, known);
             }
@@ -140,8 +142,9 @@ impl Engine {
         Entry { slot, time: self.streams.slots[slot as usize].time }
     }
 
-    /// A query found the stream idle: as good as waiting for what was in it when the query began. For the legacy stream
-    /// that includes the blocking streams; what they got during the query is then covered too.
+    /// A query found the stream idle: as good as waiting for what was in it when the query began.
+    /// For the legacy stream that includes the blocking streams; what they got during the query is
+    /// then covered too.
     pub(crate) fn stream_idle(&mut self, thread: ThreadId, stream: StreamId, upto: u64) -> Epoch {
         if let Some(slot) = self.streams.find(stream) {
             let s = &self.streams.slots[slot as usize];

@@ -1,12 +1,15 @@
-//! Which launches are measured when only some kernels are asked for: those that the analyzer names while the program runs (`confirm`).
+//! Which launches are measured when only some kernels are asked for: those that the analyzer names
+//! while the program runs (`confirm`).
 //!
-//! Owns the way from the analyzer's word for a kernel to the driver's function, and the patching of code that is loaded already. The
-//! analyzer names kernels by the ids that the shim gave them; callbacks of the API know functions and modules. The two meet behind a
-//! launch: its callback leaves the function here, its hook knows the kernel. So the launch that is seen first after a kernel was named is
-//! not measured, and those after it are.
+//! Owns the way from the analyzer's word for a kernel to the driver's function, and the patching of
+//! code that is loaded already. The analyzer names kernels by the ids that the shim gave them;
+//! callbacks of the API know functions and modules. The two meet behind a launch: its callback
+//! leaves the function here, its hook knows the kernel. So the launch that is seen first after a
+//! kernel was named is not measured, and those after it are.
 //!
-//! Code is patched in the hook, not in the callback: there the driver holds no lock of its own. The API instruments all launches of a module
-//! that come after its patching; those that run meanwhile keep the code that they were launched with.
+//! Code is patched in the hook, not in the callback: there the driver holds no lock of its own. The
+//! API instruments all launches of a module that come after its patching; those that run meanwhile
+//! keep the code that they were launched with.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -92,7 +95,8 @@ impl Demand {
             && self.known.lock().is_ok_and(|known| known.iter().any(|(f, patched)| *f == function && *patched))
     }
 
-    /// Behind a launch of this kernel: its function, when the analyzer wants it and it is not known yet.
+    /// Behind a launch of this kernel: its function, when the analyzer wants it and it is not known
+    /// yet.
     pub fn asked(&self, kernel: KernelId, wanted: &Wanted) -> Option<Function> {
         self.asked_of(LAST.take()?, kernel, wanted)
     }
@@ -106,7 +110,8 @@ impl Demand {
         known.iter().all(|(f, _)| *f != function).then_some(function)
     }
 
-    /// Whether a function of this module has been asked for before, and with what success its code was patched.
+    /// Whether a function of this module has been asked for before, and with what success its code
+    /// was patched.
     pub fn patched(&self, function: &Function) -> Option<bool> {
         let known = self.known.lock().ok()?;
         let same = |f: &Function| f.context == function.context && f.module == function.module;

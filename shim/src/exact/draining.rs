@@ -1,7 +1,7 @@
 //! Tables of finished launches: read, emptied and handed out again.
 //!
-//! Owns when that happens, and how long the program is held back for it. What is in a table is [`super::table`]'s matter, which of them are
-//! free [`super::pool`]'s.
+//! Owns when that happens, and how long the program is held back for it. What is in a table is
+//! [`super::table`]'s matter, which of them are free [`super::pool`]'s.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -91,7 +91,8 @@ impl Exact {
         }
     }
 
-    /// Waits until the tables that are being emptied are free; when that can not be told they are given up.
+    /// Waits until the tables that are being emptied are free; when that can not be told they are
+    /// given up.
     fn cleaned(&self, context: CUcontext) {
         let Ok(mut pool) = self.pool.lock() else { return };
         let cleaning = pool.take_cleaning(context);

@@ -1,11 +1,15 @@
-//! Graphs: which kernels of a launch are measured, how their bytes are told apart, and whose code must stay as it is.
+//! Graphs: which kernels of a launch are measured, how their bytes are told apart, and whose code
+//! must stay as it is.
 //!
-//! Owns what is known of the launch that a thread is making. NVIDIA's API lets patches have one datum for the kernels of a launch that share
-//! a stream of the driver's (the one that was set last; measured with CUDA 13.0, driver 580, though the API takes one for each kernel). So
-//! all get the same table, and a kernel adds the number of its grid to the table's keys, which is unique within a launch and is told
-//! to the callback of its node too. The hook behind the launch knows which nodes of the trace these are ([`launched`], [`Launching::announce`]).
+//! Owns what is known of the launch that a thread is making. NVIDIA's API lets patches have one
+//! datum for the kernels of a launch that share a stream of the driver's (the one that was set
+//! last; measured with CUDA 13.0, driver 580, though the API takes one for each kernel). So all get
+//! the same table, and a kernel adds the number of its grid to the table's keys, which is unique
+//! within a launch and is told to the callback of its node too. The hook behind the launch knows
+//! which nodes of the trace these are ([`launched`], [`Launching::announce`]).
 //!
-//! Code that an executable graph was made with must not be patched afterwards: its launch failed with an illegal instruction. Other code may.
+//! Code that an executable graph was made with must not be patched afterwards: its launch failed
+//! with an illegal instruction. Other code may.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -53,7 +57,8 @@ thread_local! {
 }
 
 impl Drop for Launching {
-    /// A table that no hook took belongs to a launch that failed, or that is not the program's: nobody knows when it ends.
+    /// A table that no hook took belongs to a launch that failed, or that is not the program's:
+    /// nobody knows when it ends.
     fn drop(&mut self) {
         if let (Some(table), Some(exact)) = (self.table.take(), running())
             && let Ok(mut pool) = exact.pool.lock()
@@ -105,7 +110,8 @@ impl Exact {
         LAUNCHING.set(Box::into_raw(Box::new(launching)));
     }
 
-    /// A kernel of that graph is about to be handed to the device: gives it the launch's table, or null.
+    /// A kernel of that graph is about to be handed to the device: gives it the launch's table, or
+    /// null.
     pub(super) fn launching_node(&self, node: &NodeData) {
         let launch = &node.launch;
         // SAFETY: made by Box::into_raw, and taken on this thread only.
@@ -135,7 +141,8 @@ pub fn launched(exec: *mut c_void) -> Option<Box<Launching>> {
     if LAUNCHING.get().is_null() { None } else { take().filter(|launching| launching.exec == exec) }
 }
 
-/// An executable graph was given other kernels, of which the API has not said a word: nobody knows what it holds.
+/// An executable graph was given other kernels, of which the API has not said a word: nobody knows
+/// what it holds.
 pub fn changed() {
     if let Some(demand) = running().and_then(|exact| exact.demand.as_ref()) {
         demand.close();
@@ -143,8 +150,9 @@ pub fn changed() {
 }
 
 impl Launching {
-    /// Announces the nodes that are measured: to be called just before the launch is logged. `node_of` tells the index of a node in the trace by
-    /// its handle, and the kernel and the shape that it has there.
+    /// Announces the nodes that are measured: to be called just before the launch is logged.
+    /// `node_of` tells the index of a node in the trace by its handle, and the kernel and the shape
+    /// that it has there.
     pub fn announce(
         &mut self,
         core: &Core,

@@ -1,15 +1,18 @@
 //! Exact mode: which bytes a launch really touches, told by patched instructions.
 //!
-//! Owns the way of one launch: NVIDIA's Sanitizer API calls back while the driver takes the launch ([`callback`]), the kernel gets a table
-//! in device memory, the hook behind the launch records an event ([`submitted`]), and when that has fired the table is read, becomes an
-//! [`Op::Exact`] and is used again ([`drain`]). Nothing of this is loaded or run without `exact` in the options.
+//! Owns the way of one launch: NVIDIA's Sanitizer API calls back while the driver takes the launch
+//! ([`callback`]), the kernel gets a table in device memory, the hook behind the launch records an
+//! event ([`submitted`]), and when that has fired the table is read, becomes an [`Op::Exact`] and
+//! is used again ([`drain`]). Nothing of this is loaded or run without `exact` in the options.
 //!
-//! The program is not synchronised: results are read on a stream of our own, when a hook of the program finds them finished. It is held
-//! back only while all tables are in use, and for two seconds at most: a kernel may wait for something that the program has yet to do.
-//! Such launches have no exact ranges; the analyzer uses their summaries.
+//! The program is not synchronised: results are read on a stream of our own, when a hook of the
+//! program finds them finished. It is held back only while all tables are in use, and for two
+//! seconds at most: a kernel may wait for something that the program has yet to do. Such launches
+//! have no exact ranges; the analyzer uses their summaries.
 //!
-//! What must never happen: a patched kernel that runs with anything but a table or null as its user data. So every launch and every kernel
-//! node of a graph is given one of the two, whatever else goes wrong here.
+//! What must never happen: a patched kernel that runs with anything but a table or null as its user
+//! data. So every launch and every kernel node of a graph is given one of the two, whatever else
+//! goes wrong here.
 
 mod demand;
 mod draining;
@@ -56,16 +59,19 @@ struct Exact {
     settled: Option<settled::Known>,
     /// Kernels that are measured once the analyzer asks for them, if that was asked for.
     demand: Option<Demand>,
-    /// Guards the functions that add patches, which the API wants called one at a time: contexts that have ours.
+    /// Guards the functions that add patches, which the API wants called one at a time: contexts
+    /// that have ours.
     patched: Lock<Vec<CUcontext>>,
     pool: Lock<Pool>,
     /// Held back in vain once: do not try again before a launch has finished.
     stuck: AtomicBool,
     /// Launches that got no table.
     missed: AtomicU64,
-    /// Executable graphs of which nothing was left to measure when they were launched last, by their handles.
+    /// Executable graphs of which nothing was left to measure when they were launched last, by
+    /// their handles.
     idle: Lock<HashSet<usize>>,
-    /// Modules that were loaded and could not be patched: what they run must not be taken to touch nothing.
+    /// Modules that were loaded and could not be patched: what they run must not be taken to touch
+    /// nothing.
     refused: Lock<Vec<*mut c_void>>,
 }
 
@@ -91,8 +97,8 @@ fn running() -> Option<&'static Exact> {
     unsafe { EXACT.load(Ordering::Acquire).as_ref() }
 }
 
-/// Before the first `cuInit`: starts exact mode if the options ask for it. When it can not, says so once; the program runs on, checked
-/// without it.
+/// Before the first `cuInit`: starts exact mode if the options ask for it. When it can not, says so
+/// once; the program runs on, checked without it.
 pub fn prepare() {
     if ASKED.swap(true, Ordering::AcqRel) {
         return;
@@ -149,7 +155,8 @@ fn start(library: &OsStr, patch: &OsStr, pattern: Option<&[u8]>, settles: bool, 
             return Err(format!("sanitizerEnableDomain answered {answer}"));
         }
     }
-    // While the driver still works: cudart takes its context down in a handler that was registered earlier and so runs later.
+    // While the driver still works: cudart takes its context down in a handler that was registered
+    // earlier and so runs later.
     // SAFETY: the handler lives as long as the process.
     unsafe { libc::atexit(at_exit) };
     Ok(())
@@ -290,7 +297,8 @@ impl Exact {
     /// A function that the analyzer wants measured: its module is patched, if it is not yet.
     #[cold]
     fn begin(&self, demand: &Demand, function: Function) {
-        // While a stream is captured most calls of ours would break the capture: asked again at the next launch.
+        // While a stream is captured most calls of ours would break the capture: asked again at the
+        // next launch.
         if lifecycle::is_off() || CAPTURES.load(Ordering::Acquire) != 0 {
             return;
         }
@@ -316,8 +324,8 @@ impl Exact {
 
     /// A kernel is about to be handed to the device: gives it a table, or null.
     fn launching(&self, launch: &LaunchData) {
-        // A table that no hook took belongs to a launch that failed, or that is not the program's. Nobody knows when it ends, so the
-        // table is given up.
+        // A table that no hook took belongs to a launch that failed, or that is not the program's.
+        // Nobody knows when it ends, so the table is given up.
         let left = local::with(|l| l.launching.replace(std::ptr::null_mut()));
         if !left.is_null() {
             // SAFETY: made by Box::into_raw below, taken once.
@@ -415,7 +423,8 @@ pub fn launched() -> Option<Launched> {
     Some(Launched(unsafe { Box::from_raw(table) }))
 }
 
-/// Behind a launch that was logged: whether the analyzer wants this kernel measured from now on, or such launches no more.
+/// Behind a launch that was logged: whether the analyzer wants this kernel measured from now on, or
+/// such launches no more.
 #[inline]
 pub fn seen(kernel: KernelId, grid: [u32; 3], block: [u32; 3], core: &Core) {
     let Some(exact) = running() else { return };
@@ -456,7 +465,8 @@ pub fn submitted(launched: Launched, epoch: Epoch, stream: CUstream, per_thread:
     }
 }
 
-/// Reads the tables of launches that have finished. Called by hooks that have nothing left to do; free of cost when nothing is pending.
+/// Reads the tables of launches that have finished. Called by hooks that have nothing left to do;
+/// free of cost when nothing is pending.
 #[inline]
 pub fn drain() {
     if PENDING.load(Ordering::Relaxed) != 0 {

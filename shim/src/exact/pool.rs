@@ -1,7 +1,8 @@
-//! The tables of all contexts: who has one, which are free, and the stream of ours that they are read on.
+//! The tables of all contexts: who has one, which are free, and the stream of ours that they are
+//! read on.
 //!
-//! Owns their number. What is in a table is `table`'s matter. Callbacks of the API take the pool's lock while the driver holds its own, so
-//! nothing here calls the driver with the lock held.
+//! Owns their number. What is in a table is `table`'s matter. Callbacks of the API take the pool's
+//! lock while the driver holds its own, so nothing here calls the driver with the lock held.
 
 use cuda_sys::{CUcontext, CUresult, CUstream};
 
@@ -13,7 +14,8 @@ use crate::real;
 /// Tables of one context, at most: launches that may be in flight with exact ranges.
 const TABLES: usize = 8;
 
-/// Tables that may be given up in one context (launches that failed, or that no hook saw) before there are no new ones.
+/// Tables that may be given up in one context (launches that failed, or that no hook saw) before
+/// there are no new ones.
 const LOSSES: usize = 8;
 
 /// What a launch can have.
@@ -22,7 +24,8 @@ pub enum Offer {
     Free(Table),
     /// Nothing: all are in use.
     None,
-    /// It is the context's first: a table is to be made in the callback, where the launch's stream is waited for.
+    /// It is the context's first: a table is to be made in the callback, where the launch's stream
+    /// is waited for.
     First,
 }
 
@@ -65,7 +68,8 @@ impl Stage {
 
     /// The memory.
     pub fn words(&mut self) -> &mut [u64] {
-        // SAFETY: it has as many bytes, is aligned to pages, and lives as long as its context, which is current; any bytes are valid.
+        // SAFETY: it has as many bytes, is aligned to pages, and lives as long as its context,
+        // which is current; any bytes are valid.
         unsafe { std::slice::from_raw_parts_mut(self.0, STAGE / 8) }
     }
 }
@@ -127,7 +131,8 @@ impl Pool {
         Need::Table
     }
 
-    /// A new table that [`Pool::need`] asked for; `None` when there is no memory for it, so that those that are there must do.
+    /// A new table that [`Pool::need`] asked for; `None` when there is no memory for it, so that
+    /// those that are there must do.
     pub fn provide(&mut self, context: CUcontext, table: Option<Table>) {
         match table {
             Some(table) => self.free.push(table),

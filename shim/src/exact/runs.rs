@@ -1,10 +1,12 @@
-//! From bits to ranges: pages with a bit for each byte become runs, and equal runs at equal distances become one pattern.
+//! From bits to ranges: pages with a bit for each byte become runs, and equal runs at equal
+//! distances become one pattern.
 //!
 //! Owns the bound on their number. Pure; the table on the device is read elsewhere.
 //!
-//! Pages come in any order, each is turned into runs at once, and finished runs of neighbouring pages are put together at the end. As soon as
-//! it is certain that a kind has more runs than a launch may have, its pages count with their first and last byte only: a scatter costs no
-//! more than a copy, and the bits of later pages need not even be fetched ([`Collector::is_full`]).
+//! Pages come in any order, each is turned into runs at once, and finished runs of neighbouring
+//! pages are put together at the end. As soon as it is certain that a kind has more runs than a
+//! launch may have, its pages count with their first and last byte only: a scatter costs no more
+//! than a copy, and the bits of later pages need not even be fetched ([`Collector::is_full`]).
 
 use trace::{ExactRun, exact_kind};
 
@@ -34,7 +36,8 @@ const WHOLE: u64 = (1 << PLACE_BITS) - 1;
 /// Stands for a page whose bits nobody has looked at.
 const UNREAD: u64 = WHOLE - 1;
 
-// What pages are sorted by: kind, number of the page, place of what is known of it; one word, for half of the time goes into sorting.
+// What pages are sorted by: kind, number of the page, place of what is known of it; one word, for
+// half of the time goes into sorting.
 const PLACE_BITS: u32 = 18;
 const KIND_SHIFT: u32 = 62;
 const NUMBER_BITS: u32 = KIND_SHIFT - PLACE_BITS;
@@ -201,7 +204,8 @@ fn pattern_of(word: u32) -> Option<(u32, u32, u32)> {
     (turn >> offset >> width == 0).then_some((offset, width, stride))
 }
 
-/// Adds a run that lies behind all others of its kind; it continues the last one (of those from `floor` on) where it can.
+/// Adds a run that lies behind all others of its kind; it continues the last one (of those from
+/// `floor` on) where it can.
 fn append(runs: &mut Vec<ExactRun>, floor: usize, run: ExactRun) {
     let Some(last) = runs.get_mut(floor..).and_then(<[ExactRun]>::last_mut).filter(|last| last.kind == run.kind) else {
         return runs.push(run);
@@ -225,7 +229,8 @@ fn append(runs: &mut Vec<ExactRun>, floor: usize, run: ExactRun) {
     }
 }
 
-/// Joins neighbours across ever larger gaps until at most `limit` runs are left (or one for each kind).
+/// Joins neighbours across ever larger gaps until at most `limit` runs are left (or one for each
+/// kind).
 fn join_until(runs: &mut Vec<ExactRun>, limit: usize) {
     let mut gap = 32_u64;
     while runs.len() > limit && gap < 1 << 62 {

@@ -1,7 +1,8 @@
-//! The few functions and structures of NVIDIA's Sanitizer API that exact mode uses, declared by us and loaded at run time.
+//! The few functions and structures of NVIDIA's Sanitizer API that exact mode uses, declared by us
+//! and loaded at run time.
 //!
-//! Owns the ABI, as the headers of CUDA 12.3 to 13.x state it. The library belongs to NVIDIA and is never shipped: it comes from the user's
-//! toolkit or from PyPI's nvidia-cuda-sanitizer-api.
+//! Owns the ABI, as the headers of CUDA 12.3 to 13.x state it. The library belongs to NVIDIA and is
+//! never shipped: it comes from the user's toolkit or from PyPI's nvidia-cuda-sanitizer-api.
 
 use std::ffi::{OsStr, c_char, c_void};
 
@@ -52,8 +53,8 @@ pub mod event {
     pub const GRAPH_LAUNCH_BEGIN: u32 = 6;
 }
 
-/// What is patched, and by which function of `shim/patch/exact.cu`. The names end in the version of the table, so that patches of another
-/// one are not found.
+/// What is patched, and by which function of `shim/patch/exact.cu`. The names end in the version of
+/// the table, so that patches of another one are not found.
 pub const PATCHES: [(u32, &std::ffi::CStr); 5] = [
     // SANITIZER_INSTRUCTION_GLOBAL_MEMORY_ACCESS
     (3, c"streamsan_global_2"),
@@ -150,7 +151,8 @@ macro_rules! functions {
         impl Api {
             /// Loads the library, for the life of the process.
             pub fn load(path: &OsStr) -> Result<Self, String> {
-                // SAFETY: the user has named this library; its constructors do nothing until it is subscribed to.
+                // SAFETY: the user has named this library; its constructors do nothing until it is
+                // subscribed to.
                 let library = unsafe { Library::open(Some(path), libc::RTLD_NOW | libc::RTLD_LOCAL) }.map_err(|e| e.to_string())?;
                 let api = Self { $($field: {
                     // SAFETY: the library's headers give the function of this name this type.

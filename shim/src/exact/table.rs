@@ -1,6 +1,7 @@
 //! The tables in device memory that patched kernels fill: their layout, and how one is emptied.
 //!
-//! Owns what `shim/patch/exact.cu` calls `Table`; both must change together. A table serves one launch at a time.
+//! Owns what `shim/patch/exact.cu` calls `Table`; both must change together. A table serves one
+//! launch at a time.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -47,7 +48,8 @@ pub const STAGE: usize = 2 << 20;
 
 /// In the key of a page: some sector was touched in part.
 const IN_PART: u64 = 1 << 63;
-/// Below the page in a key: what was done (counted from 1), and above that the lower bits of the number of a grid that a graph launched.
+/// Below the page in a key: what was done (counted from 1), and above that the lower bits of the
+/// number of a grid that a graph launched.
 const KIND_BITS: u32 = 2;
 const GRID_BITS: u32 = 16;
 
@@ -88,8 +90,8 @@ pub struct Table {
     event: CUevent,
     /// The launch.
     pub epoch: Epoch,
-    /// When some of a graph's nodes are measured: all its nodes by their numbers in the table, each with its number in the trace, counted from 1;
-    /// 0 of one that is not measured.
+    /// When some of a graph's nodes are measured: all its nodes by their numbers in the table, each
+    /// with its number in the trace, counted from 1; 0 of one that is not measured.
     pub nodes: Vec<(u16, u32)>,
 }
 
@@ -97,8 +99,8 @@ pub struct Table {
 unsafe impl Send for Table {}
 
 impl Table {
-    /// Allocates a table and empties it, by way of `stream`, which is waited for: what the API does in a stream is not ordered with its
-    /// kernels. Allowed inside callbacks of the API.
+    /// Allocates a table and empties it, by way of `stream`, which is waited for: what the API does
+    /// in a stream is not ordered with its kernels. Allowed inside callbacks of the API.
     pub fn new(api: &Api, context: CUcontext, stream: StreamHandle) -> Option<Self> {
         let mut base: *mut c_void = std::ptr::null_mut();
         // SAFETY: out-pointer to a local; the context is that of the launch.
@@ -117,7 +119,8 @@ impl Table {
         self.base as *const c_void
     }
 
-    /// Records the table's event behind its launch. False: it can not be told when the launch has finished.
+    /// Records the table's event behind its launch. False: it can not be told when the launch has
+    /// finished.
     pub fn submitted(&mut self, stream: CUstream, per_thread: bool) -> bool {
         const DISABLE_TIMING: u32 = 2;
         let event = &mut self.event;
@@ -143,8 +146,9 @@ impl Table {
         }
     }
 
-    /// Reads the ranges of the finished launch, by way of a stream of ours and some host memory ([`STAGE`] bytes, 8-byte aligned), and begins
-    /// to empty the table. It is empty when the stream has got there: behind the next fetch, or [`finish`].
+    /// Reads the ranges of the finished launch, by way of a stream of ours and some host memory
+    /// ([`STAGE`] bytes, 8-byte aligned), and begins to empty the table. It is empty when the
+    /// stream has got there: behind the next fetch, or [`finish`].
     pub fn fetch(&self, api: &Api, stream: StreamHandle, stage: &mut [u64]) -> Result<Touched, Answer> {
         let mut at = Reach { api, base: self.base, stream, stage };
         let mut touched = Touched::default();
@@ -152,7 +156,8 @@ impl Table {
         let (keys, rest) = small.split_at(SMALL);
         let (counters, rest) = rest.split_at(COUNTERS / 8);
         let (sectors, bytes) = rest.split_at(SMALL * SECTORS / 8);
-        // SAFETY: the structure has no padding, any bytes are valid in it, and it is no larger than these.
+        // SAFETY: the structure has no padding, any bytes are valid in it, and it is no larger than
+        // these.
         let counters = unsafe { counters.as_ptr().cast::<Counters>().read() };
         let used = (counters.used as usize).min(PAGES);
         for (index, page) in pages(keys, sectors).take(used).enumerate() {
@@ -315,7 +320,8 @@ impl Reach<'_> {
     fn read(&mut self, at: usize, bytes: usize) -> Result<&[u64], Answer> {
         let to = self.stage.get_mut(..bytes / 8).ok_or(1_u32)?;
         let from = (self.base + at as u64) as *const c_void;
-        // SAFETY: the table has these bytes, and the slice room for them; any bytes are valid in it.
+        // SAFETY: the table has these bytes, and the slice room for them; any bytes are valid in
+        // it.
         answered(unsafe { (self.api.download)(to.as_mut_ptr().cast(), from, size_of_val(to), self.stream) })?;
         Ok(to)
     }
@@ -366,7 +372,8 @@ mod tests {
         }
         let runs = touched.of(0);
         let shown: Vec<_> = runs.iter().map(|r| (r.start, r.width, r.kind)).collect();
-        // Bytes count only where the key says that there are any; nobody has looked at those of 0x30000.
+        // Bytes count only where the key says that there are any; nobody has looked at those of
+        // 0x30000.
         let bound = trace::exact_kind::BOUND;
         assert_eq!(
             shown,

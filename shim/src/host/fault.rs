@@ -1,7 +1,9 @@
-//! The handler of `SIGSEGV` that makes protected pages accessible again, in front of the program's own.
+//! The handler of `SIGSEGV` that makes protected pages accessible again, in front of the program's
+//! own.
 //!
-//! Owns the handler and what the program believes of it: from the first protected page on, `sigaction` and `signal` answer and store the
-//! program's handler here, and it is called for every fault that is not ours, as it would have been.
+//! Owns the handler and what the program believes of it: from the first protected page on,
+//! `sigaction` and `signal` answer and store the program's handler here, and it is called for every
+//! fault that is not ours, as it would have been.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
@@ -163,7 +165,8 @@ unsafe fn theirs(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void, 
             }
         }
         function => {
-            // SAFETY: a signal set begins with the 64 bits that the kernel knows, and the kernel passes a valid context.
+            // SAFETY: a signal set begins with the 64 bits that the kernel knows, and the kernel
+            // passes a valid context.
             let (own, interrupted) = unsafe {
                 let interrupted = &(*context.cast::<libc::ucontext_t>()).uc_sigmask;
                 ((&raw const action.sa_mask).cast::<u64>().read(), std::ptr::from_ref(interrupted).cast::<u64>().read())
@@ -186,7 +189,8 @@ unsafe fn theirs(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void, 
     }
 }
 
-/// Whether pages may become protected in this process, so that nobody may keep `SIGSEGV` from being delivered.
+/// Whether pages may become protected in this process, so that nobody may keep `SIGSEGV` from being
+/// delivered.
 fn is_wanted() -> bool {
     static WANTED: AtomicU32 = AtomicU32::new(0);
     match WANTED.load(Ordering::Relaxed) {

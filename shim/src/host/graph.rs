@@ -5,7 +5,8 @@ use trace::{Op, Region};
 /// What a graph does to the host's memory.
 #[derive(Clone, Debug, Default)]
 pub struct HostWork {
-    /// What its copies read, by their nodes: not what other nodes write, nor anything when host functions may write in their turn.
+    /// What its copies read, by their nodes: not what other nodes write, nor anything when host
+    /// functions may write in their turn.
     pub sources: Vec<(u32, Region)>,
     /// What its copies write, by their nodes.
     pub targets: Vec<(u32, Region)>,

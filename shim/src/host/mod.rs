@@ -1,9 +1,11 @@
-//! The host's own accesses to memory that copies still use: no call tells of them, so they are looked for.
+//! The host's own accesses to memory that copies still use: no call tells of them, so they are
+//! looked for.
 //!
-//! [`watch`] compares what the source of a copy looked like when the copy was enqueued with what it looks like when the host is ordered
-//! after it: a change is a write of the host that nothing ordered. On request [`pages`] are taken from the CPU while a copy uses them: then
-//! every touch is seen when it happens, reads too. Owns the way from calls to the watches, and what looking may cost;
-//! what a change is worth is decided by the analyzer.
+//! [`watch`] compares what the source of a copy looked like when the copy was enqueued with what it
+//! looks like when the host is ordered after it: a change is a write of the host that nothing
+//! ordered. On request [`pages`] are taken from the CPU while a copy uses them: then every touch is
+//! seen when it happens, reads too. Owns the way from calls to the watches, and what looking may
+//! cost; what a change is worth is decided by the analyzer.
 
 pub mod fault;
 pub mod graph;
@@ -23,7 +25,8 @@ use crate::observe::Cx;
 use crate::stack::native::is_readable_range;
 use watch::{Look, Watches};
 
-/// Where pinned memory lies, all of it: most copies are told by two comparisons to have nothing to do with it.
+/// Where pinned memory lies, all of it: most copies are told by two comparisons to have nothing to
+/// do with it.
 static LOWEST: AtomicU64 = AtomicU64::new(u64::MAX);
 static HIGHEST: AtomicU64 = AtomicU64::new(0);
 
@@ -40,8 +43,8 @@ fn may_be_pinned(region: &Region) -> bool {
         && region.start < HIGHEST.load(Ordering::Relaxed)
 }
 
-/// What summing up may cost: large sources are read in full as long as all of it takes less than one part in 250 of the run, so that
-/// short programs are seen in full and long ones do not notice.
+/// What summing up may cost: large sources are read in full as long as all of it takes less than
+/// one part in 250 of the run, so that short programs are seen in full and long ones do not notice.
 pub struct Allowance {
     began: Instant,
     spent: AtomicU64,
@@ -86,14 +89,16 @@ impl Allowance {
 pub type Node = (GraphExecId, u32);
 
 impl Cx<'_> {
-    /// Work at `epoch`, the op logged last, reads these bytes: when they are pinned memory, they are watched until it is over.
+    /// Work at `epoch`, the op logged last, reads these bytes: when they are pinned memory, they
+    /// are watched until it is over.
     pub fn watch_source(&mut self, epoch: Epoch, stream: StreamId, node: Node, region: &Region) {
         if !may_be_pinned(region) {
             return;
         }
         let Some(core) = self.core().filter(|core| core.options.host_writes) else { return };
         let Some(look) = self.begin_watch(core, epoch, stream, node, region, false) else { return };
-        // Older work that still reads these bytes: the host has just said that they are ready for more, so now is the time to look.
+        // Older work that still reads these bytes: the host has just said that they are ready for
+        // more, so now is the time to look.
         let (mut known, mut after, mut seed) = (None, 0, look.seed);
         while let Some(old) = core.lock().and_then(|mut s| s.watches.next_reused(region, look.id, after)) {
             after = old.id;
@@ -119,8 +124,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Work at `epoch`, the op logged last, writes these bytes: when they are pinned memory, touches of the CPU are looked for until
-    /// it is over.
+    /// Work at `epoch`, the op logged last, writes these bytes: when they are pinned memory,
+    /// touches of the CPU are looked for until it is over.
     pub fn watch_target(&mut self, epoch: Epoch, stream: StreamId, node: Node, region: &Region) {
         if !may_be_pinned(region) {
             return;
@@ -145,7 +150,8 @@ impl Cx<'_> {
         let thread = self.thread();
         let mut shared = core.lock()?;
         let shared = &mut *shared;
-        // Somebody has waited since the op was logged: what the device wrote meanwhile can not be told from the host's writes.
+        // Somebody has waited since the op was logged: what the device wrote meanwhile can not be
+        // told from the host's writes.
         if shared.engine.host_changes() != self.known() {
             return None;
         }
@@ -156,7 +162,8 @@ impl Cx<'_> {
         Some(look)
     }
 
-    /// Looks at the watches that have just ended. `func`: a host function begins, which knows more than the host threads.
+    /// Looks at the watches that have just ended. `func`: a host function begins, which knows more
+    /// than the host threads.
     #[cold]
     pub fn look_at_ended(&mut self, func: Option<HostFuncId>) {
         let Some(core) = self.core() else { return };

@@ -1,10 +1,13 @@
-//! Pages that the CPU may not touch while a copy uses them (`--host-accesses`): what is protected, and what touches were seen.
+//! Pages that the CPU may not touch while a copy uses them (`--host-accesses`): what is protected,
+//! and what touches were seen.
 //!
-//! Owns the table of protected ranges and the queue of touches. Both live in static memory without allocation, for they are used in a
-//! signal handler that may have interrupted anything ([`super::fault`]). The device does not care what `mprotect` says.
+//! Owns the table of protected ranges and the queue of touches. Both live in static memory without
+//! allocation, for they are used in a signal handler that may have interrupted anything
+//! ([`super::fault`]). The device does not care what `mprotect` says.
 //!
-//! Only memory that is readable and writable as a whole is protected, so giving access back is always the same. A range that was given
-//! back stays in the table as *retired* for a while: another thread may be on its way into the handler because of it.
+//! Only memory that is readable and writable as a whole is protected, so giving access back is
+//! always the same. A range that was given back stays in the table as *retired* for a while:
+//! another thread may be on its way into the handler because of it.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -125,7 +128,8 @@ static QUEUE: Queue = Queue(
     }; TOUCHES],
 );
 
-/// The table, for `run`. Signals of this thread wait meanwhile: one whose handler touches a protected page would wait for itself.
+/// The table, for `run`. Signals of this thread wait meanwhile: one whose handler touches a
+/// protected page would wait for itself.
 fn with_ranges<T>(run: impl FnOnce(&mut [Range; RANGES]) -> T) -> T {
     let mut before = 0_u64;
     mask(libc::SIG_SETMASK, Some(!0), Some(&mut before));
@@ -149,7 +153,8 @@ pub(super) fn mask(how: i32, set: Option<u64>, old: Option<&mut u64>) {
 
 fn access(range: &Range, protection: i32) -> bool {
     let len = (range.end - range.start) as usize;
-    // SAFETY: the range is pinned memory of the program, mapped until a call that we see takes it away.
+    // SAFETY: the range is pinned memory of the program, mapped until a call that we see takes it
+    // away.
     unsafe { libc::syscall(libc::SYS_mprotect, range.start as *mut libc::c_void, len, protection) == 0 }
 }
 
@@ -167,8 +172,9 @@ fn free_slot(ranges: &[Range; RANGES]) -> Option<usize> {
     Some(slot)
 }
 
-/// Makes some pages of a protected range accessible and leaves the rest as it is: one range, or two where the pages lie in the middle.
-/// The pages stay in the table as retired. False: that cannot be, for they are all of it or there is no room.
+/// Makes some pages of a protected range accessible and leaves the rest as it is: one range, or two
+/// where the pages lie in the middle. The pages stay in the table as retired. False: that cannot
+/// be, for they are all of it or there is no room.
 fn give_up(ranges: &mut [Range; RANGES], index: usize, start: u64, end: u64) -> bool {
     let range = ranges[index];
     let (start, end) = (start.max(range.start), end.min(range.end));
@@ -197,8 +203,9 @@ fn give_up(ranges: &mut [Range; RANGES], index: usize, start: u64, end: u64) -> 
     true
 }
 
-/// Takes the CPU's access to these bytes away: all of it when the copy `writes`, otherwise stores. The caller has seen to it that
-/// the memory is readable and writable and that [`super::fault`] is installed.
+/// Takes the CPU's access to these bytes away: all of it when the copy `writes`, otherwise stores.
+/// The caller has seen to it that the memory is readable and writable and that [`super::fault`] is
+/// installed.
 pub fn protect(watch: u32, region: &Region, writes: bool) {
     let (start, end) = (region.start & !(PAGE - 1), region.end().next_multiple_of(PAGE));
     with_ranges(|ranges| {
@@ -234,12 +241,14 @@ pub enum Fault {
     Foreign,
     /// The page is accessible (by now).
     Mended,
-    /// As [`Fault::Mended`], but it was so before: somebody else was faster, or the page is protected by somebody else too.
+    /// As [`Fault::Mended`], but it was so before: somebody else was faster, or the page is
+    /// protected by somebody else too.
     Again,
 }
 
-/// Makes the pages of these bytes accessible, and notes the touch when it is one of bytes that a copy uses. `is_api`: the driver
-/// does it on behalf of a call. `in_handler`: this is a fault, not a call.
+/// Makes the pages of these bytes accessible, and notes the touch when it is one of bytes that a
+/// copy uses. `is_api`: the driver does it on behalf of a call. `in_handler`: this is a fault, not
+/// a call.
 pub fn touched(start: u64, end: u64, writes: bool, in_handler: bool, is_api: impl FnOnce(&Frames) -> bool) -> Fault {
     let mut hits = [0_u32; 4];
     let mut count = 0;
@@ -253,7 +262,8 @@ pub fn touched(start: u64, end: u64, writes: bool, in_handler: bool, is_api: imp
             match range.state {
                 State::Protected => {
                     fault = Fault::Mended;
-                    // One touch is enough to know; of other bytes beside them only their pages are given up.
+                    // One touch is enough to know; of other bytes beside them only their pages are
+                    // given up.
                     let hit = range.uses(start, end);
                     if hit && (range.writes || writes) && count < hits.len() {
                         hits[count] = range.watch;
@@ -315,7 +325,8 @@ pub fn drain(mut each: impl FnMut(&Touch)) {
     }
 }
 
-/// Whether all of this memory can be read and written as far as the system's list of mappings tells.
+/// Whether all of this memory can be read and written as far as the system's list of mappings
+/// tells.
 pub fn is_ordinary(start: u64, end: u64) -> bool {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
     let mut at = start;

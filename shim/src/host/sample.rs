@@ -1,11 +1,14 @@
-//! What bytes of the host look like: sums over all of them or over a sample, always the same one for the same region.
+//! What bytes of the host look like: sums over all of them or over a sample, always the same one
+//! for the same region.
 //!
-//! Owns the choice of the bytes and the sum. A sample can miss a change, and a sum can (once in 2^64) too; neither can invent one.
-//! Which bytes of a large range are in a sample hangs on a seed: whoever refills a part of a buffer again and again is seen one day.
+//! Owns the choice of the bytes and the sum. A sample can miss a change, and a sum can (once in
+//! 2^64) too; neither can invent one. Which bytes of a large range are in a sample hangs on a seed:
+//! whoever refills a part of a buffer again and again is seen one day.
 
 use trace::Region;
 
-/// Parts of a region that have sums of their own, so that a change can be told to lie in some of them.
+/// Parts of a region that have sums of their own, so that a change can be told to lie in some of
+/// them.
 pub const PARTS: usize = 16;
 
 /// One sum for each part.
@@ -13,11 +16,12 @@ pub type Sums = [u64; PARTS];
 
 /// Bytes at either end of a sampled range that are always in the sample.
 const EDGE: u64 = 2048;
-/// Bytes in between that are read together: two cache lines, which processors fetch as a pair. What a sample costs is the lines.
+/// Bytes in between that are read together: two cache lines, which processors fetch as a pair. What
+/// a sample costs is the lines.
 const RUN: u64 = 128;
 
-/// Sums of a region's bytes: of all when they are at most `most`, otherwise of a sample of about `most` bytes that hangs on `seed`.
-/// 0: all, however many.
+/// Sums of a region's bytes: of all when they are at most `most`, otherwise of a sample of about
+/// `most` bytes that hangs on `seed`. 0: all, however many.
 ///
 /// # Safety
 /// Every byte of the region can be read. (Others may write it at the same time.)
@@ -35,7 +39,8 @@ pub unsafe fn sums(region: &Region, most: u64, seed: u32) -> Sums {
         return sums;
     }
     let most = if most == 0 { u64::MAX } else { most };
-    // Of every row the same number of bytes, from places that wander through the columns; when that would be too little, of some rows.
+    // Of every row the same number of bytes, from places that wander through the columns; when that
+    // would be too little, of some rows.
     let all = region.width.saturating_mul(rows) <= most;
     let len = if all { region.width } else { (most / rows).max(64).min(region.width) };
     let step = if all { 1 } else { (rows.saturating_mul(len) / most).max(1) };
@@ -68,7 +73,8 @@ fn linear(len: u64, most: u64, seed: u32, mut run: impl FnMut(u64, u64)) {
     let (middle, width) = (len - 2 * edge, RUN.min(most / 4).max(1));
     let runs = ((most - 2 * edge) / width).max(1);
     let step = middle as f64 / runs as f64;
-    // Whole lines of what lies between two runs, spread as far apart as they can be from seed to seed.
+    // Whole lines of what lies between two runs, spread as far apart as they can be from seed to
+    // seed.
     let spare = (step as u64).saturating_sub(width) / 64;
     let shift = u64::from(seed).wrapping_mul(A).wrapping_shr(32) % (spare + 1) * 64;
     for index in 0..runs {
@@ -105,7 +111,8 @@ fn mix(lane: u64, word: u64) -> u64 {
     (lane ^ word).wrapping_mul(A).rotate_left(29)
 }
 
-/// Mixes `len` bytes from `at` into a sum: in independent lanes, so that memory is what it waits for.
+/// Mixes `len` bytes from `at` into a sum: in independent lanes, so that memory is what it waits
+/// for.
 ///
 /// # Safety
 /// The bytes can be read.
@@ -154,8 +161,9 @@ unsafe fn add(sum: &mut u64, at: u64, len: u64) {
 const BLOCK: u64 = 128;
 const VECTOR: u64 = 32;
 
-/// Sixteen sums of `len` bytes, a multiple of [`BLOCK`] that is not 0: of the words, plus the products of their halves with a key that
-/// goes on from block to block, so that blocks that change places do not go unnoticed.
+/// Sixteen sums of `len` bytes, a multiple of [`BLOCK`] that is not 0: of the words, plus the
+/// products of their halves with a key that goes on from block to block, so that blocks that change
+/// places do not go unnoticed.
 ///
 /// # Safety
 /// The bytes can be read, and `at` is a multiple of [`VECTOR`].

@@ -1,8 +1,9 @@
-//! Calls of the C library that hand a buffer to the kernel, which would answer `EFAULT` where the CPU has no access.
+//! Calls of the C library that hand a buffer to the kernel, which would answer `EFAULT` where the
+//! CPU has no access.
 //!
-//! Each wrapper makes the buffer's pages accessible first, when any page is protected at all, and jumps to the real function: nothing of
-//! ours is on the stack when the call blocks or its thread is cancelled. What goes past the C library (`io_uring`, raw system calls) is
-//! not helped.
+//! Each wrapper makes the buffer's pages accessible first, when any page is protected at all, and
+//! jumps to the real function: nothing of ours is on the stack when the call blocks or its thread
+//! is cancelled. What goes past the C library (`io_uring`, raw system calls) is not helped.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +20,8 @@ enum Buffer {
     First,
     /// First argument; second times third: how many.
     Items,
-    /// First argument; third times fourth: how many. (The second says how large the compiler knows the buffer to be.)
+    /// First argument; third times fourth: how many. (The second says how large the compiler knows
+    /// the buffer to be.)
     CheckedItems,
     /// Second argument: a vector; third: of how many.
     Vector,
@@ -123,7 +125,8 @@ macro_rules! calls {
                 static KNOWN: AtomicUsize = AtomicUsize::new(0);
                 prepare($text, &KNOWN, Buffer::$kind, $writes, [a, b, c, d])
             }
-            // The stack of a touch begins at this frame's caller: where that is, the directives say.
+            // The stack of a touch begins at this frame's caller: where that is, the directives
+            // say.
             core::arch::naked_asm!(
                 ".cfi_startproc",
                 "push rdi",
@@ -151,7 +154,8 @@ macro_rules! calls {
     )*};
 }
 
-// With `_FORTIFY_SOURCE`, as Ubuntu's compilers have it by default, programs call the names that end in `_chk`.
+// With `_FORTIFY_SOURCE`, as Ubuntu's compilers have it by default, programs call the names that
+// end in `_chk`.
 calls! {
     read c"read" Plain true;
     __read c"__read" Plain true;

@@ -1,14 +1,17 @@
-//! The watched bytes: sources of copies that may not have been read yet, with what they looked like.
+//! The watched bytes: sources of copies that may not have been read yet, with what they looked
+//! like.
 //!
-//! Owns the table and its rules; lives behind the lock of [`crate::core`]. Bytes are summed up outside of that lock, so a watch that
-//! somebody is looking at says so, and what makes the look worthless meanwhile marks it void.
+//! Owns the table and its rules; lives behind the lock of [`crate::core`]. Bytes are summed up
+//! outside of that lock, so a watch that somebody is looking at says so, and what makes the look
+//! worthless meanwhile marks it void.
 //!
 //! # Why a change proves a race
 //!
-//! A watch begins when its copy has been enqueued and ends at the first moment at which the host is ordered after the copy; that
-//! moment is known to this shim before the program's call returns. Whatever changed the bytes in between was not ordered after the
-//! copy. It was the host, unless work of the device wrote there: the analyzer, which knows what kernels write, sees to that, and to
-//! programs that learn of the copy's end from memory which a kernel writes.
+//! A watch begins when its copy has been enqueued and ends at the first moment at which the host is
+//! ordered after the copy; that moment is known to this shim before the program's call returns.
+//! Whatever changed the bytes in between was not ordered after the copy. It was the host, unless
+//! work of the device wrote there: the analyzer, which knows what kernels write, sees to that, and
+//! to programs that learn of the copy's end from memory which a kernel writes.
 
 use order::Engine;
 use trace::{Epoch, HostFuncId, Op, Region};
@@ -163,8 +166,8 @@ impl Watches {
         self.callers.push(epoch);
     }
 
-    /// Begins to watch bytes that work at `epoch` reads or `writes`, unless it is over or its bytes are not pinned memory. `most`: how
-    /// many bytes to sum up at most, by the size of the region.
+    /// Begins to watch bytes that work at `epoch` reads or `writes`, unless it is over or its bytes
+    /// are not pinned memory. `most`: how many bytes to sum up at most, by the size of the region.
     pub fn begin(
         &mut self,
         engine: &Engine,
@@ -203,7 +206,8 @@ impl Watches {
         Some(watch.look())
     }
 
-    /// The first sums of a watch are made, of the sample of this seed. False: it has come to nothing meanwhile.
+    /// The first sums of a watch are made, of the sample of this seed. False: it has come to
+    /// nothing meanwhile.
     pub fn ready(&mut self, engine: &Engine, id: u32, seed: u32, sums: Option<Sums>) -> bool {
         let Some(at) = self.list.iter().position(|w| w.id == id) else { return false };
         let watch = &mut self.list[at];
@@ -219,14 +223,15 @@ impl Watches {
         }
     }
 
-    /// Whether the op just applied may have ended watches. `calls_host`: it is the beginning of a host function.
+    /// Whether the op just applied may have ended watches. `calls_host`: it is the beginning of a
+    /// host function.
     #[inline]
     pub fn is_due(&self, engine: &Engine, calls_host: bool) -> bool {
         !self.list.is_empty() && (calls_host || engine.host_changes() != self.seen)
     }
 
-    /// A watch to look at because it ends, if there is one. Those that others are looking at are void now: whoever waited for the
-    /// same work may touch the bytes as soon as its call returns.
+    /// A watch to look at because it ends, if there is one. Those that others are looking at are
+    /// void now: whoever waited for the same work may touch the bytes as soon as its call returns.
     pub fn next_ended(&mut self, engine: &Engine, func: Option<HostFuncId>) -> Option<Look> {
         self.seen = engine.host_changes();
         // A host function in stream order knows more than the host.
@@ -244,7 +249,8 @@ impl Watches {
                     found = Some(watch.look());
                 }
                 State::Idle => {}
-                // As soon as that: whoever looks at it now gives its pages back only when all has been summed up.
+                // As soon as that: whoever looks at it now gives its pages back only when all has
+                // been summed up.
                 State::New | State::Looked => {
                     watch.void = true;
                     pages::release(watch.id);
@@ -254,7 +260,8 @@ impl Watches {
         found
     }
 
-    /// A watch to look at because new work reads some of its bytes, if there is one that is older than `than`.
+    /// A watch to look at because new work reads some of its bytes, if there is one that is older
+    /// than `than`.
     pub fn next_reused(&mut self, region: &Region, than: u32, after: u32) -> Option<Look> {
         let overlaps = |w: &Watch| w.region.start < region.end() && region.start < w.region.end();
         let next = self
@@ -281,7 +288,8 @@ impl Watches {
         }
     }
 
-    /// Earlier work at the same timeline that read just these bytes: whoever races with it races with the new one too.
+    /// Earlier work at the same timeline that read just these bytes: whoever races with it races
+    /// with the new one too.
     pub fn supersede(&mut self, id: u32) {
         let Some(new) = self.list.iter().find(|w| w.id == id).copied() else { return };
         self.drop_where(|w| {

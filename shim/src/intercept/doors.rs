@@ -1,12 +1,13 @@
 //! The doors: every way in which a program asks for a CUDA function by name.
 //!
-//! Direct links need nothing here (we export the names); `dlsym` and `dlvsym` are ours, and `cuGetProcAddress` in both forms
-//! answers with our wrappers. All three follow one rule: the real look-up first, then a substitution only when its answer
-//! is a function of the table. So names that the driver does not have stay unknown, and foreign functions whose names begin
-//! with `cu` are left alone.
+//! Direct links need nothing here (we export the names); `dlsym` and `dlvsym` are ours, and
+//! `cuGetProcAddress` in both forms answers with our wrappers. All three follow one rule: the real
+//! look-up first, then a substitution only when its answer is a function of the table. So names
+//! that the driver does not have stay unknown, and foreign functions whose names begin with `cu`
+//! are left alone.
 //!
-//! `dlsym` jumps to the real one instead of calling it: `RTLD_NEXT` means "after the caller", and the C library finds the
-//! caller by the return address.
+//! `dlsym` jumps to the real one instead of calling it: `RTLD_NEXT` means "after the caller", and
+//! the C library finds the caller by the return address.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,10 +16,12 @@ use cuda_sys::{CUresult, FnId};
 
 use super::{exports, real};
 
-/// Start and end of the real driver's mapping, once known: what it looks up for itself is not redirected.
+/// Start and end of the real driver's mapping, once known: what it looks up for itself is not
+/// redirected.
 static DRIVER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Look-ups that were answered as without us because they found another driver than the one that is observed.
+/// Look-ups that were answered as without us because they found another driver than the one that is
+/// observed.
 pub static OTHERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Start-up: the constructor does nothing but find the real `dlsym`.
@@ -31,7 +34,8 @@ pub(super) fn is_ours(address: *mut c_void) -> bool {
     exports::index_of(address).is_some()
 }
 
-/// What to answer instead of jumping to the real `dlsym`; null to jump. `caller` is the return address of the program's call.
+/// What to answer instead of jumping to the real `dlsym`; null to jump. `caller` is the return
+/// address of the program's call.
 extern "C" fn pick(handle: *mut c_void, name: *const c_char, caller: usize) -> *mut c_void {
     real::find_dlsym();
     let Some(function) = table_function(name) else { return std::ptr::null_mut() };
@@ -69,21 +73,24 @@ fn answer(function: FnId, found: *mut c_void, caller: usize) -> *mut c_void {
         return found;
     }
     if !real::learn(function, found) && !is_driver(found as u64) {
-        // A driver in a namespace of its own (`dlmopen`), or a library between the program and the driver: our wrapper would lead past it.
+        // A driver in a namespace of its own (`dlmopen`), or a library between the program and the
+        // driver: our wrapper would lead past it.
         OTHERS.fetch_add(1, Ordering::Relaxed);
         return found;
     }
     exports::wrapper(function)
 }
 
-/// Whether `caller` lies in the object that `found` lies in, a driver that asks for its own functions (the WSL stub does).
+/// Whether `caller` lies in the object that `found` lies in, a driver that asks for its own
+/// functions (the WSL stub does).
 fn inside_driver(caller: usize, found: *mut c_void) -> bool {
     let (start, end) = (DRIVER[0].load(Ordering::Relaxed), DRIVER[1].load(Ordering::Relaxed));
     if end != 0 && (start..end).contains(&(found as usize)) {
         return (start..end).contains(&caller);
     }
     let base = |address: *const c_void| {
-        // SAFETY: an all-null Dl_info is a valid value to be overwritten, and dladdr takes any address.
+        // SAFETY: an all-null Dl_info is a valid value to be overwritten, and dladdr takes any
+        // address.
         unsafe {
             let mut info: libc::Dl_info = std::mem::zeroed();
             if libc::dladdr(address, &mut info) != 0 { info.dli_fbase as usize } else { 0 }
@@ -180,7 +187,8 @@ pub unsafe extern "C" fn dlvsym(_handle: *mut c_void, _name: *const c_char, _ver
     )
 }
 
-/// The program's `dlclose`: what was learnt about addresses is forgotten, then the real one runs (by a jump, as for `dlsym`).
+/// The program's `dlclose`: what was learnt about addresses is forgotten, then the real one runs
+/// (by a jump, as for `dlsym`).
 ///
 /// # Safety
 /// As for `dlclose`.

@@ -1,7 +1,7 @@
 //! Finds a function in the objects loaded after ours, by reading their dynamic symbol tables.
 //!
-//! Needed for `dlsym` and `dlvsym` alone: we export both names, so nothing that goes through symbol resolution could ever lead to
-//! the C library's own. Neither allocates nor calls `dlsym`.
+//! Needed for `dlsym` and `dlvsym` alone: we export both names, so nothing that goes through symbol
+//! resolution could ever lead to the C library's own. Neither allocates nor calls `dlsym`.
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -18,13 +18,15 @@ struct Dyn {
 
 struct Search<'a> {
     name: &'a CStr,
-    /// An address inside our own object: objects up to and including ours are passed over, as `RTLD_NEXT` does.
+    /// An address inside our own object: objects up to and including ours are passed over, as
+    /// `RTLD_NEXT` does.
     here: u64,
     past_us: bool,
     found: usize,
 }
 
-/// The address of the first function called `name` in an object loaded after ours; 0 when there is none.
+/// The address of the first function called `name` in an object loaded after ours; 0 when there is
+/// none.
 pub fn next_function(name: &CStr) -> usize {
     let mut search = Search { name, here: next_function as *const () as u64, past_us: false, found: 0 };
     // SAFETY: visit() has the signature that dl_iterate_phdr wants, and search outlives the call.

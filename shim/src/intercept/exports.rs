@@ -1,8 +1,8 @@
 //! The exported wrappers: one for each symbol of the table, generated from it.
 //!
-//! A row that takes part calls the real function and, around it, the function of the same name in [`crate::ops`]; a row without
-//! that function does not compile. A `skip` row jumps to the real function with every register as it was. No lock is held across
-//! a real call.
+//! A row that takes part calls the real function and, around it, the function of the same name in
+//! [`crate::ops`]; a row without that function does not compile. A `skip` row jumps to the real
+//! function with every register as it was. No lock is held across a real call.
 
 use std::ffi::c_void;
 
@@ -40,7 +40,8 @@ macro_rules! exports {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
             let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
-            // SAFETY: the slot holds the driver's function of this name; the table states its signature.
+            // SAFETY: the slot holds the driver's function of this name; the table states its
+            // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             // SAFETY: arguments are the program's, valid as the function's contract says.
             observe::observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
@@ -52,11 +53,13 @@ macro_rules! exports {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
             let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
-            // SAFETY: the slot holds the driver's function of this name; the table states its signature.
+            // SAFETY: the slot holds the driver's function of this name; the table states its
+            // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             // SAFETY: arguments are passed on as they came.
             let result = unsafe { real($($arg),*) };
-            // SAFETY: arguments are the program's, valid as the function's contract says; the call has filled its out-pointers.
+            // SAFETY: arguments are the program's, valid as the function's contract says; the call
+            // has filled its out-pointers.
             observe::observe(id::$symbol, 0, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
             result
         }
@@ -65,7 +68,8 @@ macro_rules! exports {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
             let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
-            // SAFETY: the slot holds the driver's function of this name; the table states its signature.
+            // SAFETY: the slot holds the driver's function of this name; the table states its
+            // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             // SAFETY: arguments are the program's, valid as the function's contract says.
             let token = observe::observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
@@ -82,7 +86,8 @@ macro_rules! exports {
             stream: CUstream, $callback: $ty, user_data: *mut c_void $(, $more: $more_ty)?
         ) -> CUresult {
             let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
-            // SAFETY: the slot holds the driver's function of this name; the table states its signature.
+            // SAFETY: the slot holds the driver's function of this name; the table states its
+            // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             let mut wrapped = None;
             observe::observe(id::$symbol, 0, Phase::Before, |cx| wrapped = cx.$wrap(stream, $callback, user_data));

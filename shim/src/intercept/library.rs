@@ -1,4 +1,5 @@
-//! Functions of libraries that are observed besides the driver's (PyTorch's, NCCL's): the real ones behind our exports.
+//! Functions of libraries that are observed besides the driver's (PyTorch's, NCCL's): the real ones
+//! behind our exports.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +21,8 @@ impl Function {
         Self { library, name, known: AtomicUsize::new(0) }
     }
 
-    /// Its address; `None` when the library is not there or has no such function. `own`: our function of the same name, or 0.
+    /// Its address; `None` when the library is not there or has no such function. `own`: our
+    /// function of the same name, or 0.
     #[inline]
     pub fn find(&self, own: usize) -> Option<usize> {
         let known = self.known.load(Ordering::Relaxed);
@@ -33,8 +35,9 @@ impl Function {
         if self.known.load(Ordering::Relaxed) == ABSENT {
             return None;
         }
-        // SAFETY: RTLD_NEXT and handles of dlopen are what dlsym takes. The library is loaded, for it or one that needs it calls
-        // us; where it was loaded locally (a Python extension's dependency) RTLD_NEXT does not find it.
+        // SAFETY: RTLD_NEXT and handles of dlopen are what dlsym takes. The library is loaded, for
+        // it or one that needs it calls us; where it was loaded locally (a Python extension's
+        // dependency) RTLD_NEXT does not find it.
         let found = unsafe {
             let next = real::dlsym(libc::RTLD_NEXT, self.name);
             if next.is_null() {

@@ -1,8 +1,9 @@
-//! The real functions: one slot for each symbol of the table, filled from the driver that the program itself uses.
+//! The real functions: one slot for each symbol of the table, filled from the driver that the
+//! program itself uses.
 //!
-//! Owns finding `libcuda.so.1` and the map from real addresses back to table numbers, by which `cuGetProcAddress` is answered
-//! (on drivers 535, 550 and 580 every answer is exactly one exported symbol, none aliased). Does not decide what happens around
-//! a call.
+//! Owns finding `libcuda.so.1` and the map from real addresses back to table numbers, by which
+//! `cuGetProcAddress` is answered (on drivers 535, 550 and 580 every answer is exactly one exported
+//! symbol, none aliased). Does not decide what happens around a call.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem::transmute;
@@ -41,7 +42,8 @@ pub(super) fn find_dlsym() -> usize {
     dlsym
 }
 
-/// Finds the C library's `dlclose`. Where there is none (it can not be), an address that only returns.
+/// Finds the C library's `dlclose`. Where there is none (it can not be), an address that only
+/// returns.
 pub(super) fn find_dlclose() -> usize {
     extern "C" fn nothing(_handle: *mut c_void) -> i32 {
         0
@@ -89,8 +91,8 @@ pub(super) unsafe fn dlvsym(handle: *mut c_void, name: *const c_char, version: *
     unsafe { real(handle, name, version) }
 }
 
-/// Remembers a real address that a look-up of the program found. False: another one is known, so this is another driver or somebody
-/// who stands before the driver.
+/// Remembers a real address that a look-up of the program found. False: another one is known, so
+/// this is another driver or somebody who stands before the driver.
 pub(super) fn learn(function: FnId, address: *mut c_void) -> bool {
     let slot = &SLOTS[function.index()];
     match slot.compare_exchange(std::ptr::null_mut(), address, Ordering::Release, Ordering::Relaxed) {
@@ -99,7 +101,8 @@ pub(super) fn learn(function: FnId, address: *mut c_void) -> bool {
     }
 }
 
-/// The real function, looked for when it is not known yet. `None` when this driver does not have it.
+/// The real function, looked for when it is not known yet. `None` when this driver does not have
+/// it.
 #[inline]
 pub fn function(function: FnId) -> Option<*mut c_void> {
     let address = SLOTS[function.index()].load(Ordering::Acquire);
@@ -113,7 +116,8 @@ fn find(function: FnId) -> Option<*mut c_void> {
     (!address.is_null()).then_some(address)
 }
 
-/// For naked wrappers: the address to jump to, or that of a function that answers `CUDA_ERROR_NOT_FOUND`.
+/// For naked wrappers: the address to jump to, or that of a function that answers
+/// `CUDA_ERROR_NOT_FOUND`.
 pub(super) extern "C" fn find_or_fail(index: u32) -> *mut c_void {
     extern "C" fn not_found() -> u32 {
         500
@@ -175,11 +179,12 @@ fn note_mapping(address: *mut c_void) {
     unsafe { libc::dl_iterate_phdr(Some(each), address) };
 }
 
-/// The driver: the one that `STREAMSAN_DRIVER` names (needed when the shim itself bears the driver's SONAME), otherwise the one
-/// that the program has loaded or would load.
+/// The driver: the one that `STREAMSAN_DRIVER` names (needed when the shim itself bears the
+/// driver's SONAME), otherwise the one that the program has loaded or would load.
 fn open_driver() -> *mut c_void {
     let open = |name: &OsStr, flags| {
-        // SAFETY: the driver's constructors run in every CUDA program; this is where they would run without us.
+        // SAFETY: the driver's constructors run in every CUDA program; this is where they would run
+        // without us.
         let library = unsafe { Library::open(Some(name), flags) };
         // The handle is kept for the life of the process.
         library.map_or(std::ptr::null_mut(), Library::into_raw)
@@ -199,18 +204,21 @@ fn open_driver() -> *mut c_void {
 /// Which function of the table has this real address.
 pub(super) fn by_address(address: *mut c_void) -> Option<FnId> {
     resolve_all();
-    // About 440 look-ups at start-up over 730 slots: 0.1 ms in all, not worth a table that must be built and kept in step.
+    // About 440 look-ups at start-up over 730 slots: 0.1 ms in all, not worth a table that must be
+    // built and kept in step.
     let index = SLOTS.iter().position(|slot| slot.load(Ordering::Relaxed) == address)?;
     Some(FnId(index as u16))
 }
 
-/// Calls a real function by its table name: `real!(cuCtxGetCurrent: fn(*mut CUcontext))`. Answers `NOT_FOUND` on drivers without it.
+/// Calls a real function by its table name: `real!(cuCtxGetCurrent: fn(*mut CUcontext))`. Answers
+/// `NOT_FOUND` on drivers without it.
 #[macro_export]
 macro_rules! real {
     ($symbol:ident ($($arg:expr => $ty:ty),* $(,)?)) => {{
         match $crate::intercept::real::function(cuda_sys::id::$symbol) {
             Some(address) => {
-                // SAFETY: the slot holds the driver's function of this name, whose signature the caller states.
+                // SAFETY: the slot holds the driver's function of this name, whose signature the
+                // caller states.
                 let call: unsafe extern "C" fn($($ty),*) -> cuda_sys::CUresult = unsafe { std::mem::transmute(address) };
                 // SAFETY: the caller passes valid arguments.
                 unsafe { call($($arg),*) }

@@ -5,7 +5,8 @@ use trace::{Op, Region};
 
 use crate::observe::Cx;
 
-/// Bytes of one channel of a format; 4 where a format has no plain channels (an upper bound is all that is needed there).
+/// Bytes of one channel of a format; 4 where a format has no plain channels (an upper bound is all
+/// that is needed there).
 fn channel_bytes(format: CUarray_format) -> u64 {
     match format.0 {
         1 | 8 => 1,

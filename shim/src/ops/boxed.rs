@@ -30,7 +30,8 @@ impl Boxed {
             ARRAY => (0, Space::Array),
             _ => (self.device, Space::Unified),
         };
-        // A pitch of 0 stands for rows without gaps, a height of 0 for slices without gaps (cuda.h, CUDA_MEMCPY3D).
+        // A pitch of 0 stands for rows without gaps, a height of 0 for slices without gaps (cuda.h,
+        // CUDA_MEMCPY3D).
         let pitch = if self.pitch == 0 { width + self.x } else { self.pitch };
         let slice_pitch = pitch.saturating_mul(if self.height == 0 { rows + self.y } else { self.height });
         let offset =
@@ -123,7 +124,8 @@ pub(super) fn source_order(order: CUmemcpySrcAccessOrder) -> SourceOrder {
     }
 }
 
-/// The attributes of a batch: those of each index hold from there to the next one (cuda.h, cuMemcpyBatchAsync).
+/// The attributes of a batch: those of each index hold from there to the next one (cuda.h,
+/// cuMemcpyBatchAsync).
 struct Attributes {
     list: *mut CUmemcpyAttributes,
     starts: *mut usize,
@@ -196,8 +198,9 @@ pub(crate) unsafe fn cuMemcpyBatchAsync_v2(
     batch(cx, (dsts, srcs, sizes), count, &attributes, stream);
 }
 
-/// Operands of the batched 3D copies: rows and layers are counted in elements whose size is not told, so that only linear ones and
-/// arrays can be placed; the extent's width is in bytes for pointers.
+/// Operands of the batched 3D copies: rows and layers are counted in elements whose size is not
+/// told, so that only linear ones and arrays can be placed; the extent's width is in bytes for
+/// pointers.
 fn operand(cx: &mut Cx<'_>, operand: &CUmemcpy3DOperand, extent: &CUextent3D) -> Side {
     let (width, rows, slices) = (extent.width as u64, extent.height.max(1) as u64, extent.depth.max(1) as u64);
     if operand.type_ == CU_MEMCPY_OPERAND_TYPE_ARRAY {

@@ -1,7 +1,7 @@
 //! Stream capture: while a stream is captured its calls make nodes of a graph, not work.
 //!
-//! Owns the question whether a stream is captured, and the stacks of nodes. What the nodes do is read from the finished graph when it
-//! is instantiated ([`super::graph`]).
+//! Owns the question whether a stream is captured, and the stacks of nodes. What the nodes do is
+//! read from the finished graph when it is instantiated ([`super::graph`]).
 
 use std::sync::atomic::Ordering;
 
@@ -12,8 +12,8 @@ use crate::observe::Cx;
 use crate::real;
 
 impl Cx<'_> {
-    /// Whether a stream is being captured. If so, the nodes that it depends on now (the one that this call has just added) are
-    /// remembered with this call's stack.
+    /// Whether a stream is being captured. If so, the nodes that it depends on now (the one that
+    /// this call has just added) are remembered with this call's stack.
     pub fn note_captured(&mut self, stream: CUstream) -> bool {
         let mut status = CUstreamCaptureStatus(0);
         let mut id = 0_u64;
@@ -48,8 +48,8 @@ impl Cx<'_> {
         if result == CUresult::ERROR_NOT_FOUND {
             result = if per_thread { ask!(cuStreamGetCaptureInfo_v2_ptsz) } else { ask!(cuStreamGetCaptureInfo_v2) };
         }
-        // An error means: the legacy stream while another stream is captured, or edges that this form can not tell. The first is
-        // not captured, the second is.
+        // An error means: the legacy stream while another stream is captured, or edges that this
+        // form can not tell. The first is not captured, the second is.
         const LOSSY_QUERY: CUresult = CUresult(910);
         if result == LOSSY_QUERY {
             return true;
@@ -65,11 +65,13 @@ impl Cx<'_> {
             let stack = self.stack();
             let call = self.call;
             for index in 0..count {
-                // SAFETY: the driver answered count nodes, valid until the next call on this stream.
+                // SAFETY: the driver answered count nodes, valid until the next call on this
+                // stream.
                 let node = unsafe { *nodes.add(index) };
                 let origin = NodeOrigin { stack, call, capture: id, bodies: None };
-                // Of several nodes none is new: a call that adds one leaves the stream depending on that one alone. A node known
-                // from another capture is an old one whose handle came back.
+                // Of several nodes none is new: a call that adds one leaves the stream depending on
+                // that one alone. A node known from another capture is an old one whose handle came
+                // back.
                 let mut known = core.handles.nodes.entry(node.0 as u64).or_insert_with(|| origin.clone());
                 if count == 1 && known.capture != 0 && known.capture != id {
                     *known = origin;

@@ -1,7 +1,8 @@
 //! Modules and libraries: where kernels come from.
 //!
-//! An image is stored once: by reference when its bytes lie in a read-only mapping of a file (nvcc's fatbins: libtorch carries
-//! gigabytes), otherwise by value (what Triton, NVRTC and the linker produce).
+//! An image is stored once: by reference when its bytes lie in a read-only mapping of a file
+//! (nvcc's fatbins: libtorch carries gigabytes), otherwise by value (what Triton, NVRTC and the
+//! linker produce).
 
 use std::ffi::CStr;
 

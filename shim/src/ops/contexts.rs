@@ -82,7 +82,8 @@ pub(crate) unsafe fn cuDevicePrimaryCtxSetFlags_v2(cx: &mut Cx<'_>, dev: CUdevic
     }
 }
 
-// A green context is a context of its own whose work a wait for the primary context waits for too (cuda.h, cuCtxSynchronize).
+// A green context is a context of its own whose work a wait for the primary context waits for too
+// (cuda.h, cuCtxSynchronize).
 
 pub(crate) unsafe fn cuGreenCtxCreate(
     cx: &mut Cx<'_>,
@@ -107,7 +108,8 @@ pub(crate) unsafe fn cuCtxFromGreenCtx(cx: &mut Cx<'_>, context: *mut CUcontext,
 }
 
 pub(crate) unsafe fn cuGreenCtxDestroy(cx: &mut Cx<'_>, ctx: CUgreenCtx) {
-    // What it promises of pending work is not said; its memory belongs to the primary context and stays. Counted as a wait.
+    // What it promises of pending work is not said; its memory belongs to the primary context and
+    // stays. Counted as a wait.
     if let Some(context) = cx.forget_context(CUcontext(ctx.0.cast())) {
         let Some(core) = cx.core() else { return };
         let sync = trace::SyncId(core.handles.fresh());
@@ -167,7 +169,8 @@ pub(crate) unsafe fn cuDevicePrimaryCtxReset_v2(cx: &mut Cx<'_>, dev: CUdevice) 
 }
 
 pub(crate) unsafe fn cuCtxSetLimit(cx: &mut Cx<'_>, limit: CUlimit, _value: usize) {
-    // Measured: a new stack size waits for both blocking and non-blocking streams; other limits are promised nothing.
+    // Measured: a new stack size waits for both blocking and non-blocking streams; other limits are
+    // promised nothing.
     const STACK_SIZE: u32 = 0;
     if limit.0 == STACK_SIZE {
         cx.synchronise(SyncScope::Device, StreamId::NONE, EventId::NONE, ContextId::NONE);

@@ -1,4 +1,5 @@
-//! Copies: which bytes go where. What the host waits for follows from the kinds of memory and is decided by `order`.
+//! Copies: which bytes go where. What the host waits for follows from the kinds of memory and is
+//! decided by `order`.
 
 use cuda_sys::*;
 use trace::{GraphExecId, Op, Region, SourceOrder, Space};
@@ -64,8 +65,9 @@ impl Cx<'_> {
         }
     }
 
-    /// Tells the bytes of a small copy that may hold addresses. The copy has been accepted by then: from pageable memory it has read
-    /// its source, and who overwrites pinned memory this early has a race.
+    /// Tells the bytes of a small copy that may hold addresses. The copy has been accepted by then:
+    /// from pageable memory it has read its source, and who overwrites pinned memory this early has
+    /// a race.
     fn contents(&mut self, dst: &Region, src: &Region) {
         let len = dst.width;
         if !(8..=MAX_CONTENTS).contains(&len) || (len | dst.start | src.start) & 7 != 0 || dst.height != 1 {
@@ -79,7 +81,8 @@ impl Cx<'_> {
         let words = &mut words[..(len / 8) as usize];
         let mut addresses = false;
         for (i, word) in words.iter_mut().enumerate() {
-            // SAFETY: aligned, and on a page that was found readable just now and that the program has given to the driver for reading.
+            // SAFETY: aligned, and on a page that was found readable just now and that the program
+            // has given to the driver for reading.
             *word = unsafe { ((src.start + 8 * i as u64) as *const u64).read_volatile() };
             addresses |= (1 << 32..1 << 47).contains(word);
         }

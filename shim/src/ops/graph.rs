@@ -1,8 +1,10 @@
-//! Graphs: what an executable graph does is read back from the driver when it is instantiated or updated.
+//! Graphs: what an executable graph does is read back from the driver when it is instantiated or
+//! updated.
 //!
-//! Reading the finished graph is exact however it was built (captured, added node by node, cloned). Owns the flattening of child
-//! graphs, of the bodies of conditional nodes and of lists of memory operations, and the ops of nodes; executables and their changes
-//! are in [`super::graph_execs`], where nodes come from in [`super::graph_origins`], and the order that follows is decided by the
+//! Reading the finished graph is exact however it was built (captured, added node by node, cloned).
+//! Owns the flattening of child graphs, of the bodies of conditional nodes and of lists of memory
+//! operations, and the ops of nodes; executables and their changes are in [`super::graph_execs`],
+//! where nodes come from in [`super::graph_origins`], and the order that follows is decided by the
 //! analyzer.
 
 use std::collections::{BTreeSet, HashMap};
@@ -137,7 +139,8 @@ impl Reading {
         }
         let mut waiting: HashMap<u64, usize> = before.iter().map(|(node, from)| (*node, from.len())).collect();
         let mut completions: HashMap<u64, Completion> = HashMap::new();
-        // Among nodes that may come next, the one that was added first: so reports name pairs in the order of the program.
+        // Among nodes that may come next, the one that was added first: so reports name pairs in
+        // the order of the program.
         let place: HashMap<u64, usize> = nodes.iter().enumerate().map(|(i, n)| (n.0 as u64, i)).collect();
         let is_ready = |(_, node): &(usize, &CUgraphNode)| !waiting.contains_key(&(node.0 as u64));
         let mut ready: BTreeSet<usize> = nodes.iter().enumerate().filter(is_ready).map(|(i, _)| i).collect();
@@ -176,8 +179,8 @@ impl Reading {
         let completion = match kind {
             CU_GRAPH_NODE_TYPE_GRAPH if depth < DEEPEST => self.read(cx, child_of(node), &before, depth + 1),
             CU_GRAPH_NODE_TYPE_CONDITIONAL if depth < DEEPEST && cx.bodies(node).is_some() => {
-                // Any of the bodies may run, and in a loop one may run several times, one run after the other: so they count as
-                // run once each, in their order.
+                // Any of the bodies may run, and in a loop one may run several times, one run after
+                // the other: so they count as run once each, in their order.
                 let first = self.add(cx, node, before, (0, Vec::new()));
                 let bodies = cx.bodies(node).unwrap_or_default();
                 bodies.into_iter().fold(first, |entry, body| self.read(cx, CUgraph(body as *mut _), &entry, depth + 1))
@@ -225,7 +228,8 @@ impl Reading {
             .filter_map(|(i, node)| value(node).map(|(writes, address)| (i, writes, address)))
             .collect();
         for &(wait, writes, address) in &values {
-            // Nodes come in an order that respects all dependencies: an edge from an earlier to a later one closes no circle.
+            // Nodes come in an order that respects all dependencies: an edge from an earlier to a
+            // later one closes no circle.
             let writers = values.iter().filter(|(i, w, a)| !writes && *w && *a == address && *i < wait);
             for (writer, _, _) in writers {
                 self.nodes[wait].dependencies.push(Dependency { from: *writer as u32, port: 0 });

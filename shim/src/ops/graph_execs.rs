@@ -1,7 +1,8 @@
 //! Executable graphs: made, updated, changed node by node, launched.
 //!
-//! Owns what the shim knows of each executable: its nodes as they were last sent into the trace, and which of them stand for a node of
-//! the graph that it was made from. Reading graphs is the business of [`super::graph`].
+//! Owns what the shim knows of each executable: its nodes as they were last sent into the trace,
+//! and which of them stand for a node of the graph that it was made from. Reading graphs is the
+//! business of [`super::graph`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +32,8 @@ impl Exec {
         Arc::new(HostWork::of(&ops.collect::<Vec<_>>()))
     }
 
-    /// Of a node by its handle, when it launches a kernel: its index in the trace, the kernel, grid and block.
+    /// Of a node by its handle, when it launches a kernel: its index in the trace, the kernel, grid
+    /// and block.
     fn launch(&self, node: u64) -> Option<(u32, KernelId, [u32; 3], [u32; 3])> {
         let Some(&(index, 1)) = self.by_handle.get(&node) else { return None };
         let node = self.nodes.get(index).filter(|node| node.enabled)?;
@@ -69,8 +71,9 @@ impl Cx<'_> {
         core.handles.execs.insert(exec.0 as u64, Exec { id, nodes, by_handle, host });
     }
 
-    /// An executable graph was changed to do what another graph of the same shape does. Single nodes go on being named by the graph
-    /// that it was made from, and what was disabled may still be.
+    /// An executable graph was changed to do what another graph of the same shape does. Single
+    /// nodes go on being named by the graph that it was made from, and what was disabled may still
+    /// be.
     fn updated(&mut self, exec: CUgraphExec, graph: CUgraph) {
         crate::exact::graph::changed();
         let Some(core) = self.core() else { return };
@@ -108,7 +111,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Changes the nodes that stand for one node of an executable graph. False from `change`: that is not how it can be changed.
+    /// Changes the nodes that stand for one node of an executable graph. False from `change`: that
+    /// is not how it can be changed.
     fn update_nodes(
         &mut self,
         exec: CUgraphExec,
@@ -273,8 +277,8 @@ pub(crate) unsafe fn cuGraphExecNodeSetParams(
     node: CUgraphNode,
     node_params: *mut CUgraphNodeParams,
 ) {
-    // SAFETY: the call has accepted the parameters; the type says which member is valid, and version 3 of the kernel's and version 2
-    // of the fill's begin as the ones read here.
+    // SAFETY: the call has accepted the parameters; the type says which member is valid, and
+    // version 3 of the kernel's and version 2 of the fill's begin as the ones read here.
     unsafe {
         let p = &*node_params;
         match p.type_ {

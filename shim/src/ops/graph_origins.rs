@@ -1,7 +1,8 @@
-//! Where the nodes of graphs come from: the calls that captured or added them, and the graphs inside conditional nodes.
+//! Where the nodes of graphs come from: the calls that captured or added them, and the graphs
+//! inside conditional nodes.
 //!
-//! Owns what is kept of a node beyond what the driver tells. A copy of a graph (a clone, the graph inside a child node) has nodes of its
-//! own, which inherit what is known of the originals.
+//! Owns what is kept of a node beyond what the driver tells. A copy of a graph (a clone, the graph
+//! inside a child node) has nodes of its own, which inherit what is known of the originals.
 
 use cuda_sys::*;
 use trace::StackId;
@@ -60,7 +61,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The nodes of a copy come from where those of the original come from. The driver lists both in the same order.
+    /// The nodes of a copy come from where those of the original come from. The driver lists both
+    /// in the same order.
     fn inherit(&mut self, original: CUgraph, copy: CUgraph, depth: u32) {
         let (Some(core), Some(from), Some(to)) = (self.core(), list_nodes(original), list_nodes(copy)) else { return };
         let kinds = |nodes: &[CUgraphNode]| nodes.iter().map(|node| kind_of(*node).0).collect::<Vec<_>>();
@@ -68,7 +70,8 @@ impl Cx<'_> {
             return;
         }
         for (from, to) in from.into_iter().zip(to) {
-            // The bodies of a copied conditional node are copies too, and nobody tells their handles.
+            // The bodies of a copied conditional node are copies too, and nobody tells their
+            // handles.
             let origin = core.handles.nodes.get(&(from.0 as u64)).map(|o| NodeOrigin { bodies: None, ..o.clone() });
             if let Some(origin) = origin {
                 core.handles.nodes.insert(to.0 as u64, origin);

@@ -10,7 +10,8 @@ impl Cx<'_> {
     /// Builds the launch op of a kernel for a node of a graph and hands it to `then`.
     ///
     /// # Safety
-    /// `kernel_params` and `extra` are those of a launch (or of a node) that the driver has accepted.
+    /// `kernel_params` and `extra` are those of a launch (or of a node) that the driver has
+    /// accepted.
     pub(super) unsafe fn with_launch(
         &mut self,
         function: CUfunction,
@@ -67,7 +68,8 @@ impl Cx<'_> {
             };
             let epoch = self.log_launch((id, kernel.id), &shape, len, |to| match bytes {
                 Some(bytes) => to.copy_from_slice(bytes),
-                // SAFETY: the driver has read these parameters; there is room for all of them, or there are none.
+                // SAFETY: the driver has read these parameters; there is room for all of them, or
+                // there are none.
                 None => unsafe { kernel.gather(kernel_params, to) },
             });
             if let Some(table) = exact.take() {
@@ -86,7 +88,8 @@ impl Cx<'_> {
     }
 }
 
-/// The parameters of a launch that come in one buffer, if they do; says in `shape` what is to be said of them.
+/// The parameters of a launch that come in one buffer, if they do; says in `shape` what is to be
+/// said of them.
 ///
 /// # Safety
 /// `extra` is that of a launch (or of a node) that the driver has accepted.
@@ -106,7 +109,8 @@ unsafe fn buffer_of<'a>(kernel: &Kernel, shape: &mut LaunchShape, extra: *mut *m
 }
 
 impl Cx<'_> {
-    /// Waits for a launch, as the user asked for. The program is not told of an error: its next call is.
+    /// Waits for a launch, as the user asked for. The program is not told of an error: its next
+    /// call is.
     #[cold]
     fn wait_for_launch(&mut self, stream: CUstream, id: trace::StreamId) {
         let result = if self.stream0() == Stream0::PerThread {
@@ -121,7 +125,8 @@ impl Cx<'_> {
 /// The buffer that an `extra` list names, if it does.
 ///
 /// # Safety
-/// `extra` is a list that a launch has accepted: pairs of marker and value up to `CU_LAUNCH_PARAM_END`.
+/// `extra` is a list that a launch has accepted: pairs of marker and value up to
+/// `CU_LAUNCH_PARAM_END`.
 unsafe fn extra_buffer<'a>(extra: *mut *mut c_void) -> Option<&'a [u8]> {
     const POINTER: usize = 1;
     const SIZE: usize = 2;

@@ -17,7 +17,8 @@ pub(crate) unsafe fn cuMemMap(
     let Some(core) = cx.core() else { return };
     let context = cx.current_context();
     let context = cx.context(context);
-    // Two mappings of one handle are one memory: the later one is an alias of the first that is still there.
+    // Two mappings of one handle are one memory: the later one is an alias of the first that is
+    // still there.
     let first = core.handles.mapped(handle, offset as u64, ptr, size as u64);
     if let Some(target) = first {
         cx.log(&Op::Alias { ptr, target, size: size as u64 });
@@ -51,7 +52,8 @@ pub(crate) unsafe fn cuMemSetAccess(
     _desc: *const CUmemAccessDesc,
     _count: usize,
 ) {
-    // cuda.h tags it as synchronising; what it waits for was not measured, so it orders nothing here.
+    // cuda.h tags it as synchronising; what it waits for was not measured, so it orders nothing
+    // here.
     let _ = cx;
 }
 
@@ -74,7 +76,8 @@ pub(crate) unsafe fn cuIpcGetMemHandle(cx: &mut Cx<'_>, handle: *mut CUipcMemHan
 
 /// The bytes of a handle between processes, which are the same in all of them.
 pub(super) fn bytes_of<T: Copy>(handle: &T) -> &[u8] {
-    // SAFETY: CUDA's handles between processes are arrays of 64 bytes without padding, valid for as long as the reference.
+    // SAFETY: CUDA's handles between processes are arrays of 64 bytes without padding, valid for as
+    // long as the reference.
     unsafe { std::slice::from_raw_parts((&raw const *handle).cast(), size_of::<T>()) }
 }
 
@@ -111,7 +114,8 @@ pub(crate) unsafe fn cuGraphicsResourceGetMappedPointer_v2(
 }
 
 pub(super) fn graphics(cx: &mut Cx<'_>, stream: CUstream) {
-    // Work of the other API comes before what follows a map, and after what precedes an unmap: an op in the stream.
+    // Work of the other API comes before what follows a map, and after what precedes an unmap: an
+    // op in the stream.
     if let Some(stream) = cx.working_stream(stream) {
         cx.log(&Op::Opaque { stream });
     }

@@ -68,8 +68,8 @@ pub(super) enum Member {
 /// # Safety
 /// `params` points to more than `index` descriptors that the driver has accepted.
 pub(super) unsafe fn member(params: *const CUstreamBatchMemOpParams, index: usize, stream: StreamId) -> Member {
-    // SAFETY: forwarded from the caller; the operation says which member is valid, and waits and writes share their layout:
-    // operation, address, value, flags.
+    // SAFETY: forwarded from the caller; the operation says which member is valid, and waits and
+    // writes share their layout: operation, address, value, flags.
     let (operation, address, value, flags) = unsafe {
         let raw = params.add(index).cast::<u8>();
         (

@@ -23,7 +23,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Frees are logged before the real call: when it returns, another thread may already have been given the address.
+    /// Frees are logged before the real call: when it returns, another thread may already have been
+    /// given the address.
     fn freed(&mut self, ptr: u64, kind: FreeKind) {
         if self.is_before() && ptr != 0 {
             let host = matches!(kind, FreeKind::Host | FreeKind::Unregister);
@@ -164,7 +165,8 @@ pub(crate) unsafe fn cuMemAllocFromPoolAsync(
 }
 
 pub(crate) unsafe fn cuMemFreeAsync(cx: &mut Cx<'_>, ptr: CUdeviceptr, stream: CUstream) {
-    // While a stream is being captured the free becomes a node, which exists only after the call: it is read with the graph.
+    // While a stream is being captured the free becomes a node, which exists only after the call:
+    // it is read with the graph.
     if ptr != 0
         && let Some(stream) = cx.working_stream(stream)
     {

@@ -1,7 +1,8 @@
 //! What each call means: one function for each row of the table, under the row's name.
 //!
-//! A function runs before the real call, after it succeeded, or both ([`crate::observe::Phase`]), as its row says. Its arguments are the
-//! program's own: what they point to is valid as the driver's contract says, which is the safety condition of every function here.
+//! A function runs before the real call, after it succeeded, or both ([`crate::observe::Phase`]),
+//! as its row says. Its arguments are the program's own: what they point to is valid as the
+//! driver's contract says, which is the safety condition of every function here.
 
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
 

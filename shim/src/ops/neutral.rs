@@ -1,5 +1,6 @@
-//! Rows that need no op: functions whose effect another row covers (a graph is read when it is instantiated, a handle is defined when it is
-//! first used) or that have none that matters; and functions whose effect is not modelled yet, which are named in the coverage.
+//! Rows that need no op: functions whose effect another row covers (a graph is read when it is
+//! instantiated, a handle is defined when it is first used) or that have none that matters; and
+//! functions whose effect is not modelled yet, which are named in the coverage.
 
 use cuda_sys::*;
 

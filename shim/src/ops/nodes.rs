@@ -1,4 +1,5 @@
-//! Nodes that are added to a graph explicitly: where that happened. What they do is read when the graph is instantiated.
+//! Nodes that are added to a graph explicitly: where that happened. What they do is read when the
+//! graph is instantiated.
 
 use cuda_sys::*;
 

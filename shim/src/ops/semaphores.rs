@@ -1,8 +1,9 @@
 //! External semaphores: signals and waits of streams, matched within this process.
 //!
-//! A fence or a timeline semaphore has a value that signals raise and waits compare with; of any other semaphore each wait takes one
-//! signal. What another API or process signals is not seen: a stream that waits for it is not judged until the host sees it get past
-//! the wait, and the calls stay named as not modelled.
+//! A fence or a timeline semaphore has a value that signals raise and waits compare with; of any
+//! other semaphore each wait takes one signal. What another API or process signals is not seen: a
+//! stream that waits for it is not judged until the host sees it get past the wait, and the calls
+//! stay named as not modelled.
 
 use cuda_sys::*;
 use trace::Op;
@@ -16,7 +17,8 @@ pub(crate) unsafe fn cuImportExternalSemaphore(
     ext_sem_out: *mut CUexternalSemaphore,
     sem_handle_desc: *const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
 ) {
-    // Handle types of cuda.h: fences of D3D12 and D3D11, timeline semaphores by file descriptor and by handle.
+    // Handle types of cuda.h: fences of D3D12 and D3D11, timeline semaphores by file descriptor and
+    // by handle.
     const WITH_VALUES: [u32; 4] = [4, 5, 9, 10];
     // NvSciSync and keyed mutexes: what a wait waits for is said in a structure of theirs.
     const OPAQUE: [u32; 3] = [6, 7, 8];
@@ -56,7 +58,8 @@ pub(crate) unsafe fn cuSignalExternalSemaphoresAsync(
     graphics(cx, stream);
     let Some(stream) = cx.working_stream(stream) else { return };
     for index in 0..num_ext_sems as usize {
-        // SAFETY: the call has accepted both arrays; the fence's value is valid for semaphores that have one.
+        // SAFETY: the call has accepted both arrays; the fence's value is valid for semaphores that
+        // have one.
         let (handle, value) = unsafe { (*ext_sem_array.add(index), (*params_array.add(index)).params.fence.value) };
         if let Some((semaphore, value)) = next(cx, handle, value, true) {
             cx.log(&Op::SemaphoreSignal { stream, semaphore, value });

@@ -1,4 +1,5 @@
-//! Fills, and what moves or gives up memory without changing a byte that anyone may read (prefetch, discard).
+//! Fills, and what moves or gives up memory without changing a byte that anyone may read (prefetch,
+//! discard).
 
 use cuda_sys::*;
 use trace::{Op, Region};

@@ -70,8 +70,9 @@ impl Cx<'_> {
         }
     }
 
-    /// The id of an event that is about to be waited for. What another process had waited for when it recorded the event is not
-    /// seen: it may be all that was enqueued here, so that counts as recorded.
+    /// The id of an event that is about to be waited for. What another process had waited for when
+    /// it recorded the event is not seen: it may be all that was enqueued here, so that counts as
+    /// recorded.
     fn event_with_others(&mut self, handle: CUevent) -> EventId {
         let event = self.event(handle);
         if SHARED_EVENTS.load(Ordering::Acquire) != 0
@@ -134,7 +135,8 @@ pub(crate) unsafe fn cuGreenCtxWaitEvent(cx: &mut Cx<'_>, ctx: CUgreenCtx, event
 }
 
 impl Cx<'_> {
-    /// The two halves of a call that waits: what was enqueued before it began is covered once it returns.
+    /// The two halves of a call that waits: what was enqueued before it began is covered once it
+    /// returns.
     pub fn synchronise(&mut self, scope: SyncScope, stream: StreamId, event: EventId, context: ContextId) {
         let Some(core) = self.core() else { return };
         if self.is_before() {
@@ -173,7 +175,8 @@ pub(crate) unsafe fn cuCtxSynchronize_v2(cx: &mut Cx<'_>, ctx: CUcontext) {
     cx.synchronise(SyncScope::Context, StreamId::NONE, EventId::NONE, context);
 }
 
-// Queries are polled by the million: the first half only looks at a number, and an answer of "not ready" leaves no trace.
+// Queries are polled by the million: the first half only looks at a number, and an answer of "not
+// ready" leaves no trace.
 
 pub(crate) unsafe fn cuStreamQuery(cx: &mut Cx<'_>, stream: CUstream) {
     let stream = cx.stream(stream);
@@ -202,8 +205,8 @@ pub(crate) unsafe fn cuEventQuery(cx: &mut Cx<'_>, event: CUevent) {
 }
 
 pub(crate) unsafe fn cuEventElapsedTime_v2(cx: &mut Cx<'_>, _milliseconds: *mut f32, start: CUevent, end: CUevent) {
-    // Success means that both records have completed. Of the start only the record that is current now is known; recording it
-    // again meanwhile, from another thread, would spoil the measurement.
+    // Success means that both records have completed. Of the start only the record that is current
+    // now is known; recording it again meanwhile, from another thread, would spoil the measurement.
     event_query(cx, end);
     if cx.is_after() && start != end {
         let event = cx.event(start);

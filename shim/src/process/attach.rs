@@ -1,7 +1,8 @@
 //! Connects this process to an analyzer: to the one that the launcher named, or to one of its own.
 //!
-//! Leaves no descriptor open in the program: the ring stays mapped, its descriptor has gone to the analyzer, and each side notices
-//! the other's death without one (the analyzer by a process descriptor, the shim by the heartbeat in the ring).
+//! Leaves no descriptor open in the program: the ring stays mapped, its descriptor has gone to the
+//! analyzer, and each side notices the other's death without one (the analyzer by a process
+//! descriptor, the shim by the heartbeat in the ring).
 
 use std::ffi::OsStr;
 use std::io;
@@ -59,8 +60,8 @@ pub fn attach(options: &Options) -> Result<Attached, AttachError> {
     Ok(Attached { producer: Producer::new(ring), own_analyzer })
 }
 
-/// A memfd where the system allows it, otherwise an unlinked file in shared memory or the temporary folder: of the size that was asked
-/// for, or of as little as still works, where there is room.
+/// A memfd where the system allows it, otherwise an unlinked file in shared memory or the temporary
+/// folder: of the size that was asked for, or of as little as still works, where there is room.
 fn make_ring(bytes: usize) -> Result<(Ring, OwnedFd), trace::ring::RingError> {
     let first = match Ring::create(bytes) {
         Ok(made) => return Ok(made),
@@ -69,7 +70,8 @@ fn make_ring(bytes: usize) -> Result<(Ring, OwnedFd), trace::ring::RingError> {
     const LEAST: usize = 1 << 20;
     for size in [bytes, bytes.min(LEAST)] {
         for folder in [c"/dev/shm", c"/tmp", c"/var/tmp"] {
-            // SAFETY: open takes a C string; O_TMPFILE makes a file that has no name, so nobody can open or guess it.
+            // SAFETY: open takes a C string; O_TMPFILE makes a file that has no name, so nobody can
+            // open or guess it.
             let fd = unsafe { libc::open(folder.as_ptr(), libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC, 0o600) };
             if fd < 0 {
                 continue;
@@ -115,7 +117,8 @@ fn send(path: &OsStr, ring: &OwnedFd) -> io::Result<()> {
     message.msg_iov = &raw mut data;
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
-    // SAFETY: CMSG_* compute with the sizes given; control is large enough for one descriptor and 8-byte aligned.
+    // SAFETY: CMSG_* compute with the sizes given; control is large enough for one descriptor and
+    // 8-byte aligned.
     unsafe {
         message.msg_controllen = libc::CMSG_SPACE(size_of::<i32>() as u32) as _;
         let head = libc::CMSG_FIRSTHDR(&raw const message);

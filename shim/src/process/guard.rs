@@ -1,17 +1,20 @@
 //! Who may run shim code right now: at most once on each thread's stack.
 //!
-//! A signal handler of the program may interrupt a hook and call CUDA itself; its call then goes straight to the driver and is
-//! counted. The thread-local state has no destructor, so it is valid in late exit handlers too.
+//! A signal handler of the program may interrupt a hook and call CUDA itself; its call then goes
+//! straight to the driver and is counted. The thread-local state has no destructor, so it is valid
+//! in late exit handlers too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::local;
 
-/// Calls that were not observed because they came from inside a hook (a signal handler of the program).
+/// Calls that were not observed because they came from inside a hook (a signal handler of the
+/// program).
 pub static SKIPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Whether calls pass unobserved: `scripts/torch-cost --within` compares steps of one process that are observed with steps that are not.
-/// What such a run says of the program is not the truth, so only builds with the feature `pass` have it.
+/// Whether calls pass unobserved: `scripts/torch-cost --within` compares steps of one process that
+/// are observed with steps that are not. What such a run says of the program is not the truth, so
+/// only builds with the feature `pass` have it.
 #[cfg(feature = "pass")]
 static PASS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
@@ -32,7 +35,8 @@ pub fn thread_number() -> u32 {
     local::with(|l| l.thread.get())
 }
 
-/// Proof that this thread runs shim code and is not nested in other shim code. Restores `errno` when it goes.
+/// Proof that this thread runs shim code and is not nested in other shim code. Restores `errno`
+/// when it goes.
 pub struct Inside {
     errno: i32,
     place: *mut i32,

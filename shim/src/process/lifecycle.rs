@@ -6,7 +6,8 @@
 //!    +------- fork --------+        (the child starts anew if it uses CUDA; the parent's ring is not mapped there)
 //! ```
 //!
-//! A page that the kernel wipes in forked children tells parent and child apart without a system call per op.
+//! A page that the kernel wipes in forked children tells parent and child apart without a system
+//! call per op.
 
 use std::fmt;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -30,7 +31,8 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 #[unsafe(link_section = "streamsan_state")]
 static CANARY: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Thread that is starting the shim, for others to wait on; also tells a re-entry by the same thread.
+/// Thread that is starting the shim, for others to wait on; also tells a re-entry by the same
+/// thread.
 static STARTER: AtomicU64 = AtomicU64::new(0);
 
 /// What the shim works on, started now if this is the first op of the process. `None`: stay out.
@@ -72,8 +74,9 @@ pub fn is_forked() -> bool {
 #[cold]
 fn core_slow() -> Option<&'static Core> {
     if is_forked() {
-        // Only one thread lives in a child that has just been forked. The parent's core is left alone: its lock may be held by
-        // a thread that does not exist here, and its ring is not mapped.
+        // Only one thread lives in a child that has just been forked. The parent's core is left
+        // alone: its lock may be held by a thread that does not exist here, and its ring is not
+        // mapped.
         lock::forget_tid();
         GENERATION.fetch_add(1, Ordering::Relaxed);
         crate::handles::forget_recent();
@@ -154,7 +157,8 @@ pub fn switch_off(why: fmt::Arguments<'_>) {
     }
 }
 
-/// A fault of ours must not print through the program's standard error twice: the line of [`switch_off`] says it all.
+/// A fault of ours must not print through the program's standard error twice: the line of
+/// [`switch_off`] says it all.
 fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location();
@@ -163,8 +167,8 @@ fn quiet_panics() {
     }));
 }
 
-/// The program ends: under plain `LD_PRELOAD`, waits until the analyzer has printed its report, as long as that one lives; then the
-/// exit code is replaced if the user asked for it.
+/// The program ends: under plain `LD_PRELOAD`, waits until the analyzer has printed its report, as
+/// long as that one lives; then the exit code is replaced if the user asked for it.
 pub fn at_exit() {
     let core = CORE.load(Ordering::Acquire);
     if core.is_null() || is_forked() {
@@ -194,7 +198,8 @@ pub fn at_exit() {
     if let Some(code) = core.options.error_exitcode
         && header.findings.load(Ordering::Relaxed) > 0
     {
-        // SAFETY: everything else has run (we are among the last destructors); what stdio still holds is written first.
+        // SAFETY: everything else has run (we are among the last destructors); what stdio still
+        // holds is written first.
         unsafe {
             libc::fflush(std::ptr::null_mut());
             libc::_exit(code);

@@ -1,7 +1,9 @@
-//! The one lock of the shim: held for the few dozen nanoseconds in which an op gets its place, never across a real call.
+//! The one lock of the shim: held for the few dozen nanoseconds in which an op gets its place,
+//! never across a real call.
 //!
-//! A mutex of our own because the standard one can not tell that its owner was killed (`pthread_cancel`, a thread ended by a raw
-//! `exit` system call): then everybody would wait for ever, and the shim promises that it never hangs the program.
+//! A mutex of our own because the standard one can not tell that its owner was killed
+//! (`pthread_cancel`, a thread ended by a raw `exit` system call): then everybody would wait for
+//! ever, and the shim promises that it never hangs the program.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -27,7 +29,8 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 #[derive(Debug)]
 pub struct OwnerDied;
 
-/// Kernel id of this thread, cached. After a fork the child's main thread has a stale one: see [`forget_tid`].
+/// Kernel id of this thread, cached. After a fork the child's main thread has a stale one: see
+/// [`forget_tid`].
 #[inline]
 pub fn tid() -> i32 {
     local::with(|l| {
@@ -131,7 +134,8 @@ impl<T> DerefMut for Held<'_, T> {
 impl<T> Drop for Held<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Or the next one, held up before it has said who it is, would pass for this thread, which may have ended by then.
+        // Or the next one, held up before it has said who it is, would pass for this thread, which
+        // may have ended by then.
         self.lock.owner.store(0, Ordering::Relaxed);
         if self.lock.state.swap(FREE, Ordering::Release) == CONTENDED {
             // SAFETY: the futex word lives as long as the lock.

@@ -11,7 +11,8 @@ struct Line {
 
 impl Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // One byte is kept for the newline; what does not fit is cut, for a torn line is better than none.
+        // One byte is kept for the newline; what does not fit is cut, for a torn line is better
+        // than none.
         let room = self.bytes.len() - 1 - self.len;
         let take = text.len().min(room);
         self.bytes[self.len..self.len + take].copy_from_slice(&text.as_bytes()[..take]);

@@ -1,7 +1,7 @@
 //! What the user may set for the shim, read once from `STREAMSAN_OPTIONS` (`key=value:key=value`).
 //!
-//! Keys that belong to the analyzer are passed on untouched (the analyzer reads the same variable and refuses what neither knows),
-//! so an unknown key is never an error here.
+//! Keys that belong to the analyzer are passed on untouched (the analyzer reads the same variable
+//! and refuses what neither knows), so an unknown key is never an error here.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,15 +12,19 @@ pub struct Options {
     pub stacks: bool,
     /// `host-writes`: look for writes of the host to memory that pending copies read (on).
     pub host_writes: bool,
-    /// `host-accesses`: keep the CPU off the pages that pending copies use, to see it touch them (off).
+    /// `host-accesses`: keep the CPU off the pages that pending copies use, to see it touch them
+    /// (off).
     pub host_accesses: bool,
-    /// `host-sample`: sources of copies up to this many bytes are always compared in full; given in KiB (64).
+    /// `host-sample`: sources of copies up to this many bytes are always compared in full; given in
+    /// KiB (64).
     pub host_sample: u64,
     /// `ring-mib`: data bytes of the ring in MiB (32).
     pub ring_mib: usize,
-    /// `analyzer`: path of the `streamsan` program to start under plain `LD_PRELOAD` (beside the library).
+    /// `analyzer`: path of the `streamsan` program to start under plain `LD_PRELOAD` (beside the
+    /// library).
     pub analyzer: Option<OsString>,
-    /// `error-exitcode`: exit code when there are findings, under plain `LD_PRELOAD` (the program's own).
+    /// `error-exitcode`: exit code when there are findings, under plain `LD_PRELOAD` (the program's
+    /// own).
     pub error_exitcode: Option<i32>,
     /// `host-order=threads`: the library beside this one tells how host threads synchronise.
     pub host_threads: bool,
@@ -86,7 +90,8 @@ pub fn asks_for_host_accesses(text: &[u8]) -> bool {
     text.split(|b| *b == b':').filter_map(value).next_back().unwrap_or(false)
 }
 
-/// The value of a key in `STREAMSAN_OPTIONS`, the last one if there are several; empty for a key alone.
+/// The value of a key in `STREAMSAN_OPTIONS`, the last one if there are several; empty for a key
+/// alone.
 pub fn value<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let of = |pair: &'a [u8]| match pair.strip_prefix(key)? {
         [] => Some(&[][..]),
@@ -97,10 +102,11 @@ pub fn value<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     text.split(|b| *b == b':').filter_map(of).next_back()
 }
 
-/// A variable of the environment. Read through libc because the program may have changed it with `setenv`, and without
-/// std's lock because another thread may be in the middle of that.
+/// A variable of the environment. Read through libc because the program may have changed it with
+/// `setenv`, and without std's lock because another thread may be in the middle of that.
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: the name is a C string; the result points into the environment, which we only read at start-up.
+    // SAFETY: the name is a C string; the result points into the environment, which we only read at
+    // start-up.
     let value = unsafe { libc::getenv(name.as_ptr()) };
     if value.is_null() {
         return None;

@@ -1,8 +1,9 @@
 //! Starts an analyzer for this process, under plain `LD_PRELOAD`.
 //!
-//! The program must not notice: the analyzer is no child of it (a `wait` for any child would find it), gets none of its
-//! descriptors but standard error, no signals of its terminal, and no `SIGCHLD` is raised. Hence two generations of `clone` that
-//! share memory until `exec` (as `vfork` does), the first without an exit signal.
+//! The program must not notice: the analyzer is no child of it (a `wait` for any child would find
+//! it), gets none of its descriptors but standard error, no signals of its terminal, and no
+//! `SIGCHLD` is raised. Hence two generations of `clone` that share memory until `exec` (as `vfork`
+//! does), the first without an exit signal.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,7 +11,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::options::Options;
 
-/// What the two generations need, all allocated beforehand: they run on borrowed stacks and must not allocate.
+/// What the two generations need, all allocated beforehand: they run on borrowed stacks and must
+/// not allocate.
 struct Plan {
     program: CString,
     args: Vec<*const c_char>,
@@ -36,7 +38,8 @@ pub fn analyzer(options: &Options, ring: &OwnedFd) -> Result<(), String> {
     let pid = string(std::process::id().to_string().into_bytes())?;
     let words = [program.as_c_str(), c"attach-ring", c"3", &pid];
     let args: Vec<_> = words.iter().map(|w| w.as_ptr()).chain([std::ptr::null()]).collect();
-    // SAFETY: the variable is only read; setenv on another thread at the same moment is the program's own race.
+    // SAFETY: the variable is only read; setenv on another thread at the same moment is the
+    // program's own race.
     let env = unsafe { environment_without_preload() };
     // SAFETY: reserves fresh memory, no preconditions.
     let stack = unsafe {
@@ -56,8 +59,9 @@ pub fn analyzer(options: &Options, ring: &OwnedFd) -> Result<(), String> {
     let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
     let mut plan =
         Plan { program: program.clone(), args, env, ring: ring.as_raw_fd(), signals, stack: stack.cast(), error: 0 };
-    // SAFETY: signals are blocked so that no handler of the program runs in the children, which share its memory. The stack is
-    // large enough for first(); CLONE_VFORK holds this thread until first() has ended, so plan outlives it.
+    // SAFETY: signals are blocked so that no handler of the program runs in the children, which
+    // share its memory. The stack is large enough for first(); CLONE_VFORK holds this thread until
+    // first() has ended, so plan outlives it.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut all);
@@ -83,7 +87,8 @@ pub fn analyzer(options: &Options, ring: &OwnedFd) -> Result<(), String> {
 /// First generation: makes the second and ends, so that the second belongs to nobody.
 extern "C" fn first(plan: *mut c_void) -> c_int {
     let plan = plan.cast::<Plan>();
-    // SAFETY: plan outlives both generations (CLONE_VFORK); the second one's stack is the lower half, which is free.
+    // SAFETY: plan outlives both generations (CLONE_VFORK); the second one's stack is the lower
+    // half, which is free.
     unsafe {
         let top = (*plan).stack.add(STACK);
         let child = libc::clone(second, top.cast(), libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD, plan.cast());
@@ -97,7 +102,8 @@ extern "C" fn first(plan: *mut c_void) -> c_int {
 /// Second generation: becomes the analyzer.
 extern "C" fn second(plan: *mut c_void) -> c_int {
     let plan = plan.cast::<Plan>();
-    // SAFETY: only system calls on values prepared beforehand; plan outlives this process until exec.
+    // SAFETY: only system calls on values prepared beforehand; plan outlives this process until
+    // exec.
     unsafe {
         libc::setsid();
         for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {

@@ -1,21 +1,26 @@
 //! What earlier walks of each thread have read: whoever reads the same again need not walk.
 //!
-//! Owns the places where it is kept, one for each thread, and the edges that both kinds of walks keep ([`super::native::tree`] for native
-//! frames, [`super::python::chains`] for Python's).
+//! Owns the places where it is kept, one for each thread, and the edges that both kinds of walks
+//! keep ([`super::native::tree`] for native frames, [`super::python::chains`] for Python's).
 //!
 //! # Why that is a walk
 //!
-//! A walk is a function of the registers that it starts with, of the words that it reads, in the order in which it reads them, and of rules that
-//! stay until they are forgotten (an epoch of its own). Where the next word lies follows from those before. So a walk is kept as a path: at each
-//! place the word that was read there. Whoever starts alike, reads word after word where the path says, and finds each as it was, has done
-//! all that the walk would have read, in its order, and gets what the walk got: the number of the path, which stands for its frames. A word that
-//! differs may be known from another walk (an edge leads on to its path); if it is not, the walk is done as if nothing had been kept, and
-//! its path is added from there on. It is as safe as the walk: nothing is read that it would not read.
+//! A walk is a function of the registers that it starts with, of the words that it reads, in the
+//! order in which it reads them, and of rules that stay until they are forgotten (an epoch of its
+//! own). Where the next word lies follows from those before. So a walk is kept as a path: at each
+//! place the word that was read there. Whoever starts alike, reads word after word where the path
+//! says, and finds each as it was, has done all that the walk would have read, in its order, and
+//! gets what the walk got: the number of the path, which stands for its frames. A word that differs
+//! may be known from another walk (an edge leads on to its path); if it is not, the walk is done as
+//! if nothing had been kept, and its path is added from there on. It is as safe as the walk:
+//! nothing is read that it would not read.
 //!
-//! Numbers are never given out again, so a path that was thrown away and is met again is another one: what refers to numbers needs no clearing.
+//! Numbers are never given out again, so a path that was thrown away and is met again is another
+//! one: what refers to numbers needs no clearing.
 //!
-//! Walks are kept in memory mapped for them, not with the thread: thread-local memory comes out of small stacks, and nothing has to be given
-//! back when a thread ends. Whoever finds its place busy (a signal in the middle of a walk) does without. A place that is full is emptied.
+//! Walks are kept in memory mapped for them, not with the thread: thread-local memory comes out of
+//! small stacks, and nothing has to be given back when a thread ends. Whoever finds its place busy
+//! (a signal in the middle of a walk) does without. A place that is full is emptied.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -32,7 +37,8 @@ const PROBES: usize = 8;
 pub struct Found {
     /// Frames written. None, although there are some, when the walk was known.
     pub len: usize,
-    /// What stands for these frames, in this thread or another: 0 for no frames, `None` when the walk could not be kept.
+    /// What stands for these frames, in this thread or another: 0 for no frames, `None` when the
+    /// walk could not be kept.
     pub id: Option<u32>,
 }
 
@@ -98,7 +104,8 @@ impl Memo {
             }
             slot.kept.store(kept, Ordering::Relaxed);
         }
-        // SAFETY: mapped for ever, zeros are valid; we have set `busy`, and clear it when the only reference is gone.
+        // SAFETY: mapped for ever, zeros are valid; we have set `busy`, and clear it when the only
+        // reference is gone.
         let kept = unsafe { &mut *kept };
         if slot.owner.swap(thread, Ordering::Relaxed) != thread {
             kept.native.clear();
@@ -129,7 +136,8 @@ fn map() -> *mut Kept {
     }
 }
 
-/// In the child of a fork: walks that other threads of the parent were in the middle of will never end.
+/// In the child of a fork: walks that other threads of the parent were in the middle of will never
+/// end.
 pub fn after_fork_in_child() {
     for slot in &SLOT {
         slot.owner.store(0, Ordering::Relaxed);

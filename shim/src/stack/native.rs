@@ -1,17 +1,20 @@
 //! Native frames: the walk over the calling thread's stack.
 //!
-//! Owns the walk itself. What it stands on: [`rule`] (how to get from one frame to the next, out of `.eh_frame`),
-//! [`cache`] (rules already worked out, shared by all threads), [`tree`] (what the thread's earlier walks read: most walks are known),
-//! [`memory`] (which bytes may be read without a fault) and [`modules`] (the object files of the process). Names and
-//! lines are the analyzer's business.
+//! Owns the walk itself. What it stands on: [`rule`] (how to get from one frame to the next, out of
+//! `.eh_frame`), [`cache`] (rules already worked out, shared by all threads), [`tree`] (what the
+//! thread's earlier walks read: most walks are known), [`memory`] (which bytes may be read without
+//! a fault) and [`modules`] (the object files of the process). Names and lines are the analyzer's
+//! business.
 //!
-//! A walk that is known costs about one load from the stack a frame, that waits for nothing, one that is not some nanoseconds a frame: a
-//! probe of the cache and two loads. It takes no lock, allocates nothing and has no state of a thread but two words of const-initialised
-//! TLS, so it also works before `main`, during thread exit, in signal handlers and in a forked child. A cold frame costs one
-//! `dl_iterate_phdr`, that is, a short critical section under the loader's list lock; nothing of ours is locked at that time.
+//! A walk that is known costs about one load from the stack a frame, that waits for nothing, one
+//! that is not some nanoseconds a frame: a probe of the cache and two loads. It takes no lock,
+//! allocates nothing and has no state of a thread but two words of const-initialised TLS, so it
+//! also works before `main`, during thread exit, in signal handlers and in a forked child. A cold
+//! frame costs one `dl_iterate_phdr`, that is, a short critical section under the loader's list
+//! lock; nothing of ours is locked at that time.
 //!
-//! Only `rip`, `rsp` and `rbp` are followed. That is enough for what compilers emit in the frames of functions that call
-//! others; a frame whose caller hangs on another register ends the walk.
+//! Only `rip`, `rsp` and `rbp` are followed. That is enough for what compilers emit in the frames
+//! of functions that call others; a frame whose caller hangs on another register ends the walk.
 
 mod cache;
 mod memory;
@@ -44,14 +47,18 @@ struct Registers {
     fp: u64,
 }
 
-/// Fills `buf` (not empty, at most [`MAX`] entries are of use) with return addresses of the calling thread, innermost first, and says how many
-/// there are. With `tree`: only if the walk is not known. The first one lies in the function that called into this library: innermost frames
-/// of our own are left out. Frames further out that belong to this library (a callback that we wrapped) are kept.
+/// Fills `buf` (not empty, at most [`MAX`] entries are of use) with return addresses of the calling
+/// thread, innermost first, and says how many there are. With `tree`: only if the walk is not
+/// known. The first one lies in the function that called into this library: innermost frames of our
+/// own are left out. Frames further out that belong to this library (a callback that we wrapped)
+/// are kept.
 ///
-/// An address that a signal interrupted is given plus one, so that "minus one" leads into the right instruction for every
-/// entry. Never faults, never fails; a stack that cannot be followed is short.
+/// An address that a signal interrupted is given plus one, so that "minus one" leads into the right
+/// instruction for every entry. Never faults, never fails; a stack that cannot be followed is
+/// short.
 ///
-/// With `to_python` the first frame of Python's interpreter is the last one: what lies further out is told by Python's own frames.
+/// With `to_python` the first frame of Python's interpreter is the last one: what lies further out
+/// is told by Python's own frames.
 #[inline(never)]
 #[unsafe(link_section = "streamsan_hot")]
 pub fn capture(buf: &mut [u64], to_python: bool, tree: Option<&mut Tree>) -> Found {
@@ -74,7 +81,8 @@ pub fn capture(buf: &mut [u64], to_python: bool, tree: Option<&mut Tree>) -> Fou
     }
 }
 
-/// Clears what a fork may have copied in the middle of a change. To be called in the child of a fork.
+/// Clears what a fork may have copied in the middle of a change. To be called in the child of a
+/// fork.
 pub fn after_fork_in_child() {
     modules::after_fork_in_child();
     super::memo::after_fork_in_child();
@@ -110,7 +118,8 @@ fn walk(at: Registers, window: Window, buf: &mut [u64], to_python: bool, path: O
         let rule = walk.rule_at(walk.at.lookup);
         own &= rule.is_own();
         if !own {
-            // `lookup` of the first frame outside this library is a return address minus one, or interrupted code.
+            // `lookup` of the first frame outside this library is a return address minus one, or
+            // interrupted code.
             buf[len] = walk.at.lookup + 1;
             len += 1;
             ended = len == buf.len() || to_python && rule.is_interpreter();
@@ -223,8 +232,8 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Out of a signal handler. The kernel left a `ucontext_t` where the handler's frame ended; offsets of its registers are
-    /// the x86-64 ABI of the kernel (`struct rt_sigframe`).
+    /// Out of a signal handler. The kernel left a `ucontext_t` where the handler's frame ended;
+    /// offsets of its registers are the x86-64 ABI of the kernel (`struct rt_sigframe`).
     fn step_signal(&mut self) -> Option<Registers> {
         const RBP: u64 = 120;
         const RSP: u64 = 160;
@@ -242,7 +251,8 @@ impl Walk<'_> {
         Some(Registers { lookup: pc, sp, fp })
     }
 
-    /// Code without unwind information: believe the frame pointer, but only when what it leads to is a call in a known module.
+    /// Code without unwind information: believe the frame pointer, but only when what it leads to
+    /// is a call in a known module.
     fn step_frame_pointer(&mut self) -> Option<Registers> {
         let at = self.at;
         if at.fp < at.sp || at.fp & 7 != 0 || !self.window.reaches(at.fp) {

@@ -1,4 +1,5 @@
-//! What the tests of stack capture share: the probe library, compiled programs, and names for addresses (by `nm`).
+//! What the tests of stack capture share: the probe library, compiled programs, and names for
+//! addresses (by `nm`).
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 

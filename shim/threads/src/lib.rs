@@ -1,11 +1,14 @@
-//! The synchronisation of host threads, seen by interposition: loaded beside the shim for `--host-order threads` only, so that programs
-//! checked without it run the C library's own functions.
+//! The synchronisation of host threads, seen by interposition: loaded beside the shim for
+//! `--host-order threads` only, so that programs checked without it run the C library's own
+//! functions.
 //!
-//! Owns the wrappers of pthread creation, joining, mutexes, read-write locks, condition variables, semaphores and barriers. Each calls the
-//! real function and tells the shim what was released before it, or acquired after it; what that means is the shim's business. Nothing
-//! here allocates (but for the start of a thread), locks or fails: without the shim the wrappers only forward.
+//! Owns the wrappers of pthread creation, joining, mutexes, read-write locks, condition variables,
+//! semaphores and barriers. Each calls the real function and tells the shim what was released
+//! before it, or acquired after it; what that means is the shim's business. Nothing here allocates
+//! (but for the start of a thread), locks or fails: without the shim the wrappers only forward.
 //!
-//! An object is named by its address. The start and the end of a thread are objects of their own, with numbers that no address has.
+//! An object is named by its address. The start and the end of a thread are objects of their own,
+//! with numbers that no address has.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -49,8 +52,8 @@ impl Other {
 }
 
 fn next(name: &CStr, version: &CStr) -> *mut c_void {
-    // SAFETY: RTLD_NEXT and strings that end in NUL are what both take. Condition variables exist in two versions, of which the plain look-up
-    // gives the old one with some C libraries.
+    // SAFETY: RTLD_NEXT and strings that end in NUL are what both take. Condition variables exist
+    // in two versions, of which the plain look-up gives the old one with some C libraries.
     unsafe {
         let versioned = if version.is_empty() {
             core::ptr::null_mut()
@@ -104,7 +107,8 @@ macro_rules! wrappers {
             $before
             // SAFETY: forwarded from the caller.
             let result = unsafe { real($($arg),*) };
-            // A mutex whose owner died is acquired too; a barrier lets one of its threads know that it is the last.
+            // A mutex whose owner died is acquired too; a barrier lets one of its threads know that
+            // it is the last.
             if result == 0 || result == libc::EOWNERDEAD || result == libc::PTHREAD_BARRIER_SERIAL_THREAD {
                 $after
             }

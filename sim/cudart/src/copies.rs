@@ -81,8 +81,8 @@ fn run_2d(pt: bool, copy: CUDA_MEMCPY2D, stream: Option<CUstream>) -> Res {
     }
 }
 
-/// The driver's description of a three-dimensional copy. Extents and positions count texels of an array that takes part,
-/// bytes otherwise.
+/// The driver's description of a three-dimensional copy. Extents and positions count texels of an
+/// array that takes part, bytes otherwise.
 pub fn describe(p: &cudaMemcpy3DParms) -> Result<CUDA_MEMCPY3D, cudaError> {
     let (mut from, mut to) = types(p.kind)?;
     let unit = match (p.srcArray.is_null(), p.dstArray.is_null()) {

@@ -69,13 +69,15 @@ pub fn exists() -> bool {
     door().is_some()
 }
 
-/// The private table of the simulated driver, as NVIDIA's runtime has its own. `None` under any other driver.
+/// The private table of the simulated driver, as NVIDIA's runtime has its own. `None` under any
+/// other driver.
 pub fn private() -> Option<&'static cuda_sys::SimTable> {
     static TABLE: OnceLock<Option<usize>> = OnceLock::new();
     let found = *TABLE.get_or_init(|| {
         let ask = proc_address("cuGetExportTable", 3000, 1)?;
         let mut table = std::ptr::null();
-        // SAFETY: the driver's function of this name has this type; both pointers are valid, and an id has 16 bytes.
+        // SAFETY: the driver's function of this name has this type; both pointers are valid, and an
+        // id has 16 bytes.
         let answer = unsafe {
             let ask: pfn::cuGetExportTable = std::mem::transmute::<*mut c_void, _>(ask);
             ask(&mut table, cuda_sys::SIM_TABLE.as_ptr().cast())

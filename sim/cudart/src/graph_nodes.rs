@@ -6,8 +6,8 @@ use crate::copies::describe;
 use crate::register::kernel_or_handle;
 use crate::state::{INVALID, Res, get, put};
 
-/// The driver's form of a node's parameters. Both structs have the same size, and what is not a kernel or a copy the same
-/// layout; the runtime's own types differ from the driver's in these two.
+/// The driver's form of a node's parameters. Both structs have the same size, and what is not a
+/// kernel or a copy the same layout; the runtime's own types differ from the driver's in these two.
 fn node_params(p: *const CUgraphNodeParams) -> Result<CUgraphNodeParams, cudaError> {
     let mut params = get(p)?;
     let mut ctx = CUcontext::NULL;
@@ -16,7 +16,8 @@ fn node_params(p: *const CUgraphNodeParams) -> Result<CUgraphNodeParams, cudaErr
     unsafe {
         match params.type_ {
             CU_GRAPH_NODE_TYPE_KERNEL => {
-                // The runtime's struct begins like the driver's, with a symbol or handle in the place of the function.
+                // The runtime's struct begins like the driver's, with a symbol or handle in the
+                // place of the function.
                 let kernel = &mut params.anon1.kernel;
                 let handle = kernel_or_handle(kernel.func.bits() as *const c_void)?;
                 kernel.func = CUfunction::NULL;
@@ -62,7 +63,8 @@ fn add(
     Ok(())
 }
 
-/// A function that lists nodes: `(node, nodes, count)` in version 12, `(node, nodes, edge data, count)` in version 13.
+/// A function that lists nodes: `(node, nodes, count)` in version 12, `(node, nodes, edge data,
+/// count)` in version 13.
 type Lists = (*mut CUgraphEdgeData, *mut usize);
 
 fn lists(data_or_count: *mut c_void, count: *mut usize) -> Lists {
@@ -73,7 +75,8 @@ fn lists(data_or_count: *mut c_void, count: *mut usize) -> Lists {
 }
 
 rt! {
-    // Version 12: (node, graph, dependencies, count, params); version 13: edge data before the count.
+    // Version 12: (node, graph, dependencies, count, params); version 13: edge data before the
+    // count.
     ctx fn [cudaGraphAddNode plain](
         _pt, out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, data_or_count: usize,
         count_or_params: usize, params: *mut CUgraphNodeParams

@@ -1,4 +1,5 @@
-//! Graphs. Where versions 12 and 13 take different arguments, both forms are told apart by `version`.
+//! Graphs. Where versions 12 and 13 take different arguments, both forms are told apart by
+//! `version`.
 
 use cuda_sys::*;
 
@@ -14,7 +15,8 @@ fn context() -> Result<CUcontext, cudaError> {
 
 fn kernel_params(p: *const cudaKernelNodeParams) -> Result<CUDA_KERNEL_NODE_PARAMS, cudaError> {
     let p = get(p)?;
-    // The driver takes a kernel where it asks for a function, here as in launches; the field `kern` is its own.
+    // The driver takes a kernel where it asks for a function, here as in launches; the field `kern`
+    // is its own.
     let handle = kernel_or_handle(p.func)?;
     Ok(CUDA_KERNEL_NODE_PARAMS {
         func: CUfunction::NULL,

@@ -39,7 +39,8 @@ fn launch(
     )
 }
 
-/// Up to version 12 the runtime has a name of its own for grids and blocks that no device can run. (Too much shared memory keeps the driver's.)
+/// Up to version 12 the runtime has a name of its own for grids and blocks that no device can run.
+/// (Too much shared memory keeps the driver's.)
 fn configuration(grid: dim3, block: dim3, result: Res) -> Res {
     if crate::version::major() >= 13 {
         return result;

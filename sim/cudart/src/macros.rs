@@ -1,7 +1,8 @@
 //! How the functions of this crate are written down, and how they call the driver.
 
-/// As `abi!` of the driver crate: every symbol in the brackets is defined, `pt` says whether stream 0 is the calling
-/// thread's default stream; the first word is the guard in `state` that the body runs under.
+/// As `abi!` of the driver crate: every symbol in the brackets is defined, `pt` says whether stream
+/// 0 is the calling thread's default stream; the first word is the guard in `state` that the body
+/// runs under.
 macro_rules! rt {
     (@function $guard:ident [$($symbol:ident $kind:ident),+ $(,)?] $args:tt $body:block) => {
         const _: () = {
@@ -27,9 +28,9 @@ macro_rules! rt {
     ($($guard:ident fn $symbols:tt $args:tt $body:block)*) => { $( rt! { @function $guard $symbols $args $body } )* };
 }
 
-/// Calls a function of the driver: `cu!(cuMemAlloc_v2(&mut p, size))`, `cu!(cuStreamSynchronize, pt; (stream))` with the
-/// meaning of stream 0, `cu!(cuCtxSynchronize @ 12000 ())` for an older form than that of CUDA 13.0. The name is the
-/// row's in the table of `cuda-sys`.
+/// Calls a function of the driver: `cu!(cuMemAlloc_v2(&mut p, size))`, `cu!(cuStreamSynchronize,
+/// pt; (stream))` with the meaning of stream 0, `cu!(cuCtxSynchronize @ 12000 ())` for an older
+/// form than that of CUDA 13.0. The name is the row's in the table of `cuda-sys`.
 macro_rules! cu {
     ($name:ident ($($arg:expr),* $(,)?)) => { cu!(@call $name, false, 13000, ($($arg),*)) };
     ($name:ident @ $version:literal ($($arg:expr),* $(,)?)) => { cu!(@call $name, false, $version, ($($arg),*)) };
@@ -39,8 +40,9 @@ macro_rules! cu {
         let per_thread: bool = $pt;
         let family = cuda_sys::id::$name.info().family;
         match SLOTS[usize::from(per_thread)].get(family, $version, per_thread) {
-            // SAFETY: the driver's function of this name and version has the table's signature; arguments are passed on
-            // from the program, which vouches for them as it does towards NVIDIA's runtime.
+            // SAFETY: the driver's function of this name and version has the table's signature;
+            // arguments are passed on from the program, which vouches for them as it does towards
+            // NVIDIA's runtime.
             Some(address) => unsafe {
                 let function: cuda_sys::pfn::$name = std::mem::transmute::<*mut std::ffi::c_void, _>(address);
                 $crate::state::check(function($($arg),*))

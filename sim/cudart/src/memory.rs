@@ -168,8 +168,8 @@ rt! {
             type_: full.type_, device: full.device, devicePointer: full.devicePointer, hostPointer: full.hostPointer,
         })
     }
-    // Version 12 has (pointer, size, device, stream): the device is where the location's first half is, the stream where
-    // the flags are.
+    // Version 12 has (pointer, size, device, stream): the device is where the location's first half
+    // is, the stream where the flags are.
     ctx fn [cudaMemPrefetchAsync legacy, cudaMemPrefetchAsync_ptsz per_thread](
         pt, at: *const c_void, size: usize, location: CUmemLocation, flags: usize, stream: CUstream
     ) {

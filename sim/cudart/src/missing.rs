@@ -1,4 +1,5 @@
-//! What is not simulated: every other function of the runtime. They answer an error and say so, once each.
+//! What is not simulated: every other function of the runtime. They answer an error and say so,
+//! once each.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +9,8 @@ macro_rules! missing {
     ($($symbol:ident)*) => { $(
         const _: () = {
             static SAID: AtomicBool = AtomicBool::new(false);
-            // SAFETY: the runtime's name. It looks at no arguments, so any caller's are fine under the C ABI.
+            // SAFETY: the runtime's name. It looks at no arguments, so any caller's are fine under
+            // the C ABI.
             #[unsafe(no_mangle)]
             extern "C" fn $symbol() -> cudaError {
                 crate::state::once(&SAID, || format!("{} is not simulated", stringify!($symbol)));

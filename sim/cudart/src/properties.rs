@@ -10,7 +10,8 @@ fn ask(device: c_int, attribute: CUdevice_attribute) -> Result<c_int, cudaError>
     Ok(value)
 }
 
-/// Fills the fields that both versions have: `fill!(struct, device, field = ATTRIBUTE as type, ...)`.
+/// Fills the fields that both versions have: `fill!(struct, device, field = ATTRIBUTE as type,
+/// ...)`.
 macro_rules! fill {
     ($to:ident, $device:expr; $($field:ident = $attribute:ident as $ty:ty),* $(,)?) => {
         $( $to.$field = ask($device, $attribute)? as $ty; )*

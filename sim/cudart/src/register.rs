@@ -1,5 +1,5 @@
-//! What compiled programs register before `main`: fat binaries, and which host symbols stand for which kernels and
-//! variables. Code is given to the driver when it is first used.
+//! What compiled programs register before `main`: fat binaries, and which host symbols stand for
+//! which kernels and variables. Code is given to the driver when it is first used.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -85,7 +85,8 @@ pub fn kernel(symbol: *const c_void) -> Result<CUfunction, cudaError> {
     handle.map(CUfunction::from_bits)
 }
 
-/// The registered kernel, or the handle itself where programs pass `cudaKernel_t` or `cudaFunction_t`.
+/// The registered kernel, or the handle itself where programs pass `cudaKernel_t` or
+/// `cudaFunction_t`.
 pub fn kernel_or_handle(symbol: *const c_void) -> Result<CUfunction, cudaError> {
     match kernel(symbol) {
         Err(error) if error == cudaErrorInvalidDeviceFunction && !symbol.is_null() => {
@@ -215,7 +216,8 @@ unsafe extern "C" fn __cudaInitModule(handle: *mut *mut c_void) -> c_char {
     c_char::from(placed.is_ok())
 }
 
-// SAFETY: as above. Texture and surface references went with CUDA 12; old binaries still register them.
+// SAFETY: as above. Texture and surface references went with CUDA 12; old binaries still register
+// them.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __cudaRegisterTexture() {}
 

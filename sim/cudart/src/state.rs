@@ -82,8 +82,8 @@ static RETAINED: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 /// How often a device was reset.
 static RESETS: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes a device's primary context current. It is retained once per process and never given back, as NVIDIA's runtime
-/// does it.
+/// Makes a device's primary context current. It is retained once per process and never given back,
+/// as NVIDIA's runtime does it.
 pub fn use_primary(device: c_int) -> Res {
     static RETAINING: Mutex<()> = Mutex::new(());
     let slot = RETAINED.get(device as usize).ok_or(cudaErrorInvalidDevice)?;

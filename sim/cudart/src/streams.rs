@@ -2,7 +2,8 @@
 
 use cuda_sys::*;
 
-/// What a stream callback of the runtime's kind gets, which has a status of the runtime's type: the same number.
+/// What a stream callback of the runtime's kind gets, which has a status of the runtime's type: the
+/// same number.
 type Callback = Option<unsafe extern "C" fn(CUstream, CUresult, *mut c_void)>;
 
 rt! {

@@ -5,7 +5,8 @@ static SONAME: [u8; 15] = *b"libcudart.so.13";
 
 /// 12 or 13.
 pub fn major() -> i32 {
-    // SAFETY: reads one byte of a live static. Volatile, because the byte is changed in the file after compilation.
+    // SAFETY: reads one byte of a live static. Volatile, because the byte is changed in the file
+    // after compilation.
     let digit = unsafe { std::ptr::read_volatile(&SONAME[14]) };
     10 + i32::from(digit - b'0')
 }

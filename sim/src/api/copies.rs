@@ -59,7 +59,8 @@ pub(super) fn copy_async(stream: &Arc<Stream>, copy: Copy) -> Res {
     let memory = memory::get();
     match (src, dst) {
         (Place::Pageable, Place::Device) => {
-            // Staged: the source has been read when the call returns, the destination is written in stream order.
+            // Staged: the source has been read when the call returns, the destination is written in
+            // stream order.
             let staged = Arc::new(copy.stage(memory.space).map_err(fails)?);
             enqueue(stream, Task::Staged(Box::new(copy), staged)).map(|_| ())
         }
@@ -90,8 +91,8 @@ fn copy_sync(zero: Zero, copy: Copy) -> Res {
             if sync { done.wait(&stream.ctx) } else { Ok(()) }
         }
         (Place::Pageable, Place::Device) => {
-            // The stream is waited for, the source staged; the write to the destination may still be under way when the
-            // call returns.
+            // The stream is waited for, the source staged; the write to the destination may still
+            // be under way when the call returns.
             sched::get().wait(&sched::get().pending_before(stream.id));
             stream.ctx.check()?;
             let staged = Arc::new(copy.stage(memory.space).map_err(fails)?);
@@ -285,8 +286,8 @@ fn batch(stream: CUstream, zero: Zero, copies: Vec<Copy>, orders: &[CUmemcpySrcA
     if capture::of(&stream).is_some() {
         return enqueue(&stream, Task::Batch(copies)).map(|_| ());
     }
-    // Unordered among themselves: each is a step of its own between two points of the stream. A source that is read
-    // during the call is staged.
+    // Unordered among themselves: each is a step of its own between two points of the stream. A
+    // source that is read during the call is staged.
     let memory = memory::get();
     let mut plan = crate::task::Plan::default();
     for (copy, order) in copies.into_iter().zip(orders) {

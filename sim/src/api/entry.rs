@@ -1,4 +1,5 @@
-//! Finding functions by name: `cuGetProcAddress`, the driver's version, private tables (there are none).
+//! Finding functions by name: `cuGetProcAddress`, the driver's version, private tables (there are
+//! none).
 
 use std::ffi::c_void;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +15,8 @@ macro_rules! symbols {
     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
         #[cfg(feature = "driver")]
         mod exported {
-            // SAFETY: declared only to take their addresses; every one is defined in this crate (or it does not link).
+            // SAFETY: declared only to take their addresses; every one is defined in this crate (or
+            // it does not link).
             unsafe extern "C" { $($(pub fn $symbol();)+)* }
         }
 
@@ -27,8 +29,9 @@ macro_rules! symbols {
 }
 cuda_sys::driver_api!(symbols);
 
-/// The version of CUDA in which a symbol with a version suffix came, where programs that ask for less must get the one
-/// before. Names not listed: any caller gets the newest form that has the asked-for stream meaning.
+/// The version of CUDA in which a symbol with a version suffix came, where programs that ask for
+/// less must get the one before. Names not listed: any caller gets the newest form that has the
+/// asked-for stream meaning.
 const NEWER: &[(&str, c_int)] = &[
     ("cuGetProcAddress_v2", 12000),
     ("cuGraphInstantiateWithParams", 12000),
@@ -133,8 +136,9 @@ fn proc_address(
 /// The table through which NVIDIA's runtime reaches into the driver.
 const CUDART_TABLE: [u8; 4] = [0x6b, 0xd5, 0xfb, 0x6c];
 
-/// What the simulator's own runtime gets for [`cuda_sys::SIM_TABLE`]: NVIDIA's takes the addresses of variables from a private
-/// table of the driver, past every tool, and programs must look the same to tools here.
+/// What the simulator's own runtime gets for [`cuda_sys::SIM_TABLE`]: NVIDIA's takes the addresses
+/// of variables from a private table of the driver, past every tool, and programs must look the
+/// same to tools here.
 #[cfg(feature = "driver")]
 static PRIVATE: cuda_sys::SimTable = cuda_sys::SimTable {
     // SAFETY: the function below has this type; the list of exported symbols leaves the types out.

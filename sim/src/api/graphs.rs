@@ -17,7 +17,8 @@ pub(super) fn nodes(from: *const CUgraphNode, count: usize) -> Result<Vec<Arc<No
     list(from, count)?.iter().map(|node| NODES.find(node.bits()).ok_or(INVALID)).collect()
 }
 
-/// Hands out an array and how long it is: as the interface says, the count alone when there is no array.
+/// Hands out an array and how long it is: as the interface says, the count alone when there is no
+/// array.
 fn put_nodes(to: *mut CUgraphNode, count: *mut usize, nodes: &[usize]) -> Res {
     if !to.is_null() {
         let room = get(count)?;

@@ -172,7 +172,8 @@ fn task_of(node: CUgraphNode) -> Result<(Arc<Node>, Task), CUresult> {
     Ok((node, task))
 }
 
-/// Parameters of a kernel node. The pointers stay valid until they are asked for again for any node by this thread.
+/// Parameters of a kernel node. The pointers stay valid until they are asked for again for any node
+/// by this thread.
 fn kernel_params(node: CUgraphNode) -> Result<CUDA_KERNEL_NODE_PARAMS, CUresult> {
     thread_local! {
         static LAST: std::cell::Cell<*mut (Vec<u64>, Vec<*mut c_void>)> = const { std::cell::Cell::new(std::ptr::null_mut()) };

@@ -17,7 +17,8 @@ const PARAM_END: usize = 0;
 const PARAM_BUFFER: usize = 1;
 const PARAM_BUFFER_SIZE: usize = 2;
 
-/// The parameter block: gathered from pointers to each parameter, or copied from the buffer in `extra`.
+/// The parameter block: gathered from pointers to each parameter, or copied from the buffer in
+/// `extra`.
 pub(super) fn gather(f: &Function, params: *mut *mut c_void, extra: *mut *mut c_void) -> Result<Vec<u8>, CUresult> {
     let mut block = vec![0u8; f.param_bytes];
     if !extra.is_null() {

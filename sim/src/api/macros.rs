@@ -5,8 +5,8 @@
 ///     call fn [cuStreamQuery legacy, cuStreamQuery_ptsz per_thread](zero, stream: CUstream) { ... }
 /// }
 /// ```
-/// defines every symbol in the brackets. `zero` names the variable that says what stream 0 means; the first word is the
-/// guard in `super` that the body runs under.
+/// defines every symbol in the brackets. `zero` names the variable that says what stream 0 means;
+/// the first word is the guard in `super` that the body runs under.
 macro_rules! abi {
     (@function $guard:ident [$($symbol:ident $kind:ident),+ $(,)?] $args:tt $body:block) => {
         const _: () = {
@@ -19,7 +19,8 @@ macro_rules! abi {
         fn body($zero: $crate::stream::Zero, $($arg: $ty),*) -> $crate::api::Res $body
     };
     (@symbol $guard:ident $symbol:ident $kind:ident ($zero:ident $(, $arg:ident: $ty:ty)* $(,)?)) => {
-        // SAFETY: the table's name with the table's signature; nothing else in the process's own code has it.
+        // SAFETY: the table's name with the table's signature; nothing else in the process's own
+        // code has it.
         #[cfg_attr(feature = "driver", unsafe(no_mangle))]
         #[allow(clippy::too_many_arguments, dead_code)]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> cuda_sys::CUresult {

@@ -70,7 +70,8 @@ abi! {
         let block = memory.find(dptr).filter(|block| block.at == dptr).ok_or(INVALID)?;
         match block.kind {
             Kind::Pool(_) => {
-                // Returns at once; nobody may use the memory any more, so it is free behind all that is under way.
+                // Returns at once; nobody may use the memory any more, so it is free behind all
+                // that is under way.
                 let block = memory.take_pool_block(dptr).ok_or(INVALID)?;
                 let stream = resolve(1, crate::stream::Zero::Legacy)?;
                 let op = sched::get().join(None, &sched::get().all_tails());

@@ -1,4 +1,5 @@
-//! What is not simulated: every other symbol of the driver. They answer an error and say so, once each.
+//! What is not simulated: every other symbol of the driver. They answer an error and say so, once
+//! each.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +9,8 @@ macro_rules! missing {
     ($($symbol:ident)*) => { $(
         const _: () = {
             static SAID: AtomicBool = AtomicBool::new(false);
-            // SAFETY: the table's name. It takes no arguments that it looks at, so any caller's are fine under the C ABI.
+            // SAFETY: the table's name. It takes no arguments that it looks at, so any caller's are
+            // fine under the C ABI.
             #[cfg_attr(feature = "driver", unsafe(no_mangle))]
             #[allow(dead_code)]
             extern "C" fn $symbol() -> CUresult {

@@ -1,9 +1,9 @@
-//! The driver's functions as programs call them: C names, C types, statuses. What they mean is in the modules beside
-//! this one; here arguments are checked and results handed out.
+//! The driver's functions as programs call them: C names, C types, statuses. What they mean is in
+//! the modules beside this one; here arguments are checked and results handed out.
 //!
-//! Every symbol of the table in `cuda-sys` is defined: those that are simulated in the files named by topic, all others
-//! in `missing`, where they answer `CUDA_ERROR_NOT_SUPPORTED` and say so. `entry` refers to every symbol of the table, so
-//! that a missing one does not link.
+//! Every symbol of the table in `cuda-sys` is defined: those that are simulated in the files named
+//! by topic, all others in `missing`, where they answer `CUDA_ERROR_NOT_SUPPORTED` and say so.
+//! `entry` refers to every symbol of the table, so that a missing one does not link.
 #![allow(non_snake_case, reason = "C names")]
 
 #[macro_use]

@@ -55,7 +55,8 @@ abi! {
     ) {
         let block = memory::get().find(ptr);
         for (attr, data) in list(attrs, count as usize)?.into_iter().zip(list(data, count as usize)?) {
-            // Unknown memory, and attributes that do not apply, read as zero: this call does not fail for them.
+            // Unknown memory, and attributes that do not apply, read as zero: this call does not
+            // fail for them.
             let answered = block.as_ref().is_some_and(|block| attribute(block, ptr, attr, data).is_ok());
             if !answered {
                 match attr {

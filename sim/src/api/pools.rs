@@ -26,7 +26,8 @@ fn current(dev: u32) -> Arc<Pool> {
 fn alloc(pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Result<u64, CUresult> {
     let memory = memory::get();
     if capture::of(stream).is_some() {
-        // A graph's memory has its address from the beginning; nothing else gets it while the graph lives.
+        // A graph's memory has its address from the beginning; nothing else gets it while the graph
+        // lives.
         let at = graph_memory(stream.ctx.device, size as u64)?;
         enqueue(stream, Task::Alloc(at, size as u64))?;
         return Ok(at);
@@ -37,7 +38,8 @@ fn alloc(pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Result<u64, CUr
     Ok(at)
 }
 
-/// Allocates and hands out; nothing is allocated for somebody who does not want to know where. No bytes are no memory.
+/// Allocates and hands out; nothing is allocated for somebody who does not want to know where. No
+/// bytes are no memory.
 fn give(dptr: *mut CUdeviceptr, pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Res {
     put(dptr, 0)?;
     if size == 0 {
@@ -50,7 +52,8 @@ fn give(dptr: *mut CUdeviceptr, pool: &Arc<Pool>, stream: &Arc<Stream>, size: us
 pub(super) fn graph_memory(dev: u32, size: u64) -> Result<u64, CUresult> {
     let ctx = thread::context()?;
     let pool = default_of(dev);
-    // No stream is this one: what was freed in streams is taken only when that has happened or may be waited for.
+    // No stream is this one: what was freed in streams is taken only when that has happened or may
+    // be waited for.
     let none = sched::StreamId(u64::MAX);
     let (at, after) = pool.alloc(memory::get(), ctx.id, none, &[], size)?;
     sched::get().wait(&after);
@@ -76,7 +79,8 @@ fn free(at: u64, stream: &Arc<Stream>) -> Res {
             Ok(())
         }
         Kind::Device => {
-            // Plain memory may be freed in stream order too, but only after everything else: the host waits.
+            // Plain memory may be freed in stream order too, but only after everything else: the
+            // host waits.
             sched::get().wait(&sched::get().all_tails());
             memory.free_device(at)
         }
@@ -119,7 +123,8 @@ abi! {
     }
     call fn [cuMemPoolCreate plain](_z, pool: *mut CUmemoryPool, props: *const CUmemPoolProps) {
         let props = get(props)?;
-        // Exporting a pool is not simulated, but one that could be exported is an ordinary one until then.
+        // Exporting a pool is not simulated, but one that could be exported is an ordinary one
+        // until then.
         let types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.0;
         if props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props.handleTypes.0 & !types != 0 {
             return Err(INVALID);

@@ -1,5 +1,5 @@
-//! What processes share of an event made with `CU_EVENT_INTERPROCESS`: how often it was recorded and how many of these records have
-//! happened, in a page of memory that all of them map.
+//! What processes share of an event made with `CU_EVENT_INTERPROCESS`: how often it was recorded
+//! and how many of these records have happened, in a page of memory that all of them map.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -40,7 +40,8 @@ impl Drop for Shared {
 }
 
 fn map(file: OwnedFd) -> Option<Arc<Shared>> {
-    // SAFETY: a fresh shared mapping of a file that we own; its size is checked by whoever made or opened it.
+    // SAFETY: a fresh shared mapping of a file that we own; its size is checked by whoever made or
+    // opened it.
     let page = unsafe {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         libc::mmap(std::ptr::null_mut(), BYTES, prot, libc::MAP_SHARED, file.as_raw_fd(), 0)
@@ -100,7 +101,8 @@ impl Shared {
         self.page().done.fetch_max(number, Ordering::AcqRel);
     }
 
-    /// Whether the last record of now has happened, if another process made it. What a process that is gone had enqueued is over.
+    /// Whether the last record of now has happened, if another process made it. What a process that
+    /// is gone had enqueued is over.
     pub fn last_elsewhere(self: Arc<Self>) -> Option<impl FnMut() -> bool + Send + 'static> {
         let (number, by) = (self.page().recorded.load(Ordering::Acquire), self.page().by.load(Ordering::Acquire));
         let is_gone = move || {

@@ -233,7 +233,8 @@ impl Graph {
         }
     }
 
-    /// Nodes so that every node comes after those it depends on, with the places of those; none if there is a cycle.
+    /// Nodes so that every node comes after those it depends on, with the places of those; none if
+    /// there is a cycle.
     fn sorted(&self) -> Option<Vec<(Arc<Node>, Vec<usize>)>> {
         let state = lock(&self.state);
         let mut place: HashMap<usize, usize> = HashMap::new();
@@ -263,7 +264,8 @@ impl Graph {
         Some(sorted)
     }
 
-    /// Adds all nodes to a plan behind the given steps and answers the step behind which all are done.
+    /// Adds all nodes to a plan behind the given steps and answers the step behind which all are
+    /// done.
     pub fn plan(&self, plan: &mut Plan, ctx: &Arc<Context>, before: &[usize]) -> usize {
         let mut steps: Vec<usize> = Vec::new();
         for (node, deps) in self.sorted().unwrap_or_default() {
@@ -365,7 +367,8 @@ impl Exec {
         Ok(())
     }
 
-    /// Takes over what the nodes of another graph of the same shape do. On refusal: why, and the node of that graph.
+    /// Takes over what the nodes of another graph of the same shape do. On refusal: why, and the
+    /// node of that graph.
     pub fn update(&self, graph: &Graph) -> Result<(), (CUgraphExecUpdateResult, usize)> {
         let sorted = graph.sorted().ok_or((CU_GRAPH_EXEC_UPDATE_ERROR, 0))?;
         let mut nodes = lock(&self.nodes);
@@ -401,7 +404,8 @@ impl Exec {
             capture::add(stream, &Task::Child(graph))?;
             return Ok(());
         }
-        // Not captured here, but a launch into the legacy stream may disturb the captures of others.
+        // Not captured here, but a launch into the legacy stream may disturb the captures of
+        // others.
         capture::add(stream, &Task::Empty)?;
         let mut plan = Plan::default();
         let mut steps: Vec<usize> = Vec::new();

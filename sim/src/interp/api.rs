@@ -1,4 +1,5 @@
-//! Owns what the interpreter asks of its caller and tells it: launches, the device behind it, faults, observations.
+//! Owns what the interpreter asks of its caller and tells it: launches, the device behind it,
+//! faults, observations.
 
 use std::fmt;
 
@@ -7,8 +8,9 @@ use thiserror::Error;
 
 /// The addresses of symbols that a module does not lay out itself.
 pub trait Linker {
-    /// Device address of a `.global` or `.const` variable of the module being compiled (or of another one, when the
-    /// module only declares it). `None` makes the compilation fail with [`CompileError::UnknownSymbol`].
+    /// Device address of a `.global` or `.const` variable of the module being compiled (or of
+    /// another one, when the module only declares it). `None` makes the compilation fail with
+    /// [`CompileError::UnknownSymbol`].
     fn symbol(&self, name: &str, space: Space) -> Option<u64>;
 }
 
@@ -75,11 +77,13 @@ pub struct Launch {
     pub cluster: [u32; 3],
     /// Bytes of dynamic shared memory for each block.
     pub dynamic_shared: u32,
-    /// The parameter block, laid out as [`super::Kernel::params`] says. Missing bytes at its end read as zero.
+    /// The parameter block, laid out as [`super::Kernel::params`] says. Missing bytes at its end
+    /// read as zero.
     pub params: Vec<u8>,
     /// All blocks are resident at once and take turns, so that a grid-wide barrier works.
     pub cooperative: bool,
-    /// Bytes of stack for each thread, used when calls nest without a known bound. 0 for the default (64 KiB).
+    /// Bytes of stack for each thread, used when calls nest without a known bound. 0 for the
+    /// default (64 KiB).
     pub stack: u32,
     /// What `%gridid` reads.
     pub grid_id: u64,
@@ -105,7 +109,8 @@ pub enum AccessKind {
     Atomic,
 }
 
-/// The accesses of one warp instruction to global memory (generic ones included, shared and local ones not).
+/// The accesses of one warp instruction to global memory (generic ones included, shared and local
+/// ones not).
 #[derive(Debug)]
 pub struct Accesses<'a> {
     /// What they do.
@@ -135,16 +140,18 @@ pub struct TextureRequest<'a> {
     pub values: &'a [u64],
 }
 
-/// What the interpreter needs from the driver around it. Memory is host memory at the same addresses.
+/// What the interpreter needs from the driver around it. Memory is host memory at the same
+/// addresses.
 ///
-/// An allocation that a running kernel may touch must stay mapped until the launch has ended, for addresses are
-/// checked against [`Extent`]s that are remembered for a while.
+/// An allocation that a running kernel may touch must stay mapped until the launch has ended, for
+/// addresses are checked against [`Extent`]s that are remembered for a while.
 pub trait Device: Sync {
     /// The live allocation that holds `address`.
     fn allocation(&self, address: u64) -> Option<Extent>;
-    /// Where the interpreter itself reads and writes the byte at a device address inside a live allocation; the same
-    /// distance for all bytes of one allocation. Not the address itself where the CPU may not touch that: device memory
-    /// that must fault when a host program dereferences it, or pinned memory that a tool has protected.
+    /// Where the interpreter itself reads and writes the byte at a device address inside a live
+    /// allocation; the same distance for all bytes of one allocation. Not the address itself where
+    /// the CPU may not touch that: device memory that must fault when a host program dereferences
+    /// it, or pinned memory that a tool has protected.
     fn host_address(&self, address: u64) -> u64 {
         address
     }
@@ -175,7 +182,8 @@ pub trait Device: Sync {
     fn observing(&self) -> bool {
         false
     }
-    /// Every access to global memory, when [`Device::observing`] is true. Called from several threads.
+    /// Every access to global memory, when [`Device::observing`] is true. Called from several
+    /// threads.
     fn observe(&self, accesses: &Accesses<'_>) {
         let _ = accesses;
     }
@@ -226,7 +234,8 @@ pub enum FaultKind {
     Texture(String),
     /// [`Device::cancelled`] became true.
     Cancelled,
-    /// The launch itself is impossible: a dimension of zero, too many threads, too much shared memory.
+    /// The launch itself is impossible: a dimension of zero, too many threads, too much shared
+    /// memory.
     BadLaunch(&'static str),
 }
 

@@ -211,7 +211,8 @@ impl<'b> Block<'b> {
         }
     }
 
-    /// Runs the block until it has ended or has had about `turns` turns of each warp. A turn of `jumps` jumps.
+    /// Runs the block until it has ended or has had about `turns` turns of each warp. A turn of
+    /// `jumps` jumps.
     pub(crate) fn run(&mut self, turns: u32, impatient: bool) -> Progress {
         for _ in 0..turns {
             let mut progress = false;

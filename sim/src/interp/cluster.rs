@@ -1,8 +1,9 @@
-//! Owns a cluster: blocks that begin together, run on one thread, see each other's shared memory and meet at a barrier of their
-//! own. A launch without clusters has clusters of one block.
+//! Owns a cluster: blocks that begin together, run on one thread, see each other's shared memory
+//! and meet at a barrier of their own. A launch without clusters has clusters of one block.
 //!
-//! An address in the window of shared memory is an offset into the block's own memory; the high byte, when it is not zero, is
-//! the rank of another block of the cluster plus one. (Shared memory of a block is smaller than 16 MiB.)
+//! An address in the window of shared memory is an offset into the block's own memory; the high
+//! byte, when it is not zero, is the rank of another block of the cluster plus one. (Shared memory
+//! of a block is smaller than 16 MiB.)
 
 use super::api::FaultKind;
 use super::block::{Block, BlockState, Progress};
@@ -12,7 +13,8 @@ use super::warp::Warp;
 /// Where the rank is in an address of the window of shared memory.
 pub(crate) const RANK_SHIFT: u32 = 24;
 
-/// The blocks of a cluster as each of them knows them, by rank. They stay where they are as long as the cluster runs.
+/// The blocks of a cluster as each of them knows them, by rank. They stay where they are as long as
+/// the cluster runs.
 #[derive(Debug, Default)]
 pub(crate) struct Members(Vec<*mut BlockState>);
 
@@ -25,8 +27,8 @@ impl Members {
     /// First byte of the shared memory of the block of that rank, and how many bytes it has.
     pub(crate) fn shared(&self, rank: usize) -> Option<(u64, u32)> {
         let member = *self.0.get(rank)?;
-        // SAFETY: the cluster keeps its blocks while any of them runs, and runs all of them on this thread; nothing refers to
-        // the member's fields now.
+        // SAFETY: the cluster keeps its blocks while any of them runs, and runs all of them on this
+        // thread; nothing refers to the member's fields now.
         unsafe { Some(((*member).shared_start(), (*member).shared_size)) }
     }
 

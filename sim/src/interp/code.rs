@@ -1,4 +1,5 @@
-//! Owns the form that kernels are executed in: instructions with register slots, and the tables around them.
+//! Owns the form that kernels are executed in: instructions with register slots, and the tables
+//! around them.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,8 @@ pub(crate) const LANES: usize = 32;
 #[repr(C, align(64))]
 pub(crate) struct Row(pub [u64; LANES]);
 
-/// Where an operand's row is: in the frame of the running function, or (top bit set) in the program's constants.
+/// Where an operand's row is: in the frame of the running function, or (top bit set) in the
+/// program's constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slot(pub u32);
 

@@ -1,8 +1,8 @@
-//! Owns floating-point arithmetic as PTX defines it where the host's differs: rounding modes, flushing of subnormals,
-//! saturation, minima and maxima. Formats of 16 bits are in `small`.
+//! Owns floating-point arithmetic as PTX defines it where the host's differs: rounding modes,
+//! flushing of subnormals, saturation, minima and maxima. Formats of 16 bits are in `small`.
 //!
-//! Directed rounding starts from the host's nearest result and compares it with the exact one, which is kept as a sum
-//! of doubles that do not overlap.
+//! Directed rounding starts from the host's nearest result and compares it with the exact one,
+//! which is kept as a sum of doubles that do not overlap.
 
 /// `.rn`, `.rz`, `.rm`, `.rp`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,8 @@ pub(crate) fn input(a: f32, x: u64) -> f32 {
     if x & FTZ != 0 { flush(a) } else { a }
 }
 
-/// Applies the flags of an instruction's constant to its result. NaNs are the one that the hardware makes.
+/// Applies the flags of an instruction's constant to its result. NaNs are the one that the hardware
+/// makes.
 #[inline(always)]
 pub(crate) fn output(a: f32, x: u64) -> f32 {
     let a = if a.is_nan() { f32::from_bits(0x7fff_ffff) } else { a };
@@ -109,7 +110,8 @@ fn direct64(r: f64, error: i32, mode: Rounding) -> f64 {
         Rounding::Nearest => return r,
         Rounding::Down => true,
         Rounding::Up => false,
-        // Towards zero: down for positive exact values. A zero result with an error has the error's sign.
+        // Towards zero: down for positive exact values. A zero result with an error has the error's
+        // sign.
         Rounding::Zero => r > 0.0 || (r == 0.0 && error > 0),
     };
     if r.is_infinite() {

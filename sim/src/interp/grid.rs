@@ -1,5 +1,5 @@
-//! Owns a launch: distributing blocks over threads, taking turns among resident blocks, and turning what went wrong
-//! into a [`Fault`].
+//! Owns a launch: distributing blocks over threads, taking turns among resident blocks, and turning
+//! what went wrong into a [`Fault`].
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -10,7 +10,8 @@ use super::block::Progress;
 use super::cluster::Cluster;
 use super::code::{Kernel, LANES, Program};
 
-/// Turns that a block gets before the next one is begun beside it: a block that spins for a later one must not hang.
+/// Turns that a block gets before the next one is begun beside it: a block that spins for a later
+/// one must not hang.
 const TURNS: u32 = 4;
 
 /// Blocks that are resident at most in a launch that is not cooperative: about what a GPU holds.
@@ -164,7 +165,8 @@ pub fn run(
     }
 }
 
-/// What one thread does: begin clusters (mostly of one block) in order, and go round those that are not done.
+/// What one thread does: begin clusters (mostly of one block) in order, and go round those that are
+/// not done.
 fn work(shared: &Shared<'_>, workers: u64, index: u64) {
     let cooperative = shared.env.launch.cooperative;
     let size = shared.env.cluster.iter().map(|&n| u64::from(n)).product::<u64>();

@@ -1,4 +1,5 @@
-//! Owns the variables of a module: what memory the driver must provide for them, and what it holds at first.
+//! Owns the variables of a module: what memory the driver must provide for them, and what it holds
+//! at first.
 
 use kernels::ptx::{Initial, Linkage, Module, Space, Variable};
 
@@ -47,8 +48,8 @@ pub fn globals(module: &Module) -> Vec<GlobalInfo> {
     out
 }
 
-/// What a variable holds at first. Addresses of other variables come from `linker`, those of functions from the
-/// interpreter; `Err` names a symbol that neither knows.
+/// What a variable holds at first. Addresses of other variables come from `linker`, those of
+/// functions from the interpreter; `Err` names a symbol that neither knows.
 ///
 /// # Errors
 /// The name of the unknown symbol.
@@ -87,7 +88,8 @@ pub(crate) fn symbol_address(module: &Module, name: &str, linker: &dyn Linker) -
     linker.symbol(name, space)
 }
 
-/// The number of a function: the place of its definition (or else declaration) among the module's functions.
+/// The number of a function: the place of its definition (or else declaration) among the module's
+/// functions.
 pub(crate) fn function_index(module: &Module, name: &str) -> Option<u32> {
     let id = module.find_name(name)?;
     let id = module.aliases.iter().find(|(new, _)| *new == id).map_or(id, |&(_, old)| old);

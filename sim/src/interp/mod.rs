@@ -1,20 +1,23 @@
-//! Owns the execution of kernels on the CPU: PTX is compiled once into instructions with register slots
-//! ([`Program::compile`]), and a launch ([`run()`]) executes them a warp at a time, blocks spread over threads. It owns
-//! no device memory and knows nothing of streams: the driver around it answers through [`Device`] and [`Linker`].
+//! Owns the execution of kernels on the CPU: PTX is compiled once into instructions with register
+//! slots ([`Program::compile`]), and a launch ([`run()`]) executes them a warp at a time, blocks
+//! spread over threads. It owns no device memory and knows nothing of streams: the driver around it
+//! answers through [`Device`] and [`Linker`].
 //!
 //! How the driver uses it:
-//! 1. parse the PTX with `kernels::ptx::parse`, allocate device memory for [`globals`], fill it with
-//!    [`initial_bytes`];
+//! 1. parse the PTX with `kernels::ptx::parse`, allocate device memory for [`globals`], fill it
+//!    with [`initial_bytes`];
 //! 2. [`Program::compile`] with a [`Linker`] that knows those addresses;
 //! 3. [`Program::kernel`] for the parameter layout, then [`run()`] for every launch.
 //!
-//! Addresses: device memory is host memory at the same address. Shared and local memory are host memory too, and the
-//! generic address of a shared or local byte is its host address; inside their own state spaces they count from zero.
-//! Constants of the module live in device memory, kernel parameters in a copy of the launch's parameter block.
-//! Function pointers are numbers above 0x00f0_0000_0000_0000.
+//! Addresses: device memory is host memory at the same address. Shared and local memory are host
+//! memory too, and the generic address of a shared or local byte is its host address; inside their
+//! own state spaces they count from zero. Constants of the module live in device memory, kernel
+//! parameters in a copy of the launch's parameter block. Function pointers are numbers above
+//! 0x00f0_0000_0000_0000.
 //!
-//! Blocks run side by side on several threads, so global memory is accessed with the CPU's atomics; a plain access of
-//! 4 or 8 bytes is one relaxed atomic. Within a block, warps take turns on one thread, and so do the blocks of a cluster.
+//! Blocks run side by side on several threads, so global memory is accessed with the CPU's atomics;
+//! a plain access of 4 or 8 bytes is one relaxed atomic. Within a block, warps take turns on one
+//! thread, and so do the blocks of a cluster.
 
 mod api;
 mod block;

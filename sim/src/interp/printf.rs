@@ -16,7 +16,8 @@ struct Conversion {
     kind: u8,
 }
 
-/// Formats with the arguments at generic address `arguments`. Returns the text and the number of arguments.
+/// Formats with the arguments at generic address `arguments`. Returns the text and the number of
+/// arguments.
 pub(crate) fn format(w: &mut Warp<'_>, format: &[u8], arguments: u64, lane: usize) -> (Vec<u8>, usize) {
     let mut out = Vec::new();
     let mut at = arguments;

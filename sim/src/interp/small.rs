@@ -71,7 +71,8 @@ fn round_small(value: f64, mode: Rounding, fraction_bits: i32, low: i32, high: i
     };
     let units = floor as u32 + u32::from(up);
     let bits = if exponent < low { units } else { (((exponent - low) as u32) << fraction_bits) + units };
-    // A carry out of the fraction raises the exponent by itself; beyond the largest one is infinity or the largest.
+    // A carry out of the fraction raises the exponent by itself; beyond the largest one is infinity
+    // or the largest.
     let largest = (infinity & 0x7fff) - 1;
     if bits > u32::from(largest) {
         let stays = match mode {

@@ -1,10 +1,11 @@
 //! Owns the state of one warp and the loop that executes its instructions, divergence included.
 //!
-//! Lanes at the same instruction with the same frame form a group and execute together. Of several groups that can
-//! run, the one deepest in calls goes first, then the one that is furthest behind in the code; groups meet again when
-//! they reach the same instruction. Since compilers lay out code in (nearly) topological order, that is where control
-//! flow joins. A group that keeps jumping while others could run gives way after a number of jumps, so that a lane
-//! which spins for another lane of its warp does not hang.
+//! Lanes at the same instruction with the same frame form a group and execute together. Of several
+//! groups that can run, the one deepest in calls goes first, then the one that is furthest behind
+//! in the code; groups meet again when they reach the same instruction. Since compilers lay out
+//! code in (nearly) topological order, that is where control flow joins. A group that keeps jumping
+//! while others could run gives way after a number of jumps, so that a lane which spins for another
+//! lane of its warp does not hang.
 
 use super::api::{Extent, FaultKind};
 use super::block::BlockState;
@@ -26,7 +27,8 @@ pub(crate) enum Wait {
     Barrier(u8, u32),
     /// The cluster's barrier: the phase that must end.
     Cluster(u32),
-    /// Other lanes of the warp (`.sync` instructions). The mask is all lanes that any of the group waits for.
+    /// Other lanes of the warp (`.sync` instructions). The mask is all lanes that any of the group
+    /// waits for.
     Lanes(u32),
 }
 
@@ -171,8 +173,8 @@ impl<'b> Warp<'b> {
     #[inline(always)]
     pub(crate) fn row(&self, slot: Slot) -> *const Row {
         let base = if slot.0 & Slot::CONSTANT != 0 { self.constants } else { self.frame.cast_const() };
-        // SAFETY: the compiler of the program hands out slots inside the constants or the function's frame, and the
-        // frame's rows were reserved before the function was entered.
+        // SAFETY: the compiler of the program hands out slots inside the constants or the
+        // function's frame, and the frame's rows were reserved before the function was entered.
         unsafe { base.add((slot.0 & !Slot::CONSTANT) as usize) }
     }
 
@@ -187,7 +189,8 @@ impl<'b> Warp<'b> {
     /// One lane of an operand.
     #[inline(always)]
     pub(crate) fn get(&self, slot: Slot, lane: usize) -> u64 {
-        // SAFETY: `row` points to a live row that nothing else refers to now; `lane` is masked into it.
+        // SAFETY: `row` points to a live row that nothing else refers to now; `lane` is masked into
+        // it.
         unsafe { (*self.row(slot)).0[lane & (LANES - 1)] }
     }
 
@@ -226,8 +229,8 @@ impl<'b> Warp<'b> {
     /// The block's state.
     #[inline(always)]
     pub(crate) fn block(&mut self) -> &mut BlockState {
-        // SAFETY: set by the block before it runs the warp; the block's state is not touched by anything else
-        // meanwhile, for one thread runs the whole block.
+        // SAFETY: set by the block before it runs the warp; the block's state is not touched by
+        // anything else meanwhile, for one thread runs the whole block.
         unsafe { &mut *self.block }
     }
 
@@ -356,7 +359,8 @@ impl<'b> Warp<'b> {
                 }
             }
         }
-        // `bar.warp.sync` at several places of the code: it is one barrier, and all have come to one of them.
+        // `bar.warp.sync` at several places of the code: it is one barrier, and all have come to
+        // one of them.
         if !self.groups.iter().any(|group| group.wait == Wait::None) {
             for at in 0..self.groups.len() {
                 let group = self.groups[at];

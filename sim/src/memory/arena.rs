@@ -1,7 +1,8 @@
-//! Giving out ranges of addresses: which are free, which are taken. Knows nothing of what lies at them.
+//! Giving out ranges of addresses: which are free, which are taken. Knows nothing of what lies at
+//! them.
 //!
-//! First fit from the lowest address, as freed addresses must come back quickly: programs (and races between an old and
-//! a new owner of an address) depend on it.
+//! First fit from the lowest address, as freed addresses must come back quickly: programs (and
+//! races between an old and a new owner of an address) depend on it.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,10 @@
-//! Device memory of other processes (`cuIpcGetMemHandle`): handing allocations out, mapping those of others.
+//! Device memory of other processes (`cuIpcGetMemHandle`): handing allocations out, mapping those
+//! of others.
 //!
-//! Device memory lies in a file without a name. A handle says which process has which descriptor for it and where in it the allocation
-//! lies; whoever gets the handle opens that descriptor under `/proc` and maps the same pages. So a handle works as long as its process
-//! lives, and memory that was opened outlives it.
+//! Device memory lies in a file without a name. A handle says which process has which descriptor
+//! for it and where in it the allocation lies; whoever gets the handle opens that descriptor under
+//! `/proc` and maps the same pages. So a handle works as long as its process lives, and memory that
+//! was opened outlives it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -127,7 +129,8 @@ impl Memory {
         Ok(at)
     }
 
-    /// Undoes [`Memory::import`]. The caller has waited for the work that may use the memory, if `is_last` said so.
+    /// Undoes [`Memory::import`]. The caller has waited for the work that may use the memory, if
+    /// `is_last` said so.
     pub fn close(&self, at: u64) -> Result<(), CUresult> {
         let mut opened = lock(&OPENED);
         let known = opened.get_mut(&at).ok_or(CUresult::ERROR_INVALID_VALUE)?;

@@ -1,5 +1,6 @@
-//! Memory of the simulated GPU: who owns which bytes. The address space itself is in `space`, giving out addresses in
-//! `arena`, stream-ordered memory in `pool`, memory of other processes in `ipc`, reserved and mapped memory in `virt`, moving bytes in `copy`.
+//! Memory of the simulated GPU: who owns which bytes. The address space itself is in `space`,
+//! giving out addresses in `arena`, stream-ordered memory in `pool`, memory of other processes in
+//! `ipc`, reserved and mapped memory in `virt`, moving bytes in `copy`.
 
 pub mod arena;
 pub mod copy;
@@ -20,7 +21,8 @@ use crate::sched::ContextId;
 use arena::{Arena, round_up};
 use space::{GRANULE, Space};
 
-/// Device memory is mapped in steps of this size, as on a device: bytes beside an allocation do not fault.
+/// Device memory is mapped in steps of this size, as on a device: bytes beside an allocation do not
+/// fault.
 const DEVICE_STEP: u64 = 2 << 20;
 /// Alignment of every allocation.
 pub const ALIGN: u64 = 512;
@@ -236,7 +238,8 @@ impl Memory {
         let rounded = round_up(size.max(1), ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
         let mut arena = lock(&self.host);
         let at = arena.take(rounded, ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
-        // Only granules that are new: mapping one anew would undo what a tool has done to its protection.
+        // Only granules that are new: mapping one anew would undo what a tool has done to its
+        // protection.
         let (from, to) = (at & !(GRANULE - 1), (at + rounded + GRANULE - 1) & !(GRANULE - 1));
         let mut granule = from;
         while granule < to {

@@ -1,8 +1,9 @@
 //! Stream-ordered memory: pools, and when a freed block may be given out again.
 //!
-//! A freed block carries the operation that frees it. An allocation may take the block when that operation comes before
-//! it anyway (same stream, or by events the program recorded), when it has already happened, or when the pool may make
-//! the allocation wait for it. Each of the last three can be switched off, as in CUDA.
+//! A freed block carries the operation that frees it. An allocation may take the block when that
+//! operation comes before it anyway (same stream, or by events the program recorded), when it has
+//! already happened, or when the pool may make the allocation wait for it. Each of the last three
+//! can be switched off, as in CUDA.
 
 use std::sync::{Arc, Mutex};
 
@@ -73,8 +74,8 @@ impl Pool {
         pool
     }
 
-    /// Takes a block, for use in `stream` after the operations answered. `now` is what an operation put into the stream
-    /// now would come after.
+    /// Takes a block, for use in `stream` after the operations answered. `now` is what an operation
+    /// put into the stream now would come after.
     pub fn alloc(
         self: &Arc<Pool>,
         memory: &Memory,
@@ -127,7 +128,8 @@ impl Pool {
         state.free.push(Free { at: block.at, size, stream, op });
     }
 
-    /// Gives blocks whose free has happened back to the device until no more than `keep` bytes are held.
+    /// Gives blocks whose free has happened back to the device until no more than `keep` bytes are
+    /// held.
     fn release(&self, state: &mut State, memory: &Memory, keep: u64) {
         let mut at = 0;
         while at < state.free.len() && state.reserved.0 > keep {
@@ -148,8 +150,8 @@ impl Pool {
 }
 
 impl State {
-    /// The best free block: first one that is ordered anyway, then one that needs a dependency; among equals the
-    /// smallest that fits, and among those the one freed last.
+    /// The best free block: first one that is ordered anyway, then one that needs a dependency;
+    /// among equals the smallest that fits, and among those the one freed last.
     fn find(&self, stream: StreamId, now: &[OpId], size: u64) -> Option<(usize, Vec<OpId>)> {
         let scheduler = sched::get();
         let mut best: Option<((u8, u64), usize, Vec<OpId>)> = None;
@@ -191,12 +193,14 @@ pub fn current_of(device: u32) -> &'static Mutex<Option<Arc<Pool>>> {
 }
 
 impl Memory {
-    /// Takes a pool block out of the table; the memory goes back to the pool by [`Memory::give_pool`].
+    /// Takes a pool block out of the table; the memory goes back to the pool by
+    /// [`Memory::give_pool`].
     pub fn take_pool_block(&self, at: u64) -> Option<Block> {
         self.remove(at, |kind| matches!(kind, Kind::Pool(_)))
     }
 
-    /// Hands a block taken out by [`Memory::take_pool_block`] back to its pool, to be free once `op` has happened.
+    /// Hands a block taken out by [`Memory::take_pool_block`] back to its pool, to be free once
+    /// `op` has happened.
     pub fn give_pool(&self, block: &Block, stream: StreamId, op: OpId) {
         if let Kind::Pool(handle) = block.kind {
             match POOLS.find(handle) {
@@ -206,7 +210,8 @@ impl Memory {
         }
     }
 
-    /// What happens to pools when the host has synchronised: memory above the threshold goes back to the device.
+    /// What happens to pools when the host has synchronised: memory above the threshold goes back
+    /// to the device.
     pub fn after_sync(&self) {
         for pool in POOLS.all() {
             let mut state = lock(&pool.state);

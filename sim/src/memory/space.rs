@@ -1,12 +1,14 @@
-//! The address space of the simulated GPU: where device, pinned and managed memory lie, and how the simulator reaches
-//! any byte that a program may name. Who owns which bytes is `memory::table`'s business, not this file's.
+//! The address space of the simulated GPU: where device, pinned and managed memory lie, and how the
+//! simulator reaches any byte that a program may name. Who owns which bytes is `memory::table`'s
+//! business, not this file's.
 //!
-//! One range of addresses is reserved, far from the host heap. Its first view ("public", the addresses that programs
-//! see) allows the CPU nothing where device memory lies, so that a host dereference of a device pointer faults as on a
-//! real machine, and everything where pinned or managed memory lies. The second view ("alias", at a constant distance)
-//! is the simulator's own and always readable and writable: like DMA, it does not care what `mprotect` says about the
-//! public view. Host memory that the simulator did not allocate is reached through `/proc/self/mem`, which ignores page
-//! protection too.
+//! One range of addresses is reserved, far from the host heap. Its first view ("public", the
+//! addresses that programs see) allows the CPU nothing where device memory lies, so that a host
+//! dereference of a device pointer faults as on a real machine, and everything where pinned or
+//! managed memory lies. The second view ("alias", at a constant distance) is the simulator's own
+//! and always readable and writable: like DMA, it does not care what `mprotect` says about the
+//! public view. Host memory that the simulator did not allocate is reached through
+//! `/proc/self/mem`, which ignores page protection too.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -56,7 +58,8 @@ unsafe impl Send for Space {}
 unsafe impl Sync for Space {}
 
 fn map(at: u64, len: u64, prot: i32, flags: i32, fd: i32, offset: u64) -> Option<u64> {
-    // SAFETY: either a fresh mapping (no MAP_FIXED), or a fixed one inside the ranges that this module reserved.
+    // SAFETY: either a fresh mapping (no MAP_FIXED), or a fixed one inside the ranges that this
+    // module reserved.
     let p = unsafe { libc::mmap(at as *mut _, len as usize, prot, flags, fd, offset as libc::off_t) };
     (p != libc::MAP_FAILED).then_some(p as u64)
 }
@@ -77,7 +80,8 @@ fn memfd(name: &std::ffi::CStr, len: u64) -> Option<i32> {
 }
 
 impl Space {
-    /// The space of this process; made on first use. `None` when the kernel refuses to reserve addresses.
+    /// The space of this process; made on first use. `None` when the kernel refuses to reserve
+    /// addresses.
     pub fn get() -> Option<&'static Space> {
         static SPACE: OnceLock<Option<Space>> = OnceLock::new();
         SPACE.get_or_init(|| (31..=41).rev().find_map(|bits| Space::create(1 << bits))).as_ref()
@@ -90,7 +94,8 @@ impl Space {
             if got == at {
                 return Some(at);
             }
-            // SAFETY: kernels that do not know MAP_FIXED_NOREPLACE gave us another, fresh range: give it back.
+            // SAFETY: kernels that do not know MAP_FIXED_NOREPLACE gave us another, fresh range:
+            // give it back.
             unsafe { libc::munmap(got as *mut _, size as usize) };
             None
         })?;
@@ -98,7 +103,8 @@ impl Space {
         // A file, so that other processes can map parts of it.
         let device_fd = memfd(c"streamsan-sim plain device memory", size / 2)?;
         map(alias, size / 2, RW, libc::MAP_SHARED | libc::MAP_FIXED, device_fd, 0)?;
-        // SAFETY: advice about a range that was just mapped: no copy in children, none in core files.
+        // SAFETY: advice about a range that was just mapped: no copy in children, none in core
+        // files.
         unsafe {
             libc::madvise(alias as *mut _, size as usize, libc::MADV_DONTDUMP);
             libc::madvise(alias as *mut _, size as usize, libc::MADV_DONTFORK);
@@ -140,7 +146,8 @@ impl Space {
 
     fn page(&self, addr: u64) -> &AtomicU8 {
         debug_assert!(self.contains(addr));
-        // SAFETY: the table has one byte for each granule of the space and `addr` lies in the space.
+        // SAFETY: the table has one byte for each granule of the space and `addr` lies in the
+        // space.
         unsafe { &*self.pages.add(((addr - self.base) / GRANULE) as usize) }
     }
 
@@ -153,7 +160,8 @@ impl Space {
         }
     }
 
-    /// Where the simulator itself reaches an address: of the space, through the second view; of the host, directly.
+    /// Where the simulator itself reaches an address: of the space, through the second view; of the
+    /// host, directly.
     pub fn alias_of(&self, addr: u64) -> u64 {
         if self.contains(addr) { addr - self.base + self.alias } else { addr }
     }
@@ -166,7 +174,8 @@ impl Space {
         }
     }
 
-    /// Makes granules of device memory accessible to the device. Both ends are multiples of the granule.
+    /// Makes granules of device memory accessible to the device. Both ends are multiples of the
+    /// granule.
     pub fn map_device(&self, addr: u64, len: u64) {
         self.mark(addr, len, Page::ReadWrite);
     }
@@ -184,7 +193,8 @@ impl Space {
         (self.device_fd, addr - self.base)
     }
 
-    /// Lets the simulator reach part of a file at an address of device memory. All are multiples of the granule.
+    /// Lets the simulator reach part of a file at an address of device memory. All are multiples of
+    /// the granule.
     pub(super) fn map_alias(&self, addr: u64, len: u64, fd: i32, offset: u64) -> bool {
         let at = addr - self.base + self.alias;
         let done = map(at, len, RW, libc::MAP_SHARED | libc::MAP_FIXED, fd, offset).is_some();
@@ -215,7 +225,8 @@ impl Space {
         unsafe { libc::fallocate(self.host_fd, hole, (addr - self.host_at) as libc::off_t, len as libc::off_t) };
     }
 
-    /// Maps physical memory (an offset of a `cuMemCreate` handle) at a reserved address; `access` is none until set.
+    /// Maps physical memory (an offset of a `cuMemCreate` handle) at a reserved address; `access`
+    /// is none until set.
     pub fn map_phys(&self, addr: u64, len: u64, offset: u64, cpu: bool) -> bool {
         let shared = libc::MAP_SHARED | libc::MAP_FIXED;
         let done = map(addr - self.base + self.alias, len, RW, shared, self.phys_fd, offset).is_some();
@@ -241,7 +252,8 @@ impl Space {
         unsafe { libc::fallocate(self.phys_fd, hole, offset as libc::off_t, len as libc::off_t) };
     }
 
-    /// Where the simulator itself reaches `addr`, if all of `len` bytes are mapped in the space (and writable).
+    /// Where the simulator itself reaches `addr`, if all of `len` bytes are mapped in the space
+    /// (and writable).
     pub fn view(&self, addr: u64, len: u64, write: bool) -> Result<*mut u8, Fault> {
         if !self.contains(addr) || len > self.size - (addr - self.base) {
             return Err(Fault { addr });
@@ -262,7 +274,8 @@ impl Space {
     pub fn read(&self, addr: u64, into: &mut [u8]) -> Result<(), Fault> {
         if self.contains(addr) {
             let from = self.view(addr, into.len() as u64, false)?;
-            // SAFETY: `view` vouches for the source; other threads may write it meanwhile, as on a GPU.
+            // SAFETY: `view` vouches for the source; other threads may write it meanwhile, as on a
+            // GPU.
             unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
             return Ok(());
         }
@@ -319,7 +332,8 @@ impl Space {
         match &self.mem {
             Some(mem) => mem.read_exact_at(into, addr).map_err(|_| Fault { addr }),
             None => {
-                // SAFETY: without /proc the only way is the direct one; the program vouches for its own pointer.
+                // SAFETY: without /proc the only way is the direct one; the program vouches for its
+                // own pointer.
                 unsafe { std::ptr::copy_nonoverlapping(addr as *const u8, into.as_mut_ptr(), len) };
                 Ok(())
             }
@@ -338,9 +352,11 @@ impl Space {
     }
 }
 
-/// The process's own memory as a file. Read access to it must be proved, for some sandboxes give an unusable file.
+/// The process's own memory as a file. Read access to it must be proved, for some sandboxes give an
+/// unusable file.
 fn open_mem() -> Option<File> {
-    // SAFETY: a valid C string; the descriptor is ours. Close-on-exec, or a child program would hold our memory.
+    // SAFETY: a valid C string; the descriptor is ours. Close-on-exec, or a child program would
+    // hold our memory.
     let fd = unsafe { libc::open(c"/proc/self/mem".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
     if fd < 0 {
         return None;

@@ -62,15 +62,16 @@ impl Device for Gpu {
             let block = memory.find(address).filter(|block| matches!(block.kind, Kind::Registered(_)))?;
             return Some(Extent { start: block.at, end: block.end(), writable: true });
         }
-        // As on a device, what counts is what is mapped, not who owns it: memory freed a moment ago does not fault as
-        // long as something else keeps its page.
+        // As on a device, what counts is what is mapped, not who owns it: memory freed a moment ago
+        // does not fault as long as something else keeps its page.
         let page = space.page_at(address);
         if page == Page::None {
             return None;
         }
         let mut start = address & !(GRANULE - 1);
         let mut end = start + GRANULE;
-        // A few steps each way, so that a sweep over a large allocation does not ask at every granule.
+        // A few steps each way, so that a sweep over a large allocation does not ask at every
+        // granule.
         for _ in 0..64 {
             if space.contains(end) && space.page_at(end) == page {
                 end += GRANULE;
@@ -90,7 +91,8 @@ impl Device for Gpu {
         unsafe extern "C" {
             static stdout: *mut libc::FILE;
         }
-        // Through C's own stream, so that the program's and the kernels' output keep their order in one buffer.
+        // Through C's own stream, so that the program's and the kernels' output keep their order in
+        // one buffer.
         // SAFETY: libc's stream lives as long as the process and locks itself.
         unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout) };
     }

@@ -1,5 +1,5 @@
-//! Finding PTX in what programs load: PTX text, fat binaries (wrapped or not, compressed or not). Machine code is
-//! skipped: the simulator runs PTX only.
+//! Finding PTX in what programs load: PTX text, fat binaries (wrapped or not, compressed or not).
+//! Machine code is skipped: the simulator runs PTX only.
 
 use std::io::Read;
 
@@ -43,7 +43,8 @@ impl ImageError {
 /// # Safety
 /// As for [`find_ptx`].
 pub unsafe fn unwrapped(image: *const u8) -> *const u8 {
-    // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by byte.
+    // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by
+    // byte.
     unsafe {
         let head = [0, 1, 2, 3].map(|n| if n == 0 || *image.add(n - 1) != 0 { *image.add(n) } else { 0 });
         if u32::from_le_bytes(head) == WRAPPER { image.add(8).cast::<*const u8>().read_unaligned() } else { image }
@@ -53,9 +54,11 @@ pub unsafe fn unwrapped(image: *const u8) -> *const u8 {
 /// The PTX text of the image at `image` that suits compute capability `arch` (times ten) best.
 ///
 /// # Safety
-/// `image` must point to an image of one of the kinds that `cuModuleLoadData` takes: its length is in it.
+/// `image` must point to an image of one of the kinds that `cuModuleLoadData` takes: its length is
+/// in it.
 pub unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError> {
-    // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by byte.
+    // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by
+    // byte.
     unsafe {
         let head = [0, 1, 2, 3].map(|n| if n == 0 || *image.add(n - 1) != 0 { *image.add(n) } else { 0 });
         match u32::from_le_bytes(head) {
@@ -113,8 +116,8 @@ fn read_u32(data: &[u8], at: usize) -> Result<u32, ImageError> {
     Ok(u32::from_le_bytes(bytes.try_into().unwrap_or_default()))
 }
 
-/// The entries of a fat binary: the PTX for the newest architecture that is not newer than `arch`, or the oldest one
-/// (a device would refuse that; an interpreter need not).
+/// The entries of a fat binary: the PTX for the newest architecture that is not newer than `arch`,
+/// or the oldest one (a device would refuse that; an interpreter need not).
 fn from_fatbin(mut rest: &[u8], arch: u32) -> Result<String, ImageError> {
     let mut best: Option<((bool, u32), &[u8])> = None;
     while rest.len() >= 64 {

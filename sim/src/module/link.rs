@@ -1,11 +1,13 @@
-//! Owns the joining of several PTX texts into one, for the driver's linker: what a text keeps to itself gets a name of its own,
-//! and the heads of all but the first are left out. Declarations of what another text defines are fine where they are.
+//! Owns the joining of several PTX texts into one, for the driver's linker: what a text keeps to
+//! itself gets a name of its own, and the heads of all but the first are left out. Declarations of
+//! what another text defines are fine where they are.
 
 use std::collections::HashSet;
 
 use kernels::ptx::{Linkage, Module};
 
-/// Directives that may stand once in a text only, or that refer to numbers of their own text (source positions).
+/// Directives that may stand once in a text only, or that refer to numbers of their own text
+/// (source positions).
 const DROPPED: [&str; 5] = [".version", ".target", ".address_size", ".file", ".loc"];
 
 /// Joins texts; each must parse.
@@ -42,7 +44,8 @@ fn symbols(module: &Module) -> impl Iterator<Item = (&str, Linkage, bool)> {
     functions.chain(variables)
 }
 
-/// Copies a text word by word: private names get the text's number, directives of the head are left out.
+/// Copies a text word by word: private names get the text's number, directives of the head are left
+/// out.
 fn copy(text: &str, number: usize, private: &HashSet<&str>, out: &mut String) {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.');
     for line in text.lines() {

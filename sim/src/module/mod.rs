@@ -1,4 +1,5 @@
-//! Modules, libraries, kernels, functions: code that programs loaded, and its variables. Running it is `exec`'s task.
+//! Modules, libraries, kernels, functions: code that programs loaded, and its variables. Running it
+//! is `exec`'s task.
 
 pub mod exec;
 pub mod image;

@@ -1,8 +1,10 @@
-//! Stand-ins for machine code: a PTX text with the kernels' names and parameters, whose bodies return at once.
+//! Stand-ins for machine code: a PTX text with the kernels' names and parameters, whose bodies
+//! return at once.
 //!
-//! Owns `STREAMSAN_SIM=sass=skip`: with it, programs whose libraries carry machine code only (PyTorch) run on the simulator
-//! as far as they do not depend on results, and their streams, events, memory and launches can be checked. What a kernel
-//! touches is worked out by the analyzer from the machine code, which this does not change.
+//! Owns `STREAMSAN_SIM=sass=skip`: with it, programs whose libraries carry machine code only
+//! (PyTorch) run on the simulator as far as they do not depend on results, and their streams,
+//! events, memory and launches can be checked. What a kernel touches is worked out by the analyzer
+//! from the machine code, which this does not change.
 
 use std::fmt::Write as _;
 
@@ -33,7 +35,8 @@ pub unsafe fn text_at(image: *const u8, arch: u32) -> Option<String> {
     None
 }
 
-/// The stand-in for what the image holds for compute capability `arch` (times ten); `None` when there is no machine code for it.
+/// The stand-in for what the image holds for compute capability `arch` (times ten); `None` when
+/// there is no machine code for it.
 pub fn text(image: &[u8], arch: u32) -> Option<String> {
     let device = Arch::new(u16::try_from(arch).ok()?);
     let CodeRef::Cubin(bytes) = Image::parse(image).ok()?.select(device).ok()?? else { return None };

@@ -1,9 +1,11 @@
-//! The scheduler: operations, the order between them, and waiting for them. It does not know what an operation does.
+//! The scheduler: operations, the order between them, and waiting for them. It does not know what
+//! an operation does.
 //!
-//! Every piece of device work is an operation with a list of operations that must finish before it: the one before it in
-//! its stream, those of the legacy stream's rule, and those of events it waits for. Nothing else orders: two operations
-//! without a path between them run in whatever order `policy` picks, and at the same time where workers are free.
-//! An operation that has finished is forgotten: an id that is no longer in the table means "done".
+//! Every piece of device work is an operation with a list of operations that must finish before it:
+//! the one before it in its stream, those of the legacy stream's rule, and those of events it waits
+//! for. Nothing else orders: two operations without a path between them run in whatever order
+//! `policy` picks, and at the same time where workers are free. An operation that has finished is
+//! forgotten: an id that is no longer in the table means "done".
 
 pub mod policy;
 mod waiting;
@@ -41,7 +43,8 @@ pub enum StreamKind {
     NonBlocking,
 }
 
-/// Nanoseconds since the first use of the scheduler at which something finished; zero while it has not.
+/// Nanoseconds since the first use of the scheduler at which something finished; zero while it has
+/// not.
 pub type Stamp = Arc<AtomicU64>;
 
 /// What an operation does when its turn has come.
@@ -50,16 +53,20 @@ pub enum Work {
     Point(Option<Stamp>),
     /// Device work, on a worker thread.
     Run(Box<dyn FnOnce() + Send>),
-    /// Host code on a worker thread. It may wait for other host threads, as a kernel may spin for another: see `worker`.
+    /// Host code on a worker thread. It may wait for other host threads, as a kernel may spin for
+    /// another: see `worker`.
     Host(Box<dyn FnOnce() + Send>),
-    /// Finishes as soon as the condition holds. Must be cheap: it is asked with the scheduler locked.
+    /// Finishes as soon as the condition holds. Must be cheap: it is asked with the scheduler
+    /// locked.
     Until(Box<dyn FnMut() -> bool + Send>),
-    /// Decides, when its turn has come, what runs in its place, and again when that is done, until there is nothing more.
-    /// Asked with the scheduler locked. The parts may not wait for operations outside.
+    /// Decides, when its turn has come, what runs in its place, and again when that is done, until
+    /// there is nothing more. Asked with the scheduler locked. The parts may not wait for
+    /// operations outside.
     Expand(Box<dyn FnMut() -> Option<Vec<Part>> + Send>),
 }
 
-/// A part of a partial order: what it does, the parts before it, and operations outside that it waits for.
+/// A part of a partial order: what it does, the parts before it, and operations outside that it
+/// waits for.
 pub type Part = (Work, Vec<usize>, Vec<OpId>);
 
 struct Op {
@@ -102,7 +109,8 @@ pub struct Core {
     released: bool,
     /// How often a host thread has asked for unfinished work.
     polls: u64,
-    /// Host threads that wait until something has finished ([`Scheduler::advance`], [`Scheduler::drain`]).
+    /// Host threads that wait until something has finished ([`Scheduler::advance`],
+    /// [`Scheduler::drain`]).
     watchers: usize,
     finished: u64,
 }
@@ -205,8 +213,9 @@ impl Scheduler {
         id
     }
 
-    /// Puts a whole partial order at the end of a stream: `parts[i]` runs after the stream's earlier work, `after`, and
-    /// those of `parts[..i]` that it names; what the stream does next runs after all of them. Answers the end and the parts.
+    /// Puts a whole partial order at the end of a stream: `parts[i]` runs after the stream's
+    /// earlier work, `after`, and those of `parts[..i]` that it names; what the stream does next
+    /// runs after all of them. Answers the end and the parts.
     pub fn submit_dag(&'static self, stream: StreamId, parts: Vec<Part>, after: &[OpId]) -> (OpId, Vec<OpId>) {
         let mut core = self.lock();
         let mut deps = core.stream_deps(stream);
@@ -279,7 +288,8 @@ impl Scheduler {
         false
     }
 
-    /// What follows a submission: in order, each operation is finished before the call returns that asked for it.
+    /// What follows a submission: in order, each operation is finished before the call returns that
+    /// asked for it.
     fn after_submit(&'static self, core: MutexGuard<'_, Core>) {
         let in_order = core.config.schedule == Schedule::InOrder;
         self.settle(core);
@@ -288,7 +298,8 @@ impl Scheduler {
         }
     }
 
-    /// Finishes what can finish without a worker, then sees to it that workers are there for the rest.
+    /// Finishes what can finish without a worker, then sees to it that workers are there for the
+    /// rest.
     fn settle(&'static self, mut core: MutexGuard<'_, Core>) {
         core.poll_parked();
         let wanted = core.ready.len().min(match core.config.schedule {
@@ -317,7 +328,8 @@ impl Scheduler {
 }
 
 impl Core {
-    /// What the next operation of a stream comes after, by stream order and by the legacy stream's rule.
+    /// What the next operation of a stream comes after, by stream order and by the legacy stream's
+    /// rule.
     fn stream_deps(&self, stream: StreamId) -> Vec<OpId> {
         let Some(state) = self.streams.get(&stream) else { return Vec::new() };
         let mut deps = vec![state.tail];
@@ -415,7 +427,8 @@ impl Core {
             }
             for wait in op.waits {
                 if wait.left.fetch_sub(1, Ordering::Relaxed) == 1 {
-                    // Taken back here and not by the waiting thread: a held schedule must stop at exactly this point.
+                    // Taken back here and not by the waiting thread: a held schedule must stop at
+                    // exactly this point.
                     self.waits -= 1;
                     wait.cv.notify_all();
                 }

@@ -1,18 +1,19 @@
 //! Which of the operations that may run goes first. Only a choice among what CUDA leaves open.
 //!
-//! A race shows in a result when its two sides run in the order that the program did not mean, so one of them must be held
-//! back past work that is ordered behind nothing. No single way of choosing does that for every program: a chain of fifty
-//! operations is hardly ever overtaken as a whole by choosing anew each time, one operation out of a long stream is never
-//! singled out by ranking whole streams. `random` therefore takes one of four ways by the seed, and the details by the
-//! seed too (the ranking of streams with points of change is the idea of probabilistic concurrency testing, Burckhardt
-//! et al., ASPLOS 2010).
+//! A race shows in a result when its two sides run in the order that the program did not mean, so
+//! one of them must be held back past work that is ordered behind nothing. No single way of
+//! choosing does that for every program: a chain of fifty operations is hardly ever overtaken as a
+//! whole by choosing anew each time, one operation out of a long stream is never singled out by
+//! ranking whole streams. `random` therefore takes one of four ways by the seed, and the details by
+//! the seed too (the ranking of streams with points of change is the idea of probabilistic
+//! concurrency testing, Burckhardt et al., ASPLOS 2010).
 
 use super::OpId;
 use crate::config::{Config, Schedule};
 
-/// The operation's place in the queue of ready work: smaller goes first. Depends only on the configuration, on how many
-/// operations and streams were made before, and on the lane (the stream; a node of a graph is a lane of its own), so that a
-/// seed repeats a schedule.
+/// The operation's place in the queue of ready work: smaller goes first. Depends only on the
+/// configuration, on how many operations and streams were made before, and on the lane (the stream;
+/// a node of a graph is a lane of its own), so that a seed repeats a schedule.
 pub fn key(config: &Config, id: OpId, lane: u64) -> u64 {
     match config.schedule {
         Schedule::Eager | Schedule::InOrder => id.0,
@@ -21,8 +22,8 @@ pub fn key(config: &Config, id: OpId, lane: u64) -> u64 {
     }
 }
 
-/// How often a host thread must ask for unfinished work until one operation may run: a program that asks once and goes on
-/// whatever the answer is has a race too.
+/// How often a host thread must ask for unfinished work until one operation may run: a program that
+/// asks once and goes on whatever the answer is has a race too.
 pub fn polls(config: &Config) -> u64 {
     match config.schedule {
         Schedule::Random => 1 << (mix(config.seed ^ BACK) % 4),

@@ -61,7 +61,8 @@ fn unordered_streams_run_both_ways_over_seeds() {
     assert_eq!(two_streams("schedule=in-order", [StreamKind::NonBlocking; 2]), [1, 2]);
 }
 
-/// The order in which 4 streams of 12 operations each run, with some events between them and a poll now and then.
+/// The order in which 4 streams of 12 operations each run, with some events between them and a poll
+/// now and then.
 fn tangle(options: &str) -> Vec<u32> {
     let s = scheduler(options);
     let log = Log::default();
@@ -97,7 +98,8 @@ fn a_seed_repeats_its_schedule_and_seeds_differ() {
     assert_eq!(tangle("schedule=in-order"), (0..48).collect::<Vec<_>>());
 }
 
-/// Whether an operation of one stream comes before one of another with some seed, both deep in their streams.
+/// Whether an operation of one stream comes before one of another with some seed, both deep in
+/// their streams.
 #[test]
 fn any_operation_overtakes_any_other() {
     const DEPTH: u32 = 24;
@@ -116,7 +118,8 @@ fn any_operation_overtakes_any_other() {
     let orders: Vec<Vec<u32>> = (0..128).map(order).collect();
     let seeds =
         |first: u32, second: u32| orders.iter().filter(|log| position(log, first) < position(log, second)).count();
-    // The first of one behind the last of the other, both ways, and neighbours in the middle, both ways.
+    // The first of one behind the last of the other, both ways, and neighbours in the middle, both
+    // ways.
     for (first, second) in [(DEPTH - 1, 100), (100 + DEPTH - 1, 0), (12, 112), (112, 12), (0, 100), (100, 0)] {
         assert!(seeds(first, second) >= 4, "{first} before {second} with {} of 128 seeds", seeds(first, second));
     }
@@ -304,7 +307,8 @@ fn a_destroyed_stream_finishes_its_work_and_still_counts() {
 
 #[test]
 fn an_operation_that_waits_for_another_gets_company() {
-    // A kernel that spins until a kernel of another stream has run: possible on a device, so it must end here too.
+    // A kernel that spins until a kernel of another stream has run: possible on a device, so it
+    // must end here too.
     for options in SCHEDULES {
         let s = scheduler(options);
         let flag = Arc::new(AtomicUsize::new(0));

@@ -9,7 +9,8 @@ use super::worker::{PATIENCE, STUCK, processor_time};
 use super::{Core, OpId, Scheduler, Wait, now, policy};
 use crate::config::Schedule;
 
-/// Calls of the program that are under way, and when the last one ended: work is not held back less because a call takes long.
+/// Calls of the program that are under way, and when the last one ended: work is not held back less
+/// because a call takes long.
 pub(super) static CALLS: (AtomicUsize, AtomicU64) = (AtomicUsize::new(0), AtomicU64::new(0));
 
 /// A call of the program into the driver, from here to its end.
@@ -31,8 +32,8 @@ impl Drop for Called {
 }
 
 impl Scheduler {
-    /// Whether all have finished. Where work is held until somebody waits, some of the "no"s let one operation run to its
-    /// end, or a program that polls would never see an end.
+    /// Whether all have finished. Where work is held until somebody waits, some of the "no"s let
+    /// one operation run to its end, or a program that polls would never see an end.
     pub fn poll(&self, ops: &[OpId]) -> bool {
         let mut core = self.lock();
         core.poll_parked();
@@ -46,8 +47,8 @@ impl Scheduler {
         done
     }
 
-    /// Lets one operation run and waits for its end, so that how far the device has got depends on how often the host
-    /// asked and not on how fast either is.
+    /// Lets one operation run and waits for its end, so that how far the device has got depends on
+    /// how often the host asked and not on how fast either is.
     fn advance(&self, mut core: MutexGuard<'_, Core>) {
         if core.ready.is_empty() && core.running.is_empty() {
             return;
@@ -57,7 +58,8 @@ impl Scheduler {
         drop(self.watch(core, PATIENCE, |core| core.finished != before || self.is_stuck(core)));
     }
 
-    /// Waits until nothing runs and nothing could, or until `limit` has passed; conditions on memory do not count.
+    /// Waits until nothing runs and nothing could, or until `limit` has passed; conditions on
+    /// memory do not count.
     pub fn drain(&self, limit: Duration) {
         let mut core = self.lock();
         core.waits += 1;

@@ -1,4 +1,5 @@
-//! The threads that execute operations. They sleep while there is nothing to do: an idle device costs nothing.
+//! The threads that execute operations. They sleep while there is nothing to do: an idle device
+//! costs nothing.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -8,10 +9,11 @@ use super::waiting::CALLS;
 use super::{Core, OpId, Scheduler, Work, now};
 use crate::config::Schedule;
 
-/// After this long, host code in a one-at-a-time schedule is taken to be waiting for another host thread, and gets company.
+/// After this long, host code in a one-at-a-time schedule is taken to be waiting for another host
+/// thread, and gets company.
 pub(super) const STUCK: Duration = Duration::from_millis(500);
-/// The same for device work, which is taken to be spinning for other work: in processor time of the process without a block
-/// having ended, so that a busy machine changes no schedule.
+/// The same for device work, which is taken to be spinning for other work: in processor time of the
+/// process without a block having ended, so that a busy machine changes no schedule.
 const SPINNING: Duration = Duration::from_millis(1000);
 /// And this long, whatever it does.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -152,7 +154,8 @@ impl Core {
         self.released
     }
 
-    /// How much longer ready work is held: counted from when it began to be, and from the last call of the program.
+    /// How much longer ready work is held: counted from when it began to be, and from the last call
+    /// of the program.
     fn held_left(&self) -> Duration {
         let hold = Duration::from_millis(self.config.hold_ms);
         if CALLS.0.load(Ordering::Relaxed) > 0 {

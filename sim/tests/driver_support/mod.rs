@@ -1,4 +1,5 @@
-//! What the tests of the driver share: its functions as a program links them, kernels in PTX, and small conveniences.
+//! What the tests of the driver share: its functions as a program links them, kernels in PTX, and
+//! small conveniences.
 #![allow(dead_code, non_snake_case, missing_docs, reason = "each test uses a part")]
 
 use cuda_sys::*;
@@ -44,7 +45,8 @@ macro_rules! ok {
     };
 }
 
-/// `put` writes a value to every element, `twice` doubles into another buffer, `spin` runs until a flag is set.
+/// `put` writes a value to every element, `twice` doubles into another buffer, `spin` runs until a
+/// flag is set.
 pub const PTX: &std::ffi::CStr = c"
 .version 8.0
 .target sm_80

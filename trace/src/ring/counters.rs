@@ -1,8 +1,9 @@
 //! The protocol of the ring: two counters, and who may touch which bytes when.
 //!
-//! Owns head and tail, their memory orders, and the arithmetic of free space and of hostile lengths. Knows of no mapping: it says at
-//! which byte something lies, and the two ends ([`Producer`](super::Producer), [`Consumer`](super::Consumer)) touch it. That is why
-//! loom can run this very source over its own atomics and its own memory: `scripts/loom`.
+//! Owns head and tail, their memory orders, and the arithmetic of free space and of hostile
+//! lengths. Knows of no mapping: it says at which byte something lies, and the two ends
+//! ([`Producer`](super::Producer), [`Consumer`](super::Consumer)) touch it. That is why loom can
+//! run this very source over its own atomics and its own memory: `scripts/loom`.
 
 use super::ALIGN;
 use crate::sync::{AtomicU64, Ordering};
@@ -36,11 +37,13 @@ impl Counters {
     }
 }
 
-/// In place of a length: the rest of the lap holds nothing, the next record begins where the ring does.
+/// In place of a length: the rest of the lap holds nothing, the next record begins where the ring
+/// does.
 const LAP_ENDS: u32 = u32::MAX;
 
-/// Bytes of the ring that are used again and again while the reader keeps up: they stay in the processor's caches and its page tables, and
-/// no others of the ring are ever touched, which would fault in a page for every forty launches.
+/// Bytes of the ring that are used again and again while the reader keeps up: they stay in the
+/// processor's caches and its page tables, and no others of the ring are ever touched, which would
+/// fault in a page for every forty launches.
 const WINDOW: u64 = 1 << 20;
 
 /// Bytes that a record of `len` bytes takes, with its length and the padding.
@@ -72,7 +75,8 @@ impl Writing {
         self.head
     }
 
-    /// Whether there is room for a record of `len` bytes at [`Writing::at`]: until it is published nobody else touches that room.
+    /// Whether there is room for a record of `len` bytes at [`Writing::at`]: until it is published
+    /// nobody else touches that room.
     #[inline]
     pub fn has_room(&mut self, counters: &Counters, len: usize) -> bool {
         let need = room(len as u64);
@@ -80,14 +84,15 @@ impl Writing {
             return false;
         }
         if self.head + need - self.tail_seen > self.capacity {
-            // A tail beyond head would be damage done by the other side: never trust it further than head.
+            // A tail beyond head would be damage done by the other side: never trust it further
+            // than head.
             self.tail_seen = counters.consumed().min(self.head);
         }
         self.head + need - self.tail_seen <= self.capacity
     }
 
-    /// Publishes the record of `len` bytes that was written at [`Writing::at`], length and all. `mark` writes a length at a byte: it
-    /// is asked to when the lap ends here.
+    /// Publishes the record of `len` bytes that was written at [`Writing::at`], length and all.
+    /// `mark` writes a length at a byte: it is asked to when the lap ends here.
     #[inline]
     pub fn publish(&mut self, counters: &Counters, len: usize, mark: impl FnOnce(u64, u32)) {
         self.head += room(len as u64);
@@ -97,7 +102,8 @@ impl Writing {
         }
     }
 
-    /// Goes back to the ring's beginning when the reader is close behind; otherwise all of the ring is there for what it has yet to read.
+    /// Goes back to the ring's beginning when the reader is close behind; otherwise all of the ring
+    /// is there for what it has yet to read.
     #[cold]
     fn end_lap(&mut self, counters: &Counters, mark: impl FnOnce(u64, u32)) {
         let tail = counters.consumed().min(self.head);
@@ -109,7 +115,8 @@ impl Writing {
         } else if self.head - tail > self.window / 2 {
             self.look_at = self.head + self.window / 4;
         } else {
-            // The reader is at most half a window behind, and this lap has a whole one: there is room at the beginning.
+            // The reader is at most half a window behind, and this lap has a whole one: there is
+            // room at the beginning.
             mark(self.head, LAP_ENDS);
             (self.head, self.tail_seen, self.look_at) = (next, tail, next + self.window);
             counters.head.0.store(self.head, Ordering::Release);
@@ -136,8 +143,8 @@ impl Reading {
         Self { tail: counters.consumed(), capacity: capacity as u64 }
     }
 
-    /// Goes through all that is published: asks for the length that stands at a byte, then hands out (byte, length) of the record,
-    /// then gives its room back. Returns how many there were.
+    /// Goes through all that is published: asks for the length that stands at a byte, then hands
+    /// out (byte, length) of the record, then gives its room back. Returns how many there were.
     pub fn drain(
         &mut self,
         counters: &Counters,
@@ -149,7 +156,8 @@ impl Reading {
         if head < self.tail || head - self.tail > self.capacity {
             return Err(Impossible { at: self.tail, length: 0 });
         }
-        // Space is given back in steps, so that a producer that waits goes on before a long batch is done.
+        // Space is given back in steps, so that a producer that waits goes on before a long batch
+        // is done.
         let step = (self.capacity / 16).min(WINDOW / 8);
         let mut freed = self.tail;
         while self.tail < head {
@@ -176,8 +184,9 @@ impl Reading {
     }
 }
 
-/// Every interleaving of both ends, and every value that the memory model lets a load return. The memory is loom's: a cell for each
-/// [`ALIGN`] bytes, and touching one that the other side may be touching fails the test, as an order too weak does.
+/// Every interleaving of both ends, and every value that the memory model lets a load return. The
+/// memory is loom's: a cell for each [`ALIGN`] bytes, and touching one that the other side may be
+/// touching fails the test, as an order too weak does.
 #[cfg(all(test, loom))]
 mod loom_tests {
     use loom::cell::UnsafeCell;
@@ -192,7 +201,8 @@ mod loom_tests {
         cells: Vec<UnsafeCell<u64>>,
     }
 
-    // SAFETY: that the cells are used by turns is what these tests are about; loom checks every access.
+    // SAFETY: that the cells are used by turns is what these tests are about; loom checks every
+    // access.
     unsafe impl Sync for Shared {}
     // SAFETY: as above.
     unsafe impl Send for Shared {}
@@ -260,7 +270,8 @@ mod loom_tests {
         builder.check(test);
     }
 
-    /// Records of these lengths go through a ring of so many cells; `sent` looks at the writer when it has written them all.
+    /// Records of these lengths go through a ring of so many cells; `sent` looks at the writer when
+    /// it has written them all.
     fn pass(cells: usize, lens: &'static [usize], sent: fn(&Writing)) {
         model(3, move || {
             let shared = Shared::new(cells * ALIGN);
@@ -283,13 +294,15 @@ mod loom_tests {
         });
     }
 
-    /// Records of one, two and three cells through a ring of four: they wrap, and the writer waits for room.
+    /// Records of one, two and three cells through a ring of four: they wrap, and the writer waits
+    /// for room.
     #[test]
     fn records_arrive_whole_and_in_order() {
         pass(4, &[12, 20, 4], |_| {});
     }
 
-    /// Two records of a cell each through a ring of eight: laps end early whenever the reader has kept up.
+    /// Two records of a cell each through a ring of eight: laps end early whenever the reader has
+    /// kept up.
     #[test]
     fn laps_end_early() {
         static EARLY: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
@@ -299,8 +312,8 @@ mod loom_tests {
         assert!(EARLY.load(std::sync::atomic::Ordering::Relaxed), "some interleaving ended a lap");
     }
 
-    /// A writer that dies behind any of its steps: what it published arrives, what it did not never does, and who comes to the reader's
-    /// place takes over where it stopped.
+    /// A writer that dies behind any of its steps: what it published arrives, what it did not never
+    /// does, and who comes to the reader's place takes over where it stopped.
     #[test]
     fn a_dead_writer_leaves_whole_records() {
         const LENS: [usize; 3] = [12, 4, 12];

@@ -11,7 +11,8 @@ fn pair(capacity: usize) -> (Producer, Consumer) {
     (Producer::new(ring), Consumer::new(other))
 }
 
-/// Both ends on ordinary memory, which is as long as the double mapping: a record that runs past the end does so for both.
+/// Both ends on ordinary memory, which is as long as the double mapping: a record that runs past
+/// the end does so for both.
 #[cfg(miri)]
 fn pair(capacity: usize) -> (Producer, Consumer) {
     let layout = std::alloc::Layout::from_size_align(HEADER + 2 * capacity, 4096).expect("a layout");
@@ -102,7 +103,8 @@ fn a_ring_scribbled_over_anywhere_is_read_within_bounds() {
                 1 => header.counters.scribble(false, value),
                 _ => {
                     let at = producer.ring.data(random(4096 / 4) * 4).cast::<u32>();
-                    // SAFETY: inside the mapping; this plays the program that scribbles over the ring.
+                    // SAFETY: inside the mapping; this plays the program that scribbles over the
+                    // ring.
                     unsafe { at.write(value as u32) };
                 }
             }

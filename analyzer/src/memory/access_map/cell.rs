@@ -1,7 +1,7 @@
 //! One cell of an access map: pieces of accesses, looked through one by one.
 //!
-//! Owns what a new access makes of the pieces that it overlaps, and how a cell is parted, joined with its neighbour and cleared of what is
-//! over. Knows nothing of where cells lie.
+//! Owns what a new access makes of the pieces that it overlaps, and how a cell is parted, joined
+//! with its neighbour and cleared of what is over. Knows nothing of where cells lie.
 
 use super::pool::{Held, Pool};
 use super::{Clocks, FULL, MAX_PIECES, Ordered, SMALL, Span};
@@ -10,7 +10,8 @@ use crate::memory::access::{Access, AccessKind, Touch};
 use smallvec::SmallVec;
 use trace::{Epoch, TimelineId};
 
-/// A part of an access: its bytes, and all that is needed to see that it is over and that a new access stands for it.
+/// A part of an access: its bytes, and all that is needed to see that it is over and that a new
+/// access stands for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub start: u64,
@@ -55,7 +56,8 @@ impl Piece {
         lo < self.end && self.start < hi
     }
 
-    /// Keeps what comes before some bytes; answers what comes after them, of which the pool does not know yet.
+    /// Keeps what comes before some bytes; answers what comes after them, of which the pool does
+    /// not know yet.
     #[inline]
     pub fn cut(&mut self, (lo, hi): (u64, u64)) -> Self {
         Self { start: hi, end: std::mem::replace(&mut self.end, lo), ..*self }
@@ -80,7 +82,8 @@ impl<'a> New<'a> {
         Self { touch, number: None, whole, stands: touch.kind.stands() }
     }
 
-    /// Whether what is said of the bytes of an earlier access that it overlaps is said of its own: rule 3 of what may be forgotten.
+    /// Whether what is said of the bytes of an earlier access that it overlaps is said of its own:
+    /// rule 3 of what may be forgotten.
     #[inline]
     fn covers(&self, e: &Held) -> bool {
         self.whole
@@ -155,7 +158,8 @@ fn judge(e: &Held, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
     if touch.kind.stands_for(e.kind) && new.covers(e) { Verdict::Drop } else { Verdict::Keep }
 }
 
-/// Compares a new access with the pieces that it overlaps between two addresses, cuts off what it stands for, and adds it.
+/// Compares a new access with the pieces that it overlaps between two addresses, cuts off what it
+/// stands for, and adds it.
 #[inline(always)]
 pub(super) fn visit(
     pieces: &mut Cell,
@@ -241,7 +245,8 @@ fn put_rest(
     }
 }
 
-/// Hands out the accesses between two addresses that are judged to race, by address, the oldest of one place first.
+/// Hands out the accesses between two addresses that are judged to race, by address, the oldest of
+/// one place first.
 #[cold]
 pub(super) fn hand_out(
     pieces: &Cell,
@@ -257,7 +262,8 @@ pub(super) fn hand_out(
     }
 }
 
-/// The accesses between two addresses, by the first address of each piece, the oldest of one place first.
+/// The accesses between two addresses, by the first address of each piece, the oldest of one place
+/// first.
 pub(super) fn in_order<'a>(pieces: &Cell, pool: &'a Pool, within: (u64, u64)) -> impl Iterator<Item = &'a Held> {
     let overlapping = pieces.iter().filter(|p| p.overlaps(within));
     let mut places: SmallVec<[(u64, u64, u32); FULL]> =
@@ -298,9 +304,11 @@ pub(super) fn join(pieces: &mut Cell, next: Cell, pool: &mut Pool) {
     }
 }
 
-/// Parts a full cell where it leaves the fewest pieces on either side; answers what lies behind. `None`: it is not full, or nothing is won,
-/// because its pieces lie across each other (bounds of scattered work on one buffer): parted, most would be in both halves, and a new access
-/// would look at more of them. Only what is too much for one cell is parted even so, down to pieces that all lie at the same bytes.
+/// Parts a full cell where it leaves the fewest pieces on either side; answers what lies behind.
+/// `None`: it is not full, or nothing is won, because its pieces lie across each other (bounds of
+/// scattered work on one buffer): parted, most would be in both halves, and a new access would look
+/// at more of them. Only what is too much for one cell is parted even so, down to pieces that all
+/// lie at the same bytes.
 pub(super) fn part(cell: &mut Span<Cell>, pool: &mut Pool) -> Option<Span<Cell>> {
     let pieces = &mut cell.value;
     if pieces.len() < FULL {

@@ -87,7 +87,8 @@ impl Held {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     held: Vec<Held>,
-    /// Pieces of each: close together, because they are asked for before it is known what is written.
+    /// Pieces of each: close together, because they are asked for before it is known what is
+    /// written.
     pieces: Vec<u32>,
     free: Vec<u32>,
     ages: u64,
@@ -125,7 +126,8 @@ impl Pool {
         number
     }
 
-    /// Holds an access without gaps, for one piece, instead of one that loses a piece; answers its number.
+    /// Holds an access without gaps, for one piece, instead of one that loses a piece; answers its
+    /// number.
     #[inline(always)]
     pub fn room(&mut self, old: Option<u32>, new: Plain<'_>) -> u32 {
         self.ages += 1;
@@ -156,7 +158,8 @@ impl Pool {
         number
     }
 
-    /// Room for one more. (It is not told of the access: what is handed to a call is laid out beforehand, whether it is made or not.)
+    /// Room for one more. (It is not told of the access: what is handed to a call is laid out
+    /// beforehand, whether it is made or not.)
     #[cold]
     #[inline(never)]
     fn one_more(&mut self) -> u32 {

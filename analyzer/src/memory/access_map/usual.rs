@@ -1,8 +1,9 @@
-//! The usual addition: an access without gaps, all of it in the cell that had it last, to bytes that none but finished accesses (and its own
-//! op) have touched.
+//! The usual addition: an access without gaps, all of it in the cell that had it last, to bytes
+//! that none but finished accesses (and its own op) have touched.
 //!
-//! Owns nothing that [`super::cell::visit`] does not do too: it looks at all pieces first, then does the same to the same ones, and steps
-//! aside before it has changed anything. It is apart because nine in ten accesses of a long run are such, and it takes half the instructions.
+//! Owns nothing that [`super::cell::visit`] does not do too: it looks at all pieces first, then
+//! does the same to the same ones, and steps aside before it has changed anything. It is apart
+//! because nine in ten accesses of a long run are such, and it takes half the instructions.
 
 use super::cell::{Cell, Piece};
 use super::pool::Pool;
@@ -16,7 +17,8 @@ const MOST: usize = FULL - 3;
 
 /// The order of accesses, as far as it is seen at a glance: both may answer no all the same.
 pub trait Glance {
-    /// Whether everything that was made at this epoch has finished before the access that is being added starts.
+    /// Whether everything that was made at this epoch has finished before the access that is being
+    /// added starts.
     fn finished(&self, earlier: Epoch) -> bool;
     /// Whether this is the epoch of the op that is at hand, and that op no node of a graph.
     fn is_own(&self, epoch: Epoch) -> bool;
@@ -44,7 +46,8 @@ pub struct Plain<'a> {
 }
 
 impl AccessMap {
-    /// Adds an access where its bytes were added before. False: it is not a usual addition, and nothing was done.
+    /// Adds an access where its bytes were added before. False: it is not a usual addition, and
+    /// nothing was done.
     #[inline(always)]
     pub fn add_usual(&mut self, new: Plain<'_>, near: At, order: &impl Glance) -> bool {
         let (start, end) = (new.start, new.end);
@@ -71,8 +74,8 @@ impl AccessMap {
     }
 }
 
-/// The pieces that a new access overlaps and stands for, a bit for each. `None`: there is one that is neither over nor of the same op, or one
-/// of the same op that stands for the new access.
+/// The pieces that a new access overlaps and stands for, a bit for each. `None`: there is one that
+/// is neither over nor of the same op, or one of the same op that stands for the new access.
 #[inline(always)]
 fn hits(pieces: &Cell, new: &Plain<'_>, order: &impl Glance) -> Option<u32> {
     if pieces.len() > MOST {
@@ -92,7 +95,8 @@ fn hits(pieces: &Cell, new: &Plain<'_>, order: &impl Glance) -> Option<u32> {
     Some(hits)
 }
 
-/// Cuts some bytes, of which it has some, out of a piece; answers its place when nothing is left of it, and it is still there.
+/// Cuts some bytes, of which it has some, out of a piece; answers its place when nothing is left of
+/// it, and it is still there.
 #[inline(always)]
 fn cut(pieces: &mut Cell, pool: &mut Pool, i: u32, (lo, hi): (u64, u64)) -> Option<u32> {
     let piece = pieces.get_mut(i as usize)?;
@@ -109,8 +113,8 @@ fn cut(pieces: &mut Cell, pool: &mut Pool, i: u32, (lo, hi): (u64, u64)) -> Opti
     None
 }
 
-/// Cuts some bytes out of all these pieces, in the order in which [`super::cell::visit`] does it; answers the place of one of which nothing is
-/// left.
+/// Cuts some bytes out of all these pieces, in the order in which [`super::cell::visit`] does it;
+/// answers the place of one of which nothing is left.
 #[inline(never)]
 fn cut_all(pieces: &mut Cell, pool: &mut Pool, hits: u32, bytes: (u64, u64)) -> Option<u32> {
     let (mut left, mut vacant) = (hits, None);

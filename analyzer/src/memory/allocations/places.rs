@@ -135,8 +135,9 @@ impl Allocations {
         self.roots.values().filter(is_one).flat_map(|r| r.map.iter())
     }
 
-    /// A ticket for a place in a root: while [`Allocations::holds`] says so, every address that the answer was given for lies there. What
-    /// lies in no allocation, or under an alias, is another matter: see [`Allocations::layout`].
+    /// A ticket for a place in a root: while [`Allocations::holds`] says so, every address that the
+    /// answer was given for lies there. What lies in no allocation, or under an alias, is another
+    /// matter: see [`Allocations::layout`].
     pub fn ticket(&self, place: &Place) -> Option<Ticket> {
         let Home::Root(ptr) = place.home else { return None };
         let root = self.roots.get(ptr)?;
@@ -179,8 +180,8 @@ impl Allocations {
         &mut self.roots.at_mut(slot).map
     }
 
-    /// What no ticket tells of: how often a root has come or gone (which decides what lies in no allocation), and how often aliases,
-    /// objects or addresses of variables have changed.
+    /// What no ticket tells of: how often a root has come or gone (which decides what lies in no
+    /// allocation), and how often aliases, objects or addresses of variables have changed.
     #[inline]
     pub fn layout(&self) -> (u64, u64) {
         (self.roots.changes(), self.others)

@@ -14,8 +14,8 @@ pub(super) struct Shared {
 }
 
 impl Allocations {
-    /// The root around this address is known to other processes from now on. Answers it, its first address, and whether it is another
-    /// process's.
+    /// The root around this address is known to other processes from now on. Answers it, its first
+    /// address, and whether it is another process's.
     pub fn share(&mut self, address: u64) -> Option<(AllocationId, u64, bool)> {
         let Home::Root(start) = self.locate(address)?.home else { return None };
         let root = self.roots.get_mut(start).filter(|root| !root.ghost)?;

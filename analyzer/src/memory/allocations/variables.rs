@@ -6,7 +6,8 @@ use super::Allocations;
 use crate::memory::Allocation;
 use trace::ImageId;
 
-/// Where variables lie whose address nobody knows: no canonical address of x86-64 or AArch64 begins like this.
+/// Where variables lie whose address nobody knows: no canonical address of x86-64 or AArch64 begins
+/// like this.
 const NOWHERE: u64 = 0xffee_0000_0000_0000;
 
 impl Allocations {
@@ -15,8 +16,9 @@ impl Allocations {
         self.globals.get(&(image, Box::from(name))).is_some_and(|ptr| *ptr < NOWHERE)
     }
 
-    /// Address and size of a `__device__` variable of an image. One whose address nobody has asked for yet gets a place of
-    /// its own where no memory can be, so that kernels that share it are compared.
+    /// Address and size of a `__device__` variable of an image. One whose address nobody has asked
+    /// for yet gets a place of its own where no memory can be, so that kernels that share it are
+    /// compared.
     pub fn global(&mut self, image: ImageId, name: &str) -> Option<(u64, u64)> {
         /// Variables lie far enough apart for any size.
         const APART: u64 = 1 << 34;
@@ -35,7 +37,8 @@ impl Allocations {
         let key = (image, Box::from(name));
         match self.globals.get(&key) {
             Some(known) if *known == info.ptr => {}
-            // Kernels that ran before are remembered under the stand-in: the address becomes a second name of that.
+            // Kernels that ran before are remembered under the stand-in: the address becomes a
+            // second name of that.
             Some(stand_in) => self.alias(info.ptr, *stand_in, info.size),
             None => {
                 self.globals.insert(key, info.ptr);

@@ -17,8 +17,8 @@ fn descriptor(w: &Word) -> Option<crate::sass::operand::UReg> {
     w.bit(76).then(|| w.ur(40))
 }
 
-/// UBLKCP, UBLKRED, UBLKPF. The sides of UBLKCP: bit 73 destination, bit 74 source; set means shared memory of the
-/// block (or, as a destination, of the cluster), clear means global.
+/// UBLKCP, UBLKRED, UBLKPF. The sides of UBLKCP: bit 73 destination, bit 74 source; set means
+/// shared memory of the block (or, as a destination, of the cluster), clear means global.
 pub(super) fn bulk(w: &Word, i: &mut Inst) -> Option<Op> {
     i.src = smallvec![w.reg_src(64, true, 1)];
     match w.base() {
@@ -43,8 +43,8 @@ pub(super) fn bulk(w: &Word, i: &mut Inst) -> Option<Op> {
     }
 }
 
-/// UTMALDG, UTMASTG, UTMAREDG, UTMAPF, UTMACCTL: `[UR32]` starts the shared address, barrier and coordinates;
-/// `[UR24]` is the address of the tensor map.
+/// UTMALDG, UTMASTG, UTMAREDG, UTMAPF, UTMACCTL: `[UR32]` starts the shared address, barrier and
+/// coordinates; `[UR24]` is the address of the tensor map.
 pub(super) fn tensor(w: &Word, i: &mut Inst) -> Option<Op> {
     let dims = match w.b(79, 82) {
         n @ 0..=4 => n as u8 + 1,
@@ -118,7 +118,8 @@ pub(super) fn mbarrier(w: &Word, i: &mut Inst) -> Option<Op> {
     Some(Op::Mbarrier)
 }
 
-/// STAS and REDAS: asynchronous store and reduction into shared memory of another block of the cluster.
+/// STAS and REDAS: asynchronous store and reduction into shared memory of another block of the
+/// cluster.
 pub(super) fn remote_shared(w: &Word, i: &mut Inst) -> Option<Op> {
     let reduction = w.opcode == 0xdbe;
     let access = if reduction { Access::Atomic } else { Access::Write };
@@ -154,7 +155,8 @@ pub(super) fn remote_shared(w: &Word, i: &mut Inst) -> Option<Op> {
     Some(Op::Store { ty })
 }
 
-/// TEX, TLD, TLD4, TXD, TXQ: up to four components in two runs. The bytes read are known to the handle only.
+/// TEX, TLD, TLD4, TXD, TXQ: up to four components in two runs. The bytes read are known to the
+/// handle only.
 pub(super) fn texture(w: &Word, i: &mut Inst) -> Option<Op> {
     if !matches!(w.form(), 1 | 3 | 5 | 7) {
         return None;
@@ -168,8 +170,8 @@ pub(super) fn texture(w: &Word, i: &mut Inst) -> Option<Op> {
     Some(Op::Texture)
 }
 
-/// An access by handle. Form 5 names the constant that holds it, form 7 a uniform register; in the others it is among registers that are
-/// not decoded.
+/// An access by handle. Form 5 names the constant that holds it, form 7 a uniform register; in the
+/// others it is among registers that are not decoded.
 fn handle(w: &Word, i: &mut Inst, access: Access) {
     let mut m = Mem::new(Space::Handle, access, 0);
     match w.form() {

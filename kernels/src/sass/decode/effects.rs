@@ -1,5 +1,6 @@
-//! Instructions of which only the effects matter: floating point, tensor cores, barriers. For these the decoder tells
-//! which registers and predicates they write, rounding up where the encoding was not measured.
+//! Instructions of which only the effects matter: floating point, tensor cores, barriers. For these
+//! the decoder tells which registers and predicates they write, rounding up where the encoding was
+//! not measured.
 //!
 //! An operation may be listed here only if it touches no global memory through an address.
 
@@ -24,7 +25,8 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
     let any = forms(w, 0b1111_1110);
     let one = 1;
     let (kind, file, regs) = match w.base() {
-        // Floating point, one register: FSEL FMNMX FSET FMUL FADD FSWZADD FFMA HADD2 HFMA2 HMUL2 HSET2.
+        // Floating point, one register: FSEL FMNMX FSET FMUL FADD FSWZADD FFMA HADD2 HFMA2 HMUL2
+        // HSET2.
         0x008 | 0x009 | 0x00a | 0x020 | 0x021 | 0x022 | 0x023 | 0x030 | 0x031 | 0x032 | 0x033 if any => {
             (Float, File::R, one)
         }
@@ -79,7 +81,8 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
             }
             (Tensor, File::UR, one)
         }
-        // Tensor core operations between shared and tensor memory: UTCBAR, UTCHMMA and its kin, UTCCP; UVIRTCOUNT.
+        // Tensor core operations between shared and tensor memory: UTCBAR, UTCHMMA and its kin,
+        // UTCCP; UVIRTCOUNT.
         0x1e9 | 0x1ea | 0x1e7 if (w.base() == 0x1ea || matches!(w.opcode, 0x3e9 | 0x9e7)) && at_least(Blackwell) => {
             return Some(Op::Other(Tensor));
         }
@@ -91,8 +94,8 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
             i.pdst[0] = w.p(81, false);
             (Control, File::R, one)
         }
-        // Nothing written: PMTRIG NOP DEPBAR BAR NANOSLEEP BPT MEMBAR ERRBAR LDGDEPBAR ENDCOLLECTIVE CGAERRBAR FENCE
-        // WARPGROUP UCGABAR UTMACMDFLUSH USETSHMSZ.
+        // Nothing written: PMTRIG NOP DEPBAR BAR NANOSLEEP BPT MEMBAR ERRBAR LDGDEPBAR
+        // ENDCOLLECTIVE CGAERRBAR FENCE WARPGROUP UCGABAR UTMACMDFLUSH USETSHMSZ.
         _ if matches!(
             w.opcode,
             0x801

@@ -108,7 +108,8 @@ pub(super) fn lea(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
         let (base, top) = w.src_bc(u, (1, 1), sign(x), Sign::None);
         i.src = smallvec![w.src_a(u, 1, sign(x)), base, top];
     } else if matches!(w.form(), 2 | 3 | 7) {
-        // The swapped forms put something else than a register into the third source, which there is none of here.
+        // The swapped forms put something else than a register into the third source, which there
+        // is none of here.
         return None;
     } else {
         i.src = smallvec![w.src_a(u, 1, sign(x)), w.slot_x(u, 1, sign(x))];

@@ -84,7 +84,8 @@ pub(super) fn lepc(w: &Word, i: &mut Inst) -> Option<Op> {
     Some(Op::Lepc)
 }
 
-/// `HFMA2 R, -RZ, RZ, hi, lo`: compilers load 32-bit constants with it. Any other use is left to `effects`.
+/// `HFMA2 R, -RZ, RZ, hi, lo`: compilers load 32-bit constants with it. Any other use is left to
+/// `effects`.
 pub(super) fn half_constant(w: &Word, i: &mut Inst) -> Option<Op> {
     if w.opcode == 0x435 && w.arch >= Blackwell {
         return None;

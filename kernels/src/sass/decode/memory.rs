@@ -52,8 +52,8 @@ pub(super) fn ldcu(w: &Word, i: &mut Inst) -> Option<Op> {
     load_const(w, i, File::UR, c, 0)
 }
 
-/// Where an address with a uniform register has its parts: the UR, the bit that says the register is a 64-bit pair, the
-/// bit that says the UR is a descriptor.
+/// Where an address with a uniform register has its parts: the UR, the bit that says the register
+/// is a 64-bit pair, the bit that says the UR is a descriptor.
 struct Parts {
     ur: u32,
     wide: u32,
@@ -83,8 +83,8 @@ fn descriptor(w: &Word, bit: u32) -> Option<u32> {
     (w.arch >= Ampere).then_some(bit)
 }
 
-/// LDG, LD, STG, ST, QSPC. Form 1 has a register and a signed 24-bit offset; form 4 adds a UR. Generic LD and ST
-/// with bit 91 clear have no UR and a signed 32-bit offset.
+/// LDG, LD, STG, ST, QSPC. Form 1 has a register and a signed 24-bit offset; form 4 adds a UR.
+/// Generic LD and ST with bit 91 clear have no UR and a signed 32-bit offset.
 fn global_address(w: &Word, m: Mem, ur: u32) -> Mem {
     let generic = matches!(w.base(), 0x180 | 0x185);
     if generic && !w.bit(91) {
@@ -369,8 +369,8 @@ pub(super) fn matrix(w: &Word, i: &mut Inst, store: bool) -> Option<Op> {
     Some(Op::Matrix { regs, store })
 }
 
-/// LDGSTS: shared register 16 + s20 at 44..64 (dae: + UR 64); global pair 24 + s12 at 32..44 (fae: UR 64 is the
-/// descriptor or an address term; dae: the descriptor is the UR after 64's).
+/// LDGSTS: shared register 16 + s20 at 44..64 (dae: + UR 64); global pair 24 + s12 at 32..44 (fae:
+/// UR 64 is the descriptor or an address term; dae: the descriptor is the UR after 64's).
 pub(super) fn copy_async(w: &Word, i: &mut Inst) -> Option<Op> {
     let bytes = if w.arch >= Blackwell {
         [4, 8, 16].get(w.b(74, 76) as usize).copied()?

@@ -1,5 +1,6 @@
-//! From words to instructions: dispatch on (operation number, form, generation). The families are in `integer`, `logic`,
-//! `lanes`, `memory`, `bulk`, `flow`; `effects` knows what the other instructions write.
+//! From words to instructions: dispatch on (operation number, form, generation). The families are
+//! in `integer`, `logic`, `lanes`, `memory`, `bulk`, `flow`; `effects` knows what the other
+//! instructions write.
 
 mod bulk;
 mod effects;
@@ -33,11 +34,12 @@ pub(super) fn decode(arch: Generation, word: u128, pc: u32) -> Inst {
     unknown(&w)
 }
 
-/// An instruction of which nothing is known. Measured on 670,000 instructions: whatever is defined starts at bits
-/// 16..24, and the widest results of ordinary instructions are 8 registers.
+/// An instruction of which nothing is known. Measured on 670,000 instructions: whatever is defined
+/// starts at bits 16..24, and the widest results of ordinary instructions are 8 registers.
 fn unknown(w: &Word) -> Inst {
     let mut inst = Inst::new(w.pc, w.opcode, Op::Unknown);
-    // The guard may be of either file: unknown means maybe not executed, so the guard is not trusted to be PT.
+    // The guard may be of either file: unknown means maybe not executed, so the guard is not
+    // trusted to be PT.
     inst.guard = PredSrc { pred: Pred { num: w.b(12, 15) as u8, uniform: uniform_guard(w) }, not: w.bit(15) };
     inst.dst = Some(run(File::R, w.r(16).0, u8::MAX));
     inst.dst2 = Some(run(File::UR, w.ur(16).0, u8::MAX));
@@ -77,8 +79,8 @@ fn uniform_guard(w: &Word) -> bool {
         )
 }
 
-/// True when the word's form is one of the listed ones, as a bit mask, and exists on this generation: constants as
-/// sources ended with sm_90, uniform sources began with sm_75.
+/// True when the word's form is one of the listed ones, as a bit mask, and exists on this
+/// generation: constants as sources ended with sm_90, uniform sources began with sm_75.
 fn forms(w: &Word, mask: u8) -> bool {
     let form = w.form();
     mask >> form & 1 != 0

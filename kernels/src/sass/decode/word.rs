@@ -1,4 +1,5 @@
-//! Fields of an instruction word: bit ranges (`lo..hi`, `hi` exclusive), registers, predicates, ALU source slots.
+//! Fields of an instruction word: bit ranges (`lo..hi`, `hi` exclusive), registers, predicates, ALU
+//! source slots.
 
 use crate::arch::Generation;
 use crate::sass::operand::{Bank, ConstRef, File, Index, Pred, PredSrc, Reg, Run, Src, UReg, Value};

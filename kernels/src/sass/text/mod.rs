@@ -1,6 +1,8 @@
-//! Text of instructions, close to what `nvdisasm` prints, for `explain`, tests and messages. Nothing parses it.
+//! Text of instructions, close to what `nvdisasm` prints, for `explain`, tests and messages.
+//! Nothing parses it.
 //!
-//! Left out: scheduling, cache hints, memory order; operands of instructions of which only the effects are decoded.
+//! Left out: scheduling, cache hints, memory order; operands of instructions of which only the
+//! effects are decoded.
 
 mod modifiers;
 mod names;

@@ -10,7 +10,8 @@ const FLOAT_CMP: [&str; 16] =
     ["F", "LT", "EQ", "LE", "GT", "NE", "GE", "NUM", "NAN", "LTU", "EQU", "LEU", "GTU", "NEU", "GEU", "T"];
 
 impl Inst {
-    /// The name of the operation without modifiers, e.g. `IADD3`, `ULEA`, `LDG`; `?` followed by the opcode when unknown.
+    /// The name of the operation without modifiers, e.g. `IADD3`, `ULEA`, `LDG`; `?` followed by
+    /// the opcode when unknown.
     #[must_use]
     pub fn mnemonic(&self) -> String {
         let u = if self.uniform { "U" } else { "" };

@@ -1,13 +1,16 @@
 //! Rules already worked out, by the address they are for. Shared by all threads.
 //!
-//! Owns the table only. It has no locks: an entry is one word, a rule in 32 bits and 32 bits of the address's hash; the rest of
-//! the hash says in which set of eight, one cache line, an entry may be. So small because a walk waits for every line that it
-//! touches: a training step has some thousand addresses, and between two launches the program fills the caches with its own.
-//! And so many in a set because a miss costs a thousand times as much as a hit. Two addresses of one set with the same 32 bits
-//! would share a rule, once in a hundred thousand programs; then a frame is wrong, but reads are bounded whatever a rule says.
+//! Owns the table only. It has no locks: an entry is one word, a rule in 32 bits and 32 bits of the
+//! address's hash; the rest of the hash says in which set of eight, one cache line, an entry may
+//! be. So small because a walk waits for every line that it touches: a training step has some
+//! thousand addresses, and between two launches the program fills the caches with its own. And so
+//! many in a set because a miss costs a thousand times as much as a hit. Two addresses of one set
+//! with the same 32 bits would share a rule, once in a hundred thousand programs; then a frame is
+//! wrong, but reads are bounded whatever a rule says.
 //!
-//! Rules that do not fit into 32 bits (frames of more than half a megabyte) are kept in a smaller table with room for them.
-//! No thread has a cache of its own, so short-lived threads leave nothing behind and start warm.
+//! Rules that do not fit into 32 bits (frames of more than half a megabyte) are kept in a smaller
+//! table with room for them. No thread has a cache of its own, so short-lived threads leave nothing
+//! behind and start warm.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -24,7 +27,8 @@ struct Set([AtomicU64; WAYS]);
 /// 128 KiB of zeros, of which only what is used becomes memory.
 static TABLE: [Set; 1 << BITS] = [const { Set([const { AtomicU64::new(0) }; WAYS]) }; 1 << BITS];
 
-/// Rules that do not fit, with a check word that is a function of address and rule: a half-written entry is a miss.
+/// Rules that do not fit, with a check word that is a function of address and rule: a half-written
+/// entry is a miss.
 static LARGE: [[AtomicU64; 2]; 256] = [const { [const { AtomicU64::new(0) }; 2] }; 256];
 
 /// Counts changes of the modules: part of every key, so that older entries no longer match.

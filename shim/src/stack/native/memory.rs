@@ -1,13 +1,15 @@
 //! Which bytes of a stack may be read without a fault.
 //!
-//! Owns the bounds of the calling thread's stack and the probe for a readable page. Nothing is asked of the thread library
-//! (`pthread_getattr_np` allocates, and for the main thread parses a file): a stack is what is contiguously readable from
-//! the stack pointer up to the thread's control block, which the thread library puts at the top of every thread's stack,
-//! or, for the main thread, up to the strings that the kernel put at the top. Guard pages below every stack make sure that
-//! nothing else is contiguous with it. A range proven once stays valid while its thread lives.
+//! Owns the bounds of the calling thread's stack and the probe for a readable page. Nothing is
+//! asked of the thread library (`pthread_getattr_np` allocates, and for the main thread parses a
+//! file): a stack is what is contiguously readable from the stack pointer up to the thread's
+//! control block, which the thread library puts at the top of every thread's stack, or, for the
+//! main thread, up to the strings that the kernel put at the top. Guard pages below every stack
+//! make sure that nothing else is contiguous with it. A range proven once stays valid while its
+//! thread lives.
 //!
-//! A stack pointer anywhere else (coroutines, `sigaltstack`, Go) is a foreign stack: its pages are probed anew in every
-//! capture, a page at a time, because it may be unmapped between two captures.
+//! A stack pointer anywhere else (coroutines, `sigaltstack`, Go) is a foreign stack: its pages are
+//! probed anew in every capture, a page at a time, because it may be unmapped between two captures.
 
 use core::cell::Cell;
 
@@ -32,7 +34,8 @@ impl Range {
 }
 
 thread_local! {
-    /// The part of this thread's own stack known to be readable. No destructor: valid until the thread's very end.
+    /// The part of this thread's own stack known to be readable. No destructor: valid until the
+    /// thread's very end.
     static OWN: Cell<Range> = const { Cell::new(NOTHING) };
     /// A range found not to lead up to the thread's control block.
     static FOREIGN: Cell<Range> = const { Cell::new(NOTHING) };
@@ -101,8 +104,9 @@ impl Window {
         if address < self.lo || address.wrapping_add(8) > self.hi || address & 7 != 0 {
             self.grow(address)?;
         }
-        // SAFETY: aligned, and within pages of a live stack that were found readable: the calling thread's own, whose frames
-        // up to here are not going away, or pages of a foreign stack probed during this very capture.
+        // SAFETY: aligned, and within pages of a live stack that were found readable: the calling
+        // thread's own, whose frames up to here are not going away, or pages of a foreign stack
+        // probed during this very capture.
         Some(unsafe { (address as *const u64).read() })
     }
 
@@ -118,7 +122,8 @@ impl Window {
     }
 }
 
-/// The first address from page `lo` on, and not above `hi`, that is not readable (or `hi`, or the page end above it).
+/// The first address from page `lo` on, and not above `hi`, that is not readable (or `hi`, or the
+/// page end above it).
 fn readable_from(lo: u64, hi: u64) -> u64 {
     let mut page = lo;
     while page < hi && is_readable(page) {
@@ -127,8 +132,9 @@ fn readable_from(lo: u64, hi: u64) -> u64 {
     page
 }
 
-/// Whether the 8 bytes at `address` rounded down can be read: the kernel is asked to read them as a signal set for a change
-/// of the signal mask that it must refuse. A plain system call, no `errno`, no side effect, allowed by every sandbox.
+/// Whether the 8 bytes at `address` rounded down can be read: the kernel is asked to read them as a
+/// signal set for a change of the signal mask that it must refuse. A plain system call, no `errno`,
+/// no side effect, allowed by every sandbox.
 pub fn is_readable(address: u64) -> bool {
     const EFAULT: i64 = -14;
     if address < PAGE {
@@ -136,7 +142,8 @@ pub fn is_readable(address: u64) -> bool {
         return false;
     }
     let result: i64;
-    // SAFETY: `rt_sigprocmask(-1, set, NULL, 8)`: reads 8 bytes or answers EFAULT, and always refuses `how == -1`.
+    // SAFETY: `rt_sigprocmask(-1, set, NULL, 8)`: reads 8 bytes or answers EFAULT, and always
+    // refuses `how == -1`.
     unsafe {
         core::arch::asm!(
             "syscall",
@@ -166,7 +173,8 @@ pub fn thread_pointer() -> u64 {
     tp
 }
 
-/// Where the kernel put the name of the executable: at the top of the main thread's stack. 0 when it does not say.
+/// Where the kernel put the name of the executable: at the top of the main thread's stack. 0 when
+/// it does not say.
 fn kernel_strings() -> u64 {
     // SAFETY: reads the auxiliary vector.
     unsafe { libc::getauxval(libc::AT_EXECFN) & !7 }

@@ -1,12 +1,14 @@
-//! The object files of the process: which one holds an address, its unwind information, and the list for the trace.
+//! The object files of the process: which one holds an address, its unwind information, and the
+//! list for the trace.
 //!
-//! Owns the only use of `dl_iterate_phdr`. A module gets into the list when an address in it is met for the first time, so
-//! the list holds exactly the modules that captured stacks refer to. The list only grows; a module that took over the
-//! addresses of another one is a new entry. Entries live in memory mapped for them and are never freed.
+//! Owns the only use of `dl_iterate_phdr`. A module gets into the list when an address in it is met
+//! for the first time, so the list holds exactly the modules that captured stacks refer to. The
+//! list only grows; a module that took over the addresses of another one is a new entry. Entries
+//! live in memory mapped for them and are never freed.
 //!
-//! Unwind information is read inside the callback of `dl_iterate_phdr`, that is, while no module can go away. The lock that
-//! the loader holds meanwhile protects its list only; it is not the one held while constructors run. Nothing is allocated
-//! with the program's allocator under it.
+//! Unwind information is read inside the callback of `dl_iterate_phdr`, that is, while no module
+//! can go away. The lock that the loader holds meanwhile protects its list only; it is not the one
+//! held while constructors run. Nothing is allocated with the program's allocator under it.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -44,9 +46,9 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Taken by whoever appends. Never waited for.
 static APPENDING: AtomicBool = AtomicBool::new(false);
 
-/// Calls `visit` for every module that was added since `generation` (0: since the beginning), oldest first, and gives the
-/// generation to ask with next time. A module comes after those whose addresses it took over. When a capture has returned,
-/// the modules of its frames are in the list.
+/// Calls `visit` for every module that was added since `generation` (0: since the beginning),
+/// oldest first, and gives the generation to ask with next time. A module comes after those whose
+/// addresses it took over. When a capture has returned, the modules of its frames are in the list.
 pub fn modules_since(generation: u32, mut visit: impl FnMut(&ModuleInfo)) -> u32 {
     let count = COUNT.load(Ordering::Acquire);
     for slot in &LIST[(generation as usize).min(count as usize)..count as usize] {
@@ -64,13 +66,14 @@ pub fn generation() -> u32 {
     COUNT.load(Ordering::Acquire)
 }
 
-/// To be called after `dlclose` (and, at will, after `dlopen`): what was learnt about addresses is forgotten. Modules that
-/// come and go unnoticed cost wrong frames at worst.
+/// To be called after `dlclose` (and, at will, after `dlopen`): what was learnt about addresses is
+/// forgotten. Modules that come and go unnoticed cost wrong frames at worst.
 pub fn note_modules_changed() {
     cache::forget_all();
 }
 
-/// An address in Python's interpreter (its data do as well), once there is one: walks may end where they get to it.
+/// An address in Python's interpreter (its data do as well), once there is one: walks may end where
+/// they get to it.
 #[unsafe(link_section = "streamsan_state")]
 static INTERPRETER: AtomicU64 = AtomicU64::new(0);
 
@@ -171,10 +174,12 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     1
 }
 
-/// Whether the code at `pc` is `mov rax, 15; syscall`: a return from a signal handler, as C libraries write it.
+/// Whether the code at `pc` is `mov rax, 15; syscall`: a return from a signal handler, as C
+/// libraries write it.
 fn is_sigreturn(pc: u64) -> bool {
     const CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
-    // `pc` is a return address minus one here: the address that the kernel put there is the code's first byte.
+    // `pc` is a return address minus one here: the address that the kernel put there is the code's
+    // first byte.
     let at = pc + 1;
     memory::is_readable(at)
         && memory::is_readable(at + 8)
@@ -182,10 +187,11 @@ fn is_sigreturn(pc: u64) -> bool {
         && unsafe { core::slice::from_raw_parts(at as *const u8, CODE.len()) } == CODE
 }
 
-// `inline(never)` here and in `rule` keeps buffers that are not needed at the same time from being on the stack at the same
-// time: a cold capture may have to do with a few kilobytes.
+// `inline(never)` here and in `rule` keeps buffers that are not needed at the same time from being
+// on the stack at the same time: a cold capture may have to do with a few kilobytes.
 
-/// Puts a module into the list unless it is there. False when another thread was at it (or this one, below a signal).
+/// Puts a module into the list unless it is there. False when another thread was at it (or this
+/// one, below a signal).
 ///
 /// # Safety
 /// `info` and `headers` belong to a module that is loaded now and stays so during the call.
@@ -277,7 +283,8 @@ unsafe fn path(name: *const libc::c_char, start: u64, buffer: &mut [u8; 1024]) -
     &buffer[..len]
 }
 
-/// Reads the path of the file mapped at `start` out of `/proc/self/maps` and gives its length; 0 when there is none.
+/// Reads the path of the file mapped at `start` out of `/proc/self/maps` and gives its length; 0
+/// when there is none.
 #[inline(never)]
 fn mapped_file(start: u64, buffer: &mut [u8; 1024]) -> usize {
     // SAFETY: plain system calls on a file of our own.

@@ -1,10 +1,12 @@
-//! How to get from one frame to its caller's, in one word; and how that word is made out of `.eh_frame`.
+//! How to get from one frame to its caller's, in one word; and how that word is made out of
+//! `.eh_frame`.
 //!
-//! Owns the encoding of a rule and the reading of unwind information. It does not find that information (see
-//! [`super::modules`]) nor follow rules.
+//! Owns the encoding of a rule and the reading of unwind information. It does not find that
+//! information (see [`super::modules`]) nor follow rules.
 //!
-//! Layout of the word: kind (bits 0..4), saved frame pointer (4..6), own (6), interpreter (7), offset of the saved frame pointer (8..24,
-//! signed), offset of the CFA (32..64, signed). An unknown rule keeps a fingerprint of the loaded modules in 8..64.
+//! Layout of the word: kind (bits 0..4), saved frame pointer (4..6), own (6), interpreter (7),
+//! offset of the saved frame pointer (8..24, signed), offset of the CFA (32..64, signed). An
+//! unknown rule keeps a fingerprint of the loaded modules in 8..64.
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Operation, ParsedEhFrameHdr, Register,
@@ -97,8 +99,8 @@ impl Rule {
         Self(bits)
     }
 
-    /// In 32 bits, never 0: kind, saved frame pointer and own (bits 0..8), offsets in words (8..16 and 16..32). `None` when it
-    /// does not fit.
+    /// In 32 bits, never 0: kind, saved frame pointer and own (bits 0..8), offsets in words (8..16
+    /// and 16..32). `None` when it does not fit.
     pub fn short(self) -> Option<u32> {
         let (cfa, fp) = (self.cfa_offset(), self.fp_offset());
         if self.is_unknown() || cfa % 8 != 0 || fp % 8 != 0 {
@@ -177,8 +179,8 @@ impl Rule {
     }
 }
 
-/// Storage for gimli's interpreter: on the stack, 2 KiB. More registers than x86-64 has names for is an error of that
-/// function's unwind information.
+/// Storage for gimli's interpreter: on the stack, 2 KiB. More registers than x86-64 has names for
+/// is an error of that function's unwind information.
 struct OnStack;
 
 impl UnwindContextStorage<usize> for OnStack {
@@ -186,16 +188,17 @@ impl UnwindContextStorage<usize> for OnStack {
     type Stack = [UnwindTableRow<usize, Self>; 3];
 }
 
-/// Works out the rule for `pc`. `header` is the module's `.eh_frame_hdr` at `header_at`; `segment_end` gives the end of the
-/// loaded, readable segment that holds an address.
+/// Works out the rule for `pc`. `header` is the module's `.eh_frame_hdr` at `header_at`;
+/// `segment_end` gives the end of the loaded, readable segment that holds an address.
 pub fn compile(pc: u64, header: &'static [u8], header_at: u64, segment_end: impl Fn(u64) -> Option<u64>) -> Rule {
     let bases = BaseAddresses::default().set_eh_frame_hdr(header_at);
     let Ok(hdr) = EhFrameHdr::new(header, LittleEndian).parse(&bases, 8) else { return Rule::NO_INFO };
     // An indirect pointer is never used for this field.
     let Ok(section_at) = hdr.eh_frame_ptr().direct() else { return Rule::NO_INFO };
     let Some(end) = segment_end(section_at) else { return Rule::NO_INFO };
-    // SAFETY: `segment_end` says that the bytes up to `end` are loaded with the module; the module stays while one of its
-    // functions is being called, and the caller holds the loader's list lock.
+    // SAFETY: `segment_end` says that the bytes up to `end` are loaded with the module; the module
+    // stays while one of its functions is being called, and the caller holds the loader's list
+    // lock.
     let section = unsafe { core::slice::from_raw_parts(section_at as *const u8, (end - section_at) as usize) };
     let section = EhFrame::new(section, LittleEndian);
     let bases = bases.set_eh_frame(section_at);
@@ -252,7 +255,8 @@ fn from_section(
     Rule::frame(kind, cfa, fp, fp_offset)
 }
 
-/// An expression of the form `register + offset`, perhaps dereferenced: (register, offset, dereferenced).
+/// An expression of the form `register + offset`, perhaps dereferenced: (register, offset,
+/// dereferenced).
 fn simple(
     expression: &UnwindExpression<usize>,
     section: &EhFrame<Bytes>,

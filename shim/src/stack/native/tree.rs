@@ -1,14 +1,19 @@
 //! The native walks of one thread, as a tree of the words that they read.
 //!
-//! Owns the tree; why following it is as good as walking is told in [`crate::stack::memo`]. The words of a walk are the return
-//! addresses, and such saved frame pointers as a later frame is found by: the others are whatever the program had in that register, and matter
-//! to no walk. So that what a walk reads next depends on nothing but what it read before, a saved frame pointer has its place where it is used.
+//! Owns the tree; why following it is as good as walking is told in [`crate::stack::memo`]. The
+//! words of a walk are the return addresses, and such saved frame pointers as a later frame is
+//! found by: the others are whatever the program had in that register, and matter to no walk. So
+//! that what a walk reads next depends on nothing but what it read before, a saved frame pointer
+//! has its place where it is used.
 //!
-//! A path is an array of 64-bit entries: a word (48 bits, as addresses have) and how far above the first place it lies, in words (16 bits), so
-//! that no read waits for the one before. Paths that begin alike share their beginning: where two part, an edge leads from the entry in the first one's array, with the other word, to the
-//! rest of the second. The first word of all is what the walk began with: stack pointer and limits.
+//! A path is an array of 64-bit entries: a word (48 bits, as addresses have) and how far above the
+//! first place it lies, in words (16 bits), so that no read waits for the one before. Paths that
+//! begin alike share their beginning: where two part, an edge leads from the entry in the first
+//! one's array, with the other word, to the rest of the second. The first word of all is what the
+//! walk began with: stack pointer and limits.
 //!
-//! What is not kept: walks through signal frames and through code without rules, and those that ended where nothing was readable.
+//! What is not kept: walks through signal frames and through code without rules, and those that
+//! ended where nothing was readable.
 
 use super::Registers;
 use super::cache;
@@ -47,8 +52,8 @@ impl Tree {
         self.edges.clear();
     }
 
-    /// The number of the walk that begins like this, or where it is no longer known; `None` when it can not be kept either. `limits` fit into
-    /// 16 bits.
+    /// The number of the walk that begins like this, or where it is no longer known; `None` when it
+    /// can not be kept either. `limits` fit into 16 bits.
     #[inline]
     pub(super) fn find(&mut self, at: Registers, limits: u64, window: &mut Window) -> Result<u32, Option<Miss>> {
         if self.edges.is_new() || self.epoch != cache::epoch() {

@@ -1,11 +1,13 @@
 //! The Python walks of one thread, as chains of the frames that they met.
 //!
-//! Owns the chains; why following one is as good as walking is told in [`crate::stack::memo`]. What a walk reads of a frame is one thing
-//! here ([`Seen`]), and where it reads next is the address of the caller's frame, which is part of it.
+//! Owns the chains; why following one is as good as walking is told in [`crate::stack::memo`]. What
+//! a walk reads of a frame is one thing here ([`Seen`]), and where it reads next is the address of
+//! the caller's frame, which is part of it.
 //!
-//! A node is a frame and what was seen of it, with the node of the caller's frame: chains that end alike share their outer part, so a training
-//! loop's frames are there once, not once for each operator. Where a frame is not what the chain says, an edge leads to the chain that was
-//! like this one up to there and had this frame.
+//! A node is a frame and what was seen of it, with the node of the caller's frame: chains that end
+//! alike share their outer part, so a training loop's frames are there once, not once for each
+//! operator. Where a frame is not what the chain says, an edge leads to the chain that was like
+//! this one up to there and had this frame.
 
 use super::Seen;
 use crate::stack::memo::{Edges, new_id};
@@ -13,7 +15,8 @@ use crate::stack::memo::{Edges, new_id};
 const NODES: usize = 8192;
 /// In the place of a node: none.
 const NONE: u16 = 0;
-/// Edges that lead from a caller's node to that of a frame begin here: chains are found by them when they are added.
+/// Edges that lead from a caller's node to that of a frame begin here: chains are found by them
+/// when they are added.
 const FROM_CALLER: u16 = 1 << 15;
 
 /// A frame of a chain.
@@ -60,7 +63,8 @@ impl Chains {
         Place { chain: NONE, level: 0, node: NONE }
     }
 
-    /// The walk has seen this frame. False: nobody has after the frames before it, and the place stays.
+    /// The walk has seen this frame. False: nobody has after the frames before it, and the place
+    /// stays.
     #[inline]
     pub(super) fn meet(&self, place: &mut Place, frame: u64, seen: &Seen) -> bool {
         let node = &self.nodes[usize::from(place.node)];
@@ -131,8 +135,8 @@ impl Walk<'_> {
 }
 
 impl Chains {
-    /// Ties the nodes put down together, as far as they are new, and makes them a chain of this number, unless it has one. `None`: there is
-    /// no room for that.
+    /// Ties the nodes put down together, as far as they are new, and makes them a chain of this
+    /// number, unless it has one. `None`: there is no room for that.
     fn add(&mut self, nodes: core::ops::Range<usize>, place: Place, id: u32) -> Option<u32> {
         let at_place = self.nodes[nodes.start + usize::from(place.level)];
         let (mut caller, mut end) = (NONE, nodes.end);

@@ -1,9 +1,10 @@
 //! Where the fields of CPython's structures are, for each version.
 //!
-//! Owns the tables. Offsets for 3.8 to 3.12 are facts of the ABI on 64-bit Linux (`Include/cpython/code.h`,
-//! `Include/internal/pycore_frame.h`, `Include/cpython/pystate.h`, `Include/cpython/frameobject.h` of each version); they
-//! never changed within one minor version. From 3.13 on the interpreter carries them itself, as `_Py_DebugOffsets` at the
-//! start of `_PyRuntime` (`Include/internal/pycore_debug_offsets.h`).
+//! Owns the tables. Offsets for 3.8 to 3.12 are facts of the ABI on 64-bit Linux
+//! (`Include/cpython/code.h`, `Include/internal/pycore_frame.h`, `Include/cpython/pystate.h`,
+//! `Include/cpython/frameobject.h` of each version); they never changed within one minor version.
+//! From 3.13 on the interpreter carries them itself, as `_Py_DebugOffsets` at the start of
+//! `_PyRuntime` (`Include/internal/pycore_debug_offsets.h`).
 
 /// Largest offset believed.
 pub const MAX_OFFSET: u64 = 2048;
@@ -199,7 +200,8 @@ impl Layout {
         if word(16) != 0 {
             return Err(Refusal::FreeThreaded);
         }
-        // Where the offsets themselves are: 3.14 has three more fields before the frame's and three after.
+        // Where the offsets themselves are: 3.14 has three more fields before the frame's and three
+        // after.
         let (current, frame, code, object, bytes, text) =
             if minor == 13 { (184, 232, 280, 360, 520, 544) } else { (208, 256, 320, 408, 600, 624) };
         let mut all_sane = true;
@@ -231,7 +233,8 @@ impl Layout {
         Ok(Self { offsets, chain, ..V312 })
     }
 
-    /// Whether a frame is the interpreter's own rather than a program's. `owner` reads the frame's owner.
+    /// Whether a frame is the interpreter's own rather than a program's. `owner` reads the frame's
+    /// owner.
     #[inline(always)]
     pub fn is_own_frame(&self, owner: impl FnOnce() -> Option<u8>) -> Option<bool> {
         match self.runs {

@@ -1,15 +1,18 @@
 //! Python frames of the calling thread, read out of CPython's own structures.
 //!
-//! Owns finding an interpreter in the process ([`detect`]), the walk over the calling thread's frames ([`capture`]) and the
-//! description of a code object ([`describe`]). Where the fields are is in [`layout`], which walks are known in [`chains`]; decoding line
-//! tables is the analyzer's business.
+//! Owns finding an interpreter in the process ([`detect`]), the walk over the calling thread's
+//! frames ([`capture`]) and the description of a code object ([`describe`]). Where the fields are
+//! is in [`layout`], which walks are known in [`chains`]; decoding line tables is the analyzer's
+//! business.
 //!
-//! No GIL is taken and no reference is counted: the thread is inside our call, so its own frames and the code objects that
-//! they run can neither change nor die until it returns. Whoever wants frames of other threads must look elsewhere.
+//! No GIL is taken and no reference is counted: the thread is inside our call, so its own frames
+//! and the code objects that they run can neither change nor die until it returns. Whoever wants
+//! frames of other threads must look elsewhere.
 //!
-//! The first captures of a process probe every word before they read it and check what they find against what a frame
-//! must look like. When anything is off (a patched interpreter, an unknown build), Python frames are switched off with a
-//! reason ([`refusal`]) before a wild pointer is followed.
+//! The first captures of a process probe every word before they read it and check what they find
+//! against what a frame must look like. When anything is off (a patched interpreter, an unknown
+//! build), Python frames are switched off with a reason ([`refusal`]) before a wild pointer is
+//! followed.
 
 mod chains;
 mod layout;
@@ -24,8 +27,8 @@ pub use chains::Chains;
 use layout::{Chain, Layout, MAX_OFFSET};
 pub use layout::{Encoding, Refusal};
 
-/// Set in [`RawPyFrame::offset`] of a frame that is the outermost one of its run of the interpreter's loop: the next frame
-/// belongs to another native frame of that loop.
+/// Set in [`RawPyFrame::offset`] of a frame that is the outermost one of its run of the
+/// interpreter's loop: the next frame belongs to another native frame of that loop.
 pub const ENTRY_FRAME: u32 = 1 << 31;
 
 /// Captures that probe before they read.
@@ -37,7 +40,8 @@ const LARGEST_CODE: i64 = 1 << 26;
 /// Longest line table believed, in bytes.
 const LARGEST_TABLE: u64 = 16 << 20;
 
-/// Finds a symbol as `dlsym(RTLD_DEFAULT, name)` does; null when there is none. Must be the real `dlsym`.
+/// Finds a symbol as `dlsym(RTLD_DEFAULT, name)` does; null when there is none. Must be the real
+/// `dlsym`.
 pub type Resolver = unsafe fn(&CStr) -> *mut c_void;
 
 /// A frame as captured.
@@ -47,7 +51,8 @@ pub struct RawPyFrame {
     pub code: u64,
     /// Byte offset of the last instruction; [`ENTRY_FRAME`] may be set.
     pub offset: u32,
-    /// Differs, with the code object's address being the same, when another code object has taken its place.
+    /// Differs, with the code object's address being the same, when another code object has taken
+    /// its place.
     pub check: u32,
 }
 
@@ -85,8 +90,9 @@ static CARE: AtomicU32 = AtomicU32::new(CAREFUL);
 #[unsafe(link_section = "streamsan_state")]
 static REFUSED: AtomicU32 = AtomicU32::new(0);
 
-/// Looks for an interpreter in the process, unless one is known. To be called once CUDA is used, and again when libraries
-/// were loaded; cheap where there is no Python (one look-up). True when there is one whose frames can be read.
+/// Looks for an interpreter in the process, unless one is known. To be called once CUDA is used,
+/// and again when libraries were loaded; cheap where there is no Python (one look-up). True when
+/// there is one whose frames can be read.
 ///
 /// # Safety
 /// `resolve` gives addresses of symbols of loaded objects or null.
@@ -100,7 +106,8 @@ pub unsafe fn detect(resolve: Resolver) -> bool {
     // SAFETY: the caller's promise.
     match unsafe { find(resolve) } {
         Ok(Some(interpreter)) => {
-            // Never freed: captures may be using it. A second thread that got here at the same time leaks one.
+            // Never freed: captures may be using it. A second thread that got here at the same time
+            // leaks one.
             FOUND.store(Box::into_raw(Box::new(interpreter)), Ordering::Release);
             true
         }
@@ -138,7 +145,8 @@ fn refuse(refusal: Refusal) {
 /// # Safety
 /// As for [`detect`].
 unsafe fn find(resolve: Resolver) -> Result<Option<Interpreter>, Refusal> {
-    // SAFETY: names of CPython's API; a symbol of that name has that type. `Py_GetVersion` needs no initialisation.
+    // SAFETY: names of CPython's API; a symbol of that name has that type. `Py_GetVersion` needs no
+    // initialisation.
     unsafe {
         let get = |name: &CStr| Some(resolve(name)).filter(|address| !address.is_null());
         let Some(get_version) = get(c"Py_GetVersion") else { return Ok(None) };
@@ -162,8 +170,9 @@ unsafe fn find(resolve: Resolver) -> Result<Option<Interpreter>, Refusal> {
     }
 }
 
-/// Fills `buf` with the calling thread's Python frames, innermost first, and says how many there are; with `chains`: only if the walk is not
-/// known. None without an interpreter, before it is initialised, once it is being finalised, and on threads that never ran Python.
+/// Fills `buf` with the calling thread's Python frames, innermost first, and says how many there
+/// are; with `chains`: only if the walk is not known. None without an interpreter, before it is
+/// initialised, once it is being finalised, and on threads that never ran Python.
 #[inline]
 pub fn capture(buf: &mut [RawPyFrame], chains: Option<&mut Chains>) -> Found {
     let found = FOUND.load(Ordering::Acquire);
@@ -176,8 +185,8 @@ pub fn capture(buf: &mut [RawPyFrame], chains: Option<&mut Chains>) -> Found {
 
 #[unsafe(link_section = "streamsan_hot")]
 fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut Chains>) -> Found {
-    // SAFETY: functions of CPython that may be called at any time, on any thread, without the GIL: two read a flag, one
-    // reads a thread-local variable.
+    // SAFETY: functions of CPython that may be called at any time, on any thread, without the GIL:
+    // two read a flag, one reads a thread-local variable.
     let state = unsafe {
         if (found.is_initialized)() == 0 || (found.is_finalizing)() != 0 {
             return Found::NOTHING;
@@ -222,7 +231,8 @@ fn walk_all(found: &Interpreter, first: u64, buf: &mut [RawPyFrame], mut kept: O
 /// Reads what is there without asking.
 #[inline(always)]
 fn read(address: u64) -> Option<u64> {
-    // SAFETY: called once the layout has proved right in the first captures, on the calling thread's own chain.
+    // SAFETY: called once the layout has proved right in the first captures, on the calling
+    // thread's own chain.
     Some(unsafe { (address as *const u64).read_unaligned() })
 }
 
@@ -335,7 +345,8 @@ fn see(found: &Interpreter, frame: u64, mut read: impl FnMut(u64) -> Option<u64>
     })
 }
 
-/// Walks the chain that starts at a frame. `Err` (with the frames so far) when something is no frame.
+/// Walks the chain that starts at a frame. `Err` (with the frames so far) when something is no
+/// frame.
 #[inline(always)]
 fn frames(
     found: &Interpreter,
@@ -356,7 +367,8 @@ fn frames(
             buf[len] = RawPyFrame { code: seen.code, offset: seen.offset, check: seen.check() };
             len += 1;
         } else if let Some(last) = len.checked_sub(1) {
-            // The interpreter's own frame: below it on the native stack another run of the loop begins.
+            // The interpreter's own frame: below it on the native stack another run of the loop
+            // begins.
             buf[last].offset |= ENTRY_FRAME;
         }
     }
@@ -368,8 +380,9 @@ fn is_pointer(address: u64) -> bool {
     address & 7 == 0 && (4096..1 << 47).contains(&address)
 }
 
-/// Hands the description of a captured frame's code object to `take`. To be called on the thread that captured the frame,
-/// before it returns to its caller: later the code object may be gone. `None` when the object is not what it was.
+/// Hands the description of a captured frame's code object to `take`. To be called on the thread
+/// that captured the frame, before it returns to its caller: later the code object may be gone.
+/// `None` when the object is not what it was.
 pub fn describe<T>(frame: &RawPyFrame, take: impl FnOnce(Description<'_>) -> T) -> Option<T> {
     // SAFETY: never freed once stored.
     let found = unsafe { FOUND.load(Ordering::Acquire).as_ref() }?;
@@ -400,7 +413,8 @@ pub fn describe<T>(frame: &RawPyFrame, take: impl FnOnce(Description<'_>) -> T) 
     if len > LARGEST_TABLE || len > 0 && !text::all_readable(data, len) {
         return None;
     }
-    // SAFETY: found readable; the bytes of a bytes object never change, and its code object holds it.
+    // SAFETY: found readable; the bytes of a bytes object never change, and its code object holds
+    // it.
     let lines = unsafe { core::slice::from_raw_parts(data as *const u8, len as usize) };
     let first_line = (first_line as i32).max(0) as u32;
     Some(take(Description { file, name, first_line, encoding: found.layout.encoding, lines }))

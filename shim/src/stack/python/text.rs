@@ -1,12 +1,14 @@
 //! Text of Python's unicode objects, as UTF-8.
 //!
-//! Owns reading one string into a buffer, with every page probed first: names are read once a code object.
+//! Owns reading one string into a buffer, with every page probed first: names are read once a code
+//! object.
 
 use super::super::native::is_readable;
 use super::is_pointer;
 use super::layout::TextLayout;
 
-/// Longest text kept, in bytes of UTF-8; longer ones lose their beginning (of a path, its end matters).
+/// Longest text kept, in bytes of UTF-8; longer ones lose their beginning (of a path, its end
+/// matters).
 pub const LONGEST: usize = 1024;
 
 const LENGTH: u64 = 16;

@@ -1,10 +1,12 @@
-//! Makes `libcudart.so.12` out of `libcudart.so.13`: the same library under the other name, symbol versions included.
+//! Makes `libcudart.so.12` out of `libcudart.so.13`: the same library under the other name, symbol
+//! versions included.
 //!
 //! `streamsan-cudart12 libstreamsan_sim_cudart.so libcudart.so.12`
 //!
-//! The linker takes the symbol version from the library's name, so one build gives one version. The copy gets the other
-//! name wherever the first stands (the string table of the dynamic section, and the static that the library itself looks
-//! at to know which one it is), and the hashes of its version definitions are computed anew.
+//! The linker takes the symbol version from the library's name, so one build gives one version. The
+//! copy gets the other name wherever the first stands (the string table of the dynamic section, and
+//! the static that the library itself looks at to know which one it is), and the hashes of its
+//! version definitions are computed anew.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! Owns the instruction families of control flow, moves and predicates, and of what warps do together.
+//! Owns the instruction families of control flow, moves and predicates, and of what warps do
+//! together.
 
 use kernels::ptx::{Operand, Parameter, Type};
 
@@ -211,7 +212,8 @@ impl<'m> Scope<'_, 'm> {
     }
 
     fn barrier(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
-        // bar[.cta].sync a{, b};  bar.red.op.type d, a{, b}, c;  bar.warp.sync mask;  barrier.cluster.arrive/wait
+        // bar[.cta].sync a{, b};  bar.red.op.type d, a{, b}, c;  bar.warp.sync mask;
+        // barrier.cluster.arrive/wait
         if op.has("warp") {
             let a = self.src(operands.first(), Type::B32)?;
             self.emit(Inst { a, z: sync::WARP_BARRIER, ..blank(sync::warp_barrier) });

@@ -1,6 +1,7 @@
 //! Owns the instruction families of halves and bfloat16, single and packed, and of packed singles.
 //!
-//! Halves are computed in doubles, whose results are exact or rounded to odd before they are cut: one rounding.
+//! Halves are computed in doubles, whose results are exact or rounded to odd before they are cut:
+//! one rounding.
 
 use kernels::ptx::{Operand, Type};
 
@@ -126,7 +127,8 @@ static ELEMENTS: [Element; 12] = [
     |a, _, _, _| a.tanh(),
 ];
 
-/// Compares halves: predicates or rows, `y`, `z`, `c` as `setp` has them, for each element of packed registers.
+/// Compares halves: predicates or rows, `y`, `z`, `c` as `setp` has them, for each element of
+/// packed registers.
 #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are the opposites of ordered ones")]
 fn comparison(op: Op<'_>, ty: Type) -> Option<Exec> {
     let name = op.part(1);

@@ -74,7 +74,8 @@ impl<'m> Scope<'_, 'm> {
             "sub" if op.has("sat") => Some(op2(|a: i32, b: i32| a.saturating_sub(b))),
             "add" => int2!(ty, |a, b| a.wrapping_add(b)),
             "sub" => int2!(ty, |a, b| a.wrapping_sub(b)),
-            // Division by zero gives all ones, as the hardware's subroutine does; its remainder is the dividend.
+            // Division by zero gives all ones, as the hardware's subroutine does; its remainder is
+            // the dividend.
             "div" => int2!(ty, |a, b| if b == 0 { !0 } else { a.wrapping_div(b) }),
             "rem" => int2!(ty, |a, b| if b == 0 { a } else { a.wrapping_rem(b) }),
             "min" => int2!(ty, |a, b| a.min(b)),
@@ -261,7 +262,8 @@ impl<'m> Scope<'_, 'm> {
         };
         let Some(run) = run else { return self.unsupported(op) };
         if wide && operands.len() == 4 {
-            // The addend is as wide as the result: an immediate must not be cut to the factors' width.
+            // The addend is as wide as the result: an immediate must not be cut to the factors'
+            // width.
             let double = if bits(ty) == 16 { Type::B32 } else { Type::B64 };
             let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
             let addend = match operands.get(3) {

@@ -7,8 +7,8 @@ use kernels::ptx::{Base, Function, Linkage, Module, Name, Operand, Parameter, Sp
 use crate::interp::api::ParamInfo;
 use crate::interp::code::Kernel;
 
-/// Where the shared variables of a module are. Those that device functions use have one place in all kernels; those
-/// that only kernels use overlap those of other kernels.
+/// Where the shared variables of a module are. Those that device functions use have one place in
+/// all kernels; those that only kernels use overlap those of other kernels.
 pub(crate) struct SharedLayout {
     /// Offset of each variable of the module: for all kernels.
     common: HashMap<Name, u32>,

@@ -1,4 +1,5 @@
-//! Owns the instruction families of memory: loads, stores, atomics, address conversions, asynchronous copies.
+//! Owns the instruction families of memory: loads, stores, atomics, address conversions,
+//! asynchronous copies.
 
 use kernels::ptx::{Base, Operand, Type};
 

@@ -1,5 +1,6 @@
-//! Owns the compilation of a PTX module into a [`Program`]: where registers, variables and parameters are kept, and
-//! which instruction family handles what. The families are in the files beside it.
+//! Owns the compilation of a PTX module into a [`Program`]: where registers, variables and
+//! parameters are kept, and which instruction family handles what. The families are in the files
+//! beside it.
 
 mod bits;
 mod control;
@@ -38,8 +39,9 @@ pub(crate) struct Compiler<'m> {
 }
 
 impl Program {
-    /// Compiles a module. A kernel that uses an instruction which the interpreter does not execute, or a symbol that
-    /// nobody defines, is there, but names that in [`super::Kernel::error`], and launches of it are refused.
+    /// Compiles a module. A kernel that uses an instruction which the interpreter does not execute,
+    /// or a symbol that nobody defines, is there, but names that in [`super::Kernel::error`], and
+    /// launches of it are refused.
     pub fn compile(module: &Module, linker: &dyn Linker) -> Program {
         let mut compiler = Compiler {
             module,
@@ -107,8 +109,8 @@ impl<'m> Compiler<'m> {
                 continue;
             }
             let local = self.program.functions[number].local;
-            // Without recursion and indirect calls the stack is as deep as the deepest path; the bound for all others
-            // is the launch's.
+            // Without recursion and indirect calls the stack is as deep as the deepest path; the
+            // bound for all others is the launch's.
             let depth = layout::stack_depth(number as u32, callees, &|at| self.program.functions[at as usize].local);
             let mut kernel =
                 layout::kernel(self.module, function, number as u32, &self.shared, depth.unwrap_or(local), depth);

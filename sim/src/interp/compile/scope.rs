@@ -1,5 +1,5 @@
-//! Owns the compilation of one function: homes of its registers and variables, operands, and the order of its
-//! instructions.
+//! Owns the compilation of one function: homes of its registers and variables, operands, and the
+//! order of its instructions.
 
 use kernels::ptx::{Base, Body, Function, Instruction, Label, Operand, Space, Type, Variable};
 

@@ -49,7 +49,8 @@ impl<'m> Scope<'_, 'm> {
         };
         for operand in operands.iter().skip(address + 1) {
             for element in self.elements(Some(operand)) {
-                // Level, gradients and offsets belong to the coordinates of a load, the rest is what is stored.
+                // Level, gradients and offsets belong to the coordinates of a load, the rest is
+                // what is stored.
                 let slot = self.src(Some(element), Type::B32)?;
                 if stores { values.push(slot) } else { coordinates.push(slot) }
             }

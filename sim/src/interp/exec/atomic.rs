@@ -48,7 +48,8 @@ macro_rules! word {
 }
 word!(u16, AtomicU16; u32, AtomicU32; u64, AtomicU64);
 
-/// `atom` and `red`: address `a` + `x` in the space of `z`, operands `b` and `c`; the old value goes to `d`.
+/// `atom` and `red`: address `a` + `x` in the space of `z`, operands `b` and `c`; the old value
+/// goes to `d`.
 pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
     fn run<T: Word, F: Fn(T, T, T) -> T + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         const { assert!(size_of::<F>() == 0) };
@@ -69,8 +70,8 @@ pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
     run::<T, F>
 }
 
-/// `atom` on vectors: each element is updated by itself. Bits 4 and up of `z` are their number; destinations and then
-/// operands are in the slots from `y` on.
+/// `atom` on vectors: each element is updated by itself. Bits 4 and up of `z` are their number;
+/// destinations and then operands are in the slots from `y` on.
 pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
     fn run<T: Word, F: Fn(T, T, T) -> T + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         const { assert!(size_of::<F>() == 0) };

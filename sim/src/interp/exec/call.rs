@@ -1,11 +1,13 @@
-//! Owns calls, returns, and the functions of the device runtime that have no PTX: printf, assert, malloc, free.
+//! Owns calls, returns, and the functions of the device runtime that have no PTX: printf, assert,
+//! malloc, free.
 
 use super::lanes::each;
 use crate::interp::api::FaultKind;
 use crate::interp::code::{Builtin, CallSite, Inst, LANES, Next, Place, Slot, function_number};
 use crate::interp::warp::Warp;
 
-/// Moves a value of one lane between frames. Rows and local offsets are counted from the bases given.
+/// Moves a value of one lane between frames. Rows and local offsets are counted from the bases
+/// given.
 fn transfer(w: &mut Warp<'_>, from: (Place, u32, u32), to: (Place, u32, u32), lane: usize) {
     let each = w.env.lane_local as usize;
     let base = w.local() as usize + each * lane;
@@ -13,7 +15,8 @@ fn transfer(w: &mut Warp<'_>, from: (Place, u32, u32), to: (Place, u32, u32), la
         ((Place::Local(source, size), _, from_base), (Place::Local(target, room), _, to_base)) => {
             let size = size.min(room) as usize;
             let (source, target) = ((from_base + source) as usize, (to_base + target) as usize);
-            // SAFETY: calls are refused unless both frames fit into the lane's local memory; frames never overlap.
+            // SAFETY: calls are refused unless both frames fit into the lane's local memory; frames
+            // never overlap.
             unsafe { std::ptr::copy((base + source) as *const u8, (base + target) as *mut u8, size) };
         }
         ((Place::Row(source), from_base, _), (Place::Row(target), to_base, _)) => {

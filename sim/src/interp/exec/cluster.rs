@@ -10,7 +10,8 @@ use crate::interp::warp::Warp;
 pub(crate) const OFFSET: u64 = (1 << RANK_SHIFT) - 1;
 
 impl Warp<'_> {
-    /// The generic address of an address in the window of shared memory, which may be another block's of the cluster.
+    /// The generic address of an address in the window of shared memory, which may be another
+    /// block's of the cluster.
     pub(crate) fn shared_to_generic(&mut self, address: u64) -> u64 {
         let rank = (address >> RANK_SHIFT & 0xff) as usize;
         match rank.checked_sub(1).and_then(|rank| self.block().members.shared(rank)) {
@@ -19,8 +20,8 @@ impl Warp<'_> {
         }
     }
 
-    /// The rank of the block of the cluster whose shared memory holds a generic address, and the offset there. The block's own
-    /// has a rank too.
+    /// The rank of the block of the cluster whose shared memory holds a generic address, and the
+    /// offset there. The block's own has a rank too.
     pub(crate) fn shared_owner(&mut self, address: u64) -> Option<(usize, u64)> {
         let members = &self.block().members;
         (0..members.count()).find_map(|rank| {
@@ -31,7 +32,8 @@ impl Warp<'_> {
     }
 }
 
-/// A generic address as one in the window of shared memory: without a rank where it is the block's own.
+/// A generic address as one in the window of shared memory: without a rank where it is the block's
+/// own.
 pub(super) fn window(w: &mut Warp<'_>, address: u64) -> u64 {
     let own = address.wrapping_sub(w.shared_base());
     if own < u64::from(w.block().shared_size) {
@@ -40,7 +42,8 @@ pub(super) fn window(w: &mut Warp<'_>, address: u64) -> u64 {
     w.shared_owner(address).map_or(own, |(rank, offset)| (rank as u64 + 1) << RANK_SHIFT | offset)
 }
 
-/// `mapa`: what is at `a` (`y` = 1: in the window of shared memory, else generic) in the block of rank `b` of the cluster.
+/// `mapa`: what is at `a` (`y` = 1: in the window of shared memory, else generic) in the block of
+/// rank `b` of the cluster.
 pub(crate) fn map_to_block(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut outside = 0u32;
     each(mask, |l| {
@@ -64,7 +67,8 @@ pub(crate) fn map_to_block(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// `getctarank`: the rank of the block of the cluster that holds address `a`, as in [`map_to_block`].
+/// `getctarank`: the rank of the block of the cluster that holds address `a`, as in
+/// [`map_to_block`].
 pub(crate) fn rank_of(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| {
         let address = w.get(i.a, l);

@@ -91,8 +91,8 @@ pub(crate) fn predicate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// Moves between vectors and scalars: `y` is the first of `z` destination slots, followed by `x` source slots. Bits
-/// of the sources, each `a` wide, are spread over destinations, each `b` wide.
+/// Moves between vectors and scalars: `y` is the first of `z` destination slots, followed by `x`
+/// source slots. Bits of the sources, each `a` wide, are spread over destinations, each `b` wide.
 pub(crate) fn repack(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (first, into, from) = (i.y as usize, i.z as usize, i.x as usize);
     let (from_width, into_width) = (i.a.0, i.b.0);
@@ -256,7 +256,8 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         u64::from(cluster[at])
     } else {
         let workspace = if launch.cooperative { w.env.workspace().0 } else { 0 };
-        // Something that advances about as clocks do: jumps, and the host's nanoseconds for what spins on it.
+        // Something that advances about as clocks do: jumps, and the host's nanoseconds for what
+        // spins on it.
         let nanos = || w.env.started.elapsed().as_nanos() as u64;
         let unix =
             || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);

@@ -76,7 +76,8 @@ pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> Exec {
     fn run<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let f = only::<F>();
         let (d, a) = (w.row_mut(i.d), w.row(i.a));
-        // SAFETY: rows of live memory; a result may be the same row as an operand, so no references are made.
+        // SAFETY: rows of live memory; a result may be the same row as an operand, so no references
+        // are made.
         each(mask, |l| unsafe { (*d).0[l] = f(A::get((*a).0[l])).put() });
         Next::Step
     }
@@ -171,7 +172,8 @@ fn combine(w: &Warp<'_>, i: &Inst, bits: u32) -> (u32, u32) {
     }
 }
 
-/// `setp`: predicates `d` and `z` get the comparison of `a` and `b` and its opposite, each combined with `c`.
+/// `setp`: predicates `d` and `z` get the comparison of `a` and `b` and its opposite, each combined
+/// with `c`.
 pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> Exec {
     fn run<A: Lane, F: Fn(A, A) -> bool + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let bits = compare::<A, F>(w, i, mask);

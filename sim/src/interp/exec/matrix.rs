@@ -1,5 +1,5 @@
-//! Owns the matrix instructions of a warp. Products are summed in doubles and rounded once, which is closer than what
-//! the hardware promises.
+//! Owns the matrix instructions of a warp. Products are summed in doubles and rounded once, which
+//! is closer than what the hardware promises.
 
 use super::lanes::each;
 use super::memory::{Cell, SHARED};
@@ -86,7 +86,8 @@ impl Layout {
     }
 }
 
-/// What `x` of the matrix instructions holds: element types (4 bits each: a, b, c, d), flags, sizes (8 bits each).
+/// What `x` of the matrix instructions holds: element types (4 bits each: a, b, c, d), flags, sizes
+/// (8 bits each).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Form {
     pub a: Element,
@@ -144,13 +145,15 @@ fn of_c(row: usize, column: usize) -> (usize, usize) {
     (row % 8 * 4 + column / 2, row / 8 * 2 + column % 2)
 }
 
-/// Lane and element of an entry of a `wmma` fragment, which is opaque: rows one after the other, spread evenly.
+/// Lane and element of an entry of a `wmma` fragment, which is opaque: rows one after the other,
+/// spread evenly.
 fn of_fragment(row: usize, column: usize, columns: usize, total: usize) -> (usize, usize) {
     let (index, each) = (row * columns + column, (total / LANES).max(1));
     (index / each, index % each)
 }
 
-/// `mma.sync` and (bit 31 of `z` set) `wmma.mma`: slots of d, c, a, b from `y` on, their numbers in `z` (6 bits each).
+/// `mma.sync` and (bit 31 of `z` set) `wmma.mma`: slots of d, c, a, b from `y` on, their numbers in
+/// `z` (6 bits each).
 pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let form = Form::unpack(i.x);
     let opaque = i.z >> 31 != 0;
@@ -205,9 +208,10 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// `wmma.load` and `wmma.store`: fragment slots from `y` on, `z` of them (bits 8 and up; bit 30 set for a store) at
-/// address `a` with the stride `b` (elements) in the space of the low bits of `z`. `x` is a [`Form`]: element `a`, rows
-/// `m`, columns `n`, and `k` is 1 for columns one after the other.
+/// `wmma.load` and `wmma.store`: fragment slots from `y` on, `z` of them (bits 8 and up; bit 30 set
+/// for a store) at address `a` with the stride `b` (elements) in the space of the low bits of `z`.
+/// `x` is a [`Form`]: element `a`, rows `m`, columns `n`, and `k` is 1 for columns one after the
+/// other.
 pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let form = Form::unpack(i.x);
     let (space, count, store) = (i.z & 15, (i.z >> 8 & 63) as usize, i.z >> 30 & 1 != 0);
@@ -270,8 +274,8 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// `ldmatrix` and (`x` = 1) `stmatrix`: `z` (bits 4 and up) matrices of 8 by 8 elements of 16 bits, their rows at the
-/// addresses of lanes; slots from `y` on. Bit 30 of `z`: transposed.
+/// `ldmatrix` and (`x` = 1) `stmatrix`: `z` (bits 4 and up) matrices of 8 by 8 elements of 16 bits,
+/// their rows at the addresses of lanes; slots from `y` on. Bit 30 of `z`: transposed.
 pub(crate) fn rows(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let count = (i.z >> 4 & 15) as usize;
     let (transposed, store) = (i.z >> 30 & 1 != 0, i.x == 1);

@@ -1,7 +1,8 @@
 //! Owns barriers in shared memory (`mbarrier`) and the bulk copies that complete on them.
 //!
-//! The 64-bit object holds, from bit 0: arrivals expected in each phase (20 bits), arrivals still missing (20 bits), bytes
-//! still missing (22 bits, signed), and the phase's parity in bit 62. Programs treat it as opaque.
+//! The 64-bit object holds, from bit 0: arrivals expected in each phase (20 bits), arrivals still
+//! missing (20 bits), bytes still missing (22 bits, signed), and the phase's parity in bit 62.
+//! Programs treat it as opaque.
 
 use super::cluster::OFFSET;
 use super::lanes::each;
@@ -84,7 +85,8 @@ fn pack_open(state: State) -> u64 {
     state.expected | state.missing << 20 | (state.bytes as u64 & ((1 << 22) - 1)) << 40 | state.phase
 }
 
-/// `test_wait` and `try_wait`: predicate `d` tells whether the phase of state `b` (with `y` = 1: of parity `b`) is over.
+/// `test_wait` and `try_wait`: predicate `d` tells whether the phase of state `b` (with `y` = 1: of
+/// parity `b`) is over.
 pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut at = [0; LANES];
     if let Err(next) = w.addresses(i, mask, 8, AccessKind::Read, &mut at) {
@@ -115,13 +117,15 @@ pub(crate) fn pending(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// What `y` of [`bulk_copy`] means: from global to shared memory, from there to global memory, between blocks of a cluster.
+/// What `y` of [`bulk_copy`] means: from global to shared memory, from there to global memory,
+/// between blocks of a cluster.
 pub(crate) const INWARD: u32 = 1;
 pub(crate) const OUTWARD: u32 = 0;
 pub(crate) const ACROSS: u32 = 2;
 
-/// `cp.async.bulk`: `c` bytes from `b` to `a`, at once. Where they go to shared memory, the barrier in slot `x` gets them.
-/// With a mask in `d` they go to the same place of every block of the cluster in it, and each has its own barrier there.
+/// `cp.async.bulk`: `c` bytes from `b` to `a`, at once. Where they go to shared memory, the barrier
+/// in slot `x` gets them. With a mask in `d` they go to the same place of every block of the
+/// cluster in it, and each has its own barrier there.
 pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (to_space, from_space) = match i.y {
         INWARD => (SHARED, GLOBAL),

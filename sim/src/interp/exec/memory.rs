@@ -1,4 +1,5 @@
-//! Owns loads, stores and address conversions: from addresses of PTX's state spaces to checked host addresses.
+//! Owns loads, stores and address conversions: from addresses of PTX's state spaces to checked host
+//! addresses.
 
 use super::cluster::{OFFSET, window};
 use super::lanes::each;
@@ -38,7 +39,8 @@ macro_rules! cell {
             #[inline(always)]
             unsafe fn read(at: u64) -> u64 {
                 use std::sync::atomic::*;
-                // SAFETY: the caller's promise; other threads of the simulated device access it atomically too.
+                // SAFETY: the caller's promise; other threads of the simulated device access it
+                // atomically too.
                 let bits = unsafe { (*(at as *const $atomic)).load(Ordering::Relaxed) };
                 bits as $ty as i64 as u64
             }
@@ -157,8 +159,8 @@ impl<'b> Warp<'b> {
         }
     }
 
-    /// The host addresses of all lanes of a mask, or the fault that one of them met. Row `a` plus `x` is the address,
-    /// the low bits of `z` are the space.
+    /// The host addresses of all lanes of a mask, or the fault that one of them met. Row `a` plus
+    /// `x` is the address, the low bits of `z` are the space.
     #[inline]
     pub(crate) fn addresses(
         &mut self,
@@ -270,8 +272,8 @@ impl<'b> Warp<'b> {
     }
 }
 
-/// `ld`: bits 4 and up of `z` are the number of elements; one goes to `d`, more to the slots from `y` on. Values are
-/// cut to `c` bits.
+/// `ld`: bits 4 and up of `z` are the number of elements; one goes to `d`, more to the slots from
+/// `y` on. Values are cut to `c` bits.
 pub(crate) fn load<T: Cell>() -> Exec {
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let count = (i.z >> 4) as usize;
@@ -340,8 +342,8 @@ pub(crate) fn load_param<T: Cell>() -> Exec {
         let start = w.env.params.as_ptr() as u64;
         for element in 0..count {
             let from = start + i.x + element as u64 * u64::from(T::SIZE);
-            // SAFETY: the compiler checked the offset against the parameter block, which is padded and 8-aligned;
-            // unaligned fields were refused there.
+            // SAFETY: the compiler checked the offset against the parameter block, which is padded
+            // and 8-aligned; unaligned fields were refused there.
             let value = unsafe { T::read(from) } & cut;
             let d = w.row_mut(if count == 1 { i.d } else { w.env.program.slots[i.y as usize + element] });
             // SAFETY: a live row.
@@ -359,7 +361,8 @@ pub(crate) fn param_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// The address of a variable of the running function in local memory: `x` from the start of its frame.
+/// The address of a variable of the running function in local memory: `x` from the start of its
+/// frame.
 pub(crate) fn frame_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let value = u64::from(w.lbase) + i.x;
     each(mask, |l| w.set(i.d, l, value));
@@ -397,8 +400,8 @@ pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// `isspacep`: predicate `d` tells whether generic address `a` lies in the space in `z`; with `y` = 1 in shared memory of any
-/// block of the cluster.
+/// `isspacep`: predicate `d` tells whether generic address `a` lies in the space in `z`; with `y` =
+/// 1 in shared memory of any block of the cluster.
 pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let shared = (w.shared_base(), u64::from(w.block().shared_size).max(1));
     let local = (w.local() as u64, u64::from(w.env.lane_local).max(1) * LANES as u64);
@@ -420,8 +423,8 @@ pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// `cp.async`: copies `y` bytes from global address `b` to shared address `a` at once (what waits for it finds it
-/// done), and fills what is beyond the `c` bytes to read with zeros.
+/// `cp.async`: copies `y` bytes from global address `b` to shared address `a` at once (what waits
+/// for it finds it done), and fills what is beyond the `c` bytes to read with zeros.
 pub(crate) fn copy_async(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let size = i.y;
     let (mut to, mut from) = ([0; LANES], [0; LANES]);

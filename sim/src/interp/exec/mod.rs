@@ -1,4 +1,5 @@
-//! Owns the execution of instructions: one small function each, made from closures by the combinators in `lanes`.
+//! Owns the execution of instructions: one small function each, made from closures by the
+//! combinators in `lanes`.
 
 pub(crate) mod atomic;
 pub(crate) mod call;

@@ -1,4 +1,5 @@
-//! Owns what lanes and warps do together: barriers, votes, shuffles, matches, reductions over a warp.
+//! Owns what lanes and warps do together: barriers, votes, shuffles, matches, reductions over a
+//! warp.
 
 use super::lanes::each;
 use crate::interp::block::{RESULT_ALL, RESULT_ANY};
@@ -53,7 +54,8 @@ pub(crate) fn is_warp_barrier(i: &Inst) -> bool {
 /// What `z` of `bar.warp.sync` holds, and of nothing else.
 pub(crate) const WARP_BARRIER: u32 = 0x5741_5250;
 
-/// `shfl.sync`: `d` (and predicate `z`) from `a`, lane `b`, clamp and segments `c`, members in slot `x`; `y` is the mode.
+/// `shfl.sync`: `d` (and predicate `z`) from `a`, lane `b`, clamp and segments `c`, members in slot
+/// `x`; `y` is the mode.
 pub(crate) fn shuffle(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ready = assemble(w, mask, Slot(i.x as u32));
     // SAFETY: a live row, copied before anything is written.
@@ -81,7 +83,8 @@ pub(crate) fn shuffle(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     finish(w, ready, mask)
 }
 
-/// `vote.sync`: predicate `a`, members `b`; `y`: 0 all, 1 any, 2 uni (to predicate `d`), 3 ballot (to row `d`).
+/// `vote.sync`: predicate `a`, members `b`; `y`: 0 all, 1 any, 2 uni (to predicate `d`), 3 ballot
+/// (to row `d`).
 pub(crate) fn vote(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ready = assemble(w, mask, i.b);
     let truth = w.pred(Pred(i.a.0));
@@ -124,7 +127,8 @@ pub(crate) fn elect(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     finish(w, ready, mask)
 }
 
-/// `match.sync`: values `a`, members `b`; `y`: 0 any (to row `d`), 1 all (to row `d` and predicate `z`).
+/// `match.sync`: values `a`, members `b`; `y`: 0 any (to row `d`), 1 all (to row `d` and predicate
+/// `z`).
 pub(crate) fn match_values(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ready = assemble(w, mask, i.b);
     // SAFETY: a live row, copied before anything is written.
@@ -201,7 +205,8 @@ pub(crate) const BARRIER_POPC: u32 = 2;
 pub(crate) const BARRIER_AND: u32 = 3;
 pub(crate) const BARRIER_OR: u32 = 4;
 
-/// `barrier.sync`, `.arrive`, `.red`: barrier number `a`, threads `b` (or none), predicate `c`, result `d`.
+/// `barrier.sync`, `.arrive`, `.red`: barrier number `a`, threads `b` (or none), predicate `c`,
+/// result `d`.
 pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let first = mask.trailing_zeros() as usize;
     let number = w.get(i.a, first) as u8 & 15;
@@ -225,7 +230,8 @@ pub(crate) fn cluster_arrive(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// `barrier.cluster.wait`: until all threads of the cluster have arrived for the phase that these lanes arrived for.
+/// `barrier.cluster.wait`: until all threads of the cluster have arrived for the phase that these
+/// lanes arrived for.
 pub(crate) fn cluster_wait(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     let index = w.index as usize;
     let phase = w.block().cluster_phase(index, mask);

@@ -4,7 +4,8 @@ use crate::interp::api::{FaultKind, TextureRequest};
 use crate::interp::code::{Inst, LANES, Next};
 use crate::interp::warp::Warp;
 
-/// Object `a`, opcode text `x`; `z` counts results, coordinates and values (a byte each), whose slots begin at `y`.
+/// Object `a`, opcode text `x`; `z` counts results, coordinates and values (a byte each), whose
+/// slots begin at `y`.
 pub(crate) fn access(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let program = w.env.program;
     let (results, coordinates, values) = ((i.z & 0xff) as usize, (i.z >> 8 & 0xff) as usize, (i.z >> 16) as usize);

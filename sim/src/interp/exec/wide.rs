@@ -2,8 +2,8 @@
 
 use super::memory::Cell;
 
-/// Reads 2 to 32 bytes. What is aligned and not longer than 16 bytes is read as one, as devices do it: algorithms that pass a
-/// value and its flag from block to block in one vector count on it.
+/// Reads 2 to 32 bytes. What is aligned and not longer than 16 bytes is read as one, as devices do
+/// it: algorithms that pass a value and its flag from block to block in one vector count on it.
 ///
 /// # Safety
 /// The bytes stay mapped, and the address is a multiple of their number.
@@ -45,7 +45,8 @@ pub(super) unsafe fn write_whole(at: u64, bytes: usize, words: &[u64; 4]) {
     }
 }
 
-/// Reads 16 bytes at once: an aligned load of a vector register is not divided on any processor that has AVX.
+/// Reads 16 bytes at once: an aligned load of a vector register is not divided on any processor
+/// that has AVX.
 ///
 /// # Safety
 /// The bytes stay mapped, and the address is a multiple of 16.
@@ -53,7 +54,8 @@ pub(super) unsafe fn write_whole(at: u64, bytes: usize, words: &[u64; 4]) {
 unsafe fn read_pair(at: u64) -> [u64; 2] {
     use std::arch::x86_64::__m128i;
     let pair: __m128i;
-    // SAFETY: reads the 16 bytes that the caller vouches for. The compiler has no atomic access of this size.
+    // SAFETY: reads the 16 bytes that the caller vouches for. The compiler has no atomic access of
+    // this size.
     unsafe {
         std::arch::asm!("movdqa {pair}, xmmword ptr [{at}]", pair = out(xmm_reg) pair, at = in(reg) at,
             options(nostack, preserves_flags, readonly));
