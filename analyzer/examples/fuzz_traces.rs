@@ -12,10 +12,11 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use analyzer::ingest::progress::Progress;
+use analyzer::ingest::recorded;
+use analyzer::report::format::feed;
+use analyzer::report::format::{csan, html, json, parquet, text};
 use analyzer::report::model::Report;
-use analyzer::report::reporter::feed;
-use analyzer::report::{csan, html, json, parquet, text};
-use analyzer::session::{progress::Progress, recorded};
 use analyzer::{AnalysisOptions, tools};
 use trace::file::{LATE, Reader, Writer};
 
@@ -147,7 +148,7 @@ fn read(path: &str, round: u64) -> usize {
         ..AnalysisOptions::default()
     };
     let (outcomes, _) =
-        recorded::check(path, options, Some(&analyzer::across::Across::new(false)), 0, &mut Progress::new(1));
+        recorded::check(path, options, Some(&analyzer::ipc::Across::new(false)), 0, &mut Progress::new(1));
     let report = Report::merge(outcomes, options.pedantic);
     let mut bytes = feed(&report, &mut text::Text::new(text::Style::default(), 50)).len();
     bytes += feed(&report, &mut json::Json::default()).len();

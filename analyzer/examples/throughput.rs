@@ -6,9 +6,9 @@
 //! launches with three pointers each out of 300 tensors on three streams, with an event pair every
 //! tenth op, as a training step looks.
 
-use analyzer::code::{Base, Bytes, CodeReader, Effect, KernelCode, Launch};
+use analyzer::launches::effects::{Base, Bytes, CodeReader, Effect, KernelCode, Launch};
 use analyzer::memory::AccessKind;
-use analyzer::stacks::RawStacks;
+use analyzer::symbols::stacks::RawStacks;
 use analyzer::{Analysis, AnalysisOptions};
 use std::time::Instant;
 use trace::*;

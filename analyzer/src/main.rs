@@ -6,23 +6,28 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use analyzer::across::Across;
 use analyzer::cli::{Command, CommandLine, parse};
 use analyzer::exact::learned::{self, Learned};
 use analyzer::gate::Gate;
-use analyzer::launch::{self, LaunchError, Plan};
+use analyzer::ingest::live::{Recorder, Sink};
+use analyzer::ingest::progress::Progress;
+use analyzer::ingest::{attach, recorded};
+use analyzer::ipc::Across;
+use analyzer::launcher::executable;
+use analyzer::launcher::process;
+use analyzer::launcher::process::{LaunchError, Plan};
+use analyzer::launcher::server::Server;
+use analyzer::launcher::simulator::Sim;
 use analyzer::options::Options;
+use analyzer::report::format::Reporters;
 use analyzer::report::model::{Outcome, Report};
-use analyzer::report::reporter::Reporters;
-use analyzer::session::live::{Recorder, Sink};
-use analyzer::session::{attach, progress::Progress, recorded, server::Server};
-use analyzer::sim::Sim;
-use analyzer::{AnalysisOptions, cli, exit_code, functions, output, private_file, program_file, tools};
+use analyzer::tools::function_coverage;
+use analyzer::{AnalysisOptions, cli, exit_code, output, private_file, tools};
 
 fn main() {
     let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     let run = move || run(&args);
-    let thread = std::thread::Builder::new().stack_size(analyzer::session::STACK).spawn(run);
+    let thread = std::thread::Builder::new().stack_size(analyzer::ingest::STACK).spawn(run);
     // A panic has printed its own message.
     let code = thread.map(|thread| thread.join().unwrap_or(exit_code::INTERNAL));
     std::process::exit(code.unwrap_or_else(|error| {
@@ -208,14 +213,14 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
         torch_async: options.torch_async,
         shim_options: shim_options(options, exact),
     };
-    let status = launch::run(&plan);
+    let status = process::run(&plan);
     let mut outcomes = server.finish();
     across.finish(&mut outcomes);
     if analyse
         && outcomes.is_empty()
         && status.is_ok()
         && let Some(why) =
-            program.first().and_then(|name| program_file::find(name)).and_then(|file| program_file::closed(&file))
+            program.first().and_then(|name| executable::find(name)).and_then(|file| executable::closed(&file))
     {
         eprintln!("streamsan: {} was not checked: {why}", program[0]);
     }
@@ -244,12 +249,12 @@ fn run_program(program: &[String], mut options: Options, analyse: bool) -> i32 {
 
 /// The shim under the driver's name, and the driver that it is to open.
 fn soname(folder: &Path, sim: Option<&Path>) -> Result<(PathBuf, OsString), String> {
-    let shim = launch::beside("libstreamsan.so").map_err(|error| error.to_string())?;
+    let shim = process::beside("libstreamsan.so").map_err(|error| error.to_string())?;
     let driver = match sim {
         Some(sim) => sim.join("libcuda.so.1").into_os_string(),
-        None => analyzer::soname::driver()?,
+        None => analyzer::launcher::soname::driver()?,
     };
-    Ok((analyzer::soname::copy(&shim, folder)?, driver))
+    Ok((analyzer::launcher::soname::copy(&shim, folder)?, driver))
 }
 
 fn hint(error: &LaunchError, program: &[String]) -> String {
@@ -260,15 +265,15 @@ fn hint(error: &LaunchError, program: &[String]) -> String {
 }
 
 fn ending(status: std::process::ExitStatus, code: impl FnOnce(i32) -> i32) -> i32 {
-    match launch::ending(status) {
+    match process::ending(status) {
         Ok(program) => code(program),
-        Err(signal) => launch::die_of(signal),
+        Err(signal) => process::die_of(signal),
     }
 }
 
 /// What the shim needs for `--exact`.
 fn exact(options: &Options) -> Result<Vec<String>, String> {
-    let shim = launch::beside("libstreamsan.so").unwrap_or_default();
+    let shim = process::beside("libstreamsan.so").unwrap_or_default();
     analyzer::exact::setup::shim_options(&options.exact, shim.parent().unwrap_or(Path::new("")))
 }
 
@@ -446,7 +451,7 @@ fn unreadable(file: &str, error: Option<trace::file::FileError>) -> i32 {
 }
 
 fn coverage(file: Option<&str>) -> i32 {
-    let seen = match file.map(|file| functions::seen(file).map_err(|error| (file, error))).transpose() {
+    let seen = match file.map(|file| function_coverage::seen(file).map_err(|error| (file, error))).transpose() {
         Ok(seen) => seen,
         Err((file, error)) => {
             eprintln!("streamsan: {file}: {error}");
@@ -454,12 +459,12 @@ fn coverage(file: Option<&str>) -> i32 {
         }
     };
     // A reader that has seen enough (head) closes the pipe: no error of ours.
-    let _ = std::io::stdout().lock().write_all(functions::listing(seen.as_ref()).as_bytes());
+    let _ = std::io::stdout().lock().write_all(function_coverage::listing(seen.as_ref()).as_bytes());
     exit_code::CLEAN
 }
 
 fn explain(file: &str, kernel: Option<&str>, json: bool) -> i32 {
-    match analyzer::explain::describe(file, kernel, json) {
+    match analyzer::tools::explain::describe(file, kernel, json) {
         Ok(text) => {
             // A reader that has seen enough (head) closes the pipe: no error of ours.
             let _ = std::io::stdout().lock().write_all(text.as_bytes());

@@ -1,10 +1,10 @@
 //! Races between the processes of a run, each with the twin that must stay silent. Sources: cuda.h
 //! on `cuIpcGetMemHandle`, `cuIpcGetEventHandle` and `cuStreamWaitEvent`; the rule for hosts is
-//! ours (see `analyzer::across`).
+//! ours (see `analyzer::ipc`).
 #![allow(missing_docs)]
 
 mod support;
-use analyzer::across::Across;
+use analyzer::ipc::Across;
 use analyzer::report::model::{Finding, Report};
 use support::*;
 use trace::*;

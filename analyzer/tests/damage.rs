@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 mod support;
-use analyzer::report::{json, text};
+use analyzer::report::format::{json, text};
 use proptest::prelude::*;
 use support::*;
 use trace::codec::{List, Text};

@@ -5,9 +5,9 @@
 
 mod support;
 use analyzer::options::FailOn;
+use analyzer::report::format::{Reporter, feed};
+use analyzer::report::format::{csan, github, html, json, junit, sarif, text};
 use analyzer::report::model::{Finding, Frame, FrameKind, Hint, Report};
-use analyzer::report::reporter::{Reporter, feed};
-use analyzer::report::{csan, github, html, json, junit, sarif, text};
 use support::*;
 use trace::*;
 

@@ -3,7 +3,7 @@
 
 mod support;
 use analyzer::AnalysisOptions;
-use analyzer::report::{json, text};
+use analyzer::report::format::{json, text};
 use support::*;
 use trace::*;
 

@@ -3,8 +3,8 @@
 #![allow(missing_docs)]
 
 mod support;
+use analyzer::report::format::{json, text};
 use analyzer::report::model::Report;
-use analyzer::report::{json, text};
 use std::path::PathBuf;
 use support::*;
 use trace::codec::List;

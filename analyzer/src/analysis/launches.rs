@@ -1,14 +1,14 @@
 //! A kernel launch: what is predicted of it, what was measured of it, and which of the two counts.
 
 use super::{Analysis, Moment};
-use crate::across::Member;
-use crate::code::{Code, Knowledge, Launch};
+use crate::detect::accesses::Work;
 use crate::exact::learned::Shape;
-use crate::exact::{compare, measured, swaps};
-use crate::graphs::Graph;
-use crate::key::Key;
+use crate::exact::{cas_loops, compare, measured};
+use crate::ipc::Member;
+use crate::launches::effects::{Code, Knowledge, Launch};
+use crate::launches::launch_key::Key;
 use crate::memory::{Cause, Site};
-use crate::work::Work;
+use crate::state::graphs::Graph;
 use trace::wanted::Class;
 use trace::{KernelId, StreamId};
 
@@ -76,7 +76,7 @@ impl Analysis {
         let site = Site { kernel, node: number, ..moment.site(Cause::Kernel, stream) };
         let view = self.ordering.view(moment.epoch, node);
         let measured = touched.map(|mut runs| {
-            swaps::settle(&predicted, image, &mut self.memory, &mut runs);
+            cas_loops::settle(&predicted, image, &mut self.memory, &mut runs);
             let nowhere = |name: &str| !self.memory.has_address(image, name);
             (measured::effects(&runs), measured::unseen(&predicted, nowhere))
         });

@@ -3,43 +3,43 @@
 //! Owns the dispatch of ops to the parts that understand them. Each op is applied to the order
 //! first and then, if it does anything to memory, compared with what was there before.
 
-mod acts;
-mod again;
-mod host_acts;
+pub(crate) mod alloc_free;
+pub(crate) mod dispatch;
+pub(crate) mod fast_path;
+pub(crate) mod host_access;
 mod launches;
-mod lives;
-mod moment;
+pub(crate) mod op_context;
 
-use crate::across::Member;
-use crate::code::{Code, CodeReader};
-use crate::coverage::{Coverage, KernelCoverage};
-use crate::elaborate::elaborator;
+use crate::analysis::op_context::Moment;
+use crate::detect::coverage::{Coverage, KernelCoverage};
+use crate::detect::early_free::GivenBack;
+use crate::detect::faults::Faults;
+use crate::detect::findings::{Findings, Standing};
+use crate::detect::hints::Hints;
+use crate::detect::history::Recent;
+use crate::detect::host_watch::Watches;
+use crate::detect::race;
+use crate::detect::race::{Confidence, Race};
 use crate::exact::confirm;
 use crate::exact::confirm::Confirm;
-use crate::exact::hold::Hold;
 use crate::exact::learned::{Learned, Lessons};
 use crate::exact::oracle::Oracle;
+use crate::exact::pending::Hold;
 use crate::exact::settle::Settle;
-use crate::faults::Faults;
-use crate::findings::{Findings, Standing};
-use crate::given_back::GivenBack;
-use crate::graphs::Graphs;
-use crate::hints::Hints;
-use crate::host::Watches;
+use crate::ipc::Member;
+use crate::launches::effects::{Code, CodeReader};
 use crate::memory::Allocations;
-use crate::names::Names;
-use crate::ordering::Ordering;
-use crate::race;
-use crate::race::{Confidence, Race};
-use crate::recent::Recent;
-use crate::regions::Regions;
+use crate::report::elaborate::elaborator;
 use crate::report::fingerprint::number;
 use crate::report::model::merge_finding;
 use crate::report::model::{Memory, Outcome};
-use crate::stacks::Stacks;
-use crate::streams::Streams;
-use crate::torch::Schemas;
-use moment::Moment;
+use crate::state::graphs::Graphs;
+use crate::state::happens_before::Ordering;
+use crate::state::names::Names;
+use crate::state::regions::Regions;
+use crate::state::streams::Streams;
+use crate::symbols::stacks::Stacks;
+use crate::symbols::torch::Schemas;
 use order::Policy;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -331,7 +331,7 @@ impl Analysis {
     }
 
     /// Launches that found their memory as an earlier one had left it, and were not looked up anew;
-    /// see [`crate::trail`].
+    /// see [`crate::launches::replay`].
     pub fn repeats(&self) -> u64 {
         self.repeats
     }

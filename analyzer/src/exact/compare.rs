@@ -4,8 +4,9 @@
 //! everything else is precision.
 
 use super::measured::{end, is_unseen, kind};
-use super::sets::{self, Bytes as Set};
-use crate::code::{Base, Bytes, Effect, Evaluated, Knowledge};
+use crate::exact::byte_set;
+use crate::exact::byte_set::Bytes as Set;
+use crate::launches::effects::{Base, Bytes, Effect, Evaluated, Knowledge};
 use crate::memory::{AccessKind, Allocations, Dim};
 use trace::{ExactRun, ImageId, exact_kind};
 
@@ -125,7 +126,7 @@ fn touched(runs: &[ExactRun], k: AccessKind) -> Set {
     let mut spans = Vec::new();
     for run in runs.iter().filter(|run| kind(run) == k) {
         let dims = [Dim { stride: run.stride, count: u64::from(run.count) }];
-        sets::pieces(run.start, end(run), run.width, if run.count > 1 { &dims } else { &[] }, &mut spans);
+        byte_set::pieces(run.start, end(run), run.width, if run.count > 1 { &dims } else { &[] }, &mut spans);
     }
     Set::of(spans)
 }
@@ -167,7 +168,7 @@ pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -
                 return Reach::Nothing;
             }
             let mut spans = Vec::new();
-            let fine = sets::pieces(lo, hi, *width, dims, &mut spans);
+            let fine = byte_set::pieces(lo, hi, *width, dims, &mut spans);
             Reach::Set(Set::of(spans), *exact && fine)
         }
         Bytes::Among { lo, hi } => Reach::Set(Set::of(vec![(*lo, *hi)]), false),

@@ -3,7 +3,7 @@
 //! Owns what measurement replaces and what it does not: instructions that NVIDIA's API does not
 //! report keep what the code says of them.
 
-use crate::code::{Base, Bytes, Effect, Evaluated, Knowledge};
+use crate::launches::effects::{Base, Bytes, Effect, Evaluated, Knowledge};
 use crate::memory::{AccessKind, Dim};
 use trace::{ExactRun, exact_kind};
 

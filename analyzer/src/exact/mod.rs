@@ -3,13 +3,13 @@
 //!
 //! The ranges come from the shim (`Op::Exact`), which gets them from patched kernels.
 
+pub mod byte_set;
+pub mod cas_loops;
 pub mod compare;
 pub mod confirm;
-pub mod hold;
 pub mod learned;
 pub mod measured;
 pub mod oracle;
-pub mod sets;
+pub mod pending;
 pub mod settle;
 pub mod setup;
-pub mod swaps;

@@ -6,8 +6,8 @@
 
 use super::compare::{Comparison, Verdict};
 use super::measured::kind;
-use super::sets::Bytes as Set;
-use crate::code::{Base, Bytes, Effect, Evaluated, Launch};
+use crate::exact::byte_set::Bytes as Set;
+use crate::launches::effects::{Base, Bytes, Effect, Evaluated, Launch};
 use crate::memory::AccessKind;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@
 //! decides that. The first one that the code does not decide unsettles it for good: that launch
 //! counts as it was predicted, those after it are measured again.
 
-use crate::code::{Base, Evaluated, Knowledge};
+use crate::launches::effects::{Base, Evaluated, Knowledge};
 use rustc_hash::FxHashMap;
 use trace::wanted::Class;
 

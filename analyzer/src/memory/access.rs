@@ -5,7 +5,7 @@
 
 use super::allocation::AllocationId;
 use super::extent::Extent;
-use crate::regions::Region;
+use crate::state::regions::Region;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
 
 /// What an access does to its bytes.

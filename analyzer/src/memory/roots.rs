@@ -6,7 +6,7 @@
 
 use super::access_map::AccessMap;
 use super::allocation::AllocationId;
-use super::tickets::Number;
+use crate::memory::generations::Number;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;

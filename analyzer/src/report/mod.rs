@@ -2,19 +2,12 @@
 //!
 //! Owns the wording. Finds nothing itself.
 
-pub mod around;
-pub mod csan;
+pub(crate) mod elaborate;
+pub mod escape;
 pub mod fingerprint;
-pub mod github;
-pub mod harmless;
-pub mod html;
-pub mod json;
-pub mod junit;
+pub mod format;
 pub mod model;
-pub mod parquet;
-pub mod reporter;
-pub mod sarif;
-pub mod stack;
-pub mod text;
+pub mod neighbourhood;
+pub mod stack_text;
 
 pub use model::{Finding, Report};

@@ -3,16 +3,16 @@
 //!
 //! Owns the shape and the counting of findings; `text` and `json` print it.
 
-use super::around::Scene;
 use super::fingerprint::{Identity, number};
-use super::harmless::Harmless;
-use crate::coverage::Coverage;
+use crate::detect::coverage::Coverage;
+use crate::detect::race::{Confidence, Hazard};
 use crate::exact::learned::Learned;
 use crate::exact::oracle::Oracle;
 use crate::gate::Judgement;
-use crate::names::Process;
 use crate::options::FailOn;
-use crate::race::{Confidence, Hazard};
+use crate::report::escape::Harmless;
+use crate::report::neighbourhood::Scene;
+use crate::state::names::Process;
 
 /// Sort of a stack frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -74,7 +74,7 @@ pub fn site(stack: &[Frame]) -> Option<String> {
     let Some(frame) = site_frame(stack) else {
         // Built without line tables: the function is the next best.
         let named = stack.iter().find(|f| f.kind == FrameKind::Native && !f.function.is_empty())?;
-        return Some(super::stack::shortened(&named.function, 60));
+        return Some(crate::report::stack_text::shortened(&named.function, 60));
     };
     let file = frame.file.as_deref()?;
     let base = file.rsplit('/').next().unwrap_or(file);
@@ -318,7 +318,7 @@ impl Finding {
 /// Something that is no race, but probably not meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hint {
-    /// Its sort, see [`crate::hints::Kind`].
+    /// Its sort, see [`crate::detect::hints::Kind`].
     pub kind: &'static str,
     /// One sentence.
     pub text: String,

@@ -18,6 +18,8 @@ mod merge;
 mod object;
 pub mod python;
 mod source;
+pub mod stacks;
+pub mod torch;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -28,7 +30,7 @@ pub use demangle::demangle;
 pub use merge::entered_by;
 
 use crate::report::model::{Frame, FrameKind};
-use crate::stacks::Stacks;
+use crate::symbols::stacks::Stacks;
 pub use object::set_search_path;
 use object::{ObjectFile, Place};
 use python::Code;
@@ -140,7 +142,7 @@ impl Symbolizer {
             }
         }
         let operators = operators.iter().map(|(f, module)| (f.as_str(), self.modules[*module].path.as_str()));
-        for (operator, text) in crate::torch::Schemas::default().of_functions(operators) {
+        for (operator, text) in crate::symbols::torch::Schemas::default().of_functions(operators) {
             each(&Op::Schema { operator: operator.as_str().into(), text: text.as_str().into() });
         }
         for (file, line) in lines {

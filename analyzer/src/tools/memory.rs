@@ -6,9 +6,10 @@
 //! only, so failed allocations are not in it, and the text says so.
 
 use super::{Process, each_op};
-use crate::report::harmless::harmless;
+use crate::report::escape::harmless;
 use crate::report::model::{Frame, FrameKind};
-use crate::report::stack::{self, Line};
+use crate::report::stack_text;
+use crate::report::stack_text::Line;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -253,7 +254,7 @@ impl Report {
     /// and its place among `places` (stacks).
     pub fn json(&mut self) -> Value {
         let sites = |list: Vec<Holder>| -> Vec<Value> {
-            let site = |h: Holder| json!({ "bytes": h.bytes, "count": h.count, "kind": format!("{:?}", h.kind), "stack": crate::report::json::stack(&h.frames) });
+            let site = |h: Holder| json!({ "bytes": h.bytes, "count": h.count, "kind": format!("{:?}", h.kind), "stack": crate::report::format::json::stack(&h.frames) });
             list.into_iter().map(site).collect()
         };
         let mut list = Vec::new();
@@ -278,12 +279,12 @@ impl Report {
             };
             let events: Vec<Value> = memory.events.iter().map(event).collect();
             let places: Vec<Value> =
-                places.iter().map(|stack| crate::report::json::stack(&process.frames(*stack))).collect();
+                places.iter().map(|stack| crate::report::format::json::stack(&process.frames(*stack))).collect();
             let failed: Vec<Value> = memory
                 .failed
                 .iter()
                 .map(|((call, stack), (count, held))| {
-                    let stack = crate::report::json::stack(&process.frames(*stack));
+                    let stack = crate::report::format::json::stack(&process.frames(*stack));
                     json!({ "call": process.names.call(*call), "count": count, "device_bytes": held, "stack": stack })
                 })
                 .collect();
@@ -312,7 +313,7 @@ fn list(out: &mut String, title: &str, holders: &[Holder]) {
 /// The innermost frames of a stack that say something.
 fn frames(out: &mut String, stack: &[Frame]) {
     let frames: Vec<Frame> = stack.iter().filter(|f| f.kind != FrameKind::Folded).cloned().collect();
-    for line in stack::lines(&frames).iter().take(4) {
+    for line in stack_text::lines(&frames).iter().take(4) {
         match line {
             Line::Folded(text) => drop(writeln!(out, "        ... {}", harmless(text))),
             Line::Frame { name, place, .. } => {

@@ -2,13 +2,15 @@
 //!
 //! Owns the definitions that both need, process by process. Nothing here is ordered or judged.
 
+pub mod explain;
+pub mod function_coverage;
 pub mod memory;
 pub mod snapshot;
 pub mod timeline;
 
-use crate::names::Names;
+use crate::ingest::recorded;
 use crate::report::model::{Frame, site};
-use crate::session::recorded;
+use crate::state::names::Names;
 use crate::symbols::Symbolizer;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! Hand-built programs for the tests of the analyzer: records as the shim would write them.
 #![allow(dead_code, missing_docs)]
 
-use analyzer::code::{Base, Bytes, CodeReader, Effect, KernelCode, Launch, Table};
+use analyzer::launches::effects::{Base, Bytes, CodeReader, Effect, KernelCode, Launch, Table};
 use analyzer::memory::{AccessKind, Dim};
 use analyzer::report::model::{Finding, Frame, FrameKind, Outcome, Report};
-use analyzer::stacks::Stacks;
+use analyzer::symbols::stacks::Stacks;
 use analyzer::{Analysis, AnalysisOptions};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -236,7 +236,7 @@ impl Program {
         writer.flush().expect("written");
         let (mut reader, mut frame) = (trace::file::Reader::new(&file[..]).expect("header"), Default::default());
         while reader.next_frame(&mut frame).expect("whole") {
-            analyzer::session::ahead::feed(&mut self.analysis, &frame).expect("whole");
+            analyzer::ingest::prefetch::feed(&mut self.analysis, &frame).expect("whole");
         }
     }
 

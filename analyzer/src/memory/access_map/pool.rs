@@ -3,7 +3,7 @@
 use super::Plain;
 use crate::memory::access::{Access, AccessKind, Cause, Site, Touch};
 use crate::memory::{AllocationId, Extent};
-use crate::regions::Region;
+use crate::state::regions::Region;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
 
 /// An access, in less room: most are exact and without gaps.

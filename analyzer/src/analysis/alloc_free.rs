@@ -1,0 +1,93 @@
+//! Memory that comes and goes.
+
+use super::{Analysis, Moment};
+use crate::memory::{Allocation, AllocationId, Cause};
+use crate::state::graphs::Graph;
+use trace::{FreeKind, MemoryKind, Op, Origin, StreamId};
+
+impl Analysis {
+    pub(super) fn allocation(ptr: u64, size: u64, kind: MemoryKind, origin: &Origin) -> Allocation {
+        Allocation {
+            id: AllocationId::NONE,
+            ptr,
+            size,
+            kind: Some(kind),
+            stack: origin.stack,
+            call: origin.call,
+            thread: origin.thread,
+            stream: StreamId::NONE,
+            context: trace::ContextId::NONE,
+            freed: None,
+            name: 0,
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one op, taken apart by the caller")]
+    pub(super) fn alloc(
+        &mut self,
+        op: &Op<'_>,
+        ptr: u64,
+        size: u64,
+        kind: MemoryKind,
+        stream: StreamId,
+        moment: Moment,
+        node: Option<(&Graph, u32)>,
+    ) {
+        let Op::Alloc { context, .. } = *op else { return };
+        let live = self.memory.root(ptr);
+        // A variable of a module is announced whenever its address is asked for, and a graph's
+        // memory at each launch.
+        let lasting = matches!(kind, MemoryKind::ModuleGlobal);
+        if lasting && live.is_some_and(|a| a.size == size && a.kind == Some(kind)) {
+            return;
+        }
+        let mut info = Self::allocation(ptr, size, kind, &moment.origin);
+        (info.stream, info.context) = (stream, context);
+        let id = self.memory.alloc(info);
+        self.given_back.forget(ptr, ptr.saturating_add(size));
+        if kind == MemoryKind::Block && self.given_back.watches(stream) {
+            let site = moment.site(Cause::Alloc, stream);
+            let view = self.ordering.view_of_stream(stream);
+            self.given_back.handed_out(size, &view, site, &mut self.races);
+        }
+        // Memory of these kinds exists only once its stream gets there. The others are there when
+        // the call returns.
+        if matches!(kind, MemoryKind::Pool | MemoryKind::GraphNode) {
+            let site = moment.site(Cause::Alloc, stream);
+            self.at(moment, site, node).whole(ptr, size, id, Cause::Alloc);
+        }
+    }
+
+    pub(super) fn free(
+        &mut self,
+        ptr: u64,
+        kind: FreeKind,
+        stream: StreamId,
+        moment: Moment,
+        node: Option<(&Graph, u32)>,
+    ) {
+        let stack = moment.origin.stack;
+        if kind == FreeKind::Block {
+            if let Some((mut info, home)) = self.memory.block(ptr).filter(|(info, _)| !info.stream.is_none()) {
+                // Some pools give a block to the stream that frees it, others to the one that had
+                // it.
+                info.stream = if stream.is_none() { info.stream } else { stream };
+                let view = self.ordering.view_of_stream(info.stream);
+                let site = moment.site(Cause::Free, info.stream);
+                self.given_back.freed(&info, home, &mut self.memory, &view, site);
+            }
+            self.memory.free_block(ptr, stack);
+            return;
+        }
+        let Some(root) = self.memory.root(ptr).copied() else {
+            self.memory.free_root(ptr, stack, false);
+            return;
+        };
+        self.given_back.forget(ptr, root.end());
+        let site = moment.site(Cause::Free, stream);
+        self.at(moment, site, node).whole(ptr, root.size, root.id, Cause::Free);
+        // Work enqueued later may still run before a free in stream order.
+        let ghost = kind == FreeKind::Async || root.kind == Some(MemoryKind::Pool);
+        self.memory.free_root(ptr, stack, ghost);
+    }
+}

@@ -1,0 +1,193 @@
+//! What each op does: to memory, to the tables of names, to the order of the host.
+//!
+//! Owns the dispatch. Which bytes an op touches is the matter of `work`.
+
+use super::{Analysis, Moment};
+use crate::detect::accesses::Work;
+use crate::launches::effects::Launch;
+use crate::memory::Object;
+use crate::memory::{Allocation, Cause, Site};
+use crate::state::graphs::Graph;
+use crate::state::streams::Stream;
+use trace::launch_flags::{INSIDE_LIBRARY, PARAMS_UNKNOWN};
+use trace::{Epoch, MemoryKind, Op, Origin, StreamId};
+
+impl Analysis {
+    pub(super) fn act(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
+        if matches!(op, Op::Copy { .. } | Op::GraphLaunch { .. }) {
+            self.latest.insert(origin.thread, epoch);
+        }
+        match *op {
+            Op::Checking { on } => {
+                // What is written meanwhile is not seen.
+                self.memory.contents.forget_all();
+                self.copied = None;
+                self.paused = !on;
+            }
+            Op::RangePush { name } => self.regions.push(origin.thread, &name.lossy()),
+            Op::RangePop {} => self.regions.pop(origin.thread),
+            Op::Launch { .. }
+            | Op::Copy { .. }
+            | Op::AttributedCopy { .. }
+            | Op::Set { .. }
+            | Op::WriteValue { .. }
+            | Op::Prefetch { .. }
+            | Op::GraphLaunch { .. }
+                if self.paused =>
+            {
+                self.coverage.paused += 1;
+            }
+            Op::Launch { .. }
+            | Op::Copy { .. }
+            | Op::AttributedCopy { .. }
+            | Op::Set { .. }
+            | Op::WriteValue { .. }
+            | Op::Prefetch { .. } => {
+                self.work(op, self.moment(origin, epoch), None);
+            }
+            Op::GraphLaunch { stream, exec } => self.launch_graph(stream, exec, origin, epoch),
+            Op::Alloc { .. } | Op::Free { .. } => self.work(op, self.moment(origin, epoch), None),
+            Op::ContextCreate { .. } => {
+                self.names.define(op);
+            }
+            Op::ContextDestroy { context } => self.memory.destroy_context(context, origin.stack),
+            Op::StreamCreate { stream, context, kind, handle, .. } => {
+                let (stack, thread) = (origin.stack, origin.thread);
+                self.streams.create(Stream { id: stream, kind, context, stack, thread, handle, taken: None });
+            }
+            Op::Failed { result, stream } => {
+                let ordering = &self.ordering;
+                self.faults.failed(result, stream, origin, |epoch| ordering.host_saw(epoch));
+            }
+            Op::StreamTaken { stream } => self.streams.taken(stream, origin.stack),
+            Op::StreamDestroy { stream } => self.streams.destroy(stream),
+            Op::EventRecord { event, stream, .. } => self.streams.record(event, stream, epoch, origin.stack),
+            Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),
+            Op::EventDestroy { event } => self.streams.destroy_event(event),
+            Op::Contents { ptr, bytes } => {
+                let told = std::mem::take(&mut self.copied);
+                Work::learn(&mut self.memory, if told == Some((origin.thread, ptr)) { bytes } else { &[] }, ptr);
+            }
+            Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
+            Op::MemoryName { ptr, name, heap } => {
+                let (name, heap) = (name.lossy(), heap.lossy());
+                let both = [&*name, &*heap].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+                self.memory.name(ptr, &both.join(" in "));
+            }
+            Op::Global { ptr, size, image, name } => {
+                let info = Self::allocation(ptr, size, MemoryKind::ModuleGlobal, origin);
+                self.memory.name_global(image, &name.lossy(), info);
+            }
+            Op::ArrayCreate { array, size, .. } => {
+                let info = Allocation { kind: None, ..Self::allocation(0, size, MemoryKind::Device, origin) };
+                self.memory.array(array, info);
+            }
+            Op::ArrayDestroy { array } => {
+                let view = self.ordering.view(epoch, None);
+                let site = self.moment(origin, epoch).site(Cause::Free, StreamId::NONE);
+                Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).whole_array(array);
+                self.memory.destroy_array(array);
+            }
+            Op::ObjectCreate { object, region, writable } => self.memory.object(object, Object { region, writable }),
+            Op::ObjectDestroy { object } => self.memory.destroy_object(object),
+            Op::HostThreads {} => self.has_host_edges = true,
+            Op::GraphExec { exec, nodes, .. } => self.graphs.define(exec, nodes),
+            Op::GraphNode { .. } => {
+                let (code, names) = (&mut self.code, &self.names);
+                let arch = names.arch(trace::ContextId::NONE);
+                // Not asked before the device is known: the answer would stay.
+                let waits = |kernel| arch.is_none() || code.waits(kernel, names.kernel(kernel), arch);
+                let known = self.graphs.node(op, waits);
+                self.coverage.damaged += u64::from(!known);
+            }
+            Op::GraphExecDestroy { exec } => self.graphs.destroy(exec),
+            Op::HostWatch { .. } => self.watch(op, origin),
+            Op::HostAccess { .. } => self.host_access(op, origin, epoch),
+            _ => {}
+        }
+    }
+
+    /// An op that touches memory, by itself or as a node of a graph.
+    pub(super) fn work(&mut self, op: &Op<'_>, moment: Moment, node: Option<(&Graph, u32)>) {
+        self.copied = None;
+        match *op {
+            Op::Launch { stream, kernel, grid, block, cluster, shared, params, flags } => {
+                if node.is_none() {
+                    self.faults.launched(stream, kernel, moment.origin.stack, moment.epoch);
+                }
+                if flags & INSIDE_LIBRARY != 0 {
+                    // What it touches is told by the library's own op.
+                    self.coverage.launches += 1;
+                    self.coverage.launches_exact += 1;
+                    return;
+                }
+                if flags & PARAMS_UNKNOWN != 0 {
+                    self.coverage.launches += 1;
+                    self.coverage.launch_unknown("the parameters are not known");
+                    return;
+                }
+                let launch = Launch { grid, block, cluster, shared, params };
+                self.launch(stream, kernel, &launch, moment, node);
+            }
+            Op::Copy { stream, ref dst, ref src, dst_space, src_space, batch, .. }
+            | Op::AttributedCopy { stream, ref dst, ref src, dst_space, src_space, batch, .. } => {
+                self.coverage.memory_ops += 1;
+                let site = Site { batch, ..moment.site(Cause::Copy, stream) };
+                let staged = node.is_none() && self.ordering.source_is_read();
+                self.at(moment, site, node).copy(dst, src, (dst_space, src_space), staged);
+                // Only pageable memory is read before the call returns; pinned memory may still
+                // change.
+                let pageable = node.is_none() && self.memory.locate(src.start).is_none();
+                self.copied = pageable.then_some((moment.origin.thread, dst.start));
+            }
+            Op::Set { stream, ref dst, .. } => {
+                self.coverage.memory_ops += 1;
+                let site = moment.site(Cause::Set, stream);
+                let kind = crate::memory::AccessKind::Write;
+                self.at(moment, site, node).region(dst, kind, trace::Space::Unified, true);
+            }
+            Op::WriteValue { stream, address, width, .. } => {
+                let site = moment.site(Cause::Value, stream);
+                self.at(moment, site, node).value(address, width);
+            }
+            Op::Prefetch { stream, ref region, discard: true } => {
+                let site = moment.site(Cause::Discard, stream);
+                let kind = crate::memory::AccessKind::Write;
+                self.at(moment, site, node).region(region, kind, trace::Space::Device, false);
+            }
+            Op::Alloc { ptr, size, kind, stream, .. } => self.alloc(op, ptr, size, kind, stream, moment, node),
+            Op::Free { ptr, kind, stream } => self.free(ptr, kind, stream, moment, node),
+            _ => {}
+        }
+    }
+
+    pub(super) fn at<'a>(&'a mut self, moment: Moment, site: Site, node: Option<(&'a Graph, u32)>) -> Work<'a, 'a> {
+        let view = self.ordering.view(moment.epoch, node);
+        let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
+        let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
+        Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).suppose(supposed)
+    }
+
+    pub(super) fn launch_graph(&mut self, stream: StreamId, exec: trace::GraphExecId, origin: &Origin, epoch: Epoch) {
+        self.coverage.graph_launches += 1;
+        let Some(graph) = self.graphs.take(exec) else {
+            *self.coverage.unobserved.entry("launch of a graph that was never seen".to_string()).or_default() += 1;
+            return;
+        };
+        let launched = origin.stack;
+        for &index in graph.sequence() {
+            let Some(node) = graph.node(index) else { continue };
+            let Some(op) = node.op() else { continue };
+            if matches!(op, Op::HostFunc { .. }) {
+                self.watches.graph_tells(epoch);
+            }
+            let origin = Origin { stack: node.stack, call: node.call, ..*origin };
+            let moment = Moment { graph: Some((stream, launched)), ..self.moment(&origin, epoch) };
+            if self.options.hints {
+                self.hints.event_node(&op, stream, node.stack, &self.ordering.view(epoch, None));
+            }
+            self.work(&op, moment, Some((&graph, index)));
+        }
+        self.graphs.put(exec, graph);
+    }
+}

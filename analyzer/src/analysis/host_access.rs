@@ -1,0 +1,47 @@
+//! The host's own loads and stores, as the shim saw them.
+
+use super::Analysis;
+use crate::detect::host_watch;
+use crate::detect::host_watch::Watch;
+use crate::detect::race::{Confidence, Race};
+use crate::memory::{Access, AccessKind, Cause, Extent, Site};
+use trace::{Epoch, Op, Origin, StackId, StreamId};
+
+impl Analysis {
+    /// The shim watches what work of this thread reads or writes.
+    pub(super) fn watch(&mut self, op: &Op<'_>, origin: &Origin) {
+        let Op::HostWatch { watch, stream, exec, node, ref region, writes } = *op else { return };
+        let Some(epoch) = self.latest.get(&origin.thread).copied() else { return };
+        let Some(place) = self.memory.locate(region.start) else { return };
+        let site = self.moment(origin, epoch).site(Cause::Copy, stream);
+        let made = node.checked_sub(1).and_then(|index| self.graphs.find(exec, index)).map(|n| (n.stack, n.call));
+        let (stack, call) = made.unwrap_or((site.stack, site.call));
+        let work = Access {
+            epoch,
+            kind: if writes { AccessKind::Write } else { AccessKind::Read },
+            extent: host_watch::extent(region).moved(place.address.wrapping_sub(region.start)),
+            allocation: place.allocation,
+            site: Site { stack, call, node, launched: if node > 0 { origin.stack } else { StackId::NONE }, ..site },
+        };
+        let begun = Watch { work, home: place.home, known: self.ordering.known(), void: false };
+        let void = begun.is_overwritten(&self.memory);
+        self.watches.begin(watch, Watch { void, ..begun });
+    }
+
+    /// The host touched watched bytes.
+    pub(super) fn host_access(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
+        let Op::HostAccess { watch, start, end, writes, in_the_act } = *op else { return };
+        let Some(watch) = self.watches.judge(watch, in_the_act, &self.memory) else { return };
+        let cause = if in_the_act { Cause::Host } else { Cause::HostBetween };
+        let access = Access {
+            epoch,
+            kind: if writes { AccessKind::Write } else { AccessKind::Read },
+            extent: if in_the_act { Extent::exact(start, end) } else { Extent::bound(start, end, start) },
+            allocation: watch.work.allocation,
+            site: self.moment(origin, epoch).site(cause, StreamId::NONE),
+        };
+        // Even where it is not known which bytes were written: some of them were.
+        let race = Race::judge(&watch.work, &access, false).map(|r| Race { confidence: Confidence::Certain, ..r });
+        self.races.extend(race);
+    }
+}

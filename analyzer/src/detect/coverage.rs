@@ -1,0 +1,184 @@
+//! What the run could see and what it could not: the numbers behind the coverage line.
+//!
+//! Owns counters only. Blind spots are stated, never hidden.
+
+use crate::launches::effects::{Gap, Knowledge, Outline};
+use std::collections::BTreeMap;
+
+/// Counters of one process or of a whole run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Ops of the trace.
+    pub ops: u64,
+    /// Copies, fills and other memory operations (their ranges are always exact).
+    pub memory_ops: u64,
+    /// Kernel launches, nodes of graph launches included.
+    pub launches: u64,
+    /// Launches of which every access has exact bytes, or at least an upper bound.
+    pub launches_exact: u64,
+    /// Launches of which reads and writes are told apart, but some extent is unknown.
+    pub launches_kinds_only: u64,
+    /// Launches of which nothing is known: each pointer among the parameters is taken to be read
+    /// and written.
+    pub launches_unknown: u64,
+    /// Launches with accesses through addresses that come out of memory; those accesses are not
+    /// checked.
+    pub launches_indirect: u64,
+    /// Launches whose bytes were measured (exact mode), not predicted.
+    pub launches_measured: u64,
+    /// Launches whose bytes were measured in an earlier run.
+    pub launches_learned: u64,
+    /// Accesses of kernels at addresses in no known allocation.
+    pub unknown_memory: u64,
+    /// Accesses forgotten for lack of room.
+    pub forgotten: u64,
+    /// Operations that the program had taken out of checking.
+    pub paused: u64,
+    /// Graph launches.
+    pub graph_launches: u64,
+    /// Findings at more places than are kept.
+    pub findings_dropped: u64,
+    /// Calls whose effect is not modelled, with counts.
+    pub not_modelled: BTreeMap<String, u64>,
+    /// What the shim could not observe, with counts.
+    pub unobserved: BTreeMap<String, u64>,
+    /// Why kernels are not known, with the number of launches.
+    pub reasons: BTreeMap<String, u64>,
+    /// The same numbers for each kernel, by mangled name.
+    pub kernels: BTreeMap<String, KernelCoverage>,
+    /// The shim switched itself off.
+    pub disabled: Vec<String>,
+    /// Why the program, or part of it, could not be run on the simulated GPU.
+    pub not_simulated: Vec<String>,
+    /// Records that could not be read.
+    pub damaged: u64,
+    /// Traces that could not be read to their end, and why.
+    pub unread: Vec<String>,
+}
+
+/// How well the launches of one kernel are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelCoverage {
+    /// All launches.
+    pub launches: u64,
+    /// Launches of which every access has exact bytes.
+    pub exact: u64,
+    /// Launches of which every access has exact bytes or an upper bound (those with exact bytes
+    /// included).
+    pub ranges: u64,
+    /// Launches with some unknown extent.
+    pub kinds_only: u64,
+    /// Launches of which nothing is known.
+    pub unknown: u64,
+    /// Launches with accesses through addresses that come out of memory.
+    pub indirect: u64,
+    /// Launches with an address made of several words of the parameters of which more than one
+    /// points into an allocation.
+    pub several: u64,
+    /// Why an extent is unknown, with the number of launches. In nearly all cases a single entry.
+    pub gaps: Vec<(Gap, u64)>,
+    /// Where the first address that comes out of memory is.
+    pub indirect_gap: Option<Gap>,
+}
+
+impl KernelCoverage {
+    /// Counts so many launches.
+    pub fn count(&mut self, times: u64, known: &Outline, several: bool, indirect: bool) {
+        self.launches += times;
+        self.exact += times * u64::from(known.exact);
+        match known.knowledge {
+            Knowledge::Exact => self.ranges += times,
+            Knowledge::KindsOnly => self.kinds_only += times,
+            Knowledge::Unknown => self.unknown += times,
+        }
+        self.indirect += times * u64::from(indirect);
+        self.several += times * u64::from(several);
+        self.indirect_gap = self.indirect_gap.or(known.indirect_gap);
+        if let Some(gap) = known.gap {
+            self.gap(gap, times);
+        }
+    }
+
+    fn gap(&mut self, gap: Gap, count: u64) {
+        match self.gaps.iter_mut().find(|g| g.0 == gap) {
+            Some(g) => g.1 += count,
+            None => self.gaps.push((gap, count)),
+        }
+    }
+
+    /// Adds the numbers of another process, or of a kernel of the same name.
+    pub fn merge(&mut self, other: &Self) {
+        self.launches += other.launches;
+        self.exact += other.exact;
+        self.ranges += other.ranges;
+        self.kinds_only += other.kinds_only;
+        self.unknown += other.unknown;
+        self.indirect += other.indirect;
+        self.several += other.several;
+        self.indirect_gap = self.indirect_gap.or(other.indirect_gap);
+        other.gaps.iter().for_each(|g| self.gap(g.0, g.1));
+    }
+}
+
+impl Coverage {
+    /// Adds the numbers of another process.
+    pub fn merge(&mut self, other: &Self) {
+        self.ops += other.ops;
+        self.memory_ops += other.memory_ops;
+        self.launches += other.launches;
+        self.launches_exact += other.launches_exact;
+        self.launches_kinds_only += other.launches_kinds_only;
+        self.launches_unknown += other.launches_unknown;
+        self.launches_indirect += other.launches_indirect;
+        self.launches_measured += other.launches_measured;
+        self.launches_learned += other.launches_learned;
+        self.unknown_memory += other.unknown_memory;
+        self.forgotten += other.forgotten;
+        self.paused += other.paused;
+        self.graph_launches += other.graph_launches;
+        self.findings_dropped += other.findings_dropped;
+        self.damaged += other.damaged;
+        for (into, from) in [
+            (&mut self.not_modelled, &other.not_modelled),
+            (&mut self.unobserved, &other.unobserved),
+            (&mut self.reasons, &other.reasons),
+        ] {
+            for (name, count) in from {
+                *into.entry(name.clone()).or_default() += count;
+            }
+        }
+        for (name, kernel) in &other.kernels {
+            self.kernels.entry(name.clone()).or_default().merge(kernel);
+        }
+        self.disabled.extend(other.disabled.iter().cloned());
+        self.unread.extend(other.unread.iter().cloned());
+        self.not_simulated.extend(other.not_simulated.iter().cloned());
+    }
+
+    /// Counts so many launches, each with so many accesses at addresses in no allocation. One of
+    /// which nothing is known is to be given to [`Coverage::launch_unknown`] too.
+    pub fn launched(&mut self, times: u64, known: &Outline, indirect: bool, unknown_memory: u64) {
+        self.unknown_memory += times * unknown_memory;
+        self.launches += times;
+        self.launches_indirect += times * u64::from(indirect);
+        match known.knowledge {
+            Knowledge::Exact => self.launches_exact += times,
+            Knowledge::KindsOnly => self.launches_kinds_only += times,
+            Knowledge::Unknown => {}
+        }
+    }
+
+    /// Counts a launch of which nothing is known.
+    pub fn launch_unknown(&mut self, reason: &str) {
+        self.launches_unknown += 1;
+        match self.reasons.get_mut(reason) {
+            Some(count) => *count += 1,
+            None => drop(self.reasons.insert(reason.to_string(), 1)),
+        }
+    }
+
+    /// Whether the program did anything on a GPU that could be checked.
+    pub fn any_work(&self) -> bool {
+        self.memory_ops + self.launches > 0
+    }
+}

@@ -1,0 +1,151 @@
+//! Races become findings: one for each pair of call sites, with a count.
+//!
+//! Owns the de-duplication by ids, which runs for every race, and keeps what a report will need of
+//! the first occurrence, because allocations and streams may be gone by the time it is printed.
+//! Resolving ids to names and lines is the business of `elaborate`.
+
+use crate::detect::history::{Around, Recent};
+use crate::detect::race::{Confidence, Hazard, Race};
+use crate::memory::{Allocation, Allocations};
+use crate::state::streams::{Links, Streams};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use trace::{KernelId, StackId};
+
+/// Different findings of one process that are kept; more are counted only.
+pub const MAX_FINDINGS: usize = 4096;
+
+/// What makes two races one finding: call sites, kernels, hazard, allocation site.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Key {
+    previous: (StackId, KernelId, u32),
+    access: (StackId, KernelId, u32),
+    hazard: Hazard,
+    allocation: StackId,
+    latent: bool,
+    given_back: bool,
+}
+
+/// The first occurrence of a finding, and how many there were.
+#[derive(Clone, Debug)]
+pub struct Raw {
+    /// The race itself.
+    pub race: Race,
+    /// The memory as the later op knows it.
+    pub allocation: Option<Allocation>,
+    /// The memory as the earlier op knew it.
+    pub previous_allocation: Option<Allocation>,
+    /// What links the streams.
+    pub links: Links,
+    /// What was submitted around it.
+    pub around: Around,
+    /// Occurrences.
+    pub count: u64,
+    /// How often the same places met again and were measured, and shared no byte.
+    pub refuted: u64,
+}
+
+/// What has become of a finding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It stands.
+    Stands,
+    /// Measured bytes refute it.
+    Withdrawn,
+    /// The same places and memory have a finding that was measured; it only calls the hazard
+    /// otherwise.
+    Replaced,
+}
+
+impl Key {
+    fn of(race: &Race, memory: &Allocations) -> Self {
+        let side = |s: &crate::memory::Site| (s.stack, s.kernel, s.node);
+        Self {
+            previous: side(&race.previous.site),
+            access: side(&race.access.site),
+            hazard: race.hazard,
+            allocation: memory.info(race.access.allocation).map_or(StackId::NONE, |a| a.stack),
+            latent: race.latent,
+            given_back: race.given_back,
+        }
+    }
+
+    /// The same for all hazards.
+    fn pair(self) -> Self {
+        Self { hazard: Hazard::WriteAfterWrite, ..self }
+    }
+}
+
+/// All findings of one process.
+#[derive(Default)]
+pub struct Findings {
+    index: FxHashMap<Key, usize>,
+    /// Findings by their places alone.
+    pairs: FxHashMap<Key, SmallVec<[usize; 2]>>,
+    list: Vec<Raw>,
+    dropped: u64,
+}
+
+impl Findings {
+    /// Counts a race.
+    pub fn add(&mut self, race: &Race, memory: &Allocations, streams: &Streams, recent: &Recent) {
+        let allocation = memory.info(race.access.allocation).copied();
+        let key = Key::of(race, memory);
+        if let Some(&at) = self.index.get(&key) {
+            let raw = &mut self.list[at];
+            raw.count += 1;
+            if raw.race.confidence < race.confidence {
+                raw.race = *race;
+                raw.around = recent.around(race);
+            }
+            return;
+        }
+        if self.list.len() >= MAX_FINDINGS {
+            self.dropped += 1;
+            return;
+        }
+        self.index.insert(key, self.list.len());
+        self.pairs.entry(key.pair()).or_default().push(self.list.len());
+        self.list.push(Raw {
+            race: *race,
+            allocation,
+            previous_allocation: memory.info(race.previous.allocation).copied(),
+            links: streams.links(race.previous.site.stream, race.access.site.stream),
+            around: recent.around(race),
+            count: 1,
+            refuted: 0,
+        });
+    }
+
+    /// The places of a supposed race met again, were measured, and shared no byte.
+    pub fn refute(&mut self, supposed: &Race, memory: &Allocations) {
+        for &at in self.pairs.get(&Key::of(supposed, memory).pair()).into_iter().flatten() {
+            self.list[at].refuted += 1;
+        }
+    }
+
+    /// All of them, and what has become of each.
+    pub fn judged(&self) -> impl Iterator<Item = (&Raw, Standing)> {
+        let proven = |raw: &Raw| {
+            let sides = [raw.race.previous.site, raw.race.access.site];
+            raw.race.confidence == Confidence::Certain && sides.iter().any(|s| s.measured)
+        };
+        let mut standing = vec![Standing::Stands; self.list.len()];
+        for places in self.pairs.values() {
+            let replaced = places.iter().any(|&at| proven(&self.list[at]));
+            for &at in places.iter().filter(|&&at| self.list[at].race.confidence < Confidence::Certain) {
+                standing[at] = match self.list[at].refuted {
+                    _ if replaced => Standing::Replaced,
+                    0 => Standing::Stands,
+                    _ => Standing::Withdrawn,
+                };
+            }
+        }
+        self.list.iter().zip(standing)
+    }
+
+    /// Occurrences that were not kept.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}

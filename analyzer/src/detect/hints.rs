@@ -1,0 +1,261 @@
+//! Hints: what is no race, but probably not meant. Off by default, listed apart, never failing a
+//! run.
+//!
+//! Owns what is looked for ([`Kind`]) and when it is said. A hint is about calls of the program, so
+//! all that is kept is where they were made; sentences are made of it by [`Hints::finish`]. Events
+//! that were not seen being made, and those shared with other processes, are left alone: somebody
+//! unseen may record or wait for them.
+
+use crate::report::elaborate::Elaborator;
+use crate::report::model::Hint;
+use crate::state::happens_before::View;
+use crate::state::names::Names;
+use crate::state::streams::Streams;
+use rustc_hash::FxHashMap;
+use trace::{Epoch, EventId, Op, Origin, StackId, StreamId, StreamKind, SyncScope};
+
+/// Different hints of one process that are kept.
+const MAX_HINTS: usize = 256;
+
+/// Call sites of kernels on the legacy stream that are kept.
+const MAX_SITES: usize = 64;
+
+/// `CU_EVENT_INTERPROCESS`.
+const INTERPROCESS: u32 = 4;
+
+/// What a hint is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// A wait for an event that was never recorded: CUDA takes it for done.
+    WaitNeverRecorded,
+    /// An event that was recorded and that nothing ever waited for or asked about.
+    NeverWaitedFor,
+    /// An event that was recorded on another stream before anybody had waited for the record
+    /// before, which the new one does not cover; then somebody waited.
+    RecordedAgain,
+    /// A kernel on the legacy default stream, which waits for none of the program's non-blocking
+    /// streams.
+    LegacyKernel,
+}
+
+impl Kind {
+    /// The name that JSON and scripts use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WaitNeverRecorded => "wait-never-recorded",
+            Self::NeverWaitedFor => "event-never-waited-for",
+            Self::RecordedAgain => "event-recorded-again",
+            Self::LegacyKernel => "legacy-stream-kernel",
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct RecordedAt {
+    stream: StreamId,
+    epoch: Epoch,
+    stack: StackId,
+}
+
+#[derive(Default)]
+struct Event {
+    /// Whether it was seen being made, and belongs to this process alone.
+    known: bool,
+    last: Option<RecordedAt>,
+    /// Whether the last record was waited for, or asked about.
+    consumed: bool,
+    /// Whether any record ever was.
+    used: bool,
+    /// The record before the last one, when it was lost by recording again.
+    lost: Option<RecordedAt>,
+}
+
+/// One hint, by its call sites.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    kind: Kind,
+    stack: StackId,
+    other: StackId,
+}
+
+#[derive(Clone, Copy)]
+struct Said {
+    key: Key,
+    /// The streams that the sentence names.
+    streams: (StreamId, StreamId),
+    count: u64,
+}
+
+/// What to look for in one process.
+#[derive(Default)]
+pub struct Hints {
+    events: FxHashMap<EventId, Event>,
+    index: FxHashMap<Key, usize>,
+    said: Vec<Said>,
+    legacy: FxHashMap<StackId, (StreamId, u64)>,
+    legacy_launches: u64,
+    non_blocking_launches: u64,
+    blocking_launches: u64,
+}
+
+impl Hints {
+    /// Takes an op that has just been given its place.
+    pub fn observe(&mut self, op: &Op<'_>, origin: &Origin, view: &View<'_>, names: &Names, streams: &Streams) {
+        match *op {
+            Op::EventCreate { event, flags, .. } => {
+                // Events that came to be known otherwise (first used before they were seen, IPC)
+                // have another call's name.
+                let known = names.call(origin.call) == "cuEventCreate" && flags & INTERPROCESS == 0;
+                self.events.insert(event, Event { known, ..Event::default() });
+            }
+            Op::EventDestroy { event } => {
+                if let Some(event) = self.events.remove(&event) {
+                    self.ended(&event);
+                }
+            }
+            Op::EventRecord { event, stream, .. } => self.recorded(event, stream, origin.stack, view),
+            Op::ContextRecord { event, .. } => self.recorded(event, StreamId::NONE, origin.stack, view),
+            Op::StreamWait { stream, event, .. } => self.waited(event, stream, origin.stack),
+            Op::ContextWait { event, .. } => self.waited(event, StreamId::NONE, origin.stack),
+            Op::SyncBegin { scope: SyncScope::Event, event, .. } => self.waited(event, StreamId::NONE, origin.stack),
+            Op::EventReached { event, .. } => self.used(event),
+            Op::Launch { stream, .. } => self.launched(stream, origin.stack, streams),
+            _ => {}
+        }
+    }
+
+    /// A graph with event nodes was launched.
+    pub fn event_node(&mut self, op: &Op<'_>, stream: StreamId, stack: StackId, view: &View<'_>) {
+        match *op {
+            Op::EventRecord { event, .. } => self.recorded(event, stream, stack, view),
+            Op::StreamWait { event, .. } => self.waited(event, stream, stack),
+            _ => {}
+        }
+    }
+
+    fn recorded(&mut self, event: EventId, stream: StreamId, stack: StackId, view: &View<'_>) {
+        let Some(e) = self.events.get_mut(&event) else { return };
+        if let Some(last) = e.last {
+            let covered = last.stream == stream || view.covers(last.epoch);
+            if !e.consumed && !covered {
+                e.lost = Some(last);
+            } else if covered {
+                e.lost = None;
+            }
+        }
+        e.last = Some(RecordedAt { stream, epoch: view.epoch, stack });
+        e.consumed = false;
+    }
+
+    fn used(&mut self, event: EventId) {
+        if let Some(e) = self.events.get_mut(&event) {
+            (e.used, e.consumed, e.lost) = (true, true, None);
+        }
+    }
+
+    fn waited(&mut self, event: EventId, stream: StreamId, stack: StackId) {
+        let Some(e) = self.events.get(&event).filter(|e| e.known) else { return };
+        let hint = match (e.last, e.lost) {
+            (None, _) => Some((Kind::WaitNeverRecorded, StackId::NONE, (stream, StreamId::NONE))),
+            (Some(last), Some(lost)) => Some((Kind::RecordedAgain, lost.stack, (lost.stream, last.stream))),
+            _ => None,
+        };
+        let place = match (hint, e.last) {
+            (Some((Kind::RecordedAgain, ..)), Some(last)) => last.stack,
+            _ => stack,
+        };
+        if let Some((kind, other, streams)) = hint {
+            self.say(Key { kind, stack: place, other }, streams, 1);
+        }
+        self.used(event);
+    }
+
+    fn ended(&mut self, e: &Event) {
+        if e.known
+            && !e.used
+            && let Some(last) = e.last
+        {
+            let key = Key { kind: Kind::NeverWaitedFor, stack: last.stack, other: StackId::NONE };
+            self.say(key, (last.stream, StreamId::NONE), 1);
+        }
+    }
+
+    fn launched(&mut self, stream: StreamId, stack: StackId, streams: &Streams) {
+        match streams.get(stream).map(|s| s.kind) {
+            Some(StreamKind::Legacy) => {
+                self.legacy_launches += 1;
+                if self.legacy.len() < MAX_SITES || self.legacy.contains_key(&stack) {
+                    self.legacy.entry(stack).or_insert((stream, 0)).1 += 1;
+                }
+            }
+            Some(StreamKind::NonBlocking) => self.non_blocking_launches += 1,
+            Some(StreamKind::Blocking) => self.blocking_launches += 1,
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, key: Key, streams: (StreamId, StreamId), count: u64) {
+        match self.index.get(&key) {
+            Some(&at) => self.said[at].count += count,
+            None if self.said.len() < MAX_HINTS => {
+                self.index.insert(key, self.said.len());
+                self.said.push(Said { key, streams, count });
+            }
+            None => {}
+        }
+    }
+
+    /// All hints of the process, in the order in which they came up.
+    pub fn finish(&mut self, elaborator: &mut Elaborator<'_>) -> Vec<Hint> {
+        let mut events: Vec<(EventId, Event)> = self.events.drain().collect();
+        events.sort_by_key(|(id, _)| id.0);
+        for (_, event) in &events {
+            self.ended(event);
+        }
+        // A program of a few streams on purpose: most of its kernels are where it wants them, these
+        // few may have been forgotten.
+        let otherwise = self.blocking_launches == 0 && self.non_blocking_launches > self.legacy_launches;
+        if otherwise {
+            let mut sites: Vec<(StackId, (StreamId, u64))> = self.legacy.drain().collect();
+            sites.sort_by_key(|(stack, (_, count))| (std::cmp::Reverse(*count), stack.0));
+            for (stack, (stream, count)) in sites {
+                self.say(
+                    Key { kind: Kind::LegacyKernel, stack, other: StackId::NONE },
+                    (stream, StreamId::NONE),
+                    count,
+                );
+            }
+        }
+        self.said.iter().map(|said| said.resolve(elaborator)).collect()
+    }
+}
+
+impl Said {
+    fn resolve(&self, elaborator: &mut Elaborator<'_>) -> Hint {
+        let (first, second) = (elaborator.stream_name(self.streams.0), elaborator.stream_name(self.streams.1));
+        let text = match self.key.kind {
+            Kind::WaitNeverRecorded => {
+                format!(
+                    "{first} waits for an event that was never recorded: CUDA takes it for done, the wait does nothing."
+                )
+            }
+            Kind::NeverWaitedFor => {
+                format!("An event was recorded on {first}, and nothing ever waits for it or asks about it.")
+            }
+            Kind::RecordedAgain => format!(
+                "An event was recorded on {second} before anything had waited for its record on {first}: who waits for it now does \
+                 not wait for {first}."
+            ),
+            Kind::LegacyKernel => format!(
+                "A kernel runs on {first}, while the rest of the program uses non-blocking streams, which it does not wait for."
+            ),
+        };
+        let mut text = text;
+        if let Some(head) = text.get(..1).map(str::to_uppercase) {
+            text.replace_range(..1, &head);
+        }
+        let other = elaborator.stacks.resolve(self.key.other);
+        let stack = elaborator.stacks.resolve(self.key.stack);
+        Hint { kind: self.key.kind.name(), text, count: self.count, pid: elaborator.names.process.pid, stack, other }
+    }
+}

@@ -1,0 +1,351 @@
+//! What each stream and the host did last, so that a finding can show the ops around it and the
+//! waits between them.
+//!
+//! Owns a short memory for every lane, and what a race takes out of it when it is found. Knows no
+//! rule of order: it says which waits the program made, not what they are worth. Bounded: [`KEPT`]
+//! steps a lane, [`MAX_LANES`] lanes.
+
+use crate::detect::race::Race;
+use rustc_hash::FxHashMap;
+use trace::{CallId, Epoch, EventId, KernelId, Op, Origin, StackId, StreamId, SyncId, SyncScope};
+
+/// Steps that are remembered of a lane.
+const KEPT: usize = 16;
+/// Lanes that are remembered.
+const MAX_LANES: usize = 512;
+/// Steps shown before the first of the two, after it, and before the second.
+const SHOWN: [usize; 3] = [2, 4, 5];
+
+/// What a step was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// A kernel.
+    Kernel(KernelId),
+    /// A copy.
+    Copy,
+    /// A fill.
+    Fill,
+    /// A graph.
+    Graph,
+    /// A function of the host, in stream order.
+    HostFunction,
+    /// A value written by the stream.
+    WriteValue,
+    /// The stream waited for a value.
+    WaitValue,
+    /// Memory came into being in stream order.
+    Alloc,
+    /// Memory went away.
+    Free,
+    /// An event was recorded.
+    Record(EventId),
+    /// The stream waits for an event.
+    Wait(EventId),
+    /// The host has waited.
+    HostWait,
+    /// The host itself touched memory.
+    Host,
+}
+
+/// What a step waited for, apart from its own lane and the host's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum After {
+    /// Nothing.
+    Nothing,
+    /// This step.
+    Step(u64),
+    /// Everything submitted up to this step.
+    All(u64),
+}
+
+/// One step of a lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Counts the steps of the process, from 1.
+    pub number: u64,
+    /// Counts the steps of the lane, from 1; 0: not known any more.
+    pub nth: u64,
+    /// The lane: a stream, or [`StreamId::NONE`] for the host.
+    pub lane: StreamId,
+    /// What it was.
+    pub what: What,
+    /// The API function.
+    pub call: CallId,
+    /// Where.
+    pub stack: StackId,
+    /// Its place in the order.
+    pub epoch: Epoch,
+    /// What it waited for.
+    pub after: After,
+}
+
+/// The ops around a race, in the order of submission.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// Index of the earlier op.
+    pub previous: usize,
+    /// Index of the later op.
+    pub access: usize,
+}
+
+#[derive(Default)]
+struct Lane {
+    /// A ring: step n of the lane stands at n modulo [`KEPT`].
+    steps: Vec<Step>,
+    count: u64,
+}
+
+impl Lane {
+    fn latest(&self) -> impl Iterator<Item = &Step> {
+        (0..self.steps.len() as u64).map(|back| &self.steps[((self.count - 1 - back) % KEPT as u64) as usize])
+    }
+}
+
+/// The short memory of one process.
+#[derive(Default)]
+pub struct Recent {
+    /// Where the lane of a stream stands among `lanes`.
+    index: FxHashMap<StreamId, usize>,
+    lanes: Vec<(StreamId, Lane)>,
+    /// The lane of the last step: the next one is often of the same.
+    latest: usize,
+    records: FxHashMap<EventId, u64>,
+    syncs: FxHashMap<SyncId, After>,
+    number: u64,
+}
+
+impl Recent {
+    /// Takes an op that has got its place.
+    #[inline]
+    pub fn observe(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
+        let (lane, what, after) = match *op {
+            Op::Launch { stream, kernel, .. } => (stream, What::Kernel(kernel), After::Nothing),
+            Op::Copy { stream, .. } | Op::AttributedCopy { stream, .. } => (stream, What::Copy, After::Nothing),
+            Op::Set { stream, .. } => (stream, What::Fill, After::Nothing),
+            Op::GraphLaunch { stream, .. } => (stream, What::Graph, After::Nothing),
+            Op::HostFunc { stream, .. } => (stream, What::HostFunction, After::Nothing),
+            Op::WriteValue { stream, .. } => (stream, What::WriteValue, After::Nothing),
+            Op::WaitValue { stream, .. } => (stream, What::WaitValue, After::Nothing),
+            Op::Alloc { stream, kind: trace::MemoryKind::Pool, .. } => (stream, What::Alloc, After::Nothing),
+            Op::Free { stream, kind, .. } if kind != trace::FreeKind::Block => (stream, What::Free, After::Nothing),
+            Op::EventRecord { event, stream, .. } => {
+                self.records.insert(event, self.number + 1);
+                (stream, What::Record(event), After::Nothing)
+            }
+            Op::StreamWait { event, stream, .. } => (stream, What::Wait(event), self.record(event)),
+            Op::EventReached { event, .. } => (StreamId::NONE, What::HostWait, self.record(event)),
+            Op::StreamIdle { stream, .. } => (StreamId::NONE, What::HostWait, self.last(stream)),
+            Op::SyncBegin { sync, scope, stream, event, .. } => {
+                let after = match scope {
+                    SyncScope::Stream => self.last(stream),
+                    SyncScope::Event => self.record(event),
+                    SyncScope::Context | SyncScope::Device | SyncScope::Legacy => After::All(self.number),
+                };
+                self.syncs.insert(sync, after);
+                return;
+            }
+            Op::SyncEnd { sync } => {
+                (StreamId::NONE, What::HostWait, self.syncs.remove(&sync).unwrap_or(After::Nothing))
+            }
+            Op::EventDestroy { event } => {
+                self.records.remove(&event);
+                return;
+            }
+            _ => return,
+        };
+        self.push(Step { number: 0, nth: 0, lane, what, call: origin.call, stack: origin.stack, epoch, after });
+    }
+
+    /// The same for a launch.
+    #[inline(always)]
+    pub fn launch(&mut self, lane: StreamId, kernel: KernelId, origin: &Origin, epoch: Epoch) {
+        let (what, after) = (What::Kernel(kernel), After::Nothing);
+        self.push(Step { number: 0, nth: 0, lane, what, call: origin.call, stack: origin.stack, epoch, after });
+    }
+
+    #[inline(always)]
+    fn push(&mut self, step: Step) {
+        self.number += 1;
+        if self.lanes.get(self.latest).is_none_or(|(stream, _)| *stream != step.lane) {
+            self.find_lane(step.lane);
+        }
+        let Some((_, lane)) = self.lanes.get_mut(self.latest) else { return };
+        let at = (lane.count % KEPT as u64) as usize;
+        lane.count += 1;
+        let step = Step { number: self.number, nth: lane.count, ..step };
+        match lane.steps.get_mut(at) {
+            Some(slot) => *slot = step,
+            None => lane.steps.push(step),
+        }
+    }
+
+    /// Makes the lane of a stream the latest.
+    fn find_lane(&mut self, stream: StreamId) {
+        if self.lanes.len() >= MAX_LANES && !self.index.contains_key(&stream) {
+            self.forget_oldest();
+        }
+        self.latest = *self.index.entry(stream).or_insert_with(|| {
+            self.lanes.push((stream, Lane::default()));
+            self.lanes.len() - 1
+        });
+    }
+
+    #[cold]
+    fn forget_oldest(&mut self) {
+        // Half at once, so that it is rare.
+        let mut ages: Vec<u64> = self.lanes.iter().filter_map(|(_, l)| l.latest().next()).map(|s| s.number).collect();
+        ages.sort_unstable();
+        let limit = ages.get(ages.len() / 2).copied().unwrap_or_default();
+        self.lanes.retain(|(_, lane)| lane.latest().next().is_some_and(|s| s.number > limit));
+        self.index.retain(|stream, at| {
+            let kept = self.lanes.iter().position(|(kept, _)| kept == stream);
+            *at = kept.unwrap_or_default();
+            kept.is_some()
+        });
+        self.latest = 0;
+    }
+
+    fn lane(&self, stream: StreamId) -> Option<&Lane> {
+        Some(&self.lanes.get(*self.index.get(&stream)?)?.1)
+    }
+
+    fn record(&self, event: EventId) -> After {
+        self.records.get(&event).map_or(After::Nothing, |number| After::Step(*number))
+    }
+
+    fn last(&self, stream: StreamId) -> After {
+        let latest = self.lane(stream).and_then(|lane| lane.latest().next());
+        latest.map_or(After::Nothing, |step| After::Step(step.number))
+    }
+
+    /// The ops around a race that was found just now.
+    pub fn around(&self, race: &Race) -> Around {
+        let (p, a) = (&race.previous, &race.access);
+        let of = |lane: StreamId| self.lane(lane).into_iter().flat_map(Lane::latest);
+        let made_up = |access: &crate::memory::Access, number| {
+            use crate::memory::Cause;
+            let what = match access.site.cause {
+                Cause::Kernel => What::Kernel(access.site.kernel),
+                Cause::Copy => What::Copy,
+                Cause::Set | Cause::Discard => What::Fill,
+                Cause::Value => What::WriteValue,
+                Cause::Alloc => What::Alloc,
+                Cause::Free => What::Free,
+                Cause::Host | Cause::HostBetween => What::Host,
+            };
+            let s = &access.site;
+            let after = After::Nothing;
+            Step { number, nth: 0, lane: s.stream, what, call: s.call, stack: s.stack, epoch: access.epoch, after }
+        };
+        let at = |access: &crate::memory::Access| of(access.site.stream).find(|s| s.epoch == access.epoch).copied();
+        // A node of a graph is shown as itself, at the place of the launch.
+        let node = |step: Step, access: &crate::memory::Access| match access.site.node {
+            0 => step,
+            _ => Step { nth: step.nth, ..made_up(access, step.number) },
+        };
+        let previous = node(at(p).unwrap_or_else(|| made_up(p, 0)), p);
+        let access = node(at(a).unwrap_or_else(|| made_up(a, self.number + 1)), a);
+        let mut steps = vec![previous];
+        steps.extend(of(p.site.stream).filter(|s| s.number < previous.number).take(SHOWN[0]));
+        let mut later: Vec<&Step> =
+            of(p.site.stream).filter(|s| s.number > previous.number && s.number < access.number).collect();
+        later.reverse();
+        steps.extend(later.into_iter().take(SHOWN[1]));
+        steps.extend(of(a.site.stream).filter(|s| s.number < access.number).take(SHOWN[2]));
+        // The host orders both by what it waits for between them.
+        let host = of(StreamId::NONE).filter(|s| s.number > previous.number && s.number < access.number);
+        steps.extend(host.take(SHOWN[0]));
+        // Where a wait leads to a third stream, its record is shown too.
+        let sources: Vec<u64> =
+            steps.iter().filter_map(|s| if let After::Step(number) = s.after { Some(number) } else { None }).collect();
+        let from =
+            self.index.values().flat_map(|lane| self.lanes[*lane].1.latest()).filter(|s| sources.contains(&s.number));
+        steps.extend(from.take(SHOWN[1]));
+        steps.retain(|s| s.number != previous.number && s.number != access.number);
+        steps.sort_by_key(|s| s.number);
+        steps.dedup_by_key(|s| s.number);
+        let previous_at = steps.partition_point(|s| s.number < previous.number);
+        steps.insert(previous_at, previous);
+        let access_at = steps.partition_point(|s| s.number <= access.number.max(previous.number));
+        steps.insert(access_at, access);
+        Around { steps, previous: previous_at, access: access_at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Access, AccessKind, AllocationId, Cause, Extent, Site};
+    use trace::{EventMode, Region, ThreadId, TimelineId};
+
+    fn epoch(stream: u32, time: u64) -> Epoch {
+        Epoch { timeline: TimelineId(stream), time }
+    }
+
+    fn fill(recent: &mut Recent, stream: u32, time: u64) {
+        let op = Op::Set { stream: StreamId(stream), dst: Region::linear(0, 8), asynchronous: true };
+        recent.observe(&op, &Origin::default(), epoch(stream, time));
+    }
+
+    fn access(stream: u32, time: u64) -> Access {
+        Access {
+            epoch: epoch(stream, time),
+            kind: AccessKind::Write,
+            extent: Extent::exact(0, 8),
+            allocation: AllocationId::NONE,
+            site: Site {
+                stack: StackId::NONE,
+                call: CallId::NONE,
+                cause: Cause::Set,
+                thread: ThreadId(1),
+                stream: StreamId(stream),
+                kernel: KernelId::NONE,
+                batch: 0,
+                node: 0,
+                launched: StackId::NONE,
+                region: Default::default(),
+                param: None,
+                at: 0,
+                measured: false,
+            },
+        }
+    }
+
+    fn race(previous: Access, access: Access) -> Race {
+        Race::judge(&previous, &access, false).expect("a race")
+    }
+
+    #[test]
+    fn both_ops_and_the_wait_between_their_neighbours_are_there() {
+        let mut recent = Recent::default();
+        fill(&mut recent, 1, 1);
+        let event = EventId(7);
+        let mode = EventMode::Plain;
+        recent.observe(&Op::EventRecord { event, stream: StreamId(1), mode }, &Origin::default(), epoch(1, 2));
+        fill(&mut recent, 1, 3);
+        recent.observe(&Op::StreamWait { event, stream: StreamId(2), mode }, &Origin::default(), epoch(2, 1));
+        fill(&mut recent, 2, 2);
+        let around = recent.around(&race(access(1, 3), access(2, 2)));
+        let numbers: Vec<u64> = around.steps.iter().map(|s| s.number).collect();
+        assert_eq!((numbers, around.previous, around.access), (vec![1, 2, 3, 4, 5], 2, 4));
+        assert_eq!(around.steps[3].after, After::Step(2));
+    }
+
+    #[test]
+    fn what_is_long_ago_is_made_up_from_the_race_and_nothing_grows() {
+        let mut recent = Recent::default();
+        for time in 1..1000 {
+            fill(&mut recent, 1, time);
+        }
+        for stream in 2..5000 {
+            fill(&mut recent, stream, 1);
+        }
+        assert!(recent.lanes.len() <= MAX_LANES && recent.lanes.iter().all(|(_, l)| l.steps.len() <= KEPT));
+        let around = recent.around(&race(access(1, 3), access(4999, 1)));
+        assert_eq!((around.previous, around.access, around.steps.len()), (0, 1, 2));
+        assert_eq!((around.steps[0].nth, around.steps[0].lane), (0, StreamId(1)));
+        assert_eq!(around.steps[1].nth, 1);
+    }
+}

@@ -1,0 +1,87 @@
+//! Loads of compare-and-swap loops in what was measured.
+//!
+//! NVIDIA's API reports such a load as any other; the code knows that it belongs to the atomic
+//! (`kernels`, ranges/swaps), and so do predictions. When the plain loads of a kernel are all
+//! bounded, bytes that were read outside of these bounds were read by a load of a swap, for no
+//! other is left. They count as touched atomically. Where a plain load may reach them too they stay
+//! read.
+
+use super::compare::{Reach, reach};
+use super::measured::{end, kind};
+use crate::exact::byte_set;
+use crate::exact::byte_set::Bytes as Set;
+use crate::launches::effects::{Evaluated, Knowledge};
+use crate::memory::{AccessKind, Allocations, Dim};
+use trace::{ExactRun, ImageId, exact_kind};
+
+/// Gives the loads of swaps their kind.
+pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs: &mut [ExactRun]) {
+    let some = |k| known.effects.iter().any(|e| e.kind == k);
+    let loads = |run: &ExactRun| kind(run) == AccessKind::Read && run.kind & exact_kind::BOUND == 0;
+    if known.knowledge == Knowledge::Unknown || known.indirect || !some(AccessKind::Atomic) || !runs.iter().any(loads) {
+        return;
+    }
+    let mut plain = Set::default();
+    for effect in known.effects.iter().filter(|e| e.kind == AccessKind::Read) {
+        match reach(effect, image, memory) {
+            Reach::Nothing => {}
+            Reach::Set(set, _) => plain = plain.union(&set),
+            Reach::Somewhere(Some(set)) => plain = plain.union(&set),
+            Reach::Somewhere(None) => return,
+        }
+    }
+    for run in runs.iter_mut().filter(|run| loads(run)) {
+        let mut spans = Vec::new();
+        let dims = [Dim { stride: run.stride, count: u64::from(run.count) }];
+        byte_set::pieces(run.start, end(run), run.width, if run.count > 1 { &dims } else { &[] }, &mut spans);
+        let all = Set::of(spans);
+        if all.minus(&plain).len() == all.len() {
+            run.kind = run.kind & !exact_kind::MASK | exact_kind::ATOMIC;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exact::measured;
+    use crate::launches::effects::{Base, Bytes, Effect};
+    use crate::memory::Allocation;
+
+    const READ: AccessKind = AccessKind::Read;
+    const ATOMIC: AccessKind = AccessKind::Atomic;
+
+    fn range(kind: AccessKind, lo: u64, hi: u64) -> Effect {
+        let bytes = Bytes::Known { lo, hi, width: hi - lo, dims: Vec::new(), exact: false };
+        Effect::new(Base::Param(0, 0x1000), kind, bytes)
+    }
+
+    /// Kinds of a run of reads at each of these places, after settling.
+    fn kinds(effects: Vec<Effect>, reads: &[(u64, u64)]) -> Vec<AccessKind> {
+        let mut memory = Allocations::default();
+        memory.alloc(Allocation::variable(0x1000, 0x1000));
+        let known = Evaluated { effects, knowledge: Knowledge::Exact, ..measured::effects(&[]) };
+        let run = |r: &(u64, u64)| ExactRun { start: r.0, stride: 0, width: r.1, count: 1, kind: exact_kind::READ };
+        let mut runs: Vec<ExactRun> = reads.iter().map(run).collect();
+        settle(&known, ImageId::NONE, &mut memory, &mut runs);
+        runs.iter().map(kind).collect()
+    }
+
+    #[test]
+    fn what_no_plain_load_reaches_was_read_by_a_swap() {
+        let sum = || range(ATOMIC, 0x1000, 0x1100);
+        assert_eq!(kinds(vec![sum()], &[(0x1000, 0x100)]), [ATOMIC]);
+        let input = range(READ, 0x1800, 0x1900);
+        assert_eq!(kinds(vec![sum(), input], &[(0x1000, 0x100), (0x1800, 0x100)]), [ATOMIC, READ]);
+    }
+
+    #[test]
+    fn what_a_plain_load_may_reach_stays_read() {
+        let sum = || range(ATOMIC, 0x1000, 0x1100);
+        assert_eq!(kinds(vec![sum(), range(READ, 0x10ff, 0x1200)], &[(0x1000, 0x100)]), [READ]);
+        let open = |base| Effect::new(base, READ, Bytes::Unknown);
+        assert_eq!(kinds(vec![sum(), open(Base::Param(0, 0x1000))], &[(0x1000, 0x100)]), [READ]);
+        assert_eq!(kinds(vec![sum(), open(Base::Unknown)], &[(0x1000, 0x100)]), [READ]);
+        assert_eq!(kinds(vec![range(AccessKind::Write, 0x1000, 0x1100)], &[(0x1000, 0x100)]), [READ]);
+    }
+}

@@ -1,0 +1,36 @@
+//! The analyzer of one process under plain `LD_PRELOAD`: started by the shim with the ring as a
+//! descriptor, prints the report when the process ends.
+
+use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::atomic::AtomicBool;
+
+use trace::ring::Ring;
+
+use super::live::{Sink, follow};
+use crate::ingest::process_watch::Watch;
+use crate::report::model::Outcome;
+
+/// Follows the process `pid` through the ring on descriptor `fd`, then reports. Answers an exit
+/// code (which nobody waits for).
+///
+/// `report` prints what was found and answers how many findings fail the run.
+pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<Outcome>) -> u32) -> i32 {
+    // SAFETY: the shim has put the ring on this descriptor before it started us.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let (ring, beat) = match (Ring::open(fd), Ring::open(fd)) {
+        (Ok(ring), Ok(beat)) => (ring, beat),
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("streamsan: process {pid} is not checked: {error}");
+            return crate::exit_code::INTERNAL;
+        }
+    };
+    let mut code = crate::exit_code::CLEAN;
+    follow(ring, beat, 0, &Watch::new(pid), &AtomicBool::new(false), sink, None, |outcome| {
+        let failures = report(outcome);
+        if failures > 0 {
+            code = crate::exit_code::FINDINGS;
+        }
+        failures
+    });
+    code
+}

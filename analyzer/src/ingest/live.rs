@@ -1,0 +1,191 @@
+//! One live process: its ring is read until it ends, by a thread of its own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use trace::ring::{Consumer, Ring};
+use trace::{LaunchRecord, Record};
+
+use crate::ingest::process_watch::Watch;
+use crate::ipc::{Across, Member};
+use crate::report::model::Outcome;
+use crate::{Analysis, AnalysisOptions};
+
+/// Between two looks at the ring while there is little in it.
+const SHORTEST: Duration = Duration::from_micros(500);
+/// Records that are no longer little.
+const BATCH: usize = 1000;
+/// Between two looks at an idle ring.
+const LONGEST: Duration = Duration::from_millis(4);
+
+/// Where records are also written to, shared by all processes of a run.
+pub type Recorder = Arc<Mutex<trace::file::Writer<std::io::BufWriter<std::fs::File>>>>;
+
+/// What is done with the records of a process.
+#[derive(Clone)]
+pub struct Sink {
+    /// The processes of the run are compared with each other.
+    pub across: Option<Across>,
+    /// Analyse them (a pure recording does not).
+    pub analysis: Option<AnalysisOptions>,
+    /// Write them to a trace file.
+    pub recorder: Option<Recorder>,
+}
+
+/// Counts a ring's heartbeat while it lives, whatever the reading thread is doing (symbolising
+/// takes its time).
+struct Heart {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Heart {
+    fn beat(consumer: &Arc<Ring>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ring, stopped) = (Arc::clone(consumer), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                ring.header().heartbeat.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Heart {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Reads the ring of one process until the process has ended, is done, or `stop` is set; then
+/// everything that is left.
+///
+/// `finished` gets the outcome before the process is told that its report is there.
+#[expect(clippy::too_many_arguments, reason = "two callers, each with all of it")]
+pub fn follow(
+    ring: Ring,
+    beat: Ring,
+    process: u32,
+    watch: &Watch,
+    stop: &AtomicBool,
+    sink: &Sink,
+    member: Option<Member>,
+    finished: impl FnOnce(Option<Outcome>) -> u32,
+) {
+    let beat = Arc::new(beat);
+    let heart = Heart::beat(&beat);
+    let mut consumer = Consumer::new(ring);
+    let mut analysis = sink.analysis.map(super::recorded::analysis);
+    if let (Some(analysis), Some(member)) = (&mut analysis, member) {
+        analysis.join(member);
+    }
+    let mut late = sink.recorder.is_some().then(crate::ingest::trailer::Late::default);
+    let mut write_error = false;
+    let mut pause = SHORTEST;
+    loop {
+        // Asked before draining: what was committed before the end is read in the same round.
+        let last = stop.load(Ordering::Relaxed)
+            || consumer.ring().header().producer_done.load(Ordering::Acquire) != 0
+            || watch.has_ended();
+        let began = monotonic();
+        let recorder = sink.recorder.as_ref();
+        let drained = consumer.drain(|bytes| {
+            if let Some(recorder) = recorder
+                && !write_error
+                && let Err(error) = recorder.lock().unwrap_or_else(|e| e.into_inner()).record(process, bytes)
+            {
+                write_error = true;
+                eprintln!("streamsan: the trace can not be written on: {error}");
+            }
+            if let Some(late) = &mut late {
+                late.observe(bytes);
+            }
+            if let Some(analysis) = &mut analysis {
+                feed(analysis, bytes);
+                while let Some(kernel) = analysis.wanted() {
+                    beat.header().wanted.add(kernel);
+                }
+                while let Some((class, settled)) = analysis.settled() {
+                    beat.header().settled.set(class, settled);
+                }
+            }
+        });
+        if let Some(analysis) = &analysis {
+            analysis.reached(began);
+        }
+        match drained {
+            Err(error) => {
+                eprintln!("streamsan: {error}; the rest of this process is not checked");
+                break;
+            }
+            Ok(_) if last => break,
+            Ok(0) => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST);
+            }
+            Ok(few) => {
+                // What is read the moment it is written is taken out of the program's caches:
+                // batches cost it less.
+                if few < BATCH {
+                    std::thread::sleep(SHORTEST);
+                }
+                pause = SHORTEST;
+            }
+        }
+    }
+    if let Some(recorder) = &sink.recorder
+        && let Err(error) = recorder.lock().unwrap_or_else(|e| e.into_inner()).flush()
+    {
+        eprintln!("streamsan: the trace can not be written: {error}");
+    }
+    let findings = finished(analysis.as_mut().map(Analysis::finish));
+    let header = consumer.ring().header();
+    header.findings.store(findings, Ordering::Relaxed);
+    header.consumer_done.store(1, Ordering::Release);
+    drop(heart);
+    if let (Some(late), Some(recorder)) = (late, &sink.recorder)
+        && !write_error
+    {
+        let records = late.records();
+        let mut writer = recorder.lock().unwrap_or_else(|e| e.into_inner());
+        if let Err(error) = writer.late(process, records).and_then(|()| writer.flush()) {
+            eprintln!("streamsan: symbols can not be written into the trace: {error}");
+        }
+    }
+}
+
+/// Nanoseconds of the clock that all processes of the machine share.
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: time is writable; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Decodes and feeds one record; damage is counted, not followed.
+#[inline]
+pub fn feed(analysis: &mut Analysis, bytes: &[u8]) {
+    let launch = LaunchRecord::decode(bytes).and_then(Result::ok);
+    feed_foreseen(analysis, bytes, launch.map(|launch| analysis.foresee(&launch)));
+}
+
+/// The same; `launch`: the hash of the launch that it is.
+#[inline]
+pub fn feed_foreseen(analysis: &mut Analysis, bytes: &[u8], launch: Option<u64>) {
+    if let Some(hash) = launch
+        && let Some(Ok(launch)) = LaunchRecord::decode(bytes)
+        && analysis.feed_again(&launch, hash)
+    {
+        return;
+    }
+    match Record::decode(bytes) {
+        Ok(record) => analysis.feed(&record),
+        Err(_) => analysis.damaged(),
+    }
+}

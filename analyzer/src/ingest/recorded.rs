@@ -1,0 +1,179 @@
+//! Recorded traces: several files, several processes each, analysed as if they were live.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::mpsc::{channel, sync_channel};
+
+use trace::file::{FileError, Frame, LATE, Reader};
+use trace::{Op, Record};
+
+use super::progress::Progress;
+use crate::ipc::Across;
+use crate::launches::image_reader::ImageReader;
+use crate::report::model::Outcome;
+use crate::symbols::Symbolizer;
+use crate::{Analysis, AnalysisOptions};
+
+/// An analysis with the real symboliser and the real code reader.
+pub fn analysis(options: AnalysisOptions) -> Analysis {
+    let mut analysis = Analysis::new(options, Box::new(Symbolizer::new()), Box::new(ImageReader::default()));
+    if let Some(learned) = crate::exact::learned::given() {
+        analysis.learn(learned);
+    }
+    analysis
+}
+
+/// The same, compared with other processes of its run.
+fn joined(options: AnalysisOptions, across: Option<&Across>) -> Analysis {
+    let mut analysis = analysis(options);
+    if let Some(across) = across {
+        analysis.join(across.join());
+    }
+    analysis
+}
+
+/// The trace files that these words name: files as they are, of folders all traces in them (one for
+/// each rank, say), by name. The error is a line for the user.
+pub fn files(words: &[String]) -> Result<Vec<String>, String> {
+    let mut files = Vec::new();
+    for word in words {
+        if !std::fs::metadata(word).is_ok_and(|m| m.is_dir()) {
+            files.push(word.clone());
+            continue;
+        }
+        let entries = std::fs::read_dir(word).map_err(|error| format!("{word}: {error}"))?;
+        let paths = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.is_file() && is_trace(p));
+        let mut found: Vec<String> = paths.map(|p| p.to_string_lossy().into_owned()).collect();
+        if found.is_empty() {
+            return Err(format!("{word}: there is no trace in this folder"));
+        }
+        // Rank 10 comes after rank 9.
+        found.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+        files.extend(found);
+    }
+    Ok(files)
+}
+
+fn is_trace(path: &Path) -> bool {
+    let mut head = [0; 8];
+    File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == trace::file::MAGIC
+}
+
+/// Analyses a trace file, its processes compared with those of other files that `across` has seen:
+/// an outcome for each of its processes, and why reading stopped before the end, if it did. `done`
+/// and `progress`: bytes of other files that were read before, and the line that says so.
+pub fn check(
+    path: &str,
+    options: AnalysisOptions,
+    across: Option<&Across>,
+    done: u64,
+    progress: &mut Progress,
+) -> (Vec<Outcome>, Option<FileError>) {
+    let mut processes: BTreeMap<u32, Analysis> = BTreeMap::new();
+    each_late(path, |process, op| {
+        processes.entry(process).or_insert_with(|| joined(options, across)).define_late(op);
+    });
+    let error = each_frame(path, |frame| {
+        if frame.process & LATE == 0 {
+            let analysis = processes.entry(frame.process).or_insert_with(|| joined(options, across));
+            crate::ingest::prefetch::feed(analysis, frame)?;
+        }
+        progress.at(done + frame.upto);
+        Ok(())
+    })
+    .err();
+    (processes.values_mut().map(Analysis::finish).collect(), error)
+}
+
+/// Frames that are unpacked before they are needed.
+const AHEAD: usize = 4;
+
+/// Hands over every frame of a trace. Another thread reads and unpacks them.
+fn each_frame(path: &str, mut each: impl FnMut(&Frame) -> Result<(), FileError>) -> Result<(), FileError> {
+    let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
+    let (full, frames) = sync_channel::<Result<Frame, FileError>>(AHEAD);
+    let (back, used) = channel::<Frame>();
+    let read = move || {
+        loop {
+            let mut frame = used.try_recv().unwrap_or_default();
+            let next = match reader.next_frame(&mut frame) {
+                Ok(true) => Ok(frame),
+                Ok(false) => return,
+                Err(error) => Err(error),
+            };
+            let ends = next.is_err();
+            // Nobody takes any more: the other side has met an error.
+            if full.send(next).is_err() || ends {
+                return;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("reader".into()).spawn_scoped(scope, read);
+        thread?;
+        for frame in frames {
+            let frame = frame?;
+            each(&frame)?;
+            // It is gone when it has read the last one.
+            drop(back.send(frame));
+        }
+        Ok(())
+    })
+}
+
+/// Hands over what a trace has at its end and what is wanted first.
+pub fn each_late(path: &str, mut each: impl FnMut(u32, &Op<'_>)) {
+    let Ok(file) = File::open(path) else { return };
+    trace::file::late(BufReader::new(file), |process, bytes| {
+        if let Ok(record) = Record::decode(bytes) {
+            each(process, &record.op);
+        }
+    });
+}
+
+/// Prints every op of a trace, one a line.
+pub fn dump(path: &str, mut to: impl std::io::Write) -> Result<(), FileError> {
+    let mut written = Ok(());
+    each_record(path, |process, bytes| {
+        if written.is_err() {
+            return;
+        }
+        let process = process & !LATE;
+        written = match Record::decode(bytes) {
+            Ok(r) => {
+                // Machine code takes megabytes of digits that nobody reads.
+                let (op, omitted) = match r.op {
+                    Op::Image { id, source, path, offset, size, bytes } if !bytes.is_empty() => {
+                        (Op::Image { id, source, path, offset, size, bytes: &[] }, format!(" + {} bytes", bytes.len()))
+                    }
+                    op => (op, String::new()),
+                };
+                writeln!(
+                    to,
+                    "{process} thread={} stack={} timeline={} time={} call={} {op:?}{omitted}",
+                    r.origin.thread.0,
+                    r.origin.stack.0,
+                    r.origin.epoch.timeline.0,
+                    r.origin.epoch.time,
+                    r.origin.call.0,
+                )
+            }
+            Err(error) => writeln!(to, "{process} (unreadable: {error})"),
+        };
+    })?;
+    // A reader that has seen enough (head) closes the pipe: no error of ours.
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Hands over every record of a trace with the number of its process; [`LATE`] is set in that of
+/// what was added at the end.
+pub fn each_record(path: &str, mut each: impl FnMut(u32, &[u8])) -> Result<(), FileError> {
+    let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
+    while reader.frame(&mut each)? {}
+    Ok(())
+}

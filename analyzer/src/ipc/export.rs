@@ -1,0 +1,122 @@
+//! What a process tells the other processes of its run (see [`crate::ipc`]).
+//!
+//! Owns the translation from ops of this process to messages. Runs only in processes that share
+//! memory or events.
+
+use trace::{Epoch, Op, SyncScope};
+
+use crate::analysis::Analysis;
+use crate::ipc::{Member, Process};
+use crate::report::elaborate::elaborator;
+use crate::report::model::Outcome;
+
+impl Analysis {
+    /// This process is compared with the others of its run.
+    pub fn join(&mut self, member: Member) {
+        self.member = Some(member);
+    }
+
+    /// Nothing of this process that happened before this moment (in nanoseconds of
+    /// `CLOCK_MONOTONIC`) is still to come.
+    pub fn reached(&self, ns: u64) {
+        // What waits for a launch to be measured is still to come.
+        if let Some(member) = self.member.as_ref().filter(|_| self.hold.is_empty()) {
+            member.reached(ns);
+        }
+    }
+
+    /// Tells of an op that was just applied and acted upon.
+    #[cold]
+    pub(crate) fn tell_others(&mut self, op: &Op<'_>, epoch: Epoch) {
+        let Some(mut member) = self.member.take() else {
+            if let Op::SharedMemory { .. } = op {
+                let what = "what other processes do with shared memory (compared under one `streamsan run`, without --host-order threads)";
+                *self.coverage.unobserved.entry(what.to_string()).or_default() += 1;
+            }
+            return;
+        };
+        self.tell_events(&mut member, op, epoch);
+        if let Op::SharedMemory { ptr, key } = *op {
+            self.tell_memory(&mut member, ptr, key);
+        }
+        if let Some(touched) = self.memory.take_shared() {
+            let clock = self.ordering.kept_start();
+            for (root, access) in touched.iter().filter(|_| !self.paused) {
+                member.access(*root, access, Some(clock.clone()));
+            }
+        }
+        for root in self.memory.take_shared_ends() {
+            member.free(root);
+        }
+        // After its accesses: records of a graph stand for its whole launch.
+        let recorded = match *op {
+            Op::GraphLaunch { .. } => member.events(),
+            Op::EventRecord { event, .. } | Op::ContextRecord { event, .. } => vec![event],
+            _ => Vec::new(),
+        };
+        for event in recorded {
+            let (number, ordering) = (self.ordering.event_record(event), &self.ordering);
+            member.recorded(event, number, || ordering.event_clock(event));
+        }
+        let ordering = &self.ordering;
+        member.host(ordering.host_changes(), || ordering.known());
+        self.member = Some(member);
+    }
+
+    fn tell_events(&mut self, member: &mut Member, op: &Op<'_>, epoch: Epoch) {
+        match *op {
+            Op::SharedEvent { event, key } => {
+                member.event(event, key, self.ordering.event_record(event), self.ordering.event_clock(event));
+            }
+            Op::OthersRecord { event, .. } => member.recorded_by_others(event, self.ordering.event_record(event)),
+            Op::StreamWait { event, .. } | Op::ContextWait { event, .. } => member.waits(event, epoch),
+            Op::SyncBegin { sync, scope: SyncScope::Event, event, .. } => member.sync_begins(sync, event),
+            Op::SyncEnd { sync } => member.sync_ends(sync),
+            Op::EventReached { event, .. } => member.reached_event(event),
+            Op::EventDestroy { event } => member.forget_event(event),
+            Op::GraphLaunch { exec, .. } => {
+                let Some(graph) = self.graphs.take(exec) else { return };
+                // The rest of the graph comes after its waits: they count from the op before the
+                // launch on.
+                let before = Epoch { time: epoch.time.saturating_sub(1), ..epoch };
+                for node in graph.sequence().iter().filter_map(|&index| graph.node(index)) {
+                    if let Some(Op::StreamWait { event, .. }) = node.op() {
+                        member.waits(event, before);
+                    }
+                }
+                self.graphs.put(exec, graph);
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_memory(&mut self, member: &mut Member, ptr: u64, key: &[u8]) {
+        let Some((root, start, imported)) = self.memory.share(ptr) else { return };
+        if !member.memory(root, ptr, key, imported) {
+            return;
+        }
+        // What was done before and may not be over yet.
+        let ordering = &self.ordering;
+        let home = crate::memory::allocations::Home::Root(start);
+        for access in self.memory.accesses(home).filter(|a| !ordering.host_saw(a.epoch)) {
+            member.access(root, &access, None);
+        }
+    }
+
+    /// The process has ended: how its call sites and its shared memory are called.
+    pub(crate) fn leave(&mut self, outcome: &mut Outcome) {
+        let Some(mut member) = self.member.take() else { return };
+        outcome.member = Some(member.id());
+        let mut process =
+            Process { name: self.names.process.name(), pid: self.names.process.pid, ..Process::default() };
+        if member.shares() {
+            process.python = self.names.python;
+            let mut elaborator = elaborator!(self);
+            process.sites = member.sites().into_iter().map(|a| (a, elaborator.side(&a, 0))).collect();
+            let shared = self.memory.ever_shared().filter_map(|id| self.memory.info(id));
+            process.memory = shared.map(|info| (info.id, elaborator.memory(info))).collect();
+        }
+        member.end(process);
+        self.member = Some(member);
+    }
+}

@@ -1,0 +1,214 @@
+//! One process's side: what it tells the others.
+//!
+//! Owns which memory and which events of the process are shared, and since when it says what it
+//! does with them. A process that shares nothing says nothing.
+
+use order::KeptClock;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex};
+use trace::{Epoch, EventId, SyncId};
+
+use super::lock;
+use crate::ipc::exchange::{Message, Process, Table};
+use crate::memory::{Access, AllocationId};
+
+/// Offsets in shared memory count from here, so that what lies below the exported address has a
+/// number too.
+pub const BASE: u64 = 1 << 50;
+
+/// Different call sites that a process may name.
+const MAX_SITES: usize = 1 << 14;
+
+/// One process of a run.
+pub struct Member {
+    id: u32,
+    table: Arc<Mutex<Table>>,
+    now: u64,
+    shares: bool,
+    /// Shared events: their names, and the number of the record that was told last.
+    events: FxHashMap<EventId, (Arc<[u8]>, u64)>,
+    /// Shared memory: what is to be taken off its addresses.
+    memory: FxHashMap<AllocationId, u64>,
+    waits: FxHashMap<SyncId, (Arc<[u8]>, u64)>,
+    sites: FxHashMap<SiteKey, Access>,
+    changes: u64,
+    signals: bool,
+}
+
+/// What tells two sides of findings apart.
+type SiteKey = (trace::StackId, trace::KernelId, u32, crate::memory::AccessKind, trace::StreamId, crate::memory::Cause);
+
+/// The key of an access.
+pub fn site_key(access: &Access) -> SiteKey {
+    let s = &access.site;
+    (s.stack, s.kernel, s.node, access.kind, s.stream, s.cause)
+}
+
+impl Member {
+    pub(crate) fn new(id: u32, table: Arc<Mutex<Table>>) -> Self {
+        Self {
+            id,
+            table,
+            now: 0,
+            shares: false,
+            events: FxHashMap::default(),
+            memory: FxHashMap::default(),
+            waits: FxHashMap::default(),
+            sites: FxHashMap::default(),
+            changes: 0,
+            signals: false,
+        }
+    }
+
+    /// Its number in the run.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Whether it shares anything.
+    pub fn shares(&self) -> bool {
+        self.shares
+    }
+
+    /// The time of what follows.
+    pub fn clock(&mut self, ns: u64) {
+        self.now = self.now.max(ns);
+    }
+
+    fn tell(&mut self, message: Message) {
+        self.shares = true;
+        lock(&self.table).tell(self.id, self.now, message);
+    }
+
+    /// Nothing that happened before this moment is still to be told.
+    pub fn reached(&self, ns: u64) {
+        lock(&self.table).reached(self.id, ns);
+    }
+
+    /// An address of an allocation got a name between processes. False: the allocation is shared
+    /// already.
+    pub fn memory(&mut self, root: AllocationId, ptr: u64, key: &[u8], imported: bool) -> bool {
+        let is_new = !self.memory.contains_key(&root);
+        let base = *self.memory.entry(root).or_insert(ptr);
+        let at = BASE.wrapping_add(ptr.wrapping_sub(base));
+        self.tell(Message::Memory { root, key: key.into(), at, imported });
+        is_new
+    }
+
+    /// The process touches shared memory. `clock`: what was over by then; `None` when it was before
+    /// the memory was shared.
+    pub fn access(&mut self, root: AllocationId, access: &Access, clock: Option<KeptClock>) {
+        let Some(base) = self.memory.get(&root) else { return };
+        let moved = access.extent.moved(BASE.wrapping_sub(*base));
+        let access = Access { extent: moved, ..*access };
+        if self.sites.len() < MAX_SITES {
+            self.sites.entry(site_key(&access)).or_insert(access);
+        }
+        self.tell(Message::Access { root, access, clock });
+    }
+
+    /// Shared memory goes away.
+    pub fn free(&mut self, root: AllocationId) {
+        if self.memory.remove(&root).is_some() {
+            self.tell(Message::Gone { root });
+        }
+    }
+
+    /// An event got a name between processes; `record` and `clock` are those of its latest record.
+    pub fn event(&mut self, event: EventId, key: &[u8], record: u64, clock: Option<KeptClock>) {
+        self.shares = true;
+        if self.events.contains_key(&event) {
+            return;
+        }
+        let key: Arc<[u8]> = key.into();
+        self.events.insert(event, (key.clone(), record));
+        if let Some(clock) = clock {
+            self.tell(Message::Record { key, clock });
+        }
+    }
+
+    /// The event may have been recorded: `record` is the number of its latest record.
+    pub fn recorded(&mut self, event: EventId, record: u64, clock: impl FnOnce() -> Option<KeptClock>) {
+        let Some((key, told)) = self.events.get_mut(&event) else { return };
+        if *told == record {
+            return;
+        }
+        *told = record;
+        let key = key.clone();
+        if let Some(clock) = clock() {
+            self.tell(Message::Record { key, clock });
+        }
+    }
+
+    /// The latest record of an event is none of ours.
+    pub fn recorded_by_others(&mut self, event: EventId, record: u64) {
+        if let Some((_, told)) = self.events.get_mut(&event) {
+            *told = record;
+        }
+    }
+
+    /// Events that are shared.
+    pub fn events(&self) -> Vec<EventId> {
+        self.events.keys().copied().collect()
+    }
+
+    /// An op waits for a shared event.
+    pub fn waits(&mut self, event: EventId, epoch: Epoch) {
+        if let Some((key, _)) = self.events.get(&event) {
+            let key = key.clone();
+            self.tell(Message::Wait { key, epoch });
+        }
+    }
+
+    /// A host thread begins to wait for an event.
+    pub fn sync_begins(&mut self, sync: SyncId, event: EventId) {
+        if let Some((key, _)) = self.events.get(&event) {
+            self.waits.insert(sync, (key.clone(), self.now));
+        }
+    }
+
+    /// A host thread has waited.
+    pub fn sync_ends(&mut self, sync: SyncId) {
+        if let Some((key, began)) = self.waits.remove(&sync) {
+            self.tell(Message::HostWaited { key, began });
+        }
+    }
+
+    /// A query found a shared event complete.
+    pub fn reached_event(&mut self, event: EventId) {
+        if let Some((key, _)) = self.events.get(&event) {
+            let (key, began) = (key.clone(), self.now);
+            self.tell(Message::HostWaited { key, began });
+        }
+    }
+
+    /// An event is gone.
+    pub fn forget_event(&mut self, event: EventId) {
+        self.events.remove(&event);
+    }
+
+    /// The host may have learnt that something is over: `changes` counts that.
+    pub fn host(&mut self, changes: u64, clock: impl FnOnce() -> KeptClock) {
+        if self.shares && self.changes != changes {
+            self.changes = changes;
+            self.tell(Message::Host { clock: clock() });
+        }
+    }
+
+    /// A kernel runs that may wait for kernels of other processes.
+    pub fn signals(&mut self) {
+        if !std::mem::replace(&mut self.signals, true) {
+            self.tell(Message::Signals);
+        }
+    }
+
+    /// One access of each call site, for which the process says how it is called.
+    pub fn sites(&self) -> Vec<Access> {
+        self.sites.values().copied().collect()
+    }
+
+    /// The process has ended.
+    pub fn end(&mut self, process: Process) {
+        lock(&self.table).end(self.id, self.now, process);
+    }
+}

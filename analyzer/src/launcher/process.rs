@@ -1,0 +1,188 @@
+//! Starts the program under test with the shim preloaded, and passes on how it ends.
+//!
+//! Owns the environment of the program, signals while it runs, and its exit. The program keeps
+//! standard input, output, error and the terminal as they are.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::launcher::simulator::Sim;
+
+/// The program that signals are passed on to; 0 before and after.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+/// What a program is started with.
+pub struct Plan<'a> {
+    /// Program and arguments.
+    pub program: &'a [String],
+    /// The socket of the run.
+    pub socket: OsString,
+    /// The simulated GPU, when it is to be used.
+    pub sim: Option<&'a Sim>,
+    /// The shim under the driver's SONAME, and the real driver, when that is asked for.
+    pub soname: Option<(PathBuf, OsString)>,
+    /// Whether the library that sees how host threads synchronise is to be loaded too.
+    pub host_threads: bool,
+    /// `STREAMSAN_OPTIONS` for the shim: what the environment says and what the command line adds.
+    pub shim_options: String,
+    /// Whether PyTorch is to use CUDA's stream-ordered allocator.
+    pub torch_async: bool,
+}
+
+/// Why a program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// A file of ours is missing.
+    #[error("{0} is missing: build it, or keep it beside the streamsan program")]
+    Missing(PathBuf),
+    /// The program can not be run.
+    #[error("cannot run {program}: {error}")]
+    Program {
+        /// What was to be run.
+        program: String,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl LaunchError {
+    /// The exit code that a shell would answer.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Missing(_) => crate::exit_code::INTERNAL,
+            Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => crate::exit_code::NOT_FOUND,
+            Self::Program { .. } => crate::exit_code::CANNOT_EXECUTE,
+        }
+    }
+}
+
+/// A file that belongs beside the running program.
+pub fn beside(name: &str) -> Result<PathBuf, LaunchError> {
+    let folder = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf)).unwrap_or_default();
+    let path = folder.join(name);
+    if path.exists() { Ok(path) } else { Err(LaunchError::Missing(path)) }
+}
+
+/// `value` in front of what a path-like variable holds already.
+fn in_front(value: &OsStr, variable: &str) -> OsString {
+    let mut joined = value.to_os_string();
+    if let Some(old) = std::env::var_os(variable).filter(|old| !old.is_empty()) {
+        joined.push(":");
+        joined.push(old);
+    }
+    joined
+}
+
+/// Runs the program to its end.
+pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
+    let shim = match &plan.soname {
+        Some((shim, _)) => shim.clone(),
+        None => beside("libstreamsan.so")?,
+    };
+    let mut command = Command::new(&plan.program[0]);
+    command.args(&plan.program[1..]);
+    let mut preload = shim.clone().into_os_string();
+    if plan.host_threads {
+        preload.push(":");
+        preload.push(beside("libstreamsan_threads.so")?);
+    }
+    command.env("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
+    command.env("STREAMSAN_SOCKET", &plan.socket);
+    if !plan.shim_options.is_empty() {
+        command.env("STREAMSAN_OPTIONS", &plan.shim_options);
+    }
+    // NVTX hands its ranges to the library named here; a profiler that is named already keeps its
+    // place.
+    if std::env::var_os("NVTX_INJECTION64_PATH").is_none() {
+        command.env("NVTX_INJECTION64_PATH", &shim);
+    }
+    // A shared runtime of AddressSanitizer wants to be the first library, and ends the program
+    // where something was preloaded. It need not be: we stand before none of the functions that it
+    // must see first. Other programs do not look at this.
+    const ASAN: &str = "ASAN_OPTIONS";
+    if !std::env::var_os(ASAN).is_some_and(|set| set.to_string_lossy().contains("verify_asan_link_order")) {
+        command.env(ASAN, in_front(OsStr::new("verify_asan_link_order=0"), ASAN));
+    }
+    // The older name and the one since 2.9; what the user has set stays.
+    let names = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
+    if plan.torch_async && names.iter().all(|name| std::env::var_os(name).is_none()) {
+        command.env(names[0], "backend:cudaMallocAsync");
+    }
+    if let Some((_, driver)) = &plan.soname {
+        command.env("STREAMSAN_DRIVER", driver);
+    }
+    if let Some(sim) = plan.sim {
+        command.env("LD_LIBRARY_PATH", in_front(sim.folder.as_os_str(), "LD_LIBRARY_PATH"));
+        command.envs(sim.variables.iter().map(|(name, value)| (name, value)));
+    }
+    pass_signals_on();
+    // SAFETY: only async-signal-safe calls between fork and exec. Handlers become defaults at exec
+    // by themselves.
+    unsafe {
+        command.pre_exec(|| {
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+            Ok(())
+        });
+    }
+    let failed = |error| LaunchError::Program { program: plan.program[0].clone(), error };
+    let mut child = command.spawn().map_err(failed)?;
+    CHILD.store(child.id() as i32, Ordering::Relaxed);
+    let status = child.wait().map_err(failed);
+    CHILD.store(0, Ordering::Relaxed);
+    status
+}
+
+extern "C" fn pass_on(signal: libc::c_int) {
+    let child = CHILD.load(Ordering::Relaxed);
+    if child > 0 {
+        // SAFETY: kill is async-signal-safe.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
+extern "C" fn ignore(_signal: libc::c_int) {}
+
+/// Signals that a terminal sends to both are left to the program; signals that reach us alone are
+/// passed on.
+fn pass_signals_on() {
+    let set = |signal, handler: extern "C" fn(libc::c_int)| {
+        // SAFETY: all-zero is a valid sigaction to be filled; both handlers are async-signal-safe.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = handler as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    };
+    [libc::SIGINT, libc::SIGQUIT].into_iter().for_each(|signal| set(signal, ignore));
+    [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2].into_iter().for_each(|signal| set(signal, pass_on));
+}
+
+/// Dies of the signal that the program died of, so that whoever waits for us sees what would have
+/// been seen without us.
+pub fn die_of(signal: i32) -> ! {
+    // SAFETY: restores the default and raises the signal; no core of ours is wanted beside the
+    // program's.
+    unsafe {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+    std::process::exit(128 + signal)
+}
+
+/// Exit code or signal of a program that has ended.
+pub fn ending(status: ExitStatus) -> Result<i32, i32> {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ok(code),
+        (None, Some(signal)) => Err(signal),
+        (None, None) => Ok(crate::exit_code::INTERNAL),
+    }
+}

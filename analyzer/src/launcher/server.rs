@@ -1,0 +1,266 @@
+//! The launcher's side of the connection: processes of the run hand their rings in through a
+//! socket.
+//!
+//! The socket lies in a folder that only this user may enter, under a name nobody can guess, and
+//! goes away with the run.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use trace::ring::Ring;
+
+use crate::ingest::live::{Sink, follow};
+use crate::ingest::process_watch::Watch;
+use crate::ipc::Across;
+use crate::report::model::Outcome;
+
+/// A process that has connected.
+struct Connected {
+    pid: i32,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+/// What the accepting thread and the owner share.
+#[derive(Default)]
+struct Shared {
+    connected: Mutex<Vec<Connected>>,
+    outcomes: Mutex<Vec<(u32, Outcome)>>,
+    next: AtomicU32,
+    failed: AtomicU32,
+}
+
+/// A run that accepts processes.
+pub struct Server {
+    folder: PathBuf,
+    socket: OwnedFd,
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+    closed: Arc<AtomicBool>,
+}
+
+impl Server {
+    /// Opens the socket and begins to accept.
+    pub fn open(sink: Sink) -> io::Result<Self> {
+        let folder = private_folder()?;
+        let path = folder.join("run");
+        let socket = listen(&path)?;
+        let shared = Arc::new(Shared::default());
+        let closed = Arc::new(AtomicBool::new(false));
+        let accepting = {
+            let (shared, closed, listener) = (Arc::clone(&shared), Arc::clone(&closed), socket.try_clone()?);
+            std::thread::spawn(move || accept(&listener, &shared, &closed, &sink))
+        };
+        Ok(Self { folder, socket, shared, accepting: Some(accepting), closed })
+    }
+
+    /// Where programs connect to.
+    pub fn path(&self) -> OsString {
+        self.folder.join("run").into_os_string()
+    }
+
+    /// The folder of this run, for what must not outlive it.
+    pub fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// Processes that could not be followed.
+    pub fn failed(&self) -> u32 {
+        self.shared.failed.load(Ordering::Relaxed)
+    }
+
+    /// The program has ended: collects the outcomes of all processes. One that outlives the program
+    /// is asked for what it has done so far, and named.
+    pub fn finish(&mut self) -> Vec<Outcome> {
+        // A process may have connected in the program's last moment: everything that is in the
+        // queue is accepted first.
+        self.closed.store(true, Ordering::Release);
+        if let Some(thread) = self.accepting.take() {
+            let _ = thread.join();
+        }
+        let connected = std::mem::take(&mut *lock(&self.shared.connected));
+        for process in connected {
+            if !Watch::new(process.pid).has_ended() && !process.thread.is_finished() {
+                // Children that end together with their parent get a moment to do so.
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                if !Watch::new(process.pid).has_ended() && !process.thread.is_finished() {
+                    eprintln!("streamsan: process {} outlives the program: checked up to this moment", process.pid);
+                    process.stop.store(true, Ordering::Relaxed);
+                }
+            }
+            let _ = process.thread.join();
+        }
+        let mut outcomes = std::mem::take(&mut *lock(&self.shared.outcomes));
+        outcomes.sort_by_key(|(index, _)| *index);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Release);
+        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = &self.socket;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn private_folder() -> io::Result<PathBuf> {
+    let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_dir());
+    for base in base.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]) {
+        let mut template = base.join("streamsan-XXXXXX").into_os_string().as_bytes().to_vec();
+        template.push(0);
+        // SAFETY: template is a writable C string that ends in six X; mkdtemp makes the folder with
+        // mode 0700.
+        let made = unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) };
+        // A socket's path has room for 107 bytes.
+        if !made.is_null() && template.len() < 100 {
+            template.pop();
+            return Ok(PathBuf::from(std::ffi::OsStr::from_bytes(&template)));
+        }
+    }
+    Err(io::Error::last_os_error())
+}
+
+fn listen(path: &std::path::Path) -> io::Result<OwnedFd> {
+    // SAFETY: socket has no preconditions.
+    let socket = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: socket was just opened by us.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    // SAFETY: all-zero is a valid sockaddr_un.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    for (to, from) in address.sun_path.iter_mut().zip(path.as_os_str().as_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: address is a valid sockaddr_un of len bytes.
+    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) };
+    // SAFETY: socket is bound.
+    if bound != 0 || unsafe { libc::listen(socket.as_raw_fd(), 1024) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(socket)
+}
+
+fn accept(listener: &OwnedFd, shared: &Arc<Shared>, closed: &AtomicBool, sink: &Sink) {
+    loop {
+        let closing = closed.load(Ordering::Acquire);
+        let mut poll = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd.
+        let ready = unsafe { libc::poll(&mut poll, 1, if closing { 0 } else { 20 }) };
+        if ready <= 0 {
+            if closing {
+                return;
+            }
+            continue;
+        }
+        // SAFETY: listener is a listening socket.
+        let socket = unsafe {
+            libc::accept4(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), libc::SOCK_CLOEXEC)
+        };
+        if socket < 0 {
+            continue;
+        }
+        // SAFETY: socket was just accepted.
+        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        match receive(&socket) {
+            Ok((fd, pid)) => connect(&fd, pid, shared, sink),
+            Err(error) => {
+                shared.failed.fetch_add(1, Ordering::Relaxed);
+                eprintln!("streamsan: a process could not be connected: {error}");
+            }
+        }
+    }
+}
+
+fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
+    let (ring, beat) = match (Ring::open(fd.as_fd()), Ring::open(fd.as_fd())) {
+        (Ok(ring), Ok(beat)) => (ring, beat),
+        (Err(error), _) | (_, Err(error)) => {
+            shared.failed.fetch_add(1, Ordering::Relaxed);
+            eprintln!("streamsan: process {pid} is not checked: {error}");
+            return;
+        }
+    };
+    let index = shared.next.fetch_add(1, Ordering::Relaxed);
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut connected = lock(&shared.connected);
+    // A process that has replaced itself by exec writes to its old ring no more.
+    connected.iter().filter(|c| c.pid == pid).for_each(|c| c.stop.store(true, Ordering::Relaxed));
+    let member = sink.across.as_ref().map(Across::join);
+    let thread = {
+        let (shared, stop, sink) = (Arc::clone(shared), Arc::clone(&stop), sink.clone());
+        let run = move || {
+            follow(ring, beat, index, &Watch::new(pid), &stop, &sink, member, |outcome| {
+                let mut failures = 0;
+                if let Some(outcome) = outcome {
+                    failures = outcome.findings.len() as u32;
+                    lock(&shared.outcomes).push((index, outcome));
+                }
+                failures
+            });
+        };
+        std::thread::Builder::new().name(format!("process {pid}")).stack_size(crate::ingest::STACK).spawn(run)
+    };
+    let thread = match thread {
+        Ok(thread) => thread,
+        Err(error) => {
+            shared.failed.fetch_add(1, Ordering::Relaxed);
+            eprintln!("streamsan: process {pid} is not checked: {error}");
+            return;
+        }
+    };
+    connected.push(Connected { pid, stop, thread });
+}
+
+/// The descriptor of a ring and who sent it.
+fn receive(socket: &OwnedFd) -> io::Result<(OwnedFd, i32)> {
+    let mut hello = [0_u8; 64];
+    let mut data = libc::iovec { iov_base: hello.as_mut_ptr().cast(), iov_len: hello.len() };
+    let mut control = [0_u64; 8];
+    // SAFETY: all-zero is a valid msghdr.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control) as _;
+    // SAFETY: message points to live buffers.
+    let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    if got < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let bad = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+    if !hello[..got as usize].starts_with(b"streamsan ring\n") {
+        return Err(bad("it speaks another protocol (a shim of another version?)"));
+    }
+    // SAFETY: recvmsg has filled the control buffer; CMSG_FIRSTHDR answers null when there is
+    // nothing in it.
+    let fd = unsafe {
+        let head = libc::CMSG_FIRSTHDR(&raw const message);
+        if head.is_null() || (*head).cmsg_level != libc::SOL_SOCKET || (*head).cmsg_type != libc::SCM_RIGHTS {
+            return Err(bad("it sent no ring"));
+        }
+        OwnedFd::from_raw_fd(libc::CMSG_DATA(head).cast::<i32>().read_unaligned())
+    };
+    // SAFETY: all-zero is a valid ucred to be overwritten.
+    let mut peer: libc::ucred = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: peer has room for len bytes.
+    unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut peer).cast(), &raw mut len);
+    }
+    Ok((fd, peer.pid))
+}

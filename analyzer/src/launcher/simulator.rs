@@ -1,0 +1,109 @@
+//! Puts the simulated GPU in front of a program: a folder with `libcuda.so.1` and
+//! `libcudart.so.12`/`.13` for `LD_LIBRARY_PATH`, and what the options say, in the variables that
+//! the simulator reads.
+//!
+//! Owns the folder, the variables and the simulator's answer only; the simulator is the crate
+//! `sim`, whose libraries lie beside the streamsan program.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::options::SimOptions;
+
+/// The libraries under the names that programs ask for, and the files they are built as.
+/// `libcudart.so.12` differs from `.13` in its symbols' versions: `scripts/build` makes it.
+const NAMES: [(&str, &str); 2] =
+    [("libcuda.so.1", "libstreamsan_sim.so"), ("libcudart.so.13", "libstreamsan_sim_cudart.so")];
+
+/// A simulated GPU, ready for a program.
+pub struct Sim {
+    /// The folder with the libraries.
+    pub folder: PathBuf,
+    /// Variables for the program, with their values.
+    pub variables: Vec<(&'static str, OsString)>,
+    status: PathBuf,
+}
+
+impl Sim {
+    /// Makes what is needed inside `run`, which goes away with the run. The error is a line for the
+    /// user.
+    pub fn prepare(run: &Path, options: &SimOptions) -> Result<Self, String> {
+        let status = run.join("sim-status");
+        let mut variables = vec![("STREAMSAN_SIM_STATUS", status.clone().into_os_string())];
+        let told = std::env::var("STREAMSAN_SIM").unwrap_or_default();
+        let keys = options.keys(&told);
+        if !keys.is_empty() {
+            variables.push(("STREAMSAN_SIM", keys.into()));
+        }
+        for (name, file) in
+            [("STREAMSAN_SIM_ADDRESSES", &options.addresses), ("STREAMSAN_SIM_RESULTS", &options.results)]
+        {
+            let Some(file) = file else { continue };
+            // The program may change its folder before it uses CUDA. What an earlier run left would
+            // mix with this one's.
+            let path = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
+            std::fs::File::create(&path).map_err(|error| format!("{file} can not be written: {error}"))?;
+            variables.push((name, path.into_os_string()));
+        }
+        Ok(Self { folder: libraries(run)?, variables, status })
+    }
+
+    /// Why the program could not be run on the simulated GPU: what makes that impossible, and, when
+    /// it did nothing (`idle`), what else it asked for in vain. Empty when all is well.
+    pub fn complaints(&self, idle: bool) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.status).unwrap_or_default();
+        let reason = |line: &str| match line.split_once(' ') {
+            Some(("all", why)) => Some(why.to_owned()),
+            Some(("part", why)) if idle => Some(why.to_owned()),
+            _ => None,
+        };
+        let mut reasons: Vec<String> = text.lines().filter_map(reason).collect();
+        reasons.sort();
+        reasons.dedup();
+        reasons
+    }
+}
+
+fn libraries(run: &Path) -> Result<PathBuf, String> {
+    let ready = crate::launcher::process::beside("sim/libcuda.so.1").ok();
+    if let Some(folder) = ready.as_deref().and_then(Path::parent) {
+        return Ok(folder.to_path_buf());
+    }
+    let folder = run.join("sim");
+    std::fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for (name, built) in NAMES {
+        let library = crate::launcher::process::beside(built).map_err(|error| format!("no simulated GPU: {error}"))?;
+        std::os::unix::fs::symlink(&library, folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(folder)
+}
+
+impl SimOptions {
+    /// The value of `STREAMSAN_SIM`: what it says already, and behind it (so that it counts) what
+    /// the options say.
+    fn keys(&self, told: &str) -> String {
+        let mut keys: Vec<String> = (!told.is_empty()).then(|| told.to_owned()).into_iter().collect();
+        // A seed means nothing to the other schedules.
+        let names_schedule = told.split(':').any(|key| key.trim().starts_with("schedule"));
+        let schedule = self.schedule.or((self.seed.is_some() && !names_schedule).then_some("random"));
+        keys.extend(schedule.map(|name| format!("schedule={name}")));
+        keys.extend(self.seed.map(|seed| format!("seed={seed}")));
+        keys.join(":")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_alone_asks_for_random_schedules() {
+        let seed = SimOptions { seed: Some(7), ..SimOptions::default() };
+        assert_eq!(seed.keys(""), "schedule=random:seed=7");
+        assert_eq!(seed.keys("arch=90"), "arch=90:schedule=random:seed=7");
+        assert_eq!(seed.keys("schedule=late-first"), "schedule=late-first:seed=7");
+        let both = SimOptions { schedule: Some("in-order"), ..seed };
+        assert_eq!(both.keys("schedule=late-first"), "schedule=late-first:schedule=in-order:seed=7");
+        assert_eq!(SimOptions::default().keys(""), "");
+    }
+}

@@ -1,0 +1,311 @@
+//! Kernels out of code images, by the crate `kernels`.
+//!
+//! Owns: where the bytes of an image come from (the trace or a file, read when first needed) and
+//! the translation of that crate's answers. Whatever goes wrong is a short reason that the coverage
+//! line counts.
+
+use crate::launches::effects::{Base, Bytes, CodeReader, Effect, Gap, KernelCode, Launch, Table};
+use crate::launches::param_mask::Rests;
+use crate::memory::{AccessKind, Dim};
+use kernels::arch::Arch;
+use kernels::tensor_map::{self, Tensor};
+use kernels::{Cache, CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+use trace::{ImageId, ImageSource, Op};
+
+static CACHE: OnceLock<Option<Arc<Cache>>> = OnceLock::new();
+
+/// Says where summaries of kernels are kept from one run to the next: a folder, `off`, or (`None`)
+/// the environment's `STREAMSAN_CACHE`, without which it is [`Cache::default_folder`]. To be called
+/// once, before any code is read; until then nothing is kept.
+pub fn set_cache(word: Option<&str>) {
+    let named = word.map(str::to_string).or_else(|| std::env::var("STREAMSAN_CACHE").ok().filter(|w| !w.is_empty()));
+    let folder = match named.as_deref() {
+        Some("off") => None,
+        Some(folder) => Some(folder.into()),
+        None => Cache::default_folder(),
+    };
+    let _ = CACHE.set(folder.map(|f| Arc::new(Cache::new(f))));
+}
+
+/// Where summaries are kept.
+pub fn cache() -> Option<&'static Arc<Cache>> {
+    CACHE.get()?.as_ref()
+}
+
+/// Larger images are not read: no driver loads such a thing at once, so the record must be damaged.
+const MAX_IMAGE: u64 = 1 << 30;
+
+/// Images that are kept unpacked.
+const MAX_LOADED: usize = 256;
+
+enum Source {
+    Inline(Vec<u8>),
+    File { path: String, offset: u64, size: u64 },
+}
+
+/// Reads images and analyses kernels.
+#[derive(Default)]
+pub struct ImageReader {
+    sources: FxHashMap<ImageId, Source>,
+    loaded: FxHashMap<(ImageId, u32), Result<Arc<CodeImage>, String>>,
+}
+
+impl CodeReader for ImageReader {
+    fn image(&mut self, op: &Op<'_>) {
+        let Op::Image { id, source, path, offset, size, bytes } = *op else { return };
+        let source = match source {
+            ImageSource::Inline => Source::Inline(bytes.to_vec()),
+            ImageSource::File => Source::File { path: path.lossy().into_owned(), offset, size },
+        };
+        // Code that came with the trace is the code that ran; the file may be another one by now.
+        let better = matches!(source, Source::File { .. }) && matches!(self.sources.get(&id), Some(Source::Inline(_)));
+        if !better {
+            self.sources.insert(id, source);
+        }
+    }
+
+    fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String> {
+        let code = self.code(image, arch)?;
+        // The analysis of code is the part with the most unusual inputs: if it should fail, one
+        // kernel is not known.
+        let summary = catch_unwind(AssertUnwindSafe(|| code.summary(kernel)))
+            .map_err(|_| "the analysis of the kernel failed".to_string())?
+            .map_err(|error| reason(&error, kernel))?;
+        Ok(Box::new(Known { summary, arch, code, fixed: OnceLock::new() }))
+    }
+
+    fn line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
+        let code = self.code(image, arch).ok()?;
+        let lines = catch_unwind(AssertUnwindSafe(|| code.lines(kernel, at))).ok()?;
+        kernels::telling(&lines).map(|l| (l.file.clone(), l.line))
+    }
+}
+
+impl ImageReader {
+    fn code(&mut self, image: ImageId, arch: u32) -> Result<Arc<CodeImage>, String> {
+        if self.loaded.len() > MAX_LOADED {
+            self.loaded.clear();
+        }
+        let source = self.sources.get(&image);
+        self.loaded.entry((image, arch)).or_insert_with(|| load(source, arch)).clone()
+    }
+}
+
+/// Reasons are counted, so they must not name the kernel.
+fn reason(error: &kernels::SummaryError, kernel: &str) -> String {
+    match error {
+        kernels::SummaryError::NoKernel(_) => "the kernel is not in its image".to_string(),
+        other => other.to_string().replace(kernel, "the kernel"),
+    }
+}
+
+fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
+    let arch = Arch::new(u16::try_from(arch).map_err(|_| "the device is not known".to_string())?);
+    let read;
+    let bytes = match source {
+        None => return Err("the code image is not in the trace".into()),
+        Some(Source::Inline(bytes)) => bytes,
+        Some(Source::File { path, offset, size }) => {
+            read =
+                read_file(path, *offset, *size).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
+            &read
+        }
+    };
+    let image =
+        catch_unwind(|| CodeImage::load(bytes, arch)).map_err(|_| "the code image cannot be analysed".to_string())?;
+    image.map(|code| Arc::new(code.with_cache(cache().cloned()))).map_err(|e| e.to_string())
+}
+
+/// The code of an image file that the driver runs on a device, small enough to go into a trace;
+/// `None` when there is none.
+pub fn selected(path: &str, offset: u64, size: u64, arch: u32) -> Option<Vec<u8>> {
+    let arch = Arch::new(u16::try_from(arch).ok()?);
+    let bytes = read_file(path, offset, size).ok()?;
+    let code = catch_unwind(|| {
+        let image = kernels::image::Image::parse(&bytes).ok()?;
+        match image.select(arch).ok()?? {
+            kernels::image::CodeRef::Cubin(code) => Some(code.into_owned()),
+            kernels::image::CodeRef::Ptx(text) => Some(text.into_owned().into_bytes()),
+        }
+    });
+    code.ok().flatten()
+}
+
+fn read_file(path: &str, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let left = file.metadata()?.len().saturating_sub(offset);
+    let size = if size == 0 { left } else { size.min(left) };
+    if size > MAX_IMAGE {
+        return Err(std::io::ErrorKind::FileTooLarge.into());
+    }
+    let mut bytes = vec![0; size as usize];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
+}
+
+/// A kernel that was read.
+struct Known {
+    summary: Arc<Summary>,
+    /// Compute capability (major * 10 + minor) of the device.
+    arch: u32,
+    code: Arc<CodeImage>,
+    /// [`CodeImage::is_fixed`], once somebody asked.
+    fixed: OnceLock<bool>,
+}
+
+impl KernelCode for Known {
+    fn evaluate(&self, l: &Launch<'_>, effects: &mut Vec<Effect>) {
+        self.evaluate_resting(l, effects, &mut Rests::default());
+    }
+
+    fn evaluate_resting(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut Rests) {
+        let cluster = if l.cluster == [0; 3] { [1; 3] } else { l.cluster };
+        let args = LaunchArgs { grid: l.grid, block: l.block, cluster, shared: l.shared, params: l.params };
+        let mut accesses = Vec::new();
+        let evaluated = AssertUnwindSafe(|| self.summary.evaluate_resting(&args, &mut accesses, rests.bytes()));
+        if catch_unwind(evaluated).is_err() {
+            accesses.clear();
+            rests.on_everything();
+            // Nothing is known of this launch after all: whatever points somewhere may be touched.
+            for (i, word) in l.params.chunks_exact(8).enumerate() {
+                let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                for kind in [AccessKind::Read, AccessKind::Write] {
+                    let base = Base::Maybe(i as u32 * 8, value);
+                    effects.push(Effect { why: "the analysis failed", ..Effect::new(base, kind, Bytes::Unknown) });
+                }
+            }
+        }
+        for access in &accesses {
+            self.translate(access, l.params, effects);
+            let (at, bytes) = match access.base {
+                kernels::Base::Word { offset, .. }
+                | kernels::Base::Handle { offset, .. }
+                | kernels::Base::Table { offset, .. } => (usize::from(offset), 8),
+                kernels::Base::TensorMap { offset } => (usize::from(offset), tensor_map::SIZE),
+                // A handle may be any word.
+                kernels::Base::Unknown if is_descriptor(&access.extent) => (0, l.params.len()),
+                kernels::Base::Unknown | kernels::Base::Global(_) | kernels::Base::Absolute { .. } => (0, 0),
+            };
+            rests.on(at..at + bytes);
+        }
+    }
+
+    fn indirect(&self) -> bool {
+        self.summary.indirect().any()
+    }
+
+    fn indirect_in(&self, effects: &[Effect]) -> bool {
+        let lost = |e: &Effect| matches!(e.base, Base::Unknown | Base::SomeHandle(_));
+        self.indirect() && effects.iter().any(lost)
+    }
+
+    fn indirect_gap(&self) -> Option<Gap> {
+        self.summary.indirect().why.map(|g| Gap { reason: g.reason.words(), at: g.at })
+    }
+
+    fn identity(&self) -> Option<u64> {
+        let fixed = self.fixed.get_or_init(|| {
+            catch_unwind(AssertUnwindSafe(|| self.code.is_fixed(self.summary.name()))).unwrap_or(false)
+        });
+        fixed.then(|| self.code.hash())
+    }
+
+    fn waits(&self) -> bool {
+        self.summary.waits_for_dependency().waits
+    }
+
+    fn signals(&self) -> bool {
+        self.summary.has_system_fence()
+    }
+
+    fn copies_in_part(&self) -> bool {
+        self.summary.has_partial_copies()
+    }
+
+    fn keep(&self) {
+        self.summary.keep();
+    }
+}
+
+impl Known {
+    fn translate(&self, a: &KernelAccess, params: &[u8], effects: &mut Vec<Effect>) {
+        let kind = match a.kind {
+            kernels::AccessKind::Read => AccessKind::Read,
+            kernels::AccessKind::Write => AccessKind::Write,
+            kernels::AccessKind::Atomic => AccessKind::Atomic,
+        };
+        let (base, origin) = match a.base {
+            kernels::Base::Word { offset, value } if a.several => (Base::Maybe(u32::from(offset), value), value),
+            kernels::Base::Word { offset, value } => (Base::Param(u32::from(offset), value), value),
+            kernels::Base::Absolute { value } => (Base::Absolute(value), value),
+            kernels::Base::Global(symbol) => (Base::Global(self.summary.symbol(symbol).into()), 0),
+            kernels::Base::Handle { offset, value, .. } => (Base::Handle(u32::from(offset), value), 0),
+            kernels::Base::Unknown if is_descriptor(&a.extent) => {
+                // Machine code takes a handle apart into halves, so that its word is not told; the
+                // handle is among the parameters all the same, for objects are passed by value.
+                let words = params.chunks_exact(8).enumerate();
+                let word =
+                    |(i, w): (usize, &[u8])| (i as u32 * 8, u64::from_le_bytes(w.try_into().unwrap_or_default()));
+                (Base::SomeHandle(words.map(word).collect()), 0)
+            }
+            kernels::Base::Unknown => (Base::Unknown, 0),
+            kernels::Base::Table { offset, value, lo, stride, count } => {
+                let first = value.wrapping_add_signed(lo);
+                (Base::Table(Table { param: u32::from(offset), value, first, stride, count }), 0)
+            }
+            kernels::Base::TensorMap { offset } => {
+                // The map holds the address of its tensor among other things; what points into an
+                // allocation is it.
+                let from = usize::from(offset);
+                let words = params.get(from..from.saturating_add(tensor_map::SIZE)).unwrap_or_default();
+                // Only for this generation is it known how a map is laid out.
+                let tensor = if self.arch / 10 == 9 { Tensor::decode(words) } else { None };
+                if let Some((tensor, extent)) = tensor.and_then(|t| Some((t, t.extent()?))) {
+                    let base = Base::Tensor(u32::from(offset), tensor.address);
+                    let bytes = bytes_of(&extent, tensor.address);
+                    effects.push(Effect { at: a.at, ..Effect::new(base, kind, bytes) });
+                    return;
+                }
+                for (i, word) in words.chunks_exact(8).enumerate() {
+                    let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                    let base = Base::Tensor(u32::from(offset) + i as u32 * 8, value);
+                    let effect = Effect::new(base, kind, Bytes::Unknown);
+                    effects.push(Effect { at: a.at, why: kernels::Reason::Descriptor.words(), ..effect });
+                }
+                return;
+            }
+        };
+        let bytes = bytes_of(&a.extent, origin);
+        let why = match a.extent {
+            Extent::Unknown { reason } => reason.words(),
+            Extent::Bounded { .. } => "",
+        };
+        let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
+        effects.push(Effect { base, kind, bytes, at: a.at, why, constant });
+    }
+}
+
+/// Whether an access goes through a descriptor that is not known.
+fn is_descriptor(extent: &Extent) -> bool {
+    matches!(extent, Extent::Unknown { reason: kernels::Reason::Descriptor })
+}
+
+/// An extent that counts from an address.
+fn bytes_of(extent: &Extent, origin: u64) -> Bytes {
+    match extent {
+        Extent::Unknown { reason: kernels::Reason::Loaded } => Bytes::Scattered,
+        Extent::Unknown { .. } => Bytes::Unknown,
+        Extent::Bounded { lo, hi, dims, width, exact } => Bytes::Known {
+            lo: origin.wrapping_add_signed(*lo),
+            hi: origin.wrapping_add_signed(*hi),
+            width: u64::from(*width),
+            dims: dims.iter().map(|d| Dim { stride: d.stride, count: d.count }).collect(),
+            exact: *exact,
+        },
+    }
+}

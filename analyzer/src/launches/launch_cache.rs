@@ -1,0 +1,183 @@
+//! Launches that were evaluated and may come again.
+//!
+//! Owns which of them are kept, by the hash of their key. Whether a launch is really the one that
+//! is kept is the matter of who asks.
+//!
+//! A launch has two sets of two places. It is put where there is room, and room is made by moving
+//! another to its other set, so that three in four places are taken before launches have to go:
+//! with one set for each, a hundredth of the launches of a run fell out again and again while half
+//! of the places were free.
+
+use crate::launches::effects::Evaluated;
+use crate::launches::launch_key::Key;
+use crate::launches::param_mask::Mask;
+use crate::launches::replay::Trail;
+use crate::memory::prefetch::fetch;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Sets of two places. A power of two; a training step has a thousand launches, each with a few
+/// sets of addresses.
+const SETS: usize = 1 << 13;
+
+/// What is kept of a launch.
+pub struct Seen {
+    /// The rest of its key.
+    pub words: [u64; 6],
+    /// Its parameters.
+    pub params: SmallVec<[u8; 32]>,
+    /// Which of their bytes matter.
+    pub mask: Mask,
+    /// What it touches.
+    pub result: Arc<Evaluated>,
+    /// Where its accesses went.
+    pub trail: Option<Trail>,
+}
+
+impl Seen {
+    /// Whether it is this launch.
+    #[inline(always)]
+    pub fn is(&self, key: &Key, params: &[u8]) -> bool {
+        let ([a, b, c, d, e, f], [u, v, w, x, y, z]) = (self.words, key.words);
+        // Without a branch, and a call, for each.
+        let differ = (a ^ u) | (b ^ v) | (c ^ w) | (d ^ x) | (e ^ y) | (f ^ z);
+        differ == 0 && self.mask.agree(&self.params, params)
+    }
+}
+
+/// A place: small, so that a few are soon looked through.
+#[derive(Default)]
+struct Place {
+    hash: u64,
+    seen: Option<Box<Seen>>,
+}
+
+/// The launches that are kept.
+pub struct SeenLaunches(Box<[[Place; 2]; SETS]>);
+
+impl Default for SeenLaunches {
+    fn default() -> Self {
+        // Made where it stays: it is too large for a stack.
+        let sets: Box<[[Place; 2]]> = (0..SETS).map(|_| Default::default()).collect();
+        Self(sets.try_into().unwrap_or_else(|_| unreachable!("so many were made")))
+    }
+}
+
+/// The set that is tried first.
+#[inline(always)]
+fn first_set(hash: u64) -> usize {
+    hash as usize % SETS
+}
+
+/// The other one; sometimes the same.
+#[inline(always)]
+fn other_set(hash: u64) -> usize {
+    (hash >> 32) as usize % SETS
+}
+
+impl SeenLaunches {
+    /// The launch with this hash.
+    #[inline(always)]
+    pub fn get_mut(&mut self, hash: u64) -> Option<&mut Seen> {
+        let set = first_set(hash);
+        let [one, two] = &self.0[set];
+        let (set, second) = match (one.hash == hash, two.hash == hash) {
+            (true, _) => (set, false),
+            (_, true) => (set, true),
+            _ => (other_set(hash), self.0[other_set(hash)][0].hash != hash),
+        };
+        let place = &mut self.0[set][usize::from(second)];
+        place.seen.as_deref_mut().filter(|_| place.hash == hash)
+    }
+
+    /// Keeps a launch with this hash, instead of one that has the same or was put in long ago, if
+    /// there is no room.
+    pub fn put(&mut self, hash: u64, seen: Seen) {
+        let here = self.places(hash);
+        let same = here.iter().find(|at| self.at(**at).hash == hash && self.at(**at).seen.is_some());
+        let free = here.iter().find(|at| self.at(**at).seen.is_none()).copied();
+        let (set, way) = match same.copied().or(free).or_else(|| self.make_room(here)) {
+            Some(at) => at,
+            None => {
+                let [one, two] = &mut self.0[here[0].0];
+                std::mem::swap(one, two);
+                here[0]
+            }
+        };
+        self.0[set][way] = Place { hash, seen: Some(Box::new(seen)) };
+    }
+
+    /// Moves a launch from one of these places into its other set, if one has room there; answers
+    /// which.
+    fn make_room(&mut self, here: [(usize, usize); 4]) -> Option<(usize, usize)> {
+        for at in here {
+            let free = self.places(self.at(at).hash).into_iter().find(|to| self.at(*to).seen.is_none());
+            if let Some(free) = free {
+                self.0[free.0][free.1] = std::mem::take(&mut self.0[at.0][at.1]);
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Where a launch with this hash may be.
+    fn places(&self, hash: u64) -> [(usize, usize); 4] {
+        let (first, other) = (first_set(hash), other_set(hash));
+        [(first, 0), (first, 1), (other, 0), (other, 1)]
+    }
+
+    fn at(&self, (set, way): (usize, usize)) -> &Place {
+        &self.0[set][way]
+    }
+
+    /// Asks for the first set of a launch that will come.
+    #[inline(always)]
+    pub fn fetch(&self, hash: u64) {
+        fetch(&self.0[first_set(hash)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launches::effects::Knowledge;
+
+    fn seen(number: u64) -> Seen {
+        let (effects, knowledge) = (Vec::new(), Knowledge::Unknown);
+        let result = Evaluated { effects, knowledge, indirect: false, exact: false, gap: None, indirect_gap: None };
+        let (params, mask, result) = (SmallVec::new(), Mask::default(), Arc::new(result));
+        Seen { words: [number; 6], params, mask, result, trail: None }
+    }
+
+    /// Spread as hashes are.
+    fn hash(number: u64) -> u64 {
+        let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    }
+
+    #[test]
+    fn nearly_all_places_are_taken_before_launches_have_to_go() {
+        for (few, most_lost) in [(SETS as u64, 20), (3 * SETS as u64 / 2, 400)] {
+            let mut launches = SeenLaunches::default();
+            (0..few).for_each(|n| launches.put(hash(n), seen(n)));
+            let lost = (0..few).filter(|n| launches.get_mut(hash(*n)).is_none()).count() as u64;
+            assert!(lost <= most_lost, "{lost} of {few} in {} places", 2 * SETS);
+            assert!((0..few).all(|n| launches.get_mut(hash(n)).is_none_or(|seen| seen.words[0] == n)));
+        }
+    }
+
+    #[test]
+    fn the_latest_launch_stays_and_nothing_grows() {
+        let mut launches = SeenLaunches::default();
+        for n in 0..8 * SETS as u64 {
+            launches.put(hash(n), seen(n));
+            assert!(launches.get_mut(hash(n)).is_some_and(|seen| seen.words[0] == n));
+        }
+        launches.put(hash(3), seen(7));
+        launches.put(hash(3), seen(8));
+        assert_eq!(launches.get_mut(hash(3)).map(|seen| seen.words[0]), Some(8));
+        let kept = launches.0.iter().flatten().filter(|place| place.seen.is_some() && place.hash == hash(3)).count();
+        assert_eq!(kept, 1, "one launch has one place");
+        assert!(launches.get_mut(0).is_none(), "empty places hold nothing");
+    }
+}

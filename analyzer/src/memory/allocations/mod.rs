@@ -1,0 +1,364 @@
+//! Which allocation an address belongs to, through all its lives.
+//!
+//! Owns: roots (memory from CUDA) with their access maps, blocks (what an allocator of the program
+//! carved out of a root), aliases, arrays, texture and surface objects, and what is known of
+//! allocations that are gone. Does not decide what races. Beside it: `places` (the look-up),
+//! `variables`, `sharing`.
+//!
+//! # Lives
+//!
+//! A root that is freed takes its access map along: the same address later is other memory, so
+//! nothing stale is ever reported. Stream-ordered memory stays as a *ghost* after its free, with
+//! that free as only access, until its addresses are given out again: work that uses it without
+//! being ordered before or after the free races with the free.
+//!
+//! Blocks have lives and stacks of their own, but share the access map of their root: an allocator
+//! inside the program gives no guarantee when it hands out freed bytes again, so an unordered use
+//! of the old and of the new block is a race.
+//!
+//! Memory that is no allocation at all (pageable host memory) shares one bounded map.
+
+mod places;
+mod sharing;
+mod variables;
+
+pub use places::{Home, Place};
+
+use super::access_map::AccessMap;
+use super::allocation::InOrder;
+use super::contents::Contents;
+use super::roots::{Root, Roots};
+use super::{Allocation, AllocationId, Object};
+use crate::memory::generations::{Number, Spot, Stamps};
+use crate::memory::interval_map::{At, Span, Spans};
+use rustc_hash::FxHashMap;
+use sharing::Shared;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
+use trace::{ArrayId, ContextId, ImageId, MemoryKind, StackId};
+
+/// Ghosts and descriptions of dead allocations that are kept at most.
+const MAX_GHOSTS: usize = 1024;
+const MAX_DEAD: usize = 1 << 16;
+/// Names of allocations that are kept at most: a program that gives each life a name of its own
+/// shall not cost more and more.
+const MAX_NAMES: usize = 1024;
+
+/// A live block.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    id: AllocationId,
+    number: Number,
+}
+
+/// All memory of one process.
+#[derive(Debug, Default)]
+pub struct Allocations {
+    last: u32,
+    /// Lives are begun and forgotten in the order of their ids, nearly: neighbours lie side by
+    /// side.
+    infos: HashMap<AllocationId, Allocation, BuildHasherDefault<InOrder>>,
+    dead: VecDeque<AllocationId>,
+    roots: Roots,
+    ghosts: VecDeque<(u64, AllocationId)>,
+    blocks: Spans<Block>,
+    stamps: Stamps,
+    /// How often something has changed that tickets do not tell of: aliases, objects, addresses of
+    /// variables.
+    others: u64,
+    /// Blocks of no byte, which lie nowhere.
+    hollow: FxHashMap<u64, AllocationId>,
+    aliases: BTreeMap<u64, (u64, u64)>,
+    arrays: FxHashMap<ArrayId, Root>,
+    objects: FxHashMap<u64, Object>,
+    pageable: AccessMap,
+    /// What tables of pointers hold, by address after aliases were followed.
+    pub contents: Contents,
+    /// Addresses of `__device__` variables, by the image that defines them.
+    globals: FxHashMap<(ImageId, Box<str>), u64>,
+    /// What the program calls its allocations: each name once, counted from 1.
+    names: Vec<Box<str>>,
+    forgotten: u64,
+    shared: Shared,
+}
+
+impl Allocations {
+    /// A new life begins. Whatever the addresses were before is over. The id in `info` is set here.
+    pub fn alloc(&mut self, mut info: Allocation) -> AllocationId {
+        self.last += 1;
+        info.id = AllocationId(self.last);
+        let end = info.end();
+        if info.kind == Some(MemoryKind::Block) && self.roots.around(info.ptr).is_some() {
+            let at = self.end_blocks(info.ptr, end, None);
+            if info.ptr < end {
+                let number = match self.carved(info.ptr, end) {
+                    Some(spot) => self.stamps.begin_block(info.id, spot),
+                    None => self.stamps.begin(info.id),
+                };
+                self.blocks.insert(at, Span { start: info.ptr, end, value: Block { id: info.id, number } });
+            } else {
+                self.hollow.insert(info.ptr, info.id);
+            }
+        } else {
+            self.end_roots(info.ptr, end);
+            let number = self.stamps.begin(info.id);
+            self.roots.insert(info.ptr, Root::new(end, info.id, number));
+        }
+        self.infos.insert(info.id, info);
+        info.id
+    }
+
+    /// An opaque array is made. The id in `info` is set here.
+    pub fn array(&mut self, array: ArrayId, mut info: Allocation) {
+        self.last += 1;
+        info.id = AllocationId(self.last);
+        self.infos.insert(info.id, info);
+        self.arrays.insert(array, Root::new(info.size, info.id, Number::default()));
+    }
+
+    /// An opaque array is destroyed.
+    pub fn destroy_array(&mut self, array: ArrayId) {
+        if let Some(root) = self.arrays.remove(&array) {
+            self.bury(root.id, &root.map);
+        }
+    }
+
+    /// The live block (or root) that begins at this address, and its access map.
+    pub fn block(&self, ptr: u64) -> Option<(Allocation, Home)> {
+        let place = self.locate(ptr).filter(|place| place.start == ptr)?;
+        Some((*self.info(place.allocation)?, place.home))
+    }
+
+    /// The program has a name for the innermost allocation that begins here.
+    pub fn name(&mut self, ptr: u64, name: &str) {
+        let place = self.locate(ptr).filter(|place| place.start == ptr);
+        let Some(info) = place.and_then(|place| self.infos.get_mut(&place.allocation)) else { return };
+        let known = self.names.iter().rposition(|known| **known == *name);
+        if known.is_none() && self.names.len() >= MAX_NAMES {
+            return;
+        }
+        info.name = 1 + known.unwrap_or_else(|| {
+            self.names.push(name.into());
+            self.names.len() - 1
+        }) as u32;
+    }
+
+    /// The names that allocations were given: [`Allocation::name`] counts from 1.
+    pub fn names(&self) -> &[Box<str>] {
+        &self.names
+    }
+
+    /// A block goes back to the allocator that carved it out. False: it was not known.
+    pub fn free_block(&mut self, ptr: u64, stack: StackId) -> bool {
+        let at = self.blocks.seek(ptr);
+        let id = match self.blocks.get(at) {
+            Some(block) if block.start == ptr => self.remove_block(at).0,
+            _ => match self.hollow.remove(&ptr) {
+                Some(id) => id,
+                // A block outside every root was made a root of its own. Memory from CUDA that
+                // begins here is something else: the block was carved up further, and so ended
+                // before.
+                None => {
+                    let is_block = self.root(ptr).is_some_and(|info| info.kind == Some(MemoryKind::Block));
+                    return is_block && self.free_root(ptr, stack, false);
+                }
+            },
+        };
+        self.mark_freed(id, stack);
+        self.remember_dead(id);
+        true
+    }
+
+    /// The root at this address goes away; as a ghost it stays until its addresses are given out
+    /// again. False: there is none.
+    pub fn free_root(&mut self, ptr: u64, stack: StackId, ghost: bool) -> bool {
+        if self.aliases.remove(&ptr).is_some() {
+            self.others += 1;
+            return true;
+        }
+        let Some(root) = self.roots.get_mut(ptr) else { return false };
+        let (id, end) = (root.id, root.end);
+        if root.ghost {
+            return false;
+        }
+        root.ghost = ghost;
+        self.mark_freed(id, stack);
+        self.end_blocks(ptr, end, Some(stack));
+        if !self.aliases.is_empty() {
+            self.aliases.retain(|_, (_, target)| *target < ptr || *target >= end);
+            self.others += 1;
+        }
+        if ghost {
+            self.ghosts.push_back((ptr, id));
+            if self.ghosts.len() > MAX_GHOSTS {
+                let oldest = self.ghosts.pop_front();
+                if let Some((ptr, id)) = oldest {
+                    self.drop_ghost(ptr, id);
+                }
+            }
+        } else {
+            self.remove_root(ptr);
+        }
+        true
+    }
+
+    /// `size` bytes from `ptr` are the same memory as those from `target`.
+    pub fn alias(&mut self, ptr: u64, target: u64, size: u64) {
+        if ptr != target {
+            self.others += 1;
+            self.aliases.insert(ptr, (ptr.saturating_add(size), target));
+        }
+    }
+
+    /// A texture or surface object is made.
+    pub fn object(&mut self, handle: u64, object: Object) {
+        self.others += 1;
+        self.objects.insert(handle, object);
+    }
+
+    /// A texture or surface object is destroyed.
+    pub fn destroy_object(&mut self, handle: u64) {
+        self.others += 1;
+        self.objects.remove(&handle);
+    }
+
+    /// The object behind a handle.
+    pub fn object_of(&self, handle: u64) -> Option<Object> {
+        if self.objects.is_empty() { None } else { self.objects.get(&handle).copied() }
+    }
+
+    /// What is known of an allocation, dead or alive.
+    pub fn info(&self, id: AllocationId) -> Option<&Allocation> {
+        self.infos.get(&id)
+    }
+
+    /// The live root that begins at this address.
+    pub fn root(&self, ptr: u64) -> Option<&Allocation> {
+        self.roots.get(ptr).filter(|r| !r.ghost).and_then(|r| self.infos.get(&r.id))
+    }
+
+    /// Every allocation of a context goes away.
+    pub fn destroy_context(&mut self, context: ContextId, stack: StackId) {
+        let gone: Vec<u64> = self
+            .roots
+            .iter()
+            .filter(|(_, r)| self.infos.get(&r.id).is_some_and(|i| i.context == context && !context.is_none()))
+            .map(|(ptr, _)| ptr)
+            .collect();
+        for ptr in gone {
+            self.free_root(ptr, stack, false);
+        }
+    }
+
+    /// Accesses that were dropped although they could still have raced.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten + self.roots.values().chain(self.arrays.values()).map(|r| r.map.forgotten()).sum::<u64>()
+    }
+
+    /// Live roots, live blocks and entries of all maps: what the memory of the analysis is made of.
+    pub fn footprint(&self) -> (usize, usize, usize) {
+        let maps = self.roots.values().chain(self.arrays.values()).map(|r| &r.map);
+        (
+            self.roots.len(),
+            self.blocks.len() + self.hollow.len(),
+            maps.chain([&self.pageable]).map(AccessMap::entries).sum(),
+        )
+    }
+
+    fn end_roots(&mut self, start: u64, end: u64) {
+        for ptr in self.roots.within(start, end) {
+            if let Some(root) = self.roots.get(ptr) {
+                self.end_blocks(ptr, root.end, None);
+                self.remove_root(ptr);
+            }
+        }
+    }
+
+    /// Answers the position of the first block after those.
+    fn end_blocks(&mut self, start: u64, end: u64, stack: Option<StackId>) -> At {
+        let mut at = self.blocks.seek(start);
+        while self.blocks.get(at).is_some_and(|block| block.start < end) {
+            let (id, next) = self.remove_block(at);
+            self.block_gone(id, stack);
+            at = next;
+        }
+        if !self.hollow.is_empty() {
+            let gone: Vec<u64> = self.hollow.keys().copied().filter(|ptr| (start..end).contains(ptr)).collect();
+            for id in gone.iter().filter_map(|ptr| self.hollow.remove(ptr)).collect::<Vec<_>>() {
+                self.block_gone(id, stack);
+            }
+        }
+        at
+    }
+
+    /// Takes a block away; answers its life and the position of what came after it.
+    fn remove_block(&mut self, at: At) -> (AllocationId, At) {
+        let bounds = self.blocks.get(at).map_or((0, 0), |block| (block.start, block.end));
+        let (block, next) = self.blocks.remove(at);
+        match self.carved(bounds.0, bounds.1) {
+            Some(spot) => self.stamps.end_block(block.number, spot),
+            None => self.stamps.end(block.number),
+        }
+        (block.id, next)
+    }
+
+    /// These addresses became a block, or are none any more. Answers what tells their place from
+    /// all others, when they lie in one root.
+    fn carved(&mut self, start: u64, end: u64) -> Option<Spot> {
+        let (_, root) = self.roots.around(start)?;
+        self.stamps.renew(root.number);
+        if end <= root.end {
+            return Some((root.id, start, end));
+        }
+        // A block over several mappings.
+        for root in self.roots.within(start, end).iter().filter_map(|ptr| self.roots.get(*ptr)) {
+            self.stamps.renew(root.number);
+        }
+        None
+    }
+
+    fn remove_root(&mut self, ptr: u64) {
+        if let Some(root) = self.roots.remove(ptr) {
+            self.stamps.end(root.number);
+            self.bury(root.id, &root.map);
+        }
+    }
+
+    fn block_gone(&mut self, id: AllocationId, freed: Option<StackId>) {
+        if let Some(stack) = freed {
+            self.mark_freed(id, stack);
+        }
+        self.remember_dead(id);
+    }
+
+    fn drop_ghost(&mut self, ptr: u64, id: AllocationId) {
+        if self.roots.get(ptr).is_some_and(|r| r.ghost && r.id == id) {
+            self.remove_root(ptr);
+        }
+    }
+
+    fn bury(&mut self, id: AllocationId, map: &AccessMap) {
+        self.forgotten += map.forgotten();
+        if self.shared.ever.contains(&id) {
+            self.shared.ended.push(id);
+        }
+        self.remember_dead(id);
+    }
+
+    fn mark_freed(&mut self, id: AllocationId, stack: StackId) {
+        if let Some(info) = self.infos.get_mut(&id) {
+            info.freed = Some(stack);
+        }
+    }
+
+    /// Entries of a root's map may still name a block that is gone, so its description outlives it
+    /// for a while.
+    fn remember_dead(&mut self, id: AllocationId) {
+        self.dead.push_back(id);
+        if self.dead.len() > MAX_DEAD
+            && let Some(oldest) = self.dead.pop_front()
+        {
+            self.infos.remove(&oldest);
+        }
+    }
+}

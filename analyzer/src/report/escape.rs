@@ -1,0 +1,129 @@
+//! Names that come from the program, made harmless: a kernel, a thread, a file or an NVTX range may
+//! be called anything, also what moves a terminal's cursor, ends a line and begins another report,
+//! or turns the direction of text.
+//!
+//! Owns what counts as harmful and which texts of a report are looked at: all of them, once, when
+//! the outcomes of the processes are put together, so that no format has to think of it. (Markup is
+//! each format's own business.) What is looked up by its name keeps it.
+
+use super::model::{
+    Fault, FaultSite, Finding, Frame, Hint, Inside, Memory, Running, Side, StreamName, Synchronisation,
+};
+use crate::detect::coverage::Coverage;
+use crate::report::neighbourhood::{Scene, Shown};
+use crate::state::names::Process;
+use std::collections::BTreeMap;
+
+/// Whether a terminal or a reader of lines takes a character for something else than a sign to
+/// show. Tabs stay.
+fn is_harmful(c: char) -> bool {
+    let is_control = c.is_control() && c != '\t';
+    // Line and paragraph separators, marks and overrides of direction, the byte order mark.
+    is_control
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{feff}')
+}
+
+/// The text with harmful characters as Rust writes them in a string: `\n`, `\u{1b}`.
+pub fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.chars().any(is_harmful) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_harmful(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out.into()
+}
+
+/// What can be made harmless in place.
+pub trait Harmless {
+    /// Makes it so.
+    fn disarm(&mut self);
+}
+
+impl Harmless for String {
+    fn disarm(&mut self) {
+        if let std::borrow::Cow::Owned(text) = harmless(self) {
+            *self = text;
+        }
+    }
+}
+
+impl<T: Harmless> Harmless for Option<T> {
+    fn disarm(&mut self) {
+        self.iter_mut().for_each(T::disarm);
+    }
+}
+
+impl<T: Harmless> Harmless for Vec<T> {
+    fn disarm(&mut self) {
+        self.iter_mut().for_each(T::disarm);
+    }
+}
+
+impl Harmless for (u32, String) {
+    fn disarm(&mut self) {
+        self.1.disarm();
+    }
+}
+
+impl<V> Harmless for BTreeMap<String, V> {
+    fn disarm(&mut self) {
+        if self.keys().any(|key| key.chars().any(is_harmful)) {
+            let all = std::mem::take(self).into_iter();
+            self.extend(all.map(|(key, value)| (harmless(&key).into_owned(), value)));
+        }
+    }
+}
+
+/// Names the fields that hold text, and all others, so that a new one cannot be forgotten.
+macro_rules! disarm {
+    ($($type:ident: $($text:ident),+; $($other:ident),*;)*) => { $(
+        impl Harmless for $type {
+            fn disarm(&mut self) {
+                let Self { $($text,)+ $($other: _,)* } = self;
+                $($text.disarm();)+
+            }
+        }
+    )* };
+}
+
+disarm! {
+    Frame: function, file, module, source; kind, line, address, inlined;
+    StreamName: long, name, short, stack; id, kind, handle;
+    Side: call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside;
+        actor, verb, node, param, from, to, precision, process;
+    Inside: file, source; line;
+    Memory: name, call, stack, freed; kind, address, size;
+    Synchronisation: facts, missing, cuda, torch; ;
+    Shown: label, at, source; lane, operation, role, after, skipped;
+    Scene: lanes, steps; ;
+    Finding: origin, access, previous, allocation, previous_allocation, synchronisation, scene;
+        identity, fingerprint, standing, hazard, kind, confidence, established, latent, host, internal, count, pid, processes, occurrences,
+        from, to;
+    Hint: text, stack, other; kind, count, pid;
+    FaultSite: kernel, stack; count;
+    Running: stream, oldest; total, places;
+    Fault: call, stack, culprit, stream, running; pid, result;
+    Process: exe, args, trace; pid, parent, driver;
+    Coverage: not_modelled, unobserved, reasons, kernels, disabled, not_simulated, unread;
+        ops, memory_ops, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
+        launches_learned, unknown_memory, forgotten, paused, graph_launches, findings_dropped, damaged;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_harmless_stays_and_the_rest_is_spelt_out() {
+        for text in ["", "void f<int>(float const*)", "größe\tµ", "数据.cu", "a\\nb"] {
+            assert!(matches!(harmless(text), std::borrow::Cow::Borrowed(same) if same == text));
+        }
+        assert_eq!(harmless("a\nb\r\u{1b}[2J\u{7f}\u{9b}"), "a\\nb\\r\\u{1b}[2J\\u{7f}\\u{9b}");
+        assert_eq!(harmless("x\u{202e}cba\u{2066}\u{2028}"), "x\\u{202e}cba\\u{2066}\\u{2028}");
+        let mut map = BTreeMap::from([("a\0".to_string(), 1), ("b".to_string(), 2)]);
+        map.disarm();
+        assert_eq!(map, BTreeMap::from([("a\\u{0}".to_string(), 1), ("b".to_string(), 2)]));
+    }
+}

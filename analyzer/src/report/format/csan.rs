@@ -1,0 +1,97 @@
+//! The wording of PyTorch's CUDA Sanitizer, for scripts that parse its output (`--format csan`).
+//!
+//! Owns the lines that are the same: the rule, data pointer and streams in decimal, operator, what
+//! is read or written, Python frames outermost first, the count. What that tool does not know
+//! (copies, kernels of other libraries) stands where an operator would. Coverage and summary follow
+//! in our own words.
+
+use super::text;
+use crate::report::format::{Event, Reporter, Verdict};
+use crate::report::model::{Finding, Frame, FrameKind, Report, Side};
+use crate::symbols::torch::touched;
+use std::fmt::Write as _;
+
+/// Writes findings as that tool does.
+#[derive(Default)]
+pub struct Csan {
+    out: String,
+    count: u64,
+}
+
+impl Reporter for Csan {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(_) | Event::Finding(_, Verdict::SetAside) => {}
+            Event::Finding(f, _) => {
+                self.count += 1;
+                self.out.push_str(&finding(f));
+            }
+            Event::End(report) => self.end(report),
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out).into_bytes()
+    }
+}
+
+impl Csan {
+    fn end(&mut self, report: &Report) {
+        if self.count > 0 {
+            let _ = writeln!(self.out, "detected {} errors", self.count);
+        }
+        self.out.push_str(&text::coverage(report));
+        let _ = writeln!(self.out, "{}", text::summary(report));
+    }
+}
+
+/// One finding.
+fn finding(f: &Finding) -> String {
+    let pointer = f.allocation.as_ref().map_or(f.from, |memory| memory.address);
+    let mut out = format!("{}\n", "=".repeat(28));
+    let _ = writeln!(out, "CSAN detected a possible data race on tensor with data pointer {pointer}");
+    side(&mut out, "Access", &f.access);
+    side(&mut out, "Previous access", &f.previous);
+    match &f.allocation {
+        Some(memory) if !memory.stack.is_empty() => {
+            let _ = writeln!(out, "Tensor was allocated with stack trace:");
+            stack(&mut out, &memory.stack);
+        }
+        _ => out.push_str("Trace for tensor allocation not found.\n"),
+    }
+    out
+}
+
+fn side(out: &mut String, title: &str, s: &Side) {
+    let what = s.operator.as_deref().or(s.kernel.as_deref()).unwrap_or(&s.call);
+    let _ = writeln!(out, "{title} by stream {} during kernel:\n{what}", s.stream.handle);
+    let writes = s.verb != "reads";
+    let (arguments, output) = s.operator.as_deref().map_or((Vec::new(), writes), |schema| touched(schema, writes));
+    out.push_str(if writes { "writing to" } else { "reading from" });
+    if !arguments.is_empty() {
+        let _ = write!(out, " argument(s) {}", arguments.join(", "));
+    }
+    match (output, arguments.is_empty()) {
+        (true, true) => out.push_str(" the output"),
+        (true, false) => out.push_str(", and to the output"),
+        (false, true) => out.push_str(" memory"),
+        (false, false) => {}
+    }
+    out.push_str("\nWith stack trace:\n");
+    stack(out, &s.stack);
+    out.push('\n');
+}
+
+/// Python frames where there are any, otherwise native ones with lines; outermost first.
+fn stack(out: &mut String, frames: &[Frame]) {
+    let python = frames.iter().any(|f| f.kind == FrameKind::Python);
+    let kind = if python { FrameKind::Python } else { FrameKind::Native };
+    for frame in frames.iter().rev().filter(|f| f.kind == kind) {
+        let file = frame.file.as_deref().or(frame.module.as_deref()).unwrap_or("?");
+        let line = frame.line.unwrap_or(0);
+        let _ = writeln!(out, "  File \"{file}\", line {line}, in {}", frame.function);
+        if let Some(source) = frame.source.as_deref().map(str::trim).filter(|source| !source.is_empty()) {
+            let _ = writeln!(out, "    {source}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Annotations on the lines of a pull request: GitHub's workflow commands (`::error
+//! file=...,line=...::text`).
+//!
+//! Owns their escaping, and the way from the path that the compiler wrote down to the path in the
+//! repository.
+
+use super::text;
+use crate::report::format::{Event, Reporter, Verdict};
+use crate::report::model::{Finding, Frame, site_frame};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The folder that paths in annotations are relative to.
+#[derive(Clone, Debug, Default)]
+pub struct Workspace(Option<PathBuf>);
+
+impl Workspace {
+    /// `GITHUB_WORKSPACE`, otherwise the current folder.
+    pub fn from_environment() -> Self {
+        let given = std::env::var_os("GITHUB_WORKSPACE").filter(|v| !v.is_empty()).map(PathBuf::from);
+        Self(given.or_else(|| std::env::current_dir().ok()))
+    }
+
+    /// This folder.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self(Some(folder.into()))
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.as_deref()
+    }
+
+    /// The path relative to the workspace, if the file lies there. A program built elsewhere (in a
+    /// container) names folders that are not here: then the longest end of its path that exists in
+    /// the workspace is meant.
+    pub fn relative(&self, file: &str) -> Option<String> {
+        let root = self.0.as_deref()?;
+        let path = Path::new(file);
+        if path.is_relative() {
+            return Some(file.to_string());
+        }
+        if let Ok(inside) = path.strip_prefix(root) {
+            return Some(inside.to_string_lossy().into_owned());
+        }
+        if path.exists() {
+            return None;
+        }
+        let parts: Vec<_> = path.components().skip(1).collect();
+        let mut ends = (1..parts.len()).map(|from| parts[from..].iter().collect::<PathBuf>());
+        ends.find(|end| root.join(end).is_file()).map(|end| end.to_string_lossy().into_owned())
+    }
+}
+
+/// Prints annotations: errors for findings that fail the run, warnings for others.
+pub struct Annotations {
+    workspace: Workspace,
+    out: String,
+}
+
+impl Annotations {
+    /// Annotations of files in this workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace, out: String::new() }
+    }
+
+    fn finding(&mut self, f: &Finding, level: &str) {
+        // The line to look at: of this access, otherwise of the previous one, otherwise of the
+        // allocation.
+        let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
+        let stacks = [&f.access.stack[..], &f.previous.stack, memory];
+        let mut properties = String::new();
+        if let Some(Frame { file: Some(file), line, .. }) = stacks.into_iter().find_map(site_frame) {
+            let file = self.workspace.relative(file).unwrap_or_else(|| file.clone());
+            let _ = write!(properties, "file={},", property(&file));
+            if let Some(line) = line {
+                let _ = write!(properties, "line={line},");
+            }
+        }
+        let title = format!("StreamSan: {} ({})", f.hazard.name(), f.confidence.name());
+        let plain = text::finding(f, text::Style::default());
+        let body = plain.lines().skip(2).collect::<Vec<_>>().join("\n");
+        let _ = writeln!(self.out, "::{level} {properties}title={}::{}", property(&title), data(&body));
+    }
+}
+
+impl Reporter for Annotations {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Finding(f, Verdict::Fails) => self.finding(f, "error"),
+            Event::Finding(f, Verdict::Passes) => self.finding(f, "warning"),
+            Event::End(report) => {
+                for why in &report.coverage.disabled {
+                    let _ = writeln!(self.out, "::warning title=StreamSan::{}", data(&format!("not checked: {why}")));
+                }
+            }
+            Event::Begin(_) | Event::Finding(_, Verdict::SetAside) => {}
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out).into_bytes()
+    }
+}
+
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_escaped() {
+        assert_eq!(data("100%\nx::y"), "100%25%0Ax::y");
+        assert_eq!(property("a,b:c\n"), "a%2Cb%3Ac%0A");
+    }
+
+    #[test]
+    fn paths_are_found_in_the_workspace() {
+        let root = std::env::temp_dir().join(format!("streamsan-workspace-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("src")).unwrap();
+        std::fs::write(root.join("src/a.cu"), "").unwrap();
+        let w = Workspace::new(&root);
+        assert_eq!(w.relative(&root.join("src/a.cu").to_string_lossy()).as_deref(), Some("src/a.cu"));
+        assert_eq!(w.relative("/nowhere/build/src/a.cu").as_deref(), Some("src/a.cu"), "built elsewhere");
+        assert_eq!(w.relative("/nowhere/b.cu"), None);
+        assert_eq!(w.relative("/proc/self/exe"), None, "a file outside");
+        assert_eq!(w.relative("src/a.cu").as_deref(), Some("src/a.cu"));
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}

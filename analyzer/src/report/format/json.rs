@@ -1,0 +1,288 @@
+//! The report as JSON: a contract that others script against.
+//!
+//! Owns names and shape of the fields. Fields are added, never renamed nor removed; [`VERSION`]
+//! counts changes of meaning.
+//!
+//! ```text
+//! version, tool
+//! summary   { findings, certain, likely, possible, latent, occurrences, processes, suppressed, known }
+//! findings[] { fingerprint, hazard, host, confidence, established, latent, verdict, standing, count, pid, processes[], occurrences[], bytes { from, to },
+//!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node, param, bytes, stack[], inside },
+//!              allocation          { kind, name, address, size, call, stack[], freed[] } or null,
+//!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] },
+//!              around { lanes[] { id, kind, name }, steps[] { lane, operation, label, at, source, role, after[], skipped } } }
+//! set_aside[] as findings[]: what suppressions and the baseline cover
+//! judgement { fail_on, filters[] { filter, left_out }, suppressions[] { text, place, findings, occurrences }, baseline_absent }
+//! coverage  { ops, launches { total, ranges, kinds_only, unknown, indirect, reasons },
+//!             kernels[] { name, kernel, launches, exact, ranges, kinds_only, unknown, indirect, several,
+//!                         gaps[] { reason, at, launches }, indirect_gap { reason, at } or null }, memory_ops, graph_launches,
+//!             not_modelled {name: count}, unobserved {name: count}, ... }
+//! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
+//! processes[] { pid, parent, exe, args[], driver, trace (of several files: which) }
+//! ```
+//!
+//! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with
+//! `--pedantic` all. A finding's `processes` are places in the list `processes[]`; `occurrences`
+//! counts by process.
+
+use crate::detect::coverage::KernelCoverage;
+use crate::launches::effects::Gap;
+use crate::report::format::{Event, Reporter, Verdict, feed};
+use crate::report::model::{
+    Fault, FaultSite, Finding, Frame, FrameKind, Hint, Memory, Report, Running, Side, Standing,
+};
+use crate::symbols::demangle;
+use serde_json::{Value, json};
+
+/// Version of the contract.
+pub const VERSION: u32 = 1;
+
+/// The whole report.
+pub fn report(report: &Report) -> Value {
+    String::from_utf8(feed(report, &mut Json::default()))
+        .ok()
+        .and_then(|t| serde_json::from_str(&t).ok())
+        .unwrap_or_default()
+}
+
+/// The report as JSON.
+#[derive(Default)]
+pub struct Json {
+    findings: Vec<Value>,
+    set_aside: Vec<Value>,
+    whole: Value,
+}
+
+impl Reporter for Json {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(_) => {}
+            Event::Finding(f, verdict) => {
+                let mut value = finding(f);
+                value["verdict"] = verdict.name().into();
+                if verdict == Verdict::SetAside { &mut self.set_aside } else { &mut self.findings }.push(value);
+            }
+            Event::End(report) => {
+                let (shown, aside) = (std::mem::take(&mut self.findings), std::mem::take(&mut self.set_aside));
+                self.whole = whole(report, shown, aside);
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(&self.whole).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
+    let [certain, likely, possible, latent] = report.counts();
+    let c = &report.coverage;
+    let processes: Vec<Value> = report
+        .processes
+        .iter()
+        .map(|p| json!({ "pid": p.pid, "parent": p.parent, "exe": p.exe, "args": p.args, "driver": p.driver, "trace": p.trace }))
+        .collect();
+    let known = report.set_aside().filter(|f| f.standing == Standing::Known).count();
+    json!({
+        "version": VERSION,
+        "tool": { "name": "streamsan", "version": env!("CARGO_PKG_VERSION") },
+        "summary": {
+            "findings": certain + likely + possible,
+            "certain": certain,
+            "likely": likely,
+            "possible": possible,
+            "latent": latent,
+            "occurrences": report.failures().map(|f| f.count).sum::<u64>(),
+            "processes": report.processes.len(),
+            "withdrawn": report.withdrawn().count(),
+            "suppressed": report.set_aside().count() - known,
+            "known": known,
+        },
+        "findings": shown,
+        "set_aside": aside,
+        "withdrawn": report.withdrawn().map(finding).collect::<Vec<_>>(),
+        "judgement": judgement(report),
+        "coverage": {
+            "ops": c.ops,
+            "launches": {
+                "total": c.launches,
+                "ranges": c.launches_exact,
+                "kinds_only": c.launches_kinds_only,
+                "unknown": c.launches_unknown,
+                "indirect": c.launches_indirect,
+                "measured": c.launches_measured,
+                "learned": c.launches_learned,
+                "reasons": c.reasons,
+            },
+            "kernels": c.kernels.iter().map(|(name, kernel)| coverage_of(name, kernel)).collect::<Vec<_>>(),
+            "memory_ops": c.memory_ops,
+            "graph_launches": c.graph_launches,
+            "not_modelled": c.not_modelled,
+            "unobserved": c.unobserved,
+            "unknown_memory": c.unknown_memory,
+            "forgotten": c.forgotten,
+            "paused": c.paused,
+            "findings_dropped": c.findings_dropped,
+            "damaged_records": c.damaged,
+            "disabled": c.disabled,
+            "unread": c.unread,
+            "not_simulated": c.not_simulated,
+        },
+        "hints": report.hints.iter().map(hint).collect::<Vec<_>>(),
+        "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
+        "processes": processes,
+    })
+}
+
+fn fault(f: &Fault) -> Value {
+    let site = |s: &FaultSite| json!({ "kernel": s.kernel, "count": s.count, "stack": stack(&s.stack) });
+    let running = |r: &Running| {
+        let oldest: Vec<Value> = r.oldest.iter().map(site).collect();
+        json!({ "stream": r.stream, "launches": r.total, "places": r.places, "oldest": oldest })
+    };
+    json!({
+        "pid": f.pid,
+        "error": crate::detect::faults::error_name(f.result),
+        "code": f.result,
+        "call": f.call,
+        "stack": stack(&f.stack),
+        "culprit": f.culprit.as_ref().map(site),
+        "stream": f.stream,
+        "running": f.running.iter().map(running).collect::<Vec<_>>(),
+    })
+}
+
+fn hint(h: &Hint) -> Value {
+    json!({
+        "kind": h.kind,
+        "text": h.text,
+        "count": h.count,
+        "pid": h.pid,
+        "stack": stack(&h.stack),
+        "other": stack(&h.other),
+    })
+}
+
+fn coverage_of(name: &str, k: &KernelCoverage) -> Value {
+    let gap = |g: &Gap| json!({ "reason": g.reason, "at": g.at });
+    let gaps = k.gaps.iter().map(|(g, count)| json!({ "reason": g.reason, "at": g.at, "launches": count }));
+    json!({
+        "name": name,
+        "kernel": demangle(name),
+        "launches": k.launches,
+        "exact": k.exact,
+        "ranges": k.ranges,
+        "kinds_only": k.kinds_only,
+        "unknown": k.unknown,
+        "indirect": k.indirect,
+        "several": k.several,
+        "gaps": gaps.collect::<Vec<_>>(),
+        "indirect_gap": k.indirect_gap.as_ref().map(gap),
+    })
+}
+
+fn judgement(report: &Report) -> Value {
+    let j = &report.judgement;
+    let filters: Vec<Value> = j.filters.iter().map(|f| json!({ "filter": f.text, "left_out": f.left_out })).collect();
+    let suppression = |s: &crate::gate::suppressions::Suppression| json!({ "text": s.text, "place": s.place, "findings": s.findings, "occurrences": s.hits });
+    let suppressions: Vec<Value> = j.suppressions.iter().map(suppression).collect();
+    json!({ "fail_on": report.fail_on.name(), "filters": filters, "suppressions": suppressions, "baseline_absent": j.absent })
+}
+
+/// One finding.
+pub fn finding(f: &Finding) -> Value {
+    let s = &f.synchronisation;
+    json!({
+        "fingerprint": f.fingerprint,
+        "hazard": f.hazard.name(),
+        "kind": f.kind,
+        "host": f.host,
+        "library_internal": f.internal,
+        "confidence": f.confidence.name(),
+        "established": f.established,
+        "latent": f.latent,
+        "count": f.count,
+        "pid": f.pid,
+        "processes": f.processes,
+        "occurrences": f.occurrences,
+        "bytes": { "from": f.from, "to": f.to },
+        "access": side(&f.access),
+        "previous": side(&f.previous),
+        "allocation": f.allocation.as_ref().map(memory),
+        "previous_allocation": f.previous_allocation.as_ref().map(memory),
+        "standing": match f.standing {
+            Standing::New => "new",
+            Standing::Known => "known",
+            Standing::Suppressed(_) => "suppressed",
+        },
+        "synchronisation": { "facts": s.facts, "missing": s.missing, "cuda": s.cuda, "torch": s.torch },
+        "around": f.scene.json(),
+    })
+}
+
+fn side(s: &Side) -> Value {
+    json!({
+        "operation": s.actor.name(),
+        "kind": match s.verb {
+            "reads" => "read",
+            "updates atomically" => "atomic",
+            _ => "write",
+        },
+        "call": s.call,
+        "seen_by": s.seen_by,
+        "kernel": s.kernel,
+        "operator": s.operator,
+        "stream": {
+            "id": s.stream.id,
+            "kind": s.stream.kind,
+            "name": s.stream.long,
+            "stack": stack(&s.stream.stack),
+        },
+        "thread": s.thread.as_ref().map(|(tid, name)| json!({ "tid": tid, "name": name })),
+        "node": s.node,
+        "param": s.param,
+        "bytes": { "from": s.from, "to": s.to, "extent": s.precision, "gaps": s.gaps },
+        "stack": stack(&s.stack),
+        "launched": stack(&s.launched),
+        "regions": s.regions,
+        "pid": s.process,
+        "inside": s.inside.as_ref().map(|i| json!({ "file": i.file, "line": i.line, "source": i.source })),
+    })
+}
+
+fn memory(m: &Memory) -> Value {
+    json!({
+        "kind": m.kind,
+        "name": m.name,
+        "address": format!("{:#x}", m.address),
+        "size": m.size,
+        "call": m.call,
+        "stack": stack(&m.stack),
+        "freed": stack(&m.freed),
+    })
+}
+
+/// A stack.
+pub fn stack(frames: &[Frame]) -> Value {
+    frames
+        .iter()
+        .map(|f| {
+            json!({
+                "kind": match f.kind {
+                    FrameKind::Native => "native",
+                    FrameKind::Python => "python",
+                    FrameKind::Folded => "folded",
+                },
+                "function": f.function,
+                "file": f.file,
+                "line": f.line,
+                "module": f.module,
+                "address": format!("{:#x}", f.address),
+                "inlined": f.inlined,
+                "source": f.source,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,184 @@
+//! One stream of events feeds all reporters: whatever is written about a run, in whatever form,
+//! comes from here.
+//!
+//! Owns the events, the seam [`Reporter`], and the list of reporters that the options ask for. How
+//! each writes is the business of its own file. To add a format: one file with a `Reporter`, one
+//! line in [`Reporters::asked_for`].
+
+pub mod csan;
+pub mod github;
+pub mod html;
+pub mod json;
+pub mod junit;
+pub mod parquet;
+pub mod sarif;
+pub mod text;
+
+use super::model::{Finding, Report};
+use crate::gate::{baseline, suppressions};
+use crate::options::{Format, Options};
+use crate::output;
+use std::io::{IsTerminal, Write};
+
+/// What a run tells its reporters: the beginning, every finding worth showing (surest first, then
+/// those set aside), the end.
+#[derive(Clone, Copy)]
+pub enum Event<'a> {
+    /// Before the findings.
+    Begin(&'a Report),
+    /// A finding.
+    Finding(&'a Finding, Verdict),
+    /// After the findings.
+    End(&'a Report),
+}
+
+/// What a finding means for the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It fails the run.
+    Fails,
+    /// It is shown, but `--fail-on` lets it pass (latent ones always do unless asked for).
+    Passes,
+    /// A suppression or the baseline has set it aside.
+    SetAside,
+}
+
+impl Verdict {
+    /// The name that JSON uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fails => "fails",
+            Self::Passes => "passes",
+            Self::SetAside => "set-aside",
+        }
+    }
+}
+
+/// Turns events into the bytes of one file.
+pub trait Reporter {
+    /// Takes the next event.
+    fn take(&mut self, event: Event<'_>);
+    /// The whole text.
+    fn finish(&mut self) -> Vec<u8>;
+}
+
+/// Feeds a report to a reporter.
+pub fn feed(report: &Report, reporter: &mut dyn Reporter) -> Vec<u8> {
+    reporter.take(Event::Begin(report));
+    for finding in report.shown() {
+        let verdict = if report.fails(finding) { Verdict::Fails } else { Verdict::Passes };
+        reporter.take(Event::Finding(finding, verdict));
+    }
+    for finding in report.set_aside() {
+        reporter.take(Event::Finding(finding, Verdict::SetAside));
+    }
+    reporter.take(Event::End(report));
+    reporter.finish()
+}
+
+/// Where a reporter's text goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Place {
+    Stderr,
+    File(String),
+}
+
+/// All reporters of a run.
+pub struct Reporters(Vec<(Box<dyn Reporter>, Place)>);
+
+impl Reporters {
+    /// Those that the options ask for. File names must be expanded already.
+    pub fn asked_for(options: &Options) -> Self {
+        let log = options.log_file.clone().map_or(Place::Stderr, Place::File);
+        let mut list: Vec<(Box<dyn Reporter>, Place)> = Vec::new();
+        let github = || Box::new(github::Annotations::new(github::Workspace::from_environment()));
+        match options.format {
+            Format::Text => {
+                let no_color = std::env::var("NO_COLOR").ok();
+                let to_terminal = log == Place::Stderr && std::io::stderr().is_terminal();
+                let color = text::wants_color(options.color, to_terminal, no_color.as_deref());
+                let style = text::Style { color, processes: false };
+                list.push((Box::new(text::Text::new(style, options.max_findings)), log));
+                if std::env::var("GITHUB_ACTIONS").is_ok_and(|v| v == "true") {
+                    list.push((github(), Place::Stderr));
+                }
+            }
+            Format::Csan => list.push((Box::<csan::Csan>::default(), log)),
+            Format::Github => {
+                // The runner reads annotations from what a step prints, not from files.
+                list.push((github(), Place::Stderr));
+                list.push((Box::new(text::Text::beside()), log));
+            }
+        }
+        let file = |path: &Option<String>| path.clone().map(Place::File);
+        if let Some(place) = file(&options.json) {
+            list.push((Box::<json::Json>::default(), place));
+        }
+        if let Some(place) = file(&options.html) {
+            list.push((Box::<html::Html>::default(), place));
+        }
+        if let Some(place) = file(&options.sarif) {
+            list.push((Box::new(sarif::Sarif::new(github::Workspace::from_environment())), place));
+        }
+        if let Some(place) = file(&options.junit) {
+            list.push((Box::new(junit::Junit::new(junit::Place::here())), place));
+        }
+        if let Some(place) = file(&options.parquet) {
+            list.push((Box::<parquet::Parquet>::default(), place));
+        }
+        if let Some(place) = file(&options.gen_suppressions) {
+            list.push((Box::new(Collector::new(|list| suppressions::generate(list.iter()), &[Verdict::Fails])), place));
+        }
+        if let Some(place) = file(&options.write_baseline) {
+            const ALL: &[Verdict] = &[Verdict::Fails, Verdict::Passes, Verdict::SetAside];
+            list.push((Box::new(Collector::new(|list| baseline::write(list.iter()), ALL)), place));
+        }
+        Self(list)
+    }
+
+    /// Feeds the report to all and writes what they made. False when a file could not be written.
+    pub fn write(self, report: &Report) -> bool {
+        let mut fine = true;
+        for (mut reporter, place) in self.0 {
+            let bytes = feed(report, &mut *reporter);
+            match place {
+                Place::Stderr => drop(std::io::stderr().lock().write_all(&bytes)),
+                Place::File(path) => {
+                    if let Err(error) = output::write(&path, &bytes) {
+                        eprintln!("streamsan: {path} can not be written: {error}");
+                        fine = false;
+                    }
+                }
+            }
+        }
+        fine
+    }
+}
+
+/// Collects findings for a text about all of them.
+struct Collector {
+    list: Vec<Finding>,
+    wanted: &'static [Verdict],
+    make: fn(&[Finding]) -> String,
+}
+
+impl Collector {
+    fn new(make: fn(&[Finding]) -> String, wanted: &'static [Verdict]) -> Self {
+        Self { list: Vec::new(), wanted, make }
+    }
+}
+
+impl Reporter for Collector {
+    fn take(&mut self, event: Event<'_>) {
+        let Event::Finding(finding, verdict) = event else { return };
+        // What a suppression covers needs no place in the baseline.
+        let suppressed = matches!(finding.standing, super::model::Standing::Suppressed(_));
+        if self.wanted.contains(&verdict) && !suppressed {
+            self.list.push(finding.clone());
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        (self.make)(&self.list).into_bytes()
+    }
+}

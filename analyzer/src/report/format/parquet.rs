@@ -1,0 +1,263 @@
+//! The findings as a Parquet file: a row for each finding and process, so that the files of many
+//! ranks and runs can be asked together.
+//!
+//! Owns the columns: text, whole numbers and truth values, which DuckDB, Polars and Spark read
+//! without being told. They are added, never renamed nor removed.
+
+use crate::report::format::{Event, Reporter, Verdict};
+use crate::report::model::{Finding, Frame, Side, Standing, site_frame};
+use crate::state::names::Process;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::parser::parse_message_type;
+use std::sync::Arc;
+
+/// Rows that are written at once.
+const GROUP: usize = 1 << 16;
+
+/// What a row is made of.
+struct Row {
+    f: Arc<Finding>,
+    verdict: Verdict,
+    process: Arc<Process>,
+    count: u64,
+}
+
+/// How a column gets its values out of a row, or out of one side of a race.
+enum Column<T> {
+    Text(fn(&T) -> Option<String>),
+    Number(fn(&T) -> Option<i64>),
+    Truth(fn(&T) -> bool),
+}
+use Column::{Number, Text, Truth};
+
+/// What is told of the finding, before its sides.
+const FINDING: &[(&str, Column<Row>)] = &[
+    ("streamsan_version", Text(|_| some(env!("CARGO_PKG_VERSION")))),
+    ("trace", Text(|r| r.process.trace.clone())),
+    ("pid", Number(|r| Some(r.process.pid.into()))),
+    ("program", Text(|r| some(&r.process.exe))),
+    ("arguments", Text(|r| some(&r.process.args.get(1..).unwrap_or_default().join(" ")))),
+    ("cuda_driver", Number(|r| Some(r.process.driver.into()))),
+    ("fingerprint", Text(|r| some(&r.f.fingerprint))),
+    ("hazard", Text(|r| some(r.f.hazard.name()))),
+    ("kind", Text(|r| some(r.f.kind))),
+    ("confidence", Text(|r| some(r.f.confidence.name()))),
+    ("established", Text(|r| some(r.f.established))),
+    ("verdict", Text(|r| some(r.verdict.name()))),
+    ("standing", Text(|r| some(standing(r.f.standing)))),
+    ("latent", Truth(|r| r.f.latent)),
+    ("host", Truth(|r| r.f.host)),
+    ("library_internal", Truth(|r| r.f.internal)),
+    ("occurrences", Number(|r| whole(r.count))),
+    ("bytes_from", Number(|r| whole(r.f.from))),
+    ("bytes_to", Number(|r| whole(r.f.to))),
+];
+
+/// What is told of each side, after `access_` and `previous_`.
+const SIDE: &[(&str, Column<Side>)] = &[
+    ("operation", Text(|s| some(s.actor.name()))),
+    ("does", Text(|s| some(s.verb))),
+    ("call", Text(|s| some(&s.call))),
+    ("kernel", Text(|s| s.kernel.clone())),
+    ("operator", Text(|s| s.operator.clone())),
+    ("stream", Text(|s| some(&s.stream.name))),
+    ("stream_kind", Text(|s| some(s.stream.kind))),
+    ("thread", Number(thread)),
+    ("region", Text(|s| some(&s.regions.join(" > ")))),
+    ("function", Text(|s| function(&s.stack))),
+    ("file", Text(|s| file(&s.stack))),
+    ("line", Number(|s| line(&s.stack))),
+    ("from", Number(|s| whole(s.from))),
+    ("to", Number(|s| whole(s.to))),
+    ("extent", Text(|s| some(s.precision))),
+];
+
+/// What is told of the memory and of what is missing, after the sides.
+const REST: &[(&str, Column<Row>)] = &[
+    ("memory_kind", Text(|r| r.f.allocation.as_ref().map(|m| m.kind.to_string()))),
+    ("memory_size", Number(|r| r.f.allocation.as_ref().and_then(|m| whole(m.size)))),
+    ("memory_call", Text(|r| r.f.allocation.as_ref().and_then(|m| some(&m.call)))),
+    ("memory_function", Text(|r| r.f.allocation.as_ref().and_then(|m| function(&m.stack)))),
+    ("memory_file", Text(|r| r.f.allocation.as_ref().and_then(|m| file(&m.stack)))),
+    ("memory_line", Number(|r| r.f.allocation.as_ref().and_then(|m| line(&m.stack)))),
+    ("missing", Text(|r| some(&r.f.synchronisation.missing))),
+    ("mend_cuda", Text(|r| some(&r.f.synchronisation.cuda.join("\n")))),
+    ("mend_torch", Text(|r| some(&r.f.synchronisation.torch.join("\n")))),
+];
+
+/// Picks a side.
+type Of = fn(&Finding) -> &Side;
+
+/// A column of the file, and what its values are told by.
+enum Source {
+    Row(&'static Column<Row>),
+    Side(Of, &'static Column<Side>),
+}
+
+/// All columns in order.
+fn columns() -> Vec<(String, Source)> {
+    let of_row = |(name, column): &'static (&str, Column<Row>)| ((*name).to_string(), Source::Row(column));
+    let mut columns: Vec<(String, Source)> = FINDING.iter().map(of_row).collect();
+    let sides: [(&str, Of); 2] = [("access", |f| &f.access), ("previous", |f| &f.previous)];
+    for (prefix, side) in sides {
+        columns.extend(SIDE.iter().map(|(name, column)| (format!("{prefix}_{name}"), Source::Side(side, column))));
+    }
+    columns.extend(REST.iter().map(of_row));
+    columns
+}
+
+impl<T> Column<T> {
+    /// The column in the schema's language.
+    fn field(&self, name: &str) -> String {
+        match self {
+            Text(_) => format!("optional binary {name} (utf8);"),
+            Number(_) => format!("optional int64 {name};"),
+            Truth(_) => format!("required boolean {name};"),
+        }
+    }
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_string()).filter(|text| !text.is_empty())
+}
+
+/// What does not fit (an address of a damaged trace) is left out.
+fn whole(number: u64) -> Option<i64> {
+    i64::try_from(number).ok()
+}
+
+fn thread(side: &Side) -> Option<i64> {
+    side.thread.as_ref().map(|(tid, _)| i64::from(*tid))
+}
+
+fn function(stack: &[Frame]) -> Option<String> {
+    site_frame(stack).or(stack.first()).and_then(|frame| some(&frame.function))
+}
+
+fn file(stack: &[Frame]) -> Option<String> {
+    site_frame(stack).and_then(|frame| frame.file.clone())
+}
+
+fn line(stack: &[Frame]) -> Option<i64> {
+    site_frame(stack).and_then(|frame| frame.line).map(i64::from)
+}
+
+fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::New => "new",
+        Standing::Known => "known",
+        Standing::Suppressed(_) => "suppressed",
+    }
+}
+
+/// Writes the file.
+#[derive(Default)]
+pub struct Parquet {
+    kept: Vec<(Arc<Finding>, Verdict)>,
+    processes: Vec<Arc<Process>>,
+}
+
+impl Reporter for Parquet {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(report) => self.processes = report.processes.iter().cloned().map(Arc::new).collect(),
+            Event::Finding(finding, verdict) => self.kept.push((Arc::new(finding.clone()), verdict)),
+            Event::End(_) => {}
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        let mut rows = Vec::new();
+        for (f, verdict) in &self.kept {
+            for (index, count) in f.processes.iter().zip(&f.occurrences) {
+                let Some(process) = self.processes.get(*index as usize) else { continue };
+                rows.push(Row { f: Arc::clone(f), verdict: *verdict, process: Arc::clone(process), count: *count });
+            }
+        }
+        write(&rows).unwrap_or_else(|error| {
+            // Into memory only a mistake in the columns can fail.
+            eprintln!("streamsan: the Parquet file could not be made: {error}");
+            Vec::new()
+        })
+    }
+}
+
+fn write(rows: &[Row]) -> Result<Vec<u8>, ParquetError> {
+    let columns = columns();
+    let field = |(name, source): &(String, Source)| match source {
+        Source::Row(column) => column.field(name),
+        Source::Side(_, column) => column.field(name),
+    };
+    let fields: Vec<String> = columns.iter().map(field).collect();
+    let schema = parse_message_type(&format!("message findings {{ {} }}", fields.join(" ")))?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_created_by(format!("streamsan version {}", env!("CARGO_PKG_VERSION")))
+        .build();
+    let mut file = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
+    for rows in rows.chunks(GROUP) {
+        let mut group = file.next_row_group()?;
+        for (_, source) in &columns {
+            let Some(mut to) = group.next_column()? else { break };
+            match source {
+                Source::Row(column) => fill(&mut to, column, rows.iter())?,
+                Source::Side(side, column) => fill(&mut to, column, rows.iter().map(|row| side(&row.f)))?,
+            }
+            to.close()?;
+        }
+        group.close()?;
+    }
+    file.into_inner()
+}
+
+/// Writes one column.
+fn fill<'a, T: 'a>(
+    to: &mut SerializedColumnWriter<'_>,
+    column: &Column<T>,
+    from: impl Iterator<Item = &'a T>,
+) -> Result<(), ParquetError> {
+    fn there<T>(values: &[Option<T>]) -> Vec<i16> {
+        values.iter().map(|value| i16::from(value.is_some())).collect()
+    }
+    match column {
+        Text(get) => {
+            let values: Vec<Option<ByteArray>> = from.map(|v| get(v).map(|text| text.into_bytes().into())).collect();
+            let there = there(&values);
+            let values: Vec<ByteArray> = values.into_iter().flatten().collect();
+            to.typed::<ByteArrayType>().write_batch(&values, Some(&there), None)?;
+        }
+        Number(get) => {
+            let values: Vec<Option<i64>> = from.map(get).collect();
+            let there = there(&values);
+            let values: Vec<i64> = values.into_iter().flatten().collect();
+            to.typed::<Int64Type>().write_batch(&values, Some(&there), None)?;
+        }
+        Truth(get) => {
+            let values: Vec<bool> = from.map(get).collect();
+            to.typed::<BoolType>().write_batch(&values, None, None)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_findings_makes_a_file_with_all_columns_and_no_row() {
+        let bytes = write(&[]).expect("a file");
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+        let mut names: Vec<String> = columns().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names[17..20], ["bytes_from", "bytes_to", "access_operation"]);
+        assert_eq!(names[33..35], ["access_extent", "previous_operation"]);
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "each name once");
+    }
+}

@@ -1,0 +1,266 @@
+//! The report as SARIF 2.1.0, which code scanning services and editors read.
+//!
+//! Owns the mapping: hazards are rules, findings are results, the two stacks and the allocation's
+//! are `stacks`, suppressions and the baseline are SARIF's own.
+
+use super::github::Workspace;
+use super::text;
+use crate::detect::race::Hazard;
+use crate::report::format::{Event, Reporter, Verdict};
+use crate::report::model::{Finding, Frame, FrameKind, Inside, Report, Side, Standing, site_frame};
+use serde_json::{Map, Value, json};
+
+const RULES: [(Hazard, &str, &str); 3] = [
+    (
+        Hazard::ReadAfterWrite,
+        "StreamRaceReadAfterWrite",
+        "An operation reads memory that an earlier, unfinished operation of another stream may still be writing.",
+    ),
+    (
+        Hazard::WriteAfterWrite,
+        "StreamRaceWriteAfterWrite",
+        "An operation writes memory that an earlier, unfinished operation of another stream may still be writing.",
+    ),
+    (
+        Hazard::WriteAfterRead,
+        "StreamRaceWriteAfterRead",
+        "An operation overwrites memory that an earlier, unfinished operation of another stream may still be reading.",
+    ),
+];
+
+/// Frames of a stack that are written.
+const MAX_FRAMES: usize = 100;
+
+/// Writes SARIF.
+pub struct Sarif {
+    workspace: Workspace,
+    results: Vec<Value>,
+    log: Value,
+}
+
+impl Sarif {
+    /// A log with paths relative to this workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace, results: Vec::new(), log: Value::Null }
+    }
+
+    fn result(&self, f: &Finding, verdict: Verdict) -> Value {
+        let rule = RULES.iter().position(|(hazard, ..)| *hazard == f.hazard).unwrap_or_default();
+        let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
+        let place = [&f.access.stack[..], &f.previous.stack, memory].into_iter().find_map(at);
+        let locations: Vec<Value> = place.map(|frame| self.location(frame)).into_iter().collect();
+        let mut related = Vec::new();
+        for (stack, what) in [(&f.previous.stack[..], "previous access"), (memory, "allocation")] {
+            if let Some(frame) = at(stack) {
+                let mut location = self.location(frame);
+                location["id"] = (related.len() + 1).into();
+                location["message"] = json!({ "text": what });
+                related.push(location);
+            }
+        }
+        for (side, what) in [(&f.access, "the access"), (&f.previous, "the previous access")] {
+            if let Some(inside) = &side.inside {
+                related.push(self.inside(side, inside, related.len() + 1, what));
+            }
+        }
+        let mut stacks = vec![
+            self.stack(&f.access.stack, &said(&f.access)),
+            self.stack(&f.previous.stack, &format!("before: {}", said(&f.previous))),
+        ];
+        if let Some(memory) = &f.allocation {
+            stacks.push(
+                self.stack(&memory.stack, &format!("{} bytes of {}, from {}", memory.size, memory.what(), memory.call)),
+            );
+        }
+        stacks.retain(|stack| stack["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
+        let s = &f.synchronisation;
+        let mut advice = s.facts.clone();
+        advice.push(s.missing.clone());
+        if !s.cuda.is_empty() {
+            advice.push(format!("This would order them: {}", s.cuda.join(" ")));
+        }
+        let mut result = json!({
+            "ruleId": f.hazard.name(),
+            "ruleIndex": rule,
+            "kind": "fail",
+            "level": if verdict == Verdict::Passes { "warning" } else { "error" },
+            "message": { "text": format!("{}. {}", text::headline(f), advice.join(" ")) },
+            "locations": locations,
+            "relatedLocations": related,
+            "stacks": stacks,
+            "partialFingerprints": { "streamsan/v1": f.fingerprint },
+            "occurrenceCount": f.count,
+            "rank": match f.confidence.name() { "certain" => 100.0, "likely" => 70.0, _ => 20.0 },
+            "properties": {
+                "confidence": f.confidence.name(),
+                "latent": f.latent,
+                "host": f.host,
+                "pid": f.pid,
+                "access": f.access.stream.long,
+                "previous": f.previous.stream.long,
+            },
+        });
+        match f.standing {
+            Standing::Suppressed(_) => result["suppressions"] = json!([{ "kind": "external", "status": "accepted" }]),
+            Standing::Known => result["baselineState"] = "unchanged".into(),
+            Standing::New => {}
+        }
+        result
+    }
+
+    fn location(&self, frame: &Frame) -> Value {
+        let mut location = Map::new();
+        let mut physical = Map::new();
+        if let Some(file) = frame.file.as_ref().filter(|file| !file.starts_with('<')).or(frame.module.as_ref()) {
+            physical.insert("artifactLocation".into(), self.artifact(file));
+            if let Some(line) = frame.line.filter(|line| *line > 0 && frame.file.is_some()) {
+                let mut region = json!({ "startLine": line });
+                if let Some(source) = &frame.source {
+                    region["snippet"] = json!({ "text": source });
+                }
+                physical.insert("region".into(), region);
+            }
+        }
+        if !physical.is_empty() {
+            location.insert("physicalLocation".into(), physical.into());
+        }
+        if !frame.function.is_empty() {
+            let logical = json!([{ "fullyQualifiedName": frame.function, "kind": "function" }]);
+            location.insert("logicalLocations".into(), logical);
+        }
+        location.into()
+    }
+
+    /// The line inside a kernel that touches the bytes first.
+    fn inside(&self, side: &Side, inside: &Inside, id: usize, what: &str) -> Value {
+        let mut region = json!({ "startLine": inside.line });
+        if let Some(source) = &inside.source {
+            region["snippet"] = json!({ "text": source });
+        }
+        let mut location = json!({
+            "id": id,
+            "message": { "text": format!("{what}, in the kernel: first at this line") },
+            "physicalLocation": { "artifactLocation": self.artifact(&inside.file), "region": region },
+        });
+        if let Some(kernel) = &side.kernel {
+            location["logicalLocations"] = json!([{ "fullyQualifiedName": kernel, "kind": "function" }]);
+        }
+        location
+    }
+
+    fn artifact(&self, file: &str) -> Value {
+        match self.workspace.relative(file) {
+            Some(inside) => json!({ "uri": uri(&inside), "uriBaseId": "SRCROOT" }),
+            None => json!({ "uri": format!("file://{}", uri(file)) }),
+        }
+    }
+
+    fn stack(&self, frames: &[Frame], message: &str) -> Value {
+        let frame = |f: &Frame| {
+            let mut frame = json!({ "location": self.location(f) });
+            if let Some(module) = &f.module {
+                frame["module"] = module.as_str().into();
+            }
+            frame
+        };
+        let shown = frames.iter().filter(|f| f.kind != FrameKind::Folded).take(MAX_FRAMES);
+        json!({ "message": { "text": message }, "frames": shown.map(frame).collect::<Vec<_>>() })
+    }
+
+    fn whole(&mut self, report: &Report) -> Value {
+        let rules: Vec<Value> = RULES
+            .iter()
+            .map(|(hazard, name, text)| {
+                json!({
+                    "id": hazard.name(),
+                    "name": name,
+                    "shortDescription": { "text": format!("Data race between CUDA streams: {}", hazard.name()) },
+                    "fullDescription": { "text": text },
+                    "help": { "text": "Order the two operations: record an event after the first one and let the other stream wait for it." },
+                    "defaultConfiguration": { "level": "error" },
+                    "properties": { "tags": ["concurrency", "cuda", "data-race"], "precision": "high" },
+                })
+            })
+            .collect();
+        let mut notes: Vec<Value> = Vec::new();
+        for line in text::coverage(report).lines() {
+            let level = if line.contains(": ERROR:") { "error" } else { "note" };
+            notes.push(json!({ "level": level, "message": { "text": line.trim_start_matches("streamsan: ") } }));
+        }
+        let mut run = json!({
+            "tool": { "driver": {
+                "name": "StreamSan",
+                "version": env!("CARGO_PKG_VERSION"),
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": rules,
+            } },
+            "columnKind": "unicodeCodePoints",
+            "invocations": [{
+                "executionSuccessful": report.coverage.disabled.is_empty(),
+                "toolExecutionNotifications": notes,
+            }],
+            "results": std::mem::take(&mut self.results),
+        });
+        if report.judgement.absent.is_some() {
+            let results = run["results"].as_array_mut();
+            for result in results.into_iter().flatten().filter(|r| r["baselineState"].is_null()) {
+                result["baselineState"] = "new".into();
+            }
+        }
+        if let Some(root) = self.workspace.folder() {
+            let root = format!("file://{}/", uri(root.to_string_lossy().trim_end_matches('/')));
+            run["originalUriBaseIds"] = json!({ "SRCROOT": { "uri": root } });
+        }
+        json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [run],
+        })
+    }
+}
+
+impl Reporter for Sarif {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(_) => {}
+            Event::Finding(f, verdict) => self.results.push(self.result(f, verdict)),
+            Event::End(report) => self.log = self.whole(report),
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(&self.log).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+/// The line to look at; without lines, the file that holds the machine code.
+fn at(stack: &[Frame]) -> Option<&Frame> {
+    site_frame(stack).or_else(|| stack.iter().find(|f| f.module.is_some()))
+}
+
+fn said(s: &Side) -> String {
+    let what = s.kernel.as_deref().map_or_else(|| s.call.clone(), |kernel| format!("kernel {kernel}"));
+    format!("{what} {} on {}", s.verb, s.stream.long)
+}
+
+/// A path as part of a URI.
+fn uri(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b'+' => out.push(byte as char),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn paths_become_uris() {
+        assert_eq!(super::uri("a b/ü.cu"), "a%20b/%C3%BC.cu");
+    }
+}

@@ -1,0 +1,563 @@
+//! The report as text: for people, with a stable `key=value` block for scripts.
+//!
+//! Owns the wording and the layout. The three paragraphs (this access, the previous access, the
+//! allocation, each with its stack) follow PyTorch's CUDA Sanitizer; what is there, what is missing
+//! and what would mend it follow Vulkan's synchronization validation.
+
+use crate::detect::race::Confidence;
+use crate::report::elaborate::hazard_sentence;
+use crate::report::format::{Event, Reporter, Verdict, feed};
+use crate::report::model::{Actor, Fault, FaultSite, Finding, Frame, Hint, Memory, Report, Side, Standing};
+use crate::report::stack_text;
+use crate::report::stack_text::Line;
+use std::fmt::Write as _;
+
+/// Frames of a stack that are printed.
+const MAX_FRAMES: usize = 24;
+
+/// How to print.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Style {
+    /// Use ANSI colours.
+    pub color: bool,
+    /// More than one process took part, so say which.
+    pub processes: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Ink {
+    Alarm,
+    Title,
+    Code,
+    Faint,
+}
+
+impl Style {
+    fn paint(self, ink: Ink, text: &str) -> String {
+        let code = match ink {
+            Ink::Alarm => "1;31",
+            Ink::Title => "1",
+            Ink::Code => "32",
+            Ink::Faint => "2",
+        };
+        if self.color && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}
+
+/// Whether to use colours on a stream: asked for, or a terminal without `NO_COLOR`.
+pub fn wants_color(color: crate::options::Color, terminal: bool, no_color: Option<&str>) -> bool {
+    match color {
+        crate::options::Color::Always => true,
+        crate::options::Color::Never => false,
+        crate::options::Color::Auto => terminal && no_color.is_none_or(str::is_empty),
+    }
+}
+
+/// One finding.
+pub fn finding(f: &Finding, style: Style) -> String {
+    let mut out = String::new();
+    let rule = style.paint(Ink::Faint, &"=".repeat(80));
+    let latent = if f.latent { ", latent" } else { "" };
+    let head = format!("streamsan: DATA RACE: {} ({}{latent})", f.hazard.name(), f.confidence.name());
+    let _ = writeln!(out, "{rule}\n{}", style.paint(Ink::Alarm, &head));
+    let _ = writeln!(out, "{}.", headline(f));
+    if let Some(doubt) = doubt(f) {
+        let _ = writeln!(out, "Not certain, because {doubt}.");
+    }
+    if f.established == "exact" {
+        let _ = writeln!(out, "Measured: the bytes of every kernel here are those that it really touched.");
+    }
+    if style.processes {
+        let others = f.processes.len().saturating_sub(1) as u64;
+        let others = if others > 0 { format!(" and {}", counted(others, "other", "others")) } else { String::new() };
+        let _ = writeln!(out, "In {}{others}.", f.origin);
+    }
+    out.push('\n');
+    side(&mut out, style, "Access", &f.access, f);
+    side(&mut out, style, "Previous access", &f.previous, f);
+    match &f.allocation {
+        Some(memory) => allocation(&mut out, style, "Memory", memory, &f.access),
+        None => {
+            let _ = writeln!(
+                out,
+                "{}: pageable host memory, not an allocation of CUDA\n",
+                style.paint(Ink::Title, "Memory")
+            );
+        }
+    }
+    if let Some(memory) = &f.previous_allocation {
+        allocation(&mut out, style, "The previous access took it for", memory, &f.access);
+    }
+    let s = &f.synchronisation;
+    let _ = writeln!(out, "{}:", style.paint(Ink::Title, "Synchronisation"));
+    for line in s.facts.iter().chain([&s.missing]).filter(|l| !l.is_empty()) {
+        let _ = writeln!(out, "  {line}");
+    }
+    for (title, lines) in [("This would order them", &s.cuda), ("In PyTorch", &s.torch)] {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "  {title}:");
+            for line in lines {
+                let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));
+            }
+        }
+    }
+    let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, &machine(f)));
+    out
+}
+
+/// Why a finding is not certain.
+fn doubt(f: &Finding) -> Option<&'static str> {
+    let either = |precision| f.access.precision == precision || f.previous.precision == precision;
+    match f.confidence {
+        Confidence::Certain => None,
+        _ if either("unknown") => Some("it is not known how many bytes the kernel touches"),
+        _ if either("bound") => Some("only an upper bound of the bytes is known"),
+        _ => Some("the two patterns are too irregular to be compared byte by byte"),
+    }
+}
+
+/// One line that says what happened.
+pub fn headline(f: &Finding) -> String {
+    let actor = match &f.access.kernel {
+        Some(kernel) => format!("Kernel {} on {}", short_kernel(kernel), f.access.stream.long),
+        None if f.access.actor == Actor::Host => "The host".to_string(),
+        None if f.access.call.is_empty() => format!("An operation on {}", f.access.stream.long),
+        None => format!("{} on {}", f.access.call, f.access.stream.long),
+    };
+    if f.kind != "race" {
+        let what = if f.kind == "freed-while-used" {
+            "block of a pool was freed"
+        } else {
+            "tensor was freed without record_stream"
+        };
+        return format!(
+            "A {what} while {} may still use it: the allocation below could have been given its memory",
+            f.previous.stream.long
+        );
+    }
+    let what = match f.access.actor {
+        Actor::Free => "frees what an unfinished operation may still be using",
+        _ if f.previous.actor == Actor::Free => "uses memory that another stream has freed",
+        _ if f.previous.actor == Actor::Alloc => {
+            "uses memory before its stream-ordered allocation has come into effect"
+        }
+        _ => hazard_sentence(f.hazard),
+    };
+    format!("{actor} {what}")
+}
+
+/// A kernel's name without parameters and template arguments that would fill the line.
+pub fn short_kernel(name: &str) -> String {
+    let mut depth = 0_u32;
+    let mut short = String::new();
+    for c in name.chars() {
+        match c {
+            '<' => depth += 1,
+            '>' if depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    short.push_str("<...>");
+                }
+            }
+            '(' if depth == 0 && !name.starts_with('(') && !short.ends_with("::") => break,
+            c if depth == 0 => short.push(c),
+            _ => {}
+        }
+    }
+    let short = short.strip_prefix("void ").unwrap_or(&short).trim().to_string();
+    if short.is_empty() || name.len() <= 60 { name.strip_prefix("void ").unwrap_or(name).to_string() } else { short }
+}
+
+fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
+    let kernel = s.kernel.as_deref().map(|kernel| stack_text::shortened(kernel, 240));
+    let what = match (&kernel, s.call.as_str()) {
+        (Some(kernel), "") => format!("kernel {kernel}"),
+        (Some(kernel), call) => format!("kernel {kernel}, launched by {call},"),
+        (None, "") => match s.actor {
+            Actor::Copy => "a copy".to_string(),
+            Actor::Set => "a fill".to_string(),
+            Actor::Host => "the host".to_string(),
+            _ => "an operation".to_string(),
+        },
+        (None, call) => call.to_string(),
+    };
+    let _ = writeln!(out, "{}: {what} {} {}", style.paint(Ink::Title, title), s.verb, bytes(s, f));
+    let mut by = if s.actor == Actor::Host { String::new() } else { format!("on {}", s.stream.long) };
+    if !s.seen_by.is_empty() {
+        let _ = write!(by, "at some time before {}, which found other bytes there than the previous access", s.seen_by);
+    }
+    if let Some(node) = s.node {
+        let _ = write!(by, ", as node {node} of a graph launched there");
+    }
+    if let Some((tid, name)) = &s.thread {
+        let does = match (s.actor, s.seen_by.is_empty()) {
+            (Actor::Host, true) => "in",
+            (Actor::Host, false) => ", called by",
+            _ => ", submitted by",
+        };
+        let _ = write!(by, "{does} host thread {tid}");
+        if !name.is_empty() {
+            let _ = write!(by, " ({name})");
+        }
+        if let Some(pid) = s.process {
+            let _ = write!(by, " of process {pid}");
+        }
+    }
+    if let Some(param) = s.param {
+        let _ = write!(by, ", through the pointer at byte {param} of its parameters");
+    }
+    if !s.regions.is_empty() {
+        let _ = write!(by, ", in {}", s.regions.join(" > "));
+    }
+    let _ = writeln!(out, "  {by}");
+    if let Some(inside) = &s.inside {
+        let file = inside.file.rsplit('/').next().unwrap_or_default();
+        let source = inside.source.as_ref().map_or_else(String::new, |text| format!(": {text}"));
+        let _ = writeln!(out, "  in the kernel, first at {file}:{}{source}", inside.line);
+    }
+    if let Some(operator) = &s.operator {
+        let _ = writeln!(out, "  in the operator {}", stack_text::shortened(operator, 240));
+    }
+    print_stack(out, style, &s.stack);
+    if !s.launched.is_empty() {
+        let _ = writeln!(out, "  the graph was launched at");
+        print_stack(out, style, &s.launched);
+    }
+    out.push('\n');
+}
+
+fn bytes(s: &Side, f: &Finding) -> String {
+    let of = f.allocation.as_ref().map_or_else(String::new, |m| format!(" of {}", m.size));
+    let at = |n: u64| if f.allocation.is_some() { n.to_string() } else { format!("{n:#x}") };
+    let gaps = if s.gaps.is_empty() { String::new() } else { format!(" ({})", s.gaps) };
+    match s.precision {
+        "exact" if f.allocation.as_ref().is_some_and(|m| s.from == 0 && s.to == m.size) => {
+            format!("all {} bytes", s.to)
+        }
+        "exact" => format!("bytes {} to {}{of}{gaps}", at(s.from), at(s.to.saturating_sub(1))),
+        "bound" => format!("some of the bytes {} to {}{of}{gaps}", at(s.from), at(s.to.saturating_sub(1))),
+        _ => format!("from byte {}{of} on (how many is unknown)", at(s.from)),
+    }
+}
+
+fn allocation(out: &mut String, style: Style, title: &str, m: &Memory, access: &Side) {
+    let by = if m.call.is_empty() { String::new() } else { format!(", from {}", m.call) };
+    let title = style.paint(Ink::Title, title);
+    let _ = writeln!(out, "{title}: {} bytes of {} at {:#x}{by}", m.size, m.what(), m.address);
+    print_stack(out, style, &m.stack);
+    if !m.freed.is_empty() && m.freed != access.stack {
+        let _ = writeln!(out, "  freed at");
+        print_stack(out, style, &m.freed);
+    }
+    out.push('\n');
+}
+
+fn print_stack(out: &mut String, style: Style, frames: &[Frame]) {
+    if frames.is_empty() {
+        let _ = writeln!(out, "    {}", style.paint(Ink::Faint, "(no stack recorded)"));
+    }
+    let lines = stack_text::lines(frames);
+    for (i, line) in lines.iter().take(MAX_FRAMES).enumerate() {
+        match line {
+            Line::Folded(text) => {
+                let _ = writeln!(out, "    {}", style.paint(Ink::Faint, &format!("    ... {text}")));
+            }
+            Line::Frame { name, place, inlined, source } => {
+                let inlined = if *inlined { "  [inlined]" } else { "" };
+                let _ = writeln!(out, "    #{i:<2} {name}{}{inlined}", style.paint(Ink::Title, place));
+                if let Some(source) = source {
+                    let _ = writeln!(out, "          {}", style.paint(Ink::Faint, source));
+                }
+            }
+        }
+    }
+    if lines.len() > MAX_FRAMES {
+        let _ = writeln!(out, "        ... {} more", lines.len() - MAX_FRAMES);
+    }
+}
+
+/// One hint: a sentence, and where.
+fn hint(out: &mut String, style: Style, h: &Hint) {
+    let times = if h.count > 1 { format!(" ({} times)", h.count) } else { String::new() };
+    let process = if style.processes { format!(" [process {}]", h.pid) } else { String::new() };
+    let head = format!("streamsan: HINT: {}{times}{process}", h.text);
+    let _ = writeln!(out, "{}", style.paint(Ink::Title, &head));
+    print_stack(out, style, &h.stack);
+    if !h.other.is_empty() {
+        let _ = writeln!(out, "  before that at");
+        print_stack(out, style, &h.other);
+    }
+}
+
+/// The block for machines: one line, keys in a fixed order, values without spaces.
+fn machine(f: &Finding) -> String {
+    let call = |s: &Side| match s.call.as_str() {
+        _ if s.actor == Actor::Host => "host".to_string(),
+        "" => "-".to_string(),
+        call => call.to_string(),
+    };
+    let (address, size) = f.allocation.as_ref().map_or((0, 0), |m| (m.address, m.size));
+    format!(
+        "[streamsan hazard={} confidence={} established={} host={} latent={} access={} stream={} previous={} previous_stream={} \
+         bytes={}-{} allocation={address:#x} size={size} count={} pid={} fingerprint={}]",
+        f.hazard.name(),
+        f.confidence.name(),
+        f.established,
+        if f.host { "yes" } else { "no" },
+        if f.latent { "yes" } else { "no" },
+        call(&f.access),
+        f.access.stream.id,
+        call(&f.previous),
+        f.previous.stream.id,
+        f.from,
+        f.to,
+        f.count,
+        f.pid,
+        f.fingerprint,
+    )
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// The line of fixed form that ends every run.
+pub fn summary(report: &Report) -> String {
+    let [certain, likely, possible, latent] = report.counts();
+    let total = (certain + likely + possible) as u64;
+    let occurrences: u64 = report.failures().map(|f| f.count).sum();
+    let mut kinds = format!("{certain} certain, {likely} likely");
+    if report.pedantic {
+        let _ = write!(kinds, ", {possible} possible");
+    }
+    let mut line = format!(
+        "streamsan: SUMMARY: {} ({kinds}), {}, {}",
+        counted(total, "finding", "findings"),
+        counted(occurrences, "occurrence", "occurrences"),
+        counted(report.processes.len() as u64, "process", "processes"),
+    );
+    if latent > 0 {
+        let _ = write!(line, ", {latent} latent");
+    }
+    let pass = report.shown().filter(|f| !report.fails(f) && !f.latent).count();
+    if pass > 0 {
+        let _ = write!(line, ", {pass} below --fail-on");
+    }
+    let known = report.set_aside().filter(|f| f.standing == Standing::Known).count();
+    if known > 0 {
+        let _ = write!(line, ", {known} known");
+    }
+    let suppressed = report.set_aside().count() - known;
+    if suppressed > 0 {
+        let _ = write!(line, ", {suppressed} suppressed");
+    }
+    line
+}
+
+/// What the user has had set aside or left out, a line each.
+fn judgement(report: &Report) -> String {
+    let mut out = String::new();
+    let j = &report.judgement;
+    for filter in &j.filters {
+        let left_out = counted(filter.left_out, "finding", "findings");
+        let _ = writeln!(out, "streamsan: NOTE: not everything was wanted: {} left out {left_out}", filter.text);
+    }
+    for s in &j.suppressions {
+        let _ = match s.findings {
+            0 => writeln!(out, "streamsan: NOTE: {} ({}) suppressed nothing", s.text, s.place),
+            n => writeln!(
+                out,
+                "streamsan: SUPPRESSED: {} with {} by {} ({})",
+                counted(n, "finding", "findings"),
+                counted(s.hits, "occurrence", "occurrences"),
+                s.text,
+                s.place
+            ),
+        };
+    }
+    if let Some(absent) = j.absent.filter(|n| *n > 0) {
+        let what = counted(absent, "finding of the baseline", "findings of the baseline");
+        let _ = writeln!(out, "streamsan: NOTE: {what} did not come up (--write-baseline takes stock anew)");
+    }
+    out
+}
+
+/// An error that ended a context.
+fn fault(out: &mut String, style: Style, f: &Fault) {
+    let name = crate::detect::faults::error_name(f.result);
+    let head = format!("streamsan: CUDA ERROR: {name} ({}), answered by {}", f.result, f.call);
+    let _ = writeln!(out, "{}\n{}", style.paint(Ink::Faint, &"=".repeat(80)), style.paint(Ink::Alarm, &head));
+    let site = |out: &mut String, s: &FaultSite| {
+        let times = if s.count > 1 { format!("{} launches of ", s.count) } else { String::new() };
+        let kernel = if s.kernel.is_empty() { "a kernel".to_string() } else { stack_text::shortened(&s.kernel, 200) };
+        let _ = writeln!(out, "  {times}{kernel}");
+        print_stack(out, style, &s.stack);
+    };
+    match &f.culprit {
+        Some(culprit) => {
+            let _ = writeln!(out, "{} launched on {}:", style.paint(Ink::Title, "The kernel that made it,"), f.stream);
+            site(out, culprit);
+        }
+        None => {
+            print_stack(out, style, &f.stack);
+            if f.running.is_empty() {
+                out.push_str("No launch was under way.\n");
+            }
+            for r in &f.running {
+                let what = counted(r.total, "launch was", "launches were");
+                let title = format!("On {} {what} under way, oldest first", r.stream);
+                let _ = writeln!(out, "{}:", style.paint(Ink::Title, &title));
+                r.oldest.iter().for_each(|s| site(out, s));
+                let more = r.places.saturating_sub(r.oldest.len() as u64);
+                if more > 0 {
+                    let _ = writeln!(out, "  ... and {}", counted(more, "more place", "more places"));
+                }
+            }
+            out.push_str("Run with --launch-blocking to learn which one made it.\n");
+        }
+    }
+    let _ = writeln!(out, "{}", style.paint(Ink::Faint, &"=".repeat(80)));
+}
+
+/// What could be seen and what could not.
+pub fn coverage(report: &Report) -> String {
+    let c = &report.coverage;
+    let mut out = format!(
+        "streamsan: COVERAGE: {} ({} with ranges{}, {} with reads and writes only, {} unknown, {} partly indirect), {}",
+        counted(c.launches, "launch", "launches"),
+        c.launches_exact,
+        match (c.launches_measured, c.launches_learned) {
+            (0, 0) => String::new(),
+            (measured, 0) => format!(" of which {measured} measured"),
+            (measured, learned) => format!(" of which {measured} measured and {learned} learned"),
+        },
+        c.launches_kinds_only,
+        c.launches_unknown,
+        c.launches_indirect,
+        counted(c.memory_ops, "copy or fill", "copies and fills"),
+    );
+    let calls: u64 = c.not_modelled.values().sum();
+    let _ = write!(out, ", {}", counted(calls, "call not modelled", "calls not modelled"));
+    if calls > 0 {
+        let _ = write!(out, " ({})", most_frequent(&c.not_modelled));
+    }
+    out.push('\n');
+    if !c.reasons.is_empty() {
+        let _ = writeln!(out, "streamsan: NOTE: unknown launches: {}", most_frequent(&c.reasons));
+    }
+    if !c.unobserved.is_empty() {
+        let _ = writeln!(out, "streamsan: NOTE: not observed: {}", most_frequent(&c.unobserved));
+    }
+    if c.forgotten + c.findings_dropped + c.damaged > 0 {
+        let _ = writeln!(
+            out,
+            "streamsan: NOTE: {} for lack of room, {} not kept, {}",
+            counted(c.forgotten, "access was forgotten", "accesses were forgotten"),
+            counted(c.findings_dropped, "occurrence was", "occurrences were"),
+            counted(c.damaged, "record could not be read", "records could not be read"),
+        );
+    }
+    let internal = report.findings.iter().filter(|f| f.internal && !report.pedantic).count() as u64;
+    if internal > 0 {
+        let what = counted(internal, "finding", "findings");
+        let _ = writeln!(
+            out,
+            "streamsan: NOTE: {what} inside memory that a CUDA library keeps for itself (see --pedantic)"
+        );
+    }
+    let withdrawn = report.withdrawn().count() as u64;
+    if withdrawn > 0 {
+        let what = counted(withdrawn, "finding", "findings");
+        let _ = writeln!(out, "streamsan: NOTE: {what} withdrawn: exact ranges do not meet");
+    }
+    if c.paused > 0 {
+        let what = counted(c.paused, "operation was", "operations were");
+        let _ = writeln!(out, "streamsan: NOTE: {what} not checked, because the program had stopped checking");
+    }
+    out.push_str(&judgement(report));
+    for why in &c.unread {
+        let _ = writeln!(out, "streamsan: ERROR: not read to its end: {why}");
+    }
+    for why in &c.disabled {
+        let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");
+    }
+    for why in &c.not_simulated {
+        let _ = writeln!(out, "streamsan: ERROR: not run on the simulated GPU, and not checked: {why}");
+    }
+    if !c.any_work() {
+        out.push_str("streamsan: NOTE: no CUDA work was seen, so nothing was checked\n");
+    }
+    out
+}
+
+fn most_frequent(counts: &std::collections::BTreeMap<String, u64>) -> String {
+    let mut list: Vec<(&String, &u64)> = counts.iter().collect();
+    list.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), *name));
+    let shown: Vec<String> = list.iter().take(6).map(|(name, n)| format!("{name}: {n}")).collect();
+    let more = if list.len() > 6 { format!(", and {} more", list.len() - 6) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// The report as text: findings (at most `max_findings` in full), coverage, summary.
+pub struct Text {
+    style: Style,
+    max_findings: u64,
+    /// Another reporter of the same run tells the findings.
+    told: bool,
+    out: String,
+    printed: u64,
+    left: u64,
+}
+
+impl Text {
+    /// A report in this style.
+    pub fn new(style: Style, max_findings: u64) -> Self {
+        Self { style, max_findings, told: false, out: String::new(), printed: 0, left: 0 }
+    }
+
+    /// What is to be said beside the findings, which another reporter tells.
+    pub fn beside() -> Self {
+        Self { told: true, ..Self::new(Style::default(), 0) }
+    }
+}
+
+impl Reporter for Text {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(report) => self.style.processes |= report.processes.len() > 1,
+            Event::Finding(_, Verdict::SetAside) => {}
+            Event::Finding(f, _) if self.printed < self.max_findings => {
+                self.printed += 1;
+                self.out.push_str(&finding(f, self.style));
+            }
+            Event::Finding(..) => self.left += 1,
+            Event::End(report) => {
+                if self.printed > 0 {
+                    let _ = writeln!(self.out, "{}", self.style.paint(Ink::Faint, &"=".repeat(80)));
+                }
+                if self.left > 0 && !self.told {
+                    let what = counted(self.left, "finding", "findings");
+                    let _ = writeln!(self.out, "streamsan: NOTE: {what} not printed (see --max-findings)");
+                }
+                for h in &report.hints {
+                    hint(&mut self.out, self.style, h);
+                }
+                for f in &report.faults {
+                    fault(&mut self.out, self.style, f);
+                }
+                self.out.push_str(&coverage(report));
+                let ink = if report.failures().next().is_some() { Ink::Alarm } else { Ink::Title };
+                let _ = writeln!(self.out, "{}", self.style.paint(ink, &summary(report)));
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out).into_bytes()
+    }
+}
+
+/// The whole report.
+pub fn report(report: &Report, style: Style, max_findings: u64) -> String {
+    String::from_utf8_lossy(&feed(report, &mut Text::new(style, max_findings))).into_owned()
+}

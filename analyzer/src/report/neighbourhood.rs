@@ -1,0 +1,178 @@
+//! The ops around a race, as reports show them: lanes, steps, and the waits that there are.
+//!
+//! Owns their names, and which waits are drawn. What happened is remembered by [`crate::detect::history`].
+
+use super::model::{StreamName, site, site_frame};
+use crate::detect::history::{After, Around, Step, What};
+use crate::report::elaborate::Elaborator;
+use crate::state::streams::Stream;
+use serde_json::{Value, json};
+use trace::{StreamId, StreamKind};
+
+/// One step of a lane.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Shown {
+    /// Which lane, by place.
+    pub lane: usize,
+    /// `kernel`, `copy`, `fill`, `graph`, `host function`, `value`, `allocation`, `free`, `record`,
+    /// `wait`, `host wait`, `host`.
+    pub operation: &'static str,
+    /// Name of the kernel, or what was done.
+    pub label: String,
+    /// `file:line`, or the function; empty when unknown.
+    pub at: String,
+    /// The source line's text.
+    pub source: String,
+    /// `previous`, `access` or nothing.
+    pub role: &'static str,
+    /// Steps (by place) on other lanes that it waits for.
+    pub after: Vec<usize>,
+    /// Steps of the lane between the one shown before and this one; `None` when that is not known.
+    pub skipped: Option<u64>,
+}
+
+/// What is shown around a race. Steps stand in the order of submission.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Scene {
+    /// The streams, and the host where it takes part.
+    pub lanes: Vec<StreamName>,
+    /// The steps.
+    pub steps: Vec<Shown>,
+}
+
+impl Scene {
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        let lane = |l: &StreamName| json!({ "id": l.id, "kind": l.kind, "name": l.long });
+        let step = |s: &Shown| {
+            json!({
+                "lane": s.lane, "operation": s.operation, "label": s.label, "at": s.at, "source": s.source,
+                "role": s.role, "after": s.after, "skipped": s.skipped,
+            })
+        };
+        json!({
+            "lanes": self.lanes.iter().map(lane).collect::<Vec<_>>(),
+            "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Elaborator<'_> {
+    /// Names what is shown around a race.
+    pub fn scene(&mut self, around: &Around) -> Scene {
+        let mut lanes: Vec<StreamId> = Vec::new();
+        // The two that matter come first.
+        let first = [around.previous, around.access].into_iter().filter_map(|i| around.steps.get(i));
+        for step in first.chain(&around.steps) {
+            if !lanes.contains(&step.lane) {
+                lanes.push(step.lane);
+            }
+        }
+        let mut shown: Vec<Shown> = Vec::new();
+        for (index, step) in around.steps.iter().enumerate() {
+            let before = &around.steps[..index];
+            let frames = self.stacks.resolve(step.stack);
+            let (operation, label) = self.label(step);
+            let last = before.iter().rfind(|s| s.lane == step.lane);
+            shown.push(Shown {
+                lane: lanes.iter().position(|l| *l == step.lane).unwrap_or_default(),
+                operation,
+                label,
+                at: site(&frames).unwrap_or_default(),
+                source: site_frame(&frames).and_then(|f| f.source.as_deref()).unwrap_or_default().trim().to_string(),
+                role: match index {
+                    i if i == around.previous => "previous",
+                    i if i == around.access => "access",
+                    _ => "",
+                },
+                after: self.waits(before, step),
+                skipped: match (step.nth, last.map_or(0, |s| s.nth)) {
+                    (0, _) => None,
+                    (_, 0) if last.is_some() => None,
+                    (nth, last) => Some((nth - last).saturating_sub(1)),
+                },
+            });
+        }
+        Scene { lanes: lanes.into_iter().map(|id| self.stream(id)).collect(), steps: shown }
+    }
+
+    fn label(&self, step: &Step) -> (&'static str, String) {
+        let plain = |what: &'static str| (what, what.to_string());
+        match step.what {
+            What::Kernel(id) => {
+                let name = self.kernel_name(id);
+                ("kernel", if name.is_empty() { "kernel".into() } else { name })
+            }
+            What::Copy => plain("copy"),
+            What::Fill => plain("fill"),
+            What::Graph => plain("graph"),
+            What::HostFunction => plain("host function"),
+            What::WriteValue => ("value", "write a value".into()),
+            What::WaitValue => ("value", "wait for a value".into()),
+            What::Alloc => plain("allocation"),
+            What::Free => plain("free"),
+            What::Record(event) => ("record", format!("record event {}", event.0)),
+            What::Wait(event) => ("wait", format!("wait for event {}", event.0)),
+            What::HostWait => {
+                let call = self.names.call(step.call);
+                ("host wait", if call.is_empty() { "host waits".into() } else { call.to_string() })
+            }
+            What::Host => ("host", "the host itself".into()),
+        }
+    }
+
+    /// The steps before this one, each the last of its lane, that it waits for.
+    fn waits(&self, before: &[Step], step: &Step) -> Vec<usize> {
+        let mut after = Vec::new();
+        // Of each lane the last such step: it brings the earlier ones with it.
+        let mut each_last = |wanted: &dyn Fn(&Step) -> bool| {
+            let mut seen = vec![step.lane];
+            for (index, earlier) in before.iter().enumerate().rev() {
+                if !seen.contains(&earlier.lane) && wanted(earlier) {
+                    seen.push(earlier.lane);
+                    after.push(index);
+                }
+            }
+        };
+        let host = |s: &Step| s.lane.is_none();
+        match step.after {
+            After::Nothing => {}
+            After::Step(number) => each_last(&|s| s.number == number),
+            After::All(number) => each_last(&|s| s.number <= number && !host(s)),
+        }
+        if !host(step) {
+            // What is submitted after the host has waited starts after that.
+            let first_since =
+                |index: usize| before[index..].iter().all(|s| s.lane != step.lane || s.what == What::HostWait);
+            if let Some(index) = before.iter().rposition(|s| s.what == What::HostWait)
+                && first_since(index)
+            {
+                after.push(index);
+            }
+            // The legacy default stream and the blocking ones wait for each other.
+            let of = |id: StreamId| self.streams.get(id);
+            let joins = |s: &Step| {
+                matches!((of(s.lane), of(step.lane)), (Some(a), Some(b)) if legacy_order(a, b)) && is_work(s.what)
+            };
+            if is_work(step.what)
+                && let Some(index) = before.iter().rposition(joins)
+                && !after.contains(&index)
+            {
+                after.push(index);
+            }
+        }
+        after.sort_unstable();
+        after
+    }
+}
+
+/// Whether the rules of the legacy default stream order the work of these two.
+fn legacy_order(a: &Stream, b: &Stream) -> bool {
+    let legacy = |s: &Stream| s.kind == StreamKind::Legacy;
+    let blocking = |s: &Stream| matches!(s.kind, StreamKind::Blocking | StreamKind::PerThread);
+    a.context == b.context && ((legacy(a) && blocking(b)) || (blocking(a) && legacy(b)))
+}
+
+fn is_work(what: What) -> bool {
+    !matches!(what, What::HostWait | What::Host)
+}

@@ -1,0 +1,169 @@
+//! The place of every op in the order: a thin cover over the crate `order`.
+//!
+//! Owns the engine and its questions in the analyzer's words. Knows no rule of order itself.
+
+use crate::memory::access_map::{Clocks, Glance, Ordered};
+use crate::state::graphs::Graph;
+use order::{ClockRef, Engine, Options, Policy, Usual};
+use trace::{Epoch, Op, StreamId, ThreadId};
+
+/// The engine of one process.
+pub struct Ordering {
+    engine: Engine,
+    latent: bool,
+}
+
+impl Ordering {
+    /// `latent`: also keep the order that only documented promises give. `host_threads`: give host
+    /// threads timelines of their own, when the trace says how they synchronise.
+    pub fn new(policy: Policy, latent: bool, host_threads: bool) -> Self {
+        let mut options = Options::default();
+        options.policy = policy;
+        options.latent = latent;
+        // XLA hands host buffers out again from host functions, others fulfil promises there.
+        options.host_functions_signal = true;
+        options.host_threads = host_threads;
+        Self { engine: Engine::with_options(options), latent }
+    }
+
+    /// Applies an op; answers its place.
+    #[inline]
+    pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
+        self.engine.apply(op, thread)
+    }
+
+    /// Applies a launch that does not overlap its predecessor: it may not, or its kernel waits for
+    /// it.
+    pub fn launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
+        self.engine.apply_waiting_launch(stream, thread)
+    }
+
+    /// The order as seen from the op applied last.
+    #[inline]
+    pub fn view<'a>(&'a self, epoch: Epoch, node: Option<(&'a Graph, u32)>) -> View<'a> {
+        View { clock: self.engine.start_clock(), engine: &self.engine, latent: self.latent, epoch, node }
+    }
+
+    /// What is seen of it at a glance; `node`: whether the op applied last stands for a node of a
+    /// graph.
+    #[inline]
+    pub fn reach(&self, epoch: Epoch, node: bool) -> Reach<'_> {
+        // What is not promised is not finished here.
+        let usual = if self.latent { Usual::default() } else { self.engine.usual_start() };
+        Reach { usual, epoch: (!node).then_some(epoch) }
+    }
+
+    /// What the host knows now, to be kept.
+    pub fn known(&self) -> order::KeptClock {
+        self.engine.host_clock().keep()
+    }
+
+    /// Where the op applied last starts, to be kept.
+    pub fn kept_start(&self) -> order::KeptClock {
+        self.engine.start_clock().keep()
+    }
+
+    /// Number of an event's latest record.
+    pub fn event_record(&self, event: trace::EventId) -> u64 {
+        self.engine.event_record(event)
+    }
+
+    /// What an event's latest record covers.
+    pub fn event_clock(&self, event: trace::EventId) -> Option<order::KeptClock> {
+        self.engine.event_clock(event)
+    }
+
+    /// How often the host has learnt that something is over.
+    pub fn host_changes(&self) -> u64 {
+        self.engine.host_changes()
+    }
+
+    /// The order as seen from an op of this stream, if it were enqueued now.
+    pub fn view_of_stream(&mut self, stream: StreamId) -> View<'_> {
+        let latent = self.latent;
+        self.engine.prepare_stream(stream);
+        let timeline = self.engine.timeline(stream).unwrap_or_default();
+        let epoch = Epoch { timeline, time: self.engine.stream_time(stream) + 1 };
+        View { clock: self.engine.stream_clock(stream), engine: &self.engine, latent, epoch, node: None }
+    }
+
+    /// Whether the host has seen this finish.
+    pub fn host_saw(&self, epoch: Epoch) -> bool {
+        self.engine.host_covers(epoch)
+    }
+
+    /// Whether the copy applied last had read its source when its call returned: staged, or waited
+    /// for.
+    pub fn source_is_read(&self) -> bool {
+        self.engine.source_epoch().is_some()
+    }
+}
+
+/// The order as seen from one op, or from one node of a graph launch.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    clock: ClockRef<'a>,
+    engine: &'a Engine,
+    latent: bool,
+    /// The op.
+    pub epoch: Epoch,
+    /// The graph that is launched, and the index of the node.
+    pub node: Option<(&'a Graph, u32)>,
+}
+
+impl View<'_> {
+    /// Whether the op came after everything up to this epoch.
+    pub fn covers(&self, earlier: Epoch) -> bool {
+        self.clock.covers(earlier)
+    }
+}
+
+/// What a [`View`] tells at a glance.
+pub struct Reach<'a> {
+    usual: Usual<'a>,
+    /// Of an op that is no node of a graph.
+    epoch: Option<Epoch>,
+}
+
+impl Glance for Reach<'_> {
+    #[inline(always)]
+    fn finished(&self, earlier: Epoch) -> bool {
+        self.usual.covers(earlier)
+    }
+
+    #[inline(always)]
+    fn is_own(&self, epoch: Epoch) -> bool {
+        self.epoch == Some(epoch)
+    }
+}
+
+impl Clocks for View<'_> {
+    #[inline]
+    fn ordered(&self, earlier: Epoch, earlier_node: u32) -> Ordered {
+        if earlier == self.epoch {
+            return match self.node {
+                Some((graph, node)) if earlier_node > 0 && graph.before(earlier_node - 1, node) => Ordered::Yes,
+                _ => Ordered::No,
+            };
+        }
+        if !self.clock.covers(earlier) {
+            Ordered::No
+        } else if self.latent && !self.clock.covers_promised(earlier) {
+            Ordered::Latent
+        } else {
+            Ordered::Yes
+        }
+    }
+
+    #[inline(always)]
+    fn finished(&self, earlier: Epoch) -> bool {
+        earlier != self.epoch && !self.latent && self.clock.covers(earlier)
+    }
+
+    #[inline]
+    fn dead(&self, earlier: Epoch) -> bool {
+        earlier != self.epoch
+            && self.engine.host_covers(earlier)
+            && (!self.latent || self.engine.host_clock().covers_promised(earlier))
+    }
+}
