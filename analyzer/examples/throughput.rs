@@ -6,7 +6,7 @@
 //! launches with three pointers each out of 300 tensors on three streams, with an event pair every
 //! tenth op, as a training step looks.
 
-use analyzer::launches::effects::{Base, Bytes, CodeReader, Effect, KernelCode, Launch};
+use analyzer::launches::effects::{CodeReader, Effect, EffectBase, EffectExtent, KernelCode, Launch};
 use analyzer::memory::AccessKind;
 use analyzer::symbols::stacks::RawStacks;
 use analyzer::{Analysis, AnalysisOptions};
@@ -33,8 +33,9 @@ impl KernelCode for Kernel {
         for (i, word) in launch.params.chunks_exact(8).enumerate() {
             let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
             let kind = if i == 2 { AccessKind::Write } else { AccessKind::Read };
-            let bytes = Bytes::Known { lo: value, hi: value + TENSOR, width: TENSOR, dims: Vec::new(), exact: true };
-            effects.push(Effect::new(Base::Param(i as u32 * 8, value), kind, bytes));
+            let bytes =
+                EffectExtent::Known { lo: value, hi: value + TENSOR, width: TENSOR, dims: Vec::new(), exact: true };
+            effects.push(Effect::new(EffectBase::Param(i as u32 * 8, value), kind, bytes));
         }
     }
     fn indirect(&self) -> bool {

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use analyzer::report::model::FrameKind;
-use analyzer::symbols::{ENTRY_FRAME, Symbolizer, python::Code};
+use analyzer::symbols::{ENTRY_FRAME, Symbolizer, python::CodeObject};
 use trace::{LineTable, PyCodeId, PyFrame, StackId};
 
 fn agrees(kind: &str, encoding: LineTable) {
@@ -18,7 +18,7 @@ fn agrees(kind: &str, encoding: LineTable) {
         let table = fields.next().expect("a table").trim_matches('-');
         let table: Vec<u8> =
             (0..table.len() / 2).map(|i| u8::from_str_radix(&table[2 * i..2 * i + 2], 16).expect("hex")).collect();
-        let code = Code::new(String::new(), fields.next().expect("a name").into(), first, encoding, &table);
+        let code = CodeObject::new(String::new(), fields.next().expect("a name").into(), first, encoding, &table);
         for pair in fields {
             let (offset, line) = pair.split_once(':').expect("a pair");
             let (offset, line) = (offset.parse().expect("a number"), line.parse().expect("a number"));
@@ -56,14 +56,14 @@ fn damaged_tables_have_lines_all_the_same() {
             .collect();
         for encoding in [LineTable::Lnotab, LineTable::V310, LineTable::V311] {
             for first in [0, 1, u32::MAX] {
-                let code = Code::new(String::new(), String::new(), first, encoding, &table);
+                let code = CodeObject::new(String::new(), String::new(), first, encoding, &table);
                 for offset in [0, 2, 100, u32::MAX] {
                     let _ = code.line(offset);
                 }
             }
         }
     }
-    let code = Code::new(String::new(), String::new(), 7, LineTable::V311, &[]);
+    let code = CodeObject::new(String::new(), String::new(), 7, LineTable::V311, &[]);
     assert_eq!(code.line(4), Some(7), "no table: the first line");
 }
 
@@ -85,7 +85,7 @@ fn interpreter() -> (Symbolizer, u64, u64) {
     const BIAS: u64 = 0x7f00_0000_0000;
     symbolizer.module(BIAS, BIAS + (1 << 30), BIAS, &path, &[]);
     for (id, name) in [(1, "inner"), (2, "Model.forward"), (3, "<module>")] {
-        let code = Code::new("/nowhere/train.py".into(), name.into(), 10 * id, LineTable::V311, &[]);
+        let code = CodeObject::new("/nowhere/train.py".into(), name.into(), 10 * id, LineTable::V311, &[]);
         symbolizer.code(PyCodeId(id), code);
     }
     (symbolizer, BIAS + address(" _PyEval_EvalFrameDefault") + 9, BIAS + address(" PyObject_Call") + 9)

@@ -1,6 +1,6 @@
 //! Memory that comes and goes.
 
-use super::{Analysis, Moment};
+use super::{Analysis, OpContext};
 use crate::memory::{Allocation, AllocationId, Cause};
 use crate::state::graphs::Graph;
 use trace::{FreeKind, MemoryKind, Op, Origin, StreamId};
@@ -30,7 +30,7 @@ impl Analysis {
         size: u64,
         kind: MemoryKind,
         stream: StreamId,
-        moment: Moment,
+        moment: OpContext,
         node: Option<(&Graph, u32)>,
     ) {
         let Op::Alloc { context, .. } = *op else { return };
@@ -44,11 +44,11 @@ impl Analysis {
         let mut info = Self::allocation(ptr, size, kind, &moment.origin);
         (info.stream, info.context) = (stream, context);
         let id = self.memory.alloc(info);
-        self.given_back.forget(ptr, ptr.saturating_add(size));
-        if kind == MemoryKind::Block && self.given_back.watches(stream) {
+        self.freed_early.forget(ptr, ptr.saturating_add(size));
+        if kind == MemoryKind::Block && self.freed_early.watches(stream) {
             let site = moment.site(Cause::Alloc, stream);
             let view = self.ordering.view_of_stream(stream);
-            self.given_back.handed_out(size, &view, site, &mut self.races);
+            self.freed_early.handed_out(size, &view, site, &mut self.races);
         }
         // Memory of these kinds exists only once its stream gets there. The others are there when
         // the call returns.
@@ -63,7 +63,7 @@ impl Analysis {
         ptr: u64,
         kind: FreeKind,
         stream: StreamId,
-        moment: Moment,
+        moment: OpContext,
         node: Option<(&Graph, u32)>,
     ) {
         let stack = moment.origin.stack;
@@ -74,7 +74,7 @@ impl Analysis {
                 info.stream = if stream.is_none() { info.stream } else { stream };
                 let view = self.ordering.view_of_stream(info.stream);
                 let site = moment.site(Cause::Free, info.stream);
-                self.given_back.freed(&info, home, &mut self.memory, &view, site);
+                self.freed_early.freed(&info, home, &mut self.memory, &view, site);
             }
             self.memory.free_block(ptr, stack);
             return;
@@ -83,7 +83,7 @@ impl Analysis {
             self.memory.free_root(ptr, stack, false);
             return;
         };
-        self.given_back.forget(ptr, root.end());
+        self.freed_early.forget(ptr, root.end());
         let site = moment.site(Cause::Free, stream);
         self.at(moment, site, node).whole(ptr, root.size, root.id, Cause::Free);
         // Work enqueued later may still run before a free in stream order.

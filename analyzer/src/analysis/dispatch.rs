@@ -2,7 +2,7 @@
 //!
 //! Owns the dispatch. Which bytes an op touches is the matter of `work`.
 
-use super::{Analysis, Moment};
+use super::{Analysis, OpContext};
 use crate::detect::accesses::Work;
 use crate::launches::effects::Launch;
 use crate::memory::Object;
@@ -108,7 +108,7 @@ impl Analysis {
     }
 
     /// An op that touches memory, by itself or as a node of a graph.
-    pub(super) fn work(&mut self, op: &Op<'_>, moment: Moment, node: Option<(&Graph, u32)>) {
+    pub(super) fn work(&mut self, op: &Op<'_>, moment: OpContext, node: Option<(&Graph, u32)>) {
         self.copied = None;
         match *op {
             Op::Launch { stream, kernel, grid, block, cluster, shared, params, flags } => {
@@ -161,7 +161,7 @@ impl Analysis {
         }
     }
 
-    pub(super) fn at<'a>(&'a mut self, moment: Moment, site: Site, node: Option<(&'a Graph, u32)>) -> Work<'a, 'a> {
+    pub(super) fn at<'a>(&'a mut self, moment: OpContext, site: Site, node: Option<(&'a Graph, u32)>) -> Work<'a, 'a> {
         let view = self.ordering.view(moment.epoch, node);
         let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
         let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
@@ -182,7 +182,7 @@ impl Analysis {
                 self.watches.graph_tells(epoch);
             }
             let origin = Origin { stack: node.stack, call: node.call, ..*origin };
-            let moment = Moment { graph: Some((stream, launched)), ..self.moment(&origin, epoch) };
+            let moment = OpContext { graph: Some((stream, launched)), ..self.moment(&origin, epoch) };
             if self.options.hints {
                 self.hints.event_node(&op, stream, node.stack, &self.ordering.view(epoch, None));
             }

@@ -5,9 +5,9 @@
 //! find their memory as it was. It does nothing that the long way ([`Analysis::feed`]) does not do,
 //! in the same order, and steps aside for all that is out of the ordinary.
 
-use super::{Analysis, Moment};
+use super::{Analysis, OpContext};
 use crate::launches::effects::Launch;
-use crate::launches::launch_key::Key;
+use crate::launches::launch_key::LaunchKey;
 use crate::memory::{Cause, Site};
 use trace::launch_flags::{EXACT, INSIDE_LIBRARY, PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
 use trace::{LaunchRecord, LaunchShape};
@@ -37,19 +37,19 @@ impl Analysis {
             return false;
         }
         let launch = launch_of(shape, params);
-        let key = Key { hash, words: Key::shape(kernel, &launch) };
+        let key = LaunchKey { hash, words: LaunchKey::shape(kernel, &launch) };
         let Some(trail) = self.code.again(&key, &launch).filter(|trail| trail.is_good(&self.memory)) else {
             return false;
         };
         self.coverage.ops += 1;
         let epoch = self.ordering.launch(stream, origin.thread);
         if self.names.torch {
-            self.given_back.interrupt(origin.thread);
+            self.freed_early.interrupt(origin.thread);
         }
         self.recent.launch(stream, kernel, origin, epoch);
         self.faults.launched(stream, kernel, origin.stack, epoch);
         self.copied = None;
-        let moment = Moment { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) };
+        let moment = OpContext { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) };
         let site = Site { kernel, ..moment.site(Cause::Kernel, stream) };
         trail.replay(&mut self.memory, (&self.ordering, epoch, None), &site, &mut self.races);
         let tally = trail.tally();

@@ -2,7 +2,7 @@
 
 use super::Analysis;
 use crate::detect::host_watch;
-use crate::detect::host_watch::Watch;
+use crate::detect::host_watch::HostWatch;
 use crate::detect::race::{Confidence, Race};
 use crate::memory::{Access, AccessKind, Cause, Extent, Site};
 use trace::{Epoch, Op, Origin, StackId, StreamId};
@@ -23,9 +23,9 @@ impl Analysis {
             allocation: place.allocation,
             site: Site { stack, call, node, launched: if node > 0 { origin.stack } else { StackId::NONE }, ..site },
         };
-        let begun = Watch { work, home: place.home, known: self.ordering.known(), void: false };
+        let begun = HostWatch { work, home: place.home, known: self.ordering.known(), void: false };
         let void = begun.is_overwritten(&self.memory);
-        self.watches.begin(watch, Watch { void, ..begun });
+        self.watches.begin(watch, HostWatch { void, ..begun });
     }
 
     /// The host touched watched bytes.

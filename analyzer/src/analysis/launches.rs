@@ -1,12 +1,12 @@
 //! A kernel launch: what is predicted of it, what was measured of it, and which of the two counts.
 
-use super::{Analysis, Moment};
+use super::{Analysis, OpContext};
 use crate::detect::accesses::Work;
 use crate::exact::learned::Shape;
 use crate::exact::{cas_loops, compare, measured};
 use crate::ipc::Member;
-use crate::launches::effects::{Code, Knowledge, Launch};
-use crate::launches::launch_key::Key;
+use crate::launches::effects::{Knowledge, Launch, LaunchEvaluator};
+use crate::launches::launch_key::LaunchKey;
 use crate::memory::{Cause, Site};
 use crate::state::graphs::Graph;
 use trace::wanted::Class;
@@ -18,7 +18,7 @@ impl Analysis {
         stream: StreamId,
         kernel: KernelId,
         l: &Launch<'_>,
-        moment: Moment,
+        moment: OpContext,
         node: Option<(&Graph, u32)>,
     ) {
         let mut key = self.code.key(kernel, l);
@@ -86,7 +86,7 @@ impl Analysis {
         let known = match &measured {
             Some((known, unseen)) => {
                 work.predicted(|work| match predicted.knowledge {
-                    Knowledge::Unknown => work.pointers(Code::pointers(l.params, def)),
+                    Knowledge::Unknown => work.pointers(LaunchEvaluator::pointers(l.params, def)),
                     _ => work.effects(&predicted, image),
                 });
                 work.effects(unseen, image);
@@ -95,7 +95,7 @@ impl Analysis {
                 known
             }
             None if predicted.knowledge == Knowledge::Unknown => {
-                work.pointers(Code::pointers(l.params, def));
+                work.pointers(LaunchEvaluator::pointers(l.params, def));
                 &predicted
             }
             None => {
@@ -135,9 +135,9 @@ impl Analysis {
     fn launch_again(
         &mut self,
         stream: StreamId,
-        key: &Key,
+        key: &LaunchKey,
         l: &Launch<'_>,
-        moment: &Moment,
+        moment: &OpContext,
         node: Option<(&Graph, u32)>,
     ) -> bool {
         let Some(trail) = self.code.again(key, l).filter(|trail| trail.is_good(&self.memory)) else {

@@ -10,14 +10,14 @@ pub(crate) mod host_access;
 mod launches;
 pub(crate) mod op_context;
 
-use crate::analysis::op_context::Moment;
+use crate::analysis::op_context::OpContext;
 use crate::detect::coverage::{Coverage, KernelCoverage};
-use crate::detect::early_free::GivenBack;
+use crate::detect::early_free::EarlyFreeWatch;
 use crate::detect::faults::Faults;
-use crate::detect::findings::{Findings, Standing};
+use crate::detect::findings::{FindingState, Findings};
 use crate::detect::hints::Hints;
-use crate::detect::history::Recent;
-use crate::detect::host_watch::Watches;
+use crate::detect::history::History;
+use crate::detect::host_watch::HostWatches;
 use crate::detect::race;
 use crate::detect::race::{Confidence, Race};
 use crate::exact::confirm;
@@ -27,7 +27,7 @@ use crate::exact::oracle::Oracle;
 use crate::exact::pending::Hold;
 use crate::exact::settle::Settle;
 use crate::ipc::Member;
-use crate::launches::effects::{Code, CodeReader};
+use crate::launches::effects::{CodeReader, LaunchEvaluator};
 use crate::memory::Allocations;
 use crate::report::elaborate::elaborator;
 use crate::report::fingerprint::number;
@@ -91,15 +91,15 @@ pub struct Analysis {
     pub(crate) streams: Streams,
     pub(crate) memory: Allocations,
     pub(crate) ordering: Ordering,
-    pub(crate) code: Code,
+    pub(crate) code: LaunchEvaluator,
     pub(crate) graphs: Graphs,
     /// Whether launches that come again may go the short way.
     direct: bool,
-    watches: Watches,
+    watches: HostWatches,
     latest: FxHashMap<ThreadId, Epoch>,
     pub(crate) stacks: Box<dyn Stacks>,
     findings: Findings,
-    given_back: GivenBack,
+    freed_early: EarlyFreeWatch,
     faults: Faults,
     hints: Hints,
     pub(crate) coverage: Coverage,
@@ -114,7 +114,7 @@ pub struct Analysis {
     learned: Option<Lessons>,
     races: Vec<Race>,
     pub(crate) regions: Regions,
-    recent: Recent,
+    recent: History,
     pub(crate) schemas: Schemas,
     /// The program has asked for its work not to be checked.
     pub(crate) paused: bool,
@@ -137,14 +137,14 @@ impl Analysis {
             streams: Streams::default(),
             memory: Allocations::default(),
             ordering: Ordering::new(options.policy, options.latent, options.host_threads),
-            code: Code::new(code),
+            code: LaunchEvaluator::new(code),
             graphs: Graphs::default(),
             direct: false,
-            watches: Watches::default(),
+            watches: HostWatches::default(),
             latest: FxHashMap::default(),
             stacks,
             findings: Findings::default(),
-            given_back: GivenBack::default(),
+            freed_early: EarlyFreeWatch::default(),
             faults: Faults::default(),
             hints: Hints::default(),
             coverage: Coverage::default(),
@@ -157,7 +157,7 @@ impl Analysis {
             learned: None,
             races: Vec::new(),
             regions: Regions::default(),
-            recent: Recent::default(),
+            recent: History::default(),
             schemas: Schemas::default(),
             paused: false,
             copied: None,
@@ -214,7 +214,7 @@ impl Analysis {
             self.hints.observe(&record.op, &record.origin, &view, &self.names, &self.streams);
         }
         if self.names.torch {
-            self.given_back.observe(&record.op, record.origin.thread, epoch);
+            self.freed_early.observe(&record.op, record.origin.thread, epoch);
         }
         self.recent.observe(&record.op, &record.origin, epoch);
         self.act(&record.op, &record.origin, epoch);
@@ -281,16 +281,16 @@ impl Analysis {
         let mut elaborator = elaborator!(self);
         let (mut findings, mut withdrawn) = (Vec::new(), Vec::new());
         for (raw, standing) in self.findings.judged() {
-            if standing == Standing::Replaced {
+            if standing == FindingState::Replaced {
                 continue;
             }
             let finding = elaborator.finding(raw);
             // That function takes the stream as an argument, which the allocator does not tell.
             let elsewhere = |memory: &Memory| memory.stack.iter().any(|f| f.function == "caching_allocator_alloc");
-            if raw.race.given_back && finding.allocation.as_ref().is_some_and(elsewhere) {
+            if raw.race.freed_early && finding.allocation.as_ref().is_some_and(elsewhere) {
                 continue;
             }
-            merge_finding(if standing == Standing::Withdrawn { &mut withdrawn } else { &mut findings }, finding);
+            merge_finding(if standing == FindingState::Withdrawn { &mut withdrawn } else { &mut findings }, finding);
         }
         number(&mut findings);
         let mut coverage = self.coverage.clone();

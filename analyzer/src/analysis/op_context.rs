@@ -6,7 +6,7 @@ use trace::{Epoch, KernelId, Origin, StackId, StreamId};
 
 /// When and from where an op, or a node of a graph, acts.
 #[derive(Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct OpContext {
     pub origin: Origin,
     pub epoch: Epoch,
     /// Of a node: the stream that its graph is launched in, which its op does not name, and where.
@@ -15,7 +15,7 @@ pub(super) struct Moment {
     pub region: Region,
 }
 
-impl Moment {
+impl OpContext {
     pub fn site(&self, cause: Cause, stream: StreamId) -> Site {
         Site {
             stack: self.origin.stack,
@@ -36,7 +36,7 @@ impl Moment {
 }
 
 impl super::Analysis {
-    pub(super) fn moment(&self, origin: &Origin, epoch: Epoch) -> Moment {
-        Moment { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) }
+    pub(super) fn moment(&self, origin: &Origin, epoch: Epoch) -> OpContext {
+        OpContext { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) }
     }
 }

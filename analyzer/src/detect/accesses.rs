@@ -4,9 +4,9 @@
 //! only collected here.
 
 use crate::detect::race::Race;
-use crate::launches::effects::{Base, Bytes, Effect, Evaluated};
-use crate::launches::replay::Recording;
-use crate::memory::allocations::{Home, Place};
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated};
+use crate::launches::replay::ReplayRecorder;
+use crate::memory::allocations::{Home, Location};
 use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, Extent, Precision, Site};
 use crate::state::happens_before::View;
 use trace::{ImageId, MemoryKind, Region, Space};
@@ -49,7 +49,7 @@ pub struct Work<'a, 'v> {
     /// The accesses at hand are such predictions.
     predicting: bool,
     /// What the launch at hand leaves behind, when that is wanted.
-    pub(crate) recording: Option<Recording>,
+    pub(crate) recording: Option<ReplayRecorder>,
 }
 
 impl<'a, 'v> Work<'a, 'v> {
@@ -78,11 +78,11 @@ impl<'a, 'v> Work<'a, 'v> {
 
     /// Remembers where the accesses go; see [`crate::launches::replay`].
     pub fn record(&mut self) {
-        self.recording = Some(Recording::default());
+        self.recording = Some(ReplayRecorder::default());
     }
 
     /// Where an address lies.
-    fn locate(&mut self, address: u64) -> Option<Place> {
+    fn locate(&mut self, address: u64) -> Option<Location> {
         let place = self.memory.locate(address);
         if let Some(recording) = &mut self.recording {
             recording.located(self.memory, place.as_ref());
@@ -92,7 +92,7 @@ impl<'a, 'v> Work<'a, 'v> {
 
     /// The launch does something that no trail can tell of.
     fn spoil(&mut self) {
-        self.recording.iter_mut().for_each(Recording::spoil);
+        self.recording.iter_mut().for_each(ReplayRecorder::spoil);
     }
 
     /// Also compares with what measured launches were predicted to touch; see
@@ -182,18 +182,18 @@ impl<'a, 'v> Work<'a, 'v> {
     pub fn effects(&mut self, evaluated: &Evaluated, image: ImageId) {
         self.site.cause = Cause::Kernel;
         // Tables are looked up first: what the launch writes is no part of what it found.
-        let tables: Vec<(&Effect, Vec<u64>)> = match evaluated.effects.iter().any(|e| matches!(e.base, Base::Table(_)))
-        {
-            true => {
-                self.spoil();
-                self.tables(&evaluated.effects)
-            }
-            false => Vec::new(),
-        };
+        let tables: Vec<(&Effect, Vec<u64>)> =
+            match evaluated.effects.iter().any(|e| matches!(e.base, EffectBase::PointerTable(_))) {
+                true => {
+                    self.spoil();
+                    self.tables(&evaluated.effects)
+                }
+                false => Vec::new(),
+            };
         for write in [false, true] {
             for effect in evaluated.effects.iter().filter(|e| e.kind.writes() == write) {
                 match effect.base {
-                    Base::Table(table) => {
+                    EffectBase::PointerTable(table) => {
                         let found = tables.iter().find(|t| std::ptr::eq(t.0, effect));
                         self.site.at = effect.at;
                         for pointer in found.map_or(&[][..], |t| &t.1) {
@@ -207,8 +207,8 @@ impl<'a, 'v> Work<'a, 'v> {
             }
         }
         let lost = |e: &Effect| match e.base {
-            Base::Unknown => true,
-            Base::Table(_) => !tables.iter().any(|t| std::ptr::eq(t.0, e)),
+            EffectBase::Unknown => true,
+            EffectBase::PointerTable(_) => !tables.iter().any(|t| std::ptr::eq(t.0, e)),
             _ => false,
         };
         let writes_anywhere = |e: &Effect| e.kind.writes() && lost(e);
@@ -220,14 +220,16 @@ impl<'a, 'v> Work<'a, 'v> {
     /// What the tables of a launch hold: only those of which every word is known and points into an
     /// allocation, and which the launch itself does not change.
     fn tables<'e>(&self, effects: &'e [Effect]) -> Vec<(&'e Effect, Vec<u64>)> {
-        let unknown_writes = effects.iter().any(|e| e.kind.writes() && e.base == Base::Unknown);
+        let unknown_writes = effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown);
         if self.memory.contents.is_empty() || unknown_writes {
             return Vec::new();
         }
         let home = |address: u64| self.memory.locate(address).map(|p| p.home);
         let written = |home: Option<Home>| {
             effects.iter().any(|e| match e.base {
-                Base::Param(_, value) | Base::Maybe(_, value) | Base::Absolute(value) if e.kind.writes() => {
+                EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Absolute(value)
+                    if e.kind.writes() =>
+                {
                     self.memory.locate(value).map(|p| p.home) == home
                 }
                 _ => false,
@@ -235,7 +237,7 @@ impl<'a, 'v> Work<'a, 'v> {
         };
         let mut found = Vec::new();
         for effect in effects {
-            let Base::Table(table) = effect.base else { continue };
+            let EffectBase::PointerTable(table) = effect.base else { continue };
             if table.count > MAX_TABLE || written(home(table.value)) {
                 continue;
             }
@@ -278,28 +280,33 @@ impl<'a, 'v> Work<'a, 'v> {
         self.site.param = None;
         self.site.at = effect.at;
         match (&effect.base, &effect.bytes) {
-            (Base::Tensor(_, value), Bytes::Known { .. }) if self.locate(*value).is_none() => {
+            (EffectBase::Tensor(_, value), EffectExtent::Known { .. }) if self.locate(*value).is_none() => {
                 self.unknown_memory += 1;
             }
-            (Base::Maybe(_, value) | Base::Tensor(_, value), _) if self.locate(*value).is_none() => {}
-            (Base::Param(offset, value) | Base::Maybe(offset, value) | Base::Tensor(offset, value), bytes) => {
+            (EffectBase::Maybe(_, value) | EffectBase::Tensor(_, value), _) if self.locate(*value).is_none() => {}
+            (
+                EffectBase::Param(offset, value) | EffectBase::Maybe(offset, value) | EffectBase::Tensor(offset, value),
+                bytes,
+            ) => {
                 self.site.param = Some(*offset);
-                let guessed = matches!(bytes, Bytes::Unknown | Bytes::Scattered);
-                if matches!(effect.base, Base::Maybe(..)) || (guessed && matches!(effect.base, Base::Tensor(..))) {
+                let guessed = matches!(bytes, EffectExtent::Unknown | EffectExtent::Scattered);
+                if matches!(effect.base, EffectBase::Maybe(..))
+                    || (guessed && matches!(effect.base, EffectBase::Tensor(..)))
+                {
                     let another = self.candidates.0.is_some_and(|o| o != *offset);
                     self.candidates = (Some(*offset), self.candidates.1 || another);
                 }
                 self.kernel_bytes(*value, 0, bytes, effect.kind);
             }
-            (Base::Absolute(value), bytes) => self.kernel_bytes(*value, 0, bytes, effect.kind),
-            (Base::Global(name), bytes) => match self.memory.global(image, name) {
+            (EffectBase::Absolute(value), bytes) => self.kernel_bytes(*value, 0, bytes, effect.kind),
+            (EffectBase::Global(name), bytes) => match self.memory.global(image, name) {
                 Some((ptr, size)) => self.global_bytes(ptr, size, bytes, effect.kind),
                 None => {
                     self.spoil();
                     self.unknown_memory += 1;
                 }
             },
-            (Base::Handle(offset, handle), _) => {
+            (EffectBase::Handle(offset, handle), _) => {
                 self.spoil();
                 match self.memory.object_of(*handle) {
                     Some(object) => {
@@ -309,7 +316,7 @@ impl<'a, 'v> Work<'a, 'v> {
                     None => self.unknown_memory += 1,
                 }
             }
-            (Base::SomeHandle(words), _) => {
+            (EffectBase::SomeHandle(words), _) => {
                 self.spoil();
                 let mut found = false;
                 for (offset, handle) in words {
@@ -321,26 +328,26 @@ impl<'a, 'v> Work<'a, 'v> {
                 }
                 self.unknown_memory += u64::from(!found);
             }
-            (Base::Object, _) => self.unknown_memory += 1,
+            (EffectBase::Object, _) => self.unknown_memory += 1,
             // Counted as indirect, not guessed.
-            (Base::Unknown | Base::Table(_), _) => {}
+            (EffectBase::Unknown | EffectBase::PointerTable(_), _) => {}
         }
     }
 
     /// Offsets inside a variable become addresses; an unknown extent is at most the whole variable.
-    fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &Bytes, kind: AccessKind) {
+    fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &EffectExtent, kind: AccessKind) {
         match bytes {
-            Bytes::Known { .. } | Bytes::Among { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
-            Bytes::Unknown | Bytes::Scattered => {
+            EffectExtent::Known { .. } | EffectExtent::Among { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
+            EffectExtent::Unknown | EffectExtent::Scattered => {
                 self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, Outside::Counted, true)
             }
         }
     }
 
     /// Bytes that a kernel touches from a base address on.
-    fn kernel_bytes(&mut self, base: u64, shift: u64, bytes: &Bytes, kind: AccessKind) {
+    fn kernel_bytes(&mut self, base: u64, shift: u64, bytes: &EffectExtent, kind: AccessKind) {
         match bytes {
-            Bytes::Known { lo, hi, width, dims, exact } => {
+            EffectExtent::Known { lo, hi, width, dims, exact } => {
                 let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
                 if lo >= hi {
                     return;
@@ -370,12 +377,12 @@ impl<'a, 'v> Work<'a, 'v> {
                     self.add(place.home, place.allocation, kind, extent);
                 }
             }
-            Bytes::Among { lo, hi } => {
+            EffectExtent::Among { lo, hi } => {
                 let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
                 self.spread(Extent::bound(lo, hi, lo).by_data(), kind, Outside::Counted, true);
             }
-            Bytes::Unknown => self.pointer(base, kind, false),
-            Bytes::Scattered => self.pointer(base, kind, true),
+            EffectExtent::Unknown => self.pointer(base, kind, false),
+            EffectExtent::Scattered => self.pointer(base, kind, true),
         }
     }
 
@@ -390,7 +397,7 @@ impl<'a, 'v> Work<'a, 'v> {
 
     /// By default an unknown extent is compared by where it starts, so one byte of it is all the
     /// map needs to hold.
-    fn unknown_extent(&mut self, place: &Place, kind: AccessKind, scattered: bool) {
+    fn unknown_extent(&mut self, place: &Location, kind: AccessKind, scattered: bool) {
         let at = place.address;
         let (start, end) = if self.pedantic { self.memory.bounds(place) } else { (at, at.saturating_add(1)) };
         let extent = Extent::unknown(at, start, end);

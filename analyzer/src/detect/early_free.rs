@@ -37,14 +37,14 @@ struct Block {
 
 /// The watch of one process.
 #[derive(Default)]
-pub struct GivenBack {
+pub struct EarlyFreeWatch {
     blocks: Vec<Block>,
     /// Events that a thread has recorded with nothing else in between.
     records: FxHashMap<ThreadId, SmallVec<[Epoch; 4]>>,
     captures: u32,
 }
 
-impl GivenBack {
+impl EarlyFreeWatch {
     /// Takes note of any op: which events were recorded directly before a free.
     pub fn observe(&mut self, op: &Op<'_>, thread: ThreadId, epoch: Epoch) {
         match op {
@@ -107,7 +107,7 @@ impl GivenBack {
             }
             let access = whole(&block.info, view.epoch, site);
             let judged = block.uses.iter().filter_map(|used| Race::judge(used, &access, false));
-            races.extend(judged.map(|race| Race { given_back: true, ..race }));
+            races.extend(judged.map(|race| Race { freed_early: true, ..race }));
             false
         });
     }

@@ -4,7 +4,7 @@
 //! the first occurrence, because allocations and streams may be gone by the time it is printed.
 //! Resolving ids to names and lines is the business of `elaborate`.
 
-use crate::detect::history::{Around, Recent};
+use crate::detect::history::{Around, History};
 use crate::detect::race::{Confidence, Hazard, Race};
 use crate::memory::{Allocation, Allocations};
 use crate::state::streams::{Links, Streams};
@@ -23,12 +23,12 @@ struct Key {
     hazard: Hazard,
     allocation: StackId,
     latent: bool,
-    given_back: bool,
+    freed_early: bool,
 }
 
 /// The first occurrence of a finding, and how many there were.
 #[derive(Clone, Debug)]
-pub struct Raw {
+pub struct RawFinding {
     /// The race itself.
     pub race: Race,
     /// The memory as the later op knows it.
@@ -47,7 +47,7 @@ pub struct Raw {
 
 /// What has become of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum FindingState {
     /// It stands.
     Stands,
     /// Measured bytes refute it.
@@ -66,7 +66,7 @@ impl Key {
             hazard: race.hazard,
             allocation: memory.info(race.access.allocation).map_or(StackId::NONE, |a| a.stack),
             latent: race.latent,
-            given_back: race.given_back,
+            freed_early: race.freed_early,
         }
     }
 
@@ -82,13 +82,13 @@ pub struct Findings {
     index: FxHashMap<Key, usize>,
     /// Findings by their places alone.
     pairs: FxHashMap<Key, SmallVec<[usize; 2]>>,
-    list: Vec<Raw>,
+    list: Vec<RawFinding>,
     dropped: u64,
 }
 
 impl Findings {
     /// Counts a race.
-    pub fn add(&mut self, race: &Race, memory: &Allocations, streams: &Streams, recent: &Recent) {
+    pub fn add(&mut self, race: &Race, memory: &Allocations, streams: &Streams, recent: &History) {
         let allocation = memory.info(race.access.allocation).copied();
         let key = Key::of(race, memory);
         if let Some(&at) = self.index.get(&key) {
@@ -106,7 +106,7 @@ impl Findings {
         }
         self.index.insert(key, self.list.len());
         self.pairs.entry(key.pair()).or_default().push(self.list.len());
-        self.list.push(Raw {
+        self.list.push(RawFinding {
             race: *race,
             allocation,
             previous_allocation: memory.info(race.previous.allocation).copied(),
@@ -125,19 +125,19 @@ impl Findings {
     }
 
     /// All of them, and what has become of each.
-    pub fn judged(&self) -> impl Iterator<Item = (&Raw, Standing)> {
-        let proven = |raw: &Raw| {
+    pub fn judged(&self) -> impl Iterator<Item = (&RawFinding, FindingState)> {
+        let proven = |raw: &RawFinding| {
             let sides = [raw.race.previous.site, raw.race.access.site];
             raw.race.confidence == Confidence::Certain && sides.iter().any(|s| s.measured)
         };
-        let mut standing = vec![Standing::Stands; self.list.len()];
+        let mut standing = vec![FindingState::Stands; self.list.len()];
         for places in self.pairs.values() {
             let replaced = places.iter().any(|&at| proven(&self.list[at]));
             for &at in places.iter().filter(|&&at| self.list[at].race.confidence < Confidence::Certain) {
                 standing[at] = match self.list[at].refuted {
-                    _ if replaced => Standing::Replaced,
-                    0 => Standing::Stands,
-                    _ => Standing::Withdrawn,
+                    _ if replaced => FindingState::Replaced,
+                    0 => FindingState::Stands,
+                    _ => FindingState::Withdrawn,
                 };
             }
         }

@@ -1,7 +1,7 @@
 //! Hints: what is no race, but probably not meant. Off by default, listed apart, never failing a
 //! run.
 //!
-//! Owns what is looked for ([`Kind`]) and when it is said. A hint is about calls of the program, so
+//! Owns what is looked for ([`HintKind`]) and when it is said. A hint is about calls of the program, so
 //! all that is kept is where they were made; sentences are made of it by [`Hints::finish`]. Events
 //! that were not seen being made, and those shared with other processes, are left alone: somebody
 //! unseen may record or wait for them.
@@ -25,7 +25,7 @@ const INTERPROCESS: u32 = 4;
 
 /// What a hint is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub enum HintKind {
     /// A wait for an event that was never recorded: CUDA takes it for done.
     WaitNeverRecorded,
     /// An event that was recorded and that nothing ever waited for or asked about.
@@ -38,7 +38,7 @@ pub enum Kind {
     LegacyKernel,
 }
 
-impl Kind {
+impl HintKind {
     /// The name that JSON and scripts use.
     pub fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ struct Event {
 /// One hint, by its call sites.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
-    kind: Kind,
+    kind: HintKind,
     stack: StackId,
     other: StackId,
 }
@@ -156,12 +156,12 @@ impl Hints {
     fn waited(&mut self, event: EventId, stream: StreamId, stack: StackId) {
         let Some(e) = self.events.get(&event).filter(|e| e.known) else { return };
         let hint = match (e.last, e.lost) {
-            (None, _) => Some((Kind::WaitNeverRecorded, StackId::NONE, (stream, StreamId::NONE))),
-            (Some(last), Some(lost)) => Some((Kind::RecordedAgain, lost.stack, (lost.stream, last.stream))),
+            (None, _) => Some((HintKind::WaitNeverRecorded, StackId::NONE, (stream, StreamId::NONE))),
+            (Some(last), Some(lost)) => Some((HintKind::RecordedAgain, lost.stack, (lost.stream, last.stream))),
             _ => None,
         };
         let place = match (hint, e.last) {
-            (Some((Kind::RecordedAgain, ..)), Some(last)) => last.stack,
+            (Some((HintKind::RecordedAgain, ..)), Some(last)) => last.stack,
             _ => stack,
         };
         if let Some((kind, other, streams)) = hint {
@@ -175,7 +175,7 @@ impl Hints {
             && !e.used
             && let Some(last) = e.last
         {
-            let key = Key { kind: Kind::NeverWaitedFor, stack: last.stack, other: StackId::NONE };
+            let key = Key { kind: HintKind::NeverWaitedFor, stack: last.stack, other: StackId::NONE };
             self.say(key, (last.stream, StreamId::NONE), 1);
         }
     }
@@ -220,7 +220,7 @@ impl Hints {
             sites.sort_by_key(|(stack, (_, count))| (std::cmp::Reverse(*count), stack.0));
             for (stack, (stream, count)) in sites {
                 self.say(
-                    Key { kind: Kind::LegacyKernel, stack, other: StackId::NONE },
+                    Key { kind: HintKind::LegacyKernel, stack, other: StackId::NONE },
                     (stream, StreamId::NONE),
                     count,
                 );
@@ -234,19 +234,19 @@ impl Said {
     fn resolve(&self, elaborator: &mut Elaborator<'_>) -> Hint {
         let (first, second) = (elaborator.stream_name(self.streams.0), elaborator.stream_name(self.streams.1));
         let text = match self.key.kind {
-            Kind::WaitNeverRecorded => {
+            HintKind::WaitNeverRecorded => {
                 format!(
                     "{first} waits for an event that was never recorded: CUDA takes it for done, the wait does nothing."
                 )
             }
-            Kind::NeverWaitedFor => {
+            HintKind::NeverWaitedFor => {
                 format!("An event was recorded on {first}, and nothing ever waits for it or asks about it.")
             }
-            Kind::RecordedAgain => format!(
+            HintKind::RecordedAgain => format!(
                 "An event was recorded on {second} before anything had waited for its record on {first}: who waits for it now does \
                  not wait for {first}."
             ),
-            Kind::LegacyKernel => format!(
+            HintKind::LegacyKernel => format!(
                 "A kernel runs on {first}, while the rest of the program uses non-blocking streams, which it does not wait for."
             ),
         };

@@ -105,7 +105,7 @@ impl Lane {
 
 /// The short memory of one process.
 #[derive(Default)]
-pub struct Recent {
+pub struct History {
     /// Where the lane of a stream stands among `lanes`.
     index: FxHashMap<StreamId, usize>,
     lanes: Vec<(StreamId, Lane)>,
@@ -116,7 +116,7 @@ pub struct Recent {
     number: u64,
 }
 
-impl Recent {
+impl History {
     /// Takes an op that has got its place.
     #[inline]
     pub fn observe(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
@@ -284,7 +284,7 @@ mod tests {
         Epoch { timeline: TimelineId(stream), time }
     }
 
-    fn fill(recent: &mut Recent, stream: u32, time: u64) {
+    fn fill(recent: &mut History, stream: u32, time: u64) {
         let op = Op::Set { stream: StreamId(stream), dst: Region::linear(0, 8), asynchronous: true };
         recent.observe(&op, &Origin::default(), epoch(stream, time));
     }
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn both_ops_and_the_wait_between_their_neighbours_are_there() {
-        let mut recent = Recent::default();
+        let mut recent = History::default();
         fill(&mut recent, 1, 1);
         let event = EventId(7);
         let mode = EventMode::Plain;
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn what_is_long_ago_is_made_up_from_the_race_and_nothing_grows() {
-        let mut recent = Recent::default();
+        let mut recent = History::default();
         for time in 1..1000 {
             fill(&mut recent, 1, time);
         }

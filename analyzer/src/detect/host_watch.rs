@@ -26,7 +26,7 @@ const MOST: usize = 4096;
 
 /// Bytes that pending work reads or writes.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct HostWatch {
     /// The access of that work.
     pub work: Access,
     /// Where its bytes are.
@@ -39,15 +39,15 @@ pub struct Watch {
 
 /// All watches of a process.
 #[derive(Debug, Default)]
-pub struct Watches {
-    by_number: FxHashMap<u32, Watch>,
+pub struct HostWatches {
+    by_number: FxHashMap<u32, HostWatch>,
     /// Latest launch on each timeline of a graph with host functions.
     told: FxHashMap<TimelineId, u64>,
 }
 
-impl Watches {
+impl HostWatches {
     /// A watch begins.
-    pub fn begin(&mut self, number: u32, watch: Watch) {
+    pub fn begin(&mut self, number: u32, watch: HostWatch) {
         if self.by_number.len() >= MOST {
             let half = number.saturating_sub(MOST as u32 / 2);
             self.by_number.retain(|n, _| *n >= half);
@@ -63,7 +63,7 @@ impl Watches {
     /// What the watched work did, when an access of the host to these bytes races with it.
     ///
     /// `in_the_act`: the host itself was seen; otherwise only that bytes changed.
-    pub fn judge(&self, number: u32, in_the_act: bool, memory: &Allocations) -> Option<&Watch> {
+    pub fn judge(&self, number: u32, in_the_act: bool, memory: &Allocations) -> Option<&HostWatch> {
         let watch = self.by_number.get(&number)?;
         if !in_the_act && (watch.void || watch.is_overwritten(memory)) {
             return None;
@@ -82,7 +82,7 @@ impl Watches {
     }
 }
 
-impl Watch {
+impl HostWatch {
     /// Whether other work that is not over may write to the bytes.
     pub fn is_overwritten(&self, memory: &Allocations) -> bool {
         memory.accesses(self.home).any(|e| {

@@ -95,7 +95,7 @@ pub struct Race {
     pub latent: bool,
     /// The later op does not touch the bytes: its allocator could have given them out, for they
     /// were given back too early.
-    pub given_back: bool,
+    pub freed_early: bool,
     /// The earlier op's side.
     pub previous: Access,
     /// The later op's side.
@@ -115,7 +115,7 @@ impl Race {
         if scatters || loose(&previous.extent) || loose(&access.extent) {
             confidence = confidence.min(Confidence::Possible);
         }
-        Some(Self { hazard, confidence, latent, given_back: false, previous: *previous, access: *access })
+        Some(Self { hazard, confidence, latent, freed_early: false, previous: *previous, access: *access })
     }
 
     /// Takes in a race of the same two accesses about the bytes behind these.

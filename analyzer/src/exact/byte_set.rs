@@ -7,11 +7,11 @@ const MAX_PIECES: u64 = 1 << 20;
 
 /// Bytes, as disjoint intervals in ascending order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Bytes {
+pub struct ByteSet {
     spans: Vec<(u64, u64)>,
 }
 
-impl Bytes {
+impl ByteSet {
     /// From intervals in any order, which may overlap.
     pub fn of(mut spans: Vec<(u64, u64)>) -> Self {
         spans.retain(|s| s.0 < s.1);
@@ -110,7 +110,7 @@ mod tests {
             };
             let (a, b) = (set(), set());
             let holds = |spans: &[(u64, u64)], byte: u64| spans.iter().any(|s| s.0 <= byte && byte < s.1);
-            let (x, y) = (Bytes::of(a.clone()), Bytes::of(b.clone()));
+            let (x, y) = (ByteSet::of(a.clone()), ByteSet::of(b.clone()));
             let (minus, union) = (x.minus(&y), x.union(&y));
             for byte in 0..90 {
                 assert_eq!(holds(minus.spans(), byte), holds(&a, byte) && !holds(&b, byte), "{a:?} - {b:?} at {byte}");

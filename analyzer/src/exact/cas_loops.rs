@@ -6,10 +6,10 @@
 //! other is left. They count as touched atomically. Where a plain load may reach them too they stay
 //! read.
 
-use super::compare::{Reach, reach};
+use super::compare::{PredictedBytes, reach};
 use super::measured::{end, kind};
 use crate::exact::byte_set;
-use crate::exact::byte_set::Bytes as Set;
+use crate::exact::byte_set::ByteSet;
 use crate::launches::effects::{Evaluated, Knowledge};
 use crate::memory::{AccessKind, Allocations, Dim};
 use trace::{ExactRun, ImageId, exact_kind};
@@ -21,20 +21,20 @@ pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs:
     if known.knowledge == Knowledge::Unknown || known.indirect || !some(AccessKind::Atomic) || !runs.iter().any(loads) {
         return;
     }
-    let mut plain = Set::default();
+    let mut plain = ByteSet::default();
     for effect in known.effects.iter().filter(|e| e.kind == AccessKind::Read) {
         match reach(effect, image, memory) {
-            Reach::Nothing => {}
-            Reach::Set(set, _) => plain = plain.union(&set),
-            Reach::Somewhere(Some(set)) => plain = plain.union(&set),
-            Reach::Somewhere(None) => return,
+            PredictedBytes::Nothing => {}
+            PredictedBytes::ByteSet(set, _) => plain = plain.union(&set),
+            PredictedBytes::Somewhere(Some(set)) => plain = plain.union(&set),
+            PredictedBytes::Somewhere(None) => return,
         }
     }
     for run in runs.iter_mut().filter(|run| loads(run)) {
         let mut spans = Vec::new();
         let dims = [Dim { stride: run.stride, count: u64::from(run.count) }];
         byte_set::pieces(run.start, end(run), run.width, if run.count > 1 { &dims } else { &[] }, &mut spans);
-        let all = Set::of(spans);
+        let all = ByteSet::of(spans);
         if all.minus(&plain).len() == all.len() {
             run.kind = run.kind & !exact_kind::MASK | exact_kind::ATOMIC;
         }
@@ -45,15 +45,15 @@ pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs:
 mod tests {
     use super::*;
     use crate::exact::measured;
-    use crate::launches::effects::{Base, Bytes, Effect};
+    use crate::launches::effects::{Effect, EffectBase, EffectExtent};
     use crate::memory::Allocation;
 
     const READ: AccessKind = AccessKind::Read;
     const ATOMIC: AccessKind = AccessKind::Atomic;
 
     fn range(kind: AccessKind, lo: u64, hi: u64) -> Effect {
-        let bytes = Bytes::Known { lo, hi, width: hi - lo, dims: Vec::new(), exact: false };
-        Effect::new(Base::Param(0, 0x1000), kind, bytes)
+        let bytes = EffectExtent::Known { lo, hi, width: hi - lo, dims: Vec::new(), exact: false };
+        Effect::new(EffectBase::Param(0, 0x1000), kind, bytes)
     }
 
     /// Kinds of a run of reads at each of these places, after settling.
@@ -79,9 +79,9 @@ mod tests {
     fn what_a_plain_load_may_reach_stays_read() {
         let sum = || range(ATOMIC, 0x1000, 0x1100);
         assert_eq!(kinds(vec![sum(), range(READ, 0x10ff, 0x1200)], &[(0x1000, 0x100)]), [READ]);
-        let open = |base| Effect::new(base, READ, Bytes::Unknown);
-        assert_eq!(kinds(vec![sum(), open(Base::Param(0, 0x1000))], &[(0x1000, 0x100)]), [READ]);
-        assert_eq!(kinds(vec![sum(), open(Base::Unknown)], &[(0x1000, 0x100)]), [READ]);
+        let open = |base| Effect::new(base, READ, EffectExtent::Unknown);
+        assert_eq!(kinds(vec![sum(), open(EffectBase::Param(0, 0x1000))], &[(0x1000, 0x100)]), [READ]);
+        assert_eq!(kinds(vec![sum(), open(EffectBase::Unknown)], &[(0x1000, 0x100)]), [READ]);
         assert_eq!(kinds(vec![range(AccessKind::Write, 0x1000, 0x1100)], &[(0x1000, 0x100)]), [READ]);
     }
 }

@@ -5,14 +5,14 @@
 
 use super::measured::{end, is_unseen, kind};
 use crate::exact::byte_set;
-use crate::exact::byte_set::Bytes as Set;
-use crate::launches::effects::{Base, Bytes, Effect, Evaluated, Knowledge};
+use crate::exact::byte_set::ByteSet;
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Knowledge};
 use crate::memory::{AccessKind, Allocations, Dim};
 use trace::{ExactRun, ImageId, exact_kind};
 
 /// What a prediction was worth, the worst first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Verdict {
+pub enum PredictionVerdict {
     /// Bytes were touched that the prediction rules out.
     Unsound,
     /// Bytes were said to be touched, and were not.
@@ -27,7 +27,7 @@ pub enum Verdict {
     Tight,
 }
 
-impl Verdict {
+impl PredictionVerdict {
     /// The name in the file.
     pub fn name(self) -> &'static str {
         match self {
@@ -45,12 +45,12 @@ impl Verdict {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Comparison {
     /// In short.
-    pub verdict: Verdict,
+    pub verdict: PredictionVerdict,
     /// Bytes that were touched although the prediction rules them out, by kind.
-    pub missing: Vec<(AccessKind, Set)>,
+    pub missing: Vec<(AccessKind, ByteSet)>,
     /// Bytes that were said to be touched exactly and were not: the instruction's place in the
     /// code, and the bytes.
-    pub claimed: Vec<(u32, AccessKind, Set)>,
+    pub claimed: Vec<(u32, AccessKind, ByteSet)>,
     /// Bytes touched.
     pub touched: u64,
     /// Bytes predicted, unknown extents left out.
@@ -61,22 +61,22 @@ const KINDS: [AccessKind; 3] = [AccessKind::Read, AccessKind::Write, AccessKind:
 
 struct Predicted<'a> {
     effect: &'a Effect,
-    set: Set,
+    set: ByteSet,
     exact: bool,
 }
 
 /// Compares. The memory is that of the moment of the launch.
 pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs: &[ExactRun]) -> Comparison {
     let touched = KINDS.map(|k| touched(runs, k));
-    let all = touched.iter().fold(Set::default(), |all, set| all.union(set));
+    let all = touched.iter().fold(ByteSet::default(), |all, set| all.union(set));
     let bounds = runs.iter().any(|run| run.kind & exact_kind::BOUND != 0);
     let mut predicted: Vec<Predicted<'_>> = Vec::new();
-    let mut open: Vec<(AccessKind, Option<Set>)> = Vec::new();
+    let mut open: Vec<(AccessKind, Option<ByteSet>)> = Vec::new();
     for effect in known.effects.iter().filter(|e| !is_unseen(e)) {
         match reach(effect, image, memory) {
-            Reach::Nothing => {}
-            Reach::Set(set, exact) => predicted.push(Predicted { effect, set, exact }),
-            Reach::Somewhere(within) => open.push((effect.kind, within)),
+            PredictedBytes::Nothing => {}
+            PredictedBytes::ByteSet(set, exact) => predicted.push(Predicted { effect, set, exact }),
+            PredictedBytes::Somewhere(within) => open.push((effect.kind, within)),
         }
     }
     let mut missing = Vec::new();
@@ -89,12 +89,12 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
             left = left.minus(&p.set);
         }
         for (_, within) in open.iter().filter(|o| o.0.stands_for(k) || swap(o.0)) {
-            left = within.as_ref().map_or_else(Set::default, |within| left.minus(within));
+            left = within.as_ref().map_or_else(ByteSet::default, |within| left.minus(within));
         }
         // Memory in no allocation that we know (a stack of printf, a heap on the device) is
         // nobody's.
         let spans = left.spans().iter().copied().filter(|s| memory.locate(s.0).is_some()).collect();
-        let left = Set::of(spans);
+        let left = ByteSet::of(spans);
         if !left.is_empty() {
             missing.push((k, left));
         }
@@ -105,76 +105,76 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
         .map(|p| (p.effect.at, p.effect.kind, p.set.minus(&all)))
         .filter(|c| !c.2.is_empty())
         .collect();
-    let union = predicted.iter().fold(Set::default(), |all, p| all.union(&p.set));
+    let union = predicted.iter().fold(ByteSet::default(), |all, p| all.union(&p.set));
     let verdict = if known.knowledge == Knowledge::Unknown {
-        Verdict::NoCode
+        PredictionVerdict::NoCode
     } else if !missing.is_empty() {
-        Verdict::Unsound
+        PredictionVerdict::Unsound
     } else if !claimed.is_empty() {
-        Verdict::Overclaimed
+        PredictionVerdict::Overclaimed
     } else if !open.is_empty() {
-        Verdict::Open
+        PredictionVerdict::Open
     } else if union.minus(&all).is_empty() {
-        Verdict::Tight
+        PredictionVerdict::Tight
     } else {
-        Verdict::Loose
+        PredictionVerdict::Loose
     };
     Comparison { verdict, missing, claimed, touched: all.len(), predicted: union.len() }
 }
 
-fn touched(runs: &[ExactRun], k: AccessKind) -> Set {
+fn touched(runs: &[ExactRun], k: AccessKind) -> ByteSet {
     let mut spans = Vec::new();
     for run in runs.iter().filter(|run| kind(run) == k) {
         let dims = [Dim { stride: run.stride, count: u64::from(run.count) }];
         byte_set::pieces(run.start, end(run), run.width, if run.count > 1 { &dims } else { &[] }, &mut spans);
     }
-    Set::of(spans)
+    ByteSet::of(spans)
 }
 
-pub(super) enum Reach {
+pub(super) enum PredictedBytes {
     /// It is about memory that is not there.
     Nothing,
     /// These bytes; exactly, when the flag is set.
-    Set(Set, bool),
+    ByteSet(ByteSet, bool),
     /// Somewhere in these bytes, or anywhere.
-    Somewhere(Option<Set>),
+    Somewhere(Option<ByteSet>),
 }
 
 /// Where a predicted effect may be.
-pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -> Reach {
+pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -> PredictedBytes {
     let whole = |memory: &Allocations, at: u64| {
         // From the address as the program knows it: aliases are not followed.
         memory.locate(at).map(|place| {
             let (start, end) = memory.bounds(&place);
             let moved = at.wrapping_sub(place.address);
-            Set::of(vec![(start.wrapping_add(moved), end.wrapping_add(moved))])
+            ByteSet::of(vec![(start.wrapping_add(moved), end.wrapping_add(moved))])
         })
     };
     let base = match &effect.base {
-        Base::Maybe(_, value) if memory.locate(*value).is_none() => return Reach::Nothing,
-        Base::Param(_, value) | Base::Maybe(_, value) | Base::Absolute(value) => *value,
-        Base::Global(name) => match memory.global(image, name) {
+        EffectBase::Maybe(_, value) if memory.locate(*value).is_none() => return PredictedBytes::Nothing,
+        EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Absolute(value) => *value,
+        EffectBase::Global(name) => match memory.global(image, name) {
             Some((ptr, _)) if memory.has_address(image, name) => ptr,
             // Nobody knows where it is.
-            _ => return Reach::Somewhere(None),
+            _ => return PredictedBytes::Somewhere(None),
         },
-        _ => return Reach::Somewhere(None),
+        _ => return PredictedBytes::Somewhere(None),
     };
     match &effect.bytes {
-        Bytes::Known { lo, hi, width, dims, exact } => {
-            let shift = if matches!(effect.base, Base::Global(_)) { base } else { 0 };
+        EffectExtent::Known { lo, hi, width, dims, exact } => {
+            let shift = if matches!(effect.base, EffectBase::Global(_)) { base } else { 0 };
             let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
             if lo >= hi {
-                return Reach::Nothing;
+                return PredictedBytes::Nothing;
             }
             let mut spans = Vec::new();
             let fine = byte_set::pieces(lo, hi, *width, dims, &mut spans);
-            Reach::Set(Set::of(spans), *exact && fine)
+            PredictedBytes::ByteSet(ByteSet::of(spans), *exact && fine)
         }
-        Bytes::Among { lo, hi } => Reach::Set(Set::of(vec![(*lo, *hi)]), false),
-        Bytes::Unknown | Bytes::Scattered => match whole(memory, base) {
-            Some(set) => Reach::Somewhere(Some(set)),
-            None => Reach::Nothing,
+        EffectExtent::Among { lo, hi } => PredictedBytes::ByteSet(ByteSet::of(vec![(*lo, *hi)]), false),
+        EffectExtent::Unknown | EffectExtent::Scattered => match whole(memory, base) {
+            Some(set) => PredictedBytes::Somewhere(Some(set)),
+            None => PredictedBytes::Nothing,
         },
     }
 }
@@ -201,57 +201,63 @@ mod tests {
         Evaluated { effects, knowledge, ..measured::effects(&[]) }
     }
 
-    fn range(base: Base, kind: AccessKind, lo: u64, hi: u64, exact: bool) -> Effect {
-        Effect::new(base, kind, Bytes::Known { lo, hi, width: hi - lo, dims: Vec::new(), exact })
+    fn range(base: EffectBase, kind: AccessKind, lo: u64, hi: u64, exact: bool) -> Effect {
+        Effect::new(base, kind, EffectExtent::Known { lo, hi, width: hi - lo, dims: Vec::new(), exact })
     }
 
-    fn verdict(effects: Vec<Effect>, runs: &[ExactRun]) -> Verdict {
+    fn verdict(effects: Vec<Effect>, runs: &[ExactRun]) -> PredictionVerdict {
         compare(&known(effects), ImageId::NONE, &mut memory(), runs).verdict
     }
 
     #[test]
     fn bytes_outside_the_prediction_are_unsound() {
-        let base = Base::Param(0, 0x1000);
+        let base = EffectBase::Param(0, 0x1000);
         let half = || range(base.clone(), AccessKind::Write, 0x1000, 0x1100, true);
-        assert_eq!(verdict(vec![half()], &[run(0x1000, 0x100, 1)]), Verdict::Tight);
-        assert_eq!(verdict(vec![half()], &[run(0x1000, 0x101, 1)]), Verdict::Unsound);
-        assert_eq!(verdict(vec![half()], &[run(0x1000, 0xff, 1)]), Verdict::Overclaimed);
+        assert_eq!(verdict(vec![half()], &[run(0x1000, 0x100, 1)]), PredictionVerdict::Tight);
+        assert_eq!(verdict(vec![half()], &[run(0x1000, 0x101, 1)]), PredictionVerdict::Unsound);
+        assert_eq!(verdict(vec![half()], &[run(0x1000, 0xff, 1)]), PredictionVerdict::Overclaimed);
         let bound = range(base.clone(), AccessKind::Write, 0x1000, 0x1100, false);
-        assert_eq!(verdict(vec![bound], &[run(0x1000, 0xff, 1)]), Verdict::Loose);
+        assert_eq!(verdict(vec![bound], &[run(0x1000, 0xff, 1)]), PredictionVerdict::Loose);
         // A store that was taken for a load.
         let load = range(base.clone(), AccessKind::Read, 0x1000, 0x1100, true);
-        assert_eq!(verdict(vec![load], &[run(0x1000, 0x100, 1)]), Verdict::Unsound);
+        assert_eq!(verdict(vec![load], &[run(0x1000, 0x100, 1)]), PredictionVerdict::Unsound);
         let atomic = range(base.clone(), AccessKind::Atomic, 0x1000, 0x1100, true);
-        assert_eq!(verdict(vec![atomic], &[run(0x1000, 0x100, 1)]), Verdict::Unsound);
-        assert_eq!(verdict(vec![half()], &[run(0x1000, 0x100, 2)]), Verdict::Tight);
+        assert_eq!(verdict(vec![atomic], &[run(0x1000, 0x100, 1)]), PredictionVerdict::Unsound);
+        assert_eq!(verdict(vec![half()], &[run(0x1000, 0x100, 2)]), PredictionVerdict::Tight);
         // The first load of a loop of swaps.
         let atomic = range(base.clone(), AccessKind::Atomic, 0x1000, 0x1100, true);
         let swaps = [run(0x1000, 0x100, 0), run(0x1000, 0x100, 2)];
-        assert_eq!(verdict(vec![atomic], &swaps), Verdict::Tight);
+        assert_eq!(verdict(vec![atomic], &swaps), PredictionVerdict::Tight);
     }
 
     #[test]
     fn unknown_extents_reach_as_far_as_their_allocation() {
-        let open = || vec![Effect::new(Base::Param(0, 0x1800), AccessKind::Read, Bytes::Unknown)];
-        assert_eq!(verdict(open(), &[run(0x1000, 0x1000, 0)]), Verdict::Open);
-        assert_eq!(verdict(open(), &[run(0x8000, 4, 0)]), Verdict::Unsound);
-        assert_eq!(verdict(open(), &[run(0x1000, 4, 1)]), Verdict::Unsound);
-        let anywhere = |kind| vec![Effect::new(Base::Unknown, kind, Bytes::Unknown)];
-        assert_eq!(verdict(anywhere(AccessKind::Write), &[run(0x8000, 4, 1), run(0x1000, 4, 1)]), Verdict::Open);
-        assert_eq!(verdict(anywhere(AccessKind::Read), &[run(0x8000, 4, 1), run(0x1000, 4, 0)]), Verdict::Unsound);
+        let open = || vec![Effect::new(EffectBase::Param(0, 0x1800), AccessKind::Read, EffectExtent::Unknown)];
+        assert_eq!(verdict(open(), &[run(0x1000, 0x1000, 0)]), PredictionVerdict::Open);
+        assert_eq!(verdict(open(), &[run(0x8000, 4, 0)]), PredictionVerdict::Unsound);
+        assert_eq!(verdict(open(), &[run(0x1000, 4, 1)]), PredictionVerdict::Unsound);
+        let anywhere = |kind| vec![Effect::new(EffectBase::Unknown, kind, EffectExtent::Unknown)];
+        assert_eq!(
+            verdict(anywhere(AccessKind::Write), &[run(0x8000, 4, 1), run(0x1000, 4, 1)]),
+            PredictionVerdict::Open
+        );
+        assert_eq!(
+            verdict(anywhere(AccessKind::Read), &[run(0x8000, 4, 1), run(0x1000, 4, 0)]),
+            PredictionVerdict::Unsound
+        );
     }
 
     #[test]
     fn what_nobody_allocated_is_not_held_against_anyone() {
-        assert_eq!(verdict(Vec::new(), &[run(0x100_0000, 64, 1)]), Verdict::Tight);
-        assert_eq!(verdict(Vec::new(), &[run(0x1000, 64, 1)]), Verdict::Unsound);
+        assert_eq!(verdict(Vec::new(), &[run(0x100_0000, 64, 1)]), PredictionVerdict::Tight);
+        assert_eq!(verdict(Vec::new(), &[run(0x1000, 64, 1)]), PredictionVerdict::Unsound);
     }
 
     #[test]
     fn the_missing_bytes_are_told() {
-        let effects = vec![range(Base::Param(0, 0x1000), AccessKind::Write, 0x1000, 0x1100, true)];
+        let effects = vec![range(EffectBase::Param(0, 0x1000), AccessKind::Write, 0x1000, 0x1100, true)];
         let c = compare(&known(effects), ImageId::NONE, &mut memory(), &[run(0x10f0, 0x20, 1)]);
-        assert_eq!(c.missing, [(AccessKind::Write, Set::of(vec![(0x1100, 0x1110)]))]);
+        assert_eq!(c.missing, [(AccessKind::Write, ByteSet::of(vec![(0x1100, 0x1110)]))]);
         assert_eq!(c.claimed[0].2.len(), 0xf0);
         assert_eq!((c.touched, c.predicted), (0x20, 0x100));
     }

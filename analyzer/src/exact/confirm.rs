@@ -34,7 +34,7 @@ pub struct Confirm {
 impl Confirm {
     /// Takes note of a race: the kernels of one that is worth showing and not certain are wanted.
     pub fn suspect(&mut self, race: &Race, least: Confidence) {
-        if race.confidence == Confidence::Certain || race.confidence < least || race.latent || race.given_back {
+        if race.confidence == Confidence::Certain || race.confidence < least || race.latent || race.freed_early {
             return;
         }
         for site in [race.previous.site, race.access.site] {

@@ -17,7 +17,7 @@
 //! buffers that overlap otherwise are not. Every other word counts as it is. Ranges are kept
 //! relative to those pointers.
 
-use crate::launches::effects::{Base, Effect, Launch};
+use crate::launches::effects::{Effect, EffectBase, Launch};
 use crate::memory::{AllocationId, Allocations};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -107,7 +107,7 @@ impl Shape {
     /// memory as it is at the launch.
     pub fn of(code: u64, name: &str, l: &Launch<'_>, effects: &[Effect], memory: &Allocations) -> Self {
         let is_pointer = |at: usize| {
-            let based = |base: &Base| matches!(base, Base::Param(o, _) | Base::Maybe(o, _) if *o as usize == at);
+            let based = |base: &EffectBase| matches!(base, EffectBase::Param(o, _) | EffectBase::Maybe(o, _) if *o as usize == at);
             effects.iter().any(|e| based(&e.base))
         };
         let mut hash = Hash(0xcbf2_9ce4_8422_2325, 0x6c62_272e_07bb_0142);

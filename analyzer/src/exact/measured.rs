@@ -3,7 +3,7 @@
 //! Owns what measurement replaces and what it does not: instructions that NVIDIA's API does not
 //! report keep what the code says of them.
 
-use crate::launches::effects::{Base, Bytes, Effect, Evaluated, Knowledge};
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Knowledge};
 use crate::memory::{AccessKind, Dim};
 use trace::{ExactRun, exact_kind};
 
@@ -32,13 +32,13 @@ pub fn effects(runs: &[ExactRun]) -> Evaluated {
     let effect = |run: &ExactRun| {
         let (lo, hi) = (run.start, end(run));
         let bytes = if run.kind & exact_kind::BOUND != 0 {
-            Bytes::Among { lo, hi }
+            EffectExtent::Among { lo, hi }
         } else {
             let dims =
                 if run.count > 1 { vec![Dim { stride: run.stride, count: u64::from(run.count) }] } else { Vec::new() };
-            Bytes::Known { lo, hi, width: run.width, dims, exact: true }
+            EffectExtent::Known { lo, hi, width: run.width, dims, exact: true }
         };
-        Effect::new(Base::Absolute(lo), kind(run), bytes)
+        Effect::new(EffectBase::Absolute(lo), kind(run), bytes)
     };
     let effects = runs.iter().filter(|run| run.width > 0 && run.count > 0).map(effect).collect();
     let (indirect, exact) = (false, runs.iter().all(|run| run.kind & exact_kind::BOUND == 0));
@@ -48,7 +48,11 @@ pub fn effects(runs: &[ExactRun]) -> Evaluated {
 /// Whether the API never reports such accesses: textures, surfaces, copies by a tensor map, and
 /// reads of constant memory.
 pub fn is_unseen(effect: &Effect) -> bool {
-    effect.constant || matches!(effect.base, Base::Handle(..) | Base::SomeHandle(_) | Base::Object | Base::Tensor(..))
+    effect.constant
+        || matches!(
+            effect.base,
+            EffectBase::Handle(..) | EffectBase::SomeHandle(_) | EffectBase::Object | EffectBase::Tensor(..)
+        )
 }
 
 /// Whether a prediction speaks of anything that the API would report.
@@ -59,7 +63,7 @@ pub fn claims(predicted: &Evaluated) -> bool {
 /// What remains of a prediction beside a measurement. `nowhere` tells whether nobody knows the
 /// address of a variable: measured bytes of it would not be recognised as its.
 pub fn unseen(predicted: &Evaluated, nowhere: impl Fn(&str) -> bool) -> Evaluated {
-    let lost = |base: &Base| matches!(base, Base::Global(name) if nowhere(name));
+    let lost = |base: &EffectBase| matches!(base, EffectBase::Global(name) if nowhere(name));
     let keep = |e: &&Effect| is_unseen(e) || lost(&e.base);
     let effects = predicted.effects.iter().filter(keep).cloned().collect();
     Evaluated { effects, knowledge: Knowledge::Exact, indirect: false, exact: false, gap: None, indirect_gap: None }
@@ -80,8 +84,8 @@ mod tests {
         assert_eq!(known.effects.len(), 2, "nothing is touched by the last");
         assert_eq!(known.effects[0].kind, AccessKind::Write);
         let dims = vec![Dim { stride: 8, count: 3 }];
-        assert_eq!(known.effects[0].bytes, Bytes::Known { lo: 100, hi: 120, width: 4, dims, exact: true });
-        assert_eq!(known.effects[1].bytes, Bytes::Among { lo: 200, hi: 216 });
+        assert_eq!(known.effects[0].bytes, EffectExtent::Known { lo: 100, hi: 120, width: 4, dims, exact: true });
+        assert_eq!(known.effects[1].bytes, EffectExtent::Among { lo: 200, hi: 216 });
         assert_eq!((known.effects[1].kind, known.exact), (AccessKind::Atomic, false));
     }
 
@@ -91,24 +95,24 @@ mod tests {
         let mut runs = [exact_kind::READ, exact_kind::WRITE, exact_kind::ATOMIC].map(run);
         bound_reads(&mut runs);
         assert_eq!(runs.map(|r| r.kind), [exact_kind::BOUND, exact_kind::WRITE, exact_kind::ATOMIC]);
-        assert_eq!(effects(&runs).effects[0].bytes, Bytes::Among { lo: 100, hi: 120 });
+        assert_eq!(effects(&runs).effects[0].bytes, EffectExtent::Among { lo: 100, hi: 120 });
     }
 
     #[test]
     fn what_is_not_reported_keeps_its_prediction() {
-        let of = |base| Effect::new(base, AccessKind::Read, Bytes::Unknown);
+        let of = |base| Effect::new(base, AccessKind::Read, EffectExtent::Unknown);
         let all = vec![
-            of(Base::Param(0, 64)),
-            of(Base::Tensor(8, 64)),
-            of(Base::Handle(8, 3)),
-            of(Base::Unknown),
-            of(Base::Global("here".into())),
-            of(Base::Global("lost".into())),
-            Effect { constant: true, ..of(Base::Global("constant".into())) },
+            of(EffectBase::Param(0, 64)),
+            of(EffectBase::Tensor(8, 64)),
+            of(EffectBase::Handle(8, 3)),
+            of(EffectBase::Unknown),
+            of(EffectBase::Global("here".into())),
+            of(EffectBase::Global("lost".into())),
+            Effect { constant: true, ..of(EffectBase::Global("constant".into())) },
         ];
         let known = Evaluated { effects: all, ..effects(&[]) };
-        let kept: Vec<Base> = unseen(&known, |name| name == "lost").effects.into_iter().map(|e| e.base).collect();
-        let variables = ["lost", "constant"].map(|name| Base::Global(name.into()));
-        assert_eq!(kept, [vec![Base::Tensor(8, 64), Base::Handle(8, 3)], variables.into()].concat());
+        let kept: Vec<EffectBase> = unseen(&known, |name| name == "lost").effects.into_iter().map(|e| e.base).collect();
+        let variables = ["lost", "constant"].map(|name| EffectBase::Global(name.into()));
+        assert_eq!(kept, [vec![EffectBase::Tensor(8, 64), EffectBase::Handle(8, 3)], variables.into()].concat());
     }
 }

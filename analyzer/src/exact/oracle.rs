@@ -4,10 +4,10 @@
 //! Owns the file that `--exact-compare` writes. Its fields are for people who mend the analysis,
 //! not a contract.
 
-use super::compare::{Comparison, Verdict};
+use super::compare::{Comparison, PredictionVerdict};
 use super::measured::kind;
-use crate::exact::byte_set::Bytes as Set;
-use crate::launches::effects::{Base, Bytes, Effect, Evaluated, Launch};
+use crate::exact::byte_set::ByteSet;
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Launch};
 use crate::memory::AccessKind;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ const RANGES: usize = 16;
 /// What is kept of one kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Kernel {
-    counts: BTreeMap<Verdict, u64>,
-    examples: Vec<(Verdict, Value)>,
+    counts: BTreeMap<PredictionVerdict, u64>,
+    examples: Vec<(PredictionVerdict, Value)>,
 }
 
 /// All comparisons of one process or of a whole run.
@@ -39,9 +39,9 @@ impl Oracle {
         *kernel.counts.entry(c.verdict).or_default() += 1;
         let have = kernel.examples.iter().filter(|e| e.0 == c.verdict).count();
         let wanted = match c.verdict {
-            Verdict::Unsound | Verdict::Overclaimed => EXAMPLES,
-            Verdict::Open | Verdict::Loose => 1,
-            Verdict::NoCode | Verdict::Tight => 0,
+            PredictionVerdict::Unsound | PredictionVerdict::Overclaimed => EXAMPLES,
+            PredictionVerdict::Open | PredictionVerdict::Loose => 1,
+            PredictionVerdict::NoCode | PredictionVerdict::Tight => 0,
         };
         if have < wanted {
             kernel.examples.push((c.verdict, example(launch, known, runs, c)));
@@ -60,7 +60,7 @@ impl Oracle {
     }
 
     /// Launches of each verdict.
-    pub fn counts(&self) -> BTreeMap<Verdict, u64> {
+    pub fn counts(&self) -> BTreeMap<PredictionVerdict, u64> {
         let mut counts = BTreeMap::new();
         for (verdict, count) in self.kernels.values().flat_map(|k| &k.counts) {
             *counts.entry(*verdict).or_default() += count;
@@ -90,7 +90,7 @@ impl Oracle {
 
     /// The whole file.
     pub fn json(&self) -> Value {
-        let named = |counts: &BTreeMap<Verdict, u64>| -> BTreeMap<&str, u64> {
+        let named = |counts: &BTreeMap<PredictionVerdict, u64>| -> BTreeMap<&str, u64> {
             counts.iter().map(|(verdict, n)| (verdict.name(), *n)).collect()
         };
         let mut kernels: Vec<_> = self.kernels.iter().collect();
@@ -144,7 +144,7 @@ fn name(kind: AccessKind) -> &'static str {
     }
 }
 
-fn ranges(set: &Set) -> Vec<String> {
+fn ranges(set: &ByteSet) -> Vec<String> {
     set.spans().iter().take(RANGES).map(|(from, to)| format!("{from:#x}+{}", to - from)).collect()
 }
 
@@ -156,24 +156,24 @@ fn touched(run: &ExactRun) -> String {
 
 fn predicted(effect: &Effect) -> String {
     let base = match &effect.base {
-        Base::Param(offset, value) => format!("param {offset} = {value:#x}"),
-        Base::Maybe(offset, value) => format!("param {offset} = {value:#x} (perhaps)"),
-        Base::Tensor(offset, value) => format!("tensor map at {offset}: {value:#x}"),
-        Base::Global(name) => format!("variable {name}"),
-        Base::Handle(offset, value) => format!("texture or surface {offset} = {value:#x}"),
-        Base::SomeHandle(_) | Base::Object => "some texture, surface or tensor".to_string(),
-        Base::Absolute(value) => format!("{value:#x}"),
-        Base::Table(t) => format!("{} addresses in the table at {:#x}", t.count, t.first),
-        Base::Unknown => "an address from memory".to_string(),
+        EffectBase::Param(offset, value) => format!("param {offset} = {value:#x}"),
+        EffectBase::Maybe(offset, value) => format!("param {offset} = {value:#x} (perhaps)"),
+        EffectBase::Tensor(offset, value) => format!("tensor map at {offset}: {value:#x}"),
+        EffectBase::Global(name) => format!("variable {name}"),
+        EffectBase::Handle(offset, value) => format!("texture or surface {offset} = {value:#x}"),
+        EffectBase::SomeHandle(_) | EffectBase::Object => "some texture, surface or tensor".to_string(),
+        EffectBase::Absolute(value) => format!("{value:#x}"),
+        EffectBase::PointerTable(t) => format!("{} addresses in the table at {:#x}", t.count, t.first),
+        EffectBase::Unknown => "an address from memory".to_string(),
     };
     let bytes = match &effect.bytes {
-        Bytes::Known { lo, hi, width, dims, exact } => {
+        EffectExtent::Known { lo, hi, width, dims, exact } => {
             let gaps: String = dims.iter().map(|d| format!(" {} times every {}", d.count, d.stride)).collect();
             format!("{} {lo:#x}..{hi:#x} by {width}{gaps}", if *exact { "exactly" } else { "within" })
         }
-        Bytes::Among { lo, hi } => format!("among {lo:#x}..{hi:#x}"),
-        Bytes::Unknown => format!("unknown: {}", effect.why),
-        Bytes::Scattered => "scattered by data".to_string(),
+        EffectExtent::Among { lo, hi } => format!("among {lo:#x}..{hi:#x}"),
+        EffectExtent::Unknown => format!("unknown: {}", effect.why),
+        EffectExtent::Scattered => "scattered by data".to_string(),
     };
     format!("at {:#x}: {} {base}: {bytes}", effect.at, name(effect.kind))
 }

@@ -7,7 +7,7 @@
 //! decides that. The first one that the code does not decide unsettles it for good: that launch
 //! counts as it was predicted, those after it are measured again.
 
-use crate::launches::effects::{Base, Evaluated, Knowledge};
+use crate::launches::effects::{EffectBase, Evaluated, Knowledge};
 use rustc_hash::FxHashMap;
 use trace::wanted::Class;
 
@@ -39,7 +39,12 @@ impl Settle {
 
 /// Whether the code tells each byte that a launch touches.
 fn is_decided(predicted: &Evaluated) -> bool {
-    let lost = |base: &Base| matches!(base, Base::Unknown | Base::Table(_) | Base::SomeHandle(_) | Base::Object);
+    let lost = |base: &EffectBase| {
+        matches!(
+            base,
+            EffectBase::Unknown | EffectBase::PointerTable(_) | EffectBase::SomeHandle(_) | EffectBase::Object
+        )
+    };
     predicted.knowledge == Knowledge::Exact
         && predicted.exact
         && !predicted.indirect

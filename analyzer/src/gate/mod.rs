@@ -10,7 +10,7 @@ pub mod pattern;
 pub mod suppressions;
 
 use crate::options::{FailOn, Options};
-use crate::report::model::{Report, Standing};
+use crate::report::model::{GateStatus, Report};
 use baseline::Baseline;
 use filter::Filter;
 use suppressions::Suppression;
@@ -69,10 +69,10 @@ impl Gate {
                 Some(index) => {
                     suppressions[index].findings += 1;
                     suppressions[index].hits += finding.count;
-                    Standing::Suppressed(index)
+                    GateStatus::Suppressed(index)
                 }
-                None if known => Standing::Known,
-                None => Standing::New,
+                None if known => GateStatus::Known,
+                None => GateStatus::New,
             };
         }
         report.judgement = Judgement { filters, suppressions, absent: baseline.map(|b| b.absent()) };

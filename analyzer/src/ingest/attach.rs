@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use trace::ring::Ring;
 
 use super::live::{Sink, follow};
-use crate::ingest::process_watch::Watch;
+use crate::ingest::process_watch::ProcessWatch;
 use crate::report::model::Outcome;
 
 /// Follows the process `pid` through the ring on descriptor `fd`, then reports. Answers an exit
@@ -25,7 +25,7 @@ pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<
         }
     };
     let mut code = crate::exit_code::CLEAN;
-    follow(ring, beat, 0, &Watch::new(pid), &AtomicBool::new(false), sink, None, |outcome| {
+    follow(ring, beat, 0, &ProcessWatch::new(pid), &AtomicBool::new(false), sink, None, |outcome| {
         let failures = report(outcome);
         if failures > 0 {
             code = crate::exit_code::FINDINGS;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use trace::ring::{Consumer, Ring};
 use trace::{LaunchRecord, Record};
 
-use crate::ingest::process_watch::Watch;
+use crate::ingest::process_watch::ProcessWatch;
 use crate::ipc::{Across, Member};
 use crate::report::model::Outcome;
 use crate::{Analysis, AnalysisOptions};
@@ -72,7 +72,7 @@ pub fn follow(
     ring: Ring,
     beat: Ring,
     process: u32,
-    watch: &Watch,
+    watch: &ProcessWatch,
     stop: &AtomicBool,
     sink: &Sink,
     member: Option<Member>,

@@ -4,13 +4,13 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// A process that is watched.
-pub struct Watch {
+pub struct ProcessWatch {
     pid: i32,
     /// Since Linux 5.3; before, the process is asked for by number.
     fd: Option<OwnedFd>,
 }
 
-impl Watch {
+impl ProcessWatch {
     /// Begins to watch a process by its number in our own namespace.
     pub fn new(pid: i32) -> Self {
         // SAFETY: pidfd_open takes a number and flags.
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn an_ended_process_is_seen_to_have_ended() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("spawn");
-        let watch = Watch::new(child.id() as i32);
+        let watch = ProcessWatch::new(child.id() as i32);
         assert!(!watch.has_ended());
         child.kill().expect("kill");
         // Not waited for yet: a zombie has ended all the same.

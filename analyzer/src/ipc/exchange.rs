@@ -11,9 +11,9 @@ use trace::Epoch;
 
 use crate::detect::race::{Confidence, Hazard, Race};
 use crate::ipc::participant::{BASE, site_key};
-use crate::ipc::visibility::{Known, View, global, member_of};
+use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
 use crate::memory::{Access, AccessMap, AllocationId, Cause};
-use crate::report::model::{Finding, Memory, Outcome, Side, Standing, Synchronisation, merge_finding};
+use crate::report::model::{Finding, GateStatus, Memory, Outcome, Side, Synchronisation, merge_finding};
 
 /// Records of one event that are remembered: a host that waits asks for the one that was current
 /// when it began.
@@ -51,7 +51,7 @@ pub enum Message {
 
 /// What a process says of itself when it has ended.
 #[derive(Default)]
-pub struct Process {
+pub struct PeerProcess {
     /// What reports call it.
     pub name: String,
     /// Process id.
@@ -69,7 +69,7 @@ struct Peer {
     queue: VecDeque<(u64, Message)>,
     reached: u64,
     ended: bool,
-    process: Option<Process>,
+    process: Option<PeerProcess>,
     /// Where its shared memory is among the objects, and what to add to its offsets.
     roots: FxHashMap<AllocationId, (usize, u64)>,
     signals: bool,
@@ -100,7 +100,7 @@ struct Found {
 type Records = VecDeque<(u64, u32, KeptClock)>;
 
 /// See the module.
-pub struct Table {
+pub struct Exchange {
     live: bool,
     peers: Vec<Peer>,
     /// Everything up to this time has been compared.
@@ -109,11 +109,11 @@ pub struct Table {
     keys: FxHashMap<Arc<[u8]>, (usize, u64)>,
     objects: Vec<Object>,
     events: FxHashMap<Arc<[u8]>, Records>,
-    known: Known,
+    known: CrossProcessOrder,
     found: Vec<Found>,
 }
 
-impl Table {
+impl Exchange {
     pub fn new(live: bool) -> Self {
         Self {
             live,
@@ -123,7 +123,7 @@ impl Table {
             keys: FxHashMap::default(),
             objects: Vec::new(),
             events: FxHashMap::default(),
-            known: Known::default(),
+            known: CrossProcessOrder::default(),
             found: Vec::new(),
         }
     }
@@ -151,7 +151,7 @@ impl Table {
         }
     }
 
-    pub fn end(&mut self, member: u32, time: u64, process: Process) {
+    pub fn end(&mut self, member: u32, time: u64, process: PeerProcess) {
         self.tell(member, time, Message::End);
         let peer = &mut self.peers[member as usize];
         peer.ended = true;
@@ -256,7 +256,7 @@ impl Table {
         let access = Access { epoch, extent: access.extent.moved(shift), ..access };
         let object = &mut self.objects[at];
         let (mut races, compares) = (Vec::new(), clock.is_some());
-        let view = View { member, clock, known: &self.known };
+        let view = PeerView { member, clock, known: &self.known };
         object.map.add(&access, &view, &mut |earlier: &Access, _| {
             if compares && member_of(earlier) != member {
                 races.extend(Race::judge(earlier, &access, false));
@@ -335,7 +335,7 @@ impl Table {
         let mut finding = Finding {
             identity: Default::default(),
             fingerprint: String::new(),
-            standing: Standing::New,
+            standing: GateStatus::New,
             hazard: found.race.hazard,
             kind: "race",
             confidence: found.race.confidence,
@@ -396,7 +396,7 @@ impl Table {
 fn advice(
     previous: &Side,
     access: &Side,
-    (earlier, later): (&Process, &Process),
+    (earlier, later): (&PeerProcess, &PeerProcess),
     hazard: Hazard,
     signals: bool,
 ) -> Synchronisation {

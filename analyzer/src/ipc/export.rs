@@ -6,7 +6,7 @@
 use trace::{Epoch, Op, SyncScope};
 
 use crate::analysis::Analysis;
-use crate::ipc::{Member, Process};
+use crate::ipc::{Member, PeerProcess};
 use crate::report::elaborate::elaborator;
 use crate::report::model::Outcome;
 
@@ -108,7 +108,7 @@ impl Analysis {
         let Some(mut member) = self.member.take() else { return };
         outcome.member = Some(member.id());
         let mut process =
-            Process { name: self.names.process.name(), pid: self.names.process.pid, ..Process::default() };
+            PeerProcess { name: self.names.process.name(), pid: self.names.process.pid, ..PeerProcess::default() };
         if member.shares() {
             process.python = self.names.python;
             let mut elaborator = elaborator!(self);

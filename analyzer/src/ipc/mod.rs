@@ -45,22 +45,22 @@ pub(crate) mod export;
 pub(crate) mod participant;
 pub(crate) mod visibility;
 
-pub use crate::ipc::exchange::Process;
+pub use crate::ipc::exchange::PeerProcess;
 pub use crate::ipc::participant::Member;
 
-use crate::ipc::exchange::Table;
+use crate::ipc::exchange::Exchange;
 use crate::report::model::Outcome;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The processes of one run.
 #[derive(Clone)]
-pub struct Across(Arc<Mutex<Table>>);
+pub struct Across(Arc<Mutex<Exchange>>);
 
 impl Across {
     /// A run. `live`: its processes are analysed while they run; otherwise everything is compared
     /// at the end.
     pub fn new(live: bool) -> Self {
-        Self(Arc::new(Mutex::new(Table::new(live))))
+        Self(Arc::new(Mutex::new(Exchange::new(live))))
     }
 
     /// A process joins.
@@ -76,6 +76,6 @@ impl Across {
     }
 }
 
-fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+fn lock(table: &Mutex<Exchange>) -> MutexGuard<'_, Exchange> {
     table.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use trace::{Epoch, EventId, SyncId};
 
 use super::lock;
-use crate::ipc::exchange::{Message, Process, Table};
+use crate::ipc::exchange::{Exchange, Message, PeerProcess};
 use crate::memory::{Access, AllocationId};
 
 /// Offsets in shared memory count from here, so that what lies below the exported address has a
@@ -22,7 +22,7 @@ const MAX_SITES: usize = 1 << 14;
 /// One process of a run.
 pub struct Member {
     id: u32,
-    table: Arc<Mutex<Table>>,
+    table: Arc<Mutex<Exchange>>,
     now: u64,
     shares: bool,
     /// Shared events: their names, and the number of the record that was told last.
@@ -45,7 +45,7 @@ pub fn site_key(access: &Access) -> SiteKey {
 }
 
 impl Member {
-    pub(crate) fn new(id: u32, table: Arc<Mutex<Table>>) -> Self {
+    pub(crate) fn new(id: u32, table: Arc<Mutex<Exchange>>) -> Self {
         Self {
             id,
             table,
@@ -208,7 +208,7 @@ impl Member {
     }
 
     /// The process has ended.
-    pub fn end(&mut self, process: Process) {
+    pub fn end(&mut self, process: PeerProcess) {
         lock(&self.table).end(self.id, self.now, process);
     }
 }

@@ -37,12 +37,12 @@ type After = SmallVec<[(u32, Epoch); 2]>;
 
 /// Accesses under way.
 #[derive(Default)]
-pub struct Known {
+pub struct CrossProcessOrder {
     pending: FxHashMap<Epoch, After>,
     sweep_at: usize,
 }
 
-impl Known {
+impl CrossProcessOrder {
     /// An access that nobody's host has seen finish.
     pub fn begin(&mut self, epoch: Epoch) {
         self.pending.entry(epoch).or_default();
@@ -91,13 +91,13 @@ fn reaches(epoch: Epoch, after: &After, member: u32, clock: &KeptClock) -> bool 
 
 /// The order as seen from an access of one process. Without a clock, nothing is known to come
 /// before it.
-pub struct View<'a> {
+pub struct PeerView<'a> {
     pub member: u32,
     pub clock: Option<&'a KeptClock>,
-    pub known: &'a Known,
+    pub known: &'a CrossProcessOrder,
 }
 
-impl Clocks for View<'_> {
+impl Clocks for PeerView<'_> {
     fn ordered(&self, earlier: Epoch, _: u32) -> Ordered {
         let Some(after) = self.known.pending.get(&earlier) else { return Ordered::Yes };
         match self.clock {

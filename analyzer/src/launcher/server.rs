@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use trace::ring::Ring;
 
 use crate::ingest::live::{Sink, follow};
-use crate::ingest::process_watch::Watch;
+use crate::ingest::process_watch::ProcessWatch;
 use crate::ipc::Across;
 use crate::report::model::Outcome;
 
@@ -86,10 +86,10 @@ impl Server {
         }
         let connected = std::mem::take(&mut *lock(&self.shared.connected));
         for process in connected {
-            if !Watch::new(process.pid).has_ended() && !process.thread.is_finished() {
+            if !ProcessWatch::new(process.pid).has_ended() && !process.thread.is_finished() {
                 // Children that end together with their parent get a moment to do so.
                 std::thread::sleep(std::time::Duration::from_millis(50));
-                if !Watch::new(process.pid).has_ended() && !process.thread.is_finished() {
+                if !ProcessWatch::new(process.pid).has_ended() && !process.thread.is_finished() {
                     eprintln!("streamsan: process {} outlives the program: checked up to this moment", process.pid);
                     process.stop.store(true, Ordering::Relaxed);
                 }
@@ -204,7 +204,7 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
     let thread = {
         let (shared, stop, sink) = (Arc::clone(shared), Arc::clone(&stop), sink.clone());
         let run = move || {
-            follow(ring, beat, index, &Watch::new(pid), &stop, &sink, member, |outcome| {
+            follow(ring, beat, index, &ProcessWatch::new(pid), &stop, &sink, member, |outcome| {
                 let mut failures = 0;
                 if let Some(outcome) = outcome {
                     failures = outcome.findings.len() as u32;

@@ -17,7 +17,7 @@
 //! first byte, as it held that of the first bound. (What has gaps may have held the first byte of a
 //! later bound, and of no other: such a pair is worth less now.) Exact accesses are left alone.
 
-use crate::launches::effects::{Base, Bytes, Effect};
+use crate::launches::effects::{Effect, EffectBase, EffectExtent};
 use crate::memory::{AccessKind, Dim, Extent, Precision};
 use smallvec::SmallVec;
 
@@ -40,7 +40,7 @@ struct Bound {
 
 impl Bound {
     fn of(effect: &Effect, base: usize, number: usize) -> Option<Self> {
-        let Bytes::Known { lo, hi, width, ref dims, exact: false } = effect.bytes else { return None };
+        let EffectExtent::Known { lo, hi, width, ref dims, exact: false } = effect.bytes else { return None };
         let width = if dims.is_empty() { hi.checked_sub(lo)? } else { width };
         let (kind, constant) = (effect.kind, effect.constant);
         let end = lo.checked_add(width)?;
@@ -70,16 +70,16 @@ impl Bound {
         joins
     }
 
-    fn bytes(self) -> Bytes {
+    fn bytes(self) -> EffectExtent {
         let reach = |end: u64, dim: &Dim| end.saturating_add(dim.stride.saturating_mul(dim.count.saturating_sub(1)));
         let hi = self.dims.iter().fold(self.end, reach);
         let (width, dims) = (self.end - self.start, self.dims.into_vec());
-        Bytes::Known { lo: self.start, hi, width, dims, exact: false }
+        EffectExtent::Known { lo: self.start, hi, width, dims, exact: false }
     }
 }
 
 fn bounds(effects: &[Effect]) -> Vec<Bound> {
-    let mut bases: SmallVec<[(&Base, usize); 8]> = SmallVec::new();
+    let mut bases: SmallVec<[(&EffectBase, usize); 8]> = SmallVec::new();
     let mut bounds = Vec::new();
     for (number, effect) in effects.iter().enumerate() {
         let base = bases.iter().find(|known| *known.0 == effect.base).map_or(number, |known| known.1);
@@ -134,17 +134,17 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn effect(base: Base, kind: AccessKind, lo: u64, width: u64, dims: &[Dim], exact: bool) -> Effect {
+    fn effect(base: EffectBase, kind: AccessKind, lo: u64, width: u64, dims: &[Dim], exact: bool) -> Effect {
         let hi = dims.iter().fold(lo + width, |hi, d| hi + d.stride * (d.count - 1));
-        Effect::new(base, kind, Bytes::Known { lo, hi, width, dims: dims.to_vec(), exact })
+        Effect::new(base, kind, EffectExtent::Known { lo, hi, width, dims: dims.to_vec(), exact })
     }
 
     fn bound(lo: u64, width: u64, dims: &[Dim]) -> Effect {
-        effect(Base::Param(8, 0), AccessKind::Write, lo, width, dims, false)
+        effect(EffectBase::Param(8, 0), AccessKind::Write, lo, width, dims, false)
     }
 
     fn extent(effect: &Effect) -> Extent {
-        let Bytes::Known { lo, hi, width, ref dims, .. } = effect.bytes else { unreachable!() };
+        let EffectExtent::Known { lo, hi, width, ref dims, .. } = effect.bytes else { unreachable!() };
         if dims.is_empty() { Extent::bound(lo, hi, lo) } else { Extent::pattern(lo, width, dims, lo, Precision::Bound) }
     }
 
@@ -177,12 +177,12 @@ mod tests {
         let apart = vec![
             bound(0, 10, &[]),
             bound(11, 10, &[]),
-            effect(Base::Param(8, 0), AccessKind::Read, 5, 10, &[], false),
-            effect(Base::Maybe(8, 0), AccessKind::Write, 5, 10, &[], false),
-            effect(Base::Param(8, 0), AccessKind::Write, 5, 10, &[], true),
+            effect(EffectBase::Param(8, 0), AccessKind::Read, 5, 10, &[], false),
+            effect(EffectBase::Maybe(8, 0), AccessKind::Write, 5, 10, &[], false),
+            effect(EffectBase::Param(8, 0), AccessKind::Write, 5, 10, &[], true),
             bound(8, 4, &two),
             bound(8, 4, &[Dim { stride: 100, count: 3 }]),
-            Effect::new(Base::Param(8, 0), AccessKind::Write, Bytes::Unknown),
+            Effect::new(EffectBase::Param(8, 0), AccessKind::Write, EffectExtent::Unknown),
             bound(u64::MAX - 3, 3, &[]),
         ];
         assert_eq!(united(apart.clone()), apart);
@@ -192,7 +192,7 @@ mod tests {
         let dims = prop::collection::vec((1..40_u64, 1..4_u64).prop_map(|(stride, count)| Dim { stride, count }), 0..3);
         (0..60_u64, 1..12_u64, dims, any::<bool>()).prop_map(|(lo, width, dims, writes)| {
             let kind = if writes { AccessKind::Write } else { AccessKind::Read };
-            effect(Base::Param(0, 0), kind, 100 + lo, width, &dims, false)
+            effect(EffectBase::Param(0, 0), kind, 100 + lo, width, &dims, false)
         })
     }
 

@@ -5,10 +5,10 @@
 //! behind [`KernelCode`]; which launches are remembered is the matter of `seen`.
 
 use crate::launches::coalesce::unite;
-use crate::launches::launch_cache::{Seen, SeenLaunches};
-use crate::launches::launch_key::Key;
-use crate::launches::param_mask::{Masks, Rests};
-use crate::launches::replay::Trail;
+use crate::launches::launch_cache::{CachedLaunch, LaunchCache};
+use crate::launches::launch_key::LaunchKey;
+use crate::launches::param_mask::{Masks, ParamUse};
+use crate::launches::replay::ReplayLog;
 use crate::memory::{AccessKind, Dim, Extent, Precision};
 use crate::state::names::KernelDef;
 use rustc_hash::FxHashMap;
@@ -32,7 +32,7 @@ pub struct Launch<'a> {
 
 /// What an access starts from.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Base {
+pub enum EffectBase {
     /// An 8-byte word of the parameters: its byte offset and its value.
     Param(u32, u64),
     /// The same, but the address is made of several words: if this one points into no allocation,
@@ -52,15 +52,15 @@ pub enum Base {
     Tensor(u32, u64),
     /// A fixed address.
     Absolute(u64),
-    /// The addresses that a table holds: see [`Table`]. Bytes count from each of them.
-    Table(Table),
+    /// The addresses that a table holds: see [`PointerTable`]. Bytes count from each of them.
+    PointerTable(PointerTable),
     /// An address that comes out of memory, or nobody knows where from.
     Unknown,
 }
 
 /// Words of a table of pointers in device memory, all of which a kernel uses as addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Table {
+pub struct PointerTable {
     /// The 8-byte word of the parameters that points to the table: its byte offset.
     pub param: u32,
     /// Its value.
@@ -73,9 +73,9 @@ pub struct Table {
     pub count: u64,
 }
 
-/// Which bytes, as absolute addresses (offsets for [`Base::Global`]).
+/// Which bytes, as absolute addresses (offsets for [`EffectBase::Global`]).
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Bytes {
+pub enum EffectExtent {
     /// Between `lo` and `hi` (exclusive): runs of `width` bytes along `dims` from `lo`.
     Known {
         /// Lowest byte.
@@ -102,7 +102,7 @@ pub enum Bytes {
     Scattered,
 }
 
-impl Bytes {
+impl EffectExtent {
     /// Makes one run of runs that join up, so that it need not be done anew for every launch.
     fn join(&mut self) {
         if let Self::Known { lo, width, dims, exact: true, .. } = self {
@@ -118,11 +118,11 @@ impl Bytes {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Effect {
     /// What it starts from.
-    pub base: Base,
+    pub base: EffectBase,
     /// Read, write or atomic.
     pub kind: AccessKind,
     /// Which bytes.
-    pub bytes: Bytes,
+    pub bytes: EffectExtent,
     /// The memory instruction: byte offset in the kernel's code section, or line of PTX.
     pub at: u32,
     /// Why the bytes are not known; empty when they are.
@@ -133,14 +133,17 @@ pub struct Effect {
 
 impl Effect {
     /// An effect of no known instruction.
-    pub fn new(base: Base, kind: AccessKind, bytes: Bytes) -> Self {
+    pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
         Self { base, kind, bytes, at: 0, why: "", constant: false }
     }
 
     /// Whether it is missing from the ranges of its launch.
     fn open(&self) -> bool {
-        matches!(self.bytes, Bytes::Unknown | Bytes::Scattered)
-            && !matches!(self.base, Base::Unknown | Base::Table(_) | Base::Handle(..) | Base::SomeHandle(_))
+        matches!(self.bytes, EffectExtent::Unknown | EffectExtent::Scattered)
+            && !matches!(
+                self.base,
+                EffectBase::Unknown | EffectBase::PointerTable(_) | EffectBase::Handle(..) | EffectBase::SomeHandle(_)
+            )
     }
 }
 
@@ -159,9 +162,9 @@ pub trait KernelCode: Send {
     fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>);
     /// The same, and the bytes of its parameters that the accesses rest on: launches of the same
     /// shape that agree in those have the same.
-    fn evaluate_resting(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut Rests) {
+    fn evaluate_noting_use(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut ParamUse) {
         self.evaluate(launch, effects);
-        rests.on_everything();
+        rests.use_everything();
     }
     /// Whether some addresses come out of memory, so that the accesses behind them are not among
     /// the effects.
@@ -218,7 +221,7 @@ pub enum Knowledge {
     Exact,
     /// Reads and writes are told apart, some extents are unknown.
     KindsOnly,
-    /// Nothing: see [`Code::pointers`].
+    /// Nothing: see [`LaunchEvaluator::pointers`].
     Unknown,
 }
 
@@ -285,32 +288,34 @@ impl Evaluated {
         let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why, at: e.at });
         let knowledge = if gap.is_some() { Knowledge::KindsOnly } else { Knowledge::Exact };
         let exact = gap.is_none()
-            && effects.iter().all(|e| !matches!(e.bytes, Bytes::Known { exact: false, .. } | Bytes::Among { .. }));
+            && effects
+                .iter()
+                .all(|e| !matches!(e.bytes, EffectExtent::Known { exact: false, .. } | EffectExtent::Among { .. }));
         let indirect = code.indirect_in(&effects);
         Self { effects, knowledge, indirect, exact, gap, indirect_gap: code.indirect_gap() }
     }
 }
 
 /// All code of one process.
-pub struct Code {
+pub struct LaunchEvaluator {
     reader: Box<dyn CodeReader>,
     kernels: FxHashMap<KernelId, Result<Box<dyn KernelCode>, Arc<str>>>,
     masks: Masks,
-    seen: SeenLaunches,
+    seen: LaunchCache,
     nothing: Arc<Evaluated>,
     tallies: FxHashMap<Tally, u32>,
     /// How often the launches of each have come again.
     counts: Vec<u64>,
 }
 
-impl Code {
+impl LaunchEvaluator {
     /// Reads code with `reader`.
     pub fn new(reader: Box<dyn CodeReader>) -> Self {
         Self {
             reader,
             kernels: FxHashMap::default(),
             masks: Masks::default(),
-            seen: SeenLaunches::default(),
+            seen: LaunchCache::default(),
             nothing: Arc::new(Evaluated::nothing()),
             tallies: FxHashMap::default(),
             counts: Vec::new(),
@@ -377,15 +382,15 @@ impl Code {
 
     /// The key of a launch.
     #[inline(always)]
-    pub fn key(&self, kernel: KernelId, l: &Launch<'_>) -> Key {
-        let words = Key::shape(kernel, l);
-        Key { hash: Key::mixed(&words, l.params, self.masks.get(kernel)), words }
+    pub fn key(&self, kernel: KernelId, l: &Launch<'_>) -> LaunchKey {
+        let words = LaunchKey::shape(kernel, l);
+        LaunchKey { hash: LaunchKey::mixed(&words, l.params, self.masks.get(kernel)), words }
     }
 
     /// The accesses of a launch. Its key is another one when it is the first to rest on some bytes.
     pub fn evaluate(
         &mut self,
-        key: &mut Key,
+        key: &mut LaunchKey,
         def: Option<&KernelDef>,
         arch: Option<u32>,
         l: &Launch<'_>,
@@ -394,14 +399,14 @@ impl Code {
             return Arc::clone(&seen.result);
         }
         let code = self.kernel(key.kernel(), def, arch);
-        let (mut effects, mut rests) = (Vec::new(), Rests::default());
+        let (mut effects, mut rests) = (Vec::new(), ParamUse::default());
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
-        code.evaluate_resting(l, &mut effects, &mut rests);
+        code.evaluate_noting_use(l, &mut effects, &mut rests);
         let result = Arc::new(Evaluated::of(effects, &**code));
         let mask = self.masks.grow(key.kernel(), &rests, l.params.len());
-        key.hash = Key::mixed(&key.words, l.params, Some(&mask));
+        key.hash = LaunchKey::mixed(&key.words, l.params, Some(&mask));
         let (words, params) = (key.words, l.params.into());
-        self.seen.put(key.hash, Seen { words, params, mask, trail: None, result: Arc::clone(&result) });
+        self.seen.put(key.hash, CachedLaunch { words, params, mask, trail: None, result: Arc::clone(&result) });
         result
     }
 
@@ -414,7 +419,7 @@ impl Code {
     }
 
     #[inline(always)]
-    fn seen(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Seen> {
+    fn seen(&mut self, key: &LaunchKey, l: &Launch<'_>) -> Option<&mut CachedLaunch> {
         match self.seen.get_mut(key.hash) {
             Some(seen) if seen.is(key, l.params) => Some(seen),
             _ => None,
@@ -423,7 +428,7 @@ impl Code {
 
     /// What a launch left behind that was evaluated before.
     #[inline(always)]
-    pub fn again(&mut self, key: &Key, l: &Launch<'_>) -> Option<&mut Trail> {
+    pub fn again(&mut self, key: &LaunchKey, l: &Launch<'_>) -> Option<&mut ReplayLog> {
         self.seen(key, l)?.trail.as_mut()
     }
 
@@ -448,7 +453,7 @@ impl Code {
     }
 
     /// Keeps what a launch leaves behind that was evaluated just now.
-    pub fn leave(&mut self, key: &Key, l: &Launch<'_>, trail: Option<Trail>) {
+    pub fn leave(&mut self, key: &LaunchKey, l: &Launch<'_>, trail: Option<ReplayLog>) {
         if let Some(seen) = self.seen(key, l) {
             seen.trail = trail;
         }

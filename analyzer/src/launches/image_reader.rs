@@ -4,8 +4,8 @@
 //! the translation of that crate's answers. Whatever goes wrong is a short reason that the coverage
 //! line counts.
 
-use crate::launches::effects::{Base, Bytes, CodeReader, Effect, Gap, KernelCode, Launch, Table};
-use crate::launches::param_mask::Rests;
+use crate::launches::effects::{CodeReader, Effect, EffectBase, EffectExtent, Gap, KernelCode, Launch, PointerTable};
+use crate::launches::param_mask::ParamUse;
 use crate::memory::{AccessKind, Dim};
 use kernels::arch::Arch;
 use kernels::tensor_map::{self, Tensor};
@@ -160,23 +160,24 @@ struct Known {
 
 impl KernelCode for Known {
     fn evaluate(&self, l: &Launch<'_>, effects: &mut Vec<Effect>) {
-        self.evaluate_resting(l, effects, &mut Rests::default());
+        self.evaluate_noting_use(l, effects, &mut ParamUse::default());
     }
 
-    fn evaluate_resting(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut Rests) {
+    fn evaluate_noting_use(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut ParamUse) {
         let cluster = if l.cluster == [0; 3] { [1; 3] } else { l.cluster };
         let args = LaunchArgs { grid: l.grid, block: l.block, cluster, shared: l.shared, params: l.params };
         let mut accesses = Vec::new();
         let evaluated = AssertUnwindSafe(|| self.summary.evaluate_resting(&args, &mut accesses, rests.bytes()));
         if catch_unwind(evaluated).is_err() {
             accesses.clear();
-            rests.on_everything();
+            rests.use_everything();
             // Nothing is known of this launch after all: whatever points somewhere may be touched.
             for (i, word) in l.params.chunks_exact(8).enumerate() {
                 let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
                 for kind in [AccessKind::Read, AccessKind::Write] {
-                    let base = Base::Maybe(i as u32 * 8, value);
-                    effects.push(Effect { why: "the analysis failed", ..Effect::new(base, kind, Bytes::Unknown) });
+                    let base = EffectBase::Maybe(i as u32 * 8, value);
+                    effects
+                        .push(Effect { why: "the analysis failed", ..Effect::new(base, kind, EffectExtent::Unknown) });
                 }
             }
         }
@@ -200,7 +201,7 @@ impl KernelCode for Known {
     }
 
     fn indirect_in(&self, effects: &[Effect]) -> bool {
-        let lost = |e: &Effect| matches!(e.base, Base::Unknown | Base::SomeHandle(_));
+        let lost = |e: &Effect| matches!(e.base, EffectBase::Unknown | EffectBase::SomeHandle(_));
         self.indirect() && effects.iter().any(lost)
     }
 
@@ -240,23 +241,23 @@ impl Known {
             kernels::AccessKind::Atomic => AccessKind::Atomic,
         };
         let (base, origin) = match a.base {
-            kernels::Base::Word { offset, value } if a.several => (Base::Maybe(u32::from(offset), value), value),
-            kernels::Base::Word { offset, value } => (Base::Param(u32::from(offset), value), value),
-            kernels::Base::Absolute { value } => (Base::Absolute(value), value),
-            kernels::Base::Global(symbol) => (Base::Global(self.summary.symbol(symbol).into()), 0),
-            kernels::Base::Handle { offset, value, .. } => (Base::Handle(u32::from(offset), value), 0),
+            kernels::Base::Word { offset, value } if a.several => (EffectBase::Maybe(u32::from(offset), value), value),
+            kernels::Base::Word { offset, value } => (EffectBase::Param(u32::from(offset), value), value),
+            kernels::Base::Absolute { value } => (EffectBase::Absolute(value), value),
+            kernels::Base::Global(symbol) => (EffectBase::Global(self.summary.symbol(symbol).into()), 0),
+            kernels::Base::Handle { offset, value, .. } => (EffectBase::Handle(u32::from(offset), value), 0),
             kernels::Base::Unknown if is_descriptor(&a.extent) => {
                 // Machine code takes a handle apart into halves, so that its word is not told; the
                 // handle is among the parameters all the same, for objects are passed by value.
                 let words = params.chunks_exact(8).enumerate();
                 let word =
                     |(i, w): (usize, &[u8])| (i as u32 * 8, u64::from_le_bytes(w.try_into().unwrap_or_default()));
-                (Base::SomeHandle(words.map(word).collect()), 0)
+                (EffectBase::SomeHandle(words.map(word).collect()), 0)
             }
-            kernels::Base::Unknown => (Base::Unknown, 0),
+            kernels::Base::Unknown => (EffectBase::Unknown, 0),
             kernels::Base::Table { offset, value, lo, stride, count } => {
                 let first = value.wrapping_add_signed(lo);
-                (Base::Table(Table { param: u32::from(offset), value, first, stride, count }), 0)
+                (EffectBase::PointerTable(PointerTable { param: u32::from(offset), value, first, stride, count }), 0)
             }
             kernels::Base::TensorMap { offset } => {
                 // The map holds the address of its tensor among other things; what points into an
@@ -266,15 +267,15 @@ impl Known {
                 // Only for this generation is it known how a map is laid out.
                 let tensor = if self.arch / 10 == 9 { Tensor::decode(words) } else { None };
                 if let Some((tensor, extent)) = tensor.and_then(|t| Some((t, t.extent()?))) {
-                    let base = Base::Tensor(u32::from(offset), tensor.address);
+                    let base = EffectBase::Tensor(u32::from(offset), tensor.address);
                     let bytes = bytes_of(&extent, tensor.address);
                     effects.push(Effect { at: a.at, ..Effect::new(base, kind, bytes) });
                     return;
                 }
                 for (i, word) in words.chunks_exact(8).enumerate() {
                     let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
-                    let base = Base::Tensor(u32::from(offset) + i as u32 * 8, value);
-                    let effect = Effect::new(base, kind, Bytes::Unknown);
+                    let base = EffectBase::Tensor(u32::from(offset) + i as u32 * 8, value);
+                    let effect = Effect::new(base, kind, EffectExtent::Unknown);
                     effects.push(Effect { at: a.at, why: kernels::Reason::Descriptor.words(), ..effect });
                 }
                 return;
@@ -296,11 +297,11 @@ fn is_descriptor(extent: &Extent) -> bool {
 }
 
 /// An extent that counts from an address.
-fn bytes_of(extent: &Extent, origin: u64) -> Bytes {
+fn bytes_of(extent: &Extent, origin: u64) -> EffectExtent {
     match extent {
-        Extent::Unknown { reason: kernels::Reason::Loaded } => Bytes::Scattered,
-        Extent::Unknown { .. } => Bytes::Unknown,
-        Extent::Bounded { lo, hi, dims, width, exact } => Bytes::Known {
+        Extent::Unknown { reason: kernels::Reason::Loaded } => EffectExtent::Scattered,
+        Extent::Unknown { .. } => EffectExtent::Unknown,
+        Extent::Bounded { lo, hi, dims, width, exact } => EffectExtent::Known {
             lo: origin.wrapping_add_signed(*lo),
             hi: origin.wrapping_add_signed(*hi),
             width: u64::from(*width),

@@ -9,9 +9,9 @@
 //! of the places were free.
 
 use crate::launches::effects::Evaluated;
-use crate::launches::launch_key::Key;
+use crate::launches::launch_key::LaunchKey;
 use crate::launches::param_mask::Mask;
-use crate::launches::replay::Trail;
+use crate::launches::replay::ReplayLog;
 use crate::memory::prefetch::fetch;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 const SETS: usize = 1 << 13;
 
 /// What is kept of a launch.
-pub struct Seen {
+pub struct CachedLaunch {
     /// The rest of its key.
     pub words: [u64; 6],
     /// Its parameters.
@@ -31,13 +31,13 @@ pub struct Seen {
     /// What it touches.
     pub result: Arc<Evaluated>,
     /// Where its accesses went.
-    pub trail: Option<Trail>,
+    pub trail: Option<ReplayLog>,
 }
 
-impl Seen {
+impl CachedLaunch {
     /// Whether it is this launch.
     #[inline(always)]
-    pub fn is(&self, key: &Key, params: &[u8]) -> bool {
+    pub fn is(&self, key: &LaunchKey, params: &[u8]) -> bool {
         let ([a, b, c, d, e, f], [u, v, w, x, y, z]) = (self.words, key.words);
         // Without a branch, and a call, for each.
         let differ = (a ^ u) | (b ^ v) | (c ^ w) | (d ^ x) | (e ^ y) | (f ^ z);
@@ -47,18 +47,18 @@ impl Seen {
 
 /// A place: small, so that a few are soon looked through.
 #[derive(Default)]
-struct Place {
+struct CacheSlot {
     hash: u64,
-    seen: Option<Box<Seen>>,
+    seen: Option<Box<CachedLaunch>>,
 }
 
 /// The launches that are kept.
-pub struct SeenLaunches(Box<[[Place; 2]; SETS]>);
+pub struct LaunchCache(Box<[[CacheSlot; 2]; SETS]>);
 
-impl Default for SeenLaunches {
+impl Default for LaunchCache {
     fn default() -> Self {
         // Made where it stays: it is too large for a stack.
-        let sets: Box<[[Place; 2]]> = (0..SETS).map(|_| Default::default()).collect();
+        let sets: Box<[[CacheSlot; 2]]> = (0..SETS).map(|_| Default::default()).collect();
         Self(sets.try_into().unwrap_or_else(|_| unreachable!("so many were made")))
     }
 }
@@ -75,10 +75,10 @@ fn other_set(hash: u64) -> usize {
     (hash >> 32) as usize % SETS
 }
 
-impl SeenLaunches {
+impl LaunchCache {
     /// The launch with this hash.
     #[inline(always)]
-    pub fn get_mut(&mut self, hash: u64) -> Option<&mut Seen> {
+    pub fn get_mut(&mut self, hash: u64) -> Option<&mut CachedLaunch> {
         let set = first_set(hash);
         let [one, two] = &self.0[set];
         let (set, second) = match (one.hash == hash, two.hash == hash) {
@@ -92,7 +92,7 @@ impl SeenLaunches {
 
     /// Keeps a launch with this hash, instead of one that has the same or was put in long ago, if
     /// there is no room.
-    pub fn put(&mut self, hash: u64, seen: Seen) {
+    pub fn put(&mut self, hash: u64, seen: CachedLaunch) {
         let here = self.places(hash);
         let same = here.iter().find(|at| self.at(**at).hash == hash && self.at(**at).seen.is_some());
         let free = here.iter().find(|at| self.at(**at).seen.is_none()).copied();
@@ -104,7 +104,7 @@ impl SeenLaunches {
                 here[0]
             }
         };
-        self.0[set][way] = Place { hash, seen: Some(Box::new(seen)) };
+        self.0[set][way] = CacheSlot { hash, seen: Some(Box::new(seen)) };
     }
 
     /// Moves a launch from one of these places into its other set, if one has room there; answers
@@ -126,7 +126,7 @@ impl SeenLaunches {
         [(first, 0), (first, 1), (other, 0), (other, 1)]
     }
 
-    fn at(&self, (set, way): (usize, usize)) -> &Place {
+    fn at(&self, (set, way): (usize, usize)) -> &CacheSlot {
         &self.0[set][way]
     }
 
@@ -142,11 +142,11 @@ mod tests {
     use super::*;
     use crate::launches::effects::Knowledge;
 
-    fn seen(number: u64) -> Seen {
+    fn seen(number: u64) -> CachedLaunch {
         let (effects, knowledge) = (Vec::new(), Knowledge::Unknown);
         let result = Evaluated { effects, knowledge, indirect: false, exact: false, gap: None, indirect_gap: None };
         let (params, mask, result) = (SmallVec::new(), Mask::default(), Arc::new(result));
-        Seen { words: [number; 6], params, mask, result, trail: None }
+        CachedLaunch { words: [number; 6], params, mask, result, trail: None }
     }
 
     /// Spread as hashes are.
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn nearly_all_places_are_taken_before_launches_have_to_go() {
         for (few, most_lost) in [(SETS as u64, 20), (3 * SETS as u64 / 2, 400)] {
-            let mut launches = SeenLaunches::default();
+            let mut launches = LaunchCache::default();
             (0..few).for_each(|n| launches.put(hash(n), seen(n)));
             let lost = (0..few).filter(|n| launches.get_mut(hash(*n)).is_none()).count() as u64;
             assert!(lost <= most_lost, "{lost} of {few} in {} places", 2 * SETS);
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_latest_launch_stays_and_nothing_grows() {
-        let mut launches = SeenLaunches::default();
+        let mut launches = LaunchCache::default();
         for n in 0..8 * SETS as u64 {
             launches.put(hash(n), seen(n));
             assert!(launches.get_mut(hash(n)).is_some_and(|seen| seen.words[0] == n));

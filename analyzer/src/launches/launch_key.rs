@@ -9,7 +9,7 @@ use trace::KernelId;
 /// What a launch depends on besides its parameters, and a hash of all that matters: kernel, grid,
 /// block, cluster, shared memory, and of the parameters what the kernel's [`Mask`] leaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Key {
+pub struct LaunchKey {
     /// Of everything that matters.
     pub(crate) hash: u64,
     /// The kernel, its shape, and how many bytes of parameters it has.
@@ -27,8 +27,8 @@ impl Mix {
     }
 }
 
-impl Key {
-    /// See [`Key::words`].
+impl LaunchKey {
+    /// See [`LaunchKey::words`].
     #[inline]
     pub(crate) fn shape(id: KernelId, l: &Launch<'_>) -> [u64; 6] {
         let ([a, b, c], [d, e, f], [g, h, i]) = (l.grid, l.block, l.cluster);
@@ -36,7 +36,7 @@ impl Key {
         [two(id.0, a), two(b, c), two(d, e), two(f, g), two(h, i), two(l.shared, l.params.len() as u32)]
     }
 
-    /// See [`Key::hash`].
+    /// See [`LaunchKey::hash`].
     #[inline(always)]
     pub(crate) fn mixed(words: &[u64; 6], params: &[u8], mask: Option<&Mask>) -> u64 {
         let mut mix = Mix(words[5]);

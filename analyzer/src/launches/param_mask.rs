@@ -15,14 +15,14 @@ use trace::KernelId;
 
 /// What one evaluation rests on.
 #[derive(Debug, Default)]
-pub struct Rests {
+pub struct ParamUse {
     everything: bool,
     bytes: Vec<Range<usize>>,
 }
 
-impl Rests {
+impl ParamUse {
     /// It may rest on any byte.
-    pub fn on_everything(&mut self) {
+    pub fn use_everything(&mut self) {
         self.everything = true;
     }
 
@@ -44,7 +44,7 @@ pub struct Mask(Option<Arc<[u128]>>);
 impl Mask {
     /// The mask for a kernel after one more evaluation of a launch with so many bytes of
     /// parameters. `before`: its mask, if it had one.
-    pub fn with(before: Option<&Mask>, rests: &Rests, length: usize) -> Mask {
+    pub fn with(before: Option<&Mask>, rests: &ParamUse, length: usize) -> Mask {
         let words = length.div_ceil(16);
         let old = match before {
             None => None,
@@ -137,7 +137,7 @@ impl Masks {
     }
 
     /// The mask of a kernel after one more evaluation; see [`Mask::with`].
-    pub fn grow(&mut self, kernel: KernelId, rests: &Rests, length: usize) -> Mask {
+    pub fn grow(&mut self, kernel: KernelId, rests: &ParamUse, length: usize) -> Mask {
         let number = kernel.0 as usize;
         if number >= Self::MOST {
             return Mask(None);
@@ -155,8 +155,8 @@ impl Masks {
 mod tests {
     use super::*;
 
-    fn on(bytes: &[(usize, usize)]) -> Rests {
-        Rests { everything: false, bytes: bytes.iter().map(|(from, to)| *from..*to).collect() }
+    fn on(bytes: &[(usize, usize)]) -> ParamUse {
+        ParamUse { everything: false, bytes: bytes.iter().map(|(from, to)| *from..*to).collect() }
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
         assert!(differ(0, &first) && !differ(16, &first));
         assert!(differ(0, &second) && differ(16, &second) && !differ(5, &second));
         assert_eq!(Mask::with(Some(&second), &on(&[(1, 3)]), 32), second);
-        let all = Mask::with(Some(&second), &Rests { everything: true, bytes: Vec::new() }, 32);
+        let all = Mask::with(Some(&second), &ParamUse { everything: true, bytes: Vec::new() }, 32);
         assert!((0..32).all(|at| differ(at, &all)));
         assert_eq!(Mask::with(Some(&all), &on(&[(0, 1)]), 32), all);
         // Another length of the parameters: whatever was known does not hold for it.

@@ -1,7 +1,7 @@
 //! Launches that come again: where the accesses of a launch went, so that the same launch need not
 //! look its addresses up again.
 //!
-//! Owns what a launch left behind (its [`Trail`]), when that may be used again, and its replay.
+//! Owns what a launch left behind (its [`ReplayLog`]), when that may be used again, and its replay.
 //! Nothing is left out of a replay: every access is compared and kept as the first time. It only
 //! knows already into which map, and as which bytes.
 //!
@@ -16,9 +16,9 @@
 
 use crate::detect::accesses::Work;
 use crate::detect::race::Race;
-use crate::launches::effects::{Base, Evaluated, Tally};
+use crate::launches::effects::{EffectBase, Evaluated, Tally};
 use crate::memory::access_map::Plain;
-use crate::memory::allocations::{Home, Place};
+use crate::memory::allocations::{Home, Location};
 use crate::memory::{Access, AccessKind, AllocationId, Allocations, At, Extent, Site, Slot, Ticket, Touch};
 use crate::state::graphs::Graph;
 use crate::state::happens_before::Ordering;
@@ -72,7 +72,7 @@ impl Step {
 }
 
 /// What a launch left behind.
-pub struct Trail {
+pub struct ReplayLog {
     steps: SmallVec<[Step; 3]>,
     tickets: SmallVec<[Ticket; 3]>,
     /// Whether some address lay in no allocation.
@@ -84,8 +84,8 @@ pub struct Trail {
     tally: u32,
 }
 
-impl Trail {
-    /// Where it is counted that the launch comes again: see [`crate::launches::effects::Code::count`].
+impl ReplayLog {
+    /// Where it is counted that the launch comes again: see [`crate::launches::effects::LaunchEvaluator::count`].
     pub fn tally(&self) -> u32 {
         self.tally
     }
@@ -100,7 +100,7 @@ impl Trail {
     }
 }
 
-impl Trail {
+impl ReplayLog {
     /// A launch goes this way again, the latest op in this order.
     #[inline(always)]
     pub fn replay(&mut self, memory: &mut Allocations, op: Ordered<'_>, site: &Site, races: &mut Vec<Race>) {
@@ -123,16 +123,16 @@ impl Trail {
 
 /// A trail in the making.
 #[derive(Default)]
-pub struct Recording {
+pub struct ReplayRecorder {
     steps: SmallVec<[Step; 3]>,
     tickets: SmallVec<[Ticket; 3]>,
     open: bool,
     spoilt: bool,
 }
 
-impl Recording {
+impl ReplayRecorder {
     /// This was asked for.
-    pub fn located(&mut self, memory: &Allocations, place: Option<&Place>) {
+    pub fn located(&mut self, memory: &Allocations, place: Option<&Location>) {
         let Some(place) = place else {
             self.open = true;
             return;
@@ -165,15 +165,15 @@ impl Recording {
 
 impl Work<'_, '_> {
     /// The trail of the launch that was just recorded; `tally` makes or finds its count.
-    pub fn trail(&mut self, evaluated: &Evaluated, tally: impl FnOnce(Tally) -> u32) -> Option<Trail> {
+    pub fn trail(&mut self, evaluated: &Evaluated, tally: impl FnOnce(Tally) -> u32) -> Option<ReplayLog> {
         let made = self.recording.take().filter(|made| !made.spoilt)?;
         let (unknown_memory, several) = (self.unknown_memory, self.several());
-        Some(Trail {
+        Some(ReplayLog {
             steps: made.steps,
             tickets: made.tickets,
             open: made.open,
             layout: self.memory.layout(),
-            forgets: evaluated.effects.iter().any(|e| e.kind.writes() && e.base == Base::Unknown),
+            forgets: evaluated.effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown),
             tally: tally(Tally { kernel: self.site.kernel, known: evaluated.outline(), unknown_memory, several }),
         })
     }

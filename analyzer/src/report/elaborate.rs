@@ -3,13 +3,13 @@
 //! Owns the naming of things and the advice on what is missing. Runs for findings only, so it may
 //! be slow.
 
-use crate::detect::findings::Raw;
+use crate::detect::findings::RawFinding;
 use crate::detect::race::Hazard;
-use crate::launches::effects::Code;
+use crate::launches::effects::LaunchEvaluator;
 use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
 use crate::report::fingerprint::identity;
 use crate::report::model::{
-    Actor, Finding, Frame, FrameKind, Inside, Memory, Side, Standing, StreamName, Synchronisation, site,
+    Actor, Finding, Frame, FrameKind, GateStatus, Inside, Memory, Side, StreamName, Synchronisation, site,
 };
 use crate::state::names::Names;
 use crate::state::regions::Regions;
@@ -31,7 +31,7 @@ pub struct Elaborator<'a> {
     /// Operators of PyTorch.
     pub schemas: Schemas,
     /// Kernels, for the lines in them.
-    pub code: &'a mut Code,
+    pub code: &'a mut LaunchEvaluator,
     /// What the program calls its memory.
     pub memory_names: &'a [Box<str>],
 }
@@ -55,7 +55,7 @@ pub(crate) use elaborator;
 
 impl Elaborator<'_> {
     /// Resolves a finding.
-    pub fn finding(&mut self, raw: &Raw) -> Finding {
+    pub fn finding(&mut self, raw: &RawFinding) -> Finding {
         let race = &raw.race;
         let base = raw.allocation.map_or(0, |a| a.ptr);
         let access = self.side(&race.access, base);
@@ -71,11 +71,11 @@ impl Elaborator<'_> {
         let mut finding = Finding {
             identity: Default::default(),
             fingerprint: String::new(),
-            standing: Standing::New,
+            standing: GateStatus::New,
             hazard: race.hazard,
             kind: match &allocation {
-                Some(memory) if race.given_back && memory.kind == TENSOR => "freed-without-record_stream",
-                _ if race.given_back => "freed-while-used",
+                Some(memory) if race.freed_early && memory.kind == TENSOR => "freed-without-record_stream",
+                _ if race.freed_early => "freed-while-used",
                 _ => "race",
             },
             confidence: race.confidence,
@@ -234,7 +234,13 @@ impl Elaborator<'_> {
         site(&self.stacks.resolve(stack)).map_or_else(String::new, |at| format!(" at {at}"))
     }
 
-    fn synchronisation(&mut self, raw: &Raw, previous: &Side, access: &Side, is_tensor: bool) -> Synchronisation {
+    fn synchronisation(
+        &mut self,
+        raw: &RawFinding,
+        previous: &Side,
+        access: &Side,
+        is_tensor: bool,
+    ) -> Synchronisation {
         let (p, a) = (&previous.stream, &access.stream);
         let mut s = Synchronisation::default();
         let (race, links) = (&raw.race, &raw.links);
@@ -244,7 +250,7 @@ impl Elaborator<'_> {
                     .into(),
             );
         }
-        if race.given_back && !is_tensor {
+        if race.freed_early && !is_tensor {
             s.facts.push(format!(
                 "The block went back to its pool while {} may still use it. This run's allocation got other memory; another run's may \
                  get this.",
@@ -256,7 +262,7 @@ impl Elaborator<'_> {
             s.cuda.push(format!("cudaStreamWaitEvent({}, event, 0);  // before the block goes back", a.short));
             return s;
         }
-        if race.given_back {
+        if race.freed_early {
             s.facts.push(format!(
                 "The tensor was freed while {} may still use it, without record_stream. This run's allocation got other memory; \
                  another run's may get this.",

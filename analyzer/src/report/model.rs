@@ -234,7 +234,7 @@ pub struct Synchronisation {
 
 /// What the gate has made of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Standing {
+pub enum GateStatus {
     /// Nobody knows it yet.
     #[default]
     New,
@@ -252,7 +252,7 @@ pub struct Finding {
     /// Names the finding across runs, also when its lines have moved (see [`super::fingerprint`]).
     pub fingerprint: String,
     /// What the gate has made of it.
-    pub standing: Standing,
+    pub standing: GateStatus,
     /// The kind of conflict.
     pub hazard: Hazard,
     /// `race`; or `freed-without-record_stream` (a tensor of PyTorch's) and `freed-while-used` (a
@@ -308,7 +308,7 @@ impl Finding {
             FailOn::Likely | FailOn::Latent => Confidence::Likely,
             FailOn::Possible => Confidence::Possible,
         };
-        self.standing == Standing::New
+        self.standing == GateStatus::New
             && self.confidence >= least
             && (pedantic || !self.internal)
             && (!self.latent || fail_on == FailOn::Latent)
@@ -318,7 +318,7 @@ impl Finding {
 /// Something that is no race, but probably not meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hint {
-    /// Its sort, see [`crate::detect::hints::Kind`].
+    /// Its sort, see [`crate::detect::hints::HintKind`].
     pub kind: &'static str,
     /// One sentence.
     pub text: String,
@@ -469,7 +469,7 @@ impl Report {
     /// Findings that are printed: nobody has set them aside, and they are sure enough. Those inside
     /// NVIDIA's libraries only when weak ones are wanted too.
     pub fn shown(&self) -> impl Iterator<Item = &Finding> {
-        self.worth_showing().filter(|f| f.standing == Standing::New)
+        self.worth_showing().filter(|f| f.standing == GateStatus::New)
     }
 
     /// Findings that measured ranges refute and that would be printed otherwise.
@@ -480,7 +480,7 @@ impl Report {
 
     /// Findings that would be printed, had nobody set them aside.
     pub fn set_aside(&self) -> impl Iterator<Item = &Finding> {
-        self.worth_showing().filter(|f| f.standing != Standing::New)
+        self.worth_showing().filter(|f| f.standing != GateStatus::New)
     }
 
     fn worth_showing(&self) -> impl Iterator<Item = &Finding> {
@@ -506,7 +506,7 @@ impl Report {
     /// ones, which do not.
     pub fn counts(&self) -> [usize; 4] {
         let by = |c: Confidence| self.failures().filter(|f| f.confidence == c).count();
-        let latent = self.findings.iter().filter(|f| f.latent && f.standing == Standing::New).count();
+        let latent = self.findings.iter().filter(|f| f.latent && f.standing == GateStatus::New).count();
         [by(Confidence::Certain), by(Confidence::Likely), by(Confidence::Possible), latent]
     }
 }

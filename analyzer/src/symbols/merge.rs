@@ -5,7 +5,7 @@
 //! *Folding*: consecutive frames of the driver, of cudart, of StreamSan itself, of the dynamic
 //! loader and of the C library's start-up become one entry.
 
-use super::object::Place;
+use super::object::SourceLocation;
 use crate::report::model::{Frame, FrameKind};
 
 /// What is at one return address.
@@ -16,7 +16,7 @@ pub struct NativeFrame {
     /// What nvcc puts between a launch and the runtime, and nothing else.
     glue: bool,
     /// Innermost first; never empty.
-    places: Vec<Place>,
+    places: Vec<SourceLocation>,
 }
 
 /// A Python frame, and whether the next one belongs to another run of the interpreter's loop.
@@ -46,12 +46,12 @@ enum Part {
 impl NativeFrame {
     /// Nothing is known but a text to show.
     pub fn unknown(address: u64, text: String, module: Option<&str>) -> Self {
-        let place = Place { function: Some(text), ..Place::default() };
+        let place = SourceLocation { function: Some(text), ..SourceLocation::default() };
         Self { address, module: module.map(str::to_string), known: false, glue: false, places: vec![place] }
     }
 
     /// Functions are known. `places` must not be empty.
-    pub fn known(address: u64, module: &str, places: Vec<Place>) -> Self {
+    pub fn known(address: u64, module: &str, places: Vec<SourceLocation>) -> Self {
         Self { address, module: Some(module.to_string()), known: true, glue: false, places }
     }
 
@@ -172,7 +172,7 @@ fn base_name(function: &str) -> &str {
 fn without_glue(native: &mut [NativeFrame]) {
     let mut launched: Option<String> = None;
     for frame in native {
-        let is_glue = |place: &Place, launched: &mut Option<String>| {
+        let is_glue = |place: &SourceLocation, launched: &mut Option<String>| {
             let function = place.function.as_deref().unwrap_or("");
             if let Some(kernel) = stub_of(function) {
                 *launched = Some(kernel);
@@ -183,7 +183,8 @@ fn without_glue(native: &mut [NativeFrame]) {
             }
             launched.take().is_some_and(|kernel| base_name(function) == kernel)
         };
-        let kept: Vec<Place> = frame.places.iter().filter(|place| !is_glue(place, &mut launched)).cloned().collect();
+        let kept: Vec<SourceLocation> =
+            frame.places.iter().filter(|place| !is_glue(place, &mut launched)).cloned().collect();
         frame.glue = kept.is_empty();
         if !frame.glue {
             frame.places = kept;

@@ -32,8 +32,8 @@ pub use merge::entered_by;
 use crate::report::model::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
 pub use object::set_search_path;
-use object::{ObjectFile, Place};
-use python::Code;
+use object::{ObjectFile, SourceLocation};
+use python::CodeObject;
 use source::Sources;
 
 /// Set in [`PyFrame::offset`]: the frame is the outermost one of its run of the interpreter's loop,
@@ -69,11 +69,11 @@ struct Stack {
 pub struct Symbolizer {
     modules: Vec<Module>,
     stacks: HashMap<StackId, Stack>,
-    codes: HashMap<PyCodeId, Code>,
+    codes: HashMap<PyCodeId, CodeObject>,
     /// By index of the module. `None`: no usable file.
     files: HashMap<usize, Option<ObjectFile>>,
     /// What came with the trace: by index of the module and the file's own address.
-    recorded: HashMap<(usize, u64), Vec<Place>>,
+    recorded: HashMap<(usize, u64), Vec<SourceLocation>>,
     sources: Sources,
 }
 
@@ -100,13 +100,19 @@ impl Symbolizer {
             Op::PyCode { id, file, name, first_line, encoding, lines } => {
                 self.code(
                     *id,
-                    Code::new(file.lossy().into_owned(), name.lossy().into_owned(), *first_line, *encoding, lines),
+                    CodeObject::new(
+                        file.lossy().into_owned(),
+                        name.lossy().into_owned(),
+                        *first_line,
+                        *encoding,
+                        lines,
+                    ),
                 );
             }
             Op::Symbol { module, address, function, file, line, inlined } => {
                 let known = |text: &trace::codec::Text<'_>| Some(text.lossy().into_owned()).filter(|t| !t.is_empty());
                 let line = Some(*line).filter(|line| *line > 0);
-                let place = Place { function: known(function), file: known(file), line, inlined: *inlined };
+                let place = SourceLocation { function: known(function), file: known(file), line, inlined: *inlined };
                 self.recorded.entry((*module as usize, *address)).or_default().push(place);
             }
             Op::Source { file, line, text } => self.sources.record(&file.lossy(), *line, text.lossy().into_owned()),
@@ -175,7 +181,7 @@ impl Symbolizer {
     }
 
     /// A Python code object.
-    pub fn code(&mut self, id: PyCodeId, code: Code) {
+    pub fn code(&mut self, id: PyCodeId, code: CodeObject) {
         self.codes.insert(id, code);
     }
 
@@ -223,7 +229,7 @@ impl Symbolizer {
 
     /// What is at an address of an object file: what came with the trace, unless the user has named
     /// folders to look in.
-    fn places(&mut self, index: usize, svma: u64) -> Vec<Place> {
+    fn places(&mut self, index: usize, svma: u64) -> Vec<SourceLocation> {
         let recorded = self.recorded.get(&(index, svma));
         if let Some(places) = recorded.filter(|_| object::search_path().is_empty()) {
             return places.clone();

@@ -33,7 +33,7 @@ pub fn search_path() -> &'static [PathBuf] {
 
 /// A function at an address, or one inlined there.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Place {
+pub struct SourceLocation {
     /// Demangled name, when known.
     pub function: Option<String>,
     /// Path of the source file.
@@ -136,13 +136,13 @@ impl ObjectFile {
 
     /// What is at `address`: the function, preceded by those inlined into it there, innermost
     /// first. Empty when nothing is known of it.
-    pub fn at(&self, address: u64) -> Vec<Place> {
+    pub fn at(&self, address: u64) -> Vec<SourceLocation> {
         let mut places = self.debug.as_ref().map(|debug| from_debug_info(debug, address)).unwrap_or_default();
         if places.last().is_none_or(|place| place.function.is_none()) {
             let function = self.symbol(address).map(demangle).or_else(|| self.signal_trampoline(address));
             match places.last_mut() {
                 Some(place) => place.function = function,
-                None if function.is_some() => places.push(Place { function, ..Place::default() }),
+                None if function.is_some() => places.push(SourceLocation { function, ..SourceLocation::default() }),
                 None => {}
             }
         }
@@ -169,13 +169,13 @@ impl ObjectFile {
     }
 }
 
-fn from_debug_info(debug: &Loader, address: u64) -> Vec<Place> {
+fn from_debug_info(debug: &Loader, address: u64) -> Vec<SourceLocation> {
     let mut places = Vec::new();
     let Ok(mut frames) = debug.find_frames(address) else { return places };
     while let Ok(Some(frame)) = frames.next() {
         let function = frame.function.as_ref().and_then(|name| name.raw_name().ok().map(|name| demangle(&name)));
         let (file, line) = frame.location.map_or((None, None), |at| (at.file.map(str::to_string), at.line));
-        places.push(Place { function, file, line: line.filter(|line| *line > 0), inlined: true });
+        places.push(SourceLocation { function, file, line: line.filter(|line| *line > 0), inlined: true });
     }
     if let Some(last) = places.last_mut() {
         last.inlined = false;

@@ -8,7 +8,7 @@ use trace::LineTable;
 
 /// A Python code object, as far as a stack needs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Code {
+pub struct CodeObject {
     file: String,
     name: String,
     first_line: u32,
@@ -16,7 +16,7 @@ pub struct Code {
     table: Box<[u8]>,
 }
 
-impl Code {
+impl CodeObject {
     /// From the fields of [`trace::Op::PyCode`].
     pub fn new(file: String, name: String, first_line: u32, encoding: LineTable, table: &[u8]) -> Self {
         Self { file, name, first_line, encoding, table: table.into() }

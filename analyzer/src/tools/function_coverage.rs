@@ -17,7 +17,7 @@ const NAME: usize = 48;
 
 /// What a run did with one function.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Seen {
+pub struct CalledFunctions {
     /// Ops in the trace.
     pub ops: u64,
     /// Calls that were counted: those that are not modelled, and all with `count-calls`.
@@ -26,9 +26,9 @@ pub struct Seen {
 
 /// What a trace tells of functions: those of the driver, and others (allocators, host functions,
 /// notes) by name.
-pub fn seen(path: &str) -> Result<BTreeMap<String, Seen>, FileError> {
+pub fn seen(path: &str) -> Result<BTreeMap<String, CalledFunctions>, FileError> {
     let mut names: BTreeMap<(u32, u16), String> = BTreeMap::new();
-    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<String, CalledFunctions> = BTreeMap::new();
     crate::ingest::recorded::each_record(path, |process, bytes| {
         let process = process & !trace::file::LATE;
         let Ok(record) = Record::decode(bytes) else { return };
@@ -43,7 +43,7 @@ pub fn seen(path: &str) -> Result<BTreeMap<String, Seen>, FileError> {
                 if let Some(name) = names.get(&(process, record.origin.call.0)) {
                     match seen.get_mut(name) {
                         Some(seen) => seen.ops += 1,
-                        None => drop(seen.insert(name.clone(), Seen { ops: 1, calls: 0 })),
+                        None => drop(seen.insert(name.clone(), CalledFunctions { ops: 1, calls: 0 })),
                     }
                 }
             }
@@ -60,7 +60,7 @@ fn rows() -> impl Iterator<Item = FnId> {
 }
 
 /// The listing; `seen`: what a run called.
-pub fn listing(seen: Option<&BTreeMap<String, Seen>>) -> String {
+pub fn listing(seen: Option<&BTreeMap<String, CalledFunctions>>) -> String {
     let mut out = String::new();
     let counts = |effect: fn(&Effect) -> bool| rows().filter(|id| effect(&id.effect())).count();
     let _ = writeln!(
@@ -97,11 +97,11 @@ fn list(out: &mut String, title: &str, functions: impl Iterator<Item = FnId>) {
     }
 }
 
-fn run(out: &mut String, seen: &BTreeMap<String, Seen>) {
+fn run(out: &mut String, seen: &BTreeMap<String, CalledFunctions>) {
     let _ = writeln!(out, "\nSeen in this run (ops in the trace; calls where they were counted):");
     // Calls are named by symbols, and by rows where many symbols share one.
     let of = |name: &str| DRIVER_FUNCTIONS.iter().position(|f| f.name == name || f.row == name).map(|i| FnId(i as u16));
-    let mut groups: BTreeMap<u8, Vec<(&String, &Seen, &'static str)>> = BTreeMap::new();
+    let mut groups: BTreeMap<u8, Vec<(&String, &CalledFunctions, &'static str)>> = BTreeMap::new();
     for (name, seen) in seen {
         let (group, note) = match of(name).map(FnId::effect) {
             Some(Effect::Modelled) => (0, ""),
@@ -153,9 +153,9 @@ mod tests {
     #[test]
     fn a_run_is_sorted_by_what_is_known() {
         let mut seen = BTreeMap::new();
-        seen.insert("cuLaunchKernel".to_string(), Seen { ops: 7, calls: 0 });
-        seen.insert("cuMulticastBindMem".to_string(), Seen { ops: 0, calls: 2 });
-        seen.insert("host function".to_string(), Seen { ops: 1, calls: 0 });
+        seen.insert("cuLaunchKernel".to_string(), CalledFunctions { ops: 7, calls: 0 });
+        seen.insert("cuMulticastBindMem".to_string(), CalledFunctions { ops: 0, calls: 2 });
+        seen.insert("host function".to_string(), CalledFunctions { ops: 1, calls: 0 });
         let text = listing(Some(&seen));
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is missing:\n{text}"));
         assert!(at("modelled (1):") < at("cuLaunchKernel") && at("cuLaunchKernel") < at("not modelled (1):"));

@@ -5,7 +5,7 @@
 //! blocks) are counted apart from the memory that they lie in. A trace has calls that succeeded
 //! only, so failed allocations are not in it, and the text says so.
 
-use super::{Process, each_op};
+use super::{TracedProcess, each_op};
 use crate::report::escape::harmless;
 use crate::report::model::{Frame, FrameKind};
 use crate::report::stack_text;
@@ -22,7 +22,7 @@ const MAX_SITES: usize = 12;
 
 /// One allocation or free, in the order of the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Event {
+pub struct MemoryEvent {
     /// Number of the op in its process, from 1.
     pub time: u64,
     /// Made or given back.
@@ -43,7 +43,7 @@ pub struct Event {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Live {
     /// How it was made.
-    pub made: Event,
+    pub made: MemoryEvent,
 }
 
 /// What counts together: memory of the device, memory of the host, blocks of the program's pools.
@@ -98,10 +98,10 @@ pub struct Peak {
 
 /// The memory of one process.
 #[derive(Default)]
-pub struct Memory {
+pub struct MemoryTotals {
     time: u64,
     /// Everything that happened.
-    pub events: Vec<Event>,
+    pub events: Vec<MemoryEvent>,
     /// What is allocated, by class and address.
     pub live: BTreeMap<(Class, u64), Live>,
     /// Levels.
@@ -111,13 +111,13 @@ pub struct Memory {
     pub failed: BTreeMap<(CallId, StackId), (u64, u64)>,
 }
 
-impl Memory {
+impl MemoryTotals {
     fn op(&mut self, op: &Op<'_>, call: CallId, stack: StackId) {
         self.time += 1;
         match *op {
             Op::Alloc { ptr, size, kind, stream, .. } => {
                 let Some(class) = Class::of(kind) else { return };
-                let event = Event { time: self.time, made: true, ptr, size, kind, stream: stream.0, stack };
+                let event = MemoryEvent { time: self.time, made: true, ptr, size, kind, stream: stream.0, stack };
                 // Seen twice (an address that was asked about): the first one holds.
                 if self.live.contains_key(&(class, ptr)) {
                     return;
@@ -140,7 +140,7 @@ impl Memory {
                 };
                 for class in classes {
                     let Some(Live { made }) = self.live.remove(&(*class, ptr)) else { continue };
-                    self.events.push(Event { time: self.time, made: false, stack, ..made });
+                    self.events.push(MemoryEvent { time: self.time, made: false, stack, ..made });
                     if let Some(peak) = self.peaks.get_mut(class) {
                         peak.now = peak.now.saturating_sub(made.size);
                     }
@@ -155,8 +155,8 @@ impl Memory {
     }
 
     /// What was allocated after the op of this number.
-    pub fn at(&self, class: Class, time: u64) -> Vec<Event> {
-        let mut live: BTreeMap<u64, Event> = BTreeMap::new();
+    pub fn at(&self, class: Class, time: u64) -> Vec<MemoryEvent> {
+        let mut live: BTreeMap<u64, MemoryEvent> = BTreeMap::new();
         for event in self.events.iter().filter(|e| e.time <= time && Class::of(e.kind) == Some(class)) {
             if event.made {
                 live.insert(event.ptr, *event)
@@ -169,23 +169,23 @@ impl Memory {
 }
 
 /// The memory of all processes of a trace.
-pub struct Report {
+pub struct MemoryReport {
     /// By the trace's number of the process.
-    pub processes: BTreeMap<u32, (Process, Memory)>,
+    pub processes: BTreeMap<u32, (TracedProcess, MemoryTotals)>,
     /// Why reading stopped before the end.
     pub error: Option<FileError>,
 }
 
 /// Reads a trace.
-pub fn read(path: &str) -> Report {
+pub fn read(path: &str) -> MemoryReport {
     let mut processes = BTreeMap::new();
-    let mut memory: BTreeMap<u32, Memory> = BTreeMap::new();
+    let mut memory: BTreeMap<u32, MemoryTotals> = BTreeMap::new();
     let error = each_op(path, &mut processes, |number, _, record| {
         memory.entry(number).or_default().op(&record.op, record.origin.call, record.origin.stack);
     })
     .err();
     let with = |(number, process)| (number, (process, memory.remove(&number).unwrap_or_default()));
-    Report { processes: processes.into_iter().map(with).collect(), error }
+    MemoryReport { processes: processes.into_iter().map(with).collect(), error }
 }
 
 /// A call site and what it holds.
@@ -196,7 +196,7 @@ struct Holder {
     frames: Vec<Frame>,
 }
 
-fn holders(process: &mut Process, events: &[Event]) -> Vec<Holder> {
+fn holders(process: &mut TracedProcess, events: &[MemoryEvent]) -> Vec<Holder> {
     let mut by_stack: FxHashMap<StackId, (u64, u64, MemoryKind)> = FxHashMap::default();
     for event in events {
         let entry = by_stack.entry(event.stack).or_insert((0, 0, event.kind));
@@ -209,7 +209,7 @@ fn holders(process: &mut Process, events: &[Event]) -> Vec<Holder> {
         .collect()
 }
 
-impl Report {
+impl MemoryReport {
     /// For people.
     pub fn text(&mut self) -> String {
         let mut out = String::new();
@@ -229,7 +229,7 @@ impl Report {
                 );
                 let at_peak = holders(process, &memory.at(*class, peak.time));
                 list(&mut out, "  held at the peak by", &at_peak);
-                let left: Vec<Event> =
+                let left: Vec<MemoryEvent> =
                     memory.live.iter().filter(|((c, _), _)| c == class).map(|(_, live)| live.made).collect();
                 if !left.is_empty() {
                     list(&mut out, "  never freed", &holders(process, &left));
@@ -261,7 +261,7 @@ impl Report {
         for (process, memory) in self.processes.values_mut() {
             let mut classes = Vec::new();
             for (class, peak) in &memory.peaks {
-                let left: Vec<Event> =
+                let left: Vec<MemoryEvent> =
                     memory.live.iter().filter(|((c, _), _)| c == class).map(|(_, live)| live.made).collect();
                 classes.push(json!({
                     "class": class.name(),
@@ -273,7 +273,7 @@ impl Report {
             let mut places: Vec<StackId> = memory.events.iter().map(|e| e.stack).collect();
             places.sort_unstable();
             places.dedup();
-            let event = |e: &Event| {
+            let event = |e: &MemoryEvent| {
                 let (what, place) = (if e.made { "alloc" } else { "free" }, places.partition_point(|p| *p < e.stack));
                 json!([e.time, what, e.ptr, e.size, format!("{:?}", e.kind), place])
             };
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn peaks_and_leaks() {
-        let mut m = Memory::default();
+        let mut m = MemoryTotals::default();
         m.op(&alloc(0x1000, 100, MemoryKind::Device), CallId(1), StackId(1));
         m.op(&alloc(0x1000, 60, MemoryKind::Block), CallId(1), StackId(2));
         m.op(&alloc(0x2000, 50, MemoryKind::Device), CallId(1), StackId(3));

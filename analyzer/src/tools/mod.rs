@@ -19,14 +19,14 @@ use trace::{Op, Record, StackId};
 
 /// What the ids of one process stand for.
 #[derive(Default)]
-pub struct Process {
+pub struct TracedProcess {
     /// Calls, kernels, threads.
     pub names: Names,
     symbols: Symbolizer,
     sites: FxHashMap<StackId, String>,
 }
 
-impl Process {
+impl TracedProcess {
     /// Takes a definition; others are passed over.
     fn define(&mut self, op: &Op<'_>) {
         if !self.names.define(op) || matches!(op, Op::Process { .. }) {
@@ -54,8 +54,8 @@ impl Process {
 /// kept. What is readable of a damaged trace is handed over before the error.
 pub fn each_op(
     path: &str,
-    processes: &mut BTreeMap<u32, Process>,
-    mut each: impl FnMut(u32, &mut Process, &Record<'_>),
+    processes: &mut BTreeMap<u32, TracedProcess>,
+    mut each: impl FnMut(u32, &mut TracedProcess, &Record<'_>),
 ) -> Result<(), FileError> {
     recorded::each_late(path, |number, op| processes.entry(number).or_default().symbols.define(op));
     recorded::each_record(path, |number, bytes| {

@@ -5,14 +5,14 @@
 //! as PyTorch's do; memory that holds no such blocks is a segment with one block. Host memory is
 //! left out. Time is the number of the op.
 
-use super::Process;
-use super::memory::{Class, Event, Memory, Report};
+use super::TracedProcess;
+use super::memory::{Class, MemoryEvent, MemoryReport, MemoryTotals};
 use crate::report::model::{Frame, FrameKind};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The snapshot of the process that allocated most.
-pub fn snapshot(report: &mut Report) -> Value {
+pub fn snapshot(report: &mut MemoryReport) -> Value {
     let most = report.processes.values_mut().max_by_key(|(_, memory)| memory.events.len());
     let Some((process, memory)) = most else { return empty() };
     of(process, memory)
@@ -22,11 +22,11 @@ fn empty() -> Value {
     json!({ "segments": [], "device_traces": [[]], "allocator_settings": {}, "external_annotations": [] })
 }
 
-fn of(process: &mut Process, memory: &Memory) -> Value {
-    let mut roots: BTreeMap<u64, Event> = BTreeMap::new();
+fn of(process: &mut TracedProcess, memory: &MemoryTotals) -> Value {
+    let mut roots: BTreeMap<u64, MemoryEvent> = BTreeMap::new();
     // Which lives of segments, by the time they were made, hold blocks of a pool.
     let mut pooled: BTreeSet<u64> = BTreeSet::new();
-    let holder = |roots: &BTreeMap<u64, Event>, ptr: u64| {
+    let holder = |roots: &BTreeMap<u64, MemoryEvent>, ptr: u64| {
         let (_, root) = roots.range(..=ptr).next_back()?;
         (ptr - root.ptr < root.size).then_some(*root)
     };
@@ -74,7 +74,7 @@ fn of(process: &mut Process, memory: &Memory) -> Value {
     let mut segments = Vec::new();
     for root in roots.values() {
         let inside = memory.live.range((Class::Block, root.ptr)..(Class::Block, root.ptr + root.size));
-        let mut live: Vec<Event> = inside.map(|(_, live)| live.made).collect();
+        let mut live: Vec<MemoryEvent> = inside.map(|(_, live)| live.made).collect();
         if live.is_empty() && !pooled.contains(&root.time) {
             live.push(*root);
         }
@@ -83,7 +83,7 @@ fn of(process: &mut Process, memory: &Memory) -> Value {
     json!({ "segments": segments, "device_traces": [events], "allocator_settings": {}, "external_annotations": [] })
 }
 
-fn segment(process: &mut Process, root: &Event, live: &[Event]) -> Value {
+fn segment(process: &mut TracedProcess, root: &MemoryEvent, live: &[MemoryEvent]) -> Value {
     let mut blocks = Vec::new();
     let mut at = root.ptr;
     let end = root.ptr + root.size;

@@ -6,7 +6,7 @@
 //! told to wait for, and not before it was submitted. Streams and host threads are tracks, ops are
 //! slices, what orders two tracks is a flow arrow.
 
-use super::{Process, each_op};
+use super::{TracedProcess, each_op};
 use crate::symbols::demangle;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -112,11 +112,11 @@ pub fn draw(path: &str, to: impl Write) -> io::Result<(Drawn, Option<FileError>)
 }
 
 impl Lanes {
-    fn op<W: Write>(&mut self, d: &mut Drawing<W>, process: &mut Process, record: &Record<'_>) -> io::Result<()> {
+    fn op<W: Write>(&mut self, d: &mut Drawing<W>, process: &mut TracedProcess, record: &Record<'_>) -> io::Result<()> {
         self.now += 1;
         let pid = process.names.process.pid;
         let thread = record.origin.thread;
-        let args = |process: &mut Process, more: Value| {
+        let args = |process: &mut TracedProcess, more: Value| {
             let mut args =
                 json!({ "call": process.names.call(record.origin.call), "at": process.site(record.origin.stack) });
             if let (Some(args), Some(more)) = (args.as_object_mut(), more.as_object()) {
@@ -239,7 +239,7 @@ impl Lanes {
     fn work<W: Write>(
         &mut self,
         d: &mut Drawing<W>,
-        process: &mut Process,
+        process: &mut TracedProcess,
         stream: StreamId,
         thread: ThreadId,
         name: &str,
@@ -261,7 +261,12 @@ impl Lanes {
         }
     }
 
-    fn host<W: Write>(&mut self, d: &mut Drawing<W>, process: &mut Process, thread: ThreadId) -> io::Result<Mark> {
+    fn host<W: Write>(
+        &mut self,
+        d: &mut Drawing<W>,
+        process: &mut TracedProcess,
+        thread: ThreadId,
+    ) -> io::Result<Mark> {
         let track = HOST + u64::from(thread.0);
         let name = match process.names.thread(thread) {
             Some((tid, name)) => format!("host thread {tid} {name}"),

@@ -1,7 +1,7 @@
 //! Hand-built programs for the tests of the analyzer: records as the shim would write them.
 #![allow(dead_code, missing_docs)]
 
-use analyzer::launches::effects::{Base, Bytes, CodeReader, Effect, KernelCode, Launch, Table};
+use analyzer::launches::effects::{CodeReader, Effect, EffectBase, EffectExtent, KernelCode, Launch, PointerTable};
 use analyzer::memory::{AccessKind, Dim};
 use analyzer::report::model::{Finding, Frame, FrameKind, Outcome, Report};
 use analyzer::symbols::stacks::Stacks;
@@ -37,7 +37,7 @@ pub enum Shape {
     /// The word is a texture or surface handle.
     Object,
     /// The word points to a table of that many pointers; these bytes behind each.
-    Table(u64, u64, u64),
+    PointerTable(u64, u64, u64),
 }
 
 pub fn reads(param: u32, bytes: Shape) -> Does {
@@ -73,7 +73,7 @@ impl KernelCode for TestKernel {
         for does in &self.0 {
             let at = does.param as usize;
             let value = u64::from_le_bytes(launch.params[at..at + 8].try_into().unwrap());
-            let known = |lo: u64, hi: u64, width, dims, exact| Bytes::Known {
+            let known = |lo: u64, hi: u64, width, dims, exact| EffectExtent::Known {
                 lo: value + lo,
                 hi: value + hi,
                 width,
@@ -86,16 +86,18 @@ impl KernelCode for TestKernel {
                 Shape::Strided { lo, width, stride, count } => {
                     known(lo, lo + stride * (count - 1) + width, width, vec![Dim { stride, count }], true)
                 }
-                Shape::Scattered => Bytes::Scattered,
-                Shape::Unknown | Shape::Object => Bytes::Unknown,
-                Shape::Table(_, lo, hi) => Bytes::Known { lo, hi, width: hi - lo, dims: vec![], exact: true },
+                Shape::Scattered => EffectExtent::Scattered,
+                Shape::Unknown | Shape::Object => EffectExtent::Unknown,
+                Shape::PointerTable(_, lo, hi) => {
+                    EffectExtent::Known { lo, hi, width: hi - lo, dims: vec![], exact: true }
+                }
             };
             let base = match does.bytes {
-                Shape::Table(count, ..) => {
-                    Base::Table(Table { param: does.param, value, first: value, stride: 8, count })
+                Shape::PointerTable(count, ..) => {
+                    EffectBase::PointerTable(PointerTable { param: does.param, value, first: value, stride: 8, count })
                 }
-                Shape::Object => Base::Handle(does.param, value),
-                _ => Base::Param(does.param, value),
+                Shape::Object => EffectBase::Handle(does.param, value),
+                _ => EffectBase::Param(does.param, value),
             };
             effects.push(Effect::new(base, does.kind, bytes));
         }

@@ -22,7 +22,7 @@ mod places;
 mod sharing;
 mod variables;
 
-pub use places::{Home, Place};
+pub use places::{Home, Location};
 
 use super::access_map::AccessMap;
 use super::allocation::InOrder;

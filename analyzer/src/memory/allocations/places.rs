@@ -23,7 +23,7 @@ pub enum Home {
 
 /// Where an address lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Location {
     /// The access map.
     pub home: Home,
     /// The address after aliases were followed.
@@ -38,7 +38,7 @@ pub struct Place {
 
 impl Allocations {
     /// Where an address lies; `None` when it is in no allocation.
-    pub fn locate(&self, address: u64) -> Option<Place> {
+    pub fn locate(&self, address: u64) -> Option<Location> {
         let mut limit = u64::MAX;
         let mut address = address;
         if !self.aliases.is_empty()
@@ -50,7 +50,7 @@ impl Allocations {
         }
         let (ptr, root) = self.roots.around(address)?;
         let mut place =
-            Place { home: Home::Root(ptr), address, end: root.end.min(limit), allocation: root.id, start: ptr };
+            Location { home: Home::Root(ptr), address, end: root.end.min(limit), allocation: root.id, start: ptr };
         match self.blocks.get(self.blocks.seek(address)) {
             Some(block) if block.start <= address => {
                 (place.allocation, place.start) = (block.value.id, block.start);
@@ -70,13 +70,13 @@ impl Allocations {
     }
 
     /// First and last address (exclusive) of the innermost allocation of a place.
-    pub fn bounds(&self, place: &Place) -> (u64, u64) {
+    pub fn bounds(&self, place: &Location) -> (u64, u64) {
         let end = self.infos.get(&place.allocation).map_or(place.end, Allocation::end);
         (place.start, end.max(place.address.saturating_add(1)))
     }
 
     /// One past the last address of the root that a place lies in.
-    pub fn root_end(&self, place: &Place) -> u64 {
+    pub fn root_end(&self, place: &Location) -> u64 {
         self.roots.around(place.address).map_or(place.end, |(_, root)| root.end)
     }
 
@@ -89,10 +89,10 @@ impl Allocations {
     }
 
     /// Where an offset in an array lies.
-    pub fn locate_array(&self, array: ArrayId, offset: u64) -> Option<Place> {
+    pub fn locate_array(&self, array: ArrayId, offset: u64) -> Option<Location> {
         let root = self.arrays.get(&array)?;
         let home = Home::Array(array);
-        Some(Place {
+        Some(Location {
             home,
             address: offset,
             end: root.end.max(offset.saturating_add(1)),
@@ -138,7 +138,7 @@ impl Allocations {
     /// A ticket for a place in a root: while [`Allocations::holds`] says so, every address that the
     /// answer was given for lies there. What lies in no allocation, or under an alias, is another
     /// matter: see [`Allocations::layout`].
-    pub fn ticket(&self, place: &Place) -> Option<Ticket> {
+    pub fn ticket(&self, place: &Location) -> Option<Ticket> {
         let Home::Root(ptr) = place.home else { return None };
         let root = self.roots.get(ptr)?;
         let block = self.blocks.get(self.blocks.seek(place.address)).filter(|block| block.start <= place.address);

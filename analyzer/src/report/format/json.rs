@@ -29,7 +29,7 @@ use crate::detect::coverage::KernelCoverage;
 use crate::launches::effects::Gap;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
-    Fault, FaultSite, Finding, Frame, FrameKind, Hint, Memory, Report, Running, Side, Standing,
+    Fault, FaultSite, Finding, Frame, FrameKind, GateStatus, Hint, Memory, Report, Running, Side,
 };
 use crate::symbols::demangle;
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
         .iter()
         .map(|p| json!({ "pid": p.pid, "parent": p.parent, "exe": p.exe, "args": p.args, "driver": p.driver, "trace": p.trace }))
         .collect();
-    let known = report.set_aside().filter(|f| f.standing == Standing::Known).count();
+    let known = report.set_aside().filter(|f| f.standing == GateStatus::Known).count();
     json!({
         "version": VERSION,
         "tool": { "name": "streamsan", "version": env!("CARGO_PKG_VERSION") },
@@ -213,9 +213,9 @@ pub fn finding(f: &Finding) -> Value {
         "allocation": f.allocation.as_ref().map(memory),
         "previous_allocation": f.previous_allocation.as_ref().map(memory),
         "standing": match f.standing {
-            Standing::New => "new",
-            Standing::Known => "known",
-            Standing::Suppressed(_) => "suppressed",
+            GateStatus::New => "new",
+            GateStatus::Known => "known",
+            GateStatus::Suppressed(_) => "suppressed",
         },
         "synchronisation": { "facts": s.facts, "missing": s.missing, "cuda": s.cuda, "torch": s.torch },
         "around": f.scene.json(),

@@ -7,7 +7,7 @@
 
 use super::text;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, Report, Standing, site};
+use crate::report::model::{Finding, GateStatus, Report, site};
 use std::fmt::Write as _;
 
 /// When and where the report was made, which JUnit wants to know.
@@ -79,9 +79,9 @@ impl Junit {
             _ => {
                 self.skipped += 1;
                 let why = match f.standing {
-                    Standing::Known => "known from the baseline",
-                    Standing::Suppressed(_) => "suppressed",
-                    Standing::New => "does not fail the run",
+                    GateStatus::Known => "known from the baseline",
+                    GateStatus::Suppressed(_) => "suppressed",
+                    GateStatus::New => "does not fail the run",
                 };
                 let _ = write!(self.cases, "\n      <skipped message=\"{why}\"/>\n    ");
             }

@@ -172,7 +172,7 @@ impl Reporter for Collector {
     fn take(&mut self, event: Event<'_>) {
         let Event::Finding(finding, verdict) = event else { return };
         // What a suppression covers needs no place in the baseline.
-        let suppressed = matches!(finding.standing, super::model::Standing::Suppressed(_));
+        let suppressed = matches!(finding.standing, super::model::GateStatus::Suppressed(_));
         if self.wanted.contains(&verdict) && !suppressed {
             self.list.push(finding.clone());
         }

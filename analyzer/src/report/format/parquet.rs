@@ -5,7 +5,7 @@
 //! without being told. They are added, never renamed nor removed.
 
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, Frame, Side, Standing, site_frame};
+use crate::report::model::{Finding, Frame, GateStatus, Side, site_frame};
 use crate::state::names::Process;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
@@ -146,11 +146,11 @@ fn line(stack: &[Frame]) -> Option<i64> {
     site_frame(stack).and_then(|frame| frame.line).map(i64::from)
 }
 
-fn standing(standing: Standing) -> &'static str {
+fn standing(standing: GateStatus) -> &'static str {
     match standing {
-        Standing::New => "new",
-        Standing::Known => "known",
-        Standing::Suppressed(_) => "suppressed",
+        GateStatus::New => "new",
+        GateStatus::Known => "known",
+        GateStatus::Suppressed(_) => "suppressed",
     }
 }
 

@@ -7,7 +7,7 @@ use super::github::Workspace;
 use super::text;
 use crate::detect::race::Hazard;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, Frame, FrameKind, Inside, Report, Side, Standing, site_frame};
+use crate::report::model::{Finding, Frame, FrameKind, GateStatus, Inside, Report, Side, site_frame};
 use serde_json::{Map, Value, json};
 
 const RULES: [(Hazard, &str, &str); 3] = [
@@ -101,9 +101,9 @@ impl Sarif {
             },
         });
         match f.standing {
-            Standing::Suppressed(_) => result["suppressions"] = json!([{ "kind": "external", "status": "accepted" }]),
-            Standing::Known => result["baselineState"] = "unchanged".into(),
-            Standing::New => {}
+            GateStatus::Suppressed(_) => result["suppressions"] = json!([{ "kind": "external", "status": "accepted" }]),
+            GateStatus::Known => result["baselineState"] = "unchanged".into(),
+            GateStatus::New => {}
         }
         result
     }

@@ -7,7 +7,7 @@
 use crate::detect::race::Confidence;
 use crate::report::elaborate::hazard_sentence;
 use crate::report::format::{Event, Reporter, Verdict, feed};
-use crate::report::model::{Actor, Fault, FaultSite, Finding, Frame, Hint, Memory, Report, Side, Standing};
+use crate::report::model::{Actor, Fault, FaultSite, Finding, Frame, GateStatus, Hint, Memory, Report, Side};
 use crate::report::stack_text;
 use crate::report::stack_text::Line;
 use std::fmt::Write as _;
@@ -343,7 +343,7 @@ pub fn summary(report: &Report) -> String {
     if pass > 0 {
         let _ = write!(line, ", {pass} below --fail-on");
     }
-    let known = report.set_aside().filter(|f| f.standing == Standing::Known).count();
+    let known = report.set_aside().filter(|f| f.standing == GateStatus::Known).count();
     if known > 0 {
         let _ = write!(line, ", {known} known");
     }
