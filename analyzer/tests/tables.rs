@@ -17,7 +17,7 @@ fn program(source: u64) -> (Program, KernelId) {
     p.malloc(X + N, N);
     p.malloc(TABLE, 16);
     fill(&mut p, source, &[X, X + N]);
-    let rows = p.kernel("rows", &[reads(0, Shape::Exact(0, 16)), writes(0, Shape::Table(2, 0, 64))]);
+    let rows = p.kernel("rows", &[reads(0, Shape::Exact(0, 16)), writes(0, Shape::PointerTable(2, 0, 64))]);
     (p, rows)
 }
 
@@ -66,7 +66,7 @@ fn a_table_that_may_have_changed_is_not_followed() {
             p.launch(A, k, &[7]);
         },
         // A kernel that writes through a table that is not known.
-        |p| p.go(A, X + 128, &[writes(0, Shape::Table(1, 0, 8))]),
+        |p| p.go(A, X + 128, &[writes(0, Shape::PointerTable(1, 0, 8))]),
     ];
     for (i, change) in changes.iter().enumerate() {
         let (mut p, rows) = program(PAGEABLE);
@@ -98,7 +98,7 @@ fn only_pageable_sources_and_whole_tables_count() {
     p.malloc(TABLE, 16);
     p.alloc(PINNED, N, MemoryKind::PinnedHost);
     fill(&mut p, PINNED, &[X, X + 64]);
-    let rows = p.kernel("rows", &[writes(0, Shape::Table(2, 0, 64))]);
+    let rows = p.kernel("rows", &[writes(0, Shape::PointerTable(2, 0, 64))]);
     p.launch(A, rows, &[TABLE]);
     p.go(B, X, &[reads(0, Shape::Exact(0, 100))]);
     p.silent();
@@ -112,7 +112,7 @@ fn only_pageable_sources_and_whole_tables_count() {
     p.malloc(X, N);
     p.malloc(TABLE, 16);
     contents(&mut p, &[X, X]);
-    let rows = p.kernel("rows", &[writes(0, Shape::Table(2, 0, 64))]);
+    let rows = p.kernel("rows", &[writes(0, Shape::PointerTable(2, 0, 64))]);
     p.launch(A, rows, &[TABLE]);
     p.go(B, X, &[reads(0, Shape::Exact(0, 100))]);
     p.silent();
@@ -121,7 +121,7 @@ fn only_pageable_sources_and_whole_tables_count() {
 #[test]
 fn a_launch_that_changes_its_own_table_is_not_followed() {
     let (mut p, _) = program(PAGEABLE);
-    let own = p.kernel("own", &[writes(0, Shape::Exact(0, 8)), writes(0, Shape::Table(2, 0, 64))]);
+    let own = p.kernel("own", &[writes(0, Shape::Exact(0, 8)), writes(0, Shape::PointerTable(2, 0, 64))]);
     p.launch(A, own, &[TABLE]);
     p.go(B, X + N, &[reads(0, Shape::Exact(0, 100))]);
     p.silent();

@@ -6,8 +6,8 @@
 //! in the same order, and steps aside for all that is out of the ordinary.
 
 use super::{Analysis, OpContext};
+use crate::launch_memory::launch_key::LaunchKey;
 use crate::launches::effects::Launch;
-use crate::launches::launch_key::LaunchKey;
 use crate::memory::{Cause, Site};
 use trace::launch_flags::{EXACT, INSIDE_LIBRARY, PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
 use trace::{LaunchRecord, LaunchShape};

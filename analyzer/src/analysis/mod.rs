@@ -7,7 +7,7 @@ pub(crate) mod alloc_free;
 pub(crate) mod dispatch;
 pub(crate) mod fast_path;
 pub(crate) mod host_access;
-mod launches;
+pub(crate) mod launch;
 pub(crate) mod op_context;
 
 use crate::analysis::op_context::OpContext;
@@ -331,7 +331,7 @@ impl Analysis {
     }
 
     /// Launches that found their memory as an earlier one had left it, and were not looked up anew;
-    /// see [`crate::launches::replay`].
+    /// see [`crate::launch_memory::replay`].
     pub fn repeats(&self) -> u64 {
         self.repeats
     }

@@ -4,8 +4,8 @@
 //! only collected here.
 
 use crate::detect::race::Race;
+use crate::launch_memory::replay::ReplayRecorder;
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated};
-use crate::launches::replay::ReplayRecorder;
 use crate::memory::allocations::{Home, Location};
 use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, Extent, Precision, Site};
 use crate::state::happens_before::View;
@@ -76,7 +76,7 @@ impl<'a, 'v> Work<'a, 'v> {
         }
     }
 
-    /// Remembers where the accesses go; see [`crate::launches::replay`].
+    /// Remembers where the accesses go; see [`crate::launch_memory::replay`].
     pub fn record(&mut self) {
         self.recording = Some(ReplayRecorder::default());
     }

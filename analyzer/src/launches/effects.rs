@@ -4,11 +4,11 @@
 //! what is assumed when nothing is known. The analysis of code itself is the crate `kernels`,
 //! behind [`KernelCode`]; which launches are remembered is the matter of `seen`.
 
+use crate::launch_memory::launch_cache::{CachedLaunch, LaunchCache};
+use crate::launch_memory::launch_key::LaunchKey;
+use crate::launch_memory::replay::ReplayLog;
 use crate::launches::coalesce::unite;
-use crate::launches::launch_cache::{CachedLaunch, LaunchCache};
-use crate::launches::launch_key::LaunchKey;
 use crate::launches::param_mask::{Masks, ParamUse};
-use crate::launches::replay::ReplayLog;
 use crate::memory::{AccessKind, Dim, Extent, Precision};
 use crate::state::names::KernelDef;
 use rustc_hash::FxHashMap;

@@ -8,10 +8,10 @@
 //! with one set for each, a hundredth of the launches of a run fell out again and again while half
 //! of the places were free.
 
+use crate::launch_memory::launch_key::LaunchKey;
+use crate::launch_memory::replay::ReplayLog;
 use crate::launches::effects::Evaluated;
-use crate::launches::launch_key::LaunchKey;
 use crate::launches::param_mask::Mask;
-use crate::launches::replay::ReplayLog;
 use crate::memory::prefetch::fetch;
 use smallvec::SmallVec;
 use std::sync::Arc;
