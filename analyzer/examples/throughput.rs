@@ -6,7 +6,8 @@
 //! launches with three pointers each out of 300 tensors on three streams, with an event pair every
 //! tenth op, as a training step looks.
 
-use analyzer::launches::effects::{CodeReader, Effect, EffectBase, EffectExtent, KernelCode, Launch};
+use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch};
+use analyzer::launches::kernel_code::{CodeReader, KernelCode};
 use analyzer::memory::AccessKind;
 use analyzer::symbols::stacks::RawStacks;
 use analyzer::{Analysis, AnalysisOptions};

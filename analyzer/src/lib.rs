@@ -14,7 +14,7 @@ pub mod exit_code;
 pub mod gate;
 pub mod ingest;
 pub mod ipc;
-pub(crate) mod launch_memory;
+pub mod launch_memory;
 pub mod launcher;
 pub mod launches;
 pub mod memory;

@@ -6,7 +6,8 @@ use crate::exact::learned::Shape;
 use crate::exact::{cas_loops, compare, measured};
 use crate::ipc::Member;
 use crate::launch_memory::launch_key::LaunchKey;
-use crate::launches::effects::{Knowledge, Launch, LaunchEvaluator};
+use crate::launch_memory::replay::ReplayLog;
+use crate::launches::effects::{Knowledge, Launch, candidate_pointers};
 use crate::memory::{Cause, Site};
 use crate::state::graphs::Graph;
 use trace::wanted::Class;
@@ -86,7 +87,7 @@ impl Analysis {
         let known = match &measured {
             Some((known, unseen)) => {
                 work.predicted(|work| match predicted.knowledge {
-                    Knowledge::Unknown => work.pointers(LaunchEvaluator::pointers(l.params, def)),
+                    Knowledge::Unknown => work.pointers(candidate_pointers(l.params, def)),
                     _ => work.effects(&predicted, image),
                 });
                 work.effects(unseen, image);
@@ -95,7 +96,7 @@ impl Analysis {
                 known
             }
             None if predicted.knowledge == Knowledge::Unknown => {
-                work.pointers(LaunchEvaluator::pointers(l.params, def));
+                work.pointers(candidate_pointers(l.params, def));
                 &predicted
             }
             None => {
@@ -103,7 +104,7 @@ impl Analysis {
                     work.record();
                 }
                 work.effects(&predicted, image);
-                let trail = work.trail(&predicted, |tally| self.code.tally(tally));
+                let trail = ReplayLog::of(&mut work, &predicted, |tally| self.code.tally(tally));
                 self.code.leave(&key, l, trail);
                 &predicted
             }

@@ -4,7 +4,7 @@
 //! only collected here.
 
 use crate::detect::race::Race;
-use crate::launch_memory::replay::ReplayRecorder;
+use crate::detect::recording::ReplayRecorder;
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated};
 use crate::memory::allocations::{Home, Location};
 use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, Extent, Precision, Site};

@@ -9,3 +9,4 @@ pub mod hints;
 pub mod history;
 pub mod host_watch;
 pub mod race;
+pub(crate) mod recording;

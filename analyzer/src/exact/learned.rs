@@ -3,7 +3,7 @@
 //!
 //! Owns what a launch is recognised by, the file, and its merging. Which kernels may be learned at
 //! all is told by their code: only those whose addresses, guards and branches depend on nothing but
-//! the launch ([`crate::launches::effects::KernelCode::identity`]). Scatters, gathers, tables of pointers and
+//! the launch ([`crate::launches::kernel_code::KernelCode::identity`]). Scatters, gathers, tables of pointers and
 //! all else that memory decides are never learned. As a second line of defence, ranges that were
 //! once seen to differ for equal launches are struck out for good.
 //!

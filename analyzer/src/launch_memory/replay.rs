@@ -16,32 +16,16 @@
 
 use crate::detect::accesses::Work;
 use crate::detect::race::Race;
-use crate::launches::effects::{EffectBase, Evaluated, Tally};
+use crate::detect::recording::Step;
+use crate::launch_memory::evaluator::Tally;
+use crate::launches::effects::{EffectBase, Evaluated};
 use crate::memory::access_map::Plain;
-use crate::memory::allocations::{Home, Location};
-use crate::memory::{Access, AccessKind, AllocationId, Allocations, At, Extent, Site, Slot, Ticket, Touch};
+
+use crate::memory::{Access, AllocationId, Allocations, At, Site, Ticket, Touch};
 use crate::state::graphs::Graph;
 use crate::state::happens_before::Ordering;
 use smallvec::SmallVec;
 use trace::Epoch;
-
-/// Accesses of one launch at most.
-const MAX_STEPS: usize = 24;
-
-/// One access. There are many trails, and most accesses are exact and without gaps.
-struct Step {
-    start: u64,
-    end: u64,
-    odd: Option<Box<Extent>>,
-    slot: Slot,
-    /// Where in the map it was put last.
-    near: (u32, u32),
-    param: Option<u32>,
-    at: u32,
-    kind: AccessKind,
-    /// That of its allocation, among the trail's.
-    ticket: u8,
-}
 
 /// The order, the latest op's place in it, and which node of which graph it is.
 type Ordered<'a> = (&'a Ordering, Epoch, Option<(&'a Graph, u32)>);
@@ -85,7 +69,22 @@ pub struct ReplayLog {
 }
 
 impl ReplayLog {
-    /// Where it is counted that the launch comes again: see [`crate::launches::effects::LaunchEvaluator::count`].
+    /// What the launch that `work` has just recorded leaves behind; `tally` makes or finds its
+    /// count. `None`: it did something that can not be replayed.
+    pub fn of(work: &mut Work<'_, '_>, evaluated: &Evaluated, tally: impl FnOnce(Tally) -> u32) -> Option<Self> {
+        let made = work.recording.take().filter(|made| !made.spoilt)?;
+        let (unknown_memory, several) = (work.unknown_memory, work.several());
+        Some(Self {
+            steps: made.steps,
+            tickets: made.tickets,
+            open: made.open,
+            layout: work.memory.layout(),
+            forgets: evaluated.effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown),
+            tally: tally(Tally { kernel: work.site.kernel, known: evaluated.outline(), unknown_memory, several }),
+        })
+    }
+
+    /// Where it is counted that the launch comes again: see [`crate::launch_memory::evaluator::LaunchEvaluator::count`].
     pub fn tally(&self) -> u32 {
         self.tally
     }
@@ -118,63 +117,5 @@ impl ReplayLog {
         if self.forgets {
             memory.contents.forget_all();
         }
-    }
-}
-
-/// A trail in the making.
-#[derive(Default)]
-pub struct ReplayRecorder {
-    steps: SmallVec<[Step; 3]>,
-    tickets: SmallVec<[Ticket; 3]>,
-    open: bool,
-    spoilt: bool,
-}
-
-impl ReplayRecorder {
-    /// This was asked for.
-    pub fn located(&mut self, memory: &Allocations, place: Option<&Location>) {
-        let Some(place) = place else {
-            self.open = true;
-            return;
-        };
-        match memory.ticket(place) {
-            Some(ticket) if self.tickets.contains(&ticket) => {}
-            Some(ticket) => self.tickets.push(ticket),
-            None => self.spoilt = true,
-        }
-    }
-
-    /// The launch does something that a trail can not tell of.
-    pub fn spoil(&mut self) {
-        self.spoilt = true;
-    }
-
-    /// An access was made.
-    pub fn step(&mut self, memory: &Allocations, home: Home, access: &Access) {
-        let ticket = self.tickets.iter().position(|ticket| memory.of_ticket(*ticket) == access.allocation);
-        match (memory.slot(home), ticket.and_then(|ticket| u8::try_from(ticket).ok())) {
-            (Some(slot), Some(ticket)) if self.steps.len() < MAX_STEPS => {
-                let Touch { start, end, odd, kind, site: &Site { param, at, .. }, .. } = Touch::of(access);
-                let (odd, near) = (odd.copied().map(Box::new), At::default().pack());
-                self.steps.push(Step { start, end, odd, slot, near, param, at, kind, ticket });
-            }
-            _ => self.spoilt = true,
-        }
-    }
-}
-
-impl Work<'_, '_> {
-    /// The trail of the launch that was just recorded; `tally` makes or finds its count.
-    pub fn trail(&mut self, evaluated: &Evaluated, tally: impl FnOnce(Tally) -> u32) -> Option<ReplayLog> {
-        let made = self.recording.take().filter(|made| !made.spoilt)?;
-        let (unknown_memory, several) = (self.unknown_memory, self.several());
-        Some(ReplayLog {
-            steps: made.steps,
-            tickets: made.tickets,
-            open: made.open,
-            layout: self.memory.layout(),
-            forgets: evaluated.effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown),
-            tally: tally(Tally { kernel: self.site.kernel, known: evaluated.outline(), unknown_memory, several }),
-        })
     }
 }

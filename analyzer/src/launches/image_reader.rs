@@ -4,7 +4,8 @@
 //! the translation of that crate's answers. Whatever goes wrong is a short reason that the coverage
 //! line counts.
 
-use crate::launches::effects::{CodeReader, Effect, EffectBase, EffectExtent, Gap, KernelCode, Launch, PointerTable};
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Gap, Launch, PointerTable};
+use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::ParamUse;
 use crate::memory::{AccessKind, Dim};
 use kernels::arch::Arch;

@@ -3,4 +3,5 @@
 pub(crate) mod coalesce;
 pub mod effects;
 pub(crate) mod image_reader;
+pub mod kernel_code;
 pub mod param_mask;

@@ -5,7 +5,7 @@
 
 use crate::detect::findings::RawFinding;
 use crate::detect::race::Hazard;
-use crate::launches::effects::LaunchEvaluator;
+use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
 use crate::report::fingerprint::identity;
 use crate::report::model::{

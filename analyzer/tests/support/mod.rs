@@ -1,7 +1,8 @@
 //! Hand-built programs for the tests of the analyzer: records as the shim would write them.
 #![allow(dead_code, missing_docs)]
 
-use analyzer::launches::effects::{CodeReader, Effect, EffectBase, EffectExtent, KernelCode, Launch, PointerTable};
+use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable};
+use analyzer::launches::kernel_code::{CodeReader, KernelCode};
 use analyzer::memory::{AccessKind, Dim};
 use analyzer::report::model::{Finding, Frame, FrameKind, Outcome, Report};
 use analyzer::symbols::stacks::Stacks;
