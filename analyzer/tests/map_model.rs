@@ -1,7 +1,7 @@
 //! The access map against a model that keeps every access of every byte for ever.
 #![allow(missing_docs)]
 
-use analyzer::memory::access_map::{Clocks, Glance, Ordered, Plain};
+use analyzer::memory::access_map::{Clocks, Glance, Ordered, PlainAccess};
 use analyzer::memory::{
     Access, AccessKind, AccessMap, AllocationId, At, Cause, Dim, Extent, Meet, Precision, Site, Touch,
 };
@@ -226,7 +226,7 @@ proptest! {
                     let seen = Seen(&world, stream, true);
                     let (mut first, mut second) = (Vec::new(), Vec::new());
                     long.add(&a, &seen, &mut |e, _| first.push(*e));
-                    if !(a.extent.is_plain() && short.add_usual(plain(&a), near, &seen)) {
+                    if !(a.extent.is_plain() && short.add_fast(plain(&a), near, &seen)) {
                         near = short.add_near(&Touch::of(&a), near, &seen, &mut |e, _| second.push(*e));
                     }
                     prop_assert_eq!(first, second);
@@ -239,9 +239,9 @@ proptest! {
     }
 }
 
-fn plain(a: &Access) -> Plain<'_> {
+fn plain(a: &Access) -> PlainAccess<'_> {
     let Access { epoch, kind, extent: Extent { start, end, .. }, allocation, ref site } = *a;
-    Plain { epoch, kind, start, end, allocation, site, param: site.param, at: site.at }
+    PlainAccess { epoch, kind, start, end, allocation, site, param: site.param, at: site.at }
 }
 
 /// What nine in ten accesses of a long run are is really taken for that.
@@ -253,7 +253,7 @@ fn an_access_that_comes_again_is_a_usual_addition() {
     {
         let a = access(world.begin(stream), kind, Extent::exact(0, 64));
         let seen = Seen(&world, stream, true);
-        usual.push(map.add_usual(plain(&a), near, &seen));
+        usual.push(map.add_fast(plain(&a), near, &seen));
         if usual.last() == Some(&false) {
             near = map.add_near(&Touch::of(&a), near, &seen, &mut |_, _| ());
         }

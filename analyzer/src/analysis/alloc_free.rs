@@ -30,10 +30,10 @@ impl Analysis {
         size: u64,
         kind: MemoryKind,
         stream: StreamId,
-        moment: OpContext,
+        context: OpContext,
         node: Option<(&Graph, u32)>,
     ) {
-        let Op::Alloc { context, .. } = *op else { return };
+        let Op::Alloc { context: cuda_context, .. } = *op else { return };
         let live = self.memory.root(ptr);
         // A variable of a module is announced whenever its address is asked for, and a graph's
         // memory at each launch.
@@ -41,20 +41,20 @@ impl Analysis {
         if lasting && live.is_some_and(|a| a.size == size && a.kind == Some(kind)) {
             return;
         }
-        let mut info = Self::allocation(ptr, size, kind, &moment.origin);
-        (info.stream, info.context) = (stream, context);
+        let mut info = Self::allocation(ptr, size, kind, &context.origin);
+        (info.stream, info.context) = (stream, cuda_context);
         let id = self.memory.alloc(info);
-        self.freed_early.forget(ptr, ptr.saturating_add(size));
-        if kind == MemoryKind::Block && self.freed_early.watches(stream) {
-            let site = moment.site(Cause::Alloc, stream);
+        self.submissions.early_free.forget(ptr, ptr.saturating_add(size));
+        if kind == MemoryKind::Block && self.submissions.early_free.watches(stream) {
+            let site = context.site(Cause::Alloc, stream);
             let view = self.ordering.view_of_stream(stream);
-            self.freed_early.handed_out(size, &view, site, &mut self.races);
+            self.submissions.early_free.handed_out(size, &view, site, &mut self.races);
         }
         // Memory of these kinds exists only once its stream gets there. The others are there when
         // the call returns.
         if matches!(kind, MemoryKind::Pool | MemoryKind::GraphNode) {
-            let site = moment.site(Cause::Alloc, stream);
-            self.at(moment, site, node).whole(ptr, size, id, Cause::Alloc);
+            let site = context.site(Cause::Alloc, stream);
+            self.at(context, site, node).whole(ptr, size, id, Cause::Alloc);
         }
     }
 
@@ -63,18 +63,18 @@ impl Analysis {
         ptr: u64,
         kind: FreeKind,
         stream: StreamId,
-        moment: OpContext,
+        context: OpContext,
         node: Option<(&Graph, u32)>,
     ) {
-        let stack = moment.origin.stack;
+        let stack = context.origin.stack;
         if kind == FreeKind::Block {
             if let Some((mut info, home)) = self.memory.block(ptr).filter(|(info, _)| !info.stream.is_none()) {
                 // Some pools give a block to the stream that frees it, others to the one that had
                 // it.
                 info.stream = if stream.is_none() { info.stream } else { stream };
                 let view = self.ordering.view_of_stream(info.stream);
-                let site = moment.site(Cause::Free, info.stream);
-                self.freed_early.freed(&info, home, &mut self.memory, &view, site);
+                let site = context.site(Cause::Free, info.stream);
+                self.submissions.early_free.freed(&info, home, &mut self.memory, &view, site);
             }
             self.memory.free_block(ptr, stack);
             return;
@@ -83,9 +83,9 @@ impl Analysis {
             self.memory.free_root(ptr, stack, false);
             return;
         };
-        self.freed_early.forget(ptr, root.end());
-        let site = moment.site(Cause::Free, stream);
-        self.at(moment, site, node).whole(ptr, root.size, root.id, Cause::Free);
+        self.submissions.early_free.forget(ptr, root.end());
+        let site = context.site(Cause::Free, stream);
+        self.at(context, site, node).whole(ptr, root.size, root.id, Cause::Free);
         // Work enqueued later may still run before a free in stream order.
         let ghost = kind == FreeKind::Async || root.kind == Some(MemoryKind::Pool);
         self.memory.free_root(ptr, stack, ghost);

@@ -21,11 +21,11 @@ impl Analysis {
             Op::Checking { on } => {
                 // What is written meanwhile is not seen.
                 self.memory.contents.forget_all();
-                self.copied = None;
+                self.submissions.staged_copy = None;
                 self.paused = !on;
             }
-            Op::RangePush { name } => self.regions.push(origin.thread, &name.lossy()),
-            Op::RangePop {} => self.regions.pop(origin.thread),
+            Op::RangePush { name } => self.submissions.regions.push(origin.thread, &name.lossy()),
+            Op::RangePop {} => self.submissions.regions.pop(origin.thread),
             Op::Launch { .. }
             | Op::Copy { .. }
             | Op::AttributedCopy { .. }
@@ -43,10 +43,10 @@ impl Analysis {
             | Op::Set { .. }
             | Op::WriteValue { .. }
             | Op::Prefetch { .. } => {
-                self.work(op, self.moment(origin, epoch), None);
+                self.work(op, self.submissions.context(origin, epoch), None);
             }
             Op::GraphLaunch { stream, exec } => self.launch_graph(stream, exec, origin, epoch),
-            Op::Alloc { .. } | Op::Free { .. } => self.work(op, self.moment(origin, epoch), None),
+            Op::Alloc { .. } | Op::Free { .. } => self.work(op, self.submissions.context(origin, epoch), None),
             Op::ContextCreate { .. } => {
                 self.names.define(op);
             }
@@ -57,7 +57,7 @@ impl Analysis {
             }
             Op::Failed { result, stream } => {
                 let ordering = &self.ordering;
-                self.faults.failed(result, stream, origin, |epoch| ordering.host_saw(epoch));
+                self.submissions.faults.failed(result, stream, origin, |epoch| ordering.host_saw(epoch));
             }
             Op::StreamTaken { stream } => self.streams.taken(stream, origin.stack),
             Op::StreamDestroy { stream } => self.streams.destroy(stream),
@@ -65,7 +65,7 @@ impl Analysis {
             Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),
             Op::EventDestroy { event } => self.streams.destroy_event(event),
             Op::Contents { ptr, bytes } => {
-                let told = std::mem::take(&mut self.copied);
+                let told = std::mem::take(&mut self.submissions.staged_copy);
                 Work::learn(&mut self.memory, if told == Some((origin.thread, ptr)) { bytes } else { &[] }, ptr);
             }
             Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
@@ -84,7 +84,7 @@ impl Analysis {
             }
             Op::ArrayDestroy { array } => {
                 let view = self.ordering.view(epoch, None);
-                let site = self.moment(origin, epoch).site(Cause::Free, StreamId::NONE);
+                let site = self.submissions.context(origin, epoch).site(Cause::Free, StreamId::NONE);
                 Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).whole_array(array);
                 self.memory.destroy_array(array);
             }
@@ -108,13 +108,10 @@ impl Analysis {
     }
 
     /// An op that touches memory, by itself or as a node of a graph.
-    pub(super) fn work(&mut self, op: &Op<'_>, moment: OpContext, node: Option<(&Graph, u32)>) {
-        self.copied = None;
+    pub(super) fn work(&mut self, op: &Op<'_>, context: OpContext, node: Option<(&Graph, u32)>) {
+        self.submissions.staged_copy = None;
         match *op {
             Op::Launch { stream, kernel, grid, block, cluster, shared, params, flags } => {
-                if node.is_none() {
-                    self.faults.launched(stream, kernel, moment.origin.stack, moment.epoch);
-                }
                 if flags & INSIDE_LIBRARY != 0 {
                     // What it touches is told by the library's own op.
                     self.coverage.launches += 1;
@@ -127,42 +124,42 @@ impl Analysis {
                     return;
                 }
                 let launch = Launch { grid, block, cluster, shared, params };
-                self.launch(stream, kernel, &launch, moment, node);
+                self.launch(stream, kernel, &launch, context, node);
             }
             Op::Copy { stream, ref dst, ref src, dst_space, src_space, batch, .. }
             | Op::AttributedCopy { stream, ref dst, ref src, dst_space, src_space, batch, .. } => {
                 self.coverage.memory_ops += 1;
-                let site = Site { batch, ..moment.site(Cause::Copy, stream) };
+                let site = Site { batch, ..context.site(Cause::Copy, stream) };
                 let staged = node.is_none() && self.ordering.source_is_read();
-                self.at(moment, site, node).copy(dst, src, (dst_space, src_space), staged);
+                self.at(context, site, node).copy(dst, src, (dst_space, src_space), staged);
                 // Only pageable memory is read before the call returns; pinned memory may still
                 // change.
                 let pageable = node.is_none() && self.memory.locate(src.start).is_none();
-                self.copied = pageable.then_some((moment.origin.thread, dst.start));
+                self.submissions.staged_copy = pageable.then_some((context.origin.thread, dst.start));
             }
             Op::Set { stream, ref dst, .. } => {
                 self.coverage.memory_ops += 1;
-                let site = moment.site(Cause::Set, stream);
+                let site = context.site(Cause::Set, stream);
                 let kind = crate::memory::AccessKind::Write;
-                self.at(moment, site, node).region(dst, kind, trace::Space::Unified, true);
+                self.at(context, site, node).region(dst, kind, trace::Space::Unified, true);
             }
             Op::WriteValue { stream, address, width, .. } => {
-                let site = moment.site(Cause::Value, stream);
-                self.at(moment, site, node).value(address, width);
+                let site = context.site(Cause::Value, stream);
+                self.at(context, site, node).value(address, width);
             }
             Op::Prefetch { stream, ref region, discard: true } => {
-                let site = moment.site(Cause::Discard, stream);
+                let site = context.site(Cause::Discard, stream);
                 let kind = crate::memory::AccessKind::Write;
-                self.at(moment, site, node).region(region, kind, trace::Space::Device, false);
+                self.at(context, site, node).region(region, kind, trace::Space::Device, false);
             }
-            Op::Alloc { ptr, size, kind, stream, .. } => self.alloc(op, ptr, size, kind, stream, moment, node),
-            Op::Free { ptr, kind, stream } => self.free(ptr, kind, stream, moment, node),
+            Op::Alloc { ptr, size, kind, stream, .. } => self.alloc(op, ptr, size, kind, stream, context, node),
+            Op::Free { ptr, kind, stream } => self.free(ptr, kind, stream, context, node),
             _ => {}
         }
     }
 
-    pub(super) fn at<'a>(&'a mut self, moment: OpContext, site: Site, node: Option<(&'a Graph, u32)>) -> Work<'a, 'a> {
-        let view = self.ordering.view(moment.epoch, node);
+    pub(super) fn at<'a>(&'a mut self, context: OpContext, site: Site, node: Option<(&'a Graph, u32)>) -> Work<'a, 'a> {
+        let view = self.ordering.view(context.epoch, node);
         let site = Site { node: node.map_or(0, |(_, i)| i + 1), ..site };
         let supposed = self.confirm.as_mut().map(|c| &mut c.supposed);
         Work::new(&mut self.memory, view, site, &mut self.races, self.options.pedantic).suppose(supposed)
@@ -182,11 +179,11 @@ impl Analysis {
                 self.watches.graph_tells(epoch);
             }
             let origin = Origin { stack: node.stack, call: node.call, ..*origin };
-            let moment = OpContext { graph: Some((stream, launched)), ..self.moment(&origin, epoch) };
+            let context = OpContext { graph: Some((stream, launched)), ..self.submissions.context(&origin, epoch) };
             if self.options.hints {
                 self.hints.event_node(&op, stream, node.stack, &self.ordering.view(epoch, None));
             }
-            self.work(&op, moment, Some((&graph, index)));
+            self.work(&op, context, Some((&graph, index)));
         }
         self.graphs.put(exec, graph);
     }

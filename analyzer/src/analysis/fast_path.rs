@@ -5,7 +5,7 @@
 //! find their memory as it was. It does nothing that the long way ([`Analysis::feed`]) does not do,
 //! in the same order, and steps aside for all that is out of the ordinary.
 
-use super::{Analysis, OpContext};
+use super::Analysis;
 use crate::launch_memory::launch_key::LaunchKey;
 use crate::launches::effects::Launch;
 use crate::memory::{Cause, Site};
@@ -24,37 +24,30 @@ impl Analysis {
 
     /// The hash of a launch that will come; asks for where it is remembered.
     #[inline(always)]
-    pub(crate) fn foresee(&self, record: &LaunchRecord<'_>) -> u64 {
-        self.code.foresee(record.kernel, &launch_of(&record.shape, record.params))
+    pub(crate) fn prefetch(&self, record: &LaunchRecord<'_>) -> u64 {
+        self.code.prefetch(record.kernel, &launch_of(&record.shape, record.params))
     }
 
-    /// Takes the next record of the trace, a launch whose hash [`Analysis::foresee`] has told.
+    /// Takes the next record of the trace, a launch whose hash [`Analysis::prefetch`] has told.
     /// False: nothing was done, it has to go the long way.
     #[inline]
-    pub(crate) fn feed_again(&mut self, record: &LaunchRecord<'_>, hash: u64) -> bool {
+    pub(crate) fn feed_repeated(&mut self, record: &LaunchRecord<'_>, hash: u64) -> bool {
         let LaunchRecord { ref origin, stream, kernel, ref shape, params } = *record;
         if !self.direct || shape.flags & SPECIAL != 0 {
             return false;
         }
         let launch = launch_of(shape, params);
         let key = LaunchKey { hash, words: LaunchKey::shape(kernel, &launch) };
-        let Some(trail) = self.code.again(&key, &launch).filter(|trail| trail.is_good(&self.memory)) else {
+        let Some(replay) = self.code.replay_log(&key, &launch).filter(|replay| replay.holds(&self.memory)) else {
             return false;
         };
-        self.coverage.ops += 1;
         let epoch = self.ordering.launch(stream, origin.thread);
-        if self.names.torch {
-            self.freed_early.interrupt(origin.thread);
-        }
-        self.recent.launch(stream, kernel, origin, epoch);
-        self.faults.launched(stream, kernel, origin.stack, epoch);
-        self.copied = None;
-        let moment = OpContext { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) };
-        let site = Site { kernel, ..moment.site(Cause::Kernel, stream) };
-        trail.replay(&mut self.memory, (&self.ordering, epoch, None), &site, &mut self.races);
-        let tally = trail.tally();
+        let marks = (self.names.torch, false);
+        self.submissions.launch(&mut self.coverage, (stream, kernel), origin, epoch, marks);
+        let site = Site { kernel, ..self.submissions.context(origin, epoch).site(Cause::Kernel, stream) };
+        replay.replay(&mut self.memory, (&self.ordering, epoch, None), &site, &mut self.races);
+        let tally = replay.tally();
         self.code.count(tally);
-        self.repeats += 1;
         if !self.races.is_empty() {
             self.count_races();
         }

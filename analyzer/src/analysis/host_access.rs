@@ -13,7 +13,7 @@ impl Analysis {
         let Op::HostWatch { watch, stream, exec, node, ref region, writes } = *op else { return };
         let Some(epoch) = self.latest.get(&origin.thread).copied() else { return };
         let Some(place) = self.memory.locate(region.start) else { return };
-        let site = self.moment(origin, epoch).site(Cause::Copy, stream);
+        let site = self.submissions.context(origin, epoch).site(Cause::Copy, stream);
         let made = node.checked_sub(1).and_then(|index| self.graphs.find(exec, index)).map(|n| (n.stack, n.call));
         let (stack, call) = made.unwrap_or((site.stack, site.call));
         let work = Access {
@@ -38,7 +38,7 @@ impl Analysis {
             kind: if writes { AccessKind::Write } else { AccessKind::Read },
             extent: if in_the_act { Extent::exact(start, end) } else { Extent::bound(start, end, start) },
             allocation: watch.work.allocation,
-            site: self.moment(origin, epoch).site(cause, StreamId::NONE),
+            site: self.submissions.context(origin, epoch).site(cause, StreamId::NONE),
         };
         // Even where it is not known which bytes were written: some of them were.
         let race = Race::judge(&watch.work, &access, false).map(|r| Race { confidence: Confidence::Certain, ..r });

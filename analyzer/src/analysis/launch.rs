@@ -19,12 +19,12 @@ impl Analysis {
         stream: StreamId,
         kernel: KernelId,
         l: &Launch<'_>,
-        moment: OpContext,
+        context: OpContext,
         node: Option<(&Graph, u32)>,
     ) {
         let mut key = self.code.key(kernel, l);
         let plain = self.is_plain();
-        if plain && self.launch_again(stream, &key, l, &moment, node) {
+        if plain && self.launch_repeated(stream, &key, l, &context, node) {
             return;
         }
         let def = self.names.kernel(kernel);
@@ -39,7 +39,7 @@ impl Analysis {
         }
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         let number = node.map_or(0, |(_, index)| index + 1);
-        let mut touched = self.hold.touched(moment.origin.epoch, number);
+        let mut touched = self.hold.touched(context.origin.epoch, number);
         // The API tells the whole size of a copy that reads less and fills up with zeros (CUDA
         // 13.0).
         if let Some(runs) = &mut touched
@@ -74,8 +74,8 @@ impl Analysis {
             let c = compare::compare(&predicted, image, &mut self.memory, runs);
             self.oracle.add(def.map_or("(unknown)", |d| &d.name), l, &predicted, runs, &c);
         }
-        let site = Site { kernel, node: number, ..moment.site(Cause::Kernel, stream) };
-        let view = self.ordering.view(moment.epoch, node);
+        let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
+        let view = self.ordering.view(context.epoch, node);
         let measured = touched.map(|mut runs| {
             cas_loops::settle(&predicted, image, &mut self.memory, &mut runs);
             let nowhere = |name: &str| !self.memory.has_address(image, name);
@@ -104,8 +104,8 @@ impl Analysis {
                     work.record();
                 }
                 work.effects(&predicted, image);
-                let trail = ReplayLog::of(&mut work, &predicted, |tally| self.code.tally(tally));
-                self.code.leave(&key, l, trail);
+                let replay = ReplayLog::of(&mut work, &predicted, |tally| self.code.tally(tally));
+                self.code.store_replay(&key, l, replay);
                 &predicted
             }
         };
@@ -133,23 +133,22 @@ impl Analysis {
     }
 
     /// A launch that has come before and finds its memory as it was. False: it is another one.
-    fn launch_again(
+    fn launch_repeated(
         &mut self,
         stream: StreamId,
         key: &LaunchKey,
         l: &Launch<'_>,
-        moment: &OpContext,
+        context: &OpContext,
         node: Option<(&Graph, u32)>,
     ) -> bool {
-        let Some(trail) = self.code.again(key, l).filter(|trail| trail.is_good(&self.memory)) else {
+        let Some(replay) = self.code.replay_log(key, l).filter(|replay| replay.holds(&self.memory)) else {
             return false;
         };
         let kernel = key.kernel();
-        let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..moment.site(Cause::Kernel, stream) };
-        trail.replay(&mut self.memory, (&self.ordering, moment.epoch, node), &site, &mut self.races);
-        let tally = trail.tally();
+        let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..context.site(Cause::Kernel, stream) };
+        replay.replay(&mut self.memory, (&self.ordering, context.epoch, node), &site, &mut self.races);
+        let tally = replay.tally();
         self.code.count(tally);
-        self.repeats += 1;
         true
     }
 

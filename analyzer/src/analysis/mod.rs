@@ -9,14 +9,13 @@ pub(crate) mod fast_path;
 pub(crate) mod host_access;
 pub(crate) mod launch;
 pub(crate) mod op_context;
+mod submissions;
 
 use crate::analysis::op_context::OpContext;
+use crate::analysis::submissions::Submissions;
 use crate::detect::coverage::{Coverage, KernelCoverage};
-use crate::detect::early_free::EarlyFreeWatch;
-use crate::detect::faults::Faults;
 use crate::detect::findings::{FindingState, Findings};
 use crate::detect::hints::Hints;
-use crate::detect::history::History;
 use crate::detect::host_watch::HostWatches;
 use crate::detect::race;
 use crate::detect::race::{Confidence, Race};
@@ -37,7 +36,6 @@ use crate::report::model::{Memory, Outcome};
 use crate::state::graphs::Graphs;
 use crate::state::happens_before::Ordering;
 use crate::state::names::Names;
-use crate::state::regions::Regions;
 use crate::state::streams::Streams;
 use crate::symbols::stacks::Stacks;
 use crate::symbols::torch::Schemas;
@@ -100,8 +98,7 @@ pub struct Analysis {
     latest: FxHashMap<ThreadId, Epoch>,
     pub(crate) stacks: Box<dyn Stacks>,
     findings: Findings,
-    freed_early: EarlyFreeWatch,
-    faults: Faults,
+    pub(crate) submissions: Submissions,
     hints: Hints,
     pub(crate) coverage: Coverage,
     /// Whether the trace says how host threads synchronise.
@@ -114,19 +111,13 @@ pub struct Analysis {
     /// What earlier runs have learned of launches, and what this one has.
     learned: Option<Lessons>,
     races: Vec<Race>,
-    pub(crate) regions: Regions,
-    recent: History,
     pub(crate) schemas: Schemas,
     /// The program has asked for its work not to be checked.
     pub(crate) paused: bool,
-    /// The thread and the destination of the last op, when that was a copy from pageable memory.
-    copied: Option<(ThreadId, u64)>,
     /// What it shares with other processes of its run.
     pub(crate) member: Option<Member>,
     /// Whether it shares anything.
     shares: bool,
-    /// Launches that went the way of an earlier one.
-    repeats: u64,
 }
 
 impl Analysis {
@@ -145,8 +136,7 @@ impl Analysis {
             latest: FxHashMap::default(),
             stacks,
             findings: Findings::default(),
-            freed_early: EarlyFreeWatch::default(),
-            faults: Faults::default(),
+            submissions: Submissions::default(),
             hints: Hints::default(),
             coverage: Coverage::default(),
             has_host_edges: false,
@@ -157,14 +147,10 @@ impl Analysis {
             settle: options.settle.then(Settle::default),
             learned: None,
             races: Vec::new(),
-            regions: Regions::default(),
-            recent: History::default(),
             schemas: Schemas::default(),
             paused: false,
-            copied: None,
             member: None,
             shares: false,
-            repeats: 0,
         }
     }
 
@@ -194,8 +180,8 @@ impl Analysis {
             self.member.iter_mut().for_each(|member| member.clock(ns));
             return;
         }
-        self.coverage.ops += 1;
         if record.op.tag() < 32 {
+            self.coverage.ops += 1;
             self.define(&record.op);
             return;
         }
@@ -214,10 +200,12 @@ impl Analysis {
             let view = self.ordering.view(epoch, None);
             self.hints.observe(&record.op, &record.origin, &view, &self.names, &self.streams);
         }
-        if self.names.torch {
-            self.freed_early.observe(&record.op, record.origin.thread, epoch);
+        let (coverage, torch) = (&mut self.coverage, self.names.torch);
+        if let Op::Launch { stream, kernel, .. } = record.op {
+            self.submissions.launch(coverage, (stream, kernel), &record.origin, epoch, (torch, self.paused));
+        } else {
+            self.submissions.observe(coverage, &record.op, &record.origin, epoch, torch);
         }
-        self.recent.observe(&record.op, &record.origin, epoch);
         self.act(&record.op, &record.origin, epoch);
         self.shares |= matches!(record.op, Op::SharedMemory { .. } | Op::SharedEvent { .. });
         if self.shares {
@@ -310,7 +298,7 @@ impl Analysis {
             *coverage.unobserved.entry(text).or_default() += self.hold.given_up();
         }
         let hints = self.hints.finish(&mut elaborator);
-        let faults = self.faults.finish(&mut elaborator);
+        let faults = self.submissions.faults.finish(&mut elaborator);
         let mut outcome = Outcome {
             process: self.names.process.clone(),
             member: None,
@@ -334,7 +322,7 @@ impl Analysis {
     /// Launches that found their memory as an earlier one had left it, and were not looked up anew;
     /// see [`crate::launch_memory::replay`].
     pub fn repeats(&self) -> u64 {
-        self.repeats
+        self.code.repeats()
     }
 
     fn define(&mut self, op: &Op<'_>) {
@@ -373,7 +361,7 @@ impl Analysis {
             self.races.iter().for_each(|race| trial.suspect(race, least));
         }
         for race in self.races.drain(..) {
-            self.findings.add(&race, &self.memory, &self.streams, &self.recent);
+            self.findings.add(&race, &self.memory, &self.streams, &self.submissions.history);
         }
     }
 }

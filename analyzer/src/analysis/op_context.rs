@@ -34,9 +34,3 @@ impl OpContext {
         }
     }
 }
-
-impl super::Analysis {
-    pub(super) fn moment(&self, origin: &Origin, epoch: Epoch) -> OpContext {
-        OpContext { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) }
-    }
-}

@@ -172,15 +172,15 @@ fn monotonic() -> u64 {
 #[inline]
 pub fn feed(analysis: &mut Analysis, bytes: &[u8]) {
     let launch = LaunchRecord::decode(bytes).and_then(Result::ok);
-    feed_foreseen(analysis, bytes, launch.map(|launch| analysis.foresee(&launch)));
+    feed_prefetched(analysis, bytes, launch.map(|launch| analysis.prefetch(&launch)));
 }
 
 /// The same; `launch`: the hash of the launch that it is.
 #[inline]
-pub fn feed_foreseen(analysis: &mut Analysis, bytes: &[u8], launch: Option<u64>) {
+pub fn feed_prefetched(analysis: &mut Analysis, bytes: &[u8], launch: Option<u64>) {
     if let Some(hash) = launch
         && let Some(Ok(launch)) = LaunchRecord::decode(bytes)
-        && analysis.feed_again(&launch, hash)
+        && analysis.feed_repeated(&launch, hash)
     {
         return;
     }

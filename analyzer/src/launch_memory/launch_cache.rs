@@ -31,7 +31,7 @@ pub struct CachedLaunch {
     /// What it touches.
     pub result: Arc<Evaluated>,
     /// Where its accesses went.
-    pub trail: Option<ReplayLog>,
+    pub replay: Option<ReplayLog>,
 }
 
 impl CachedLaunch {
@@ -49,7 +49,7 @@ impl CachedLaunch {
 #[derive(Default)]
 struct CacheSlot {
     hash: u64,
-    seen: Option<Box<CachedLaunch>>,
+    cached: Option<Box<CachedLaunch>>,
 }
 
 /// The launches that are kept.
@@ -87,15 +87,15 @@ impl LaunchCache {
             _ => (other_set(hash), self.0[other_set(hash)][0].hash != hash),
         };
         let place = &mut self.0[set][usize::from(second)];
-        place.seen.as_deref_mut().filter(|_| place.hash == hash)
+        place.cached.as_deref_mut().filter(|_| place.hash == hash)
     }
 
     /// Keeps a launch with this hash, instead of one that has the same or was put in long ago, if
     /// there is no room.
-    pub fn put(&mut self, hash: u64, seen: CachedLaunch) {
+    pub fn put(&mut self, hash: u64, cached: CachedLaunch) {
         let here = self.places(hash);
-        let same = here.iter().find(|at| self.at(**at).hash == hash && self.at(**at).seen.is_some());
-        let free = here.iter().find(|at| self.at(**at).seen.is_none()).copied();
+        let same = here.iter().find(|at| self.at(**at).hash == hash && self.at(**at).cached.is_some());
+        let free = here.iter().find(|at| self.at(**at).cached.is_none()).copied();
         let (set, way) = match same.copied().or(free).or_else(|| self.make_room(here)) {
             Some(at) => at,
             None => {
@@ -104,14 +104,14 @@ impl LaunchCache {
                 here[0]
             }
         };
-        self.0[set][way] = CacheSlot { hash, seen: Some(Box::new(seen)) };
+        self.0[set][way] = CacheSlot { hash, cached: Some(Box::new(cached)) };
     }
 
     /// Moves a launch from one of these places into its other set, if one has room there; answers
     /// which.
     fn make_room(&mut self, here: [(usize, usize); 4]) -> Option<(usize, usize)> {
         for at in here {
-            let free = self.places(self.at(at).hash).into_iter().find(|to| self.at(*to).seen.is_none());
+            let free = self.places(self.at(at).hash).into_iter().find(|to| self.at(*to).cached.is_none());
             if let Some(free) = free {
                 self.0[free.0][free.1] = std::mem::take(&mut self.0[at.0][at.1]);
                 return Some(at);
@@ -142,11 +142,11 @@ mod tests {
     use super::*;
     use crate::launches::effects::Knowledge;
 
-    fn seen(number: u64) -> CachedLaunch {
+    fn cached(number: u64) -> CachedLaunch {
         let (effects, knowledge) = (Vec::new(), Knowledge::Unknown);
         let result = Evaluated { effects, knowledge, indirect: false, exact: false, gap: None, indirect_gap: None };
         let (params, mask, result) = (SmallVec::new(), Mask::default(), Arc::new(result));
-        CachedLaunch { words: [number; 6], params, mask, result, trail: None }
+        CachedLaunch { words: [number; 6], params, mask, result, replay: None }
     }
 
     /// Spread as hashes are.
@@ -159,10 +159,10 @@ mod tests {
     fn nearly_all_places_are_taken_before_launches_have_to_go() {
         for (few, most_lost) in [(SETS as u64, 20), (3 * SETS as u64 / 2, 400)] {
             let mut launches = LaunchCache::default();
-            (0..few).for_each(|n| launches.put(hash(n), seen(n)));
+            (0..few).for_each(|n| launches.put(hash(n), cached(n)));
             let lost = (0..few).filter(|n| launches.get_mut(hash(*n)).is_none()).count() as u64;
             assert!(lost <= most_lost, "{lost} of {few} in {} places", 2 * SETS);
-            assert!((0..few).all(|n| launches.get_mut(hash(n)).is_none_or(|seen| seen.words[0] == n)));
+            assert!((0..few).all(|n| launches.get_mut(hash(n)).is_none_or(|cached| cached.words[0] == n)));
         }
     }
 
@@ -170,13 +170,13 @@ mod tests {
     fn the_latest_launch_stays_and_nothing_grows() {
         let mut launches = LaunchCache::default();
         for n in 0..8 * SETS as u64 {
-            launches.put(hash(n), seen(n));
-            assert!(launches.get_mut(hash(n)).is_some_and(|seen| seen.words[0] == n));
+            launches.put(hash(n), cached(n));
+            assert!(launches.get_mut(hash(n)).is_some_and(|cached| cached.words[0] == n));
         }
-        launches.put(hash(3), seen(7));
-        launches.put(hash(3), seen(8));
-        assert_eq!(launches.get_mut(hash(3)).map(|seen| seen.words[0]), Some(8));
-        let kept = launches.0.iter().flatten().filter(|place| place.seen.is_some() && place.hash == hash(3)).count();
+        launches.put(hash(3), cached(7));
+        launches.put(hash(3), cached(8));
+        assert_eq!(launches.get_mut(hash(3)).map(|cached| cached.words[0]), Some(8));
+        let kept = launches.0.iter().flatten().filter(|place| place.cached.is_some() && place.hash == hash(3)).count();
         assert_eq!(kept, 1, "one launch has one place");
         assert!(launches.get_mut(0).is_none(), "empty places hold nothing");
     }

@@ -19,9 +19,9 @@ use crate::detect::race::Race;
 use crate::detect::recording::Step;
 use crate::launch_memory::evaluator::Tally;
 use crate::launches::effects::{EffectBase, Evaluated};
-use crate::memory::access_map::Plain;
+use crate::memory::access_map::PlainAccess;
 
-use crate::memory::{Access, AllocationId, Allocations, At, Site, Ticket, Touch};
+use crate::memory::{Access, AllocationId, Allocations, At, Generation, Site, Touch};
 use crate::state::graphs::Graph;
 use crate::state::happens_before::Ordering;
 use smallvec::SmallVec;
@@ -58,7 +58,7 @@ impl Step {
 /// What a launch left behind.
 pub struct ReplayLog {
     steps: SmallVec<[Step; 3]>,
-    tickets: SmallVec<[Ticket; 3]>,
+    generations: SmallVec<[Generation; 3]>,
     /// Whether some address lay in no allocation.
     open: bool,
     layout: (u64, u64),
@@ -76,7 +76,7 @@ impl ReplayLog {
         let (unknown_memory, several) = (work.unknown_memory, work.several());
         Some(Self {
             steps: made.steps,
-            tickets: made.tickets,
+            generations: made.generations,
             open: made.open,
             layout: work.memory.layout(),
             forgets: evaluated.effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown),
@@ -91,11 +91,11 @@ impl ReplayLog {
 
     /// Whether the launch would go the same way again.
     #[inline]
-    pub fn is_good(&self, memory: &Allocations) -> bool {
+    pub fn holds(&self, memory: &Allocations) -> bool {
         let (roots, others) = memory.layout();
         others == self.layout.1
             && (!self.open || roots == self.layout.0)
-            && self.tickets.iter().all(|ticket| memory.holds(*ticket))
+            && self.generations.iter().all(|generation| memory.holds(*generation))
     }
 }
 
@@ -104,13 +104,13 @@ impl ReplayLog {
     #[inline(always)]
     pub fn replay(&mut self, memory: &mut Allocations, op: Ordered<'_>, site: &Site, races: &mut Vec<Race>) {
         let (order, epoch, node) = op;
-        let (tickets, reach) = (&self.tickets[..], order.reach(epoch, node.is_some()));
+        let (generations, reach) = (&self.generations[..], order.reach(epoch, node.is_some()));
         let contents = !memory.contents.is_empty();
         for step in &mut self.steps {
-            let allocation = memory.of_ticket(tickets[usize::from(step.ticket)]);
+            let allocation = memory.allocation_of(generations[usize::from(step.generation)]);
             let &mut Step { start, end, kind, param, at, slot, near, .. } = step;
-            let new = Plain { epoch, kind, start, end, allocation, site, param, at };
-            if step.odd.is_some() || contents || !memory.map_at(slot).add_usual(new, At::unpack(near), &reach) {
+            let new = PlainAccess { epoch, kind, start, end, allocation, site, param, at };
+            if step.odd.is_some() || contents || !memory.map_at(slot).add_fast(new, At::unpack(near), &reach) {
                 step.add(memory, op, allocation, site, races);
             }
         }

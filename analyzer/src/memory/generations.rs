@@ -20,7 +20,7 @@ pub struct Number(u32);
 /// A place that was looked up once: as long as [`Stamps::holds`] says so, the same addresses give
 /// the same answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ticket {
+pub struct Generation {
     number: Number,
     stamp: u64,
 }
@@ -40,7 +40,7 @@ struct Life {
 pub struct Stamps {
     lives: Vec<Life>,
     free: Vec<Number>,
-    parked: FxHashMap<Spot, Ticket>,
+    parked: FxHashMap<Spot, Generation>,
     last: u64,
 }
 
@@ -65,7 +65,7 @@ impl Stamps {
     /// The life of a block begins.
     pub fn begin_block(&mut self, id: AllocationId, spot: Spot) -> Number {
         match self.parked.remove(&spot) {
-            Some(Ticket { number, stamp }) => {
+            Some(Generation { number, stamp }) => {
                 self.lives[number.0 as usize] = Life { stamp, id };
                 number
             }
@@ -76,10 +76,10 @@ impl Stamps {
     /// The life of a block is over.
     pub fn end_block(&mut self, number: Number, spot: Spot) {
         if self.parked.len() >= MAX_PARKED {
-            self.free.extend(self.parked.drain().map(|(_, ticket)| ticket.number));
+            self.free.extend(self.parked.drain().map(|(_, generation)| generation.number));
         }
         let stamp = std::mem::take(&mut self.lives[number.0 as usize].stamp);
-        if let Some(other) = self.parked.insert(spot, Ticket { number, stamp }) {
+        if let Some(other) = self.parked.insert(spot, Generation { number, stamp }) {
             self.free.push(other.number);
         }
     }
@@ -91,20 +91,20 @@ impl Stamps {
     }
 
     /// A ticket for a place in this allocation.
-    pub fn ticket(&self, number: Number) -> Ticket {
-        Ticket { number, stamp: self.lives[number.0 as usize].stamp }
+    pub fn generation(&self, number: Number) -> Generation {
+        Generation { number, stamp: self.lives[number.0 as usize].stamp }
     }
 
     /// Whether nothing has changed for the place of a ticket.
     #[inline]
-    pub fn holds(&self, ticket: Ticket) -> bool {
-        self.lives.get(ticket.number.0 as usize).is_some_and(|life| life.stamp == ticket.stamp)
+    pub fn holds(&self, generation: Generation) -> bool {
+        self.lives.get(generation.number.0 as usize).is_some_and(|life| life.stamp == generation.stamp)
     }
 
     /// The allocation that a ticket which holds is for.
     #[inline]
-    pub fn id(&self, ticket: Ticket) -> AllocationId {
-        self.lives.get(ticket.number.0 as usize).map_or(AllocationId::NONE, |life| life.id)
+    pub fn id(&self, generation: Generation) -> AllocationId {
+        self.lives.get(generation.number.0 as usize).map_or(AllocationId::NONE, |life| life.id)
     }
 }
 
@@ -118,11 +118,11 @@ mod tests {
     fn a_ticket_holds_until_its_allocation_changes_or_goes_and_not_for_the_next_one() {
         let mut stamps = Stamps::default();
         let (a, b) = (stamps.begin(ROOT), stamps.begin(AllocationId(2)));
-        let (of_a, of_b) = (stamps.ticket(a), stamps.ticket(b));
+        let (of_a, of_b) = (stamps.generation(a), stamps.generation(b));
         assert!(stamps.holds(of_a) && stamps.holds(of_b) && of_a != of_b);
         assert_eq!((stamps.id(of_a), stamps.id(of_b)), (ROOT, AllocationId(2)));
         stamps.renew(b);
-        assert!(stamps.holds(of_a) && !stamps.holds(of_b) && stamps.holds(stamps.ticket(b)));
+        assert!(stamps.holds(of_a) && !stamps.holds(of_b) && stamps.holds(stamps.generation(b)));
         stamps.end(a);
         assert!(!stamps.holds(of_a));
         let c = stamps.begin(AllocationId(3));
@@ -134,17 +134,17 @@ mod tests {
         let mut stamps = Stamps::default();
         let spot = (ROOT, 64, 128);
         let first = stamps.begin_block(AllocationId(2), spot);
-        let ticket = stamps.ticket(first);
+        let generation = stamps.generation(first);
         stamps.end_block(first, spot);
-        assert!(!stamps.holds(ticket));
+        assert!(!stamps.holds(generation));
         for other in [(ROOT, 64, 96), (AllocationId(9), 64, 128)] {
             let number = stamps.begin_block(AllocationId(3), other);
-            assert!(!stamps.holds(ticket), "another place");
+            assert!(!stamps.holds(generation), "another place");
             stamps.end_block(number, other);
         }
         stamps.begin_block(AllocationId(4), spot);
-        assert!(stamps.holds(ticket));
-        assert_eq!(stamps.id(ticket), AllocationId(4));
+        assert!(stamps.holds(generation));
+        assert_eq!(stamps.id(generation), AllocationId(4));
     }
 
     #[test]

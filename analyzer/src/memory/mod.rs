@@ -15,7 +15,7 @@ pub(crate) mod interval_map;
 pub(crate) mod prefetch;
 mod roots;
 
-pub use crate::memory::generations::Ticket;
+pub use crate::memory::generations::Generation;
 pub use crate::memory::interval_map::At;
 pub use access::{Access, AccessKind, Cause, Site, Touch};
 pub use access_map::AccessMap;

@@ -43,7 +43,7 @@ macro_rules! elaborator {
         $crate::report::elaborate::Elaborator {
             names: &$analysis.names,
             streams: &$analysis.streams,
-            regions: &$analysis.regions,
+            regions: &$analysis.submissions.regions,
             stacks: &mut *$analysis.stacks,
             schemas: $analysis.schemas.clone(),
             code: &mut $analysis.code,

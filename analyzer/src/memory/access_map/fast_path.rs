@@ -26,7 +26,7 @@ pub trait Glance {
 
 /// An access that touches every byte from its first to its last.
 #[derive(Clone, Copy, Debug)]
-pub struct Plain<'a> {
+pub struct PlainAccess<'a> {
     /// See [`super::Access`].
     pub epoch: Epoch,
     /// See [`super::Access`].
@@ -49,7 +49,7 @@ impl AccessMap {
     /// Adds an access where its bytes were added before. False: it is not a usual addition, and
     /// nothing was done.
     #[inline(always)]
-    pub fn add_usual(&mut self, new: Plain<'_>, near: At, order: &impl Glance) -> bool {
+    pub fn add_fast(&mut self, new: PlainAccess<'_>, near: At, order: &impl Glance) -> bool {
         let (start, end) = (new.start, new.end);
         let Some(cell) = self.cells.get_mut(near).filter(|cell| cell.start <= start && end <= cell.end) else {
             return false;
@@ -77,7 +77,7 @@ impl AccessMap {
 /// The pieces that a new access overlaps and stands for, a bit for each. `None`: there is one that
 /// is neither over nor of the same op, or one of the same op that stands for the new access.
 #[inline(always)]
-fn hits(pieces: &Cell, new: &Plain<'_>, order: &impl Glance) -> Option<u32> {
+fn hits(pieces: &Cell, new: &PlainAccess<'_>, order: &impl Glance) -> Option<u32> {
     if pieces.len() > MOST {
         return None;
     }

@@ -54,7 +54,7 @@ use cell::{Cell, New};
 use pool::{Held, Pool};
 use trace::Epoch;
 
-pub use crate::memory::access_map::fast_path::{Glance, Plain};
+pub use crate::memory::access_map::fast_path::{Glance, PlainAccess};
 
 /// Pieces of a cell from which on it is parted, and dead ones are looked for.
 const FULL: usize = 16;

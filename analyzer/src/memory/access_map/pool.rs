@@ -1,6 +1,6 @@
 //! The accesses that pieces name, each with the number of its pieces.
 
-use super::Plain;
+use super::PlainAccess;
 use crate::memory::access::{Access, AccessKind, Cause, Site, Touch};
 use crate::memory::{AllocationId, Extent};
 use crate::state::regions::Region;
@@ -129,7 +129,7 @@ impl Pool {
     /// Holds an access without gaps, for one piece, instead of one that loses a piece; answers its
     /// number.
     #[inline(always)]
-    pub fn room(&mut self, old: Option<u32>, new: Plain<'_>) -> u32 {
+    pub fn room(&mut self, old: Option<u32>, new: PlainAccess<'_>) -> u32 {
         self.ages += 1;
         let number = match old {
             Some(number) if self.pieces[number as usize] == 1 => number,

@@ -6,7 +6,7 @@ use super::Allocations;
 use crate::memory::access::Access;
 use crate::memory::access_map::AccessMap;
 use crate::memory::roots::Root;
-use crate::memory::{Allocation, AllocationId, Extent, Precision, Slot, Ticket};
+use crate::memory::{Allocation, AllocationId, Extent, Generation, Precision, Slot};
 use std::ops::Bound;
 use trace::{ArrayId, MemoryKind};
 
@@ -138,17 +138,17 @@ impl Allocations {
     /// A ticket for a place in a root: while [`Allocations::holds`] says so, every address that the
     /// answer was given for lies there. What lies in no allocation, or under an alias, is another
     /// matter: see [`Allocations::layout`].
-    pub fn ticket(&self, place: &Location) -> Option<Ticket> {
+    pub fn generation(&self, place: &Location) -> Option<Generation> {
         let Home::Root(ptr) = place.home else { return None };
         let root = self.roots.get(ptr)?;
         let block = self.blocks.get(self.blocks.seek(place.address)).filter(|block| block.start <= place.address);
-        Some(self.stamps.ticket(block.map_or(root.number, |block| block.value.number)))
+        Some(self.stamps.generation(block.map_or(root.number, |block| block.value.number)))
     }
 
     /// Whether a ticket is still good.
     #[inline]
-    pub fn holds(&self, ticket: Ticket) -> bool {
-        self.stamps.holds(ticket)
+    pub fn holds(&self, generation: Generation) -> bool {
+        self.stamps.holds(generation)
     }
 
     /// Tables of pointers in these bytes of a root are not known any more.
@@ -164,8 +164,8 @@ impl Allocations {
 
     /// The allocation that a good ticket is for.
     #[inline]
-    pub fn of_ticket(&self, ticket: Ticket) -> AllocationId {
-        self.stamps.id(ticket)
+    pub fn allocation_of(&self, generation: Generation) -> AllocationId {
+        self.stamps.id(generation)
     }
 
     /// Where the access map of a root stands, as long as it lives.

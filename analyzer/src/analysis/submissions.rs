@@ -1,0 +1,68 @@
+//! What the analysis keeps of every op at its submission, whether or not its bytes are looked up.
+//!
+//! Owns the side effects of a submission. A kernel launch makes all of its own in
+//! [`Submissions::launch`]: the long way ([`super::Analysis::feed`]) and the short one
+//! ([`super::Analysis::feed_repeated`]) both come through there, so that neither can forget a
+//! counter. Which bytes an op touches, and what races with it, is decided elsewhere.
+
+use super::OpContext;
+use crate::detect::coverage::Coverage;
+use crate::detect::early_free::EarlyFreeWatch;
+use crate::detect::faults::Faults;
+use crate::detect::history::History;
+use crate::state::regions::Regions;
+use trace::{Epoch, KernelId, Op, Origin, StreamId, ThreadId};
+
+/// What is kept of the ops of one process, by the parts that look at each of them.
+#[derive(Default)]
+pub(crate) struct Submissions {
+    /// Blocks that went back to a pool while they were in use.
+    pub(crate) early_free: EarlyFreeWatch,
+    /// The latest ops of each stream.
+    pub(crate) history: History,
+    /// Launches that the host has not seen finish.
+    pub(crate) faults: Faults,
+    /// The NVTX ranges that each thread is in.
+    pub(crate) regions: Regions,
+    /// The thread and the destination of the last op, when that was a copy from pageable memory.
+    pub(crate) staged_copy: Option<(ThreadId, u64)>,
+}
+
+impl Submissions {
+    /// A kernel is launched. `torch`: the trace has PyTorch's allocator; `paused`: the program has
+    /// switched checking off.
+    #[inline(always)]
+    pub(super) fn launch(
+        &mut self,
+        coverage: &mut Coverage,
+        (stream, kernel): (StreamId, KernelId),
+        origin: &Origin,
+        epoch: Epoch,
+        (torch, paused): (bool, bool),
+    ) {
+        coverage.ops += 1;
+        if torch {
+            self.early_free.interrupt(origin.thread);
+        }
+        self.history.launch(stream, kernel, origin, epoch);
+        if !paused {
+            self.faults.launched(stream, kernel, origin.stack, epoch);
+            self.staged_copy = None;
+        }
+    }
+
+    /// Any other op is submitted.
+    pub(super) fn observe(&mut self, coverage: &mut Coverage, op: &Op<'_>, origin: &Origin, epoch: Epoch, torch: bool) {
+        coverage.ops += 1;
+        if torch {
+            self.early_free.observe(op, origin.thread, epoch);
+        }
+        self.history.observe(op, origin, epoch);
+    }
+
+    /// When and from where an op acts that is no node of a graph.
+    #[inline(always)]
+    pub(super) fn context(&self, origin: &Origin, epoch: Epoch) -> OpContext {
+        OpContext { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) }
+    }
+}
