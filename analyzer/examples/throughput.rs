@@ -35,7 +35,7 @@ impl KernelCode for Kernel {
             let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
             let kind = if i == 2 { AccessKind::Write } else { AccessKind::Read };
             let bytes =
-                EffectExtent::Known { lo: value, hi: value + TENSOR, width: TENSOR, dims: Vec::new(), exact: true };
+                EffectExtent::Bounded { lo: value, hi: value + TENSOR, width: TENSOR, dims: Vec::new(), exact: true };
             effects.push(Effect::new(EffectBase::Param(i as u32 * 8, value), kind, bytes));
         }
     }

@@ -7,7 +7,8 @@ mod support;
 use analyzer::options::FailOn;
 use analyzer::report::format::{Reporter, feed};
 use analyzer::report::format::{csan, github, html, json, junit, sarif, text};
-use analyzer::report::model::{Finding, Frame, FrameKind, Hint, Report};
+use analyzer::report::model::{Finding, Hint, Report};
+use analyzer::symbols::frame::{Frame, FrameKind};
 use support::*;
 use trace::*;
 

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use analyzer::report::model::FrameKind;
+use analyzer::symbols::frame::FrameKind;
 use analyzer::symbols::{ENTRY_FRAME, Symbolizer, python::CodeObject};
 use trace::{LineTable, PyCodeId, PyFrame, StackId};
 

@@ -185,7 +185,7 @@ pub struct KernelAccess {
 }
 
 /// A progression of addresses: `count` of them, `stride` bytes apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Dim {
     /// Bytes between neighbours.
     pub stride: u64,

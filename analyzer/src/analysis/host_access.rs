@@ -1,9 +1,10 @@
 //! The host's own loads and stores, as the shim saw them.
 
 use super::Analysis;
+use crate::detect::confidence::Confidence;
 use crate::detect::host_watch;
 use crate::detect::host_watch::HostWatch;
-use crate::detect::race::{Confidence, Race};
+use crate::detect::race::Race;
 use crate::memory::{Access, AccessKind, Cause, Extent, Site};
 use trace::{Epoch, Op, Origin, StackId, StreamId};
 

@@ -13,12 +13,13 @@ mod submissions;
 
 use crate::analysis::op_context::OpContext;
 use crate::analysis::submissions::Submissions;
+use crate::detect::confidence::Confidence;
 use crate::detect::coverage::{Coverage, KernelCoverage};
 use crate::detect::findings::{FindingState, Findings};
 use crate::detect::hints::Hints;
 use crate::detect::host_watch::HostWatches;
 use crate::detect::race;
-use crate::detect::race::{Confidence, Race};
+use crate::detect::race::Race;
 use crate::exact::confirm;
 use crate::exact::confirm::Confirm;
 use crate::exact::learned::{Learned, Lessons};
@@ -32,7 +33,7 @@ use crate::memory::Allocations;
 use crate::report::elaborate::elaborator;
 use crate::report::fingerprint::number;
 use crate::report::model::merge_finding;
-use crate::report::model::{Memory, Outcome};
+use crate::report::model::{AllocationInfo, Outcome};
 use crate::state::graphs::Graphs;
 use crate::state::happens_before::Ordering;
 use crate::state::names::Names;
@@ -275,7 +276,8 @@ impl Analysis {
             }
             let finding = elaborator.finding(raw);
             // That function takes the stream as an argument, which the allocator does not tell.
-            let elsewhere = |memory: &Memory| memory.stack.iter().any(|f| f.function == "caching_allocator_alloc");
+            let elsewhere =
+                |memory: &AllocationInfo| memory.stack.iter().any(|f| f.function == "caching_allocator_alloc");
             if raw.race.freed_early && finding.allocation.as_ref().is_some_and(elsewhere) {
                 continue;
             }

@@ -280,7 +280,7 @@ impl<'a, 'v> Work<'a, 'v> {
         self.site.param = None;
         self.site.at = effect.at;
         match (&effect.base, &effect.bytes) {
-            (EffectBase::Tensor(_, value), EffectExtent::Known { .. }) if self.locate(*value).is_none() => {
+            (EffectBase::Tensor(_, value), EffectExtent::Bounded { .. }) if self.locate(*value).is_none() => {
                 self.unknown_memory += 1;
             }
             (EffectBase::Maybe(_, value) | EffectBase::Tensor(_, value), _) if self.locate(*value).is_none() => {}
@@ -337,7 +337,7 @@ impl<'a, 'v> Work<'a, 'v> {
     /// Offsets inside a variable become addresses; an unknown extent is at most the whole variable.
     fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &EffectExtent, kind: AccessKind) {
         match bytes {
-            EffectExtent::Known { .. } | EffectExtent::Among { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
+            EffectExtent::Bounded { .. } | EffectExtent::Among { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
             EffectExtent::Unknown | EffectExtent::Scattered => {
                 self.spread(Extent::bound(ptr, ptr.saturating_add(size), ptr), kind, Outside::Counted, true)
             }
@@ -347,7 +347,7 @@ impl<'a, 'v> Work<'a, 'v> {
     /// Bytes that a kernel touches from a base address on.
     fn kernel_bytes(&mut self, base: u64, shift: u64, bytes: &EffectExtent, kind: AccessKind) {
         match bytes {
-            EffectExtent::Known { lo, hi, width, dims, exact } => {
+            EffectExtent::Bounded { lo, hi, width, dims, exact } => {
                 let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
                 if lo >= hi {
                     return;

@@ -2,7 +2,8 @@
 //!
 //! Owns counters only. Blind spots are stated, never hidden.
 
-use crate::launches::effects::{Gap, Knowledge, Outline};
+use crate::launches::effects::{Knowledge, Outline};
+use kernels::Gap;
 use std::collections::BTreeMap;
 
 /// Counters of one process or of a whole run.

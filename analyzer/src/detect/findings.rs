@@ -4,8 +4,9 @@
 //! the first occurrence, because allocations and streams may be gone by the time it is printed.
 //! Resolving ids to names and lines is the business of `elaborate`.
 
+use crate::detect::confidence::Confidence;
 use crate::detect::history::{Around, History};
-use crate::detect::race::{Confidence, Hazard, Race};
+use crate::detect::race::{Hazard, Race};
 use crate::memory::{Allocation, Allocations};
 use crate::state::streams::{Links, Streams};
 use rustc_hash::FxHashMap;

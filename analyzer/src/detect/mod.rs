@@ -1,6 +1,7 @@
 //! Accesses in, races and findings out.
 
 pub mod accesses;
+pub mod confidence;
 pub mod coverage;
 pub mod early_free;
 pub mod faults;

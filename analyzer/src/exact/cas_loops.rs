@@ -52,7 +52,7 @@ mod tests {
     const ATOMIC: AccessKind = AccessKind::Atomic;
 
     fn range(kind: AccessKind, lo: u64, hi: u64) -> Effect {
-        let bytes = EffectExtent::Known { lo, hi, width: hi - lo, dims: Vec::new(), exact: false };
+        let bytes = EffectExtent::Bounded { lo, hi, width: hi - lo, dims: Vec::new(), exact: false };
         Effect::new(EffectBase::Param(0, 0x1000), kind, bytes)
     }
 

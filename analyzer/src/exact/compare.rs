@@ -161,7 +161,7 @@ pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -
         _ => return PredictedBytes::Somewhere(None),
     };
     match &effect.bytes {
-        EffectExtent::Known { lo, hi, width, dims, exact } => {
+        EffectExtent::Bounded { lo, hi, width, dims, exact } => {
             let shift = if matches!(effect.base, EffectBase::Global(_)) { base } else { 0 };
             let (lo, hi) = (lo.wrapping_add(shift), hi.wrapping_add(shift));
             if lo >= hi {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn range(base: EffectBase, kind: AccessKind, lo: u64, hi: u64, exact: bool) -> Effect {
-        Effect::new(base, kind, EffectExtent::Known { lo, hi, width: hi - lo, dims: Vec::new(), exact })
+        Effect::new(base, kind, EffectExtent::Bounded { lo, hi, width: hi - lo, dims: Vec::new(), exact })
     }
 
     fn verdict(effects: Vec<Effect>, runs: &[ExactRun]) -> PredictionVerdict {

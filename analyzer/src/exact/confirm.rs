@@ -17,7 +17,8 @@
 //! bytes are data, they may have met there all the same; the count of withdrawn findings says that
 //! there were such.
 
-use crate::detect::race::{Confidence, Race};
+use crate::detect::confidence::Confidence;
+use crate::detect::race::Race;
 use crate::memory::{Access, Cause, Precision};
 use rustc_hash::FxHashSet;
 use trace::KernelId;

@@ -36,7 +36,7 @@ pub fn effects(runs: &[ExactRun]) -> Evaluated {
         } else {
             let dims =
                 if run.count > 1 { vec![Dim { stride: run.stride, count: u64::from(run.count) }] } else { Vec::new() };
-            EffectExtent::Known { lo, hi, width: run.width, dims, exact: true }
+            EffectExtent::Bounded { lo, hi, width: run.width, dims, exact: true }
         };
         Effect::new(EffectBase::Absolute(lo), kind(run), bytes)
     };
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(known.effects.len(), 2, "nothing is touched by the last");
         assert_eq!(known.effects[0].kind, AccessKind::Write);
         let dims = vec![Dim { stride: 8, count: 3 }];
-        assert_eq!(known.effects[0].bytes, EffectExtent::Known { lo: 100, hi: 120, width: 4, dims, exact: true });
+        assert_eq!(known.effects[0].bytes, EffectExtent::Bounded { lo: 100, hi: 120, width: 4, dims, exact: true });
         assert_eq!(known.effects[1].bytes, EffectExtent::Among { lo: 200, hi: 216 });
         assert_eq!((known.effects[1].kind, known.exact), (AccessKind::Atomic, false));
     }

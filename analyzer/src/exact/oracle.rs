@@ -167,12 +167,12 @@ fn predicted(effect: &Effect) -> String {
         EffectBase::Unknown => "an address from memory".to_string(),
     };
     let bytes = match &effect.bytes {
-        EffectExtent::Known { lo, hi, width, dims, exact } => {
+        EffectExtent::Bounded { lo, hi, width, dims, exact } => {
             let gaps: String = dims.iter().map(|d| format!(" {} times every {}", d.count, d.stride)).collect();
             format!("{} {lo:#x}..{hi:#x} by {width}{gaps}", if *exact { "exactly" } else { "within" })
         }
         EffectExtent::Among { lo, hi } => format!("among {lo:#x}..{hi:#x}"),
-        EffectExtent::Unknown => format!("unknown: {}", effect.why),
+        EffectExtent::Unknown => format!("unknown: {}", effect.why.map_or("", kernels::Reason::words)),
         EffectExtent::Scattered => "scattered by data".to_string(),
     };
     format!("at {:#x}: {} {base}: {bytes}", effect.at, name(effect.kind))

@@ -3,7 +3,8 @@
 //! Owns the file. It is JSON with the fingerprints of the findings and enough beside them for a
 //! person to see what each is; a report written by `--json` serves as well.
 
-use crate::report::model::{Finding, Side, site};
+use crate::report::call_site::site;
+use crate::report::model::{Finding, Side};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

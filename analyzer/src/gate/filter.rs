@@ -4,7 +4,8 @@
 //! blind spot that the user has made.
 
 use super::pattern::Pattern;
-use crate::report::model::{Finding, FrameKind, Side};
+use crate::report::model::{Finding, Side};
+use crate::symbols::frame::FrameKind;
 
 /// The filters as given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -78,7 +79,7 @@ impl Filter {
             Field::Kernel => side.kernel.as_deref().is_some_and(any),
             Field::Stream => any(&side.stream.long),
             Field::Module => {
-                let named = |f: &crate::report::model::Frame| {
+                let named = |f: &crate::symbols::frame::Frame| {
                     f.module.as_deref().is_some_and(any) || f.file.as_deref().is_some_and(any)
                 };
                 let mut shown = side.stack.iter().filter(|f| f.kind != FrameKind::Folded);

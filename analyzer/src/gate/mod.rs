@@ -10,21 +10,10 @@ pub mod pattern;
 pub mod suppressions;
 
 use crate::options::{FailOn, Options};
-use crate::report::model::{GateStatus, Report};
+use crate::report::model::{AppliedFilter, AppliedSuppression, GateStatus, Judgement, Report};
 use baseline::Baseline;
 use filter::Filter;
 use suppressions::Suppression;
-
-/// What the gate has done to a report.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Judgement {
-    /// The filters, with counts.
-    pub filters: Vec<Filter>,
-    /// The suppressions, with counts.
-    pub suppressions: Vec<Suppression>,
-    /// Findings of the baseline that did not come up; `None` without a baseline.
-    pub absent: Option<u64>,
-}
 
 /// Everything the user has decided, read from its files.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -75,6 +64,15 @@ impl Gate {
                 None => GateStatus::New,
             };
         }
-        report.judgement = Judgement { filters, suppressions, absent: baseline.map(|b| b.absent()) };
+        let filter = |f: Filter| AppliedFilter { text: f.text, left_out: f.left_out };
+        let suppression = |s: Suppression| {
+            let Suppression { text, place, findings, hits, .. } = s;
+            AppliedSuppression { text, place, findings, hits }
+        };
+        report.judgement = Judgement {
+            filters: filters.into_iter().map(filter).collect(),
+            suppressions: suppressions.into_iter().map(suppression).collect(),
+            absent: baseline.map(|b| b.absent()),
+        };
     }
 }

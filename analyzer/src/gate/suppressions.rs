@@ -13,7 +13,8 @@
 //! ```
 
 use super::pattern::Pattern;
-use crate::report::model::{Finding, Frame, FrameKind, Side};
+use crate::report::model::{Finding, Side};
+use crate::symbols::frame::{Frame, FrameKind};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Field {
@@ -121,7 +122,7 @@ pub fn generate<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     for f in findings {
         let at = |side: &Side| {
             let what = side.kernel.clone().unwrap_or_else(|| side.call.clone());
-            let place = crate::report::model::site(&side.stack).map_or_else(String::new, |at| format!(" at {at}"));
+            let place = crate::report::call_site::site(&side.stack).map_or_else(String::new, |at| format!(" at {at}"));
             format!("{}{place}", what.replace('\n', " "))
         };
         text.push_str(&format!(

@@ -9,11 +9,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use trace::Epoch;
 
-use crate::detect::race::{Confidence, Hazard, Race};
+use crate::detect::confidence::Confidence;
+use crate::detect::race::{Hazard, Race};
 use crate::ipc::participant::{BASE, site_key};
 use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
 use crate::memory::{Access, AccessMap, AllocationId, Cause};
-use crate::report::model::{Finding, GateStatus, Memory, Outcome, Side, Synchronisation, merge_finding};
+use crate::report::model::{AllocationInfo, Finding, GateStatus, Outcome, Side, Synchronisation, merge_finding};
 
 /// Records of one event that are remembered: a host that waits asks for the one that was current
 /// when it began.
@@ -61,7 +62,7 @@ pub struct PeerProcess {
     /// Its call sites, each for one access of it.
     pub sites: Vec<(Access, Side)>,
     /// Its shared memory.
-    pub memory: Vec<(AllocationId, Memory)>,
+    pub memory: Vec<(AllocationId, AllocationInfo)>,
 }
 
 #[derive(Default)]
@@ -362,7 +363,7 @@ impl Exchange {
     }
 
     /// The memory as its owner knows it, or else anybody who has opened it.
-    fn allocation(&self, found: &Found) -> Option<Memory> {
+    fn allocation(&self, found: &Found) -> Option<AllocationInfo> {
         let of = |member: u32, root: AllocationId| {
             let process = self.peers.get(member as usize)?.process.as_ref()?;
             process.memory.iter().find(|(id, _)| *id == root).map(|(_, memory)| memory.clone())

@@ -12,7 +12,7 @@
 //! each other without a gap: repetition by repetition the runs make one run, so that the union
 //! holds exactly the bytes that one of the bounds held. Nothing is claimed of bytes that was not
 //! claimed before, and nothing less: whoever shares a byte with one of the bounds shares it with
-//! the union. What a pair is worth ([`crate::detect::race::Confidence`]) rests on whether one side begins
+//! the union. What a pair is worth ([`crate::detect::confidence::Confidence`]) rests on whether one side begins
 //! inside of the other: an interval that reaches into the union and begins before it holds its
 //! first byte, as it held that of the first bound. (What has gaps may have held the first byte of a
 //! later bound, and of no other: such a pair is worth less now.) Exact accesses are left alone.
@@ -40,7 +40,7 @@ struct Bound {
 
 impl Bound {
     fn of(effect: &Effect, base: usize, number: usize) -> Option<Self> {
-        let EffectExtent::Known { lo, hi, width, ref dims, exact: false } = effect.bytes else { return None };
+        let EffectExtent::Bounded { lo, hi, width, ref dims, exact: false } = effect.bytes else { return None };
         let width = if dims.is_empty() { hi.checked_sub(lo)? } else { width };
         let (kind, constant) = (effect.kind, effect.constant);
         let end = lo.checked_add(width)?;
@@ -74,7 +74,7 @@ impl Bound {
         let reach = |end: u64, dim: &Dim| end.saturating_add(dim.stride.saturating_mul(dim.count.saturating_sub(1)));
         let hi = self.dims.iter().fold(self.end, reach);
         let (width, dims) = (self.end - self.start, self.dims.into_vec());
-        EffectExtent::Known { lo: self.start, hi, width, dims, exact: false }
+        EffectExtent::Bounded { lo: self.start, hi, width, dims, exact: false }
     }
 }
 
@@ -130,13 +130,13 @@ pub fn unite(effects: &mut Vec<Effect>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::race::Confidence;
+    use crate::detect::confidence::Confidence;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
     fn effect(base: EffectBase, kind: AccessKind, lo: u64, width: u64, dims: &[Dim], exact: bool) -> Effect {
         let hi = dims.iter().fold(lo + width, |hi, d| hi + d.stride * (d.count - 1));
-        Effect::new(base, kind, EffectExtent::Known { lo, hi, width, dims: dims.to_vec(), exact })
+        Effect::new(base, kind, EffectExtent::Bounded { lo, hi, width, dims: dims.to_vec(), exact })
     }
 
     fn bound(lo: u64, width: u64, dims: &[Dim]) -> Effect {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn extent(effect: &Effect) -> Extent {
-        let EffectExtent::Known { lo, hi, width, ref dims, .. } = effect.bytes else { unreachable!() };
+        let EffectExtent::Bounded { lo, hi, width, ref dims, .. } = effect.bytes else { unreachable!() };
         if dims.is_empty() { Extent::bound(lo, hi, lo) } else { Extent::pattern(lo, width, dims, lo, Precision::Bound) }
     }
 

@@ -8,6 +8,7 @@ use crate::launches::coalesce::unite;
 use crate::launches::kernel_code::KernelCode;
 use crate::memory::{AccessKind, Dim, Extent, Precision};
 use crate::state::names::KernelDef;
+use kernels::{Gap, Reason};
 use std::sync::Arc;
 
 /// A kernel launch, as far as its accesses depend on it.
@@ -72,7 +73,7 @@ pub struct PointerTable {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EffectExtent {
     /// Between `lo` and `hi` (exclusive): runs of `width` bytes along `dims` from `lo`.
-    Known {
+    Bounded {
         /// Lowest byte.
         lo: u64,
         /// One past the highest byte.
@@ -100,7 +101,7 @@ pub enum EffectExtent {
 impl EffectExtent {
     /// Makes one run of runs that join up, so that it need not be done anew for every launch.
     fn join(&mut self) {
-        if let Self::Known { lo, width, dims, exact: true, .. } = self {
+        if let Self::Bounded { lo, width, dims, exact: true, .. } = self {
             let joined = Extent::pattern(*lo, *width, dims, *lo, Precision::Exact);
             if joined.is_dense() && joined.precision == Precision::Exact && !joined.is_empty() {
                 (*width, *dims) = (joined.bytes(), Vec::new());
@@ -120,8 +121,8 @@ pub struct Effect {
     pub bytes: EffectExtent,
     /// The memory instruction: byte offset in the kernel's code section, or line of PTX.
     pub at: u32,
-    /// Why the bytes are not known; empty when they are.
-    pub why: &'static str,
+    /// Why the bytes are not known.
+    pub why: Option<Reason>,
     /// A read of a `__constant__` variable by its own instructions.
     pub constant: bool,
 }
@@ -129,7 +130,7 @@ pub struct Effect {
 impl Effect {
     /// An effect of no known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
-        Self { base, kind, bytes, at: 0, why: "", constant: false }
+        Self { base, kind, bytes, at: 0, why: None, constant: false }
     }
 
     /// Whether it is missing from the ranges of its launch.
@@ -140,15 +141,6 @@ impl Effect {
                 EffectBase::Unknown | EffectBase::PointerTable(_) | EffectBase::Handle(..) | EffectBase::SomeHandle(_)
             )
     }
-}
-
-/// Where the analysis of a kernel gave up.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Gap {
-    /// The first thing that was not understood.
-    pub reason: &'static str,
-    /// The memory instruction: byte offset in the kernel's code section, or line of PTX.
-    pub at: u32,
 }
 
 /// How well a launch is known; the variants are the columns of the coverage line.
@@ -211,12 +203,12 @@ impl Evaluated {
     pub(crate) fn of(mut effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
         effects.iter_mut().for_each(|e| e.bytes.join());
         unite(&mut effects);
-        let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why, at: e.at });
+        let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why.unwrap_or(Reason::Failed), at: e.at });
         let knowledge = if gap.is_some() { Knowledge::KindsOnly } else { Knowledge::Exact };
         let exact = gap.is_none()
             && effects
                 .iter()
-                .all(|e| !matches!(e.bytes, EffectExtent::Known { exact: false, .. } | EffectExtent::Among { .. }));
+                .all(|e| !matches!(e.bytes, EffectExtent::Bounded { exact: false, .. } | EffectExtent::Among { .. }));
         let indirect = code.indirect_in(&effects);
         Self { effects, knowledge, indirect, exact, gap, indirect_gap: code.indirect_gap() }
     }

@@ -4,10 +4,10 @@
 //! the translation of that crate's answers. Whatever goes wrong is a short reason that the coverage
 //! line counts.
 
-use crate::launches::effects::{Effect, EffectBase, EffectExtent, Gap, Launch, PointerTable};
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::ParamUse;
-use crate::memory::{AccessKind, Dim};
+use crate::memory::AccessKind;
 use kernels::arch::Arch;
 use kernels::tensor_map::{self, Tensor};
 use kernels::{Cache, CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
@@ -177,8 +177,10 @@ impl KernelCode for Known {
                 let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
                 for kind in [AccessKind::Read, AccessKind::Write] {
                     let base = EffectBase::Maybe(i as u32 * 8, value);
-                    effects
-                        .push(Effect { why: "the analysis failed", ..Effect::new(base, kind, EffectExtent::Unknown) });
+                    effects.push(Effect {
+                        why: Some(kernels::Reason::Failed),
+                        ..Effect::new(base, kind, EffectExtent::Unknown)
+                    });
                 }
             }
         }
@@ -206,8 +208,8 @@ impl KernelCode for Known {
         self.indirect() && effects.iter().any(lost)
     }
 
-    fn indirect_gap(&self) -> Option<Gap> {
-        self.summary.indirect().why.map(|g| Gap { reason: g.reason.words(), at: g.at })
+    fn indirect_gap(&self) -> Option<kernels::Gap> {
+        self.summary.indirect().why
     }
 
     fn identity(&self) -> Option<u64> {
@@ -277,15 +279,15 @@ impl Known {
                     let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
                     let base = EffectBase::Tensor(u32::from(offset) + i as u32 * 8, value);
                     let effect = Effect::new(base, kind, EffectExtent::Unknown);
-                    effects.push(Effect { at: a.at, why: kernels::Reason::Descriptor.words(), ..effect });
+                    effects.push(Effect { at: a.at, why: Some(kernels::Reason::Descriptor), ..effect });
                 }
                 return;
             }
         };
         let bytes = bytes_of(&a.extent, origin);
         let why = match a.extent {
-            Extent::Unknown { reason } => reason.words(),
-            Extent::Bounded { .. } => "",
+            Extent::Unknown { reason } => Some(reason),
+            Extent::Bounded { .. } => None,
         };
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
         effects.push(Effect { base, kind, bytes, at: a.at, why, constant });
@@ -302,11 +304,11 @@ fn bytes_of(extent: &Extent, origin: u64) -> EffectExtent {
     match extent {
         Extent::Unknown { reason: kernels::Reason::Loaded } => EffectExtent::Scattered,
         Extent::Unknown { .. } => EffectExtent::Unknown,
-        Extent::Bounded { lo, hi, dims, width, exact } => EffectExtent::Known {
+        Extent::Bounded { lo, hi, dims, width, exact } => EffectExtent::Bounded {
             lo: origin.wrapping_add_signed(*lo),
             hi: origin.wrapping_add_signed(*hi),
             width: u64::from(*width),
-            dims: dims.iter().map(|d| Dim { stride: d.stride, count: d.count }).collect(),
+            dims: dims.to_vec(),
             exact: *exact,
         },
     }

@@ -4,8 +4,9 @@
 //! kernel, [`CodeReader`] finds it. The reader that ships is [`super::image_reader`]; tests bring
 //! their own.
 
-use crate::launches::effects::{Effect, Gap, Launch};
+use crate::launches::effects::{Effect, Launch};
 use crate::launches::param_mask::ParamUse;
+use kernels::Gap;
 use trace::{ImageId, Op};
 
 /// What is known of a kernel.

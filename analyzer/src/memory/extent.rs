@@ -17,14 +17,7 @@ pub const MAX_DIMS: usize = 3;
 /// [`Meet::Maybe`].
 const MAX_PIECES: u64 = 4096;
 
-/// One dimension: `count` repetitions, `stride` bytes apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Dim {
-    /// Bytes from one repetition to the next.
-    pub stride: u64,
-    /// Number of repetitions, at least 2 once normalised.
-    pub count: u64,
-}
+pub use kernels::Dim;
 
 /// How well the bytes of an access are known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -7,13 +7,13 @@ use crate::detect::findings::RawFinding;
 use crate::detect::race::Hazard;
 use crate::launch_memory::evaluator::LaunchEvaluator;
 use crate::memory::{Access, AccessKind, Allocation, Cause, Precision};
+use crate::report::call_site::site;
 use crate::report::fingerprint::identity;
-use crate::report::model::{
-    Actor, Finding, Frame, FrameKind, GateStatus, Inside, Memory, Side, StreamName, Synchronisation, site,
-};
+use crate::report::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation};
 use crate::state::names::Names;
 use crate::state::regions::Regions;
 use crate::state::streams::Streams;
+use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
 use crate::symbols::torch::{Operator, Schemas, purpose};
 use trace::{MemoryKind, StackId, StreamId, StreamKind};
@@ -153,9 +153,9 @@ impl Elaborator<'_> {
     }
 
     /// Resolves an allocation.
-    pub fn memory(&mut self, a: &Allocation) -> Memory {
+    pub fn memory(&mut self, a: &Allocation) -> AllocationInfo {
         let stack = self.stacks.resolve(a.stack);
-        Memory {
+        AllocationInfo {
             name: self
                 .memory_names
                 .get((a.name as usize).wrapping_sub(1))
@@ -379,7 +379,7 @@ fn established(previous: &Access, access: &Access) -> &'static str {
 /// between (seen with cuDNN 9 under PyTorch 2.11): true, and nothing that the program could mend.
 /// Where no stacks were recorded the owner of the memory decides alone: of allocations the caller
 /// is always known.
-fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<&Memory>) -> bool {
+fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<&AllocationInfo>) -> bool {
     const LIBRARIES: [&str; 9] = [
         "libcudnn",
         "libcublas",

@@ -6,12 +6,13 @@
 //! the outcomes of the processes are put together, so that no format has to think of it. (Markup is
 //! each format's own business.) What is looked up by its name keeps it.
 
-use super::model::{
-    Fault, FaultSite, Finding, Frame, Hint, Inside, Memory, Running, Side, StreamName, Synchronisation,
-};
 use crate::detect::coverage::Coverage;
+use crate::report::model::{
+    AllocationInfo, Fault, FaultSite, Finding, Hint, Inside, Running, Side, StreamName, Synchronisation,
+};
 use crate::report::neighbourhood::{Scene, Shown};
 use crate::state::names::Process;
+use crate::symbols::frame::Frame;
 use std::collections::BTreeMap;
 
 /// Whether a terminal or a reader of lines takes a character for something else than a sign to
@@ -94,7 +95,7 @@ disarm! {
     Side: call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside;
         actor, verb, node, param, from, to, precision, process;
     Inside: file, source; line;
-    Memory: name, call, stack, freed; kind, address, size;
+    AllocationInfo: name, call, stack, freed; kind, address, size;
     Synchronisation: facts, missing, cuda, torch; ;
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;

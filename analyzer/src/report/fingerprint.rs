@@ -5,7 +5,8 @@
 //! files and the text of source lines, but no numbers. Findings of one run that would share a
 //! fingerprint (one text twice in one function) are numbered in the order of their places.
 
-use super::model::{Finding, Frame, FrameKind, Side};
+use crate::report::model::{Finding, Side};
+use crate::symbols::frame::{Frame, FrameKind};
 
 /// Frames of a stack that tell call sites apart.
 const SIGNIFICANT_FRAMES: usize = 6;

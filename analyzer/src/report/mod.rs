@@ -2,6 +2,7 @@
 //!
 //! Owns the wording. Finds nothing itself.
 
+pub mod call_site;
 pub(crate) mod elaborate;
 pub mod escape;
 pub mod fingerprint;

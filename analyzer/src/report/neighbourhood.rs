@@ -2,9 +2,10 @@
 //!
 //! Owns their names, and which waits are drawn. What happened is remembered by [`crate::detect::history`].
 
-use super::model::{StreamName, site, site_frame};
 use crate::detect::history::{After, Around, Step, What};
+use crate::report::call_site::{site, site_frame};
 use crate::report::elaborate::Elaborator;
+use crate::report::model::StreamName;
 use crate::state::streams::Stream;
 use serde_json::{Value, json};
 use trace::{StreamId, StreamKind};

@@ -4,7 +4,7 @@
 //! lines and CUDA say little, so they become one line that names the operator. The JSON report has
 //! every frame.
 
-use crate::report::model::{Frame, FrameKind};
+use crate::symbols::frame::{Frame, FrameKind};
 
 /// One line of a printed stack.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@
 //! loader and of the C library's start-up become one entry.
 
 use super::object::SourceLocation;
-use crate::report::model::{Frame, FrameKind};
+use crate::symbols::frame::{Frame, FrameKind};
 
 /// What is at one return address.
 pub struct NativeFrame {

@@ -14,6 +14,7 @@
 //! `module+0xoffset`; nothing here fails.
 
 mod demangle;
+pub mod frame;
 mod merge;
 mod object;
 pub mod python;
@@ -29,7 +30,7 @@ use trace::{Op, PyCodeId, PyFrame, StackId};
 pub use demangle::demangle;
 pub use merge::entered_by;
 
-use crate::report::model::{Frame, FrameKind};
+use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::stacks::Stacks;
 pub use object::set_search_path;
 use object::{ObjectFile, SourceLocation};

@@ -2,7 +2,7 @@
 //!
 //! Owns the seam only; reading debug information is the business of `symbols`.
 
-use crate::report::model::{Frame, FrameKind};
+use crate::symbols::frame::{Frame, FrameKind};
 use rustc_hash::FxHashMap;
 use trace::{Op, StackId};
 

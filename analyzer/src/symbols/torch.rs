@@ -5,7 +5,7 @@
 //! in the library that the frame lies in, where the text that registers it is kept; nothing of
 //! PyTorch is known here beyond that.
 
-use crate::report::model::{Frame, FrameKind};
+use crate::symbols::frame::{Frame, FrameKind};
 use memchr::memmem;
 use object::{Object, ObjectSection};
 use std::collections::HashMap;

@@ -7,9 +7,9 @@
 
 use super::{TracedProcess, each_op};
 use crate::report::escape::harmless;
-use crate::report::model::{Frame, FrameKind};
 use crate::report::stack_text;
 use crate::report::stack_text::Line;
+use crate::symbols::frame::{Frame, FrameKind};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -9,9 +9,10 @@ pub mod snapshot;
 pub mod timeline;
 
 use crate::ingest::recorded;
-use crate::report::model::{Frame, site};
+use crate::report::call_site::site;
 use crate::state::names::Names;
 use crate::symbols::Symbolizer;
+use crate::symbols::frame::Frame;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use trace::file::{FileError, LATE};

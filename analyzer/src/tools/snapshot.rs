@@ -7,7 +7,7 @@
 
 use super::TracedProcess;
 use super::memory::{Class, MemoryEvent, MemoryReport, MemoryTotals};
-use crate::report::model::{Frame, FrameKind};
+use crate::symbols::frame::{Frame, FrameKind};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,8 @@
 use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable};
 use analyzer::launches::kernel_code::{CodeReader, KernelCode};
 use analyzer::memory::{AccessKind, Dim};
-use analyzer::report::model::{Finding, Frame, FrameKind, Outcome, Report};
+use analyzer::report::model::{Finding, Outcome, Report};
+use analyzer::symbols::frame::{Frame, FrameKind};
 use analyzer::symbols::stacks::Stacks;
 use analyzer::{Analysis, AnalysisOptions};
 use std::collections::HashMap;
@@ -74,7 +75,7 @@ impl KernelCode for TestKernel {
         for does in &self.0 {
             let at = does.param as usize;
             let value = u64::from_le_bytes(launch.params[at..at + 8].try_into().unwrap());
-            let known = |lo: u64, hi: u64, width, dims, exact| EffectExtent::Known {
+            let known = |lo: u64, hi: u64, width, dims, exact| EffectExtent::Bounded {
                 lo: value + lo,
                 hi: value + hi,
                 width,
@@ -90,7 +91,7 @@ impl KernelCode for TestKernel {
                 Shape::Scattered => EffectExtent::Scattered,
                 Shape::Unknown | Shape::Object => EffectExtent::Unknown,
                 Shape::PointerTable(_, lo, hi) => {
-                    EffectExtent::Known { lo, hi, width: hi - lo, dims: vec![], exact: true }
+                    EffectExtent::Bounded { lo, hi, width: hi - lo, dims: vec![], exact: true }
                 }
             };
             let base = match does.bytes {

@@ -42,6 +42,8 @@ pub enum Reason {
     Descriptor,
     /// More alternatives or steps than the budget allows.
     Budget,
+    /// The analysis itself failed.
+    Failed,
 }
 
 impl Reason {
@@ -68,6 +70,7 @@ impl Reason {
             Reason::Window => "an address made of a shared or local window",
             Reason::Descriptor => "a tensor map, texture or surface",
             Reason::Budget => "too many cases",
+            Reason::Failed => "the analysis failed",
         }
     }
 }

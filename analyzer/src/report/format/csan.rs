@@ -7,7 +7,8 @@
 
 use super::text;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, Frame, FrameKind, Report, Side};
+use crate::report::model::{Finding, Report, Side};
+use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::torch::touched;
 use std::fmt::Write as _;
 

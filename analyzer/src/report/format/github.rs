@@ -5,8 +5,10 @@
 //! repository.
 
 use super::text;
+use crate::report::call_site::site_frame;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, Frame, site_frame};
+use crate::report::model::Finding;
+use crate::symbols::frame::Frame;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 

@@ -26,12 +26,13 @@
 //! counts by process.
 
 use crate::detect::coverage::KernelCoverage;
-use crate::launches::effects::Gap;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
-    Fault, FaultSite, Finding, Frame, FrameKind, GateStatus, Hint, Memory, Report, Running, Side,
+    AllocationInfo, AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running, Side,
 };
 use crate::symbols::demangle;
+use crate::symbols::frame::{Frame, FrameKind};
+use kernels::Gap;
 use serde_json::{Value, json};
 
 /// Version of the contract.
@@ -166,8 +167,8 @@ fn hint(h: &Hint) -> Value {
 }
 
 fn coverage_of(name: &str, k: &KernelCoverage) -> Value {
-    let gap = |g: &Gap| json!({ "reason": g.reason, "at": g.at });
-    let gaps = k.gaps.iter().map(|(g, count)| json!({ "reason": g.reason, "at": g.at, "launches": count }));
+    let gap = |g: &Gap| json!({ "reason": g.reason.words(), "at": g.at });
+    let gaps = k.gaps.iter().map(|(g, count)| json!({ "reason": g.reason.words(), "at": g.at, "launches": count }));
     json!({
         "name": name,
         "kernel": demangle(name),
@@ -186,7 +187,7 @@ fn coverage_of(name: &str, k: &KernelCoverage) -> Value {
 fn judgement(report: &Report) -> Value {
     let j = &report.judgement;
     let filters: Vec<Value> = j.filters.iter().map(|f| json!({ "filter": f.text, "left_out": f.left_out })).collect();
-    let suppression = |s: &crate::gate::suppressions::Suppression| json!({ "text": s.text, "place": s.place, "findings": s.findings, "occurrences": s.hits });
+    let suppression = |s: &AppliedSuppression| json!({ "text": s.text, "place": s.place, "findings": s.findings, "occurrences": s.hits });
     let suppressions: Vec<Value> = j.suppressions.iter().map(suppression).collect();
     json!({ "fail_on": report.fail_on.name(), "filters": filters, "suppressions": suppressions, "baseline_absent": j.absent })
 }
@@ -252,7 +253,7 @@ fn side(s: &Side) -> Value {
     })
 }
 
-fn memory(m: &Memory) -> Value {
+fn memory(m: &AllocationInfo) -> Value {
     json!({
         "kind": m.kind,
         "name": m.name,

@@ -6,8 +6,9 @@
 //! skipped, a tool that failed is an error.
 
 use super::text;
+use crate::report::call_site::site;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, GateStatus, Report, site};
+use crate::report::model::{Finding, GateStatus, Report};
 use std::fmt::Write as _;
 
 /// When and where the report was made, which JUnit wants to know.

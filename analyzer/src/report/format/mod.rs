@@ -14,10 +14,10 @@ pub mod parquet;
 pub mod sarif;
 pub mod text;
 
-use super::model::{Finding, Report};
 use crate::gate::{baseline, suppressions};
 use crate::options::{Format, Options};
 use crate::output;
+use crate::report::model::{Finding, Report};
 use std::io::{IsTerminal, Write};
 
 /// What a run tells its reporters: the beginning, every finding worth showing (surest first, then
@@ -172,7 +172,7 @@ impl Reporter for Collector {
     fn take(&mut self, event: Event<'_>) {
         let Event::Finding(finding, verdict) = event else { return };
         // What a suppression covers needs no place in the baseline.
-        let suppressed = matches!(finding.standing, super::model::GateStatus::Suppressed(_));
+        let suppressed = matches!(finding.standing, crate::report::model::GateStatus::Suppressed(_));
         if self.wanted.contains(&verdict) && !suppressed {
             self.list.push(finding.clone());
         }

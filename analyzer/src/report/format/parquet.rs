@@ -4,9 +4,11 @@
 //! Owns the columns: text, whole numbers and truth values, which DuckDB, Polars and Spark read
 //! without being told. They are added, never renamed nor removed.
 
+use crate::report::call_site::site_frame;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, Frame, GateStatus, Side, site_frame};
+use crate::report::model::{Finding, GateStatus, Side};
 use crate::state::names::Process;
+use crate::symbols::frame::Frame;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;

@@ -6,8 +6,10 @@
 use super::github::Workspace;
 use super::text;
 use crate::detect::race::Hazard;
+use crate::report::call_site::site_frame;
 use crate::report::format::{Event, Reporter, Verdict};
-use crate::report::model::{Finding, Frame, FrameKind, GateStatus, Inside, Report, Side, site_frame};
+use crate::report::model::{Finding, GateStatus, Inside, Report, Side};
+use crate::symbols::frame::{Frame, FrameKind};
 use serde_json::{Map, Value, json};
 
 const RULES: [(Hazard, &str, &str); 3] = [

@@ -4,12 +4,13 @@
 //! allocation, each with its stack) follow PyTorch's CUDA Sanitizer; what is there, what is missing
 //! and what would mend it follow Vulkan's synchronization validation.
 
-use crate::detect::race::Confidence;
+use crate::detect::confidence::Confidence;
 use crate::report::elaborate::hazard_sentence;
 use crate::report::format::{Event, Reporter, Verdict, feed};
-use crate::report::model::{Actor, Fault, FaultSite, Finding, Frame, GateStatus, Hint, Memory, Report, Side};
+use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, GateStatus, Hint, Report, Side};
 use crate::report::stack_text;
 use crate::report::stack_text::Line;
+use crate::symbols::frame::Frame;
 use std::fmt::Write as _;
 
 /// Frames of a stack that are printed.
@@ -240,7 +241,7 @@ fn bytes(s: &Side, f: &Finding) -> String {
     }
 }
 
-fn allocation(out: &mut String, style: Style, title: &str, m: &Memory, access: &Side) {
+fn allocation(out: &mut String, style: Style, title: &str, m: &AllocationInfo, access: &Side) {
     let by = if m.call.is_empty() { String::new() } else { format!(", from {}", m.call) };
     let title = style.paint(Ink::Title, title);
     let _ = writeln!(out, "{title}: {} bytes of {} at {:#x}{by}", m.size, m.what(), m.address);

@@ -1,0 +1,31 @@
+//! The one frame of a stack that stands for it: the innermost line of the program's own source.
+//!
+//! Owns that choice, and how the place is written. Whole stacks are printed by [`super::stack_text`].
+
+use crate::symbols::frame::{Frame, FrameKind};
+
+/// The frame a reader looks for first: the innermost one in the program's own source.
+pub fn site_frame(stack: &[Frame]) -> Option<&Frame> {
+    let has_line = |f: &&Frame| f.kind == FrameKind::Python && f.file.is_some();
+    // A line of the program says more than one of a library that it uses.
+    let installed = |f: &Frame| {
+        const FOLDERS: [&str; 3] = ["/site-packages/", "/dist-packages/", "/lib/python"];
+        f.file
+            .as_deref()
+            .is_some_and(|file| file.starts_with('<') || FOLDERS.iter().any(|folder| file.contains(folder)))
+    };
+    let python = stack.iter().filter(has_line).find(|f| !installed(f)).or_else(|| stack.iter().find(has_line));
+    python.or_else(|| stack.iter().find(|f| f.kind == FrameKind::Native && f.file.is_some()))
+}
+
+/// [`site_frame`] as `file:line` without directories.
+pub fn site(stack: &[Frame]) -> Option<String> {
+    let Some(frame) = site_frame(stack) else {
+        // Built without line tables: the function is the next best.
+        let named = stack.iter().find(|f| f.kind == FrameKind::Native && !f.function.is_empty())?;
+        return Some(crate::report::stack_text::shortened(&named.function, 60));
+    };
+    let file = frame.file.as_deref()?;
+    let base = file.rsplit('/').next().unwrap_or(file);
+    Some(frame.line.map_or_else(|| base.to_string(), |line| format!("{base}:{line}")))
+}

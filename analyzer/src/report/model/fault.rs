@@ -1,0 +1,48 @@
+//! An error that ended a context, as reports print it.
+//!
+//! Owns the shape. Which launches may have made the error is found by [`crate::detect::faults`].
+
+use crate::symbols::frame::Frame;
+
+/// A place that launched a kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FaultSite {
+    /// Demangled kernel name; empty when unknown.
+    pub kernel: String,
+    /// Where.
+    pub stack: Vec<Frame>,
+    /// How many launches.
+    pub count: u64,
+}
+
+/// Launches of one stream that nobody had seen finish.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Running {
+    /// The stream.
+    pub stream: String,
+    /// How many launches.
+    pub total: u64,
+    /// From how many places.
+    pub places: u64,
+    /// The places that launched first, oldest first.
+    pub oldest: Vec<FaultSite>,
+}
+
+/// An error that ended a context.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Fault {
+    /// The process.
+    pub pid: u32,
+    /// What the driver answered (`CUresult`).
+    pub result: u32,
+    /// The call that answered it.
+    pub call: String,
+    /// Where that was.
+    pub stack: Vec<Frame>,
+    /// The launch that made it, when each was waited for.
+    pub culprit: Option<FaultSite>,
+    /// The stream of that launch.
+    pub stream: String,
+    /// Otherwise: what was still under way, by stream.
+    pub running: Vec<Running>,
+}

@@ -1,0 +1,244 @@
+//! One finding as reports print it: both sides, the memory, and the order between them.
+//!
+//! Owns the shape. Findings are made by [`crate::report::elaborate`]; ids have become names there.
+
+use crate::detect::confidence::Confidence;
+use crate::detect::race::Hazard;
+use crate::options::FailOn;
+use crate::report::fingerprint::Identity;
+use crate::report::neighbourhood::Scene;
+use crate::symbols::frame::Frame;
+
+/// What a side of a finding was.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Actor {
+    /// A kernel.
+    Kernel,
+    /// A copy.
+    Copy,
+    /// A fill.
+    Set,
+    /// An allocation in stream order.
+    Alloc,
+    /// A free.
+    Free,
+    /// A value written or waited for by a stream.
+    Value,
+    /// The contents were discarded.
+    Discard,
+    /// The host.
+    Host,
+}
+
+impl Actor {
+    /// The name that JSON uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Copy => "copy",
+            Self::Set => "set",
+            Self::Alloc => "alloc",
+            Self::Free => "free",
+            Self::Value => "value",
+            Self::Discard => "discard",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// How a stream is called.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StreamName {
+    /// Number of the stream (unique within the process); 0 for the host.
+    pub id: u32,
+    /// In prose: `stream 3 (non-blocking, created at main.cu:41)`, `the legacy default stream`,
+    /// `the host`.
+    pub long: String,
+    /// In prose, once it has been introduced: `stream 3`, `the legacy default stream`.
+    pub name: String,
+    /// In code: what to write for it in the line that mends the race.
+    pub short: String,
+    /// `blocking`, `non-blocking`, `legacy`, `per-thread`, `host`, `unknown`.
+    pub kind: &'static str,
+    /// Where it was made.
+    pub stack: Vec<Frame>,
+    /// CUDA's handle; 0 for default streams.
+    pub handle: u64,
+}
+
+/// One side of a finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Side {
+    /// What it was.
+    pub actor: Actor,
+    /// `reads`, `writes`, `updates atomically`, `reads and writes`.
+    pub verb: &'static str,
+    /// The API function.
+    pub call: String,
+    /// Of the host: the call that found the change; empty when the host was seen in the act.
+    pub seen_by: String,
+    /// Demangled kernel name.
+    pub kernel: Option<String>,
+    /// The operator of PyTorch that did it, with its schema when its library tells.
+    pub operator: Option<String>,
+    /// The stream.
+    pub stream: StreamName,
+    /// The host thread: kernel thread id and name.
+    pub thread: Option<(u32, String)>,
+    /// Index of the graph node.
+    pub node: Option<u32>,
+    /// Offset of the kernel parameter that holds the pointer.
+    pub param: Option<u32>,
+    /// First byte touched, as an offset in the allocation (or an address without one).
+    pub from: u64,
+    /// One past the last byte touched.
+    pub to: u64,
+    /// `exact`, `bound` (no other bytes) or `unknown` (only the start is known).
+    pub precision: &'static str,
+    /// Gaps between the bytes: run length and strides, empty for plain ranges.
+    pub gaps: String,
+    /// The stack, innermost first.
+    pub stack: Vec<Frame>,
+    /// Of graph nodes: where the graph was launched.
+    pub launched: Vec<Frame>,
+    /// The part of the program, as it names it (NVTX ranges), outermost first.
+    pub regions: Vec<String>,
+    /// The process, when the other side is in another one.
+    pub process: Option<u32>,
+    /// Where in the kernel the first of its instructions is that touch these bytes, when its code
+    /// has a line table.
+    pub inside: Option<Inside>,
+}
+
+/// A line inside a kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Inside {
+    /// Source file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// The line's text.
+    pub source: Option<String>,
+}
+
+/// The allocation of a finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AllocationInfo {
+    /// `device memory`, `pinned host memory`, ...
+    pub kind: &'static str,
+    /// What the program calls it (NVTX); empty: nothing.
+    pub name: String,
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The API function that made it.
+    pub call: String,
+    /// Where.
+    pub stack: Vec<Frame>,
+    /// Where it was freed, if it was.
+    pub freed: Vec<Frame>,
+}
+
+impl AllocationInfo {
+    /// The sort of memory, with its name if it has one.
+    pub fn what(&self) -> String {
+        if self.name.is_empty() { self.kind.to_string() } else { format!("{}, {}", self.kind, self.name) }
+    }
+}
+
+/// What orders the two sides, and what would.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Synchronisation {
+    /// What is there, one sentence each.
+    pub facts: Vec<String>,
+    /// What is missing, one sentence.
+    pub missing: String,
+    /// The calls that would add it, in CUDA.
+    pub cuda: Vec<String>,
+    /// The calls that would add it, in PyTorch; empty when the program runs no Python.
+    pub torch: Vec<String>,
+}
+
+/// What the gate has made of a finding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum GateStatus {
+    /// Nobody knows it yet.
+    #[default]
+    New,
+    /// The baseline has it.
+    Known,
+    /// A suppression covers it: its index in the judgement's list.
+    Suppressed(usize),
+}
+
+/// A race after de-duplication.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// What it is recognised by, within the run and across runs.
+    pub identity: Identity,
+    /// Names the finding across runs, also when its lines have moved (see [`crate::report::fingerprint`]).
+    pub fingerprint: String,
+    /// What the gate has made of it.
+    pub standing: GateStatus,
+    /// The kind of conflict.
+    pub hazard: Hazard,
+    /// `race`; or `freed-without-record_stream` (a tensor of PyTorch's) and `freed-while-used` (a
+    /// block of another pool): the later side is an allocation that could have been given the
+    /// bytes.
+    pub kind: &'static str,
+    /// How sure.
+    pub confidence: Confidence,
+    /// How the bytes are known: `call` (from the arguments of calls, no kernel takes part), `code`
+    /// (some kernel's were predicted from its code), `exact` (those of all kernels were measured).
+    pub established: &'static str,
+    /// Ordered, but only by a synchronisation that CUDA does not promise.
+    pub latent: bool,
+    /// One side is the host.
+    pub host: bool,
+    /// Both sides and the memory belong to one of NVIDIA's libraries, which the program can not
+    /// mend.
+    pub internal: bool,
+    /// Occurrences.
+    pub count: u64,
+    /// The process of the first occurrence.
+    pub pid: u32,
+    /// What that process is called: `process 77`, with several traces `process 77 of rank3.trace`.
+    pub origin: String,
+    /// All processes it came up in, as places in the report's list of them.
+    pub processes: Vec<u32>,
+    /// Occurrences in each of them.
+    pub occurrences: Vec<u64>,
+    /// The later op.
+    pub access: Side,
+    /// The earlier op.
+    pub previous: Side,
+    /// The memory; `None` for pageable host memory.
+    pub allocation: Option<AllocationInfo>,
+    /// What the earlier op took the memory for, when it was another life of it.
+    pub previous_allocation: Option<AllocationInfo>,
+    /// First byte that both touch (or may touch), as an offset in the allocation.
+    pub from: u64,
+    /// One past the last byte that both touch.
+    pub to: u64,
+    /// Order between the two.
+    pub synchronisation: Synchronisation,
+    /// What was submitted around the two.
+    pub scene: Scene,
+}
+
+impl Finding {
+    /// Whether it counts as a failure of the run.
+    pub(super) fn fails(&self, pedantic: bool, fail_on: FailOn) -> bool {
+        let least = match fail_on {
+            FailOn::Certain => Confidence::Certain,
+            FailOn::Latent if pedantic => Confidence::Possible,
+            FailOn::Likely | FailOn::Latent => Confidence::Likely,
+            FailOn::Possible => Confidence::Possible,
+        };
+        self.standing == GateStatus::New
+            && self.confidence >= least
+            && (pedantic || !self.internal)
+            && (!self.latent || fail_on == FailOn::Latent)
+    }
+}

@@ -1,0 +1,205 @@
+//! What a report says, as plain data: everything is resolved, nothing refers to the analysis any
+//! more.
+//!
+//! Owns the shape of a run ([`Report`]) and of each process's part ([`Outcome`]), and the counting
+//! of findings. Below it: [`finding`], [`fault`], [`judgement`]. The formats under
+//! [`crate::report::format`] print it.
+
+mod fault;
+mod finding;
+mod judgement;
+
+pub use fault::{Fault, FaultSite, Running};
+pub use finding::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation};
+pub use judgement::{AppliedFilter, AppliedSuppression, Judgement};
+
+use crate::detect::confidence::Confidence;
+use crate::detect::coverage::Coverage;
+use crate::report::fingerprint::number;
+
+use crate::exact::learned::Learned;
+use crate::exact::oracle::Oracle;
+use crate::options::FailOn;
+use crate::report::escape::Harmless;
+use crate::state::names::Process;
+use crate::symbols::frame::Frame;
+
+/// Something that is no race, but probably not meant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hint {
+    /// Its sort, see [`crate::detect::hints::HintKind`].
+    pub kind: &'static str,
+    /// One sentence.
+    pub text: String,
+    /// Occurrences.
+    pub count: u64,
+    /// The process.
+    pub pid: u32,
+    /// Where.
+    pub stack: Vec<Frame>,
+    /// Where the other call was made, if there are two.
+    pub other: Vec<Frame>,
+}
+
+/// What one process did and where it raced.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// The process.
+    pub process: Process,
+    /// Its number among those that are compared with each other.
+    pub member: Option<u32>,
+    /// Its findings.
+    pub findings: Vec<Finding>,
+    /// Findings that measured ranges refute.
+    pub withdrawn: Vec<Finding>,
+    /// Its hints, when they were asked for.
+    pub hints: Vec<Hint>,
+    /// Errors that ended a context.
+    pub faults: Vec<Fault>,
+    /// What could be seen.
+    pub coverage: Coverage,
+    /// Predictions against measurements, when that was asked for.
+    pub oracle: Oracle,
+    /// Ranges to keep, when that was asked for.
+    pub learned: Learned,
+}
+
+/// The report of a run: all its processes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// All processes that used CUDA, in the order they were given.
+    pub processes: Vec<Process>,
+    /// All findings, the surest and most frequent first.
+    pub findings: Vec<Finding>,
+    /// Findings that measured ranges refute; see [`Report::withdrawn`].
+    pub withdrawn: Vec<Finding>,
+    /// Hints, when they were asked for. They never fail a run.
+    pub hints: Vec<Hint>,
+    /// Errors that ended a context. They are the program's to report: they fail no run.
+    pub faults: Vec<Fault>,
+    /// What could be seen in all processes.
+    pub coverage: Coverage,
+    /// Predictions against measurements, when that was asked for.
+    pub oracle: Oracle,
+    /// Ranges to keep, when that was asked for.
+    pub learned: Learned,
+    /// Whether weak findings are shown.
+    pub pedantic: bool,
+    /// The weakest finding that fails the run.
+    pub fail_on: FailOn,
+    /// What the gate has set aside.
+    pub judgement: Judgement,
+}
+
+impl Report {
+    /// Puts the outcomes of several processes together. Findings with one identity become one.
+    pub fn merge(outcomes: Vec<Outcome>, pedantic: bool) -> Self {
+        let fail_on = if pedantic { FailOn::Possible } else { FailOn::Likely };
+        let mut report = Self { pedantic, fail_on, ..Self::default() };
+        for (index, outcome) in outcomes.into_iter().enumerate() {
+            report.coverage.merge(&outcome.coverage);
+            let origin = outcome.process.name();
+            report.oracle.merge(outcome.oracle);
+            report.learned.merge(outcome.learned);
+            for finding in outcome.withdrawn {
+                merge_finding(&mut report.withdrawn, finding);
+            }
+            report.processes.push(outcome.process);
+            report.hints.extend(outcome.hints);
+            report.faults.extend(outcome.faults);
+            for mut finding in outcome.findings {
+                finding.processes = vec![index as u32];
+                finding.occurrences = vec![finding.count];
+                finding.origin.clone_from(&origin);
+                merge_finding(&mut report.findings, finding);
+            }
+        }
+        report.findings.sort_by(|a, b| {
+            (a.latent, std::cmp::Reverse(a.confidence)).cmp(&(b.latent, std::cmp::Reverse(b.confidence)))
+        });
+        number(&mut report.findings);
+        report.disarm();
+        report
+    }
+
+    /// Whatever the program calls its things: no format may be led astray by it.
+    fn disarm(&mut self) {
+        self.processes.disarm();
+        self.findings.disarm();
+        self.withdrawn.disarm();
+        self.hints.disarm();
+        self.faults.disarm();
+        self.coverage.disarm();
+    }
+
+    /// Findings that are printed: nobody has set them aside, and they are sure enough. Those inside
+    /// NVIDIA's libraries only when weak ones are wanted too.
+    pub fn shown(&self) -> impl Iterator<Item = &Finding> {
+        self.worth_showing().filter(|f| f.standing == GateStatus::New)
+    }
+
+    /// Findings that measured ranges refute and that would be printed otherwise.
+    pub fn withdrawn(&self) -> impl Iterator<Item = &Finding> {
+        let stands = |w: &Finding| self.findings.iter().any(|f| f.identity == w.identity && f.latent == w.latent);
+        self.withdrawn.iter().filter(move |f| self.is_worth_showing(f) && !stands(f))
+    }
+
+    /// Findings that would be printed, had nobody set them aside.
+    pub fn set_aside(&self) -> impl Iterator<Item = &Finding> {
+        self.worth_showing().filter(|f| f.standing != GateStatus::New)
+    }
+
+    fn worth_showing(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| self.is_worth_showing(f))
+    }
+
+    fn is_worth_showing(&self, f: &Finding) -> bool {
+        let least = if self.pedantic { Confidence::Possible } else { Confidence::Likely };
+        f.confidence >= least && (self.pedantic || !f.internal)
+    }
+
+    /// Whether a finding of this report fails the run.
+    pub fn fails(&self, finding: &Finding) -> bool {
+        finding.fails(self.pedantic, self.fail_on)
+    }
+
+    /// Findings that fail the run.
+    pub fn failures(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| self.fails(f))
+    }
+
+    /// Number of findings that fail the run, by confidence: certain, likely, possible; and latent
+    /// ones, which do not.
+    pub fn counts(&self) -> [usize; 4] {
+        let by = |c: Confidence| self.failures().filter(|f| f.confidence == c).count();
+        let latent = self.findings.iter().filter(|f| f.latent && f.standing == GateStatus::New).count();
+        [by(Confidence::Certain), by(Confidence::Likely), by(Confidence::Possible), latent]
+    }
+}
+
+/// Adds a finding, or counts it with the one of the same identity.
+pub fn merge_finding(findings: &mut Vec<Finding>, finding: Finding) {
+    let same = |f: &&mut Finding| f.identity == finding.identity && f.latent == finding.latent;
+    let Some(first) = findings.iter_mut().find(same) else {
+        findings.push(finding);
+        return;
+    };
+    let count = first.count + finding.count;
+    let mut processes = std::mem::take(&mut first.processes);
+    let mut occurrences = std::mem::take(&mut first.occurrences);
+    for (process, count) in finding.processes.iter().zip(&finding.occurrences) {
+        match (processes.last(), occurrences.last_mut()) {
+            (Some(last), Some(sum)) if last == process => *sum += count,
+            _ => {
+                processes.push(*process);
+                occurrences.push(*count);
+            }
+        }
+    }
+    if first.confidence < finding.confidence {
+        *first = finding;
+    }
+    first.count = count;
+    first.processes = processes;
+    first.occurrences = occurrences;
+}
