@@ -5,8 +5,11 @@
 pub mod call_site;
 pub(crate) mod elaborate;
 pub mod escape;
+mod fault;
+mod finding;
 pub mod fingerprint;
 pub mod format;
+mod judgement;
 pub mod model;
 pub mod neighbourhood;
 pub mod stack_text;

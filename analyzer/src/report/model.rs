@@ -2,25 +2,22 @@
 //! more.
 //!
 //! Owns the shape of a run ([`Report`]) and of each process's part ([`Outcome`]), and the counting
-//! of findings. Below it: [`finding`], [`fault`], [`judgement`]. The formats under
+//! of findings. Its parts: [`super::finding`], [`super::fault`], [`super::judgement`]. The formats under
 //! [`crate::report::format`] print it.
 
-mod fault;
-mod finding;
-mod judgement;
-
-pub use fault::{Fault, FaultSite, Running};
-pub use finding::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation};
-pub use judgement::{AppliedFilter, AppliedSuppression, Judgement};
+pub use crate::report::fault::{Fault, FaultSite, Running};
+pub use crate::report::finding::{
+    Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName, Synchronisation,
+};
+pub use crate::report::judgement::{AppliedFilter, AppliedSuppression, Judgement};
 
 use crate::detect::confidence::Confidence;
 use crate::detect::coverage::Coverage;
-use crate::report::fingerprint::number;
-
 use crate::exact::learned::Learned;
 use crate::exact::oracle::Oracle;
 use crate::options::FailOn;
 use crate::report::escape::Harmless;
+use crate::report::fingerprint::number;
 use crate::state::names::Process;
 use crate::symbols::frame::Frame;
 

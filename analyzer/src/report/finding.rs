@@ -229,7 +229,7 @@ pub struct Finding {
 
 impl Finding {
     /// Whether it counts as a failure of the run.
-    pub(super) fn fails(&self, pedantic: bool, fail_on: FailOn) -> bool {
+    pub(crate) fn fails(&self, pedantic: bool, fail_on: FailOn) -> bool {
         let least = match fail_on {
             FailOn::Certain => Confidence::Certain,
             FailOn::Latent if pedantic => Confidence::Possible,
