@@ -2,7 +2,7 @@
 //! checked must be told rightly.
 //!
 //! Runs `tests/programs/hard.c` against the fake driver; the outcomes are summed up in
-//! `docs/hardening.md`. `STREAMSAN_HARDENING=full` takes the large sizes (a million allocations, a
+//! `docs/internals/hardening.md`. `STREAMSAN_HARDENING=full` takes the large sizes (a million allocations, a
 //! thousand forks).
 
 use std::os::unix::fs::PermissionsExt;
@@ -239,7 +239,7 @@ fn valgrind_has_nothing_to_say_but_of_the_probes_that_its_file_names() {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return;
     }
-    let rules = format!("--suppressions={}", product::root().join("docs/valgrind.supp").display());
+    let rules = format!("--suppressions={}", product::root().join("docs/reference/valgrind.supp").display());
     let mut valgrind = preloaded("valgrind", "");
     valgrind.args(["-q", "--error-exitcode=9", &rules]).arg(hard()).arg("plain").process_group(0);
     let ended = run::end(&mut valgrind);

@@ -1,4 +1,4 @@
-//! `docs/order.md` against the tests: every rule that it lists names tests that exist, and no test
+//! `docs/reference/order-rules.md` against the tests: every rule that it lists names tests that exist, and no test
 //! of the engine is missing from it.
 
 use std::collections::BTreeSet;
@@ -40,16 +40,16 @@ fn exists(name: &str) -> Option<bool> {
 
 #[test]
 fn every_test_that_the_page_names_exists() {
-    let page = read("docs/order.md");
+    let page = read("docs/reference/order-rules.md");
     let named: Vec<(&str, bool)> = quoted(&page).filter_map(|name| Some((name, exists(name)?))).collect();
     assert!(named.len() > 150, "only {} names were found", named.len());
     let missing: Vec<&str> = named.iter().filter(|(_, there)| !there).map(|(name, _)| *name).collect();
-    assert_eq!(missing, [""; 0], "named in docs/order.md, but not there");
+    assert_eq!(missing, [""; 0], "named in docs/reference/order-rules.md, but not there");
 }
 
 #[test]
 fn every_test_of_the_engine_is_on_the_page() {
-    let page = read("docs/order.md");
+    let page = read("docs/reference/order-rules.md");
     let named: BTreeSet<&str> = quoted(&page).collect();
     let mut missing = Vec::new();
     for file in [
@@ -81,13 +81,13 @@ fn every_test_of_the_engine_is_on_the_page() {
             }
         }
     }
-    assert_eq!(missing, [""; 0], "not in docs/order.md");
+    assert_eq!(missing, [""; 0], "not in docs/reference/order-rules.md");
 }
 
 /// The classes that CUDA's functions were put into.
 #[test]
 fn every_class_of_functions_has_a_row() {
-    let page = read("docs/order.md");
+    let page = read("docs/reference/order-rules.md");
     let numbers = [("A", 5), ("B", 6), ("C", 7), ("D", 1), ("E", 3)];
     for class in numbers.iter().flat_map(|(letter, count)| (1..=*count).map(move |n| format!("{letter}{n}"))) {
         assert!(page.contains(&format!("\n| {class} ")), "no row for {class}");
