@@ -1,4 +1,5 @@
-/* What a program may tell StreamSan. Needs no library: the functions are those of the preloaded shim, and nothing happens without it.
+/* What a program can say to StreamSan. No library is needed: the functions are those of the preloaded
+ * shim, and without it the macros do nothing.
  *
  *   STREAMSAN_STOP();            work that follows is not checked (its order still counts) ...
  *   STREAMSAN_START();           ... until here
@@ -6,17 +7,21 @@
  *   STREAMSAN_POP();             ... until here
  *   STREAMSAN_ACTIVE()           whether the shim is there
  *
- * And what a pool of its own hands out (streams are cudaStream_t or CUstream, a null one is the default stream):
+ * And what a pool of the program hands out (streams are cudaStream_t or CUstream, a null one is the
+ * default stream):
  *
  *   STREAMSAN_ALLOCATED("arena", p, bytes, stream);   a block, which may be used on this stream at once
- *   STREAMSAN_FREED(p, stream);                       it is back, and may be handed out again to this stream at once
+ *   STREAMSAN_FREED(p, stream);                       it is back, and may be handed out again to this
+ *                                                     stream at once
  *
- * Reports then name the block with its own stack, and tell of one that went back while another stream may still use it. A pool
- * that synchronises before it hands out says STREAMSAN_ANY_STREAM in both places; then only real overlaps are told.
+ * Reports then name the block with its own stack, and report one that was freed while another stream
+ * may still use it. A pool that synchronises before it hands out says STREAMSAN_ANY_STREAM in both
+ * places; then only real overlaps are reported.
  *
  * NVTX ranges (nvtxRangePush and nvtxRangePop) are parts too: programs that have them need not change.
  *
  * The program must be linked dynamically, as programs that are preloaded into are anyway.
+ * More: docs/reference/streamsan-h.md.
  */
 #ifndef STREAMSAN_H
 #define STREAMSAN_H

@@ -66,8 +66,8 @@ def enable(restart=False):
 
 
 def annotate(library):
-    """Tells StreamSan which blocks the pool of a library (the module `cupy` or `rmm`) hands out from now on: see `streamsan.pools`.
-    Returns whether anything is told: without StreamSan nothing is, at no cost."""
+    """Shows StreamSan the blocks that the pool of a library (the module `cupy` or `rmm`) hands out from now on: see `streamsan.pools`.
+    Returns whether StreamSan is there: without it nothing happens, at no cost."""
     from . import pools
 
     return pools.annotate(library)

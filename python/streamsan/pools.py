@@ -1,10 +1,12 @@
 """Blocks of memory pools that hide them from CUDA: CuPy's and RMM's.
 
-StreamSan sees what such a pool gets from CUDA, and finds races inside that by bytes. What the pool tells through this file is whose bytes they
-are: each block has a stack and a life of its own in reports, and one that goes back while another stream may still use it is a finding. Uses
-hooks that the libraries offer for this; costs a call into Python for each block that is handed out or taken back.
+StreamSan sees what such a pool gets from CUDA, and finds races inside that by bytes. This file adds
+whose bytes they are: each block has a stack and a life of its own in reports, and one that is freed
+while another stream may still use it is a finding. It uses hooks that the libraries offer for this,
+and costs a call into Python for each block that is handed out or taken back.
 
-Not seen: blocks that other threads get from CuPy (its hooks belong to a thread), and RMM resources that are used past the current one.
+Not seen: blocks that other threads get from CuPy (its hooks belong to a thread), and RMM resources
+that are used past the current one.
 """
 
 import ctypes
