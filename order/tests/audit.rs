@@ -29,10 +29,12 @@ fn exists(name: &str) -> Option<bool> {
         "order" => function("order/tests"),
         "analyzer" => function("analyzer/tests"),
         "e2e" => Some(root().join(format!("tests/{rest}.rs")).exists()),
-        "gpu" => Some(read("tests/gpu/order_rules.cu").contains(&format!("{{\"{rest}\", "))),
-        "two" => {
-            Some(["cu", "py"].iter().any(|e| read(&format!("tests/gpu/two_gpus.{e}")).contains(&format!("\"{rest}\""))))
-        }
+        "gpu" => Some(read("tests/gpu/programs/order_rules.cu").contains(&format!("{{\"{rest}\", "))),
+        "two" => Some(
+            ["cu", "py"]
+                .iter()
+                .any(|e| read(&format!("tests/gpu/programs/two_gpus.{e}")).contains(&format!("\"{rest}\""))),
+        ),
         "corpus" => Some(root().join(format!("tests/corpus/cuda/{rest}.cu")).exists()),
         _ => None,
     }
