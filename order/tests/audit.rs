@@ -30,11 +30,10 @@ fn exists(name: &str) -> Option<bool> {
         "analyzer" => function("analyzer/tests"),
         "e2e" => Some(root().join(format!("tests/{rest}.rs")).exists()),
         "gpu" => Some(read("tests/gpu/programs/order_rules.cu").contains(&format!("{{\"{rest}\", "))),
-        "two" => Some(
-            ["cu", "py"]
-                .iter()
-                .any(|e| read(&format!("tests/gpu/programs/two_gpus.{e}")).contains(&format!("\"{rest}\""))),
-        ),
+        "two" => {
+            let names = |e| read(&format!("tests/gpu/programs/two_gpus.{e}")).contains(&format!("\"{rest}\""));
+            Some(["cu", "py"].into_iter().any(names))
+        }
         "corpus" => Some(root().join(format!("tests/corpus/cuda/{rest}.cu")).exists()),
         _ => None,
     }

@@ -177,7 +177,8 @@ fn a_successful_event_query_is_about_the_record_when_it_began() {
     assert!(!w.host_after(kb), "not recorded, not yet recorded, not known");
 }
 
-/// Measured, `tests/gpu/programs/what_waits.cu`: "cudaStreamQuery(0) with b busy" answers not ready.
+/// Measured, `tests/gpu/programs/what_waits.cu`: "cudaStreamQuery(0) with b busy" answers not
+/// ready.
 #[test]
 fn an_idle_legacy_stream_means_idle_blocking_streams() {
     let mut w = World::new();

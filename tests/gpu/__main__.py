@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Checks StreamSan on a machine with a GPU. Some verbs run on the simulated GPU too (--sim).
+
+Needs neither cargo nor network: prebuilt binaries (see --bin) and this repository's files. Each verb
+says what else it needs. Exit code: 0 all as expected, 1 something was not or was not reached in
+time, 2 nothing could be checked here.
+"""
+import argparse
+import importlib
+import sys
+
+sys.dont_write_bytecode = True
+
+from harness.errors import CannotRun  # noqa: E402
+from harness.options import add_shared  # noqa: E402
+from harness.process import end_children_on_signals  # noqa: E402
+from harness.session import Session  # noqa: E402
+
+VERBS = ("all", "check", "order", "transparency", "semantics", "torch", "offline", "tools", "csan", "exact", "cost", "calls")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tests/gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
+    modules = {}
+    for name in VERBS:
+        module = modules[name] = importlib.import_module(f"verbs.{name}")
+        summary = module.__doc__.splitlines()[0]
+        of = verbs.add_parser(name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        add_shared(of, module.DEFAULTS)
+        module.add_options(of)
+    args = parser.parse_args()
+    end_children_on_signals()
+    try:
+        with Session(args.verb, args) as session:
+            return modules[args.verb].run(session)
+    except CannotRun as reason:
+        print(f"tests/gpu {args.verb}: {reason}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
