@@ -16,7 +16,7 @@ from harness.options import add_shared  # noqa: E402
 from harness.process import end_children_on_signals  # noqa: E402
 from harness.session import Session  # noqa: E402
 
-VERBS = ("check",)
+VERBS = ("check", "transparency", "order", "semantics", "csan")
 
 
 def main():

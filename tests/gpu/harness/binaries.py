@@ -27,8 +27,8 @@ def find(named=None):
 class Binaries:
     """A copy of the binaries that can be executed."""
 
-    def __init__(self, named, work):
-        self.source, self.folder = find(named), work / "bin"
+    def __init__(self, source, work):
+        self.source, self.folder = source, work / "bin"
         self.folder.mkdir()
         for file in self.source.iterdir():
             if file.is_file() and (file.name in ("streamsan", "exact.fatbin") or ".so" in file.name):

@@ -3,7 +3,7 @@
 It runs programs under StreamSan; what they should have shown is the verb's to judge.
 """
 import concurrent.futures
-import functools
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -12,7 +12,7 @@ import threading
 import time
 
 from . import cuda
-from .binaries import Binaries
+from .binaries import Binaries, find
 from .compiler import Compiler
 from .errors import CannotRun
 from .process import environment, execute
@@ -23,11 +23,13 @@ class Session:
 
     def __init__(self, verb, args):
         self.verb, self.args, self.began = verb, args, time.monotonic()
-        self.lock = threading.Lock()
+        self.lock, self._compiler = threading.Lock(), None
+        found = find(args.bin)
         self.out = pathlib.Path(args.out or os.environ.get("OUT") or tempfile.mkdtemp(prefix=f"streamsan-{verb}-"))
         self.out.mkdir(parents=True, exist_ok=True)
         self.out = self.out.resolve()
         self.work = pathlib.Path(tempfile.mkdtemp(prefix=f"streamsan-{verb}-work-"))
+        self.binaries = Binaries(found, self.work)
         self.cores = os.cpu_count() or 2
 
     def __enter__(self):
@@ -36,13 +38,11 @@ class Session:
     def __exit__(self, *_):
         shutil.rmtree(self.work, ignore_errors=True)
 
-    @functools.cached_property
-    def binaries(self):
-        return Binaries(self.args.bin, self.work)
-
-    @functools.cached_property
+    @property
     def compiler(self):
-        return Compiler(self.work)
+        with self.lock:
+            self._compiler = self._compiler or Compiler(self.work)
+            return self._compiler
 
     # ---- time
 
@@ -89,6 +89,11 @@ class Session:
             raise CannotRun("no GPU here: nvidia-smi -L lists none")
         self.say("; ".join(cuda.devices()))
         return cuda.devices()
+
+    @staticmethod
+    def need_python(package):
+        if importlib.util.find_spec(package) is None:
+            raise CannotRun(f"this Python has no {package}")
 
     # ---- ending
 
