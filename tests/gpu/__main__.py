@@ -5,6 +5,7 @@ Needs neither cargo nor network: prebuilt binaries (see --bin) and this reposito
 says what else it needs. Exit code: 0 all as expected, 1 something was not or was not reached in
 time, 2 nothing could be checked here.
 """
+
 import argparse
 import importlib
 import sys
@@ -16,17 +17,34 @@ from harness.options import add_shared  # noqa: E402
 from harness.process import end_children_on_signals  # noqa: E402
 from harness.session import Session  # noqa: E402
 
-VERBS = ("check", "transparency", "order", "semantics", "csan")
+VERBS = (
+    "all",
+    "check",
+    "order",
+    "transparency",
+    "semantics",
+    "torch",
+    "offline",
+    "tools",
+    "csan",
+    "exact",
+    "cost",
+    "calls",
+)
+
+
+def wide(prog):
+    return argparse.RawDescriptionHelpFormatter(prog, width=100, max_help_position=28)
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="tests/gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="tests/gpu", description=__doc__, formatter_class=wide)
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
     modules = {}
     for name in VERBS:
         module = modules[name] = importlib.import_module(f"verbs.{name}")
-        summary = module.__doc__.splitlines()[0]
-        of = verbs.add_parser(name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        summary, about = module.__doc__.splitlines()[0], module.__doc__
+        of = verbs.add_parser(name, help=summary, description=about, formatter_class=wide)
         add_shared(of, module.DEFAULTS)
         module.add_options(of)
     args = parser.parse_args()

@@ -4,6 +4,7 @@ A folder that is named and holds no streamsan is an error; the next place is not
 is found is copied: files that were carried here may lack the permission to execute, and a build
 that goes on beside the run must not change what is checked.
 """
+
 import os
 import pathlib
 import shutil

@@ -3,6 +3,7 @@
 tests/corpus/README.md and tests/samples/README.md describe these lines; tests/src/cases reads them for
 the end-to-end tests. Whether a report shows what is expected is judged by the verbs.
 """
+
 import re
 
 from .places import CORPUS, SAMPLES, SHARED
@@ -30,7 +31,9 @@ class Case:
         self.kind = HAZARDS.get(self.expect[-1])
         pair = head.get("pair", "") if group in ("cuda", "sample") else ""
         self.pair = (pair.split(" / ") + ["", ""])[:2]
-        self.output = (SAMPLES / "expected" / f"{path.stem}.txt").read_bytes() if group == "sample" and not racy else None
+        self.output = (
+            (SAMPLES / "expected" / f"{path.stem}.txt").read_bytes() if group == "sample" and not racy else None
+        )
         if self.races and not self.kind:
             raise ValueError(f"{path}: cannot read 'expect: {' '.join(self.expect)}'")
 

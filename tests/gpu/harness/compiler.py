@@ -4,6 +4,7 @@ The cache lies in .cache/gpu, which git ignores: the verbs share it, and so do l
 is compiled anew when its source, a header beside it, a flag, the compiler or (for -arch=native) the
 GPU is another one.
 """
+
 import dataclasses
 import hashlib
 import os
@@ -86,8 +87,18 @@ class Compiler:
         if not target.exists():
             with tempfile.TemporaryDirectory(dir=self.cache) as folder:
                 pathlib.Path(folder, "cuda_stub.c").write_text(text)
-                made = execute(["gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", f"{folder}/libcuda.so",
-                                f"{folder}/cuda_stub.c"], 60)
+                made = execute(
+                    [
+                        "gcc",
+                        "-shared",
+                        "-fPIC",
+                        "-Wl,-soname,libcuda.so.1",
+                        "-o",
+                        f"{folder}/libcuda.so",
+                        f"{folder}/cuda_stub.c",
+                    ],
+                    60,
+                )
                 if made.code:
                     return []
                 self._keep(pathlib.Path(folder), target)

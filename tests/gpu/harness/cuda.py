@@ -1,4 +1,5 @@
 """Owns how CUDA's compiler and tools are found, and which GPUs there are. Compiles nothing."""
+
 import dataclasses
 import functools
 import os
@@ -23,8 +24,12 @@ class Toolkit:
 def toolkit():
     """NVCC, CUDA_HOME, PATH, /usr/local/cuda, else what scripts/toolkit installs."""
     home = os.environ.get("CUDA_HOME")
-    for nvcc in (os.environ.get("NVCC"), home and os.path.join(home, "bin", "nvcc"), shutil.which("nvcc"),
-                 "/usr/local/cuda/bin/nvcc"):
+    for nvcc in (
+        os.environ.get("NVCC"),
+        home and os.path.join(home, "bin", "nvcc"),
+        shutil.which("nvcc"),
+        "/usr/local/cuda/bin/nvcc",
+    ):
         if nvcc and os.path.exists(nvcc):
             root = pathlib.Path(nvcc).resolve().parent.parent
             stubs = [p for p in (root / "lib64/stubs", root / "targets/x86_64-linux/lib/stubs") if p.exists()]

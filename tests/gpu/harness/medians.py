@@ -1,4 +1,5 @@
 """Owns the statistics of measurements: medians, and quartiles of ratios taken round by round."""
+
 import statistics
 
 

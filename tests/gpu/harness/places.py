@@ -1,4 +1,5 @@
 """Owns where things lie in the repository. Binaries are found by `binaries`, CUDA by `cuda`."""
+
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

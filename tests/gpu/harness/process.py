@@ -3,6 +3,8 @@
 A command that takes too long is killed with everything it started. So is everything that still
 runs when the verb itself is ended by a signal.
 """
+
+import contextlib
 import dataclasses
 import os
 import signal
@@ -49,26 +51,40 @@ def execute(command, timeout, env=None, cwd=None):
     """Runs a command without standard input. One that cannot be started ends with 127."""
     began = time.monotonic()
     try:
-        child = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, env=environment() if env is None else env, cwd=cwd,
-                                 start_new_session=True)
+        child = subprocess.Popen(
+            [str(c) for c in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment() if env is None else env,
+            cwd=cwd,
+            start_new_session=True,
+        )
     except OSError as error:
         return Ran(127, b"", str(error).encode(), 0.0)
-    with _LOCK:
-        _RUNNING.add(child.pid)
-    try:
-        out, err = child.communicate(timeout=timeout)
-        return Ran(child.returncode, out, err, time.monotonic() - began)
-    except subprocess.TimeoutExpired:
-        kill_group(child.pid)
+    with watched(child.pid):
+        try:
+            out, err = child.communicate(timeout=timeout)
+            return Ran(child.returncode, out, err, time.monotonic() - began)
+        except subprocess.TimeoutExpired:
+            kill_group(child.pid)
         try:
             out, err = child.communicate(timeout=10)
         except subprocess.TimeoutExpired:
             out, err = b"", b""
         return Ran(TOO_LONG, out, err, time.monotonic() - began, hung=True)
+
+
+@contextlib.contextmanager
+def watched(pid):
+    """Meanwhile, a signal that ends this process ends that group first."""
+    with _LOCK:
+        _RUNNING.add(pid)
+    try:
+        yield
     finally:
         with _LOCK:
-            _RUNNING.discard(child.pid)
+            _RUNNING.discard(pid)
 
 
 def kill_group(pid, number=signal.SIGKILL):
@@ -80,9 +96,14 @@ def kill_group(pid, number=signal.SIGKILL):
 
 def end_children_on_signals():
     """Makes SIGTERM, SIGHUP and SIGINT end what runs before they end this process."""
+
     def ended(number, _):
-        for pid in list(_RUNNING):
-            kill_group(pid)
+        # A part of `all` has children in groups of their own: it ends them itself.
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            for pid in list(_RUNNING):
+                kill_group(pid, how)
+            time.sleep(0.5)
         os._exit(128 + number)
+
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, ended)

@@ -3,6 +3,7 @@
 What a side's words mean, and how a finding is written in a line, follows the same rules as in
 tests/src (the end-to-end tests hold the simulated GPU against what a GPU showed).
 """
+
 import json
 import os
 import re
@@ -10,8 +11,15 @@ import re
 from .cases import HAZARDS
 
 SHORT = {hazard: word for word, hazard in HAZARDS.items()}
-CALLS = (("host", "host"), ("memcpy", "copy"), ("cudaMemcpy", "copy"), ("cuMemcpy", "copy"), ("cudaMemset", "set"),
-         ("cudaMalloc", "alloc"), ("cudaFree", "free"))
+CALLS = (
+    ("host", "host"),
+    ("memcpy", "copy"),
+    ("cudaMemcpy", "copy"),
+    ("cuMemcpy", "copy"),
+    ("cudaMemset", "set"),
+    ("cudaMalloc", "alloc"),
+    ("cudaFree", "free"),
+)
 
 
 def load(path):
@@ -57,15 +65,22 @@ def side(of):
 def shown(found, output):
     """What a program showed, in one line: hazards with their pairs; of a clean one what it printed."""
     if not found:
-        digest = 0xcbf29ce484222325
+        digest = 0xCBF29CE484222325
         for byte in output:
-            digest = (digest ^ byte) * 0x100000001b3 % (1 << 64)
+            digest = (digest ^ byte) * 0x100000001B3 % (1 << 64)
         return f"clean, prints {digest:016x}"
 
     def plain(of):
         return (name(of) or "?").partition("(")[0].strip()
-    return "; ".join(sorted({f"{'host ' if f['host'] else ''}{SHORT[f['hazard']]} {plain(f['previous'])} / {plain(f['access'])}"
-                             for f in found}))
+
+    return "; ".join(
+        sorted(
+            {
+                f"{'host ' if f['host'] else ''}{SHORT[f['hazard']]} {plain(f['previous'])} / {plain(f['access'])}"
+                for f in found
+            }
+        )
+    )
 
 
 def inner_line(stack):
@@ -84,7 +99,9 @@ def line_in(stack, file):
 
 def python_frame(stack):
     """The innermost frame of Python: `file.py:12`."""
-    return next((f"{os.path.basename(f['file'])}:{f['line']}" for f in stack if f["kind"] == "python" and f["file"]), "?")
+    return next(
+        (f"{os.path.basename(f['file'])}:{f['line']}" for f in stack if f["kind"] == "python" and f["file"]), "?"
+    )
 
 
 def numbers_hidden(text):

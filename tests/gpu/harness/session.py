@@ -2,6 +2,7 @@
 
 It runs programs under StreamSan; what they should have shown is the verb's to judge.
 """
+
 import concurrent.futures
 import importlib.util
 import os
@@ -52,9 +53,9 @@ class Session:
     def left(self):
         return self.args.budget - self.elapsed()
 
-    def limit(self, factor=1.0, own=None):
+    def limit(self, factor=1.0):
         """The time limit of one program, within what is left of the budget."""
-        return max(1.0, min((own or self.args.timeout) * factor, self.left()))
+        return max(1.0, min(self.args.timeout * factor, self.left()))
 
     def say(self, text):
         """A line of progress, with the time."""
@@ -72,16 +73,16 @@ class Session:
 
     # ---- running
 
-    def jobs(self, usual):
-        """How many programs run at a time, as a pool."""
+    def jobs(self, usual=None):
+        """How many programs run at a time, as a pool. `usual`: where the verb has no fixed default."""
         return concurrent.futures.ThreadPoolExecutor(self.args.jobs or usual)
 
     def streamsan(self, *words):
         return [self.binaries.streamsan, *map(str, words)]
 
-    def run(self, command, factor=1.0, own=None, env=None, cwd=None):
+    def run(self, command, factor=1.0, env=None, cwd=None):
         """Runs a command within its time limit and the budget."""
-        return execute(command, self.limit(factor, own), environment() if env is None else env, cwd)
+        return execute(command, self.limit(factor), environment() if env is None else env, cwd)
 
     def need_gpu(self):
         """Names the GPUs, or ends the verb where there is none."""

@@ -1,4 +1,5 @@
 """Owns the table that every verb prints, the outcome of each row, and the exit code they add up to."""
+
 import collections
 import json
 import threading
@@ -35,6 +36,8 @@ class Table:
 
     def row(self, outcome, *cells, below=(), **data):
         """Adds a row. `below` are lines that explain it, `data` goes to the results beside its cells."""
+        if len(cells) > len(self.columns):
+            raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns: {cells}")
         with self.lock:
             self.rows.append((outcome, list(cells), list(below), data))
             if self.live:
@@ -78,9 +81,20 @@ class Table:
         """Leaves table.txt and results.json in a folder."""
         (folder / "table.txt").write_text(self.text() + "\n")
         counts = self.counts()
-        rows = [{"outcome": o, **dict(zip(self.columns, cells)), **({"below": below} if below else {}), **data}
-                for o, cells, below, data in self.rows]
-        results = {"verb": verb, "seconds": round(seconds, 1), "exit": self.exit_code(strict), "summary": self.summary(),
-                   "ok": counts[OK], "known": counts[KNOWN], "wrong": counts[WRONG], "no_time": counts[LATE],
-                   "left_out": counts[ABSENT], "rows": rows}
+        rows = [
+            {"outcome": o, **dict(zip(self.columns, cells)), **({"below": below} if below else {}), **data}
+            for o, cells, below, data in self.rows
+        ]
+        results = {
+            "verb": verb,
+            "seconds": round(seconds, 1),
+            "exit": self.exit_code(strict),
+            "summary": self.summary(),
+            "ok": counts[OK],
+            "known": counts[KNOWN],
+            "wrong": counts[WRONG],
+            "no_time": counts[LATE],
+            "left_out": counts[ABSENT],
+            "rows": rows,
+        }
         (folder / "results.json").write_text(json.dumps(results, indent=1, default=str) + "\n")

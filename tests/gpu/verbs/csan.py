@@ -1,10 +1,11 @@
-"""The PyTorch corpus under StreamSan and under PyTorch's CUDA Sanitizer, side by side.
+"""The PyTorch corpus under StreamSan and PyTorch's CUDA Sanitizer.
 
 Runs every program of tests/corpus/torch bare, under StreamSan and under PyTorch's sanitizer. Prints the
 verdicts, the pair of lines that each found, and the wall times. A racy program is right with a
 finding of its kind, a clean one with none; the sanitizer's findings have no kind, so any will do.
 The wording of `--format csan` is held against the PyTorch that is here. Needs PyTorch; about 100 s.
 """
+
 import re
 import sys
 
@@ -28,15 +29,28 @@ def run(session):
     programs = session.pick(cases.torch_corpus(), lambda c: c.name)
     if not programs:
         raise CannotRun("no program has one of these words in its name")
-    table = Table({"program": "26", "truth": "6", "bare s": ">7", "| StreamSan": "11", "s": ">6", "lines (previous/access)": "28",
-                   "| CSAN": "8", "s ": ">6", "lines": ""})
+    table = Table(
+        {
+            "program": "26",
+            "truth": "6",
+            "bare s": ">7",
+            "| StreamSan": "11",
+            "s": ">6",
+            "lines (previous/access)": "28",
+            "| CSAN": "8",
+            "s ": ">6",
+            "lines": "",
+        }
+    )
     totals = {"bare": 0.0, "ours": 0.0, "theirs": 0.0, "right": 0, "theirs_right": 0, "ran": 0}
-    with session.jobs(6) as pool:
+    with session.jobs() as pool:
         for row in pool.map(lambda case: compare(session, case), programs):
             add_row(table, totals, **row)
-        table.note(f"{totals['ran']} programs: StreamSan right on {totals['right']}, CSAN on {totals['theirs_right']}; "
-                   f"{totals['bare']:.0f} s bare, {totals['ours']:.0f} s under StreamSan, {totals['theirs']:.0f} s under CSAN "
-                   f"(wall, start-up included; {pool._max_workers} at once)")
+        table.note(
+            f"{totals['ran']} programs: StreamSan right on {totals['right']}, CSAN on {totals['theirs_right']}; "
+            f"{totals['bare']:.0f} s bare, {totals['ours']:.0f} s under StreamSan, {totals['theirs']:.0f} s under CSAN "
+            f"(wall, start-up included; {pool._max_workers} at once)"
+        )
     wording(session, table)
     return session.finish(table)
 
@@ -59,7 +73,9 @@ def ours(session, case):
     if data is None:
         return False, f"no report, exit {ran.code}: {ran.last_words(120)}", ran.wall
     found = reports.findings(data)
-    lines = {"/".join(reports.line_in(f[side]["stack"], case.path.name) for side in ("previous", "access")) for f in found}
+    lines = {
+        "/".join(reports.line_in(f[side]["stack"], case.path.name) for side in ("previous", "access")) for f in found
+    }
     hazards = {(f["hazard"], bool(f["host"])) for f in found}
     right = (case.kind, case.host) in hazards if case.races else not hazards
     return right, " ".join(sorted(lines)), ran.wall
@@ -71,7 +87,9 @@ def theirs(session, case):
     (session.out / f"{case.name}.csan.txt").write_text(ran.errors)
     pairs = set()
     for error in ran.errors.split("CSAN detected a possible data race")[1:]:
-        parts = re.split(r"Previous access by stream|Tensor was allocated with stack trace|Trace for tensor allocation", error)
+        parts = re.split(
+            r"Previous access by stream|Tensor was allocated with stack trace|Trace for tensor allocation", error
+        )
         lines = [re.findall(rf'File "[^"]*{re.escape(case.path.name)}", line (\d+)', part) for part in parts[:2]]
         access, previous = [found[-1] if found else "?" for found in (lines + [[], []])[:2]]
         pairs.add(f"{previous}/{access}")
@@ -85,16 +103,39 @@ def add_row(table, totals, case, bare=None, ours=None, theirs=None, late=False):
     if late or ours is None:
         note = LATE if late else f"bare run: exit {bare.code}: {bare.last_words(120)}"
         return table.row(LATE if late else WRONG, case.name, truth, "", note)
-    for name, value in (("bare", bare.wall), ("ours", ours[2]), ("theirs", theirs[2]), ("right", ours[0]), ("theirs_right", theirs[0]), ("ran", 1)):
+    more = {
+        "bare": bare.wall,
+        "ours": ours[2],
+        "theirs": theirs[2],
+        "right": ours[0],
+        "theirs_right": theirs[0],
+        "ran": 1,
+    }
+    for name, value in more.items():
         totals[name] += value
     word = {True: "| right", False: "| WRONG"}
-    return table.row(OK if ours[0] else WRONG, case.name, truth, f"{bare.wall:.1f}", word[ours[0]], f"{ours[2]:.1f}", ours[1][:28],
-                     word[theirs[0]], f"{theirs[2]:.1f}", theirs[1][:60])
+    return table.row(
+        OK if ours[0] else WRONG,
+        case.name,
+        truth,
+        f"{bare.wall:.1f}",
+        word[ours[0]],
+        f"{ours[2]:.1f}",
+        ours[1][:28],
+        word[theirs[0]],
+        f"{theirs[2]:.1f}",
+        theirs[1][:60],
+    )
 
 
 def wording(session, table):
     """`--format csan` against the error classes of the PyTorch that is here."""
-    command = [sys.executable, PROGRAMS / "csan_wording.py", session.binaries.streamsan, *sorted(RECORDED.glob("*.trace"))]
+    command = [
+        sys.executable,
+        PROGRAMS / "csan_wording.py",
+        session.binaries.streamsan,
+        *sorted(RECORDED.glob("*.trace")),
+    ]
     ran = session.run(command)
     said = (ran.text or ran.errors).strip()[-300:]
     table.row(WRONG if ran.code else OK, "--format csan", "", "", "| WRONG" if ran.code else "| right", below=[said])

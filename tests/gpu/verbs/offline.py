@@ -1,10 +1,11 @@
-"""Recorded runs say what the live ones said, and other tools take what is made of a trace.
+"""Recorded runs against live ones, and tools that read what they give.
 
 A racy PyTorch program is checked live and from its trace: the reports must be the same, byte for byte,
 also where the source is gone. So must those of every program of tests/corpus/torch. NVTX ranges name
 parts, PyTorch's memory viewer takes the snapshot, `pytest --streamsan` charges a race to its test.
 Needs PyTorch; about 90 s.
 """
+
 import importlib.util
 import json
 import os
@@ -45,12 +46,28 @@ class Offline:
 
     def check(self, trace, stem):
         """Analyses a trace into STEM.json and STEM.txt."""
-        return self.session.run(self.session.streamsan(
-            "check", self.work / trace, "--json", self.work / f"{stem}.json", "--log-file", self.work / f"{stem}.txt"))
+        return self.session.run(
+            self.session.streamsan(
+                "check",
+                self.work / trace,
+                "--json",
+                self.work / f"{stem}.json",
+                "--log-file",
+                self.work / f"{stem}.txt",
+            )
+        )
 
     def live(self, program, stem):
-        under = self.session.streamsan("run", "-o", self.work / f"{stem}.trace", "--json", self.work / f"{stem}.live.json",
-                                       "--log-file", self.work / f"{stem}.live.txt", "--")
+        under = self.session.streamsan(
+            "run",
+            "-o",
+            self.work / f"{stem}.trace",
+            "--json",
+            self.work / f"{stem}.live.json",
+            "--log-file",
+            self.work / f"{stem}.live.txt",
+            "--",
+        )
         return self.session.run([*under, sys.executable, program])
 
 
@@ -102,7 +119,9 @@ def memory(offline):
     made = session.run(session.streamsan("memory", work / "racy.trace", "--snapshot", work / "memory.pickle"))
     (work / "memory.txt").write_bytes(made.out)
     offline.row("memory", made.code == 0, made.last_words())
-    for line in [line for line in made.text.splitlines() if "peak" in line] + (work / "said.txt").read_text().splitlines():
+    for line in [line for line in made.text.splitlines() if "peak" in line] + (
+        work / "said.txt"
+    ).read_text().splitlines():
         offline.table.note(line)
     viewer = [sys.executable, "-m", "torch.cuda._memory_viz"]
     for picture in ("trace_plot", "segment_plot", "stats", "trace"):
@@ -135,7 +154,7 @@ def corpus(offline):
             shutil.copy(offline.work / name, session.out / name)
         return WRONG, f"DIFFERS ({live}, {later})"
 
-    with session.jobs(8) as pool:
+    with session.jobs() as pool:
         for case, (outcome, note) in zip(programs, pool.map(both, programs)):
             offline.table.row(outcome, f"live and recorded agree: {case.name}", outcome, note)
 
@@ -148,8 +167,8 @@ def pytest(offline):
     tests = offline.work / "test_parts.py"
     shutil.copy(PROGRAMS / "pytest_parts.py", tests)
     env = environment(PATH=f"{session.binaries.folder}:{os.environ.get('PATH', '')}", PYTHONPATH=ROOT / "python")
-    ran = session.run([sys.executable, "-m", "pytest", "-q", "-p", "streamsan.pytest_plugin", "-p", "no:cacheprovider", "--streamsan", tests],
-                      env=env)
+    plugins = ["-p", "streamsan.pytest_plugin", "-p", "no:cacheprovider"]
+    ran = session.run([sys.executable, "-m", "pytest", "-q", *plugins, "--streamsan", tests], env=env)
     text = ran.text + ran.errors
     (offline.work / "pytest.txt").write_text(text)
     charged = "test_racy" in text and not any("FAILED" in line and "test_ordered" in line for line in text.splitlines())

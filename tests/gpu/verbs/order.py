@@ -1,10 +1,11 @@
-"""CUDA's rules of order: what calls wait for, and programs that use each rule.
+"""CUDA's rules of order: what calls wait for, and a program for each rule.
 
 tests/gpu/programs/what_waits.cu must give every answer of the committed table. Every case of
 order_rules.cu must get its verdict and, where there are two GPUs, so must those of two_gpus.cu,
 two_gpus.py (peer copies, NCCL, DDP, FSDP) and torch_clean's. Each case runs bare and under
 `streamsan run`; exit code and output must be the same. Needs nvcc; about 100 s.
 """
+
 import concurrent.futures
 import dataclasses
 import re
@@ -42,7 +43,7 @@ def add_options(_):
 def run(session):
     devices = session.need_gpu()
     names = ["what_waits", "order_rules"] + (["two_gpus"] if len(devices) > 1 else [])
-    with session.jobs(5) as pool:
+    with session.jobs() as pool:
         built = dict(zip(names, pool.map(lambda name: compiled(session, name), names)))
         session.say("compiled")
         table = Table({"case": "52", "truth": "5", "found": ">5", "bare": ">6", "under": ">6", "": "9", "note": ""})
@@ -59,7 +60,9 @@ def run(session):
 
 
 def compiled(session, name):
-    built = session.compiler.compile(PROGRAMS / f"{name}.cu", "-O2", "-g", "-lineinfo", "-std=c++17", "-arch=native", limit=120)
+    built = session.compiler.compile(
+        PROGRAMS / f"{name}.cu", "-O2", "-g", "-lineinfo", "-std=c++17", "-arch=native", limit=120
+    )
     if built.path is None:
         raise CannotRun(f"{name}.cu does not compile: {built.error[-500:]}")
     return [built.path]
@@ -87,11 +90,21 @@ def compare_answers(session, table, program):
 
     def answers(text):
         return {re.sub(r" \([\d.]+ ms\)$", "", line) for line in text.splitlines()}
+
     here, committed = answers(ran.text), answers((PROGRAMS / "what_waits.h200.txt").read_text())
     gone = sorted(committed - here)
-    table.row(WRONG if ran.code else OK, "what_waits", "", len(here), f"{ran.wall:.1f}", "", "exit" if ran.code else "ok",
-              f"{len(here)} rows, {len(here - committed)} not in the committed table, {len(gone)} no longer true; "
-              f"exit {ran.code} {ran.last_words(200)}".strip(), below=gone)
+    table.row(
+        WRONG if ran.code else OK,
+        "what_waits",
+        "",
+        len(here),
+        f"{ran.wall:.1f}",
+        "",
+        "exit" if ran.code else "ok",
+        f"{len(here)} rows, {len(here - committed)} not in the committed table, {len(gone)} no longer true; "
+        f"exit {ran.code} {ran.last_words(200)}".strip(),
+        below=gone,
+    )
 
 
 def check(session, case):
@@ -103,7 +116,9 @@ def check(session, case):
     bare = session.run(command)
     if bare.code == CANNOT:
         return case, bare, None, [], [], {}
-    ran = session.run([*session.streamsan("run", "--error-exitcode", "0", "--json", report, "--log-file", log, "--"), *command])
+    ran = session.run(
+        [*session.streamsan("run", "--error-exitcode", "0", "--json", report, "--log-file", log, "--"), *command]
+    )
     problems = []
     if bare.code:
         problems.append(f"bare exit {bare.code}: {bare.last_words()!r}")
@@ -129,9 +144,24 @@ def add_row(table, case, bare, ran, problems, found, coverage):
     if bare is None:
         return table.row(LATE, case.title, case.verdict, "", "", "", LATE, name=case.title)
     if ran is None:
-        return table.row(ABSENT, case.title, case.verdict, "", f"{bare.wall:.1f}", "", ABSENT, "cannot run here", name=case.title)
-    note = "; ".join(problems) + "".join(f", not modelled: {name} ({n})" for name, n in coverage.get("not_modelled", {}).items())
+        return table.row(
+            ABSENT, case.title, case.verdict, "", f"{bare.wall:.1f}", "", ABSENT, "cannot run here", name=case.title
+        )
+    note = "; ".join(problems) + "".join(
+        f", not modelled: {name} ({n})" for name, n in coverage.get("not_modelled", {}).items()
+    )
     kinds = [f"{f['hazard']} {reports.name(f['previous'])} / {reports.name(f['access'])}"[:180] for f in found]
     shown = kinds[:3] if problems or ".py" in case.title or case.file == "two_gpus" else []
-    return table.row(WRONG if problems else OK, case.title, case.verdict, len(found), f"{bare.wall:.1f}", f"{ran.wall:.1f}",
-                     "WRONG" if problems else "ok", note, below=shown, name=case.title, kinds=kinds)
+    return table.row(
+        WRONG if problems else OK,
+        case.title,
+        case.verdict,
+        len(found),
+        f"{bare.wall:.1f}",
+        f"{ran.wall:.1f}",
+        "WRONG" if problems else "ok",
+        note,
+        below=shown,
+        name=case.title,
+        kinds=kinds,
+    )

@@ -1,9 +1,10 @@
-"""The forms of stream semantics in PyTorch's CUDA notes: what is reported of each.
+"""What is reported of the stream semantics in PyTorch's CUDA notes.
 
 Runs every case of tests/gpu/programs/torch_semantics.py and prints what the notes say of it, whether
 its memory is in fact unordered, what was reported, and what orders the forms that are called unsafe
 and are not. Needs PyTorch; about a minute.
 """
+
 import sys
 
 from harness import reports
@@ -28,7 +29,7 @@ def run(session):
     if not forms:
         raise CannotRun(f"{PROGRAM.name} lists no form with one of these words: {listed.last_words()}")
     table = Table({"form": "52", "notes": "8", "truth": "6", "reported": "8", "": "7", "note": ""})
-    with session.jobs(6) as pool:
+    with session.jobs() as pool:
         results = pool.map(lambda form: reported(session, form[0]), forms)
         for (name, documented, truth, why), (verdict, said) in zip(forms, results):
             outcome = LATE if verdict == LATE else OK if verdict == truth else WRONG
@@ -41,13 +42,16 @@ def reported(session, name):
     if session.left() < 5:
         return LATE, ""
     report = session.out / f"{name}.json"
-    ran = session.run([*session.streamsan("run", "--error-exitcode", "0", "--json", report, "--"), sys.executable, PROGRAM, name])
+    ran = session.run(
+        [*session.streamsan("run", "--error-exitcode", "0", "--json", report, "--"), sys.executable, PROGRAM, name]
+    )
     data = reports.load(report)
     if ran.text != "done\n" or data is None:
         return "FAILED", (ran.errors.strip().splitlines() or [f"exit {ran.code}"])[-1][:120]
 
     def line(side):
         return reports.line_in(side["stack"], PROGRAM.name)
+
     found = data["findings"]
     said = {f"{f['kind']} {f['hazard']} {f['confidence']} {line(f['previous'])}/{line(f['access'])}" for f in found}
     return "race" if found else "clean", ", ".join(sorted(said))

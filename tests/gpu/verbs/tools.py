@@ -1,10 +1,11 @@
-"""Debuggers and profilers together with StreamSan, around it and inside of it.
+"""Debuggers and profilers together with StreamSan.
 
 Each tool runs around the checked program and, where it can, inside of `streamsan run`. Each must end
 with its exit code and say what it should have found. Tools that are not installed are left out.
 Needs nvcc; about 90 s. One runs after the other: a tool that owns the GPU's counters or its debugger
 cannot be used twice at a time.
 """
+
 import sys
 
 from harness import cuda
@@ -13,7 +14,7 @@ from harness.options import Defaults
 from harness.places import PROGRAMS, SHARED
 from harness.table import ABSENT, LATE, OK, WRONG, Table
 
-DEFAULTS = Defaults(budget=200, timeout=40, jobs=1)
+DEFAULTS = Defaults(budget=200, timeout=40, jobs=None)
 TOOLS = ("cuda-gdb", "compute-sanitizer", "ncu", "nsys")
 
 
@@ -36,8 +37,15 @@ def run(session):
         missing = [word for word in words if word not in text]
         right = ran.code == code and not missing and not ran.hung
         wrong = "" if right else f"expected exit {code}" + "".join(f", no '{w}'" for w in missing)
-        table.row(OK if right else WRONG, title, "ok" if right else "WRONG", "hung" if ran.hung else ran.code, f"{ran.wall:.1f}", wrong,
-                  below=() if right else [f"| {line[:200]}" for line in text.strip().splitlines()[-12:]])
+        table.row(
+            OK if right else WRONG,
+            title,
+            "ok" if right else "WRONG",
+            "hung" if ran.hung else ran.code,
+            f"{ran.wall:.1f}",
+            wrong,
+            below=() if right else [f"| {line[:200]}" for line in text.strip().splitlines()[-12:]],
+        )
     for name in TOOLS:
         if not cuda.tool(name):
             table.row(ABSENT, name, ABSENT, "", "", "not installed")
@@ -65,9 +73,22 @@ def cases(session):
     if gdb:
         batch = [gdb, "-batch", "-ex", f"set environment LD_PRELOAD {session.binaries.shim}"]
         finish = ["-ex", "run", "-ex", "print $_exitcode"]
-        yield "cuda-gdb, the shim preloaded into its program: racy", [*batch, *finish, racy], 0, "DATA RACE", "exited normally"
+        yield (
+            "cuda-gdb, the shim preloaded into its program: racy",
+            [*batch, *finish, racy],
+            0,
+            "DATA RACE",
+            "exited normally",
+        )
         stop = [*batch, "-ex", "break total", "-ex", "run", "-ex", "bt 1", "-ex", "delete", "-ex", "continue"]
-        yield "cuda-gdb, a breakpoint in a kernel", [*stop, mended], 0, "hit Breakpoint", "0 findings", "exited normally"
+        yield (
+            "cuda-gdb, a breakpoint in a kernel",
+            [*stop, mended],
+            0,
+            "hit Breakpoint",
+            "0 findings",
+            "exited normally",
+        )
     if sanitizer:
         for checks in ("memcheck", "racecheck", "initcheck", "synccheck"):
             summary = "RACECHECK SUMMARY: 0" if checks == "racecheck" else "ERROR SUMMARY: 0"

@@ -1,10 +1,11 @@
-"""Does a program notice StreamSan? Output and exit code bare, and in every mode.
+"""Whether a program notices StreamSan: output and exit code in every mode.
 
 The programs: tests/samples, the clean ones of tests/corpus, tests/programs/touches.cu and, on a GPU,
 Python programs with PyTorch, Triton, CuPy and JAX. Standard output and error must be the same. Where
 two bare runs differ in numbers, numbers are left out of the comparison; a program whose bare runs
 differ otherwise is left out. Needs nvcc. What differs is written to FOLDER/*.differs.
 """
+
 import pathlib
 import sys
 
@@ -29,17 +30,26 @@ MODES = {
 # What cannot be: a host that must go on for the launch to end waits for ever when it waits for the
 # launch. (XLA times its kernels behind one that waits for the host, and warns.)
 DEADLOCKS = {("write_wait_value", "blocking"), ("jax_loop", "blocking")}
-PYTHON = ["tests/programs/python/cupy_loop.py", "tests/programs/python/jax_loop.py",
-          "tests/programs/python/torch_training_loop.py", "tests/programs/python/triton_loop.py",
-          "tests/corpus/torch/dataloader_pinned.py", "tests/corpus/torch/prefetcher.py",
-          "tests/corpus/torch/graphed_callable.py", "tests/corpus/torch/doc_mul_out_waited.py",
-          "tests/corpus/torch/cupy_external_stream.py", "tests/corpus/torch/resnet_loop.py"]
+PYTHON = [
+    "tests/programs/python/cupy_loop.py",
+    "tests/programs/python/jax_loop.py",
+    "tests/programs/python/torch_training_loop.py",
+    "tests/programs/python/triton_loop.py",
+    "tests/corpus/torch/dataloader_pinned.py",
+    "tests/corpus/torch/prefetcher.py",
+    "tests/corpus/torch/graphed_callable.py",
+    "tests/corpus/torch/doc_mul_out_waited.py",
+    "tests/corpus/torch/cupy_external_stream.py",
+    "tests/corpus/torch/resnet_loop.py",
+]
 HEAVY = {"thrust_algorithms", "cub_device"}
 SAME, NONE = "same", "-"
 
 
 def add_options(parser):
-    parser.add_argument("--modes", metavar="MODE[,MODE]", type=words, default=[], help=f"only these of {', '.join(MODES)}")
+    parser.add_argument(
+        "--modes", metavar="MODE[,MODE]", type=words, default=[], help=f"only these of {', '.join(MODES)}"
+    )
     parser.add_argument("--no-python", action="store_true", help="leave Python programs out")
 
 
@@ -66,8 +76,9 @@ class Comparison:
 
     def __init__(self, session, modes):
         self.session, self.modes = session, modes
-        self.python_env = environment(TRITON_CACHE_DIR=session.work / "triton", XLA_PYTHON_CLIENT_PREALLOCATE="false",
-                                      PYTHONHASHSEED="0")
+        self.python_env = environment(
+            TRITON_CACHE_DIR=session.work / "triton", XLA_PYTHON_CLIENT_PREALLOCATE="false", PYTHONHASHSEED="0"
+        )
         self.cuda_env = self.python_env | {"LD_LIBRARY_PATH": cuda.library_path()}
         self.sim = session.args.sim
         self.bare_env = self.cuda_env | ({"LD_LIBRARY_PATH": f"{session.binaries.folder}/sim"} if self.sim else {})
@@ -110,7 +121,9 @@ class Comparison:
         under = session.streamsan(*self.modes[mode], "--log-file", log)
         under += ["-o", trace] if mode == "record" else ["--error-exitcode", "0"]
         under += ["--sim"] if self.sim else []
-        ran = session.run([*under, "--", *program.command], factor=2, env=self.cuda_env if program.case else self.python_env)
+        ran = session.run(
+            [*under, "--", *program.command], factor=2, env=self.cuda_env if program.case else self.python_env
+        )
         # The launcher's own line about the recording is not the program's.
         err = b"".join(line for line in ran.err.splitlines(True) if not line.startswith(b"streamsan: recorded;"))
         if session.left() <= 0 and ran.hung:
@@ -119,10 +132,13 @@ class Comparison:
             program.answers[mode] = SAME
         else:
             bare = program.bare
-            program.answers[mode] = "HUNG" if ran.hung else "EXIT" if ran.code != bare[0] else "OUTPUT" if ran.out != bare[1] else "STDERR"
+            program.answers[mode] = (
+                "HUNG" if ran.hung else "EXIT" if ran.code != bare[0] else "OUTPUT" if ran.out != bare[1] else "STDERR"
+            )
             (session.out / f"{stem}.differs").write_bytes(
-                b"bare %d\n%s\n--- stderr\n%s\n\nchecked %d\n%s\n--- stderr\n%s\n--- log\n%s" % (
-                    *bare, ran.code, ran.out, ran.err, log.read_bytes()[-4000:] if log.exists() else b""))
+                b"bare %d\n%s\n--- stderr\n%s\n\nchecked %d\n%s\n--- stderr\n%s\n--- log\n%s"
+                % (*bare, ran.code, ran.out, ran.err, log.read_bytes()[-4000:] if log.exists() else b"")
+            )
         trace.unlink(missing_ok=True)
 
 
@@ -132,7 +148,11 @@ def answer(ran):
 
 def same(a, b, loose):
     if loose:
-        return a[0] == b[0] and numbers_hidden(a[1]) == numbers_hidden(b[1]) and numbers_hidden(a[2]) == numbers_hidden(b[2])
+        return (
+            a[0] == b[0]
+            and numbers_hidden(a[1]) == numbers_hidden(b[1])
+            and numbers_hidden(a[2]) == numbers_hidden(b[2])
+        )
     return a == b
 
 
@@ -154,8 +174,11 @@ def run(session):
         session.need_gpu()
     modes = modes_of(session)
     compiled = sorted(session.pick(programs(), lambda p: p.name), key=lambda p: p.name not in HEAVY)
-    scripts = [] if args.sim or args.no_python else [
-        Program("python", pathlib.Path(p).stem, command=[sys.executable, ROOT / p]) for p in PYTHON]
+    scripts = (
+        []
+        if args.sim or args.no_python
+        else [Program("python", pathlib.Path(p).stem, command=[sys.executable, ROOT / p]) for p in PYTHON]
+    )
     scripts = session.pick(scripts, lambda p: p.name)
     if not compiled and not scripts:
         raise CannotRun("no program has one of these words in its name")
@@ -182,8 +205,14 @@ def report(session, everything, modes):
     for p in everything:
         answers = [p.answers.get(m, NONE) for m in modes]
         loose = "" if p.bare is None else "words" if p.loose else "bytes"
-        table.row(outcome_of(p, answers), p.title, "" if p.bare is None else p.bare[0], loose, *([] if p.note else answers),
-                  below=[p.note] if p.note else [])
+        table.row(
+            outcome_of(p, answers),
+            p.title,
+            "" if p.bare is None else p.bare[0],
+            loose,
+            *([] if p.note else answers),
+            below=[p.note] if p.note else [],
+        )
     for mode in modes:
         told = [p.answers.get(mode, NONE) for p in everything if not p.note]
         differ = "".join(f", {w} {told.count(w)}" for w in ("HUNG", "EXIT", "OUTPUT", "STDERR", LATE) if w in told)

@@ -1,4 +1,4 @@
-"""The corpus and real programs: verdicts, output and exit codes, bare and under StreamSan.
+"""The corpus and real programs: verdicts, output, exit codes.
 
 Every program runs bare and under `streamsan run`. Exit codes and output must be the same, and the
 findings must be what the first lines of the program say. What tests/corpus/known_failures.txt lists
@@ -12,6 +12,7 @@ simulated GPU against it.
 Needs nvcc, and Python with torch, triton, cupy and jax: what is not installed is left out. Beside
 table.txt and results.json, reports.txt has every report, the wrong ones first.
 """
+
 import concurrent.futures
 import pathlib
 import sys
@@ -55,12 +56,20 @@ def run(session):
     python = [] if args.no_torch or args.sim or args.samples else python_cases(session)
     programs = [] if args.no_cuda else cuda_cases(session)
     if not python and not programs:
-        raise CannotRun("no case has one of these words in its name" if args.only else "these options leave nothing to check")
+        raise CannotRun(
+            "no case has one of these words in its name" if args.only else "these options leave nothing to check"
+        )
     # One more of them waits for a compiler to end than runs.
     usual = 2 if args.sim else max(2, min(6, session.cores // 2))
-    with session.jobs(usual) as runners, concurrent.futures.ThreadPoolExecutor(2 if args.sim else max(2, session.cores - 2)) as compilers:
-        pending = [runners.submit(check.checked, case, label, [sys.executable, case.path, *case.args], environment(), options)
-                   for case in python for label, options in variants_of(case, "python")]
+    with (
+        session.jobs(usual) as runners,
+        concurrent.futures.ThreadPoolExecutor(2 if args.sim else max(2, session.cores - 2)) as compilers,
+    ):
+        pending = [
+            runners.submit(check.checked, case, label, [sys.executable, case.path, *case.args], environment(), options)
+            for case in python
+            for label, options in variants_of(case, "python")
+        ]
         if programs:
             pending += compile_and_check(session, check, programs, compilers, runners)
         for job in pending:

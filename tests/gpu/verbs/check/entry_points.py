@@ -1,12 +1,22 @@
 """cudaGetDriverEntryPoint of both runtimes must answer with StreamSan's functions, and with nothing for
 names that do not exist."""
+
 from harness.places import SHARED
 
 
 def entry_points(session, check, arch, env):
     for runtime in ("static", "shared"):
-        row = {"case": "entry_point", "variant": runtime, "group": "hook", "expect": "clean", "needs": "", "problems": []}
-        built = session.compiler.compile(SHARED / "entry_point.cu", f"-arch={arch}", "-cudart", runtime, "-ldl", limit=120)
+        row = {
+            "case": "entry_point",
+            "variant": runtime,
+            "group": "hook",
+            "expect": "clean",
+            "needs": "",
+            "problems": [],
+        }
+        built = session.compiler.compile(
+            SHARED / "entry_point.cu", f"-arch={arch}", "-cudart", runtime, "-ldl", limit=120
+        )
         if built.path is None:
             row["problems"].append("does not compile")
         else:

@@ -1,4 +1,5 @@
 """Runs one program bare and under StreamSan, and judges what was found. Totals are the summary's."""
+
 import re
 
 from harness import cases, reports
@@ -14,8 +15,15 @@ class Check:
         self.rows, self.reports = [], []
 
     def new_row(self, case, label, *problems):
-        return {"case": case.name, "variant": label, "group": case.group, "expect": " ".join(case.expect),
-                "needs": case.needs, "verdict": "none", "problems": list(problems)}
+        return {
+            "case": case.name,
+            "variant": label,
+            "group": case.group,
+            "expect": " ".join(case.expect),
+            "needs": case.needs,
+            "verdict": "none",
+            "problems": list(problems),
+        }
 
     def checked(self, case, label, command, env, options=()):
         """Bare and under the tool; one row for each run."""
@@ -80,9 +88,17 @@ class Check:
     @staticmethod
     def judge_findings(row, case, ran, found):
         problems, findings = row["problems"], reports.findings(found)
-        row["findings"] = [{"hazard": f["hazard"], "host": f["host"], "confidence": f["confidence"], "count": f["count"],
-                            "pair": f"{reports.side(f['previous'])} / {reports.side(f['access'])}", "lines": lines(f)}
-                           for f in findings]
+        row["findings"] = [
+            {
+                "hazard": f["hazard"],
+                "host": f["host"],
+                "confidence": f["confidence"],
+                "count": f["count"],
+                "pair": f"{reports.side(f['previous'])} / {reports.side(f['access'])}",
+                "lines": lines(f),
+            }
+            for f in findings
+        ]
         row["count"] = found["summary"]["findings"]
         row["coverage"] = found.get("coverage", {})
         row["verdict"] = reports.kinds(findings) if row["count"] else "clean"
@@ -92,8 +108,9 @@ class Check:
             problems.append("MISSED")
         elif case.races and not right:
             problems.append("other kind")
-        elif case.races and not any(reports.is_side(f["previous"], case.pair[0]) and reports.is_side(f["access"], case.pair[1])
-                                    for f in right):
+        elif case.races and not any(
+            reports.is_side(f["previous"], case.pair[0]) and reports.is_side(f["access"], case.pair[1]) for f in right
+        ):
             problems.append("other pair")
         elif not case.races and row["count"]:
             problems.append("FALSE ALARM")
@@ -111,17 +128,30 @@ class Check:
         with self.session.lock:
             self.rows.append(row)
             self.reports.append((row, text, tail))
-        self.session.say(f"{row['outcome']:7} {row['group']:6} {row['case']:28} {row['variant']:11} expect {row['expect']:14} "
-                         f"got {row['verdict']:24} {'; '.join(row['problems'])}".rstrip())
+        self.session.say(
+            f"{row['outcome']:7} {row['group']:6} {row['case']:28} {row['variant']:11} expect {row['expect']:14} "
+            f"got {row['verdict']:24} {'; '.join(row['problems'])}".rstrip()
+        )
 
     def internal(self, error):
         """A failure of this script is a failure of the check."""
-        self.add({"case": "internal", "variant": "", "group": "?", "expect": "", "needs": "", "verdict": "none",
-                  "problems": [repr(error)]})
+        self.add(
+            {
+                "case": "internal",
+                "variant": "",
+                "group": "?",
+                "expect": "",
+                "needs": "",
+                "verdict": "none",
+                "problems": [repr(error)],
+            }
+        )
 
 
 def lines(finding):
     """The innermost line with a file of both accesses and of the allocation."""
-    return {"access": reports.inner_line(finding["access"]["stack"]),
-            "previous": reports.inner_line(finding["previous"]["stack"]),
-            "allocation": reports.inner_line((finding.get("allocation") or {}).get("stack"))}
+    return {
+        "access": reports.inner_line(finding["access"]["stack"]),
+        "previous": reports.inner_line(finding["previous"]["stack"]),
+        "allocation": reports.inner_line((finding.get("allocation") or {}).get("stack")),
+    }

@@ -1,7 +1,17 @@
 """The table of the corpus, its totals, and the files that hold reports and lines."""
+
 from harness.table import ABSENT, OK, Table
 
-COLUMNS = {"case": "34", "variant": "11", "expect": "14", "got": "24", "needs": "18", "bare": ">6", "under": ">6", " ok": ""}
+COLUMNS = {
+    "case": "34",
+    "variant": "11",
+    "expect": "14",
+    "got": "24",
+    "needs": "18",
+    "bare": ">6",
+    "under": ">6",
+    " ok": "",
+}
 GROUPS = ("hook", "loop", "torch", "cuda", "sample")
 # Of reports.txt, in bytes.
 ROOM = 12 << 20
@@ -13,8 +23,18 @@ def finish(session, check):
     for row in rows:
         said = "ok" if row["outcome"] == OK else "; ".join(row["problems"])
         said += f" (known: {row['known']})" if row["known"] else ""
-        table.row(row["outcome"], f"{row['group']}/{row['case']}", row["variant"], row["expect"], row["verdict"], row["needs"],
-                  f"{row.get('bare_s', 0):.2f}", f"{row.get('checked_s', 0):.2f}", " " + said, **without(row, "outcome", "expect", "needs"))
+        table.row(
+            row["outcome"],
+            f"{row['group']}/{row['case']}",
+            row["variant"],
+            row["expect"],
+            row["verdict"],
+            row["needs"],
+            f"{row.get('bare_s', 0):.2f}",
+            f"{row.get('checked_s', 0):.2f}",
+            " " + said,
+            **without(row, "outcome", "expect", "needs"),
+        )
     table.note("")
     for title, of in totals(rows):
         if of:
@@ -46,9 +66,13 @@ def totals(rows):
 def total(title, rows):
     def has(word):
         return sum(any(word in problem for problem in r["problems"]) for r in rows)
-    return (f"{title:34} {sum(r['outcome'] == OK for r in rows)} of {len(rows)} right; missed {has('MISSED')}, false alarms "
-            f"{has('FALSE ALARM')}, other kind or pair {has('other ')}, hung {has('hung')}, exit code {has('exit ')}, "
-            f"output {has('differs')}, skipped {has('no time')}")
+
+    return (
+        f"{title:34} {sum(r['outcome'] == OK for r in rows)} of {len(rows)} right; "
+        f"missed {has('MISSED')}, false alarms "
+        f"{has('FALSE ALARM')}, other kind or pair {has('other ')}, hung {has('hung')}, exit code {has('exit ')}, "
+        f"output {has('differs')}, skipped {has('no time')}"
+    )
 
 
 def launches(rows):
@@ -56,8 +80,10 @@ def launches(rows):
     seen = [r["coverage"]["launches"] for r in rows if r.get("coverage")]
     if seen:
         part = {k: sum(of[k] for of in seen) for k in ("total", "ranges", "kinds_only", "unknown", "indirect")}
-        yield (f"launches: {part['total']}, with ranges {part['ranges']}, with kinds only {part['kinds_only']}, unknown "
-               f"{part['unknown']}, partly indirect {part['indirect']}")
+        yield (
+            f"launches: {part['total']}, with ranges {part['ranges']}, with kinds only {part['kinds_only']}, unknown "
+            f"{part['unknown']}, partly indirect {part['indirect']}"
+        )
         missing = {}
         for row in rows:
             for name, count in (row.get("coverage") or {}).get("not_modelled", {}).items():
@@ -82,9 +108,14 @@ def write_reports(path, reports):
     room = ROOM
     with open(path, "w") as file:
         # What went wrong first, the example next.
-        for row, text, tail in sorted(reports, key=lambda r: (r[0]["outcome"] == OK, r[0]["case"] != "doc_mul_out", r[0]["case"])):
-            part = f"######## {row['group']}/{row['case']} {row['variant']}: expect {row['expect']}, got {row['verdict']}; " \
-                   f"{'; '.join(row['problems'])}\n{text[:60000]}\n--- stderr\n{tail}\n"
+        for row, text, tail in sorted(
+            reports, key=lambda r: (r[0]["outcome"] == OK, r[0]["case"] != "doc_mul_out", r[0]["case"])
+        ):
+            part = (
+                f"######## {row['group']}/{row['case']} {row['variant']}: "
+                f"expect {row['expect']}, got {row['verdict']}; "
+                f"{'; '.join(row['problems'])}\n{text[:60000]}\n--- stderr\n{tail}\n"
+            )
             room -= len(part)
             if room < 0:
                 break
