@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks StreamSan on a machine with a GPU. Some verbs run on the simulated GPU too (--sim).
 
-Needs neither cargo nor network: prebuilt binaries (see --bin) and this repository's files. Each verb
-says what else it needs. Exit code: 0 all as expected, 1 something was not or was not reached in
-time, 2 nothing could be checked here.
+Needs neither cargo nor network: prebuilt binaries (see --bin) and this repository's files. Each
+verb says what else it needs. Exit code: 0 all as expected, 1 something was not or was not reached
+in time, 2 nothing could be checked here.
 """
 
 import argparse
@@ -38,13 +38,14 @@ def wide(prog):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="tests/gpu", description=__doc__, formatter_class=wide)
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
-    modules = {}
-    for name in VERBS:
-        module = modules[name] = importlib.import_module(f"verbs.{name}")
-        summary, about = module.__doc__.splitlines()[0], module.__doc__
-        of = verbs.add_parser(name, help=summary, description=about, formatter_class=wide)
+    modules = {name: importlib.import_module(f"verbs.{name}") for name in VERBS}
+    listed = "".join(f"  {name:14}{module.__doc__.splitlines()[0]}\n" for name, module in modules.items())
+    parser = argparse.ArgumentParser(
+        prog="tests/gpu", description=__doc__, epilog=f"verbs (each has --help):\n{listed}", formatter_class=wide
+    )
+    verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
+    for name, module in modules.items():
+        of = verbs.add_parser(name, description=module.__doc__, formatter_class=wide)
         add_shared(of, module.DEFAULTS)
         module.add_options(of)
     args = parser.parse_args()

@@ -1,7 +1,7 @@
 """Owns what a case is: a program, and what the first lines of its source say it must show.
 
-tests/corpus/README.md and tests/samples/README.md describe these lines; tests/src/cases reads them for
-the end-to-end tests. Whether a report shows what is expected is judged by the verbs.
+tests/corpus/README.md and tests/samples/README.md describe these lines; tests/src/cases reads
+them for the end-to-end tests. Whether a report shows what is expected is judged by the verbs.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Owns how a CUDA program is compiled, and the cache of compiled programs.
 
-The cache lies in .cache/gpu, which git ignores: the verbs share it, and so do later calls. A program
-is compiled anew when its source, a header beside it, a flag, the compiler or (for -arch=native) the
-GPU is another one.
+The cache lies in .cache/gpu, which git ignores: the verbs share it, and so do later calls. A
+program is compiled anew when its source, a header beside it, a flag, the compiler or (for
+-arch=native) the GPU is another one.
 """
 
 import dataclasses

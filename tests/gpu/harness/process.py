@@ -7,6 +7,7 @@ runs when the verb itself is ended by a signal.
 import contextlib
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -35,6 +36,12 @@ class Ran:
     @property
     def errors(self):
         return self.err.decode(errors="replace")
+
+    @property
+    def missing(self):
+        """The Python package whose absence ended the program, or None."""
+        found = re.search(rb"No module named '([\w.]+)'", self.err) if self.code else None
+        return found[1].decode() if found else None
 
     def last_words(self, room=300):
         """The end of what it said, for a row that explains a failure."""

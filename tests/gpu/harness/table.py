@@ -32,14 +32,15 @@ class Table:
         return self._line(list(self.columns))
 
     def _line(self, cells):
-        return " ".join(f"{cell!s:{width}}" for cell, width in zip(cells, self.columns.values())).rstrip()
+        one_line = (" | ".join(str(cell).split("\n")) for cell in cells)
+        return " ".join(f"{cell:{width}}" for cell, width in zip(one_line, self.columns.values())).rstrip()
 
     def row(self, outcome, *cells, below=(), **data):
         """Adds a row. `below` are lines that explain it, `data` goes to the results beside its cells."""
         if len(cells) > len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns: {cells}")
         with self.lock:
-            self.rows.append((outcome, list(cells), list(below), data))
+            self.rows.append((outcome, list(cells), [line for text in below for line in text.splitlines()], data))
             if self.live:
                 print(self._print(self.rows[-1]), flush=True)
 

@@ -2,9 +2,9 @@
 
 The parts run one after the other, the quick and telling ones first, each within its share of the
 budget. A part that is not reached counts as not checked. What a part printed is in
-FOLDER/PART/log.txt, beside its own results; the end of it is shown where something is wrong. --sim
-runs what has a simulated way. --only picks parts by name; `calls` is not one of them (it needs CUPTI,
-and its counts differ where programs start and end).
+FOLDER/PART/log.txt, beside its own results; the end of it is shown where something is wrong.
+--sim runs what has a simulated way. --only picks parts by name; `calls` is not one of them (it
+needs CUPTI, and its counts differ where programs start and end).
 """
 
 import dataclasses

@@ -2,9 +2,10 @@
 
   python3 tests/gpu calls [options] [NAME=COMMAND...]
 
-Without a command it takes the training loops of tests/programs/python. tests/gpu/programs/cupti_calls.c
-counts CUPTI's side; --preload names it already built, otherwise gcc builds it with the CUPTI of the
-toolkit. Functions that the shim forwards by a jump (`skip` in the table of cuda-sys) are left out.
+Without a command it takes the training loops of tests/programs/python.
+tests/gpu/programs/cupti_calls.c counts CUPTI's side; --preload names it already built, otherwise
+gcc builds it with the CUPTI of the toolkit. Functions that the shim forwards by a jump (`skip` in
+the table of cuda-sys) are left out.
 """
 
 import pathlib

@@ -1,13 +1,13 @@
 """What a PyTorch training step costs under StreamSan.
 
-All ways are loaded at once and take turns, so that what else the machine does hits them alike. A row
-gives the median of a step's time over the rounds, and of its ratio to the bare one's of the same
-round the median and the quartiles. `bare again` shows the noise.
+All ways are loaded at once and take turns, so that what else the machine does hits them alike. A
+row gives the median of a step's time over the rounds, and of its ratio to the bare one's of the
+same round the median and the quartiles. `bare again` shows the noise.
 
---within takes turns within one process instead: some steps are observed, some are passed on. Neither
-another process's memory nor its cores make a difference then; `bare` shows the noise, and the cost of
-passing calls on is left out. It needs a library of its own:
-`cargo build --release -p shim --features pass`. Needs PyTorch, and a machine that does nothing else.
+--within takes turns within one process instead: some steps are observed, some are passed on.
+Neither another process's memory nor its cores make a difference then; `bare` shows the noise, and
+the cost of passing calls on is left out. It needs a library of its own: `cargo build --release -p
+shim --features pass`. Needs PyTorch, and a machine that does nothing else.
 """
 
 import contextlib

@@ -1,9 +1,10 @@
 """The PyTorch corpus under StreamSan and PyTorch's CUDA Sanitizer.
 
-Runs every program of tests/corpus/torch bare, under StreamSan and under PyTorch's sanitizer. Prints the
-verdicts, the pair of lines that each found, and the wall times. A racy program is right with a
-finding of its kind, a clean one with none; the sanitizer's findings have no kind, so any will do.
-The wording of `--format csan` is held against the PyTorch that is here. Needs PyTorch; about 100 s.
+Runs every program of tests/corpus/torch bare, under StreamSan and under PyTorch's sanitizer.
+Prints the verdicts, the pair of lines that each found, and the wall times. A racy program is
+right with a finding of its kind, a clean one with none; the sanitizer's findings have no kind, so
+any will do. The wording of `--format csan` is held against the PyTorch that is here. Needs
+PyTorch; about 100 s.
 """
 
 import re
@@ -14,7 +15,7 @@ from harness.errors import CannotRun
 from harness.options import Defaults
 from harness.places import PROGRAMS, RECORDED
 from harness.process import environment
-from harness.table import LATE, OK, WRONG, Table
+from harness.table import ABSENT, LATE, OK, WRONG, Table
 
 DEFAULTS = Defaults(budget=400, timeout=100, jobs=6)
 
@@ -100,6 +101,8 @@ def theirs(session, case):
 
 def add_row(table, totals, case, bare=None, ours=None, theirs=None, late=False):
     truth = "race" if case.races else "clean"
+    if bare and bare.missing:
+        return table.row(ABSENT, case.name, truth, "", f"{bare.missing} is not installed")
     if late or ours is None:
         note = LATE if late else f"bare run: exit {bare.code}: {bare.last_words(120)}"
         return table.row(LATE if late else WRONG, case.name, truth, "", note)

@@ -1,9 +1,9 @@
 """Recorded runs against live ones, and tools that read what they give.
 
-A racy PyTorch program is checked live and from its trace: the reports must be the same, byte for byte,
-also where the source is gone. So must those of every program of tests/corpus/torch. NVTX ranges name
-parts, PyTorch's memory viewer takes the snapshot, `pytest --streamsan` charges a race to its test.
-Needs PyTorch; about 90 s.
+A racy PyTorch program is checked live and from its trace: the reports must be the same, byte for
+byte, also where the source is gone. So must those of every program of tests/corpus/torch. NVTX
+ranges name parts, PyTorch's memory viewer takes the snapshot, `pytest --streamsan` charges a race
+to its test. Needs PyTorch; about 90 s.
 """
 
 import importlib.util

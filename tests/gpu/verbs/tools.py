@@ -1,9 +1,9 @@
 """Debuggers and profilers together with StreamSan.
 
-Each tool runs around the checked program and, where it can, inside of `streamsan run`. Each must end
-with its exit code and say what it should have found. Tools that are not installed are left out.
-Needs nvcc; about 90 s. One runs after the other: a tool that owns the GPU's counters or its debugger
-cannot be used twice at a time.
+Each tool runs around the checked program and, where it can, inside of `streamsan run`. Each must
+end with its exit code and say what it should have found. Tools that are not installed are left
+out. Needs nvcc; about 90 s. One runs after the other: a tool that owns the GPU's counters or its
+debugger cannot be used twice at a time.
 """
 
 import sys

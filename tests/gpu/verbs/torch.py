@@ -1,9 +1,9 @@
 """PyTorch, Triton, CuPy, JAX: clean programs, faults, pools.
 
 Clean programs (tests/gpu/programs/torch_clean) must stay silent and print the same. Faults
-(torch_faults) must be named with the launch that caused them. Blocks of CuPy's pool, and of RMM's where
-it is installed, must be known. Needs PyTorch; about four minutes, --clean about one. `cost` measures
-what a training step costs.
+(torch_faults) must be named with the launch that caused them. Blocks of CuPy's pool, and of RMM's
+where it is installed, must be known. Needs PyTorch; about four minutes, --clean about one. `cost`
+measures what a training step costs.
 """
 
 import importlib.util
@@ -14,9 +14,11 @@ from harness import reports
 from harness.options import Defaults
 from harness.places import PROGRAMS, ROOT
 from harness.process import environment
-from harness.table import LATE, OK, WRONG, Table
+from harness.table import ABSENT, LATE, OK, WRONG, Table
 
 DEFAULTS = Defaults(budget=400, timeout=200, jobs=4)
+# The exit code of a program that this machine cannot run.
+CANNOT = 77
 POOLS = ("reused", "waited", "early", "early_waited", "apart")
 # What is found in the blocks of a pool, by case.
 FOUND = {"reused": {"race"}, "early": {"freed-while-used"}}
@@ -67,12 +69,14 @@ def under(session, program, *options, stem=None, env=None):
 def clean(session, program):
     bare = session.run([sys.executable, program])
     (session.out / f"{program.stem}-bare.txt").write_bytes(bare.out + bare.err)
+    if bare.missing or bare.code == CANNOT:
+        return ABSENT, f"{bare.missing} is not installed" if bare.missing else "cannot run here"
     ran, report = under(session, [program])
     found = [
         f"{f['kind']} {f['hazard']} {f['access'].get('operator') or f['access']['call']}"
         for f in report.get("findings", [])
     ]
-    same = bare.text.strip() == ran.text.strip() and bare.code == ran.code and not ran.hung
+    same = bare.text.strip() == ran.text.strip() and bare.code == ran.code == 0
     below = found
     if not same:
         below += [
@@ -100,6 +104,8 @@ def fault(session, program, options):
 
 def freed_early(session, program):
     """A block that is given back while another stream may still read it."""
+    if bare.missing or bare.code == CANNOT:
+        return ABSENT, f"{bare.missing} is not installed" if bare.missing else "cannot run here"
     ran, report = under(session, [program])
     found = [
         (
@@ -118,6 +124,8 @@ def pool(session, library, case):
     env = environment(PYTHONPATH=f"{ROOT / 'python'}:{os.environ.get('PYTHONPATH', '')}")
     program = [PROGRAMS / "pools.py", library, case]
     ran, report = under(session, program, stem=f"pools_{library}_{case}", env=env)
+    if ran.missing:
+        return ABSENT, f"{ran.missing} is not installed"
     found = report.get("findings", [])
     memory = [
         f"{f['kind']} {f['hazard']} {f['allocation']['size']} bytes of {f['allocation']['name']!r} "

@@ -1,9 +1,10 @@
 """Whether a program notices StreamSan: output and exit code in every mode.
 
-The programs: tests/samples, the clean ones of tests/corpus, tests/programs/touches.cu and, on a GPU,
-Python programs with PyTorch, Triton, CuPy and JAX. Standard output and error must be the same. Where
-two bare runs differ in numbers, numbers are left out of the comparison; a program whose bare runs
-differ otherwise is left out. Needs nvcc. What differs is written to FOLDER/*.differs.
+The programs: tests/samples, the clean ones of tests/corpus, tests/programs/touches.cu and, on a
+GPU, Python programs with PyTorch, Triton, CuPy and JAX. Standard output and error must be the
+same. Where two bare runs differ in numbers, numbers are left out of the comparison; a program
+whose bare runs differ otherwise is left out. Needs nvcc. What differs is written to
+FOLDER/*.differs.
 """
 
 import pathlib
@@ -102,8 +103,8 @@ class Comparison:
         program.loose = answer(first) != answer(second)
         if first.hung:
             program.note = "the bare run takes too long"
-        elif b"No module named" in first.err and first.code:
-            program.note = f"not installed: {first.last_words(60)}"
+        elif first.missing:
+            program.note = f"{first.missing} is not installed"
         elif program.loose and not same(answer(first), answer(second), loose=True):
             program.note = "bare runs differ"
         return program

@@ -1,12 +1,12 @@
 """The corpus and real programs: verdicts, output, exit codes.
 
 Every program runs bare and under `streamsan run`. Exit codes and output must be the same, and the
-findings must be what the first lines of the program say. What tests/corpus/known_failures.txt lists
-may be wrong, unless --strict is given.
+findings must be what the first lines of the program say. What tests/corpus/known_failures.txt
+lists may be wrong, unless --strict is given.
 
 --samples runs the programs of tests/samples instead: their output must also be that of
-tests/samples/expected. --lines FILE writes what each CUDA program showed, a line each, and keeps the
-lines of other programs; tests/corpus/on_gpu.txt is made so, and the end-to-end tests hold the
+tests/samples/expected. --lines FILE writes what each CUDA program showed, a line each, and keeps
+the lines of other programs; tests/corpus/on_gpu.txt is made so, and the end-to-end tests hold the
 simulated GPU against it.
 
 Needs nvcc, and Python with torch, triton, cupy and jax: what is not installed is left out. Beside

@@ -1,5 +1,5 @@
-"""cudaGetDriverEntryPoint of both runtimes must answer with StreamSan's functions, and with nothing for
-names that do not exist."""
+"""cudaGetDriverEntryPoint of both runtimes must answer with StreamSan's functions, and with nothing
+for names that do not exist."""
 
 from harness.places import SHARED
 

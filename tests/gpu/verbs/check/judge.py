@@ -1,7 +1,5 @@
 """Runs one program bare and under StreamSan, and judges what was found. Totals are the summary's."""
 
-import re
-
 from harness import cases, reports
 from harness.table import ABSENT, KNOWN, LATE, OK, WRONG
 
@@ -36,10 +34,9 @@ class Check:
         if not self.args.sim:
             bare = session.run(command, env=env)
             row["bare_s"] = round(bare.wall, 2)
-            missing = re.search(rb"No module named '(\w+)'", bare.err) if bare.code else None
-            if missing:
+            if bare.missing:
                 row["verdict"], row["outcome"] = "left out", ABSENT
-                row["problems"].append(f"{missing[1].decode()} is not installed")
+                row["problems"].append(f"{bare.missing} is not installed")
                 return self.add(row)
             if bare.hung or bare.code:
                 row["problems"].append(f"bare run: {'hung' if bare.hung else f'exit {bare.code}'}")

@@ -1,4 +1,5 @@
-"""Predictions against measurements: what the range analysis said each launch touches, and what it did."""
+"""Predictions against measurements: what the range analysis said each launch touches, and what it
+did."""
 
 import pathlib
 import re
