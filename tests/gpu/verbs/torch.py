@@ -46,7 +46,7 @@ def run(session):
     table = Table({"what": "44", "": "8", "note": ""})
 
     def one(job):
-        do, title, *rest = job
+        do, _, *rest = job
         return (LATE, "") if session.left() < 5 else do(session, *rest)
 
     jobs = session.pick(jobs, lambda job: job[1])
@@ -104,8 +104,6 @@ def fault(session, program, options):
 
 def freed_early(session, program):
     """A block that is given back while another stream may still read it."""
-    if bare.missing or bare.code == CANNOT:
-        return ABSENT, f"{bare.missing} is not installed" if bare.missing else "cannot run here"
     ran, report = under(session, [program])
     found = [
         (
