@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -15,7 +16,10 @@ import time
 
 # The exit code of a command that took too long.
 TOO_LONG = 124
-_RUNNING = set()
+# Process groups that run, and for each how many seconds it may take to end by itself.
+_RUNNING = {}
+# Folders that go when this process is ended by a signal.
+TEMPORARY = set()
 _LOCK = threading.Lock()
 
 
@@ -83,15 +87,15 @@ def execute(command, timeout, env=None, cwd=None):
 
 
 @contextlib.contextmanager
-def watched(pid):
+def watched(pid, grace=0.0):
     """Meanwhile, a signal that ends this process ends that group first."""
     with _LOCK:
-        _RUNNING.add(pid)
+        _RUNNING[pid] = grace
     try:
         yield
     finally:
         with _LOCK:
-            _RUNNING.discard(pid)
+            _RUNNING.pop(pid, None)
 
 
 def kill_group(pid, number=signal.SIGKILL):
@@ -101,15 +105,26 @@ def kill_group(pid, number=signal.SIGKILL):
         pass
 
 
+def _is_over(pid):
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except OSError:
+        return True
+
+
 def end_children_on_signals():
     """Makes SIGTERM, SIGHUP and SIGINT end what runs before they end this process."""
 
     def ended(number, _):
-        # A part of `all` has children in groups of their own: it ends them itself.
-        for how in (signal.SIGTERM, signal.SIGKILL):
-            for pid in list(_RUNNING):
-                kill_group(pid, how)
-            time.sleep(0.5)
+        for pid, grace in list(_RUNNING.items()):
+            kill_group(pid, signal.SIGTERM if grace else signal.SIGKILL)
+        until = time.monotonic() + max(_RUNNING.values(), default=0.0)
+        while any(grace and not _is_over(pid) for pid, grace in list(_RUNNING.items())) and time.monotonic() < until:
+            time.sleep(0.1)
+        for pid in list(_RUNNING):
+            kill_group(pid)
+        for folder in TEMPORARY:
+            shutil.rmtree(folder, ignore_errors=True)
         os._exit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

@@ -16,7 +16,7 @@ from . import cuda
 from .binaries import Binaries, find
 from .compiler import Compiler
 from .errors import CannotRun
-from .process import environment, execute
+from .process import TEMPORARY, environment, execute
 
 
 class Session:
@@ -30,6 +30,7 @@ class Session:
         self.out.mkdir(parents=True, exist_ok=True)
         self.out = self.out.resolve()
         self.work = pathlib.Path(tempfile.mkdtemp(prefix=f"streamsan-{verb}-work-"))
+        TEMPORARY.add(self.work)
         self.binaries = Binaries(found, self.work)
         self.cores = os.cpu_count() or 2
 

@@ -114,7 +114,7 @@ def call(session, part, budget):
             env=environment(),
             start_new_session=True,
         )
-        with watched(child.pid):
+        with watched(child.pid, grace=5):
             try:
                 # Its last programs may have begun just before its budget ended.
                 child.wait(budget + 30)

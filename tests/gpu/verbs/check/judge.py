@@ -99,7 +99,8 @@ class Check:
         row["count"] = found["summary"]["findings"]
         row["coverage"] = found.get("coverage", {})
         row["verdict"] = reports.kinds(findings) if row["count"] else "clean"
-        row["line"] = reports.shown(row["count"] and findings, ran.out)
+        if ran.code == 0 and row["coverage"].get("ops"):
+            row["line"] = reports.shown(row["count"] and findings, ran.out)
         right = [f for f in findings if f["hazard"] == case.kind and bool(f["host"]) == case.host]
         if case.races and not row["count"]:
             problems.append("MISSED")
