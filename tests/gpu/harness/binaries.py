@@ -34,7 +34,8 @@ class Binaries:
         for file in self.source.iterdir():
             if file.is_file() and (file.name in ("streamsan", "exact.fatbin") or ".so" in file.name):
                 self._copy(file, self.folder / file.name)
-        # Beside the binaries lies a folder with the simulated GPU, under the names programs ask for.
+        # Beside the binaries lies a folder with the simulated GPU, under the names programs ask
+        # for.
         if (self.source / "sim").is_dir():
             (self.folder / "sim").mkdir()
             for file in (self.source / "sim").iterdir():

@@ -26,7 +26,8 @@ class Case:
         self.expect = head.get("racy" if racy else "expect", "clean").split()
         self.needs = head.get("needs", head.get("csan", ""))
         self.races, self.host = self.expect[0] == "race", "host" in self.expect
-        # Where the CPU's own accesses to pinned memory matter, a case is checked with --host-accesses too.
+        # Where the CPU's own accesses to pinned memory matter, a case is checked with
+        # --host-accesses too.
         self.sees_host = self.host or "host" in self.needs.split() or re.search("pinned|d2h", path.stem) is not None
         self.kind = HAZARDS.get(self.expect[-1])
         pair = head.get("pair", "") if group in ("cuda", "sample") else ""

@@ -76,7 +76,7 @@ class Compiler:
         return target
 
     def _driver_stub(self):
-        """A library to link `-lcuda` programs with where neither a driver nor a stub is installed."""
+        """A library for `-lcuda` programs where neither a driver nor a stub is installed."""
         names = set()
         for source in [*(CORPUS / "cuda").glob("*.cu"), *SAMPLES.glob("*.cu")]:
             names |= set(re.findall(r"\b(cu[A-Z]\w+)\s*\(", source.read_text()))

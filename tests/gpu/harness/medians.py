@@ -9,6 +9,6 @@ def median(values):
 
 
 def ratios(times, bare):
-    """What each time is of the bare one of the same round: lower quartile, median, upper quartile."""
+    """Ratios to the bare time of the same round: lower quartile, median, upper quartile."""
     each = [taken / other for taken, other in zip(times, bare)]
     return statistics.quantiles(each, n=4) if len(each) > 1 else each * 3

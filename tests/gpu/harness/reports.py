@@ -63,7 +63,7 @@ def side(of):
 
 
 def shown(found, output):
-    """What a program showed, in one line: hazards with their pairs; of a clean one what it printed."""
+    """What a program showed, in one line: hazards with pairs, or what a clean one printed."""
     if not found:
         digest = 0xCBF29CE484222325
         for byte in output:

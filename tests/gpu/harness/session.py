@@ -75,7 +75,7 @@ class Session:
     # ---- running
 
     def jobs(self, usual=None):
-        """How many programs run at a time, as a pool. `usual`: where the verb has no fixed default."""
+        """How many programs run at a time, as a pool. `usual`: where there is no default."""
         return concurrent.futures.ThreadPoolExecutor(self.args.jobs or usual)
 
     def streamsan(self, *words):

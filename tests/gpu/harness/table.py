@@ -1,4 +1,4 @@
-"""Owns the table that every verb prints, the outcome of each row, and the exit code they add up to."""
+"""Owns the table that every verb prints: its rows, their outcomes, and the exit code they make."""
 
 import collections
 import json
@@ -36,7 +36,7 @@ class Table:
         return " ".join(f"{cell:{width}}" for cell, width in zip(one_line, self.columns.values())).rstrip()
 
     def row(self, outcome, *cells, below=(), **data):
-        """Adds a row. `below` are lines that explain it, `data` goes to the results beside its cells."""
+        """Adds a row. `below`: lines that explain it. `data`: goes to the results only."""
         if len(cells) > len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns: {cells}")
         with self.lock:

@@ -86,7 +86,7 @@ def run(session):
 
 
 def call(session, part, budget):
-    """Runs a part in a process of its own. Gives its exit code, its seconds, whether it hung, what it printed."""
+    """Runs a part in a process of its own: its exit code, seconds, whether it hung, its output."""
     args, out = session.args, session.out / part.name
     out.mkdir(exist_ok=True)
     (out / "results.json").unlink(missing_ok=True)

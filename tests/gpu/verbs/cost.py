@@ -46,7 +46,8 @@ def add_options(parser):
         f"with --within: {USUAL_WITHIN})",
     )
     parser.add_argument("--rounds", metavar="N", type=int, default=20)
-    # With turns of five steps the quartiles of `bare again` lay at 0.84 and 1.09, with ten at 0.93 and 1.09.
+    # With turns of five steps the quartiles of `bare again` lay at 0.84 and 1.09, with ten at 0.93
+    # and 1.09.
     parser.add_argument("--steps", metavar="N", type=int, default=10, help="steps of one turn (default: %(default)s)")
 
 

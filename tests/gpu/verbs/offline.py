@@ -142,7 +142,8 @@ def corpus(offline):
         if session.left() < 5:
             return LATE, LATE
         live = offline.live(case.path, case.name).code
-        # A program that failed here has no trace of interest: its exit code is its own, a trace has none.
+        # A program that failed here has no trace of interest: its exit code is its own, a trace has
+        # none.
         if live not in (0, RACE):
             return ABSENT, f"not run here ({live})"
         later = offline.check(f"{case.name}.trace", f"{case.name}.later").code

@@ -97,7 +97,8 @@ def cases(session):
         around = [sanitizer, "--target-processes", "all", *under, mended]
         yield "compute-sanitizer around streamsan: mended", around, 0, "0 findings"
     if ncu:
-        # It starts its program with an LD_PRELOAD of its own: that program is not checked, and the report says so.
+        # It starts its program with an LD_PRELOAD of its own: that program is not checked, and the
+        # report says so.
         inside = [*under, ncu, "--section", "LaunchStats", racy]
         yield "ncu inside streamsan: not checked, and the report says so", inside, 0, "no CUDA work was seen"
         around = [ncu, "--target-processes", "all", "--section", "LaunchStats", *under, mended]

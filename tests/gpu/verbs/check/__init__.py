@@ -43,7 +43,7 @@ def add_options(parser):
 
 
 def variants_of(case, variant):
-    """The ways a case is checked: with the defaults; where the CPU's accesses matter, also with them."""
+    """How a case is checked: by default; where the CPU's accesses matter, with them too."""
     watched = case.sees_host and case.group in ("cuda", "torch")
     return [(variant, [])] + ([(f"{variant}+host", ["--host-accesses"])] if watched else [])
 
@@ -92,7 +92,7 @@ def cuda_cases(session):
 
 
 def compile_and_check(session, check, programs, compilers, runners):
-    """Compiles each program with each runtime, then submits its runs. Returns what was submitted."""
+    """Compiles each program with each runtime, then submits its runs, which it returns."""
     args, arch = session.args, "sm_80" if session.args.sim else "sm_90"
     runtimes = ["shared"] if args.sim or args.shared_only else ["static"] if args.static_only else ["static", "shared"]
     env = environment(LD_LIBRARY_PATH=cuda.library_path())

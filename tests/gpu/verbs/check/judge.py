@@ -1,4 +1,4 @@
-"""Runs one program bare and under StreamSan, and judges what was found. Totals are the summary's."""
+"""Runs one program bare and under StreamSan, and judges what was found. Adds nothing up."""
 
 from harness import cases, reports
 from harness.table import ABSENT, KNOWN, LATE, OK, WRONG

@@ -130,6 +130,7 @@ def write_lines(path, rows):
         elif line:
             name, _, shown = line.partition(": ")
             known[name] = shown
-    # Both runtimes must show the same. The shared one's line is kept: the simulated GPU has no other.
+    # Both runtimes must show the same. The shared one's line is kept: the simulated GPU has no
+    # other.
     known.update({f"{r['group']}/{r['case']}": r["line"] for r in rows if r.get("line") and r["variant"] == "shared"})
     path.write_text(head + "".join(f"{name}: {shown}\n" for name, shown in sorted(known.items())))

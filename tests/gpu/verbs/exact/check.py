@@ -76,7 +76,9 @@ class Check:
     # ---- verdicts
 
     def verdict(self, name, command, race, same=None, timeout=60, mode=("--exact",)):
-        """A program in exact mode. `race` None: anything may be found. `same` judges what it printed."""
+        """A program in exact mode. `race` None: anything may be found. `same` judges what it
+        printed.
+        """
         report, began = self.kept / f"{name}.json", time.monotonic()
         under = self.streamsan(*mode, "--no-stacks", "--error-exitcode", "0", "--json", report, "--")
         ran = self.run(name, [*under, *command], timeout)

@@ -36,7 +36,9 @@ def truth(check):
 
 
 def announced(out):
-    """By launch: for reads, writes and atomics the ranges that the program says it touches, and the kernels' names."""
+    """By launch: for reads, writes and atomics the ranges that the program says it touches, and the
+    kernels' names.
+    """
     said, names = {}, {}
     for line in out.splitlines():
         f = line.split()
@@ -48,7 +50,9 @@ def announced(out):
 
 
 def recorded(dumped):
-    """Launches in their order, those of graphs, and by launch and node the flags and runs that were measured."""
+    """Launches in their order, those of graphs, and by launch and node the flags and runs that were
+    measured.
+    """
     launches, graphs, measured = [], [], {}
     for line in dumped.splitlines():
         at = re.search(r"timeline=(\d+) time=(\d+) .*? (Graph)?Launch \{", line)
@@ -94,7 +98,8 @@ def judge(out, dumped, pattern):
         for kind in range(3):
             got = bytes_of([(start, width, stride, count) for start, stride, width, count, k in runs if k == kind])
             want = bytes_of(said[seq][kind])
-            # The API gives the whole size of copies that fill up with zeros: the analyzer takes that for a bound.
+            # The API gives the whole size of copies that fill up with zeros: the analyzer takes
+            # that for a bound.
             got = want & got if names[seq] == "zfill" and kind == 0 else got
             if got != want:
                 apart.append(f"{'rwa'[kind]}: {len(want - got)} missing, {len(got - want)} too many")

@@ -128,7 +128,9 @@ def devices(check):
 
 
 def confirm(check):
-    """Summaries first, measured on demand. A race of the clean way must be withdrawn, one of the racy way confirmed."""
+    """Summaries first, measured on demand. A race of the clean way must be withdrawn, one of the
+    racy way confirmed.
+    """
     flags = {"gather": [], "cub": [], "cublas": ["-lcublas"]}
     with check.session.jobs() as pool:
         paths = pool.map(lambda name: check.compile(PROGRAMS / f"confirm_{name}.cu", *flags[name]), flags)
@@ -140,7 +142,8 @@ def confirm(check):
     commands["step"] = [sys.executable, PROGRAMS / "confirm_step.py"]
     for name, command in commands.items():
         for way in WAYS:
-            # The analysis of PyTorch's kernels takes seconds. A training job has them; these few steps must wait.
+            # The analysis of PyTorch's kernels takes seconds. A training job has them; these few
+            # steps must wait.
             slow = ["16", "1"] if (name, way) == ("step", "race") else []
             for more in ([], ["--pedantic"]):
                 # What sorting touches is data: weak findings at first.
