@@ -23,7 +23,7 @@ def add_shared(parser, defaults):
     if defaults.sim:
         parser.add_argument("--sim", action="store_true", help="on the simulated GPU")
     else:
-        parser.set_defaults(sim=False)
+        parser.set_defaults(sim=None)
     parser.add_argument(
         "--bin",
         metavar="FOLDER",

@@ -88,7 +88,8 @@ class Session:
     def need_gpu(self):
         """Names the GPUs, or ends the verb where there is none."""
         if not cuda.devices():
-            raise CannotRun("no GPU here: nvidia-smi -L lists none")
+            hint = "; --sim runs on the simulated GPU" if self.args.sim is False else ""
+            raise CannotRun(f"no GPU here: nvidia-smi -L lists none{hint}")
         self.say("; ".join(cuda.devices()))
         return cuda.devices()
 

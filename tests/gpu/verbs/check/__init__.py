@@ -59,7 +59,6 @@ def run(session):
         raise CannotRun(
             "no case has one of these words in its name" if args.only else "these options leave nothing to check"
         )
-    # One more of them waits for a compiler to end than runs.
     usual = 2 if args.sim else max(2, min(6, session.cores // 2))
     with (
         session.jobs(usual) as runners,
