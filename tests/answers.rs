@@ -40,7 +40,7 @@ fn answered_here(folder: &Path) -> Sections {
     let toolkit = build::toolkit().unwrap_or_else(|e| panic!("{e}"));
     let source = folder.join("answers.cu");
     let mut inputs: Vec<PathBuf> = std::fs::read_dir(folder)
-        .expect("tests/gpu/answers")
+        .expect("tests/gpu/programs/answers")
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|e| e == "h" || e == "cu"))
         .collect();
@@ -69,7 +69,7 @@ fn the_simulated_gpu_answers_as_a_real_one() {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
         return;
     }
-    let folder = product::root().join("tests/gpu/answers");
+    let folder = product::root().join("tests/gpu/programs/answers");
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let (there, here) = (read(&text("answers.h200.txt")), answered_here(&folder));
     let listed = text("answers_differ.txt");

@@ -70,7 +70,7 @@ fn main() {
         println!("skipped: STREAMSAN_NO_TOOLKIT=1");
         return;
     }
-    let source = product::root().join("tests/gpu/order_rules.cu");
+    let source = product::root().join("tests/gpu/programs/order_rules.cu");
     let program = build::cuda_program(&source, "shared", &[]).unwrap_or_else(|e| panic!("{e}"));
     let trials = cases(&program)
         .into_iter()

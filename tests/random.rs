@@ -191,7 +191,7 @@ fn program(seed: u64) -> (String, Oracle) {
                 }
             }
             // A wait for an event that was never recorded is no op, not even of the legacy stream
-            // (measured: tests/gpu/what_waits.cu).
+            // (measured: tests/gpu/programs/what_waits.cu).
             13..=16 => {
                 let _ = writeln!(script, "w {stream} {event}");
                 if oracle.recorded[event].is_some() {

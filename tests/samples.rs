@@ -5,7 +5,7 @@
 //!
 //! A program that takes long to compile (`needs: heavy`) is run with `STREAMSAN_HEAVY=1` only.
 //! Needs CUDA's compiler (`scripts/toolkit`); `STREAMSAN_NO_TOOLKIT=1` says that there is none, and
-//! skips all. `scripts/gpu-check --samples` runs the same programs on a real GPU.
+//! skips all. `python3 tests/gpu check --samples` runs the same programs on a real GPU.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

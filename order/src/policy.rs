@@ -117,8 +117,8 @@ const ASYNC_HOST_TO_HOST: Rule = Rule::new("asynchronous copy, host to host", Op
 const ASYNC_FROM_PAGEABLE: Rule =
     Rule { source: SourceRead::DuringCall, ..Rule::new("asynchronous copy, pageable to device", Nothing, Nothing) };
 const COPY_DEVICE: Rule = Rule::new("copy, device to device", Nothing, Nothing);
-// Measured on an H200 with driver 580 (tests/gpu/what_waits.cu): the host waits as for pinned
-// memory. Older documents promised it.
+// Measured on an H200 with driver 580 (tests/gpu/programs/what_waits.cu): the host waits as for
+// pinned memory. Older documents promised it.
 const COPY_MANAGED: Rule = Rule::new("copy, managed memory on either side", Op, Nothing);
 const COPY_TO_HOST: Rule = Rule::new("copy, device to host", Op, Op);
 const COPY_FROM_PINNED: Rule = Rule::new("copy, pinned to device", Op, Op);

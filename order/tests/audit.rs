@@ -29,9 +29,10 @@ fn exists(name: &str) -> Option<bool> {
         "order" => function("order/tests"),
         "analyzer" => function("analyzer/tests"),
         "e2e" => Some(root().join(format!("tests/{rest}.rs")).exists()),
-        "gpu" => Some(read("tests/gpu/order_rules.cu").contains(&format!("{{\"{rest}\", "))),
+        "gpu" => Some(read("tests/gpu/programs/order_rules.cu").contains(&format!("{{\"{rest}\", "))),
         "two" => {
-            Some(["cu", "py"].iter().any(|e| read(&format!("tests/gpu/two_gpus.{e}")).contains(&format!("\"{rest}\""))))
+            let names = |e| read(&format!("tests/gpu/programs/two_gpus.{e}")).contains(&format!("\"{rest}\""));
+            Some(["cu", "py"].into_iter().any(names))
         }
         "corpus" => Some(root().join(format!("tests/corpus/cuda/{rest}.cu")).exists()),
         _ => None,

@@ -82,7 +82,7 @@ fn a_context_synchronise_covers_what_other_contexts_did_before() {
 }
 
 /// `cuDevicePrimaryCtxReset` and the end of a device: measured for `cudaFree`,
-/// `tests/gpu/what_waits.cu`.
+/// `tests/gpu/programs/what_waits.cu`.
 #[test]
 fn a_device_wide_wait_covers_every_context() {
     let mut w = World::new();
@@ -177,7 +177,8 @@ fn a_successful_event_query_is_about_the_record_when_it_began() {
     assert!(!w.host_after(kb), "not recorded, not yet recorded, not known");
 }
 
-/// Measured, `tests/gpu/what_waits.cu`: "cudaStreamQuery(0) with b busy" answers not ready.
+/// Measured, `tests/gpu/programs/what_waits.cu`: "cudaStreamQuery(0) with b busy" answers not
+/// ready.
 #[test]
 fn an_idle_legacy_stream_means_idle_blocking_streams() {
     let mut w = World::new();

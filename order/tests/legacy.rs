@@ -61,8 +61,8 @@ fn per_thread_streams_are_blocking_streams() {
     assert!(w.launch_after(q, kl) && w.after(kp));
 }
 
-/// The same page speaks of any action; measured: `tests/gpu/what_waits.cu`, "record on c after
-/// record on 0".
+/// The same page speaks of any action; measured: `tests/gpu/programs/what_waits.cu`, "record on c
+/// after record on 0".
 #[test]
 fn recording_and_waiting_on_the_legacy_stream_are_actions() {
     let (mut w, legacy, a, b, n) = setup();
@@ -76,8 +76,8 @@ fn recording_and_waiting_on_the_legacy_stream_are_actions() {
     assert!(w.launch_after(b, kn), "the wait holds back blocking streams");
 }
 
-/// Measured (tests/gpu/what_waits.cu, "record on c after wait(0, never recorded)"): such a wait is
-/// no action of the legacy stream, so it is no barrier among blocking streams.
+/// Measured (tests/gpu/programs/what_waits.cu, "record on c after wait(0, never recorded)"): such a
+/// wait is no action of the legacy stream, so it is no barrier among blocking streams.
 #[test]
 fn waiting_for_an_event_never_recorded_is_no_action() {
     let (mut w, legacy, a, b, _) = setup();
@@ -149,7 +149,7 @@ fn a_legacy_stream_first_seen_late_has_missed_nothing() {
     assert!(w.launch_after(legacy, ka));
 }
 
-/// `cuStreamSynchronize(0)`: measured, `tests/gpu/what_waits.cu`.
+/// `cuStreamSynchronize(0)`: measured, `tests/gpu/programs/what_waits.cu`.
 #[test]
 fn synchronising_the_legacy_stream_covers_blocking_streams_only() {
     let (mut w, legacy, a, _, n) = setup();

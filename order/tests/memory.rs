@@ -53,7 +53,7 @@ fn seen(c: &Case, op: Epoch) -> (bool, bool, bool) {
 }
 
 /// Driver API, API synchronization behavior, synchronous copies; observed:
-/// `tests/gpu/what_waits.cu`.
+/// `tests/gpu/programs/what_waits.cu`.
 #[test]
 fn synchronous_copies_on_the_legacy_stream() {
     for policy in [Policy::Observed, Policy::Documented] {
@@ -146,7 +146,7 @@ fn sync_memops_makes_synchronous_operations_wait() {
 }
 
 /// `cuMemFree`, `cuMemFreeHost`: "may" synchronise; measured: they drain the device, pool memory
-/// does not (`tests/gpu/what_waits.cu`).
+/// does not (`tests/gpu/programs/what_waits.cu`).
 #[test]
 fn frees() {
     let all = (true, true);

@@ -1,15 +1,15 @@
 //! The table of what calls really wait for, as measured on a GPU, against the `observed` policy.
 //!
-//! `tests/gpu/what_waits.cu` prints one line a question: a kernel spins on one stream, a call is
-//! made, did the call return only after the kernel? Every line of the committed table is asked of
-//! the engine here, and a line that nobody knows how to ask fails the test.
+//! `tests/gpu/programs/what_waits.cu` prints one line a question: a kernel spins on one stream, a
+//! call is made, did the call return only after the kernel? Every line of the committed table is
+//! asked of the engine here, and a line that nobody knows how to ask fails the test.
 
 mod common;
 
 use common::{CTX, World};
 use trace::*;
 
-const TABLE: &str = include_str!("../../tests/gpu/what_waits.h200.txt");
+const TABLE: &str = include_str!("../../tests/gpu/programs/what_waits.h200.txt");
 
 const DEVICE: u64 = 0x1_0000;
 const OTHER: u64 = 0x2_0000;

@@ -83,8 +83,8 @@ impl Verdict {
     }
 }
 
-/// What a program showed, as `scripts/gpu-check --lines` writes it: its hazards with their pairs,
-/// or what a clean one printed.
+/// What a program showed, as `python3 tests/gpu check --lines` writes it: its hazards with their
+/// pairs, or what a clean one printed.
 pub fn line(report: &Value, printed: &str) -> String {
     let name = |side: &Value| {
         let named =

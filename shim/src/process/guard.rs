@@ -12,9 +12,9 @@ use crate::local;
 /// program).
 pub static SKIPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Whether calls pass unobserved: `scripts/torch-cost --within` compares steps of one process that
-/// are observed with steps that are not. What such a run says of the program is not the truth, so
-/// only builds with the feature `pass` have it.
+/// Whether calls pass unobserved: `python3 tests/gpu cost --within` compares steps of one process
+/// that are observed with steps that are not. What such a run says of the program is not the truth,
+/// so only builds with the feature `pass` have it.
 #[cfg(feature = "pass")]
 static PASS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 

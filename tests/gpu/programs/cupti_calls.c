@@ -1,5 +1,5 @@
-// A preload that counts driver calls by name as CUPTI's callbacks tell them, and writes "name count" lines to $CUPTI_CALLS at exit.
-// The oracle for the shim's own counts: see tests/gpu/compare_calls. Needs CUPTI (toolkit, or PyPI's nvidia-cuda-cupti).
+// A preload that counts driver calls by name as CUPTI reports them, and writes "name count" lines to $CUPTI_CALLS at exit.
+// The oracle for the shim's own counts: see `python3 tests/gpu calls`. Needs CUPTI (toolkit, or PyPI's nvidia-cuda-cupti).
 #include <cupti.h>
 #include <stdio.h>
 #include <stdlib.h>

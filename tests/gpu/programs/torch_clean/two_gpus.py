@@ -1,12 +1,13 @@
-"""Clean: one process, two GPUs, DistributedDataParallel replaced by its parts: NCCL all-reduce through torch.cuda.nccl on both
-devices, peer copies with events, FSDP-like all-gather. Needs two GPUs. Prints a sum."""
+"""Clean: one process, two GPUs, DistributedDataParallel replaced by its parts: NCCL all-reduce through
+torch.cuda.nccl on both devices, peer copies with events, FSDP-like all-gather. Needs two GPUs (without
+them: exit code 77). Prints a sum."""
 import sys
 
 import torch
 
 if torch.cuda.device_count() < 2:
     print("needs two GPUs")
-    sys.exit(0)
+    sys.exit(77)
 torch.manual_seed(0)
 models = [torch.nn.Linear(256, 256).cuda(d) for d in (0, 1)]
 models[1].load_state_dict(models[0].state_dict())

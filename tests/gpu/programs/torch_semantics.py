@@ -1,4 +1,5 @@
-"""The stream semantics that PyTorch's CUDA notes describe, one case a run:  torch_semantics.py CASE  (without: lists them).
+"""The stream semantics that PyTorch's CUDA notes describe, one case a run:  torch_semantics.py CASE.
+Without a case it lists them, with `documented`, `truth` and `why` behind tabulators.
 
 `documented` is what the notes say of the form; `truth` is whether its memory is in fact unordered, and `why` says what orders it where the
 two differ. Each case runs an ordered step first, so that nothing is loaded or allocated for the first time where it would order things.
@@ -271,7 +272,7 @@ def pinned_source_written_too_early(s):
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
-        print("\n".join(f"{name} {documented} {truth}" for name, (documented, truth, *_) in CASES.items()))
+        print("\n".join("\t".join([name, *about]) for name, (*about, _) in CASES.items()))
     else:
         CASES[sys.argv[1]][3](Setting())
         import torch

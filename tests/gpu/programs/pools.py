@@ -1,4 +1,4 @@
-"""Blocks of a pool that tells them to StreamSan: pools.py cupy|rmm reused|waited|early|early_waited|apart
+"""Blocks of a pool that announces them to StreamSan: pools.py cupy|rmm reused|waited|early|early_waited|apart
 
 An array of stream `a` is used on stream `b`, which waits for `a`, and is given up. Then `a` fills a new one:
   reused        which gets the same bytes (a race); waited: after `a` waits for `b` (clean)
@@ -45,4 +45,4 @@ with a:
     y = cp.empty(n // 4 if case.startswith("early") else n, cp.uint8)
     y.fill(3)
 cp.cuda.Device().synchronize()
-print(int(y.sum()) // 3, "told" if told else "not told")
+print(int(y.sum()) // 3, "announced" if told else "not announced")
