@@ -3,16 +3,17 @@
 //! Thread-safe. Glue between containers (`image`), front ends (`lower_sass`) and [`Summary`].
 
 use crate::arch::Arch;
-use crate::cache::{self, Cache, Keeper, Key};
-use crate::fixed;
 use crate::image::{CodeRef, Cubin, Image, ImageError};
 use crate::ir::Function;
 use crate::ir::cfg::Cfg;
-use crate::lines::{LineTable, SourceLine};
+use crate::launch_invariant;
+use crate::line_table::{LineTable, SourceLine};
 use crate::lower_ptx;
 use crate::lower_sass::{self, Code, Links, LowerError};
 use crate::sass;
 use crate::summary::Summary;
+use crate::summary_cache;
+use crate::summary_cache::{Cache, Keeper, Key};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -116,7 +117,7 @@ impl CodeImage {
                 let names = lower_ptx::kernel_sizes(&module).map(|(n, size)| (n.to_owned(), size)).collect();
                 // Now, for the text is not kept.
                 let _ = hash.set(hash_of(text.as_bytes()));
-                let _ = content.set(cache::hash(text.as_bytes()));
+                let _ = content.set(summary_cache::hash(text.as_bytes()));
                 (Unpacked::Ptx(Box::new(module)), names, arch)
             }
         };
@@ -206,7 +207,7 @@ impl CodeImage {
     /// Works it out anew each time: few ask.
     #[must_use]
     pub fn is_fixed(&self, kernel: &str) -> bool {
-        self.lower(kernel).is_ok_and(|f| fixed::is_fixed(&f, &Cfg::new(&f)))
+        self.lower(kernel).is_ok_and(|f| launch_invariant::is_fixed(&f, &Cfg::new(&f)))
     }
 
     /// The summary from the cache, if there is one and the kernel is worth looking for, else a new
@@ -214,7 +215,7 @@ impl CodeImage {
     fn find(&self, name: &str, size: usize) -> Result<Summary, SummaryError> {
         let Some(cache) = self.cache.as_ref().filter(|_| size >= WORTH_KEEPING) else { return self.summarise(name) };
         let content = *self.content.get_or_init(|| match &self.code {
-            Unpacked::Cubin(bytes) => cache::hash(bytes),
+            Unpacked::Cubin(bytes) => summary_cache::hash(bytes),
             Unpacked::Ptx(_) => 0,
         });
         let key = Key::new(content, matches!(self.code, Unpacked::Ptx(_)), self.arch, name);

@@ -14,13 +14,13 @@
 //! words its address derives from. Kernels that could not be summarised are in
 //! `"failed":[{"name","arch","error"}]`.
 
-use crate::access::{AccessKind, WordExtent};
 use crate::arch::Arch;
-use crate::cache::Cache;
 use crate::code_image::CodeImage;
+use crate::effects::{AccessKind, WordExtent};
 use crate::image::{EntryKind, Image, ImageError, find_in_host};
-use crate::lines::{SourceLine, telling};
+use crate::line_table::{SourceLine, telling};
 use crate::summary::Summary;
+use crate::summary_cache::Cache;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

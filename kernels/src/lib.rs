@@ -7,29 +7,29 @@
 //!
 //! It knows nothing of allocations, streams or races: that is the analyzer's work.
 
-mod access;
 pub mod arch;
-mod cache;
 mod code_image;
+pub(crate) mod effects;
 mod explain;
-mod fixed;
 pub mod image;
 pub mod ir;
-mod lines;
+pub(crate) mod launch_invariant;
+pub(crate) mod line_table;
 pub mod lower_ptx;
 pub mod lower_sass;
 pub mod ptx;
 mod ranges;
 pub mod sass;
 mod summary;
+pub(crate) mod summary_cache;
 pub mod tensor_map;
 
-pub use access::{
+pub use crate::effects::{
     AccessKind, Base, Dependency, Dim, Extent, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef,
     WordEffect, WordExtent,
 };
-pub use cache::Cache;
+pub use crate::line_table::{LineTable, SourceLine, telling};
+pub use crate::summary_cache::Cache;
 pub use code_image::{CodeImage, LoadError, SummaryError};
 pub use explain::{Explained, ExplainedAccess, explain, explain_json};
-pub use lines::{LineTable, SourceLine, telling};
 pub use summary::Summary;

@@ -4,14 +4,15 @@
 //! Building it is done by `ranges`; this file only arranges the answers. It does not know
 //! containers or encodings.
 
-use crate::access::{
+use crate::effects::{
     AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
     WordExtent,
 };
-use crate::cache::Keeper;
 use crate::ir::Function;
 use crate::ir::cfg::Cfg;
+use crate::ir::jump_threading;
 use crate::ranges::{self, Analysis};
+use crate::summary_cache::Keeper;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,7 +40,7 @@ impl Summary {
     #[must_use]
     pub fn new(f: &Function) -> Summary {
         let cfg = Cfg::new(f);
-        let threaded = ranges::jumps::thread(f, &cfg);
+        let threaded = jump_threading::thread(f, &cfg);
         let (f, cfg) = match &threaded {
             Some(f) => (f, Cfg::new(f)),
             None => (f, cfg),

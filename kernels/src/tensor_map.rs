@@ -10,7 +10,7 @@
 //! when loaded, and dropped when stored. So address, sizes and strides bound what a kernel can
 //! touch, whatever it asks for.
 
-use crate::access::{Dim, Extent};
+use crate::effects::{Dim, Extent};
 use smallvec::SmallVec;
 
 /// Bytes of a map that the hardware reads. (The driver's type is twice as large; cuBLAS lays its

@@ -2,9 +2,10 @@
 //! symbols, relocations and what the compiler noted about them (`info`).
 
 use super::ImageError;
-use super::info::{self, Record, attr};
 use super::size::has_no_bytes;
 use crate::arch::Arch;
+use crate::image::nv_info;
+use crate::image::nv_info::{Record, attr};
 use object::LittleEndian as LE;
 use object::elf::{FileHeader64, SHT_RELA, SHT_SYMTAB};
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
@@ -344,7 +345,7 @@ impl<'d> Cubin<'d> {
 }
 
 fn read_info<'d>(name: &str, data: &'d [u8]) -> Result<Vec<Record<'d>>, ImageError> {
-    info::records(data).map_err(|at| ImageError::Elf(format!("{name} has a damaged record at {at:#x}")))
+    nv_info::records(data).map_err(|at| ImageError::Elf(format!("{name} has a damaged record at {at:#x}")))
 }
 
 /// The architecture in the ELF header: ABI 0x41/8 keeps it in bits 8..24 of the flags, the older

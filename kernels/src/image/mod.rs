@@ -9,15 +9,15 @@
 pub mod cubin;
 mod error;
 mod fatbin;
-mod host;
-mod info;
+pub(crate) mod host_binary;
+pub(crate) mod nv_info;
 mod select;
 mod size;
 
+pub use crate::image::host_binary::{HostImage, find_in_host};
 pub use cubin::Cubin;
 pub use error::ImageError;
 pub use fatbin::{Compression, Entry, EntryKind};
-pub use host::{HostImage, find_in_host};
 pub use select::runs_on;
 pub use size::{ImageSize, image_size};
 

@@ -25,6 +25,7 @@
 
 use serde::{Deserialize, Serialize};
 pub mod cfg;
+pub(crate) mod jump_threading;
 mod op;
 mod operand;
 mod reason;

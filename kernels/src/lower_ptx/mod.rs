@@ -6,12 +6,12 @@
 //! value's range is. The promise is that of [`crate::ir`]: every register an instruction may write
 //! is named as written, and every access to global memory is there, unknown if need be.
 
-mod alu;
-mod flow;
-mod matrix;
-mod memory;
-mod pieces;
-mod values;
+pub(crate) mod arithmetic;
+pub(crate) mod control_flow;
+pub(crate) mod memory_access;
+pub(crate) mod operands;
+pub(crate) mod packing;
+pub(crate) mod tensor_core;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -54,7 +54,7 @@ struct Instance<'m> {
     frame: u64,
     /// Offset of each local variable in the frame.
     locals: HashMap<Local, u64>,
-    /// See [`pieces::definitions`].
+    /// See [`crate::lower_ptx::packing::definitions`].
     definitions: Rc<[u32]>,
 }
 
@@ -102,7 +102,7 @@ pub fn lower(module: &Module, name: &str) -> Result<Function, LowerError> {
             f.params.push((at, size));
         }
     }
-    let local_ok = memory::local_is_simple(module, body);
+    let local_ok = crate::lower_ptx::memory_access::local_is_simple(module, body);
     let mut lower = Lower {
         module,
         f,
@@ -160,7 +160,8 @@ impl<'m> Lower<'m> {
             }
         }
         let words = HashMap::new();
-        let definitions = self.definitions.entry(body).or_insert_with(|| pieces::definitions(body)).clone();
+        let definitions =
+            self.definitions.entry(body).or_insert_with(|| crate::lower_ptx::packing::definitions(body)).clone();
         self.instances.push(Instance {
             number,
             body,

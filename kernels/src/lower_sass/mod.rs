@@ -8,10 +8,10 @@
 //! followed defines every variable and may touch any memory; the few runtime functions known by
 //! name ([`known_call`]) are exempt.
 
-mod alu;
-mod constants;
-mod flow;
-mod memory;
+pub(crate) mod arithmetic;
+pub(crate) mod constant_bank;
+pub(crate) mod control_flow;
+pub(crate) mod memory_access;
 
 use crate::arch::Generation;
 use crate::ir::{Class, Function, Op, Operand, Prefix, Reason, Special, Src, Var};
@@ -120,7 +120,7 @@ pub fn lower(code: &Code<'_>) -> Result<Function, LowerError> {
         f,
         out: Vec::new(),
         slots: HashMap::new(),
-        local_ok: memory::local_is_simple(code),
+        local_ok: crate::lower_sass::memory_access::local_is_simple(code),
         returning: HashMap::new(),
     };
     l.blocks()?;

@@ -9,8 +9,8 @@
 //! its user's error, not the parser's.
 
 mod ast;
-mod body;
 mod error;
+pub(crate) mod function_body;
 mod lexer;
 mod parser;
 

@@ -7,60 +7,28 @@
 //! launches with other numbers (`tape`, `replay`).
 
 use serde::{Deserialize, Serialize};
-mod accesses;
-mod arith;
-mod bits;
-mod blocks;
-mod body;
-mod bounds;
-mod build;
-mod carries;
-mod compact;
-mod digits;
-mod division;
+pub(crate) mod domain;
 mod eval;
-mod exact;
-mod extent;
-mod facts;
-mod form;
-mod int;
-mod invariant;
-mod joins;
-pub(crate) mod jumps;
-mod kept;
-mod linear;
-mod logic;
-mod lookup;
-mod loops;
-mod masks;
-pub(crate) mod node;
-mod number;
-mod origin;
-mod pair;
-mod predicates;
-mod replay;
-mod ssa;
-mod swaps;
-mod table;
-mod tape;
-mod trips;
-mod value;
+pub(crate) mod extent;
+pub(crate) mod graph;
+pub(crate) mod memo;
+pub(crate) mod per_block;
 
-use crate::access::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
+use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
 use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, Function, Reason, Term};
-use digits::Walk;
+use crate::ranges::domain::int::Int;
+use crate::ranges::domain::tape::Input;
+use crate::ranges::eval::conditions::Branch;
+use crate::ranges::extent::address::{RawBase, Reached, Span};
+use crate::ranges::extent::delinearization::Walk;
+use crate::ranges::graph::node::{Access, Graph, Target};
+use crate::ranges::graph::provenance::Origins;
+use crate::ranges::memo::evaluation_cache::Store;
+use crate::ranges::memo::replay::Found;
 use eval::Eval;
-use extent::{RawBase, Reached, Span};
-use int::Int;
-use kept::Store;
-use logic::Branch;
-use node::{Access, Graph, Target};
-use origin::Origins;
-use replay::Found;
 use std::ops::Range;
 use std::sync::Mutex;
-use tape::Input;
 
 /// Offsets of parameters from here on are negative: the constant bank begins before the parameters.
 const BEFORE: u16 = 0x8000;
@@ -110,8 +78,8 @@ impl Set {
     fn finish(sets: Vec<Set>) -> Found<Span> {
         let mut result = Vec::with_capacity(sets.len());
         for Set { kind, base, several, at, mut extents, walks, .. } in sets {
-            digits::bytes(walks, &mut extents);
-            compact::compact(&mut extents, several || base == RawBase::Absolute);
+            crate::ranges::extent::delinearization::bytes(walks, &mut extents);
+            crate::ranges::extent::coalesce::compact(&mut extents, several || base == RawBase::Absolute);
             result.extend(extents.into_iter().map(|extent| (kind, Reached::new(base, several, extent), at)));
         }
         result
@@ -120,8 +88,12 @@ impl Set {
 
 /// Prepares a kernel.
 pub(crate) fn analyse(f: &Function, cfg: Cfg) -> Analysis {
-    let graph = build::build(f, &cfg);
-    let origins = graph.accesses.iter().map(|a| origin::origins(&graph, &f.params, &a.target)).collect();
+    let graph = crate::ranges::graph::build::build(f, &cfg);
+    let origins = graph
+        .accesses
+        .iter()
+        .map(|a| crate::ranges::graph::provenance::origins(&graph, &f.params, &a.target))
+        .collect();
     let branches = f
         .blocks
         .iter()
@@ -131,7 +103,7 @@ pub(crate) fn analyse(f: &Function, cfg: Cfg) -> Analysis {
             _ => None,
         })
         .collect();
-    let looked_up_by = blocks::looked_up_by(&graph);
+    let looked_up_by = crate::ranges::per_block::looked_up_by(&graph);
     Analysis { graph, cfg, branches, origins, looked_up_by, store: Mutex::default() }
 }
 
@@ -238,7 +210,9 @@ impl Analysis {
                 self.named(k, &mut r);
             }
             Target::TensorMap(_) | Target::Handle(..) | Target::Unknown(_) => {
-                if !e.reachable(acc.block) || acc.guard.is_some_and(|g| e.evp(g) == logic::Cond::False) {
+                if !e.reachable(acc.block)
+                    || acc.guard.is_some_and(|g| e.evp(g) == crate::ranges::eval::conditions::Cond::False)
+                {
                     return r;
                 }
                 let reason = match acc.target {

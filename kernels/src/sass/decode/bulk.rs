@@ -1,9 +1,9 @@
 //! Bulk and tensor copies, memory barriers, cluster memory, textures and surfaces.
 
-use super::effects;
-use super::memory::mem_ty;
-use super::word::{Sign, Word, run};
 use crate::arch::Generation::{Ampere, Hopper};
+use crate::sass::decode::effects_only;
+use crate::sass::decode::instruction_word::{Sign, Word, run};
+use crate::sass::decode::load_store::mem_ty;
 use crate::sass::inst::Inst;
 use crate::sass::op::{AtomOp, AtomTy, Op};
 use crate::sass::operand::{Access, File, Mem, Space};
@@ -70,7 +70,7 @@ pub(super) fn tensor(w: &Word, i: &mut Inst) -> Option<Op> {
             i.mem = smallvec![Mem { desc: None, ..map(Access::Hint) }];
             return Some(Op::TensorCopy { dims: 0 });
         }
-        _ => return effects::decode(w, i),
+        _ => return effects_only::decode(w, i),
     }
     Some(Op::TensorCopy { dims })
 }
@@ -78,7 +78,7 @@ pub(super) fn tensor(w: &Word, i: &mut Inst) -> Option<Op> {
 /// SYNCS, ARRIVES: barrier objects in shared memory.
 pub(super) fn mbarrier(w: &Word, i: &mut Inst) -> Option<Op> {
     if w.arch < Hopper && w.opcode != 0x9b0 {
-        return effects::decode(w, i);
+        return effects_only::decode(w, i);
     }
     let mut m = Mem::new(Space::Shared, Access::Atomic, 8);
     m.offset = w.s(40, 64);
@@ -112,7 +112,7 @@ pub(super) fn mbarrier(w: &Word, i: &mut Inst) -> Option<Op> {
             m.base = w.r(24);
             m.ubase = Some(w.ur(64));
         }
-        _ => return effects::decode(w, i),
+        _ => return effects_only::decode(w, i),
     }
     i.mem = smallvec![m];
     Some(Op::Mbarrier)

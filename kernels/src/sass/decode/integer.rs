@@ -1,7 +1,7 @@
 //! Moves, selects and integer arithmetic.
 
-use super::word::{Sign, Word};
 use crate::arch::Generation::{Blackwell, BlackwellConsumer};
+use crate::sass::decode::instruction_word::{Sign, Word};
 use crate::sass::inst::Inst;
 use crate::sass::op::{IntTy, Lanes, MulKind, Op, VecTy};
 use crate::sass::operand::{Src, Value};

@@ -1,8 +1,8 @@
 //! Logic, shifts, bit fields, and predicates.
 
 use super::integer::int_ty;
-use super::word::{Sign, Word};
 use crate::arch::Generation::BlackwellConsumer;
+use crate::sass::decode::instruction_word::{Sign, Word};
 use crate::sass::inst::Inst;
 use crate::sass::op::{BoolOp, Cmp, IntTy, Op};
 use crate::sass::operand::{PredSrc, Src, Value};

@@ -1,0 +1,504 @@
+//! Evaluation of a prepared kernel for one launch: every node becomes an affine form with concrete
+//! coefficients.
+//!
+//! # The domain, and why the result is an upper bound
+//!
+//! A form `sum(c_i * x_i) + c` over *atoms* is congruent to the register, modulo 2^32 or 2^64.
+//! Atoms are thread and block indices, completed iterations of loops, floor quotients, joins, and
+//! opaque values. Each has a box (an interval that holds in every execution of the block it is made
+//! in) and constraints (forms that are never positive). Guards on the dominator path of a block are
+//! further constraints, true whenever the block executes. Additions need no assumption about
+//! overflow, for a form is only a congruence. Where an operation needs the *number* (widening,
+//! comparing, shifting right, dividing) the form is bounded under the guards of the block that does
+//! it; only when the bounds fit the type is the form taken for the number, else the result is a
+//! fresh opaque atom.
+//!
+//! Upper bounds of a form come from the boxes, or from adding a multiple of a constraint that
+//! cancels an atom (`f <= f - r*F` for `F <= 0`, `r >= 0`), to a depth of three: each step keeps an
+//! upper bound, so their minimum is one. Opaque atoms count as unbounded in the final bound of an
+//! address, unless a guard clamps them.
+//!
+//! Pointer words stay symbolic atoms with a box of one point, so that the base survives in the
+//! result. What is done with their value (masks, products, comparisons), and with every other
+//! number of the launch, is recorded (`tape`).
+//!
+//! What is assumed: R2UR operands are uniform; loops whose only exit is `i != n` with a step that
+//! divides the distance, end; local memory is not reached through generic stores; grid, block and
+//! parameters are as recorded.
+//!
+//! Traps, each of which once made a wrong result possible: a box computed under one block's guards
+//! must not be shared with another (content-keyed atoms carry their block, or use no guards);
+//! values computed while a symbol stands for a loop's unsolved phi must not survive in memos
+//! (`taint`); a guard's fact must not be applied to a value of an earlier iteration
+//! (`across_iterations` in `build`); an undefined arm of a join may be dropped only because it was
+//! never written.
+
+pub(crate) mod arithmetic;
+pub(crate) mod bitwise;
+pub(crate) mod bounds;
+pub(crate) mod conditions;
+pub(crate) mod constraints;
+pub(crate) mod indexed_loads;
+pub(crate) mod joins;
+pub(crate) mod no_wrap;
+pub(crate) mod predicate_masks;
+pub(crate) mod recurrences;
+pub(crate) mod trip_counts;
+pub(crate) mod value;
+
+use crate::effects::LaunchArgs;
+use crate::ir::cfg::Cfg;
+use crate::ir::{BlockId, Reason, Special};
+use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
+use crate::ranges::eval::conditions::Cond;
+use crate::ranges::eval::constraints::{ByForm, Con, Facts, Seen};
+use crate::ranges::graph::node::{Graph, NodeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Nesting of value evaluation before giving up.
+const MAX_NESTING: u32 = 180;
+
+/// What an atom is, where that matters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AtomKind {
+    Plain,
+    /// Thread or block index: every value of the box occurs, independently.
+    Index,
+    /// Pointer-sized parameter word.
+    Param(u16),
+    /// Symbol address.
+    Symbol(u32),
+    /// Address of a parameter.
+    ParamAddress(u16),
+    /// Base of local memory.
+    Local,
+    /// Completed iterations of a loop.
+    Iteration(u32),
+    /// Stands for a phi being solved.
+    Unsolved,
+}
+
+pub(super) struct Atom {
+    pub lo: Int,
+    pub hi: Int,
+    pub kind: AtomKind,
+    pub opaque: Option<Reason>,
+    pub home: BlockId,
+    pub deps: SmallVec<[AtomId; 3]>,
+    pub cons: Vec<Con>,
+    pub alts: Option<Rc<Vec<Form>>>,
+    /// Where in global memory it was loaded from.
+    pub loaded: Option<NodeId>,
+    /// What it is the rounded-down quotient of.
+    pub floor: Option<Rc<(Form, Int)>>,
+    /// Which of several values it is depends on more than `deps` (a condition).
+    pub choice: bool,
+}
+
+/// Identity of an atom by content.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Key {
+    Node(NodeId, u8),
+    Special(Special),
+    Param(u16),
+    Symbol(u32),
+    ParamAddress(u16),
+    Floor(Form, Int),
+    Interp(Form, u32, bool),
+    Abs(Form, BlockId),
+    Mul(Form, Form, BlockId),
+    Mask(Form, u64, BlockId),
+    Xor(Form, u64),
+    Pair(u8, Form, Form, BlockId),
+    Lop(u8, Vec<Form>, BlockId),
+    Alts(NodeId),
+    Table(Form, i32, u8, bool),
+    Join(NodeId, u8, Vec<Form>),
+    Step(NodeId, Form, Int, Int),
+    Range(NodeId, Int, Int),
+}
+
+/// Depends on no unsolved phi.
+pub(super) const CLEAN: u32 = u32::MAX;
+
+/// Results by the number of a node or block, each with the depth of the outermost unsolved phi it
+/// depends on.
+pub(super) struct Table<T> {
+    /// Where in `kept`, plus one.
+    at: Vec<u32>,
+    kept: Vec<(T, u32)>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table { at: Vec::new(), kept: Vec::new() }
+    }
+}
+
+impl<T> Table<T> {
+    fn get(&self, n: u32) -> Option<&(T, u32)> {
+        let k = self.at.get(n as usize).copied()?;
+        self.kept.get((k as usize).wrapping_sub(1))
+    }
+
+    fn insert(&mut self, n: u32, v: T, t: u32) {
+        let n = n as usize;
+        if self.at.len() <= n {
+            self.at.resize(n + 1, 0);
+        }
+        match self.at[n] {
+            0 => {
+                self.kept.push((v, t));
+                self.at[n] = self.kept.len() as u32;
+            }
+            k => self.kept[k as usize - 1] = (v, t),
+        }
+    }
+
+    fn remove(&mut self, n: u32) {
+        if let Some(k) = self.at.get_mut(n as usize) {
+            *k = 0;
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Memo {
+    values: Table<Form>,
+    preds: Table<Cond>,
+    ctx: Table<Rc<Facts>>,
+    reach: Table<bool>,
+    /// Of bits of words; only what depends on no unsolved phi.
+    pub bits: FxHashMap<(NodeId, u32), Cond>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Slot {
+    Value(NodeId),
+    Pred(NodeId),
+    Ctx(BlockId),
+    Reach(BlockId),
+}
+
+/// How far a loop's trip count is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LoopState {
+    New,
+    Solving,
+    Done,
+}
+
+/// One evaluation.
+pub(super) struct Eval<'g> {
+    pub g: &'g Graph,
+    pub cfg: &'g Cfg,
+    pub f_conds: &'g [Option<crate::ranges::eval::conditions::Branch>],
+    pub launch: LaunchArgs<'g>,
+    /// The block's index along an axis, when it is fixed (`blocks`).
+    pub block: Option<(u8, u32)>,
+    pub atoms: Vec<Atom>,
+    /// Boxed, for most keys are larger than what they lead to.
+    pub keys: FxHashMap<Box<Key>, AtomId>,
+    pub cons: FxHashSet<ByForm>,
+    pub con_count: u32,
+    /// How often boxes or constraints of atoms were changed after the fact.
+    pub epoch: u32,
+    pub seen: RefCell<Seen>,
+    /// No constraints.
+    pub none: Rc<Facts>,
+    /// Keys made while a trip count is being solved (they may be too wide, or assume too much).
+    pub key_log: Option<Vec<Key>>,
+    pub memo: Memo,
+    pub temp: Vec<Slot>,
+    pub solving: FxHashMap<NodeId, (AtomId, u32)>,
+    pub depth: u32,
+    pub touched: u32,
+    nesting: u32,
+    /// While a trip count is solved: forms taken for numbers without proof, with their types'
+    /// ranges.
+    pub assumed: Option<Vec<(Form, Int, Int)>>,
+    pub loops: Vec<LoopState>,
+    pub k_atoms: Vec<Option<AtomId>>,
+    pub exact_trip: Vec<bool>,
+    pub ctx_busy: Vec<BlockId>,
+    pub ctx_cut: usize,
+    pub local_busy: Vec<NodeId>,
+    /// Bits that loops hand on, whose bodies are being looked at.
+    pub busy_bits: Vec<(NodeId, u32)>,
+    pub steps: Cell<u32>,
+    pub total: Cell<u32>,
+    /// Bounds asked for to take addresses apart (`digits`).
+    pub walked: u32,
+    /// `total` beyond which everything is unknown.
+    limit: u32,
+    /// Blocks for which all decisions on the way are captured.
+    pub paths: FxHashSet<BlockId>,
+}
+
+/// Bounds asked for in one evaluation before everything left is unknown.
+const MAX_TOTAL: u32 = 150_000;
+/// What each access may still ask for after that, so that conditions that nobody understands do not
+/// cost an address that is simple.
+const RESERVE: u32 = 4_000;
+/// All reserves of one evaluation.
+const MAX_RESERVE: u32 = 80_000;
+
+impl<'g> Eval<'g> {
+    pub fn new(
+        g: &'g Graph,
+        cfg: &'g Cfg,
+        f_conds: &'g [Option<crate::ranges::eval::conditions::Branch>],
+        launch: LaunchArgs<'g>,
+    ) -> Self {
+        Eval {
+            g,
+            cfg,
+            f_conds,
+            launch,
+            block: None,
+            atoms: Vec::new(),
+            keys: FxHashMap::default(),
+            cons: FxHashSet::default(),
+            con_count: 0,
+            epoch: 0,
+            seen: RefCell::default(),
+            none: Rc::default(),
+            key_log: None,
+            memo: Memo::default(),
+            temp: Vec::new(),
+            solving: FxHashMap::default(),
+            depth: 0,
+            touched: CLEAN,
+            nesting: 0,
+            assumed: None,
+            loops: vec![LoopState::New; cfg.loops.len()],
+            k_atoms: vec![None; cfg.loops.len()],
+            exact_trip: vec![false; cfg.loops.len()],
+            ctx_busy: Vec::new(),
+            ctx_cut: usize::MAX,
+            local_busy: Vec::new(),
+            busy_bits: Vec::new(),
+            steps: Cell::new(0),
+            total: Cell::new(0),
+            walked: 0,
+            limit: MAX_TOTAL,
+            paths: FxHashSet::default(),
+        }
+    }
+
+    /// Has the whole evaluation used up its budget?
+    pub fn exhausted(&self) -> bool {
+        self.total.get() > self.limit
+    }
+
+    /// Is half of the budget used up?
+    pub fn half_spent(&self) -> bool {
+        self.total.get() > MAX_TOTAL / 2
+    }
+
+    /// Grants an access its reserve when the budget is used up. Values made since then are
+    /// forgotten; what was found out about conditions stays, so that they do not use up the reserve
+    /// too.
+    pub fn reserve(&mut self) {
+        if self.exhausted() && self.total.get() < MAX_TOTAL + MAX_RESERVE {
+            self.memo.values = Table::default();
+            self.limit = self.total.get() + RESERVE;
+        }
+    }
+
+    /// Ends the reserve of the access before.
+    pub fn end_reserve(&mut self) {
+        self.limit = MAX_TOTAL;
+    }
+
+    // ---- atoms
+
+    pub fn a(&self, a: AtomId) -> &Atom {
+        &self.atoms[a.0 as usize]
+    }
+
+    pub fn new_atom(
+        &mut self,
+        lo: impl Into<Int>,
+        hi: impl Into<Int>,
+        opaque: Option<Reason>,
+        home: BlockId,
+    ) -> AtomId {
+        let (lo, hi) = (lo.into(), hi.into());
+        self.atoms.push(Atom {
+            lo,
+            hi,
+            kind: AtomKind::Plain,
+            opaque,
+            home,
+            deps: SmallVec::new(),
+            cons: Vec::new(),
+            alts: None,
+            loaded: None,
+            floor: None,
+            choice: false,
+        });
+        AtomId(self.atoms.len() as u32 - 1)
+    }
+
+    pub fn keyed(&mut self, key: Key, make: impl FnOnce(&mut Self) -> AtomId) -> AtomId {
+        if let Some(a) = self.keys.get(&key) {
+            return *a;
+        }
+        let a = make(self);
+        if let Some(log) = &mut self.key_log
+            && !matches!(key, Key::Special(_) | Key::Param(_) | Key::Symbol(_) | Key::ParamAddress(_))
+        {
+            log.push(key.clone());
+        }
+        self.keys.insert(Box::new(key), a);
+        a
+    }
+
+    pub fn opaque(&mut self, key: Key, why: Reason, bits: u32, home: BlockId) -> Form {
+        let hi = Int::new((1 << bits.min(64)) - 1);
+        Form::atom(self.keyed(key, |e| e.new_atom(0, hi, Some(why), home)))
+    }
+
+    pub fn depends(&self, fs: &[&Form]) -> SmallVec<[AtomId; 3]> {
+        fs.iter().flat_map(|f| f.terms.iter().map(|t| t.0)).collect()
+    }
+
+    /// Why a form is unknown, if it is.
+    pub fn why(&self, f: &Form) -> Option<Reason> {
+        f.terms
+            .iter()
+            .find_map(|t| self.a(t.0).opaque)
+            .or_else(|| f.terms.iter().any(|t| self.a(t.0).hi >= INF || self.a(t.0).lo <= -INF).then_some(Reason::Loop))
+    }
+
+    // ---- memo
+
+    fn remember(&mut self, t: u32, slot: Slot, put: impl FnOnce(&mut Memo)) {
+        if t != CLEAN {
+            self.temp.push(slot);
+        }
+        put(&mut self.memo);
+    }
+
+    /// Starts to treat something as unsolved; returns what [`Eval::solved`] needs.
+    pub fn unsolved(&mut self) -> usize {
+        self.depth += 1;
+        self.temp.len()
+    }
+
+    /// Forgets everything that was computed with the innermost unsolved symbol.
+    pub fn solved(&mut self, mark: usize) {
+        while self.temp.len() > mark {
+            match self.temp.pop() {
+                Some(Slot::Value(n)) => self.memo.values.remove(n.0),
+                Some(Slot::Pred(n)) => self.memo.preds.remove(n.0),
+                Some(Slot::Ctx(b)) => self.memo.ctx.remove(b.0),
+                Some(Slot::Reach(b)) => self.memo.reach.remove(b.0),
+                None => break,
+            }
+        }
+        self.depth -= 1;
+        if self.touched > self.depth {
+            self.touched = CLEAN;
+        }
+    }
+
+    /// Runs `f`, and says on which unsolved symbol its result depends.
+    fn tracked<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, u32) {
+        let before = std::mem::replace(&mut self.touched, CLEAN);
+        let v = f(self);
+        let t = self.touched;
+        self.touched = before.min(t);
+        (v, t)
+    }
+
+    /// Runs `f`, and says whether its result depends on no unsolved phi.
+    pub fn is_clean<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+        let (v, t) = self.tracked(f);
+        (v, t == CLEAN)
+    }
+
+    /// Value of an integer node.
+    pub fn ev(&mut self, n: NodeId) -> Form {
+        if let Some((v, t)) = self.memo.values.get(n.0) {
+            self.touched = self.touched.min(*t);
+            return v.clone();
+        }
+        let node = self.g.node(n);
+        let (bits, home) = (node.width.bits(), node.home);
+        if self.nesting > MAX_NESTING || self.exhausted() {
+            return self.opaque(Key::Node(n, 9), Reason::Budget, bits, home);
+        }
+        self.nesting += 1;
+        let (v, t) = self.tracked(|e| e.value(n).norm(bits));
+        self.nesting -= 1;
+        self.remember(t, Slot::Value(n), |m| m.values.insert(n.0, v.clone(), t));
+        v
+    }
+
+    /// Truth of a predicate node.
+    pub fn evp(&mut self, n: NodeId) -> Cond {
+        if let Some((v, t)) = self.memo.preds.get(n.0) {
+            self.touched = self.touched.min(*t);
+            return v.clone();
+        }
+        if self.nesting > MAX_NESTING || self.exhausted() {
+            return Cond::Unknown;
+        }
+        // A predicate that depends on itself is unknown meanwhile.
+        self.memo.preds.insert(n.0, Cond::Unknown, CLEAN);
+        self.nesting += 1;
+        let (v, t) = self.tracked(|e| e.truth(n));
+        self.nesting -= 1;
+        self.remember(t, Slot::Pred(n), |m| m.preds.insert(n.0, v.clone(), t));
+        v
+    }
+
+    /// Constraints that hold whenever block `b` executes.
+    pub fn ctx(&mut self, b: BlockId) -> Rc<Facts> {
+        if let Some((v, t)) = self.memo.ctx.get(b.0) {
+            self.touched = self.touched.min(*t);
+            return v.clone();
+        }
+        if b.0 == 0 {
+            return self.none.clone();
+        }
+        if let Some(k) = self.ctx_busy.iter().position(|x| *x == b) {
+            self.ctx_cut = self.ctx_cut.min(k);
+            return self.none.clone();
+        }
+        let level = self.ctx_busy.len();
+        self.ctx_busy.push(b);
+        let before = std::mem::replace(&mut self.ctx_cut, usize::MAX);
+        let (v, t) = self.tracked(|e| e.dominator_facts(b));
+        self.ctx_busy.pop();
+        let v = Rc::new(Facts::new(v));
+        // A context that lacks what an outer one is still computing must not be kept.
+        let cut = self.ctx_cut;
+        if cut >= level {
+            self.remember(t, Slot::Ctx(b), |m| m.ctx.insert(b.0, v.clone(), t));
+            self.ctx_cut = before;
+        } else {
+            self.ctx_cut = before.min(cut);
+        }
+        v
+    }
+
+    /// May block `b` execute?
+    pub fn reachable(&mut self, b: BlockId) -> bool {
+        if let Some((v, t)) = self.memo.reach.get(b.0) {
+            self.touched = self.touched.min(*t);
+            return *v;
+        }
+        if b.0 == 0 {
+            return true;
+        }
+        let (v, t) = self.tracked(|e| e.may_reach(b));
+        self.remember(t, Slot::Reach(b), |m| m.reach.insert(b.0, v, t));
+        v
+    }
+}

@@ -1,0 +1,209 @@
+//! Loop recurrences: what a header's value is after so many iterations, and what changes from one
+//! to the next.
+//!
+//! `k` of a loop counts completed iterations (`trips` bounds it). A header phi is solved by putting
+//! a symbol in its place, evaluating the value of the back edges, and looking for "symbol + c":
+//! then the phi is `init + c*k`. What has no such shape is opaque.
+
+use crate::ir::{BlockId, Reason};
+use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
+use crate::ranges::eval::constraints::Facts;
+use crate::ranges::eval::{Atom, AtomKind, Eval, Key};
+use crate::ranges::graph::node::NodeId;
+use smallvec::SmallVec;
+
+/// A value for each of several predecessors.
+pub(crate) type Arms = SmallVec<[(BlockId, NodeId); 2]>;
+
+/// How a header phi changes on one back edge.
+enum Step {
+    /// By a form whose bounds are known.
+    Add(Form, (Int, Int)),
+    /// It is overwritten by something that does not depend on it.
+    Copy(Form),
+    Other(Option<Reason>),
+}
+
+impl Eval<'_> {
+    /// Value of a loop header's phi.
+    pub(crate) fn loop_phi(&mut self, n: NodeId, outer: &Arms, back: &Arms, b: BlockId) -> Form {
+        let bits = self.g.node(n).width.bits();
+        if let Some((s, d)) = self.solving.get(&n).copied() {
+            self.touched = self.touched.min(d);
+            return Form::atom(s);
+        }
+        let Some(l) = self.cfg.loop_of_header[b.0 as usize] else {
+            return self.opaque(Key::Node(n, 43), Reason::Irreducible, bits, b);
+        };
+        self.trip(l);
+        // An enclosing loop's phi on the way is being solved by now, or will be: this ends there.
+        let mut arms = self.arms(outer, b);
+        let init = if arms.len() == 1 { arms.swap_remove(0).0 } else { self.join(arms, n, 2, b) };
+        let k = self.iteration(l);
+        if self.a(k).hi == 0 {
+            return init;
+        }
+        let s = self.new_atom(-INF, INF, None, b);
+        self.atoms[s.0 as usize].kind = AtomKind::Unsolved;
+        let mark = self.unsolved();
+        self.solving.insert(n, (s, self.depth));
+        let mut steps = Vec::new();
+        for (p, v) in back {
+            let f = self.ev(*v);
+            let step = if f.coef(s) == 1 {
+                let e = f.without(s);
+                if self.supported_by(&e, s) {
+                    Step::Other(None)
+                } else {
+                    let cons = Facts::new(self.arm_facts(*p, b));
+                    let z = self.bounds_in(&e, &cons, false);
+                    Step::Add(e, z)
+                }
+            } else if f.has(s) || self.supported_by(&f, s) {
+                Step::Other(self.why(&f))
+            } else {
+                Step::Copy(f)
+            };
+            steps.push(step);
+        }
+        self.solving.remove(&n);
+        self.solved(mark);
+        self.recurrence(n, init, k, steps, bits, b)
+    }
+
+    fn recurrence(&mut self, n: NodeId, init: Form, k: AtomId, steps: Vec<Step>, bits: u32, b: BlockId) -> Form {
+        if steps.iter().all(|s| matches!(s, Step::Add(..))) {
+            let (mut lo, mut hi, mut g, mut why) = (INF, -INF, Int::new(0), None);
+            for s in &steps {
+                if let Step::Add(e, z) = s {
+                    lo = lo.min(z.0);
+                    hi = hi.max(z.1);
+                    g = g.gcd(e.gcd()).gcd(e.c);
+                    why = why.or_else(|| self.why(e));
+                }
+            }
+            if lo == hi {
+                return init.add(&Form::atom(k), lo);
+            }
+            if lo > -INF && hi < INF && why.is_none() {
+                let g = g.max(1);
+                let t = self.keyed(Key::Step(n, init.clone(), lo, hi), |e| {
+                    let t = e.new_atom(
+                        if lo < 0 { -INF } else { Int::new(0) },
+                        if hi > 0 { INF } else { Int::new(0) },
+                        None,
+                        b,
+                    );
+                    let one = Form::atom(t).scale(g);
+                    let kf = Form::atom(k);
+                    e.atoms[t.0 as usize].cons = vec![e.con(one.add(&kf, -hi)), e.con(kf.scale(lo).add(&one, -1))];
+                    e.atoms[t.0 as usize].deps = SmallVec::from_slice(&[k]);
+                    let z = e.search(&Form::atom(t), &e.none, false);
+                    // Nobody has seen this atom yet.
+                    let a = &mut e.atoms[t.0 as usize];
+                    a.lo = a.lo.max(z.0);
+                    a.hi = a.hi.min(z.1);
+                    t
+                });
+                return init.add(&Form::atom(t), g);
+            }
+            let o = self.opaque(Key::Node(n, 45), why.unwrap_or(Reason::Loop), bits, b);
+            return init.add(&o, 1);
+        }
+        let copies = steps
+            .iter()
+            .all(|s| matches!(s, Step::Copy(_)) || matches!(s, Step::Add(_, (lo, hi)) if *lo == 0 && *hi == 0));
+        if copies {
+            let mut arms = vec![(init, Vec::new())];
+            for s in &steps {
+                if let Step::Copy(f) = s {
+                    arms.push((f.clone(), Vec::new()));
+                }
+            }
+            // Values of an earlier iteration: their atoms must not be confused with this
+            // iteration's.
+            let header_loop = self.cfg.loop_of_header[b.0 as usize];
+            if arms.len() == 2 && arms[0].0 == arms[1].0 {
+                return arms.swap_remove(0).0;
+            }
+            let clean = arms[1..].iter().all(|a| {
+                header_loop.is_some_and(|l| {
+                    a.0.terms.iter().all(|t| {
+                        !matches!(self.a(t.0).kind, AtomKind::Param(_)) && self.a(t.0).alts.is_none()
+                            || !self.varying(t.0, l)
+                    })
+                })
+            });
+            // A pointer among the alternatives would keep the forms themselves: only when they do
+            // not vary.
+            let fixed =
+                arms[1..].iter().all(|a| header_loop.is_some_and(|l| a.0.terms.iter().all(|t| !self.varying(t.0, l))));
+            let pointers = arms.iter().any(|a| {
+                a.0.terms.iter().any(|t| {
+                    self.a(t.0).alts.is_some()
+                        || matches!(
+                            self.a(t.0).kind,
+                            AtomKind::Param(_) | AtomKind::Symbol(_) | AtomKind::ParamAddress(_) | AtomKind::Local
+                        )
+                })
+            });
+            if fixed || (clean && !pointers) {
+                return self.join(arms, n, 3, b);
+            }
+        }
+        let why = steps.iter().find_map(|s| match s {
+            Step::Other(r) => *r,
+            Step::Add(f, _) | Step::Copy(f) => self.why(f),
+        });
+        self.opaque(Key::Node(n, 46), why.unwrap_or(Reason::Loop), bits, b)
+    }
+
+    /// All atoms that an atom's meaning rests on.
+    pub(crate) fn support(&self, x: AtomId) -> SmallVec<[AtomId; 16]> {
+        let mut out: SmallVec<[AtomId; 16]> = SmallVec::new();
+        let mut work: SmallVec<[AtomId; 16]> = SmallVec::from_slice(&[x]);
+        while let Some(a) = work.pop() {
+            if out.contains(&a) {
+                continue;
+            }
+            out.push(a);
+            let Atom { deps, alts, .. } = self.a(a);
+            work.extend(deps.iter().copied());
+            if let Some(v) = alts {
+                v.iter().for_each(|f| work.extend(f.terms.iter().map(|t| t.0)));
+            }
+        }
+        out
+    }
+
+    fn supported_by(&self, f: &Form, s: AtomId) -> bool {
+        f.terms.iter().any(|t| self.support(t.0).contains(&s))
+    }
+
+    /// May an atom have different values in different iterations of loop `l`?
+    pub(crate) fn varying(&self, x: AtomId, l: u32) -> bool {
+        let lp = &self.cfg.loops[l as usize];
+        self.support(x).iter().any(|a| {
+            let atom = self.a(*a);
+            let inside = lp.members[atom.home.0 as usize];
+            match atom.kind {
+                AtomKind::Index
+                | AtomKind::Param(_)
+                | AtomKind::Symbol(_)
+                | AtomKind::ParamAddress(_)
+                | AtomKind::Local => false,
+                AtomKind::Iteration(_) | AtomKind::Unsolved => inside,
+                // An atom over others varies with them; one over nothing is whatever its block
+                // computed.
+                AtomKind::Plain => inside && (atom.opaque.is_some() || atom.deps.is_empty() || atom.choice),
+            }
+        })
+    }
+
+    /// Does a form vary in any loop around a block?
+    pub(crate) fn varies_around(&self, f: &Form, b: BlockId) -> bool {
+        (0..self.cfg.loops.len() as u32)
+            .filter(|l| self.cfg.loops[*l as usize].members[b.0 as usize])
+            .any(|l| f.terms.iter().any(|t| self.varying(t.0, l)))
+    }
+}

@@ -1,0 +1,362 @@
+//! From the form of an address to bases and byte sets; which of them are exact is told in `exact`.
+
+use crate::effects::{Dim, Extent};
+use crate::ir::{BlockId, Reason};
+use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
+use crate::ranges::eval::conditions::Cond;
+use crate::ranges::eval::constraints::Facts;
+use crate::ranges::eval::{AtomKind, Eval};
+use crate::ranges::extent::delinearization::Walk;
+use crate::ranges::graph::node::{Access, NodeId, Target};
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+use std::rc::Rc;
+
+/// How an access is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Made<'a> {
+    /// What holds then.
+    pub cons: &'a Facts,
+    /// Bytes.
+    pub width: Int,
+    pub block: BlockId,
+    /// Nothing else decides whether and where it happens.
+    pub complete: bool,
+}
+
+/// Progressions: bytes between neighbours, and how many.
+pub(crate) type Dims<N = Int> = SmallVec<[(N, N); 3]>;
+
+/// An extent (see [`Extent`]) in the numbers of an evaluation.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Span<N = Int> {
+    Bounded { lo: N, hi: N, dims: Dims<N>, width: N, exact: bool },
+    Unknown { reason: Reason },
+}
+
+impl<N: Copy> Span<N> {
+    pub fn map<M>(&self, f: &mut impl FnMut(N) -> M) -> Span<M> {
+        match self {
+            Span::Unknown { reason } => Span::Unknown { reason: *reason },
+            Span::Bounded { lo, hi, dims, width, exact } => {
+                let dims = dims.iter().map(|d| (f(d.0), f(d.1))).collect();
+                Span::Bounded { lo: f(*lo), hi: f(*hi), dims, width: f(*width), exact: *exact }
+            }
+        }
+    }
+
+    /// As others see it, with these values.
+    pub fn finished(&self, value: impl Fn(N) -> i128) -> Extent {
+        match self {
+            Span::Unknown { reason } => Extent::Unknown { reason: *reason },
+            Span::Bounded { lo, hi, dims, width, exact } => {
+                let signed = |n: N| value(n).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+                let count = |n: N| value(n).clamp(0, u64::MAX.into()) as u64;
+                Extent::Bounded {
+                    lo: signed(*lo),
+                    hi: signed(*hi),
+                    dims: dims.iter().map(|d| Dim { stride: count(d.0), count: count(d.1) }).collect(),
+                    width: count(*width) as u32,
+                    exact: *exact,
+                }
+            }
+        }
+    }
+}
+
+/// A base candidate of an access, and the bytes relative to its value.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Reached<E = Span> {
+    pub base: RawBase,
+    pub several: bool,
+    pub extent: E,
+    /// What says more of it.
+    pub walk: Option<Box<Walk>>,
+}
+
+impl<E> Reached<E> {
+    pub fn new(base: RawBase, several: bool, extent: E) -> Reached<E> {
+        Reached { base, several, extent, walk: None }
+    }
+}
+
+impl<N: Copy> Reached<Span<N>> {
+    /// As others see it, with these values.
+    pub fn finished(&self, value: impl Fn(N) -> i128) -> Reached<Extent> {
+        Reached::new(self.base, self.several, self.extent.finished(value))
+    }
+}
+
+/// A base before parameter values are put in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum RawBase {
+    Word(u16),
+    Symbol(u32),
+    ParamAddress(u16),
+    /// Texture (false) or surface handle.
+    Handle(u16, bool),
+    Absolute,
+    /// The addresses that a table holds: `count` 8-byte words from `lo` on behind a parameter word,
+    /// `stride` bytes apart.
+    Table {
+        word: u16,
+        lo: i64,
+        stride: u64,
+        count: u64,
+    },
+    Unknown,
+}
+
+/// Alternatives that one address is expanded to.
+const MAX_ALTERNATIVES: usize = 256;
+
+impl Eval<'_> {
+    /// All that one access may reach in this launch; empty when it is never executed.
+    pub(crate) fn access(&mut self, acc: &Access, out: &mut Vec<Reached>) {
+        let (n, size) = match acc.target {
+            Target::Address(n) => (n, None),
+            Target::Bulk(n, size) => (n, Some(size)),
+            _ => return,
+        };
+        let Some((cons, mut complete)) = self.guarded(acc) else { return };
+        let mut width = Int::from(acc.bytes);
+        if let Some(size) = size {
+            let size = self.ev(size);
+            let size = self.interp(&size, 32, false, acc.block);
+            (_, width) = self.bounds_in(&size, &cons, true);
+            if width >= INF {
+                return self.unknown_access(n, self.why(&size).unwrap_or(Reason::Budget), out);
+            }
+            complete &= size.is_const();
+        }
+        let f = self.ev(n);
+        let forms = self.expand(&f);
+        let complete = complete && forms[..] == [f] && self.path_complete(acc.block);
+        let made = Made { cons: &cons, width, block: acc.block, complete };
+        forms.iter().for_each(|f| self.one_form(f, made, out));
+    }
+
+    /// What holds when an access is made, and whether that is all that decides it; `None` when it
+    /// is never made.
+    fn guarded(&mut self, acc: &Access) -> Option<(Rc<Facts>, bool)> {
+        self.end_reserve();
+        if !self.reachable(acc.block) {
+            return None;
+        }
+        self.reserve();
+        let mut cons = self.ctx(acc.block);
+        let mut complete = true;
+        if let Some(g) = acc.guard {
+            let c = self.evp(g);
+            if c == Cond::False {
+                return None;
+            }
+            complete = self.fully(&c);
+            cons = Rc::new(cons.and(&self.conj(&c, false)));
+        }
+        self.reserve();
+        Some((cons, complete))
+    }
+
+    /// Offsets of parameters that a number is the address of; `None` when it may be another
+    /// address.
+    pub(crate) fn param_offsets(&mut self, n: NodeId) -> Option<SmallVec<[u16; 2]>> {
+        let f = self.ev(n);
+        let mut out: SmallVec<[u16; 2]> = SmallVec::new();
+        for g in self.expand(&f) {
+            let [(x, k)] = g.terms[..] else { return None };
+            if k != 1 {
+                return None;
+            }
+            let AtomKind::ParamAddress(p) = self.a(x).kind else { return None };
+            let at = p.wrapping_add(u16::try_from(g.c.pin().rem_euclid(1 << 16)).ok()?);
+            if usize::from(at) >= self.launch.params.len() {
+                return None;
+            }
+            if !out.contains(&at) {
+                out.push(at);
+            }
+        }
+        Some(out)
+    }
+
+    fn unknown_access(&mut self, n: NodeId, reason: Reason, out: &mut Vec<Reached>) {
+        let f = self.ev(n);
+        for g in self.expand(&f) {
+            let bases = self.bases(&g);
+            let several = bases.len() > 1;
+            if bases.is_empty() {
+                out.push(Reached::new(RawBase::Unknown, false, Span::Unknown { reason }));
+            }
+            for (_, base) in bases {
+                out.push(Reached::new(base, several, Span::Unknown { reason }));
+            }
+        }
+    }
+
+    /// Replaces choices by their alternatives.
+    pub(crate) fn expand(&self, f: &Form) -> Vec<Form> {
+        let mut out = Vec::new();
+        let mut work = vec![f.clone()];
+        while let Some(g) = work.pop() {
+            let choice = g.terms.iter().find_map(|t| Some((t.0, t.1, self.a(t.0).alts.clone()?)));
+            match choice {
+                Some((x, c, alts)) if out.len() + work.len() + alts.len() <= MAX_ALTERNATIVES => {
+                    let rest = g.without(x);
+                    work.extend(alts.iter().map(|a| rest.add(a, c).norm(64)));
+                }
+                _ => out.push(g),
+            }
+        }
+        out
+    }
+
+    pub(crate) fn bases(&self, f: &Form) -> SmallVec<[(AtomId, RawBase); 2]> {
+        f.terms
+            .iter()
+            .filter(|t| t.1 == 1)
+            .filter_map(|t| {
+                let base = match self.a(t.0).kind {
+                    AtomKind::Param(p) => RawBase::Word(p),
+                    AtomKind::Symbol(s) => RawBase::Symbol(s),
+                    AtomKind::ParamAddress(p) => RawBase::ParamAddress(p),
+                    _ => return None,
+                };
+                Some((t.0, base))
+            })
+            .collect()
+    }
+
+    fn one_form(&mut self, f: &Form, made: Made<'_>, out: &mut Vec<Reached>) {
+        let bases = self.bases(f);
+        let opaque = f.terms.iter().find(|t| t.1 == 1 && self.a(t.0).opaque.is_some()).map(|t| self.a(t.0).opaque);
+        // A window or local address is no global memory.
+        if bases.is_empty()
+            && f.terms.iter().any(|t| self.a(t.0).kind == AtomKind::Local || self.a(t.0).opaque == Some(Reason::Window))
+        {
+            return;
+        }
+        if bases.is_empty()
+            && let Some(r) = self.through_table(f, made)
+        {
+            out.push(r);
+            return;
+        }
+        if bases.is_empty() {
+            // A pure number is a fixed address; anything else is of unknown origin.
+            let whole = self.concrete(f);
+            let extent = self.extent(&whole, made);
+            let base = match &extent {
+                Span::Bounded { .. } if opaque.is_none() => RawBase::Absolute,
+                _ => RawBase::Unknown,
+            };
+            if !is_dead(&extent) {
+                let extent = if base == RawBase::Unknown {
+                    Span::Unknown { reason: self.why(f).unwrap_or(Reason::Loaded) }
+                } else {
+                    extent
+                };
+                out.push(Reached::new(base, false, extent));
+            }
+            return;
+        }
+        let several = bases.len() > 1;
+        for (atom, base) in &bases {
+            let rel = f.without(*atom);
+            let rel = if several || rel.terms.iter().any(|t| matches!(self.a(t.0).kind, AtomKind::Param(_))) {
+                // Addresses wrap: a step back among the parameters is a number just below 2^64.
+                self.concrete(&rel).norm(64)
+            } else {
+                rel
+            };
+            let extent = self.extent(&rel, made);
+            if is_dead(&extent) {
+                continue;
+            }
+            // The other bases are somewhere: their boxes say nothing.
+            let walk = self.walk(&rel, made, &extent);
+            out.push(Reached { base: *base, several, extent, walk });
+        }
+        if let Some(reason) = opaque.flatten()
+            && out.last().is_some_and(|r| matches!(r.extent, Span::Unknown { .. }))
+            && reason != Reason::Pairing
+        {
+            // Unscaled and unknown: the parameter word may be the offset and the unknown term the
+            // pointer.
+            for r in out.iter_mut().rev().take(bases.len()) {
+                r.several = true;
+            }
+            out.push(Reached::new(RawBase::Unknown, true, Span::Unknown { reason }));
+        }
+    }
+
+    /// The byte set of an offset form.
+    pub(crate) fn extent(&mut self, f: &Form, made: Made<'_>) -> Span {
+        let Made { cons, width, complete, .. } = made;
+        if let Some(e) = cons.known_extent(f, width, complete, self.epoch) {
+            return e;
+        }
+        let e = self.find_extent(f, made);
+        if !self.exhausted() {
+            cons.learn_extent(f, width, complete, self.epoch, &e);
+        }
+        e
+    }
+
+    fn find_extent(&self, f: &Form, Made { cons, width, mut complete, .. }: Made<'_>) -> Span {
+        let (mut lo, mut hi) = self.bounds_in(f, cons, true);
+        if (lo <= -INF) != (hi >= INF) {
+            // A guard clamps one end of an unknown value; its type clamps the other (an unsigned
+            // index below n).
+            let (l, h) = self.bounds_in(f, cons, false);
+            if l > -INF && h < INF && h - l < 1 << 32 {
+                (lo, hi) = (l, h);
+                complete = false;
+            }
+        }
+        if lo <= -INF || hi >= INF {
+            let reason = self.reason(f);
+            return Span::Unknown { reason };
+        }
+        if lo > hi || width == 0 {
+            // Guards contradict each other: never executed.
+            return dead();
+        }
+        let far = lo < Int::from(i64::MIN) || hi + width > Int::from(i64::MAX) || width > Int::from(u32::MAX);
+        if far {
+            return Span::Unknown { reason: Reason::MayWrap };
+        }
+        let (dims, exact) = self.shape(f, cons, (lo, hi), complete);
+        Span::Bounded { lo, hi: hi + width, dims, width, exact }
+    }
+
+    fn reason(&self, f: &Form) -> Reason {
+        if let Some(r) = self.why(f) {
+            return r;
+        }
+        // Hidden below: the first opaque atom in what the form rests on.
+        let mut work: Vec<AtomId> = f.terms.iter().map(|t| t.0).collect();
+        let mut seen = Vec::new();
+        while let Some(a) = work.pop() {
+            if seen.contains(&a) {
+                continue;
+            }
+            seen.push(a);
+            if let Some(r) = self.a(a).opaque {
+                return r;
+            }
+            work.extend(self.a(a).deps.iter().copied());
+        }
+        Reason::Loop
+    }
+}
+
+/// The extent of an access that never happens.
+fn dead() -> Span {
+    let zero = Int::new(0);
+    Span::Bounded { lo: zero, hi: zero, dims: Dims::new(), width: zero, exact: true }
+}
+
+fn is_dead(e: &Span) -> bool {
+    matches!(e, Span::Bounded { width, .. } if *width == 0)
+}

@@ -1,0 +1,78 @@
+//! Accesses through a table of pointers: the address is a word loaded from behind a parameter, plus
+//! an offset.
+//!
+//! Which addresses the table holds is not known here: the result names the words that are loaded,
+//! and the bytes behind each of them. That is worth something only when each of the words is really
+//! used: the words must be *exactly* those that the threads which make the access load (or just
+//! one). An index that is data itself (an expert, a list of pages) proves nothing about any one
+//! entry, and neither does a table behind a table: both stay unknown.
+
+use crate::ranges::domain::affine::{Form, Int};
+use crate::ranges::eval::{AtomKind, Eval};
+use crate::ranges::extent::address::{Made, RawBase, Reached, Span};
+
+/// Larger than the distance of any two offsets behind one pointer that are still told apart from
+/// two words.
+const APART: Int = Int::pow2(42);
+
+impl Eval<'_> {
+    /// The access as one through a table, if its address has that form.
+    pub(crate) fn through_table(&mut self, f: &Form, made: Made<'_>) -> Option<Reached> {
+        let mut loaded = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).loaded.is_some());
+        let (x, _) = *loaded.next()?;
+        if loaded.next().is_some() {
+            return None;
+        }
+        let node = self.a(x).loaded?;
+        let rest = f.without(x);
+        // Another pointer among the terms: nobody knows which of the two is the base.
+        let plain = |e: &Self, f: &Form| {
+            f.terms.iter().all(|t| matches!(e.a(t.0).kind, AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_)))
+        };
+        let place = self.ev(node);
+        let [place] = &self.expand(&place)[..] else { return None };
+        let [(base, RawBase::Word(word))] = self.bases(place)[..] else { return None };
+        let slot = place.without(base);
+        if !plain(self, &rest) || !plain(self, &slot) {
+            return None;
+        }
+        // The index must be the same when the access is made: no counter of a loop that has ended
+        // since.
+        let counters = slot.terms.iter().flat_map(|t| self.support(t.0));
+        for a in counters {
+            if let AtomKind::Iteration(l) = self.a(a).kind
+                && !self.cfg.loops[l as usize].members[made.block.0 as usize]
+            {
+                return None;
+            }
+        }
+        let Span::Bounded { lo, hi, dims, exact: all, .. } = self.extent(&slot, Made { width: 8.into(), ..made })
+        else {
+            return None;
+        };
+        let (stride, count) = match dims[..] {
+            [] if hi - lo == 8 => (8, 1),
+            [(stride, count)] if stride.divides(8.into()) => (stride.pin() as u64, count.pin() as u64),
+            _ => return None,
+        };
+        let mut extent = self.extent(&rest, made);
+        // Of an unknown offset nobody knows either whether it leads from this word to another
+        // pointer (a choice between two loaded pointers is the first one plus their difference).
+        let Span::Bounded { lo: first, hi: last, exact, width: bytes, .. } = &mut extent else { return None };
+        if *bytes == 0 {
+            return None;
+        }
+        // Word and offset as one number: when that is exact, every word is used; and when the two
+        // rest on different things, with every offset.
+        let near = *last - *first < APART;
+        let both = self.extent(&slot.scale(APART).add(&rest, 1), made);
+        let joint = near && matches!(both, Span::Bounded { exact: true, .. });
+        if count > 1 && !all && !joint {
+            return None;
+        }
+        let of = |f: &Form| f.terms.iter().flat_map(|t| self.support(t.0)).collect::<Vec<_>>();
+        let (p, q) = (of(&slot), of(&rest));
+        *exact = joint && !p.iter().any(|a| q.contains(a));
+        Some(Reached::new(RawBase::Table { word, lo: lo.pin() as i64, stride, count }, false, extent))
+    }
+}

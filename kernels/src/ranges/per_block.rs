@@ -1,0 +1,76 @@
+//! Kernels that look up by the number of the block what it works on: tables among the parameters
+//! hold a pointer and a size for each tensor, and which tensor a block is for.
+//!
+//! Owns when and how such a launch is evaluated block by block. Together the blocks have every
+//! pointer with every size, which is an upper bound, but a wide one: a chunk of the largest size
+//! behind each pointer. With the number of the block fixed, all that is looked up is one word, and
+//! the words of a block belong together.
+//!
+//! Each thread runs in one block, so what a launch reaches is the union of what its blocks reach,
+//! each evaluated as a launch in which the block's index along one axis is that number (the other
+//! axes stay free); and what is exact for a block is touched by its threads, hence by the launch. A
+//! number of blocks or a cost beyond what is worth it leaves the launch as it was: evaluated at
+//! once. Such launches are not recorded, only kept: their tapes would be as long as their tables.
+
+use super::eval::Eval;
+use super::{Analysis, Set};
+use crate::effects::LaunchArgs;
+use crate::ir::Special;
+use crate::ranges::domain::tape::{Input, input};
+use crate::ranges::extent::address::Span;
+use crate::ranges::graph::node::{Graph, Kind, NodeId};
+use crate::ranges::memo::replay::Found;
+use rustc_hash::FxHashSet;
+
+/// Blocks that are evaluated one by one.
+const MAX_BLOCKS: u64 = 512;
+/// Bounds asked for by all of them.
+const MAX_TOTAL: u32 = 400_000;
+
+/// The axis by whose block index parameters are looked up, if there is one such axis.
+pub(super) fn looked_up_by(g: &Graph) -> Option<u8> {
+    let mut axis = None;
+    for n in &g.nodes {
+        let Kind::ParamIndexed(.., index) = n.kind else { continue };
+        let (mut work, mut seen) = (vec![index], FxHashSet::<NodeId>::default());
+        while let Some(n) = work.pop() {
+            if !seen.insert(n) {
+                continue;
+            }
+            match g.node(n).kind {
+                Kind::Special(Special::Ctaid(d)) if axis.is_none_or(|a| a == d) => axis = Some(d),
+                Kind::Special(Special::Ctaid(_)) => return None,
+                _ => work.extend(g.operands(n)),
+            }
+        }
+    }
+    axis
+}
+
+impl Analysis {
+    /// The axis and the number of blocks along it, of a launch that is evaluated block by block.
+    pub(super) fn by_block(&self, launch: &LaunchArgs<'_>) -> Option<(u8, u32)> {
+        let axis = self.looked_up_by?;
+        let blocks = Input::Grid(axis).read(launch);
+        (2..=MAX_BLOCKS).contains(&blocks).then_some((axis, blocks as u32))
+    }
+
+    /// What a launch reaches, block by block; `None` when that is not done.
+    pub(super) fn found_by_block(&self, launch: &LaunchArgs<'_>) -> Option<Found<Span>> {
+        // The number of blocks decides, also that it is not done.
+        self.looked_up_by.map(|axis| input(Input::Grid(axis), launch).pin());
+        let (axis, blocks) = self.by_block(launch)?;
+        let mut sets: Vec<Set> = Vec::new();
+        let mut total = 0u32;
+        for block in 0..blocks {
+            let mut e: Eval<'_> = self.eval(launch);
+            e.block = Some((axis, block));
+            self.collect(&mut e, &mut sets);
+            total = total.saturating_add(e.total.get());
+            if total > MAX_TOTAL {
+                return None;
+            }
+        }
+        Some(Set::finish(sets))
+    }
+}
