@@ -63,7 +63,7 @@ impl Summary {
     /// [`Summary::keep`].
     pub(crate) fn kept_by(mut self, keeper: Keeper) -> Summary {
         if let Some(results) = keeper.load() {
-            self.analysis.take_results(&results);
+            self.analysis.kept_mut().take(&results);
         }
         self.keeper = Some(keeper);
         self
@@ -73,7 +73,7 @@ impl Summary {
     /// there and there is anything new. A process that launches the kernel alike will find it.
     pub fn keep(&self) {
         if let Some(keeper) = &self.keeper
-            && let Some(results) = self.analysis.packed_results()
+            && let Some(results) = self.analysis.kept().packed()
         {
             keeper.store(&results);
         }

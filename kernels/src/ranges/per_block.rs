@@ -13,13 +13,13 @@
 //! once. Such launches are not recorded, only kept: their tapes would be as long as their tables.
 
 use super::eval::Eval;
-use super::{Analysis, Set};
 use crate::effects::LaunchArgs;
 use crate::ir::Special;
+use crate::ranges::analysis::{Analysis, Set};
+use crate::ranges::domain::byte_set::Span;
 use crate::ranges::domain::tape::{Input, input};
-use crate::ranges::extent::address::Span;
+use crate::ranges::extent::reached::Found;
 use crate::ranges::graph::node::{Graph, Kind, NodeId};
-use crate::ranges::memo::replay::Found;
 use rustc_hash::FxHashSet;
 
 /// Blocks that are evaluated one by one.

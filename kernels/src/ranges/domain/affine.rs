@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-pub(crate) use super::int::{INF, Int};
+use super::int::Int;
 
 /// Index of an atom of one evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -23,11 +23,9 @@
 //! Without recording (or when a tape gets too long) numbers of the launch are only noted when
 //! something is done with them: the result then holds for launches that agree in these.
 
-use super::int::{INF, Int};
 use crate::effects::LaunchArgs;
+use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::domain::tape_arithmetic::Linear;
-use crate::ranges::extent::address::Span;
-use crate::ranges::memo::replay::{Found, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -193,17 +191,9 @@ thread_local! {
     static TAPE: RefCell<Tape> = RefCell::default();
 }
 
-/// An evaluation, and what it rests on.
-pub(crate) struct Taken {
-    pub result: Found<Span>,
-    /// The inputs that its result was made with.
-    pub inputs: Vec<Input>,
-    /// For other launches.
-    pub program: Option<Program>,
-}
-
-/// Evaluates, and records it for other launches if wanted.
-pub(crate) fn take(record: bool, evaluate: impl FnOnce() -> Found<Span>) -> Taken {
+/// Runs an evaluation, and returns what it left on its tape. Without `record` only the inputs that
+/// something is done with are noted.
+pub(crate) fn run<R>(record: bool, evaluate: impl FnOnce() -> R) -> (R, Tape) {
     struct Reset;
     impl Drop for Reset {
         fn drop(&mut self) {
@@ -215,16 +205,7 @@ pub(crate) fn take(record: bool, evaluate: impl FnOnce() -> Found<Span>) -> Take
     MODE.set(if record { Mode::Recording } else { Mode::Noting });
     let _reset = Reset;
     let result = evaluate();
-    let mut tape = TAPE.take();
-    if !tape.full {
-        let program = Program::new(&tape, &result);
-        return Taken { inputs: program.inputs().collect(), program: Some(program), result };
-    }
-    // Numbers may be in the result as they were read.
-    for (_, r, _) in &result {
-        r.extent.map(&mut |x| tape.touch(x));
-    }
-    Taken { result, inputs: tape.touched, program: None }
+    (result, TAPE.take())
 }
 
 /// Is this evaluation recorded?
@@ -316,8 +297,18 @@ impl Tape {
         Int::traced(v, self.slots.len() as u32)
     }
 
+    /// Is there no recording, or did it get too long?
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// The inputs that something was done with, ending the recording.
+    pub fn into_touched(self) -> Vec<Input> {
+        self.touched
+    }
+
     /// Notes that something is done with a number. Is nothing recorded (any more)?
-    fn touch(&mut self, a: Int) -> bool {
+    pub fn touch(&mut self, a: Int) -> bool {
         if a.slot() != 0 {
             let s = &self.sums[self.slots[a.slot() as usize - 1].sum as usize];
             if let [(b, 1)] = s.terms[..]

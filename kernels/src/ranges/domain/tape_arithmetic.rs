@@ -5,8 +5,8 @@
 //! and a rest, minima that bounds decide are gone. What fits no rule is a base of its own. `None`:
 //! it can not be told without a risk that something wraps.
 
-use super::int::INF;
 use super::tape::{Base, Op, Sum, Tape, Terms, gcd};
+use crate::ranges::domain::int::INF;
 use smallvec::SmallVec;
 
 /// Terms of a sum; more are pinned.

@@ -1,8 +1,10 @@
 //! Masks, bitwise functions and byte permutation on forms.
 
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::{Form, INF, Int};
-use crate::ranges::eval::{Eval, Key};
+use crate::ranges::domain::affine::Form;
+use crate::ranges::domain::atom::Key;
+use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::eval::Eval;
 use crate::ranges::graph::node::NodeId;
 use smallvec::SmallVec;
 

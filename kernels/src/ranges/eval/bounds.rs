@@ -3,9 +3,10 @@
 //! Owns the search; what is sound about it is said at the head of `eval`.
 
 use crate::ir::BlockId;
-use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
+use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::constraints::{Facts, Relevant};
+use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
-use crate::ranges::eval::constraints::{Facts, Relevant};
 use smallvec::SmallVec;
 
 /// Constraints followed from one address or comparison.

@@ -4,8 +4,8 @@
 
 use crate::ir::{BlockId, Cmp, Combine};
 use crate::ranges::domain::affine::Form;
+use crate::ranges::domain::constraints::Con;
 use crate::ranges::eval::Eval;
-use crate::ranges::eval::constraints::Con;
 use crate::ranges::graph::node::{Kind, NodeId};
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,13 @@
 //! Joins: one of several values, each with what holds when it is chosen.
 
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::{Form, INF, Int};
+use crate::ranges::domain::affine::Form;
+use crate::ranges::domain::atom::{AtomKind, Key};
+use crate::ranges::domain::constraints::{Con, Facts};
+use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Cond;
-use crate::ranges::eval::constraints::{Con, Facts};
 use crate::ranges::eval::recurrences::Arms;
-use crate::ranges::eval::{AtomKind, Eval, Key};
 use crate::ranges::graph::node::NodeId;
 use smallvec::SmallVec;
 

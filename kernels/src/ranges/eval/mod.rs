@@ -37,22 +37,26 @@ pub(crate) mod arithmetic;
 pub(crate) mod bitwise;
 pub(crate) mod bounds;
 pub(crate) mod conditions;
-pub(crate) mod constraints;
 pub(crate) mod indexed_loads;
 pub(crate) mod joins;
+pub(crate) mod memo;
 pub(crate) mod no_wrap;
 pub(crate) mod predicate_masks;
 pub(crate) mod recurrences;
+mod relevance;
 pub(crate) mod trip_counts;
 pub(crate) mod value;
 
 use crate::effects::LaunchArgs;
 use crate::ir::cfg::Cfg;
-use crate::ir::{BlockId, Reason, Special};
-use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
+use crate::ir::{BlockId, Reason};
+use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::atom::{Atom, AtomKind, Key};
+use crate::ranges::domain::constraints::{ByForm, Facts, Seen};
+use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::conditions::Cond;
-use crate::ranges::eval::constraints::{ByForm, Con, Facts, Seen};
 use crate::ranges::graph::node::{Graph, NodeId};
+use memo::{CLEAN, Memo, Slot, Table};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -60,128 +64,6 @@ use std::rc::Rc;
 
 /// Nesting of value evaluation before giving up.
 const MAX_NESTING: u32 = 180;
-
-/// What an atom is, where that matters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum AtomKind {
-    Plain,
-    /// Thread or block index: every value of the box occurs, independently.
-    Index,
-    /// Pointer-sized parameter word.
-    Param(u16),
-    /// Symbol address.
-    Symbol(u32),
-    /// Address of a parameter.
-    ParamAddress(u16),
-    /// Base of local memory.
-    Local,
-    /// Completed iterations of a loop.
-    Iteration(u32),
-    /// Stands for a phi being solved.
-    Unsolved,
-}
-
-pub(super) struct Atom {
-    pub lo: Int,
-    pub hi: Int,
-    pub kind: AtomKind,
-    pub opaque: Option<Reason>,
-    pub home: BlockId,
-    pub deps: SmallVec<[AtomId; 3]>,
-    pub cons: Vec<Con>,
-    pub alts: Option<Rc<Vec<Form>>>,
-    /// Where in global memory it was loaded from.
-    pub loaded: Option<NodeId>,
-    /// What it is the rounded-down quotient of.
-    pub floor: Option<Rc<(Form, Int)>>,
-    /// Which of several values it is depends on more than `deps` (a condition).
-    pub choice: bool,
-}
-
-/// Identity of an atom by content.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Key {
-    Node(NodeId, u8),
-    Special(Special),
-    Param(u16),
-    Symbol(u32),
-    ParamAddress(u16),
-    Floor(Form, Int),
-    Interp(Form, u32, bool),
-    Abs(Form, BlockId),
-    Mul(Form, Form, BlockId),
-    Mask(Form, u64, BlockId),
-    Xor(Form, u64),
-    Pair(u8, Form, Form, BlockId),
-    Lop(u8, Vec<Form>, BlockId),
-    Alts(NodeId),
-    Table(Form, i32, u8, bool),
-    Join(NodeId, u8, Vec<Form>),
-    Step(NodeId, Form, Int, Int),
-    Range(NodeId, Int, Int),
-}
-
-/// Depends on no unsolved phi.
-pub(super) const CLEAN: u32 = u32::MAX;
-
-/// Results by the number of a node or block, each with the depth of the outermost unsolved phi it
-/// depends on.
-pub(super) struct Table<T> {
-    /// Where in `kept`, plus one.
-    at: Vec<u32>,
-    kept: Vec<(T, u32)>,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Table { at: Vec::new(), kept: Vec::new() }
-    }
-}
-
-impl<T> Table<T> {
-    fn get(&self, n: u32) -> Option<&(T, u32)> {
-        let k = self.at.get(n as usize).copied()?;
-        self.kept.get((k as usize).wrapping_sub(1))
-    }
-
-    fn insert(&mut self, n: u32, v: T, t: u32) {
-        let n = n as usize;
-        if self.at.len() <= n {
-            self.at.resize(n + 1, 0);
-        }
-        match self.at[n] {
-            0 => {
-                self.kept.push((v, t));
-                self.at[n] = self.kept.len() as u32;
-            }
-            k => self.kept[k as usize - 1] = (v, t),
-        }
-    }
-
-    fn remove(&mut self, n: u32) {
-        if let Some(k) = self.at.get_mut(n as usize) {
-            *k = 0;
-        }
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Memo {
-    values: Table<Form>,
-    preds: Table<Cond>,
-    ctx: Table<Rc<Facts>>,
-    reach: Table<bool>,
-    /// Of bits of words; only what depends on no unsolved phi.
-    pub bits: FxHashMap<(NodeId, u32), Cond>,
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Slot {
-    Value(NodeId),
-    Pred(NodeId),
-    Ctx(BlockId),
-    Reach(BlockId),
-}
 
 /// How far a loop's trip count is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,10 @@
 //! Owns the rules for these three; masks, shifts and general division are `bits`.
 
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
-use crate::ranges::eval::{AtomKind, Eval, Key};
+use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::atom::{AtomKind, Key};
+use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::eval::Eval;
 use std::rc::Rc;
 
 impl Eval<'_> {

@@ -6,9 +6,11 @@
 //! then the phi is `init + c*k`. What has no such shape is opaque.
 
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
-use crate::ranges::eval::constraints::Facts;
-use crate::ranges::eval::{Atom, AtomKind, Eval, Key};
+use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::atom::{Atom, AtomKind, Key};
+use crate::ranges::domain::constraints::Facts;
+use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::eval::Eval;
 use crate::ranges::graph::node::NodeId;
 use smallvec::SmallVec;
 

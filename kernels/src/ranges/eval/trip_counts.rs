@@ -6,10 +6,12 @@
 //! afterwards with the bound found, else `k` stays unbounded.
 
 use crate::ir::BlockId;
-use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
+use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::atom::AtomKind;
+use crate::ranges::domain::constraints::{Con, Facts};
+use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::conditions::{Cond, Fact};
-use crate::ranges::eval::constraints::{Con, Facts};
-use crate::ranges::eval::{AtomKind, Eval, LoopState, Memo};
+use crate::ranges::eval::{Eval, LoopState, Memo};
 
 impl Eval<'_> {
     pub(crate) fn iteration(&mut self, l: u32) -> AtomId {

@@ -4,10 +4,12 @@
 //! Owns the dispatch and the leaves.
 
 use crate::ir::{BlockId, Reason, Special};
-use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
+use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::atom::{AtomKind, Key};
+use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::domain::tape::{Input, input};
+use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Cond;
-use crate::ranges::eval::{AtomKind, Eval, Key};
 use crate::ranges::graph::node::{Kind, NodeId};
 use smallvec::SmallVec;
 use std::rc::Rc;

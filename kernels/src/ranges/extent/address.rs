@@ -1,111 +1,17 @@
 //! From the form of an address to bases and byte sets; which of them are exact is told in `exact`.
 
-use crate::effects::{Dim, Extent};
-use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
+use crate::ir::Reason;
+use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::atom::AtomKind;
+use crate::ranges::domain::byte_set::{Dims, Span};
+use crate::ranges::domain::constraints::Facts;
+use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Cond;
-use crate::ranges::eval::constraints::Facts;
-use crate::ranges::eval::{AtomKind, Eval};
-use crate::ranges::extent::delinearization::Walk;
+use crate::ranges::extent::reached::{Made, RawBase, Reached};
 use crate::ranges::graph::node::{Access, NodeId, Target};
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::rc::Rc;
-
-/// How an access is made.
-#[derive(Clone, Copy)]
-pub(crate) struct Made<'a> {
-    /// What holds then.
-    pub cons: &'a Facts,
-    /// Bytes.
-    pub width: Int,
-    pub block: BlockId,
-    /// Nothing else decides whether and where it happens.
-    pub complete: bool,
-}
-
-/// Progressions: bytes between neighbours, and how many.
-pub(crate) type Dims<N = Int> = SmallVec<[(N, N); 3]>;
-
-/// An extent (see [`Extent`]) in the numbers of an evaluation.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Span<N = Int> {
-    Bounded { lo: N, hi: N, dims: Dims<N>, width: N, exact: bool },
-    Unknown { reason: Reason },
-}
-
-impl<N: Copy> Span<N> {
-    pub fn map<M>(&self, f: &mut impl FnMut(N) -> M) -> Span<M> {
-        match self {
-            Span::Unknown { reason } => Span::Unknown { reason: *reason },
-            Span::Bounded { lo, hi, dims, width, exact } => {
-                let dims = dims.iter().map(|d| (f(d.0), f(d.1))).collect();
-                Span::Bounded { lo: f(*lo), hi: f(*hi), dims, width: f(*width), exact: *exact }
-            }
-        }
-    }
-
-    /// As others see it, with these values.
-    pub fn finished(&self, value: impl Fn(N) -> i128) -> Extent {
-        match self {
-            Span::Unknown { reason } => Extent::Unknown { reason: *reason },
-            Span::Bounded { lo, hi, dims, width, exact } => {
-                let signed = |n: N| value(n).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-                let count = |n: N| value(n).clamp(0, u64::MAX.into()) as u64;
-                Extent::Bounded {
-                    lo: signed(*lo),
-                    hi: signed(*hi),
-                    dims: dims.iter().map(|d| Dim { stride: count(d.0), count: count(d.1) }).collect(),
-                    width: count(*width) as u32,
-                    exact: *exact,
-                }
-            }
-        }
-    }
-}
-
-/// A base candidate of an access, and the bytes relative to its value.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Reached<E = Span> {
-    pub base: RawBase,
-    pub several: bool,
-    pub extent: E,
-    /// What says more of it.
-    pub walk: Option<Box<Walk>>,
-}
-
-impl<E> Reached<E> {
-    pub fn new(base: RawBase, several: bool, extent: E) -> Reached<E> {
-        Reached { base, several, extent, walk: None }
-    }
-}
-
-impl<N: Copy> Reached<Span<N>> {
-    /// As others see it, with these values.
-    pub fn finished(&self, value: impl Fn(N) -> i128) -> Reached<Extent> {
-        Reached::new(self.base, self.several, self.extent.finished(value))
-    }
-}
-
-/// A base before parameter values are put in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) enum RawBase {
-    Word(u16),
-    Symbol(u32),
-    ParamAddress(u16),
-    /// Texture (false) or surface handle.
-    Handle(u16, bool),
-    Absolute,
-    /// The addresses that a table holds: `count` 8-byte words from `lo` on behind a parameter word,
-    /// `stride` bytes apart.
-    Table {
-        word: u16,
-        lo: i64,
-        stride: u64,
-        count: u64,
-    },
-    Unknown,
-}
 
 /// Alternatives that one address is expanded to.
 const MAX_ALTERNATIVES: usize = 256;

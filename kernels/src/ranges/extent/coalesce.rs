@@ -2,8 +2,8 @@
 //!
 //! Owns the joining only; what a set means is said in `access`.
 
-use crate::ranges::domain::affine::Int;
-use crate::ranges::extent::address::{Dims, Span};
+use crate::ranges::domain::byte_set::{Dims, Span};
+use crate::ranges::domain::int::Int;
 
 /// Sorts progressions by stride and merges those that join without gaps.
 pub(crate) fn merge(mut dims: Dims) -> Dims {

@@ -30,11 +30,13 @@
 //! What is found is used only when it is inside what the bounds of the form say (their hull, and
 //! one progression without gaps), and smaller.
 
-use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
+use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::byte_set::{Dims, Span};
+use crate::ranges::domain::constraints::Facts;
+use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
-use crate::ranges::eval::constraints::Facts;
-use crate::ranges::extent::address::{Dims, Made, Span};
 use crate::ranges::extent::coalesce::{compact, merge};
+use crate::ranges::extent::reached::Made;
 use smallvec::SmallVec;
 
 /// Boxes that one range is taken apart to at most.

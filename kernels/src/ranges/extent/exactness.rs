@@ -6,11 +6,13 @@
 //! on exactly one group's value, and every guard on the way is known.
 
 use crate::ir::BlockId;
-use crate::ranges::domain::affine::{AtomId, Form, INF, Int};
+use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::atom::AtomKind;
+use crate::ranges::domain::byte_set::Dims;
+use crate::ranges::domain::constraints::{Con, Facts};
+use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Cond;
-use crate::ranges::eval::constraints::{Con, Facts};
-use crate::ranges::eval::{AtomKind, Eval};
-use crate::ranges::extent::address::Dims;
 use crate::ranges::extent::coalesce::merge;
 use smallvec::SmallVec;
 use std::cell::OnceCell;

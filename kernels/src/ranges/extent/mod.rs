@@ -5,3 +5,4 @@ pub(crate) mod coalesce;
 pub(crate) mod delinearization;
 pub(crate) mod exactness;
 pub(crate) mod pointer_table;
+pub(crate) mod reached;

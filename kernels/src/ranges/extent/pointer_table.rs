@@ -7,9 +7,12 @@
 //! one). An index that is data itself (an expert, a list of pages) proves nothing about any one
 //! entry, and neither does a table behind a table: both stay unknown.
 
-use crate::ranges::domain::affine::{Form, Int};
-use crate::ranges::eval::{AtomKind, Eval};
-use crate::ranges::extent::address::{Made, RawBase, Reached, Span};
+use crate::ranges::domain::affine::Form;
+use crate::ranges::domain::atom::AtomKind;
+use crate::ranges::domain::byte_set::Span;
+use crate::ranges::domain::int::Int;
+use crate::ranges::eval::Eval;
+use crate::ranges::extent::reached::{Made, RawBase, Reached};
 
 /// Larger than the distance of any two offsets behind one pointer that are still told apart from
 /// two words.

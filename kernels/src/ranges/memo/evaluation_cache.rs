@@ -6,16 +6,16 @@
 //! most kernels are launched in one shape or two: the third shape is the first to be recorded.
 //! Recordings are made as long as they are worth it: each launch that one is played for pays.
 
-use super::replay::{Found, Program};
+use super::replay::{self, Program};
 use crate::Extent;
 use crate::effects::{AccessKind, LaunchArgs};
+use crate::ranges::domain::byte_set::Span;
 use crate::ranges::domain::int::Int;
-use crate::ranges::domain::tape;
 use crate::ranges::domain::tape::Input;
-use crate::ranges::extent::address::{RawBase, Reached};
-use crate::ranges::{Analysis, Shape, shape};
+use crate::ranges::extent::reached::Found;
+use crate::ranges::extent::reached::{RawBase, Reached};
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Results that are kept per kernel. A kernel that is too long to be recorded is evaluated anew for
 /// each that has gone: cuBLAS launches one kernel in a dozen shapes a step.
@@ -24,6 +24,13 @@ const MAX_KEPT: usize = 64;
 const MAX_PROGRAMS: usize = 8;
 /// Recordings ahead of the launches that they were played for, after which no more are made.
 const MAX_AHEAD: u32 = 24;
+
+/// Grid, block, cluster, dynamic shared memory, bytes of parameters.
+type Shape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
+
+fn shape(l: &LaunchArgs<'_>) -> Shape {
+    (l.grid, l.block, l.cluster, l.shared, l.params.len())
+}
 
 /// An evaluated launch: valid for every launch that agrees in shape and in the numbers that
 /// mattered.
@@ -49,13 +56,19 @@ type Packed = (Shape, Vec<(Input, u64)>, Vec<(AccessKind, RawBase, bool, Extent,
 
 /// What was found out so far. The latest are last.
 #[derive(Debug, Default)]
-pub(crate) struct Store {
+struct State {
     kept: Vec<Arc<Kept>>,
     /// Each with a launch of the shape it holds for, but for the grid.
     programs: Vec<(Shape, Program)>,
     ahead: u32,
     /// Something was evaluated that is not on disk.
     fresh: bool,
+}
+
+/// The evaluations of one kernel.
+#[derive(Debug, Default)]
+pub(crate) struct EvaluationCache {
+    state: Mutex<State>,
 }
 
 /// Appends, and forgets the first when there are so many.
@@ -66,22 +79,27 @@ fn push<T>(list: &mut Vec<T>, most: usize, new: T) {
     list.push(new);
 }
 
-impl Analysis {
+impl EvaluationCache {
     /// How many launches were recorded, less those that recordings were played for.
     #[cfg(test)]
-    fn ahead(&self) -> u32 {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner).ahead
+    pub(crate) fn ahead(&self) -> u32 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).ahead
     }
 
     /// The result for a launch, from what is kept if possible.
-    pub(crate) fn result(&self, launch: &LaunchArgs<'_>) -> Arc<Kept> {
+    pub(crate) fn result(
+        &self,
+        launch: &LaunchArgs<'_>,
+        recordable: impl FnOnce() -> bool,
+        evaluate: impl FnOnce() -> Found<Span>,
+    ) -> Arc<Kept> {
         let wanted = shape(launch);
         let kept = |inputs: &mut dyn Iterator<Item = Input>, result| {
             Arc::new(Kept { shape: wanted, inputs: inputs.map(|i| (i, i.read(launch))).collect(), result })
         };
         let equal = |k: &&Arc<Kept>| k.shape == wanted && k.inputs.iter().all(|(i, v)| i.read(launch) == *v);
         let like = |s: &Shape| (s.1, s.2, s.3, s.4) == (wanted.1, wanted.2, wanted.3, wanted.4);
-        let lock = || self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let record = {
             let mut store = lock();
             if let Some(k) = store.kept.iter().find(equal) {
@@ -96,11 +114,9 @@ impl Analysis {
                 push(&mut store.kept, MAX_KEPT, new.clone());
                 return new;
             }
-            self.by_block(launch).is_none()
-                && store.ahead < MAX_AHEAD
-                && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
+            recordable() && store.ahead < MAX_AHEAD && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
         };
-        let taken = tape::take(record, || self.found(launch));
+        let taken = replay::take(record, evaluate);
         let result = taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
         let new = kept(&mut taken.inputs.iter().copied(), result);
         let mut store = lock();
@@ -119,8 +135,8 @@ impl Analysis {
     }
 
     /// All results, written down; `None` when they were read like this, and none came since.
-    pub(crate) fn packed_results(&self) -> Option<Vec<u8>> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn packed(&self) -> Option<Vec<u8>> {
+        let mut store = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::take(&mut store.fresh) {
             return None;
         }
@@ -131,11 +147,11 @@ impl Analysis {
         postcard::to_allocvec(&store.kept.iter().map(pack).collect::<Vec<_>>()).ok()
     }
 
-    /// Takes what [`Analysis::packed_results`] gave. False: it is something else, and nothing was
+    /// Takes what [`Analysis::packed`] gave. False: it is something else, and nothing was
     /// taken.
-    pub(crate) fn take_results(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> bool {
         let Ok((packed, [])) = postcard::take_from_bytes::<Vec<Packed>>(bytes) else { return false };
-        let store = self.store.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let store = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (shape, inputs, result) in packed {
             let whole = |(kind, base, several, extent, at)| (kind, Reached::new(base, several, extent), at);
             let result = result.into_iter().map(whole).collect();
@@ -239,7 +255,7 @@ DONE: ret;
             let fresh = image_of(name);
             assert_eq!(evaluate(&kept, grid, &params), evaluate(&fresh, grid, &params), "{name}, n {n}, grid {grid}");
         }
-        kept.analysis().ahead()
+        kept.analysis().kept().ahead()
     }
 
     fn image_of(name: &str) -> Arc<crate::Summary> {

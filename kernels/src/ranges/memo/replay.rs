@@ -3,14 +3,11 @@
 //! Owns what is left of a tape when only what decides or is asked for is kept.
 
 use crate::effects::LaunchArgs;
-use crate::ir::AccessKind;
-use crate::ranges::domain::tape::{Base, Input, Op, Tape, Terms};
+use crate::ranges::domain::byte_set::Span;
+use crate::ranges::domain::tape::{self, Base, Input, Op, Tape, Terms};
 use crate::ranges::domain::tape_arithmetic::Linear;
-use crate::ranges::extent::address::{Reached, Span};
+use crate::ranges::extent::reached::{Found, Reached};
 use smallvec::SmallVec;
-
-/// What an evaluation finds: directions, bytes behind bases, and the first instruction.
-pub(crate) type Found<E> = Vec<(AccessKind, Reached<E>, u32)>;
 
 #[derive(Debug)]
 enum What {
@@ -33,6 +30,29 @@ pub(crate) struct Program {
     steps: Vec<Step>,
     not: Vec<(u32, i128)>,
     result: Found<Span<Linear>>,
+}
+
+/// An evaluation, and what it rests on.
+pub(super) struct Taken {
+    pub result: Found<Span>,
+    /// The inputs that its result was made with.
+    pub inputs: Vec<Input>,
+    /// For other launches.
+    pub program: Option<Program>,
+}
+
+/// Evaluates, and records it for other launches if wanted.
+pub(super) fn take(record: bool, evaluate: impl FnOnce() -> Found<Span>) -> Taken {
+    let (result, mut tape) = tape::run(record, evaluate);
+    if !tape.is_full() {
+        let program = Program::new(&tape, &result);
+        return Taken { inputs: program.inputs().collect(), program: Some(program), result };
+    }
+    // Numbers may be in the result as they were read.
+    for (_, r, _) in &result {
+        r.extent.map(&mut |x| tape.touch(x));
+    }
+    Taken { result, inputs: tape.into_touched(), program: None }
 }
 
 impl Program {

@@ -5,9 +5,9 @@
 //! speak of, and so on) is found once for each set, for many bounds are asked under the same
 //! guards.
 
-use crate::ranges::domain::affine::{AtomId, Form, Int, Terms};
-use crate::ranges::eval::{Atom, Eval};
-use crate::ranges::extent::address::Span;
+use crate::ranges::domain::affine::{AtomId, Form, Terms};
+use crate::ranges::domain::byte_set::Span;
+use crate::ranges::domain::int::Int;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -19,14 +19,14 @@ use std::rc::Rc;
 /// Extents looked through for one that is asked for again.
 const RECENT: usize = 8;
 /// Atoms followed from one set.
-const MAX_ATOMS: usize = 300;
+pub(crate) const MAX_ATOMS: usize = 300;
 
 /// A form that is never positive.
 #[derive(Debug)]
 pub(crate) struct Constraint {
-    form: Form,
+    pub(crate) form: Form,
     /// Counted within the evaluation; equal forms have the same.
-    id: u32,
+    pub(crate) id: u32,
 }
 
 /// A constraint: never positive.
@@ -40,7 +40,7 @@ impl Deref for Constraint {
 }
 
 /// A constraint as it is looked up: by its form.
-pub(crate) struct ByForm(Con);
+pub(crate) struct ByForm(pub(crate) Con);
 
 impl Borrow<Form> for ByForm {
     fn borrow(&self) -> &Form {
@@ -64,15 +64,15 @@ impl Eq for ByForm {}
 
 /// A set of small numbers.
 #[derive(Default)]
-struct Bits(SmallVec<[u64; 4]>);
+pub(crate) struct Bits(SmallVec<[u64; 4]>);
 
 impl Bits {
-    fn has(&self, n: u32) -> bool {
+    pub(crate) fn has(&self, n: u32) -> bool {
         self.0.get(n as usize / 64).is_some_and(|w| w >> (n % 64) & 1 == 1)
     }
 
     /// Was it new?
-    fn insert(&mut self, n: u32) -> bool {
+    pub(crate) fn insert(&mut self, n: u32) -> bool {
         let w = n as usize / 64;
         if self.0.len() <= w {
             self.0.resize(w + 1, 0);
@@ -92,23 +92,23 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    fn start(&mut self, atoms: usize, cons: usize) {
+    pub(crate) fn start(&mut self, atoms: usize, cons: usize) {
         self.walk += 1;
         self.atoms.resize(atoms.max(self.atoms.len()), 0);
         self.cons.resize(cons.max(self.cons.len()), 0);
     }
 
-    fn has(&self, a: AtomId) -> bool {
+    pub(crate) fn has(&self, a: AtomId) -> bool {
         self.atoms[a.0 as usize] == self.walk
     }
 
     /// Was it new?
-    fn atom(&mut self, a: AtomId) -> bool {
+    pub(crate) fn atom(&mut self, a: AtomId) -> bool {
         std::mem::replace(&mut self.atoms[a.0 as usize], self.walk) != self.walk
     }
 
     /// Was it new?
-    fn con(&mut self, c: u32) -> bool {
+    pub(crate) fn con(&mut self, c: u32) -> bool {
         std::mem::replace(&mut self.cons[c as usize], self.walk) != self.walk
     }
 }
@@ -127,7 +127,7 @@ struct Bounds {
 pub(crate) struct Facts {
     cons: Vec<Con>,
     /// What they lead to: with all boxes, and without those of opaque atoms.
-    near: [RefCell<Option<Rc<Near>>>; 2],
+    pub(crate) near: [RefCell<Option<Rc<Near>>>; 2],
     /// Bounds found under them, of forms without constants, in the same order.
     bounds: RefCell<Bounds>,
 }
@@ -181,23 +181,23 @@ impl Deref for Facts {
 }
 
 /// What a set of constraints leads to.
-struct Near {
+pub(crate) struct Near {
     /// Boxes and constraints of atoms were changed so often.
-    epoch: u32,
+    pub(crate) epoch: u32,
     /// Constraints that the boxes do not imply, those of the set first.
-    cons: SmallVec<[Con; 4]>,
+    pub(crate) cons: SmallVec<[Con; 4]>,
     /// Each atom of each of them: position and coefficient, by atom and position.
-    index: SmallVec<[(AtomId, u32, Int); 8]>,
-    seen: Bits,
-    count: usize,
-    met: Bits,
+    pub(crate) index: SmallVec<[(AtomId, u32, Int); 8]>,
+    pub(crate) seen: Bits,
+    pub(crate) count: usize,
+    pub(crate) met: Bits,
 }
 
 /// The constraints that may say something about a form.
 pub(crate) struct Relevant {
-    near: Rc<Near>,
+    pub(crate) near: Rc<Near>,
     /// Those that the form adds.
-    more: SmallVec<[Con; 8]>,
+    pub(crate) more: SmallVec<[Con; 8]>,
 }
 
 impl Relevant {
@@ -213,109 +213,5 @@ impl Relevant {
         let known = known.map(|e| (&self.near.cons[e.1 as usize].form, e.2));
         let more = self.more.iter().map(move |c| (&c.form, c.coef(x))).filter(|e| e.1 != 0);
         known.chain(more)
-    }
-}
-
-impl Eval<'_> {
-    /// The constraint `form <= 0`.
-    pub fn con(&mut self, form: Form) -> Con {
-        if let Some(c) = self.cons.get(&form) {
-            return c.0.clone();
-        }
-        let c = self.own_con(form);
-        self.cons.insert(ByForm(c.clone()));
-        c
-    }
-
-    /// The constraint `form <= 0`, of which it is known that there is no equal one.
-    pub fn own_con(&mut self, form: Form) -> Con {
-        self.con_count += 1;
-        Rc::new(Constraint { form, id: self.con_count - 1 })
-    }
-
-    /// Changes the box or the constraints of an atom that others may rest on already.
-    pub fn change(&mut self, a: AtomId, f: impl FnOnce(&mut Atom)) {
-        self.epoch += 1;
-        f(&mut self.atoms[a.0 as usize]);
-    }
-
-    /// All constraints that may say something about the atoms of `f`.
-    pub(crate) fn relevant(&self, f: &Form, facts: &Facts, strict: bool) -> Relevant {
-        let near = self.near(facts, strict);
-        let mut more: SmallVec<[Con; 8]> = SmallVec::new();
-        if near.count > MAX_ATOMS || f.terms.iter().all(|t| near.seen.has(t.0.0)) {
-            return Relevant { near, more };
-        }
-        let mut seen = self.seen.borrow_mut();
-        seen.start(self.atoms.len(), self.con_count as usize);
-        let mut count = near.count;
-        let mut work: SmallVec<[AtomId; 24]> = f.terms.iter().map(|t| t.0).collect();
-        while let Some(a) = work.pop() {
-            if near.seen.has(a.0) || !seen.atom(a) {
-                continue;
-            }
-            count += 1;
-            let atom = self.a(a);
-            for c in &atom.cons {
-                if !near.met.has(c.id) && seen.con(c.id) && self.box_hi(c, strict) > 0 {
-                    more.push(c.clone());
-                }
-                work.extend(c.terms.iter().map(|t| t.0).filter(|x| !seen.has(*x)));
-            }
-            work.extend(atom.deps.iter().copied().filter(|x| !seen.has(*x)));
-            if count > MAX_ATOMS {
-                break;
-            }
-        }
-        Relevant { near, more }
-    }
-
-    fn near(&self, facts: &Facts, strict: bool) -> Rc<Near> {
-        let slot = &facts.near[usize::from(strict)];
-        if let Some(n) = &*slot.borrow()
-            && n.epoch == self.epoch
-        {
-            return n.clone();
-        }
-        let near = Rc::new(self.follow(facts, strict));
-        *slot.borrow_mut() = Some(near.clone());
-        near
-    }
-
-    fn follow(&self, facts: &Facts, strict: bool) -> Near {
-        let (mut cons, mut met, mut seen) = (SmallVec::<[Con; 4]>::new(), Bits::default(), Bits::default());
-        // What the boxes imply can improve nothing; what is there twice would only be tried twice.
-        let mut put = |c: &Con| {
-            if met.insert(c.id) && self.box_hi(c, strict) > 0 {
-                cons.push(c.clone());
-            }
-        };
-        let mut work: SmallVec<[AtomId; 24]> = SmallVec::new();
-        for c in facts.iter() {
-            put(c);
-            work.extend(c.terms.iter().map(|t| t.0));
-        }
-        let mut count = 0;
-        while let Some(a) = work.pop() {
-            if !seen.insert(a.0) {
-                continue;
-            }
-            count += 1;
-            let atom = self.a(a);
-            for c in &atom.cons {
-                put(c);
-                work.extend(c.terms.iter().map(|t| t.0));
-            }
-            work.extend(atom.deps.iter().copied());
-            if count > MAX_ATOMS {
-                break;
-            }
-        }
-        let mut index: SmallVec<[(AtomId, u32, Int); 8]> = SmallVec::new();
-        for (k, c) in cons.iter().enumerate() {
-            index.extend(c.terms.iter().map(|t| (t.0, k as u32, t.1)));
-        }
-        index.sort_unstable_by_key(|e| (e.0, e.1));
-        Near { epoch: self.epoch, cons, index, seen, count, met }
     }
 }

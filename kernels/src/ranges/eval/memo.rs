@@ -1,0 +1,71 @@
+//! Memo.
+
+use super::conditions::Cond;
+use crate::ir::BlockId;
+use crate::ranges::domain::affine::Form;
+use crate::ranges::domain::constraints::Facts;
+use crate::ranges::graph::node::NodeId;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// Depends on no unsolved phi.
+pub(crate) const CLEAN: u32 = u32::MAX;
+
+/// Results by the number of a node or block, each with the depth of the outermost unsolved phi it
+/// depends on.
+pub(crate) struct Table<T> {
+    /// Where in `kept`, plus one.
+    at: Vec<u32>,
+    kept: Vec<(T, u32)>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table { at: Vec::new(), kept: Vec::new() }
+    }
+}
+
+impl<T> Table<T> {
+    pub(super) fn get(&self, n: u32) -> Option<&(T, u32)> {
+        let k = self.at.get(n as usize).copied()?;
+        self.kept.get((k as usize).wrapping_sub(1))
+    }
+
+    pub(super) fn insert(&mut self, n: u32, v: T, t: u32) {
+        let n = n as usize;
+        if self.at.len() <= n {
+            self.at.resize(n + 1, 0);
+        }
+        match self.at[n] {
+            0 => {
+                self.kept.push((v, t));
+                self.at[n] = self.kept.len() as u32;
+            }
+            k => self.kept[k as usize - 1] = (v, t),
+        }
+    }
+
+    pub(super) fn remove(&mut self, n: u32) {
+        if let Some(k) = self.at.get_mut(n as usize) {
+            *k = 0;
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Memo {
+    pub(super) values: Table<Form>,
+    pub(super) preds: Table<Cond>,
+    pub(super) ctx: Table<Rc<Facts>>,
+    pub(super) reach: Table<bool>,
+    /// Of bits of words; only what depends on no unsolved phi.
+    pub(super) bits: FxHashMap<(NodeId, u32), Cond>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Slot {
+    Value(NodeId),
+    Pred(NodeId),
+    Ctx(BlockId),
+    Reach(BlockId),
+}
