@@ -4,16 +4,16 @@
 
 use crate::arch::Arch;
 use crate::image::{CodeRef, Cubin, Image, ImageError};
-use crate::ir::Function;
+use crate::ir::KernelIr;
 use crate::ir::cfg::Cfg;
 use crate::launch_invariant;
 use crate::line_table::{LineTable, SourceLine};
 use crate::lower_ptx;
-use crate::lower_sass::{self, Code, Links, LowerError};
+use crate::lower_sass::{self, Code, Links, SassLowerError};
 use crate::sass;
 use crate::summary::Summary;
 use crate::summary_cache;
-use crate::summary_cache::{Cache, Keeper, Key};
+use crate::summary_cache::{Cache, EntryKey, ResultsEntry};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -42,10 +42,10 @@ pub enum SummaryError {
     NoDecoder(Arch),
     /// Lowering gave up.
     #[error(transparent)]
-    Lower(#[from] LowerError),
+    Lower(#[from] SassLowerError),
     /// Lowering PTX gave up.
     #[error(transparent)]
-    Ptx(#[from] lower_ptx::LowerError),
+    Ptx(#[from] lower_ptx::PtxLowerError),
 }
 
 /// Instructions up to which a kernel is analysed on the caller's stack.
@@ -218,8 +218,8 @@ impl CodeImage {
             Unpacked::Cubin(bytes) => summary_cache::hash(bytes),
             Unpacked::Ptx(_) => 0,
         });
-        let key = Key::new(content, matches!(self.code, Unpacked::Ptx(_)), self.arch, name);
-        let keeper = Keeper::new(cache.clone(), key);
+        let key = EntryKey::new(content, matches!(self.code, Unpacked::Ptx(_)), self.arch, name);
+        let keeper = ResultsEntry::new(cache.clone(), key);
         if let Some(summary) = cache.load(key, name) {
             return Ok(summary.kept_by(keeper));
         }
@@ -232,7 +232,7 @@ impl CodeImage {
         self.lower(name).map(|f| prepare(&f))
     }
 
-    fn lower(&self, name: &str) -> Result<Function, SummaryError> {
+    fn lower(&self, name: &str) -> Result<KernelIr, SummaryError> {
         let bytes = match &self.code {
             Unpacked::Cubin(bytes) => bytes,
             Unpacked::Ptx(module) => return Ok(lower_ptx::lower(module, name)?),
@@ -258,7 +258,7 @@ impl CodeImage {
         };
         let mut f = lower_sass::lower(&code)?;
         f.system_fence = has_system_fence(kernel.code);
-        f.partial_copies = insts.iter().any(|i| matches!(i.op, sass::Op::CopyAsync { zfill: true, .. }));
+        f.partial_copies = insts.iter().any(|i| matches!(i.op, sass::Opcode::CopyAsync { zfill: true, .. }));
         Ok(f)
     }
 }
@@ -280,7 +280,7 @@ fn hash_of(bytes: &[u8]) -> u64 {
 }
 
 /// Recursion follows chains of values: short ones fit on any stack.
-fn prepare(f: &Function) -> Summary {
+fn prepare(f: &KernelIr) -> Summary {
     let size: usize = f.blocks.iter().map(|b| b.insts.len()).sum();
     if size < SMALL_KERNEL { Summary::new(f) } else { on_large_stack(|| Summary::new(f)) }
 }

@@ -12,7 +12,7 @@
 //! right; "yes" must never be wrong.
 
 use crate::ir::cfg::Cfg;
-use crate::ir::{Addr, Function, Inst, Op, Operand, Space, Src, Term, Var};
+use crate::ir::{Addr, Inst, KernelIr, MemSpace, Op, Src, SrcOperand, Term, Var};
 
 /// Variables, as bits.
 type Set = Vec<u64>;
@@ -29,7 +29,7 @@ fn put(set: &mut Set, v: Var, on: bool) {
 }
 
 struct Taint<'a> {
-    f: &'a Function,
+    f: &'a KernelIr,
     cfg: &'a Cfg,
     /// What is tainted where each block begins.
     entry: Vec<Set>,
@@ -38,7 +38,7 @@ struct Taint<'a> {
 
 /// Whether every global access of the kernel is decided by the launch alone. Accesses through
 /// tensor maps, textures and surfaces do not count: they are not measured either.
-pub(crate) fn is_fixed(f: &Function, cfg: &Cfg) -> bool {
+pub(crate) fn is_fixed(f: &KernelIr, cfg: &Cfg) -> bool {
     if cfg.irreducible || f.blocks.iter().flat_map(|b| &b.insts).any(|i| i.op == Op::ClobberAll) {
         return false;
     }
@@ -110,9 +110,9 @@ impl Taint<'_> {
         let mut set = self.entry[b].clone();
         for inst in &self.f.blocks[b].insts {
             if let Op::Mem(m) = &inst.op
-                && m.space == Space::Global
+                && m.space == MemSpace::Global
             {
-                let data = |parts: &[Operand]| parts.iter().any(|p| tainted(&set, p));
+                let data = |parts: &[SrcOperand]| parts.iter().any(|p| tainted(&set, p));
                 let unseen = matches!(m.addr, Addr::TensorMap(_) | Addr::Handle(..));
                 let address = match &m.addr {
                     Addr::Sum(parts, _) => data(parts),
@@ -131,7 +131,7 @@ impl Taint<'_> {
     }
 }
 
-fn tainted(set: &Set, operand: &Operand) -> bool {
+fn tainted(set: &Set, operand: &SrcOperand) -> bool {
     match operand.src {
         Src::Var(v) | Src::Zext(v) => has(set, v),
         Src::Pair(a, b) => has(set, a) || has(set, b),

@@ -8,11 +8,11 @@ use crate::effects::{
     AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
     WordExtent,
 };
-use crate::ir::Function;
+use crate::ir::KernelIr;
 use crate::ir::cfg::Cfg;
 use crate::ir::jump_threading;
 use crate::ranges::{self, Analysis};
-use crate::summary_cache::Keeper;
+use crate::summary_cache::ResultsEntry;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,13 +32,13 @@ pub struct Summary {
     #[serde(skip)]
     words: OnceLock<(Vec<WordEffect>, IndirectEffect)>,
     #[serde(skip)]
-    keeper: Option<Keeper>,
+    keeper: Option<ResultsEntry>,
 }
 
 impl Summary {
     /// Summarises a lowered kernel.
     #[must_use]
-    pub fn new(f: &Function) -> Summary {
+    pub fn new(f: &KernelIr) -> Summary {
         let cfg = Cfg::new(f);
         let threaded = jump_threading::thread(f, &cfg);
         let (f, cfg) = match &threaded {
@@ -61,7 +61,7 @@ impl Summary {
 
     /// Takes the results of launches that were kept of it, and keeps those to come: see
     /// [`Summary::keep`].
-    pub(crate) fn kept_by(mut self, keeper: Keeper) -> Summary {
+    pub(crate) fn kept_by(mut self, keeper: ResultsEntry) -> Summary {
         if let Some(results) = keeper.load() {
             self.analysis.kept_mut().take(&results);
         }

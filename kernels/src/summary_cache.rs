@@ -42,14 +42,14 @@ const STALE: Duration = Duration::from_secs(3600);
 
 /// What an entry is found by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Key(u128);
+pub(crate) struct EntryKey(u128);
 
-impl Key {
+impl EntryKey {
     /// Of a kernel in a piece of code with this hash (see [`hash`]).
-    pub(crate) fn new(code: u128, ptx: bool, arch: Arch, kernel: &str) -> Key {
+    pub(crate) fn new(code: u128, ptx: bool, arch: Arch, kernel: &str) -> EntryKey {
         let text =
             format!("{} {} {code:032x} {ptx} {arch:?} {kernel}", env!("CARGO_PKG_VERSION"), env!("KERNELS_SOURCES"));
-        Key(hash(text.as_bytes()))
+        EntryKey(hash(text.as_bytes()))
     }
 }
 
@@ -100,16 +100,16 @@ impl Cache {
         self.written.load(Ordering::Relaxed)
     }
 
-    fn path(&self, key: Key, content: &Content) -> PathBuf {
+    fn path(&self, key: EntryKey, content: &Content) -> PathBuf {
         self.folder.join(format!("{:032x}.{}", key.0, content.0))
     }
 
     /// The summary of the kernel of this name that was kept under a key.
-    pub(crate) fn load(&self, key: Key, kernel: &str) -> Option<Summary> {
+    pub(crate) fn load(&self, key: EntryKey, kernel: &str) -> Option<Summary> {
         Summary::unpacked(&self.read(key, &SUMMARY)?).filter(|summary| summary.name() == kernel)
     }
 
-    fn read(&self, key: Key, content: &Content) -> Option<Vec<u8>> {
+    fn read(&self, key: EntryKey, content: &Content) -> Option<Vec<u8>> {
         let path = self.path(key, content);
         // Whatever else stands there under this name (a pipe, say) is not opened.
         let about = std::fs::metadata(&path).ok().filter(|m| m.is_file() && m.len() <= MAX_ENTRY)?;
@@ -127,7 +127,7 @@ impl Cache {
     }
 
     /// Keeps a summary.
-    pub(crate) fn store(&self, key: Key, summary: &Summary) {
+    pub(crate) fn store(&self, key: EntryKey, summary: &Summary) {
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
@@ -135,13 +135,13 @@ impl Cache {
         self.put(key, &SUMMARY, &payload);
     }
 
-    fn put(&self, key: Key, content: &Content, payload: &[u8]) {
+    fn put(&self, key: EntryKey, content: &Content, payload: &[u8]) {
         if !self.closed.load(Ordering::Relaxed) && self.write(key, content, payload).is_err() {
             self.closed.store(true, Ordering::Relaxed);
         }
     }
 
-    fn write(&self, key: Key, content: &Content, payload: &[u8]) -> std::io::Result<()> {
+    fn write(&self, key: EntryKey, content: &Content, payload: &[u8]) -> std::io::Result<()> {
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         if number == 0 {
             private(&self.folder)?;
@@ -194,14 +194,14 @@ impl Cache {
 
 /// Where the results of one kernel are kept.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct ResultsEntry {
     cache: Arc<Cache>,
-    key: Key,
+    key: EntryKey,
 }
 
-impl Keeper {
-    pub(crate) fn new(cache: Arc<Cache>, key: Key) -> Keeper {
-        Keeper { cache, key }
+impl ResultsEntry {
+    pub(crate) fn new(cache: Arc<Cache>, key: EntryKey) -> ResultsEntry {
+        ResultsEntry { cache, key }
     }
 
     /// What was stored last.

@@ -81,7 +81,7 @@ pub struct Reloc {
 
 /// A kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Param {
+pub struct ParamInfo {
     /// Position, from 0.
     pub ordinal: u16,
     /// Byte offset in the parameter block. Its address in constant bank 0 is
@@ -115,7 +115,7 @@ pub struct KernelCode<'d> {
     /// Byte offset of the first instruction.
     pub entry: u32,
     /// Parameters by ordinal.
-    pub params: Vec<Param>,
+    pub params: Vec<ParamInfo>,
     /// Where the parameters start in constant bank 0.
     pub param_base: u32,
     /// Bytes of all parameters.

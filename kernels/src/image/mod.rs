@@ -48,12 +48,12 @@ impl<'d> Image<'d> {
     /// where it ends).
     pub fn parse(bytes: &'d [u8]) -> Result<Image<'d>, ImageError> {
         let entries = match size::kind(bytes)? {
-            size::Kind::Fatbin => fatbin::entries(bytes)?,
-            size::Kind::Elf => {
+            size::ImageKind::Fatbin => fatbin::entries(bytes)?,
+            size::ImageKind::Elf => {
                 let cubin = Cubin::parse(bytes)?;
                 vec![Entry::plain(EntryKind::Cubin, cubin.arch, bytes)]
             }
-            size::Kind::Ptx => {
+            size::ImageKind::Ptx => {
                 let text = bytes.split(|&b| b == 0).next().unwrap_or(bytes);
                 vec![Entry::plain(EntryKind::Ptx, select::ptx_target(text), text)]
             }

@@ -1,7 +1,7 @@
 //! `.nv.info` records: facts that the compiler notes about a kernel. Format: u8 format, u8
 //! attribute, then nothing (1), a byte (2), a u16 (3), or a u16 length and as many bytes (4).
 
-use super::cubin::{BranchTargets, Param};
+use super::cubin::{BranchTargets, ParamInfo};
 
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Record<'_> {
 
     /// A parameter: u32 index, u16 ordinal, u16 offset, then size and attributes packed in one of
     /// two ways.
-    pub fn param(&self) -> Option<Param> {
+    pub fn param(&self) -> Option<ParamInfo> {
         let second = self.word(1)?;
         let third = self.word(2)?;
         let (size, space) = match self.attribute {
@@ -73,7 +73,7 @@ impl Record<'_> {
             attr::KPARAM_INFO_V2 => (third & 0xffff, third >> 24 & 0xf),
             _ => return None,
         };
-        Some(Param {
+        Some(ParamInfo {
             ordinal: second as u16,
             offset: second >> 16,
             size,

@@ -12,7 +12,7 @@ const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
 
 /// The kinds of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ImageKind {
     Fatbin,
     Elf,
     Ptx,
@@ -40,15 +40,15 @@ fn u64_at(b: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(b.get(at..at + 8)?.try_into().ok()?))
 }
 
-pub(super) fn kind(bytes: &[u8]) -> Result<Kind, ImageError> {
+pub(super) fn kind(bytes: &[u8]) -> Result<ImageKind, ImageError> {
     match u32_at(bytes, 0) {
-        Some(FATBIN) => return Ok(Kind::Fatbin),
-        Some(ELF) => return Ok(Kind::Elf),
+        Some(FATBIN) => return Ok(ImageKind::Fatbin),
+        Some(ELF) => return Ok(ImageKind::Elf),
         Some(WRAPPER) => return Err(ImageError::Wrapper(u64_at(bytes, 8).unwrap_or(0))),
         _ => {}
     }
     if looks_like_ptx(bytes) {
-        return Ok(Kind::Ptx);
+        return Ok(ImageKind::Ptx);
     }
     Err(ImageError::Unrecognised(bytes.iter().take(8).copied().collect()))
 }
@@ -82,14 +82,14 @@ pub fn image_size(prefix: &[u8]) -> Result<ImageSize, ImageError> {
     }
     let have = prefix.len() as u64;
     match kind(prefix)? {
-        Kind::Fatbin => {
+        ImageKind::Fatbin => {
             let header = u64::from(u16_at(prefix, 6).unwrap_or(0));
             let size = u64_at(prefix, 8).unwrap_or(0);
             let total = header.checked_add(size).ok_or(ImageError::Unknown { what: "fatbin size", value: size })?;
             Ok(ImageSize::Exact(total))
         }
-        Kind::Elf => elf_size(prefix, have),
-        Kind::Ptx => Ok(match prefix.iter().position(|&b| b == 0) {
+        ImageKind::Elf => elf_size(prefix, have),
+        ImageKind::Ptx => Ok(match prefix.iter().position(|&b| b == 0) {
             Some(n) => ImageSize::Exact(n as u64 + 1),
             None => ImageSize::NeedAtLeast(have + 1),
         }),

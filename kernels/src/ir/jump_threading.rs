@@ -13,7 +13,7 @@
 //! instead.
 
 use crate::ir::cfg::Cfg;
-use crate::ir::{Block, BlockId, Cmp, Combine, Function, Inst, Op, Operand, Prefix, Space, Src, Term, Var};
+use crate::ir::{Block, BlockId, Cmp, Combine, Inst, KernelIr, MemSpace, Op, Prefix, Src, SrcOperand, Term, Var};
 use rustc_hash::FxHashMap;
 
 /// Blocks that are copied at most, of so many instructions each.
@@ -28,11 +28,11 @@ enum Known {
     /// The value of a predicate.
     Is(Var, bool),
     /// Truth of a comparison: relation (`<`, `<=`, `==`), signed, 64 bits wide.
-    Holds(Cmp, bool, bool, Operand, Operand, bool),
+    Holds(Cmp, bool, bool, SrcOperand, SrcOperand, bool),
 }
 
 struct Threader {
-    f: Function,
+    f: KernelIr,
     cfg: Cfg,
     /// Blocks in some loop.
     looped: Vec<bool>,
@@ -41,7 +41,7 @@ struct Threader {
 }
 
 /// Leads edges past decided tests. `None`: there are none.
-pub(crate) fn thread(f: &Function, cfg: &Cfg) -> Option<Function> {
+pub(crate) fn thread(f: &KernelIr, cfg: &Cfg) -> Option<KernelIr> {
     let mut looped = vec![false; f.blocks.len()];
     cfg.loops.iter().for_each(|l| looped.iter_mut().zip(&l.members).for_each(|(any, one)| *any |= one));
     let joins = cfg.rpo.iter().any(|b| cfg.preds[b.0 as usize].len() > 1 && !looped[b.0 as usize]);
@@ -69,7 +69,7 @@ pub(crate) fn thread(f: &Function, cfg: &Cfg) -> Option<Function> {
 
 impl Threader {
     /// What is known when the branch at the end of `a` goes one way.
-    fn on_edge(&self, a: BlockId, cond: &Operand, taken: bool) -> Vec<Known> {
+    fn on_edge(&self, a: BlockId, cond: &SrcOperand, taken: bool) -> Vec<Known> {
         let Src::Var(p) = cond.src else { return Vec::new() };
         let is = (cond.prefix == Prefix::None) == taken;
         let mut known = vec![Known::Is(p, is)];
@@ -181,7 +181,7 @@ impl Threader {
 
 /// Memory whose accesses are told.
 fn is_access(op: &Op) -> bool {
-    matches!(op, Op::Mem(m) if !matches!(m.space, Space::Other(_)))
+    matches!(op, Op::Mem(m) if !matches!(m.space, MemSpace::Other(_)))
 }
 
 /// The comparison that an instruction makes, and whether its first destination is that comparison
@@ -221,7 +221,7 @@ fn same(known: &Known, comparison: &Known) -> Option<bool> {
 
 /// Does what is known depend on a variable?
 fn reads(known: &Known, v: Var) -> bool {
-    let in_operand = |o: &Operand| match o.src {
+    let in_operand = |o: &SrcOperand| match o.src {
         Src::Var(x) | Src::Zext(x) => x == v,
         Src::Pair(x, y) => x == v || y == v,
         _ => false,
@@ -233,7 +233,7 @@ fn reads(known: &Known, v: Var) -> bool {
         }
 }
 
-fn decided(cond: &Operand, known: &[Known]) -> Option<bool> {
+fn decided(cond: &SrcOperand, known: &[Known]) -> Option<bool> {
     let Src::Var(p) = cond.src else { return None };
     known.iter().find_map(|k| match k {
         Known::Is(v, is) if *v == p => Some(*is == (cond.prefix == Prefix::None)),

@@ -18,7 +18,7 @@
 //!   is [`Op::Mem`] with `addr: Addr::Unknown`. Forgetting either is unsound, nothing else is.
 //! * A guarded instruction (`@p`) sets [`Inst::guard`]: when false the destinations keep their old
 //!   values.
-//! * Block 0 is the entry and has no predecessor. A branch condition is an [`Operand`] of a
+//! * Block 0 is the entry and has no predecessor. A branch condition is an [`SrcOperand`] of a
 //!   predicate.
 //! * Parameters are byte offsets from the start of the parameter area ([`Src::Param`]), whatever
 //!   the bank address is.
@@ -30,11 +30,11 @@ mod op;
 mod operand;
 mod reason;
 
-pub use op::{AccessKind, Addr, Cmp, Combine, Inst, Mem, Op, Space};
-pub use operand::{Operand, Prefix, Special, Src};
+pub use op::{AccessKind, Addr, Cmp, Combine, Inst, Mem, MemSpace, Op};
+pub use operand::{Prefix, Special, Src, SrcOperand};
 pub use reason::Reason;
 
-/// A mutable variable of a [`Function`] (index into [`Function::vars`]).
+/// A mutable variable of a [`KernelIr`] (index into [`KernelIr::vars`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Var(pub u32);
 
@@ -43,11 +43,11 @@ impl Var {
     pub const NONE: Var = Var(u32::MAX);
 }
 
-/// A basic block (index into [`Function::blocks`]).
+/// A basic block (index into [`KernelIr::blocks`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct BlockId(pub u32);
 
-/// Name of a `__device__`/`__constant__` variable (index into [`Function::symbols`]).
+/// Name of a `__device__`/`__constant__` variable (index into [`KernelIr::symbols`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct SymbolId(pub u32);
 
@@ -64,7 +64,7 @@ pub enum Class {
 
 /// One kernel.
 #[derive(Clone, Debug, Default)]
-pub struct Function {
+pub struct KernelIr {
     /// Mangled name.
     pub name: String,
     /// Class of every variable.
@@ -88,7 +88,7 @@ pub struct Function {
     pub partial_copies: bool,
 }
 
-impl Function {
+impl KernelIr {
     /// A fresh variable.
     pub fn var(&mut self, class: Class) -> Var {
         self.vars.push(class);
@@ -127,7 +127,7 @@ pub enum Term {
     /// `taken` when the predicate is true, else `fall`. `None` as a target: the thread exits.
     Branch {
         /// Predicate (use `prefix: Not` for a negated one).
-        cond: Operand,
+        cond: SrcOperand,
         /// Target when true.
         taken: Option<BlockId>,
         /// Target when false.

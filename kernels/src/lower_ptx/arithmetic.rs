@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::ir::{Class, Cmp, Combine, Op, Operand, Reason, Src, Var};
+use crate::ir::{Class, Cmp, Combine, Op, Reason, Src, SrcOperand, Var};
 use crate::ptx::{self, Instruction, OpcodeInfo, Type};
 
 use super::{Lower, class};
@@ -144,9 +144,9 @@ impl Lower<'_> {
             "setp" => self.compare(op, i, ty),
             "and" | "or" | "xor" | "not" if ty == Type::Pred => {
                 let a = self.src(o.get(1), Class::Pred);
-                let b = if name == "not" { Operand::imm(0) } else { self.src(o.get(2), Class::Pred) };
+                let b = if name == "not" { SrcOperand::imm(0) } else { self.src(o.get(2), Class::Pred) };
                 let lut0 = lut(name);
-                self.emit(Op::PLut { lut0, lut1: 0 }, &[a, b, Operand::imm(0)], &[d]);
+                self.emit(Op::PLut { lut0, lut1: 0 }, &[a, b, SrcOperand::imm(0)], &[d]);
             }
             "selp" => {
                 let (a, b) = (self.src(o.get(1), class(ty)), self.src(o.get(2), class(ty)));
@@ -167,7 +167,7 @@ impl Lower<'_> {
         let o = &i.operands;
         let width = class(ty);
         let signed = is_signed(ty);
-        let zero = Operand::imm(0);
+        let zero = SrcOperand::imm(0);
         let mode = op.parts.get(1).map_or("", String::as_str);
         // Shift amounts are 32 bits whatever the type.
         let shift = matches!(name, "shl" | "shr");
@@ -203,7 +203,7 @@ impl Lower<'_> {
             ("div", _) => self.emit(Op::Div { signed }, &[a, b], &[d]),
             ("rem", _) => self.emit(Op::Rem { signed }, &[a, b], &[d]),
             ("min" | "max", _) => {
-                self.emit(Op::MinMax { signed }, &[a, b, Operand::imm(u64::from(name == "min"))], &[d]);
+                self.emit(Op::MinMax { signed }, &[a, b, SrcOperand::imm(u64::from(name == "min"))], &[d]);
             }
             ("and" | "or" | "xor" | "not", _) => self.emit(Op::Lop3 { lut: lut(name) }, &[a, b, zero], &[d]),
             ("lop3", _) => match (o.first(), o.get(4)) {
@@ -223,7 +223,7 @@ impl Lower<'_> {
                 (Some(&ptx::Operand::Int(position)), Some(&ptx::Operand::Int(length)))
                     if length > 0 && position.saturating_add(length) <= u64::from(ty.size() * 8) =>
                 {
-                    let shifted = self.temporary(width, Op::Shr { signed: false }, &[a, Operand::imm(position)]);
+                    let shifted = self.temporary(width, Op::Shr { signed: false }, &[a, SrcOperand::imm(position)]);
                     self.emit(Op::Ext { bits: length as u8, signed }, &[shifted], &[d]);
                 }
                 _ => self.give_up(i, Reason::Bits),
@@ -238,8 +238,8 @@ impl Lower<'_> {
                 (Some(&ptx::Operand::Int(position)), Some(&ptx::Operand::Int(length)))
                     if (1..64).contains(&length) && position.saturating_add(length) <= u64::from(ty.size() * 8) =>
                 {
-                    let field = self.temporary(width, Op::Shl, &[a, Operand::imm(position)]);
-                    let mask = Operand::imm(((1 << length) - 1) << position);
+                    let field = self.temporary(width, Op::Shl, &[a, SrcOperand::imm(position)]);
+                    let mask = SrcOperand::imm(((1 << length) - 1) << position);
                     // The field where the mask is set, else the other.
                     self.emit(Op::Lop3 { lut: 0xe4 }, &[field, b, mask], &[d]);
                 }
@@ -253,7 +253,7 @@ impl Lower<'_> {
     fn narrow_alu(&mut self, name: &str, op: &OpcodeInfo, i: &Instruction, ty: Type, d: Var) {
         let o = &i.operands;
         let signed = is_signed(ty);
-        let zero = Operand::imm(0);
+        let zero = SrcOperand::imm(0);
         let a = self.narrow(o.get(1), signed);
         let wide = op.parts.get(1).is_some_and(|part| part == "wide");
         let value = match name {
@@ -269,7 +269,7 @@ impl Lower<'_> {
             },
             "add" | "sub" | "mul" | "mad" | "and" | "or" | "xor" | "min" | "max" | "div" | "rem" => {
                 let b = self.narrow(o.get(2), signed);
-                let (op, srcs): (Op, SmallVec<[Operand; 3]>) = match name {
+                let (op, srcs): (Op, SmallVec<[SrcOperand; 3]>) = match name {
                     "add" => (Op::Add, SmallVec::from_slice(&[a, b])),
                     "sub" => match self.negated(b, Class::W32) {
                         Some(b) => (Op::Add, SmallVec::from_slice(&[a, b])),
@@ -278,7 +278,7 @@ impl Lower<'_> {
                     "mul" if has(op, "hi") => {
                         // Factors of 16 bits: their product fits.
                         let product = self.temporary(Class::W32, Op::Mad, &[a, b, zero]);
-                        (Op::Shr { signed }, SmallVec::from_slice(&[product, Operand::imm(16)]))
+                        (Op::Shr { signed }, SmallVec::from_slice(&[product, SrcOperand::imm(16)]))
                     }
                     "mul" => (Op::Mad, SmallVec::from_slice(&[a, b, zero])),
                     "mad" if has(op, "lo") => {
@@ -287,7 +287,7 @@ impl Lower<'_> {
                     }
                     "mad" => return self.give_up(i, Reason::Bits),
                     "min" | "max" => {
-                        let least = Operand::imm(u64::from(name == "min"));
+                        let least = SrcOperand::imm(u64::from(name == "min"));
                         (Op::MinMax { signed }, SmallVec::from_slice(&[a, b, least]))
                     }
                     "div" => (Op::Div { signed }, SmallVec::from_slice(&[a, b])),
@@ -306,11 +306,11 @@ impl Lower<'_> {
     }
 
     /// Minus a value, without giving a constant a prefix.
-    fn negated(&mut self, value: Operand, width: Class) -> Option<Operand> {
+    fn negated(&mut self, value: SrcOperand, width: Class) -> Option<SrcOperand> {
         Some(match value.src {
-            Src::Imm(bits) if width == Class::W64 => Operand::imm(bits.wrapping_neg()),
-            Src::Imm(bits) => Operand::imm(bits.wrapping_neg() & 0xffff_ffff),
-            src if value.prefix == crate::ir::Prefix::None => Operand::neg(src),
+            Src::Imm(bits) if width == Class::W64 => SrcOperand::imm(bits.wrapping_neg()),
+            Src::Imm(bits) => SrcOperand::imm(bits.wrapping_neg() & 0xffff_ffff),
+            src if value.prefix == crate::ir::Prefix::None => SrcOperand::neg(src),
             _ => return None,
         })
     }
@@ -345,7 +345,7 @@ impl Lower<'_> {
                 }
                 let value = self.src(Some(source), self.f.class(d));
                 let value = match value.src {
-                    Src::Imm(bits) if ty.size() == 2 => Operand::imm(bits & 0xffff),
+                    Src::Imm(bits) if ty.size() == 2 => SrcOperand::imm(bits & 0xffff),
                     _ => value,
                 };
                 self.emit(Op::Mov, &[value], &[d]);
@@ -434,7 +434,7 @@ impl Lower<'_> {
             "xor" => Combine::Xor,
             _ => Combine::And,
         };
-        let third = if o.len() > 3 { self.src(o.get(3), Class::Pred) } else { Operand::imm(1) };
+        let third = if o.len() > 3 { self.src(o.get(3), Class::Pred) } else { SrcOperand::imm(1) };
         let (p, q) = match o.first() {
             Some(ptx::Operand::Pair(pair)) => (self.dst(Some(&pair.0)), self.dst(Some(&pair.1))),
             other => (self.dst(other), Var::NONE),

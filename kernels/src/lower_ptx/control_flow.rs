@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::ir::{Block, BlockId, Class, Op, Operand, Reason, Term, Var};
+use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Term, Var};
 use crate::ptx::{self, Instruction, Label, Local, OpcodeInfo, Parameter};
 
-use super::{Lower, LowerError, MAX_CALLS, MAX_INSTS, class};
+use super::{Lower, MAX_CALLS, MAX_INSTS, PtxLowerError, class};
 
 /// An instruction of an instance.
 type Place = (usize, usize);
@@ -21,7 +21,7 @@ struct Work {
 }
 
 impl Work {
-    fn id(&mut self, f: &mut crate::ir::Function, place: Place) -> BlockId {
+    fn id(&mut self, f: &mut crate::ir::KernelIr, place: Place) -> BlockId {
         if let Some(&block) = self.ids.get(&place) {
             return block;
         }
@@ -44,7 +44,7 @@ fn is_control(name: &str) -> bool {
 }
 
 impl<'m> Lower<'m> {
-    pub(super) fn blocks(&mut self) -> Result<(), LowerError> {
+    pub(super) fn blocks(&mut self) -> Result<(), PtxLowerError> {
         let mut work = Work::default();
         // The entry has no predecessors, even when the code loops back to its start.
         self.f.blocks.push(Block { insts: Vec::new(), term: Term::Exit });
@@ -64,7 +64,7 @@ impl<'m> Lower<'m> {
                 };
                 total += 1;
                 if total > MAX_INSTS {
-                    return Err(LowerError::TooLarge);
+                    return Err(PtxLowerError::TooLarge);
                 }
                 self.line = instruction.line;
                 let op = self.module.opcode(instruction.opcode);
@@ -84,8 +84,8 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    fn guard_of(&self, instruction: &Instruction) -> Option<Operand> {
-        instruction.guard.map(|guard| Operand::pred(self.here().registers[guard.register.index()], guard.negated))
+    fn guard_of(&self, instruction: &Instruction) -> Option<SrcOperand> {
+        instruction.guard.map(|guard| SrcOperand::pred(self.here().registers[guard.register.index()], guard.negated))
     }
 
     /// Where a function goes when it ends.
@@ -118,7 +118,7 @@ impl<'m> Lower<'m> {
                         let inside = self.word(callee, *local, offset, bytes);
                         let outside = self.word(caller, *other, offset, bytes);
                         let (from, to) = if into { (outside, inside) } else { (inside, outside) };
-                        self.emit(Op::Mov, &[Operand::var(from)], &[to]);
+                        self.emit(Op::Mov, &[SrcOperand::var(from)], &[to]);
                     }
                 }
                 (Parameter::Register(_, Some(register)), actual) => {
@@ -133,7 +133,7 @@ impl<'m> Lower<'m> {
                         let outside = self.dst(Some(actual));
                         self.at = at;
                         if outside != Var::NONE {
-                            self.emit(Op::Mov, &[Operand::var(inside)], &[outside]);
+                            self.emit(Op::Mov, &[SrcOperand::var(inside)], &[outside]);
                         }
                     }
                 }
@@ -151,7 +151,7 @@ impl<'m> Lower<'m> {
         let mut out = Vec::new();
         for instruction in &body.code {
             for operand in &instruction.operands {
-                if let ptx::Operand::Memory(ptx::Base::Local(found), offset) = operand
+                if let ptx::Operand::Memory(ptx::AddressBase::Local(found), offset) = operand
                     && *found == local
                 {
                     let op = self.module.opcode(instruction.opcode);
@@ -234,7 +234,7 @@ impl<'m> Lower<'m> {
         }
     }
 
-    fn call(&mut self, i: &'m Instruction, at: usize, guard: Option<Operand>, work: &mut Work) -> Term {
+    fn call(&mut self, i: &'m Instruction, at: usize, guard: Option<SrcOperand>, work: &mut Work) -> Term {
         let instance = self.at;
         let results: &[ptx::Operand] = match (i.operands.first(), i.operands.get(1)) {
             (Some(ptx::Operand::List(list)), Some(_)) => list,

@@ -5,8 +5,8 @@
 
 use smallvec::SmallVec;
 
-use crate::ir::{AccessKind, Addr, Class, Mem, Op, Operand, Reason, Space, Src, Var};
-use crate::ptx::{self, Base, Body, Instruction, Module, OpcodeInfo, Type};
+use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};
+use crate::ptx::{self, AddressBase, Body, Instruction, Module, OpcodeInfo, Type};
 
 use super::{Lower, class};
 use crate::lower_ptx::arithmetic::{has, last_type};
@@ -66,7 +66,7 @@ impl Lower<'_> {
     }
 
     pub(super) fn access(&mut self, kind: AccessKind, bytes: u32, addr: Addr) {
-        self.emit(Op::Mem(Mem { space: Space::Global, kind, bytes, addr }), &[], &[]);
+        self.emit(Op::Mem(Mem { space: MemSpace::Global, kind, bytes, addr }), &[], &[]);
     }
 
     /// Returns false when the instruction is not one of memory.
@@ -81,7 +81,7 @@ impl Lower<'_> {
                 if matches!(place(op), Where::Global | Where::Generic) && !has(op, "async") {
                     let bytes = last_type(op).map_or(0, Type::size) * count(op);
                     let addr = self.global(address);
-                    let mem = Mem { space: Space::Global, kind: AccessKind::Atomic, bytes, addr };
+                    let mem = Mem { space: MemSpace::Global, kind: AccessKind::Atomic, bytes, addr };
                     // What a compare-and-swap compares.
                     let compared = last_type(op).filter(|ty| has(op, "cas") && ty.size() <= 8);
                     match compared {
@@ -120,17 +120,17 @@ impl Lower<'_> {
     }
 
     /// The address of a memory operand as parts and offset; `None` when it has none.
-    fn parts(&mut self, operand: Option<&ptx::Operand>) -> Option<(SmallVec<[Operand; 2]>, i64)> {
+    fn parts(&mut self, operand: Option<&ptx::Operand>) -> Option<(SmallVec<[SrcOperand; 2]>, i64)> {
         let (base, offset) = match operand {
             Some(&ptx::Operand::Memory(base, offset)) => (base, offset),
             Some(ptx::Operand::MemoryList(list)) => (list.0, list.1),
             _ => return None,
         };
         let part = match base {
-            Base::Register(register) => self.src(Some(&ptx::Operand::Register(register)), Class::W64),
-            Base::Symbol(name) => self.symbol_address(name, 0, Class::W64),
-            Base::Local(local) => self.variable_address(local, 0, Class::W64),
-            Base::Zero => return Some((SmallVec::new(), offset)),
+            AddressBase::Register(register) => self.src(Some(&ptx::Operand::Register(register)), Class::W64),
+            AddressBase::Symbol(name) => self.symbol_address(name, 0, Class::W64),
+            AddressBase::Local(local) => self.variable_address(local, 0, Class::W64),
+            AddressBase::Zero => return Some((SmallVec::new(), offset)),
         };
         Some((SmallVec::from_slice(&[part]), offset))
     }
@@ -216,17 +216,17 @@ impl Lower<'_> {
             }
             let register = self.operand_type(Some(target)).map_or(4, Type::size);
             match base {
-                Base::Local(local) if self.here().caller.is_none() && self.params.contains_key(&local) => {
+                AddressBase::Local(local) if self.here().caller.is_none() && self.params.contains_key(&local) => {
                     let off = u16::try_from(i64::from(self.params[&local]) + at);
                     match off {
                         Ok(off) if bytes <= 8 => {
-                            let value = Operand::new(Src::Param { off, bytes: bytes as u8 });
+                            let value = SrcOperand::new(Src::Param { off, bytes: bytes as u8 });
                             self.widened(value, bytes, signed, register, d);
                         }
                         _ => self.emit(Op::Unknown(Reason::Constant), &[], &[d]),
                     }
                 }
-                Base::Local(local) => {
+                AddressBase::Local(local) => {
                     // Words that other instructions cut differently are not followed.
                     let mixed = self.here().words.keys().any(|&(other, start, size)| {
                         other == local
@@ -237,16 +237,16 @@ impl Lower<'_> {
                     if mixed || bytes > 8 {
                         self.emit(Op::Unknown(Reason::Call), &[], &[d]);
                     } else {
-                        let word = Operand::var(self.word(instance, local, at, bytes));
+                        let word = SrcOperand::var(self.word(instance, local, at, bytes));
                         self.widened(word, bytes, signed, register, d);
                     }
                 }
-                Base::Register(_) if bytes <= 8 && self.here().caller.is_none() => {
+                AddressBase::Register(_) if bytes <= 8 && self.here().caller.is_none() => {
                     // An index into a by-value struct: what the address is beyond the start of the
                     // parameters.
-                    let Base::Register(register_base) = base else { continue };
+                    let AddressBase::Register(register_base) = base else { continue };
                     let address = self.src(Some(&ptx::Operand::Register(register_base)), Class::W64);
-                    let minus = Operand::neg(Src::ParamAddress(0));
+                    let minus = SrcOperand::neg(Src::ParamAddress(0));
                     let distance = self.temporary(Class::W64, Op::Add, &[address, minus]);
                     let index = self.temporary(Class::W32, Op::Ext { bits: 32, signed: false }, &[distance]);
                     let off = i32::try_from(at).unwrap_or(0);
@@ -257,7 +257,7 @@ impl Lower<'_> {
                             &[index],
                             &[inner],
                         );
-                        self.widened(Operand::var(inner), bytes, signed, register, d);
+                        self.widened(SrcOperand::var(inner), bytes, signed, register, d);
                     } else {
                         self.emit(Op::Unknown(Reason::Constant), &[], &[d]);
                     }
@@ -268,7 +268,7 @@ impl Lower<'_> {
     }
 
     /// Moves a value of that many bytes into a register, extended by its sign if it has one.
-    fn widened(&mut self, value: Operand, bytes: u32, signed: bool, register: u32, d: Var) {
+    fn widened(&mut self, value: SrcOperand, bytes: u32, signed: bool, register: u32, d: Var) {
         let wide = self.f.class(d);
         if bytes == 8 && wide == Class::W64 {
             return self.emit(Op::Mov, &[value], &[d]);
@@ -286,7 +286,7 @@ impl Lower<'_> {
     fn store_param(&mut self, op: &OpcodeInfo, i: &Instruction) {
         let o = &i.operands;
         let instance = self.at;
-        let Some(&ptx::Operand::Memory(Base::Local(local), offset)) = o.first() else {
+        let Some(&ptx::Operand::Memory(AddressBase::Local(local), offset)) = o.first() else {
             return self.emit(Op::ClobberAll, &[], &[]);
         };
         for (&source, (at, bytes)) in Self::each(o.get(1)).iter().zip(elements(op, offset)) {
@@ -310,8 +310,8 @@ impl Lower<'_> {
             _ => return None,
         };
         let part = match base {
-            Base::Register(register) => self.src(Some(&ptx::Operand::Register(register)), Class::W32),
-            Base::Local(local) => self.variable_address(local, 0, Class::W32),
+            AddressBase::Register(register) => self.src(Some(&ptx::Operand::Register(register)), Class::W32),
+            AddressBase::Local(local) => self.variable_address(local, 0, Class::W32),
             _ => return None,
         };
         Some(Addr::Sum(SmallVec::from_slice(&[part]), offset))
@@ -325,7 +325,7 @@ impl Lower<'_> {
         for (&target, (at, bytes)) in Self::each(o.first()).iter().zip(elements(op, offset)) {
             let d = self.dst(Some(target));
             let addr = Addr::Sum(parts.clone(), at);
-            let mem = Mem { space: Space::Local, kind: AccessKind::Read, bytes, addr };
+            let mem = Mem { space: MemSpace::Local, kind: AccessKind::Read, bytes, addr };
             if d == Var::NONE {
                 continue;
             }
@@ -334,7 +334,7 @@ impl Lower<'_> {
             } else if bytes == 8 && self.f.class(d) == Class::W64 {
                 let (low, high) = (self.f.var(Class::W32), self.f.var(Class::W32));
                 self.emit_always(Op::Mem(mem), &[], &[low, high]);
-                self.emit(Op::Pack, &[Operand::var(low), Operand::var(high)], &[d]);
+                self.emit(Op::Pack, &[SrcOperand::var(low), SrcOperand::var(high)], &[d]);
             } else {
                 self.emit(Op::Unknown(Reason::Local), &[], &[d]);
             }
@@ -350,16 +350,17 @@ impl Lower<'_> {
         let Some(Addr::Sum(parts, offset)) = self.local_address(o.first()) else {
             // Somewhere in local memory: no load knows what it gets.
             let mem =
-                Mem { space: Space::Local, kind: AccessKind::Write, bytes: 1, addr: Addr::Unknown(Reason::Local) };
+                Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes: 1, addr: Addr::Unknown(Reason::Local) };
             return self.emit(Op::Mem(mem), &[], &[]);
         };
         for (&source, (at, bytes)) in Self::each(o.get(1)).iter().zip(elements(op, offset)) {
             let value = self.src(Some(source), class(ty));
-            let mem = Mem { space: Space::Local, kind: AccessKind::Write, bytes, addr: Addr::Sum(parts.clone(), at) };
+            let mem =
+                Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes, addr: Addr::Sum(parts.clone(), at) };
             if bytes == 8 {
                 let (low, high) = (self.f.var(Class::W32), self.f.var(Class::W32));
                 self.emit_always(Op::Unpack, &[value], &[low, high]);
-                self.emit(Op::Mem(mem), &[Operand::var(low), Operand::var(high)], &[]);
+                self.emit(Op::Mem(mem), &[SrcOperand::var(low), SrcOperand::var(high)], &[]);
             } else {
                 self.emit(Op::Mem(mem), &[value], &[]);
             }
@@ -398,7 +399,7 @@ impl Lower<'_> {
             let addr = match addr {
                 Addr::Sum(mut parts, offset) => {
                     if offset != 0 {
-                        parts.push(Operand::imm(offset as u64));
+                        parts.push(SrcOperand::imm(offset as u64));
                     }
                     Addr::Bulk(parts, size)
                 }
@@ -410,7 +411,7 @@ impl Lower<'_> {
         // which nothing is; then perhaps a policy.
         let Some(&ptx::Operand::Int(size)) = o.get(2) else { return self.any_memory(Reason::Instruction) };
         let policy = op.parts.iter().any(|p| p.ends_with("cache_hint"));
-        let mem = |addr, bytes| Op::Mem(Mem { space: Space::Global, kind: AccessKind::Read, bytes, addr });
+        let mem = |addr, bytes| Op::Mem(Mem { space: MemSpace::Global, kind: AccessKind::Read, bytes, addr });
         match o.get(3).filter(|_| !policy || o.len() > 4) {
             None => self.access(AccessKind::Read, size as u32, addr),
             Some(&ptx::Operand::Int(read)) => {
@@ -420,12 +421,12 @@ impl Lower<'_> {
             Some(&ptx::Operand::Register(r)) if self.f.class(self.here().registers[r.index()]) != Class::Pred => {
                 self.f.partial_copies = true;
                 let read = self.src(o.get(3), Class::W32);
-                let smaller = [read, Operand::imm(size), Operand::imm(1)];
+                let smaller = [read, SrcOperand::imm(size), SrcOperand::imm(1)];
                 let read = self.temporary(Class::W32, Op::MinMax { signed: false }, &smaller);
                 match addr {
                     Addr::Sum(mut parts, offset) => {
                         if offset != 0 {
-                            parts.push(Operand::imm(offset as u64));
+                            parts.push(SrcOperand::imm(offset as u64));
                         }
                         self.access(AccessKind::Read, 0, Addr::Bulk(parts, read));
                     }
@@ -433,12 +434,12 @@ impl Lower<'_> {
                 }
             }
             Some(&ptx::Operand::Register(r)) => {
-                let ignored = Operand::pred(self.here().registers[r.index()], true);
+                let ignored = SrcOperand::pred(self.here().registers[r.index()], true);
                 self.emit(mem(addr, size as u32), &[ignored], &[]);
             }
             // `!p`
             Some(&ptx::Operand::Not(r)) => {
-                let ignored = Operand::pred(self.here().registers[r.index()], false);
+                let ignored = SrcOperand::pred(self.here().registers[r.index()], false);
                 self.emit(mem(addr, size as u32), &[ignored], &[]);
             }
             Some(_) => {

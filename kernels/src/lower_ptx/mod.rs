@@ -18,12 +18,12 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use crate::ir::{self, Class, Function, Op, Operand, Reason, Var};
+use crate::ir::{self, Class, KernelIr, Op, Reason, SrcOperand, Var};
 use crate::ptx::{self, Body, Instruction, Local, Module, Parameter, Space, Type};
 
 /// A kernel could not be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LowerError {
+pub enum PtxLowerError {
     /// No kernel of that name with a body.
     #[error("no kernel named {0} in this PTX")]
     NoKernel(String),
@@ -60,7 +60,7 @@ struct Instance<'m> {
 
 struct Lower<'m> {
     module: &'m Module,
-    f: Function,
+    f: KernelIr,
     out: Vec<ir::Inst>,
     instances: Vec<Instance<'m>>,
     /// Instance that is being lowered.
@@ -75,20 +75,20 @@ struct Lower<'m> {
     frames: u64,
     /// Line of the instruction that is being lowered.
     line: u32,
-    guard: Option<Operand>,
+    guard: Option<SrcOperand>,
 }
 
 /// Lowers a kernel.
 ///
 /// # Errors
 ///
-/// [`LowerError`] when there is no such kernel or it grows too large.
-pub fn lower(module: &Module, name: &str) -> Result<Function, LowerError> {
-    let missing = || LowerError::NoKernel(name.to_owned());
+/// [`PtxLowerError`] when there is no such kernel or it grows too large.
+pub fn lower(module: &Module, name: &str) -> Result<KernelIr, PtxLowerError> {
+    let missing = || PtxLowerError::NoKernel(name.to_owned());
     let function = module.find_name(name).and_then(|name| module.function(name)).filter(|f| f.kernel);
     let function = function.ok_or_else(missing)?;
     let body = function.body.as_ref().ok_or_else(missing)?;
-    let mut f = Function { name: name.to_owned(), ..Function::default() };
+    let mut f = KernelIr { name: name.to_owned(), ..KernelIr::default() };
     let mut params = HashMap::new();
     let mut end = 0u64;
     for parameter in &function.parameters {
@@ -96,7 +96,7 @@ pub fn lower(module: &Module, name: &str) -> Result<Function, LowerError> {
             let offset = end.next_multiple_of(u64::from(variable.align.max(1)));
             end = offset + variable.size();
             let (Ok(at), Ok(size)) = (u16::try_from(offset), u16::try_from(variable.size())) else {
-                return Err(LowerError::TooLarge);
+                return Err(PtxLowerError::TooLarge);
             };
             params.insert(*local, at);
             f.params.push((at, size));
@@ -181,25 +181,25 @@ impl<'m> Lower<'m> {
         &self.instances[self.at]
     }
 
-    fn emit(&mut self, op: Op, srcs: &[Operand], dsts: &[Var]) {
+    fn emit(&mut self, op: Op, srcs: &[SrcOperand], dsts: &[Var]) {
         let guard = self.guard;
         self.out.push(ir::Inst { guard, op, srcs: srcs.into(), dsts: dsts.into(), at: self.line });
     }
 
     /// An instruction that computes a temporary: read only by what carries the guard.
-    fn emit_always(&mut self, op: Op, srcs: &[Operand], dsts: &[Var]) {
+    fn emit_always(&mut self, op: Op, srcs: &[SrcOperand], dsts: &[Var]) {
         self.out.push(ir::Inst { guard: None, op, srcs: srcs.into(), dsts: dsts.into(), at: self.line });
     }
 
     /// A temporary with the result of an operation.
-    fn temporary(&mut self, class: Class, op: Op, srcs: &[Operand]) -> Operand {
+    fn temporary(&mut self, class: Class, op: Op, srcs: &[SrcOperand]) -> SrcOperand {
         let v = self.f.var(class);
         self.emit_always(op, srcs, &[v]);
-        Operand::var(v)
+        SrcOperand::var(v)
     }
 
     /// A fresh variable that holds something unknown.
-    fn unknown(&mut self, class: Class, why: Reason) -> Operand {
+    fn unknown(&mut self, class: Class, why: Reason) -> SrcOperand {
         self.temporary(class, Op::Unknown(why), &[])
     }
 

@@ -1,6 +1,6 @@
 //! Operands: registers, constants, special registers, addresses of parameters and symbols.
 
-use crate::ir::{Class, Op, Operand, Reason, Special, Src, Var};
+use crate::ir::{Class, Op, Reason, Special, Src, SrcOperand, Var};
 use crate::ptx::{self, Local, Name, Space, Type};
 
 use super::Lower;
@@ -25,27 +25,27 @@ impl Lower<'_> {
     }
 
     /// A value, as an instruction reads it whose operands have that class.
-    pub(super) fn src(&mut self, operand: Option<&ptx::Operand>, class: Class) -> Operand {
+    pub(super) fn src(&mut self, operand: Option<&ptx::Operand>, class: Class) -> SrcOperand {
         match operand {
             Some(ptx::Operand::Register(register)) => {
                 let var = self.here().registers[register.index()];
                 match (self.f.class(var), class) {
-                    (found, wanted) if found == wanted => Operand::var(var),
-                    (Class::W32, Class::W64) => Operand::new(Src::Zext(var)),
+                    (found, wanted) if found == wanted => SrcOperand::var(var),
+                    (Class::W32, Class::W64) => SrcOperand::new(Src::Zext(var)),
                     (Class::W64, Class::W32) => {
-                        self.temporary(Class::W32, Op::Ext { bits: 32, signed: false }, &[Operand::var(var)])
+                        self.temporary(Class::W32, Op::Ext { bits: 32, signed: false }, &[SrcOperand::var(var)])
                     }
                     _ => self.unknown(class, Reason::Instruction),
                 }
             }
-            Some(ptx::Operand::Not(register)) => Operand::pred(self.here().registers[register.index()], true),
+            Some(ptx::Operand::Not(register)) => SrcOperand::pred(self.here().registers[register.index()], true),
             Some(&ptx::Operand::Int(value)) => match class {
-                Class::W32 => Operand::imm(value & 0xffff_ffff),
-                Class::W64 => Operand::imm(value),
-                Class::Pred => Operand::imm(u64::from(value != 0)),
+                Class::W32 => SrcOperand::imm(value & 0xffff_ffff),
+                Class::W64 => SrcOperand::imm(value),
+                Class::Pred => SrcOperand::imm(u64::from(value != 0)),
             },
-            Some(&ptx::Operand::F32(bits)) => Operand::imm(u64::from(bits)),
-            Some(&ptx::Operand::F64(bits)) if class == Class::W64 => Operand::imm(bits),
+            Some(&ptx::Operand::F32(bits)) => SrcOperand::imm(u64::from(bits)),
+            Some(&ptx::Operand::F64(bits)) if class == Class::W64 => SrcOperand::imm(bits),
             Some(&ptx::Operand::Special(name)) => self.special(name, class),
             Some(&ptx::Operand::Local(local, offset)) => self.variable_address(local, offset, class),
             Some(&ptx::Operand::Symbol(name, offset)) => self.symbol_address(name, offset, class),
@@ -53,7 +53,7 @@ impl Lower<'_> {
         }
     }
 
-    fn special(&mut self, name: Name, class: Class) -> Operand {
+    fn special(&mut self, name: Name, class: Class) -> SrcOperand {
         let text = self.module.name(name);
         let axis = match text.rsplit_once('.') {
             Some((_, "x")) => Some(0u8),
@@ -74,18 +74,18 @@ impl Lower<'_> {
             ("%cluster_nctarank", _) => Special::ClusterSize,
             ("%laneid", _) => Special::Lane,
             ("%dynamic_smem_size", _) => Special::DynamicShared,
-            ("WARP_SZ", _) => return Operand::imm(32),
+            ("WARP_SZ", _) => return SrcOperand::imm(32),
             // The driver's: where the blocks of a cooperative launch meet. No memory of the
             // program's.
             ("%envreg1" | "%envreg2", _) => return self.unknown(class, Reason::Window),
             _ => return self.unknown(class, Reason::Special),
         };
-        let value = Operand::new(Src::Special(special));
+        let value = SrcOperand::new(Src::Special(special));
         if class == Class::W64 { self.temporary(class, Op::Ext { bits: 32, signed: false }, &[value]) } else { value }
     }
 
     /// The address of a symbol of the module.
-    pub(super) fn symbol_address(&mut self, name: Name, offset: i64, class: Class) -> Operand {
+    pub(super) fn symbol_address(&mut self, name: Name, offset: i64, class: Class) -> SrcOperand {
         let variable = self.module.globals.iter().rev().find(|variable| variable.name == name);
         if class != Class::W64 || variable.is_some_and(|v| !matches!(v.space, Space::Global | Space::Const)) {
             return self.unknown(class, Reason::Window);
@@ -98,12 +98,12 @@ impl Lower<'_> {
             }
         }
         let id = self.f.symbol(self.module.name(name));
-        let base = Operand::new(Src::Symbol(id));
+        let base = SrcOperand::new(Src::Symbol(id));
         self.plus(base, offset)
     }
 
     /// The address of a variable of the function in its own space.
-    pub(super) fn variable_address(&mut self, local: Local, offset: i64, class: Class) -> Operand {
+    pub(super) fn variable_address(&mut self, local: Local, offset: i64, class: Class) -> SrcOperand {
         let here = self.here();
         let body = here.body;
         let variable = &body.variables[local.index()];
@@ -112,7 +112,7 @@ impl Lower<'_> {
                 Some(&at) if here.caller.is_none() && class == Class::W64 => {
                     let at = i64::from(at) + offset;
                     match u16::try_from(at) {
-                        Ok(at) => Operand::new(Src::ParamAddress(at)),
+                        Ok(at) => SrcOperand::new(Src::ParamAddress(at)),
                         Err(_) => self.unknown(class, Reason::Constant),
                     }
                 }
@@ -121,9 +121,9 @@ impl Lower<'_> {
             Space::Local => {
                 let at = here.frame + here.locals.get(&local).copied().unwrap_or(0);
                 let at = at.wrapping_add(offset as u64) & 0xffff_ffff;
-                let base = Operand::new(Src::Special(Special::LocalBase));
-                let low = self.temporary(Class::W32, Op::Add, &[base, Operand::imm(at)]);
-                if class == Class::W64 { self.temporary(class, Op::Pack, &[low, Operand::imm(0)]) } else { low }
+                let base = SrcOperand::new(Src::Special(Special::LocalBase));
+                let low = self.temporary(Class::W32, Op::Add, &[base, SrcOperand::imm(at)]);
+                if class == Class::W64 { self.temporary(class, Op::Pack, &[low, SrcOperand::imm(0)]) } else { low }
             }
             Space::Global | Space::Const => self.symbol_address(variable.name, offset, class),
             Space::Shared => self.unknown(class, Reason::Window),
@@ -131,19 +131,19 @@ impl Lower<'_> {
     }
 
     /// A 64-bit value plus a constant.
-    pub(super) fn plus(&mut self, base: Operand, offset: i64) -> Operand {
+    pub(super) fn plus(&mut self, base: SrcOperand, offset: i64) -> SrcOperand {
         if offset == 0 {
             return base;
         }
-        self.temporary(Class::W64, Op::Add, &[base, Operand::imm(offset as u64)])
+        self.temporary(Class::W64, Op::Add, &[base, SrcOperand::imm(offset as u64)])
     }
 
     /// A value of 16 bits, extended by its sign or with zeros to 32.
-    pub(super) fn narrow(&mut self, operand: Option<&ptx::Operand>, signed: bool) -> Operand {
+    pub(super) fn narrow(&mut self, operand: Option<&ptx::Operand>, signed: bool) -> SrcOperand {
         let value = self.src(operand, Class::W32);
         match value.src {
-            Src::Imm(bits) if signed => Operand::imm((bits as u16 as i16) as u32 as u64),
-            Src::Imm(bits) => Operand::imm(bits & 0xffff),
+            Src::Imm(bits) if signed => SrcOperand::imm((bits as u16 as i16) as u32 as u64),
+            Src::Imm(bits) => SrcOperand::imm(bits & 0xffff),
             _ => self.temporary(Class::W32, Op::Ext { bits: 16, signed }, &[value]),
         }
     }

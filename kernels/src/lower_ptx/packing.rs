@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::ir::{Class, Op, Operand, Reason, Var};
+use crate::ir::{Class, Op, Reason, SrcOperand, Var};
 use crate::ptx::{self, Body, Instruction, Local, OpcodeInfo, Register, Space, Type};
 
 use super::{Lower, class};
@@ -88,11 +88,11 @@ impl Lower<'_> {
                 if bits >= 32 || ty == Type::B128 {
                     return self.give_up(i, Reason::Bits);
                 }
-                let mut whole = Operand::imm(0);
+                let mut whole = SrcOperand::imm(0);
                 for (n, part) in parts.iter().enumerate() {
                     let value = self.src(Some(part), Class::W32);
                     let piece = self.temporary(wide, Op::Ext { bits: bits as u8, signed: false }, &[value]);
-                    let shift = Operand::imm(u64::from(bits) * n as u64);
+                    let shift = SrcOperand::imm(u64::from(bits) * n as u64);
                     let placed = if n == 0 { piece } else { self.temporary(wide, Op::Shl, &[piece, shift]) };
                     whole = if n == 0 { placed } else { self.temporary(wide, Op::Add, &[whole, placed]) };
                 }
@@ -107,9 +107,9 @@ impl Lower<'_> {
                 let value = self.src(Some(source), wide);
                 let dsts: Vec<Var> = parts.iter().map(|part| self.dst(Some(part))).collect();
                 // All pieces first: a result may be the source's register.
-                let pieces: Vec<Operand> = (0..parts.len() as u64)
+                let pieces: Vec<SrcOperand> = (0..parts.len() as u64)
                     .map(|n| {
-                        let shift = Operand::imm(u64::from(bits) * n);
+                        let shift = SrcOperand::imm(u64::from(bits) * n);
                         let shifted = self.temporary(wide, Op::Shr { signed: false }, &[value, shift]);
                         self.temporary(Class::W32, Op::Ext { bits: bits as u8, signed: false }, &[shifted])
                     })
@@ -135,8 +135,8 @@ impl Lower<'_> {
             0 => self.emit(Op::Mov, &[low], &[d]),
             32 => self.emit(Op::Mov, &[high], &[d]),
             _ => {
-                let above = self.temporary(Class::W32, Op::Shl, &[high, Operand::imm(32 - right)]);
-                let below = self.temporary(Class::W32, Op::Shr { signed: false }, &[low, Operand::imm(right)]);
+                let above = self.temporary(Class::W32, Op::Shl, &[high, SrcOperand::imm(32 - right)]);
+                let below = self.temporary(Class::W32, Op::Shr { signed: false }, &[low, SrcOperand::imm(right)]);
                 self.emit(Op::Add, &[above, below], &[d]);
             }
         }

@@ -1,7 +1,7 @@
 //! What the instructions of tensor cores and of their memory touch: fragments in global memory
 //! (`wmma`), tensor memory (`tcgen05`), tensor maps that a kernel makes itself, multicast memory.
 
-use crate::ir::{AccessKind, Addr, Class, Mem, Op, Operand, Reason, Space};
+use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, SrcOperand};
 use crate::ptx::{self, Instruction, OpcodeInfo, Type};
 
 use super::Lower;
@@ -95,15 +95,15 @@ impl Lower<'_> {
                             // The stride in bytes, of types of less than a byte rounded up: an
                             // upper bound.
                             let (times, round, by) = if bits < 8 { (bits, 7, 3) } else { (bits / 8, 0, 0) };
-                            let scaled = [stride, Operand::imm(times), Operand::imm(round)];
+                            let scaled = [stride, SrcOperand::imm(times), SrcOperand::imm(round)];
                             let mut far = self.temporary(Class::W32, Op::Mad, &scaled);
                             if by > 0 {
-                                let srcs = [far, Operand::imm(by)];
+                                let srcs = [far, SrcOperand::imm(by)];
                                 far = self.temporary(Class::W32, Op::Shr { signed: false }, &srcs);
                             }
                             let last = i64::from(f.vectors) - 1;
                             let which = self.temporary(Class::W32, Op::Bounded { lo: 0, hi: last }, &[]);
-                            let srcs = [which, far, Operand::imm(0)];
+                            let srcs = [which, far, SrcOperand::imm(0)];
                             parts.push(self.temporary(Class::W64, Op::MadWide { signed: false }, &srcs));
                             f.bits.div_ceil(8)
                         }
@@ -144,7 +144,7 @@ impl Lower<'_> {
             _ => return self.any_memory(Reason::Instruction),
         };
         let addr = if bytes > 0 { self.global(i.operands.get(at)) } else { Addr::Unknown(Reason::Instruction) };
-        self.emit(Op::Mem(Mem { space: Space::Global, kind, bytes, addr }), &[], &[]);
+        self.emit(Op::Mem(Mem { space: MemSpace::Global, kind, bytes, addr }), &[], &[]);
         if kind == AccessKind::Read {
             self.give_up(i, Reason::Loaded);
         }

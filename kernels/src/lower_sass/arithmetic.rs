@@ -4,8 +4,8 @@
 
 use super::Lower;
 use crate::arch::Generation;
-use crate::ir::{Class, Cmp, Combine, Op, Operand, Prefix, Reason, Special, Src, Var};
-use crate::sass::{self, BoolOp, Inst, Lanes, MemTy, MulKind, OtherKind, SpecialReg, VecTy};
+use crate::ir::{Class, Cmp, Combine, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
+use crate::sass::{self, BoolOp, Lanes, MachineInst, MemTy, MulKind, OtherKind, SpecialReg, VecTy};
 use smallvec::SmallVec;
 
 /// Truth table of `a & b` over predicates.
@@ -25,8 +25,8 @@ fn combination(bop: BoolOp) -> Combine {
 
 impl Lower<'_> {
     /// Lowers one instruction that is neither memory nor control flow.
-    pub(super) fn alu(&mut self, i: &Inst) {
-        use sass::Op as S;
+    pub(super) fn alu(&mut self, i: &MachineInst) {
+        use sass::Opcode as S;
         let d0 = self.dst(i, 0);
         let [p0, p1] = i.pdst.map(Self::pred_var);
         match i.op {
@@ -80,7 +80,7 @@ impl Lower<'_> {
                 self.preds_unknown(i);
             }
             S::Iadd { x: true, wide: false } => {
-                let s = [self.arg(i, 0), self.arg(i, 1), Operand::imm(0), Self::pred(i.psrc[0])];
+                let s = [self.arg(i, 0), self.arg(i, 1), SrcOperand::imm(0), Self::pred(i.psrc[0])];
                 self.emit(i, Op::AddX, &s, &[d0]);
                 self.preds_unknown(i);
             }
@@ -93,7 +93,7 @@ impl Lower<'_> {
                 self.emit(i, Op::Lea { shift }, &s, &[d0, p0]);
             }
             S::Lea { hi: true, x, sx32, shift } => {
-                let c = if sx32 { Operand::imm(0) } else { self.arg(i, 2) };
+                let c = if sx32 { SrcOperand::imm(0) } else { self.arg(i, 2) };
                 let s = [self.arg(i, 0), self.arg(i, 1), c, Self::pred(i.psrc[0])];
                 self.emit(i, Op::LeaHi { shift, sx: sx32, x }, &s, &[d0]);
                 self.preds_unknown(i);
@@ -136,7 +136,7 @@ impl Lower<'_> {
                 let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
                 let t = self.f.var(Class::W32);
                 self.emit_always(i, Op::MinMax { signed }, &[s[0], s[1], p], &[t]);
-                self.emit(i, Op::MinMax { signed }, &[Operand::var(t), s[2], p], &[d0]);
+                self.emit(i, Op::MinMax { signed }, &[SrcOperand::var(t), s[2], p], &[d0]);
                 self.preds_unknown(i);
             }
             S::Viaddmnmx { ty, relu: false } if scalar(ty).is_some() => {
@@ -145,7 +145,7 @@ impl Lower<'_> {
                 let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
                 let t = self.f.var(Class::W32);
                 self.emit_always(i, Op::Add, &s[..2], &[t]);
-                self.emit(i, Op::MinMax { signed }, &[Operand::var(t), s[2], p], &[d0]);
+                self.emit(i, Op::MinMax { signed }, &[SrcOperand::var(t), s[2], p], &[d0]);
                 self.preds_unknown(i);
             }
             S::Lop3 { lut, pand } => self.lop3(i, lut, pand, d0, p0),
@@ -157,7 +157,7 @@ impl Lower<'_> {
                 let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
                 self.emit(i, Op::Prmt, &s, &[d0]);
             }
-            S::Sgxt { signed, .. } => match i.src.get(1).and_then(sass::Src::as_imm) {
+            S::Sgxt { signed, .. } => match i.src.get(1).and_then(sass::InstOperand::as_imm) {
                 Some(bits @ 1..=32) => {
                     let s = self.arg(i, 0);
                     self.emit(i, Op::Ext { bits: bits as u8, signed }, &[s], &[d0]);
@@ -202,7 +202,7 @@ impl Lower<'_> {
             }
             // One predicate put by, as a rule for a comparison with zero that takes it back.
             S::P2r { byte: 0 } if let Some((bit, p)) = Self::put_by(i) => {
-                self.emit(i, Op::Sel, &[Operand::imm(bit), Operand::imm(0), p], &[d0]);
+                self.emit(i, Op::Sel, &[SrcOperand::imm(bit), SrcOperand::imm(0), p], &[d0]);
             }
             S::P2r { byte } => self.predicates_to_word(i, byte, d0),
             S::R2p { byte } => self.word_to_predicates(i, byte),
@@ -214,74 +214,78 @@ impl Lower<'_> {
     }
 
     /// The bit of the only predicate that a P2R takes, when it sets all others to zero.
-    fn put_by(i: &Inst) -> Option<(u64, Operand)> {
+    fn put_by(i: &MachineInst) -> Option<(u64, SrcOperand)> {
         let mask = u8::try_from(i.src.get(1)?.as_imm()?).ok()?;
         let alone = i.src.first()?.is_zero() && mask.is_power_of_two() && mask < 0x80;
         let pred = sass::Pred { uniform: i.uniform, num: mask.trailing_zeros() as u8 };
-        alone.then(|| (mask.into(), Operand::pred(Self::pred_var(pred), false)))
+        alone.then(|| (mask.into(), SrcOperand::pred(Self::pred_var(pred), false)))
     }
 
     /// `d = (s & ~(mask << 8 * byte)) | predicates << 8 * byte`. Whether the other bits of that
     /// byte stay or are cleared is not relied on.
-    fn predicates_to_word(&mut self, i: &Inst, byte: u8, d: Var) {
-        let Some(mask) = i.src.get(1).and_then(sass::Src::as_imm).map(|m| m & 0x7f) else {
+    fn predicates_to_word(&mut self, i: &MachineInst, byte: u8, d: Var) {
+        let Some(mask) = i.src.get(1).and_then(sass::InstOperand::as_imm).map(|m| m & 0x7f) else {
             return self.give_up(i, Reason::Bits);
         };
         let shift = 8 * u32::from(byte);
-        let mut words: SmallVec<[Operand; 4]> = SmallVec::new();
-        let word = |l: &mut Self, op: Op, srcs: &[Operand]| {
+        let mut words: SmallVec<[SrcOperand; 4]> = SmallVec::new();
+        let word = |l: &mut Self, op: Op, srcs: &[SrcOperand]| {
             let t = l.f.var(Class::W32);
             l.emit_always(i, op, srcs, &[t]);
-            Operand::var(t)
+            SrcOperand::var(t)
         };
         if !i.src[0].is_zero() {
             let (s, byte) = (self.arg(i, 0), 0xff_u64 << shift);
-            words.push(word(self, Op::Lop3 { lut: AND }, &[s, Operand::imm(!byte & 0xffff_ffff), Operand::imm(0)]));
+            words.push(word(
+                self,
+                Op::Lop3 { lut: AND },
+                &[s, SrcOperand::imm(!byte & 0xffff_ffff), SrcOperand::imm(0)],
+            ));
             let lost = self.unknown(i, Class::W32, Reason::Bits);
-            let rest = [lost, Operand::imm(byte & !((mask as u64) << shift)), Operand::imm(0)];
+            let rest = [lost, SrcOperand::imm(byte & !((mask as u64) << shift)), SrcOperand::imm(0)];
             words.push(word(self, Op::Lop3 { lut: AND }, &rest));
         }
         for num in (0..7).filter(|n| mask >> n & 1 == 1) {
-            let p = Operand::pred(Self::pred_var(sass::Pred { uniform: i.uniform, num }), false);
-            words.push(word(self, Op::Sel, &[Operand::imm(1 << (u32::from(num) + shift)), Operand::imm(0), p]));
+            let p = SrcOperand::pred(Self::pred_var(sass::Pred { uniform: i.uniform, num }), false);
+            words.push(word(self, Op::Sel, &[SrcOperand::imm(1 << (u32::from(num) + shift)), SrcOperand::imm(0), p]));
         }
         while words.len() > 3 {
-            let three: SmallVec<[Operand; 4]> = words.drain(..3).collect();
+            let three: SmallVec<[SrcOperand; 4]> = words.drain(..3).collect();
             words.push(word(self, Op::Lop3 { lut: OR3 }, &three));
         }
-        words.resize(3, Operand::imm(0));
+        words.resize(3, SrcOperand::imm(0));
         self.emit(i, Op::Lop3 { lut: OR3 }, &words, &[d]);
     }
 
     /// The predicates of the mask are bits of a byte of a word.
-    fn word_to_predicates(&mut self, i: &Inst, byte: u8) {
-        let Some(mask) = i.src.get(1).and_then(sass::Src::as_imm).map(|m| m & 0x7f) else {
+    fn word_to_predicates(&mut self, i: &MachineInst, byte: u8) {
+        let Some(mask) = i.src.get(1).and_then(sass::InstOperand::as_imm).map(|m| m & 0x7f) else {
             return self.give_up(i, Reason::Bits);
         };
         let s = self.arg(i, 0);
         for num in (0..7).filter(|n| mask >> n & 1 == 1) {
             let t = self.f.var(Class::W32);
-            let bit = Operand::imm(1 << (u32::from(num) + 8 * u32::from(byte)));
+            let bit = SrcOperand::imm(1 << (u32::from(num) + 8 * u32::from(byte)));
             let p = Self::pred_var(sass::Pred { uniform: i.uniform, num });
-            self.emit(i, Op::Lop3 { lut: AND }, &[s, bit, Operand::imm(0)], &[t, p]);
+            self.emit(i, Op::Lop3 { lut: AND }, &[s, bit, SrcOperand::imm(0)], &[t, p]);
         }
     }
 
     /// Several words moved at once: through temporaries, since a destination may be a source.
-    pub(super) fn parallel_move(&mut self, i: &Inst, srcs: &[Operand], dsts: &[Var]) {
+    pub(super) fn parallel_move(&mut self, i: &MachineInst, srcs: &[SrcOperand], dsts: &[Var]) {
         self.emit(i, Op::Mov, srcs, dsts);
     }
 
     /// Predicate destinations that no rule covers; after the instruction itself, which may read
     /// them.
-    fn preds_unknown(&mut self, i: &Inst) {
+    fn preds_unknown(&mut self, i: &MachineInst) {
         let d: Vec<Var> = i.pdst.map(Self::pred_var).into_iter().filter(|p| *p != Var::NONE).collect();
         if !d.is_empty() {
             self.emit(i, Op::Unknown(Reason::Instruction), &[], &d);
         }
     }
 
-    fn imad(&mut self, i: &Inst, x: bool, d0: Var, p0: Var) {
+    fn imad(&mut self, i: &MachineInst, x: bool, d0: Var, p0: Var) {
         let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
         let carry = Self::pred(i.psrc[0]);
         let zero = s[0].src == Src::Imm(0) || s[1].src == Src::Imm(0);
@@ -292,11 +296,11 @@ impl Lower<'_> {
             (false, _, true) => self.emit(i, Op::Add, &[s[0], s[2]], &[d0, p0]),
             (false, ..) => self.emit(i, Op::Mad, &s, &[d0, p0]),
             (true, true, _) => {
-                self.emit(i, Op::AddX, &[s[2], Operand::imm(0), Operand::imm(0), carry], &[d0]);
+                self.emit(i, Op::AddX, &[s[2], SrcOperand::imm(0), SrcOperand::imm(0), carry], &[d0]);
                 self.preds_unknown(i);
             }
             (true, _, true) => {
-                self.emit(i, Op::AddX, &[s[0], s[2], Operand::imm(0), carry], &[d0]);
+                self.emit(i, Op::AddX, &[s[0], s[2], SrcOperand::imm(0), carry], &[d0]);
                 self.preds_unknown(i);
             }
             (true, ..) => {
@@ -306,7 +310,7 @@ impl Lower<'_> {
         }
     }
 
-    fn lop3(&mut self, i: &Inst, lut: u8, pand: bool, d0: Var, p0: Var) {
+    fn lop3(&mut self, i: &MachineInst, lut: u8, pand: bool, d0: Var, p0: Var) {
         let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
         if p0 == Var::NONE {
             self.emit(i, Op::Lop3 { lut }, &s, &[d0]);
@@ -323,25 +327,34 @@ impl Lower<'_> {
         let t = self.f.var(Class::Pred);
         self.emit(i, Op::Lop3 { lut }, &s, &[d, t]);
         let tables = if pand { AND } else { OR };
-        let q = [Operand::var(t), Self::pred(i.psrc[0]), Operand::imm(0)];
+        let q = [SrcOperand::var(t), Self::pred(i.psrc[0]), SrcOperand::imm(0)];
         self.emit(i, Op::PLut { lut0: tables, lut1: tables }, &q, &[p0]);
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn isetp(&mut self, i: &Inst, cmp: sass::Cmp, bop: BoolOp, ty: sass::IntTy, ex: bool, p0: Var, p1: Var) {
+    fn isetp(
+        &mut self,
+        i: &MachineInst,
+        cmp: sass::Comparison,
+        bop: BoolOp,
+        ty: sass::IntTy,
+        ex: bool,
+        p0: Var,
+        p1: Var,
+    ) {
         let combine = combination(bop);
         let with = Self::pred(i.psrc[0]);
         let (a, b) = if ty.wide() { (self.arg64(i, 0), self.arg64(i, 1)) } else { (self.arg(i, 0), self.arg(i, 1)) };
-        let zero = Operand::imm(0);
+        let zero = SrcOperand::imm(0);
         let (cmp, a, b) = match cmp {
-            sass::Cmp::F => (Cmp::Ne, zero, zero),
-            sass::Cmp::T => (Cmp::Eq, zero, zero),
-            sass::Cmp::Lt => (Cmp::Lt, a, b),
-            sass::Cmp::Le => (Cmp::Le, a, b),
-            sass::Cmp::Gt => (Cmp::Gt, a, b),
-            sass::Cmp::Ge => (Cmp::Ge, a, b),
-            sass::Cmp::Eq => (Cmp::Eq, a, b),
-            sass::Cmp::Ne => (Cmp::Ne, a, b),
+            sass::Comparison::F => (Cmp::Ne, zero, zero),
+            sass::Comparison::T => (Cmp::Eq, zero, zero),
+            sass::Comparison::Lt => (Cmp::Lt, a, b),
+            sass::Comparison::Le => (Cmp::Le, a, b),
+            sass::Comparison::Gt => (Cmp::Gt, a, b),
+            sass::Comparison::Ge => (Cmp::Ge, a, b),
+            sass::Comparison::Eq => (Cmp::Eq, a, b),
+            sass::Comparison::Ne => (Cmp::Ne, a, b),
         };
         let signed = ty.signed();
         if ex {
@@ -353,9 +366,9 @@ impl Lower<'_> {
     }
 
     /// The bits of a floating point source.
-    fn float(&mut self, i: &Inst, k: usize, wide: bool) -> Operand {
-        let bare = sass::Src { neg: false, abs: false, ..i.src[k] };
-        let o = if wide { self.src(i, &sass::Src { regs: 2, ..bare }) } else { self.src(i, &bare) };
+    fn float(&mut self, i: &MachineInst, k: usize, wide: bool) -> SrcOperand {
+        let bare = sass::InstOperand { neg: false, abs: false, ..i.src[k] };
+        let o = if wide { self.src(i, &sass::InstOperand { regs: 2, ..bare }) } else { self.src(i, &bare) };
         let (neg, abs) = (i.src[k].neg, i.src[k].abs);
         let sign = match (neg, abs) {
             (false, false) => return o,
@@ -366,11 +379,11 @@ impl Lower<'_> {
             (true, true) => OR,
         };
         let t = self.f.var(Class::W32);
-        self.emit_always(i, Op::Lop3 { lut: sign }, &[o, Operand::imm(1 << 31), Operand::imm(0)], &[t]);
-        Operand::var(t)
+        self.emit_always(i, Op::Lop3 { lut: sign }, &[o, SrcOperand::imm(1 << 31), SrcOperand::imm(0)], &[t]);
+        SrcOperand::var(t)
     }
 
-    fn special(&mut self, i: &Inst, sr: SpecialReg, wide: bool) {
+    fn special(&mut self, i: &MachineInst, sr: SpecialReg, wide: bool) {
         let s = match sr {
             SpecialReg::TID_X => Special::Tid(0),
             SpecialReg::TID_Y => Special::Tid(1),
@@ -383,7 +396,7 @@ impl Lower<'_> {
             SpecialReg::ZERO => {
                 let n = i.dst.map_or(0, |r| usize::from(r.count)).max(1);
                 let d: Vec<Var> = (0..n).map(|k| self.dst(i, k as u8)).collect();
-                self.emit(i, Op::Mov, &vec![Operand::imm(0); n], &d);
+                self.emit(i, Op::Mov, &vec![SrcOperand::imm(0); n], &d);
                 return;
             }
             SpecialReg::LOCAL_WINDOW_HI | SpecialReg::SHARED_WINDOW_HI => {
@@ -399,11 +412,11 @@ impl Lower<'_> {
             self.give_up(i, Reason::Special);
         } else {
             let d = self.dst(i, 0);
-            self.emit(i, Op::Mov, &[Operand::new(Src::Special(s))], &[d]);
+            self.emit(i, Op::Mov, &[SrcOperand::new(Src::Special(s))], &[d]);
         }
     }
 
-    fn load_const(&mut self, i: &Inst, ty: MemTy, mode: u8) {
+    fn load_const(&mut self, i: &MachineInst, ty: MemTy, mode: u8) {
         let Some(sass::Value::Const(c)) = i.src.first().map(|s| s.value) else {
             self.give_up(i, Reason::Constant);
             return;
@@ -422,10 +435,10 @@ impl Lower<'_> {
             None => {
                 let c = sass::ConstRef { index: sass::Index::None, ..c };
                 if bytes >= 4 {
-                    let s: Option<Vec<Operand>> = (0..words)
+                    let s: Option<Vec<SrcOperand>> = (0..words)
                         .map(|k| {
                             let c = sass::ConstRef { offset: c.offset + 4 * i32::from(k), ..c };
-                            self.constant(c, 4).map(Operand::new)
+                            self.constant(c, 4).map(SrcOperand::new)
                         })
                         .collect();
                     match s {
@@ -436,7 +449,7 @@ impl Lower<'_> {
                 }
                 match self.constant(c, bytes) {
                     Some(s @ Src::Param { .. }) => {
-                        self.emit(i, Op::Ext { bits: 8 * bytes, signed }, &[Operand::new(s)], &d);
+                        self.emit(i, Op::Ext { bits: 8 * bytes, signed }, &[SrcOperand::new(s)], &d);
                     }
                     _ => self.give_up(i, Reason::Constant),
                 }
@@ -449,7 +462,7 @@ impl Lower<'_> {
             }
             Some(v) if bank0 && mode == 0 => {
                 let off = c.offset - self.code.param_base as i32;
-                self.emit(i, Op::ParamIndexed { off, bytes, signed }, &[Operand::var(v)], &d);
+                self.emit(i, Op::ParamIndexed { off, bytes, signed }, &[SrcOperand::var(v)], &d);
             }
             Some(_) => self.give_up(i, Reason::Constant),
         }

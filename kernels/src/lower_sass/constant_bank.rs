@@ -6,13 +6,13 @@
 //! addresses (4).
 
 use super::Lower;
-use crate::ir::{AccessKind, Addr, Mem, Op, Operand, Space, Src};
-use crate::sass::{self, Bank, Index, Inst, Value};
+use crate::ir::{AccessKind, Addr, Mem, MemSpace, Op, Src, SrcOperand};
+use crate::sass::{self, Bank, Index, MachineInst, Value};
 use smallvec::SmallVec;
 
 impl Lower<'_> {
     /// The reads that an instruction makes of `__constant__` variables.
-    pub(super) fn constant_reads(&mut self, i: &Inst) {
+    pub(super) fn constant_reads(&mut self, i: &MachineInst) {
         if self.code.links.bank3.is_empty() {
             return;
         }
@@ -32,23 +32,23 @@ impl Lower<'_> {
             let Some((start, _, name)) = found else { continue };
             let (name, start) = (name.clone(), i64::from(*start));
             let bytes = match i.op {
-                sass::Op::LoadConst { ty, .. } => ty.bytes() as u32,
+                sass::Opcode::LoadConst { ty, .. } => ty.bytes() as u32,
                 _ => 4 * u32::from(regs.max(1)),
             };
-            let mut parts: SmallVec<[Operand; 2]> = SmallVec::new();
+            let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
             let symbol = self.f.symbol(&name);
             if !self.f.constants.contains(&symbol) {
                 self.f.constants.push(symbol);
             }
-            parts.push(Operand::new(Src::Symbol(symbol)));
+            parts.push(SrcOperand::new(Src::Symbol(symbol)));
             let index = match c.index {
                 Index::None => None,
                 Index::Reg(r) => Self::reg(r.0),
                 Index::UReg(r) => Self::ureg(r.0),
             };
-            parts.extend(index.map(|v| Operand::new(Src::Zext(v))));
+            parts.extend(index.map(|v| SrcOperand::new(Src::Zext(v))));
             let addr = Addr::Sum(parts, i64::from(c.offset) - start);
-            let read = Mem { space: Space::Global, kind: AccessKind::Read, bytes, addr };
+            let read = Mem { space: MemSpace::Global, kind: AccessKind::Read, bytes, addr };
             self.emit(i, Op::Mem(read), &[], &[]);
         }
     }

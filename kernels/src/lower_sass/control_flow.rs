@@ -3,9 +3,9 @@
 //! BSYNC falls through and BSSY adds no edge: reconvergence does not change which path a thread
 //! takes. Branches that depend on divergence alone (`.DIV`, `.CONV`) may go either way.
 
-use super::{Lower, LowerError, MAX_INSTS};
-use crate::ir::{Block, BlockId, Class, Op, Operand, Reason, Term};
-use crate::sass::{self, BraMode, Flow, INST_BYTES, Inst};
+use super::{Lower, MAX_INSTS, SassLowerError};
+use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Term};
+use crate::sass::{self, BraMode, Flow, INST_BYTES, MachineInst};
 use std::collections::{BTreeSet, HashMap};
 
 /// Nested calls that are followed.
@@ -23,7 +23,7 @@ struct Work {
 }
 
 impl Work {
-    fn id(&mut self, f: &mut crate::ir::Function, ctx: &Context, at: usize) -> BlockId {
+    fn id(&mut self, f: &mut crate::ir::KernelIr, ctx: &Context, at: usize) -> BlockId {
         let key = (ctx.clone(), at);
         if let Some(b) = self.ids.get(&key) {
             return *b;
@@ -37,8 +37,8 @@ impl Work {
 }
 
 /// A branch that may go either way, whatever its condition.
-fn undecided(i: &Inst) -> bool {
-    matches!(i.op, sass::Op::Bra { mode: BraMode::Div | BraMode::Conv }) || !i.src.is_empty()
+fn undecided(i: &MachineInst) -> bool {
+    matches!(i.op, sass::Opcode::Bra { mode: BraMode::Div | BraMode::Conv }) || !i.src.is_empty()
 }
 
 impl Lower<'_> {
@@ -116,7 +116,7 @@ impl Lower<'_> {
         found
     }
 
-    pub(super) fn blocks(&mut self) -> Result<(), LowerError> {
+    pub(super) fn blocks(&mut self) -> Result<(), SassLowerError> {
         let insts = self.code.insts;
         let mut leader = vec![false; insts.len() + 1];
         for (k, i) in insts.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Lower<'_> {
             if let Flow::Indirect(..) = i.flow() {
                 self.indirect_targets(k).into_iter().for_each(|t| leader[t] = true);
             }
-            if let sass::Op::Warpsync { collective: true } = i.op {
+            if let sass::Opcode::Warpsync { collective: true } = i.op {
                 split = true;
                 if let Some(t) = i.target.and_then(|t| self.index_of(t)) {
                     leader[t] = true;
@@ -151,10 +151,10 @@ impl Lower<'_> {
             let term = loop {
                 total += 1;
                 if total > MAX_INSTS {
-                    return Err(LowerError::TooLarge);
+                    return Err(SassLowerError::TooLarge);
                 }
                 let i = &insts[k];
-                if i.flow() == Flow::Next && !matches!(i.op, sass::Op::Warpsync { collective: true }) {
+                if i.flow() == Flow::Next && !matches!(i.op, sass::Opcode::Warpsync { collective: true }) {
                     self.straight(i);
                 } else {
                     break self.terminator(i, k, &ctx, &mut work);
@@ -173,15 +173,15 @@ impl Lower<'_> {
         Ok(())
     }
 
-    fn straight(&mut self, i: &Inst) {
+    fn straight(&mut self, i: &MachineInst) {
         if i.guard.never() {
             return;
         }
         self.constant_reads(i);
         match i.op {
-            sass::Op::AcqBulk => self.f.waits_for_dependency = true,
-            sass::Op::PreExit => self.f.launches_dependents = true,
-            sass::Op::Unknown => {
+            sass::Opcode::AcqBulk => self.f.waits_for_dependency = true,
+            sass::Opcode::PreExit => self.f.launches_dependents = true,
+            sass::Opcode::Unknown => {
                 self.any_memory(i, Reason::Instruction);
                 self.give_up(i, Reason::Instruction);
             }
@@ -191,33 +191,33 @@ impl Lower<'_> {
     }
 
     /// The condition under which a control instruction acts: guard and predicate sources.
-    fn condition(&mut self, i: &Inst) -> Operand {
-        let mut ops: Vec<Operand> = Vec::new();
+    fn condition(&mut self, i: &MachineInst) -> SrcOperand {
+        let mut ops: Vec<SrcOperand> = Vec::new();
         let preds: &[sass::PredSrc] = match i.op {
-            sass::Op::Bra { .. } => &i.psrc[..2],
+            sass::Opcode::Bra { .. } => &i.psrc[..2],
             _ => &i.psrc[..1],
         };
         for p in std::iter::once(&i.guard).chain(preds) {
             if p.never() {
-                return Operand::imm(0);
+                return SrcOperand::imm(0);
             }
             if !p.always() {
                 ops.push(Self::pred(*p));
             }
         }
         match ops.len() {
-            0 => Operand::imm(1),
+            0 => SrcOperand::imm(1),
             1 => ops[0],
             _ => {
                 let t = self.f.var(Class::Pred);
-                let third = ops.get(2).copied().unwrap_or(Operand::imm(1));
+                let third = ops.get(2).copied().unwrap_or(SrcOperand::imm(1));
                 self.emit_always(i, Op::PLut { lut0: 0x80, lut1: 0x80 }, &[ops[0], ops[1], third], &[t]);
-                Operand::var(t)
+                SrcOperand::var(t)
             }
         }
     }
 
-    fn branch(&self, cond: Operand, taken: Option<BlockId>, fall: Option<BlockId>) -> Term {
+    fn branch(&self, cond: SrcOperand, taken: Option<BlockId>, fall: Option<BlockId>) -> Term {
         let one = |b: Option<BlockId>| b.map_or(Term::Exit, Term::Jump);
         if cond.is_imm(1) {
             one(taken)
@@ -228,7 +228,7 @@ impl Lower<'_> {
         }
     }
 
-    fn terminator(&mut self, i: &Inst, k: usize, ctx: &Context, work: &mut Work) -> Term {
+    fn terminator(&mut self, i: &MachineInst, k: usize, ctx: &Context, work: &mut Work) -> Term {
         let more = k + 1 < self.code.insts.len();
         let next = |l: &mut Self, work: &mut Work| more.then(|| work.id(&mut l.f, ctx, k + 1));
         match i.flow() {
@@ -277,7 +277,7 @@ impl Lower<'_> {
                 self.branch(cond, taken, fall)
             }
             Flow::Call(t) => {
-                let abs = matches!(i.op, sass::Op::Call { abs: true });
+                let abs = matches!(i.op, sass::Opcode::Call { abs: true });
                 let named = self.code.links.calls.contains_key(&i.pc);
                 let inside = t.filter(|_| !abs && !named).and_then(|t| self.index_of(t));
                 let cond = self.condition(i);

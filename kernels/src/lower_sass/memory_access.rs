@@ -4,8 +4,8 @@
 //! would have to have made a generic address of it, and then it is not only addressed through R1).
 
 use super::{Code, Lower, known_call};
-use crate::ir::{AccessKind, Addr, Class, Mem, Op, Operand, Reason, Space, Src, Var};
-use crate::sass::{self, Access, Bank, Inst, MemTy, Value};
+use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};
+use crate::sass::{self, Bank, MachineInst, MemEffect, MemTy, Value};
 use smallvec::SmallVec;
 
 /// Is every local access at a constant offset from R1, and R1 set at the start only (from the
@@ -14,10 +14,11 @@ pub(super) fn local_is_simple(code: &Code<'_>) -> bool {
     let mut sets = 0;
     let mut adjusted = false;
     for i in code.insts {
-        if i.mem.iter().any(|m| m.space == sass::Space::Local && (m.base != sass::Reg::SP || m.ubase.is_some())) {
+        if i.mem.iter().any(|m| m.space == sass::AddressSpace::Local && (m.base != sass::Reg::SP || m.ubase.is_some()))
+        {
             return false;
         }
-        if matches!(i.op, sass::Op::Call { .. }) || !i.may_write(sass::File::R, 1) {
+        if matches!(i.op, sass::Opcode::Call { .. }) || !i.may_write(sass::File::R, 1) {
             continue;
         }
         let driver = i.src.iter().any(|s| match s.value {
@@ -32,7 +33,7 @@ pub(super) fn local_is_simple(code: &Code<'_>) -> bool {
             sets += 1;
         } else if !adjusted
             && i.guard.always()
-            && matches!(i.op, sass::Op::Viadd { .. } | sass::Op::Iadd3 { .. } | sass::Op::Iadd { .. })
+            && matches!(i.op, sass::Opcode::Viadd { .. } | sass::Opcode::Iadd3 { .. } | sass::Opcode::Iadd { .. })
             && i.src.iter().any(|s| s.value == Value::Reg(sass::Reg::SP))
         {
             adjusted = true;
@@ -43,27 +44,27 @@ pub(super) fn local_is_simple(code: &Code<'_>) -> bool {
     sets <= 1
 }
 
-fn kind(a: Access) -> Option<AccessKind> {
+fn kind(a: MemEffect) -> Option<AccessKind> {
     match a {
-        Access::Read => Some(AccessKind::Read),
-        Access::Write => Some(AccessKind::Write),
-        Access::Atomic => Some(AccessKind::Atomic),
-        Access::Hint => None,
+        MemEffect::Read => Some(AccessKind::Read),
+        MemEffect::Write => Some(AccessKind::Write),
+        MemEffect::Atomic => Some(AccessKind::Atomic),
+        MemEffect::Hint => None,
     }
 }
 
 impl Lower<'_> {
     /// Lowers an instruction with memory operands.
-    pub(super) fn memory(&mut self, i: &Inst) {
-        use sass::Op as S;
+    pub(super) fn memory(&mut self, i: &MachineInst) {
+        use sass::Opcode as S;
         if let S::Load { ty } = i.op
-            && i.mem[0].space == sass::Space::Local
+            && i.mem[0].space == sass::AddressSpace::Local
         {
             self.local_load(i, ty);
             return;
         }
         if let S::Store { ty } = i.op
-            && i.mem[0].space == sass::Space::Local
+            && i.mem[0].space == sass::AddressSpace::Local
         {
             self.local_store(i, ty);
             return;
@@ -79,31 +80,31 @@ impl Lower<'_> {
         for m in &i.mem {
             let Some(kind) = kind(m.access) else { continue };
             match m.space {
-                sass::Space::Global | sass::Space::Generic => {
+                sass::AddressSpace::Global | sass::AddressSpace::Generic => {
                     let addr = self.global_address(i, m);
                     // The lower bits of the address say how much is zeros, and do not count: the
                     // bytes lie before it, in part.
                     if let (S::CopyAsync { zfill: true, .. }, Addr::Sum(parts, offset)) = (&i.op, &addr) {
                         let addr = Addr::Sum(parts.clone(), offset - i64::from(m.bytes));
-                        accesses.push(Mem { space: Space::Global, kind, bytes: u32::from(m.bytes), addr });
+                        accesses.push(Mem { space: MemSpace::Global, kind, bytes: u32::from(m.bytes), addr });
                     }
-                    accesses.push(Mem { space: Space::Global, kind, bytes: u32::from(m.bytes), addr });
+                    accesses.push(Mem { space: MemSpace::Global, kind, bytes: u32::from(m.bytes), addr });
                 }
-                sass::Space::TensorMap => {
+                sass::AddressSpace::TensorMap => {
                     let o = match m.ubase {
-                        Some(u) => self.src(i, &sass::Src { regs: 2, ..sass::Src::ureg(u) }),
+                        Some(u) => self.src(i, &sass::InstOperand { regs: 2, ..sass::InstOperand::ureg(u) }),
                         None => self.unknown(i, Class::W64, Reason::Descriptor),
                     };
-                    accesses.push(Mem { space: Space::Global, kind, bytes: 0, addr: Addr::TensorMap(o) });
+                    accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::TensorMap(o) });
                 }
-                sass::Space::Handle => {
+                sass::AddressSpace::Handle => {
                     let o = self.handle(i, m);
                     let surface = matches!(i.op, S::Surface);
-                    accesses.push(Mem { space: Space::Global, kind, bytes: 0, addr: Addr::Handle(o, surface) });
+                    accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Handle(o, surface) });
                 }
-                sass::Space::Shared | sass::Space::RemoteShared => why = Reason::Shared,
-                sass::Space::Local => why = Reason::Local,
-                sass::Space::Tensor => why = Reason::Float,
+                sass::AddressSpace::Shared | sass::AddressSpace::RemoteShared => why = Reason::Shared,
+                sass::AddressSpace::Local => why = Reason::Local,
+                sass::AddressSpace::Tensor => why = Reason::Float,
             }
         }
         if accesses.iter().any(|m| m.kind == AccessKind::Atomic) {
@@ -111,7 +112,7 @@ impl Lower<'_> {
         }
         // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does
         // is not known: they may not happen.
-        let only_if: SmallVec<[Operand; 1]> = match i.op {
+        let only_if: SmallVec<[SrcOperand; 1]> = match i.op {
             S::CopyAsync { zfill: true, .. } => {
                 SmallVec::from_slice(&[self.unknown(i, Class::Pred, Reason::Instruction)])
             }
@@ -137,7 +138,7 @@ impl Lower<'_> {
         };
         // Addresses that come out of memory: tables of pointers can be followed.
         if let (S::Load { ty: MemTy::B64 | MemTy::B128 }, [m], Reason::Loaded) = (&i.op, &i.mem[..], why)
-            && matches!(m.space, sass::Space::Global | sass::Space::Generic)
+            && matches!(m.space, sass::AddressSpace::Global | sass::AddressSpace::Generic)
             && let Addr::Sum(parts, off) = self.global_address(i, m)
         {
             self.emit(i, Op::Loaded(off), &parts, &results);
@@ -150,34 +151,34 @@ impl Lower<'_> {
         }
     }
 
-    fn global_address(&mut self, i: &Inst, m: &sass::Mem) -> Addr {
-        let mut parts: SmallVec<[Operand; 2]> = SmallVec::new();
+    fn global_address(&mut self, i: &MachineInst, m: &sass::MemOperand) -> Addr {
+        let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
         if !m.base.is_zero() {
             let regs = if m.base64 { 2 } else { 1 };
-            let mut o = self.src(i, &sass::Src { regs, ..sass::Src::reg(m.base) });
+            let mut o = self.src(i, &sass::InstOperand { regs, ..sass::InstOperand::reg(m.base) });
             if let (Src::Var(v), false) = (o.src, m.base64) {
-                o = Operand::new(Src::Zext(v));
+                o = SrcOperand::new(Src::Zext(v));
             }
             parts.push(o);
         }
         if let Some(u) = m.ubase.filter(|u| !u.is_zero()) {
-            parts.push(self.src(i, &sass::Src { regs: 2, ..sass::Src::ureg(u) }));
+            parts.push(self.src(i, &sass::InstOperand { regs: 2, ..sass::InstOperand::ureg(u) }));
         }
-        if matches!(i.op, sass::Op::Bulk) {
+        if matches!(i.op, sass::Opcode::Bulk) {
             let size = self.arg(i, 0);
             return Addr::Bulk(parts, size);
         }
         Addr::Sum(parts, m.offset)
     }
 
-    fn handle(&mut self, i: &Inst, m: &sass::Mem) -> Operand {
+    fn handle(&mut self, i: &MachineInst, m: &sass::MemOperand) -> SrcOperand {
         if let Some(c) = i.src.iter().find(|s| matches!(s.value, Value::Const(_))) {
-            let s = sass::Src { regs: 1, ..*c };
+            let s = sass::InstOperand { regs: 1, ..*c };
             return self.src(i, &s);
         }
         match m.ubase {
-            Some(u) => self.src(i, &sass::Src::ureg(u)),
-            None if !m.base.is_zero() => self.src(i, &sass::Src::reg(m.base)),
+            Some(u) => self.src(i, &sass::InstOperand::ureg(u)),
+            None if !m.base.is_zero() => self.src(i, &sass::InstOperand::reg(m.base)),
             None => self.unknown(i, Class::W32, Reason::Descriptor),
         }
     }
@@ -192,36 +193,36 @@ impl Lower<'_> {
         v
     }
 
-    fn local_address(&mut self, i: &Inst) -> Addr {
+    fn local_address(&mut self, i: &MachineInst) -> Addr {
         let m = &i.mem[0];
-        let mut parts: SmallVec<[Operand; 2]> = SmallVec::new();
+        let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
         if let Some(v) = Self::reg(m.base.0) {
-            parts.push(Operand::var(v));
+            parts.push(SrcOperand::var(v));
         }
         if let Some(v) = m.ubase.and_then(|u| Self::ureg(u.0)) {
-            parts.push(Operand::var(v));
+            parts.push(SrcOperand::var(v));
         }
         Addr::Sum(parts, m.offset)
     }
 
-    fn local_load(&mut self, i: &Inst, ty: MemTy) {
+    fn local_load(&mut self, i: &MachineInst, ty: MemTy) {
         let off = i.mem[0].offset;
         let words = ty.regs();
         let d: SmallVec<[Var; 4]> = (0..words).map(|k| self.dst(i, k)).collect();
         if ty.bytes() < 4 || (self.local_ok && off % 4 != 0) {
             self.give_up(i, Reason::Local);
         } else if self.local_ok {
-            let s: SmallVec<[Operand; 4]> =
-                (0..words).map(|k| Operand::var(self.slot(off + 4 * i64::from(k)))).collect();
+            let s: SmallVec<[SrcOperand; 4]> =
+                (0..words).map(|k| SrcOperand::var(self.slot(off + 4 * i64::from(k)))).collect();
             self.emit(i, Op::Mov, &s, &d);
         } else {
             let addr = self.local_address(i);
-            let m = Mem { space: Space::Local, kind: AccessKind::Read, bytes: u32::from(ty.bytes()), addr };
+            let m = Mem { space: MemSpace::Local, kind: AccessKind::Read, bytes: u32::from(ty.bytes()), addr };
             self.emit(i, Op::Mem(m), &[], &d);
         }
     }
 
-    fn local_store(&mut self, i: &Inst, ty: MemTy) {
+    fn local_store(&mut self, i: &MachineInst, ty: MemTy) {
         let off = i.mem[0].offset;
         let words = ty.regs();
         if self.local_ok {
@@ -233,28 +234,28 @@ impl Lower<'_> {
                 return;
             }
             let s = i.src[0];
-            let src: SmallVec<[Operand; 4]> = (0..words).map(|k| self.word(i, &s, k)).collect();
+            let src: SmallVec<[SrcOperand; 4]> = (0..words).map(|k| self.word(i, &s, k)).collect();
             let d: SmallVec<[Var; 4]> = (0..words).map(|k| self.slot(off + 4 * i64::from(k))).collect();
             self.emit(i, Op::Mov, &src, &d);
             return;
         }
         let s = i.src[0];
-        let src: SmallVec<[Operand; 4]> = (0..words).map(|k| self.word(i, &s, k)).collect();
+        let src: SmallVec<[SrcOperand; 4]> = (0..words).map(|k| self.word(i, &s, k)).collect();
         let addr = self.local_address(i);
-        let m = Mem { space: Space::Local, kind: AccessKind::Write, bytes: u32::from(ty.bytes()), addr };
+        let m = Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes: u32::from(ty.bytes()), addr };
         self.emit(i, Op::Mem(m), &src, &[]);
     }
 
     /// An instruction that may touch any memory.
-    pub(super) fn any_memory(&mut self, i: &Inst, why: Reason) {
+    pub(super) fn any_memory(&mut self, i: &MachineInst, why: Reason) {
         for kind in [AccessKind::Read, AccessKind::Write, AccessKind::Atomic] {
-            let m = Mem { space: Space::Global, kind, bytes: 0, addr: Addr::Unknown(why) };
+            let m = Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Unknown(why) };
             self.emit(i, Op::Mem(m), &[], &[]);
         }
     }
 
     /// A call that is not followed. `Some(false)`: it does not return.
-    pub(super) fn opaque_call(&mut self, i: &Inst) -> bool {
+    pub(super) fn opaque_call(&mut self, i: &MachineInst) -> bool {
         let known = match self.code.links.calls.get(&i.pc) {
             Some(name) => known_call(name),
             // A computed call into the driver means one of the externals.

@@ -329,7 +329,7 @@ pub struct Instruction {
 
 /// What an address is counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Base {
+pub enum AddressBase {
     /// A register.
     Register(Register),
     /// A variable of the function.
@@ -360,9 +360,9 @@ pub enum Operand {
     /// The address of a symbol of the module.
     Symbol(Name, i64),
     /// `[base+offset]`
-    Memory(Base, i64),
+    Memory(AddressBase, i64),
     /// `[base, {x, y}]`: a texture or tensor address, or a memory operand with more parts.
-    MemoryList(Box<(Base, i64, Vec<Operand>)>),
+    MemoryList(Box<(AddressBase, i64, Vec<Operand>)>),
     /// `{a, b}`
     Vector(Vec<Operand>),
     /// `(a, b)` of a call.

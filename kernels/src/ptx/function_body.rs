@@ -422,12 +422,12 @@ impl<'a> Parser<'a> {
     fn memory(&mut self, builder: &mut Builder<'a>, depth: u32) -> Result<Operand> {
         let (base, mut offset) = match self.lexer.next()? {
             Token::Word(word) => match self.entity(builder, word) {
-                Some(Entity::Register(register)) => (Base::Register(register), 0),
-                Some(Entity::Local(local)) => (Base::Local(local), 0),
-                None => (Base::Symbol(self.module.intern(word)), 0),
+                Some(Entity::Register(register)) => (AddressBase::Register(register), 0),
+                Some(Entity::Local(local)) => (AddressBase::Local(local), 0),
+                None => (AddressBase::Symbol(self.module.intern(word)), 0),
             },
-            Token::Number(Number::Int(value)) => (Base::Zero, value as i64),
-            Token::Punct(b'-') => (Base::Zero, self.signed()?.wrapping_neg()),
+            Token::Number(Number::Int(value)) => (AddressBase::Zero, value as i64),
+            Token::Punct(b'-') => (AddressBase::Zero, self.signed()?.wrapping_neg()),
             other => return self.unexpected("an address", other),
         };
         offset = self.offset()?.wrapping_add(offset);

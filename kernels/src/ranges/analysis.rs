@@ -2,17 +2,17 @@
 
 use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
 use crate::ir::cfg::Cfg;
-use crate::ir::{AccessKind, Function, Reason, Term};
-use crate::ranges::domain::byte_set::Span;
+use crate::ir::{AccessKind, KernelIr, Reason, Term};
+use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
-use crate::ranges::domain::tape::Input;
+use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Branch;
-use crate::ranges::extent::delinearization::Walk;
-use crate::ranges::extent::reached::Found;
-use crate::ranges::extent::reached::{RawBase, Reached};
+use crate::ranges::extent::delinearization::Delinearized;
+use crate::ranges::extent::reached::EvaluatedAccesses;
+use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
 use crate::ranges::graph::node::{Access, Graph, Target};
-use crate::ranges::graph::provenance::Origins;
+use crate::ranges::graph::provenance::Provenance;
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -26,32 +26,32 @@ pub(crate) struct Analysis {
     graph: Graph,
     cfg: Cfg,
     branches: Vec<Option<Branch>>,
-    origins: Vec<Origins>,
+    origins: Vec<Provenance>,
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]
     store: EvaluationCache,
 }
 
 /// Extents of the accesses that agree in everything else.
-pub(super) struct Set {
+pub(super) struct AccessGroup {
     kind: AccessKind,
-    base: RawBase,
+    base: SymbolicBase,
     several: bool,
     /// Bounded extents (which are joined), or unknown ones.
     known: bool,
     /// The first instruction.
     at: u32,
-    extents: Vec<Span>,
-    walks: Vec<(Box<Walk>, Span)>,
+    extents: Vec<ByteSet>,
+    walks: Vec<(Box<Delinearized>, ByteSet)>,
 }
 
-impl Set {
-    fn new(acc: &Access, r: &Reached, known: bool) -> Set {
+impl AccessGroup {
+    fn new(acc: &Access, r: &ReachedBytes, known: bool) -> AccessGroup {
         let (extents, walks) = Default::default();
-        Set { kind: acc.kind, base: r.base, several: r.several, known, at: acc.at, extents, walks }
+        AccessGroup { kind: acc.kind, base: r.base, several: r.several, known, at: acc.at, extents, walks }
     }
 
-    fn put(&mut self, r: Reached) {
+    fn put(&mut self, r: ReachedBytes) {
         match r.walk {
             Some(w) => self.walks.push((w, r.extent)),
             None => self.extents.push(r.extent),
@@ -59,19 +59,19 @@ impl Set {
     }
 
     /// The extents of accesses that agree in everything else are joined.
-    pub(super) fn finish(sets: Vec<Set>) -> Found<Span> {
+    pub(super) fn finish(sets: Vec<AccessGroup>) -> EvaluatedAccesses<ByteSet> {
         let mut result = Vec::with_capacity(sets.len());
-        for Set { kind, base, several, at, mut extents, walks, .. } in sets {
+        for AccessGroup { kind, base, several, at, mut extents, walks, .. } in sets {
             crate::ranges::extent::delinearization::bytes(walks, &mut extents);
-            crate::ranges::extent::coalesce::compact(&mut extents, several || base == RawBase::Absolute);
-            result.extend(extents.into_iter().map(|extent| (kind, Reached::new(base, several, extent), at)));
+            crate::ranges::extent::coalesce::compact(&mut extents, several || base == SymbolicBase::Absolute);
+            result.extend(extents.into_iter().map(|extent| (kind, ReachedBytes::new(base, several, extent), at)));
         }
         result
     }
 }
 
 /// Prepares a kernel.
-pub(crate) fn analyse(f: &Function, cfg: Cfg) -> Analysis {
+pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
     let graph = crate::ranges::graph::build::build(f, &cfg);
     let origins = graph
         .accesses
@@ -93,7 +93,7 @@ pub(crate) fn analyse(f: &Function, cfg: Cfg) -> Analysis {
 
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).
 fn word64(launch: &LaunchArgs<'_>, off: u16) -> u64 {
-    Input::Bytes(off, 8).read(launch)
+    LaunchInput::Bytes(off, 8).read(launch)
 }
 
 impl Analysis {
@@ -111,7 +111,7 @@ impl Analysis {
         self.graph.accesses.len()
     }
 
-    pub(crate) fn origins(&self) -> impl Iterator<Item = (AccessKind, u32, &Origins)> {
+    pub(crate) fn origins(&self) -> impl Iterator<Item = (AccessKind, u32, &Provenance)> {
         self.graph.accesses.iter().zip(&self.origins).map(|(a, o)| (a.kind, a.at, o))
     }
 
@@ -152,8 +152,8 @@ impl Analysis {
                     continue;
                 }
                 let why = r.iter().find_map(|x| match x.extent {
-                    Span::Unknown { reason } => Some(reason),
-                    Span::Bounded { .. } => None,
+                    ByteSet::Unknown { reason } => Some(reason),
+                    ByteSet::Bounded { .. } => None,
                 });
                 best[k] = match best[k] {
                     None => Some(why),
@@ -170,23 +170,23 @@ impl Analysis {
     }
 
     /// Names what bases an access has whose address is not known in full.
-    fn named(&self, k: usize, r: &mut Vec<Reached>) {
+    fn named(&self, k: usize, r: &mut Vec<ReachedBytes>) {
         let o = &self.origins[k];
         // Reading a parameter through its own address touches nothing that others share.
-        r.retain(|x| !matches!(x.base, RawBase::ParamAddress(_)));
+        r.retain(|x| !matches!(x.base, SymbolicBase::ParamAddress(_)));
         // Whatever base an unknown address may have had is still named.
-        let lost = r.iter().any(|x| x.base == RawBase::Unknown && !x.several);
+        let lost = r.iter().any(|x| x.base == SymbolicBase::Unknown && !x.several);
         if lost {
             let reason = r
                 .iter()
                 .find_map(|x| match x.extent {
-                    Span::Unknown { reason } if x.base == RawBase::Unknown => Some(reason),
+                    ByteSet::Unknown { reason } if x.base == SymbolicBase::Unknown => Some(reason),
                     _ => None,
                 })
                 .unwrap_or(Reason::Loaded);
-            let have: Vec<RawBase> = r.iter().map(|x| x.base).collect();
-            for w in o.words.iter().filter(|w| !have.contains(&RawBase::Word(**w))) {
-                r.push(Reached::new(RawBase::Word(*w), true, Span::Unknown { reason }));
+            let have: Vec<SymbolicBase> = r.iter().map(|x| x.base).collect();
+            for w in o.words.iter().filter(|w| !have.contains(&SymbolicBase::Word(**w))) {
+                r.push(ReachedBytes::new(SymbolicBase::Word(*w), true, ByteSet::Unknown { reason }));
             }
             if !o.words.is_empty() {
                 r.iter_mut().for_each(|x| x.several = true);
@@ -194,7 +194,7 @@ impl Analysis {
         }
     }
 
-    fn reach(&self, e: &mut Eval<'_>, k: usize) -> Vec<Reached> {
+    fn reach(&self, e: &mut Eval<'_>, k: usize) -> Vec<ReachedBytes> {
         let acc = &self.graph.accesses[k];
         let o = &self.origins[k];
         let mut r = Vec::new();
@@ -213,57 +213,58 @@ impl Analysis {
                     Target::Unknown(r) => r,
                     _ => Reason::Descriptor,
                 };
-                let extent = Span::Unknown { reason };
+                let extent = ByteSet::Unknown { reason };
                 if let Target::TensorMap(n) = acc.target
                     && let Some(maps) = e.param_offsets(n)
                 {
                     let several = maps.len() > 1;
-                    let at = |p| Reached::new(RawBase::ParamAddress(p), several, extent.clone());
+                    let at = |p| ReachedBytes::new(SymbolicBase::ParamAddress(p), several, extent.clone());
                     return maps.into_iter().map(at).collect();
                 }
                 let several = o.words.len() + o.param_addresses.len() + o.symbols.len() > 1;
-                let mut put = |base| r.push(Reached::new(base, several, extent.clone()));
+                let mut put = |base| r.push(ReachedBytes::new(base, several, extent.clone()));
                 o.words.iter().for_each(|w| {
                     put(match acc.target {
-                        Target::Handle(_, surface) => RawBase::Handle(*w, surface),
-                        _ => RawBase::Word(*w),
+                        Target::Handle(_, surface) => SymbolicBase::Handle(*w, surface),
+                        _ => SymbolicBase::Word(*w),
                     });
                 });
                 let own = o.param_addresses.iter().filter(|w| **w < BEFORE);
-                own.for_each(|w| put(RawBase::ParamAddress(*w)));
-                o.symbols.iter().for_each(|s| put(RawBase::Symbol(*s)));
+                own.for_each(|w| put(SymbolicBase::ParamAddress(*w)));
+                o.symbols.iter().for_each(|s| put(SymbolicBase::Symbol(*s)));
                 if r.is_empty() {
-                    r.push(Reached::new(RawBase::Unknown, false, extent));
+                    r.push(ReachedBytes::new(SymbolicBase::Unknown, false, extent));
                 }
             }
         }
         r
     }
 
-    fn per_access(&self, launch: &LaunchArgs<'_>) -> Vec<Vec<Reached>> {
+    fn per_access(&self, launch: &LaunchArgs<'_>) -> Vec<Vec<ReachedBytes>> {
         let mut e = self.eval(launch);
         (0..self.graph.accesses.len()).map(|k| self.reach(&mut e, k)).collect()
     }
 
     /// What a launch reaches.
-    pub(super) fn found(&self, launch: &LaunchArgs<'_>) -> Found<Span> {
+    pub(super) fn found(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<ByteSet> {
         self.found_by_block(launch).unwrap_or_else(|| {
             let mut sets = Vec::new();
             self.collect(&mut self.eval(launch), &mut sets);
-            Set::finish(sets)
+            AccessGroup::finish(sets)
         })
     }
 
     /// Adds what an evaluation reaches.
-    pub(super) fn collect(&self, e: &mut Eval<'_>, sets: &mut Vec<Set>) {
+    pub(super) fn collect(&self, e: &mut Eval<'_>, sets: &mut Vec<AccessGroup>) {
         for (k, acc) in self.graph.accesses.iter().enumerate() {
             for r in self.reach(e, k) {
-                let known = matches!(r.extent, Span::Bounded { .. });
-                let same = |s: &&mut Set| (s.kind, s.base, s.several, s.known) == (acc.kind, r.base, r.several, known);
+                let known = matches!(r.extent, ByteSet::Bounded { .. });
+                let same =
+                    |s: &&mut AccessGroup| (s.kind, s.base, s.several, s.known) == (acc.kind, r.base, r.several, known);
                 match sets.iter_mut().find(same) {
                     Some(s) => s.put(r),
                     None => {
-                        let mut new = Set::new(acc, &r, known);
+                        let mut new = AccessGroup::new(acc, &r, known);
                         new.put(r);
                         sets.push(new);
                     }
@@ -285,13 +286,13 @@ impl Analysis {
         out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, &r.finished(Int::now), *at, launch)));
     }
 
-    fn resolve(&self, kind: AccessKind, r: &Reached<Extent>, at: u32, launch: &LaunchArgs<'_>) -> KernelAccess {
+    fn resolve(&self, kind: AccessKind, r: &ReachedBytes<Extent>, at: u32, launch: &LaunchArgs<'_>) -> KernelAccess {
         let base = match r.base {
-            RawBase::Word(offset) => Base::Word { offset, value: word64(launch, offset) },
-            RawBase::Symbol(s) => Base::Global(SymbolRef(s)),
-            RawBase::ParamAddress(offset) => Base::TensorMap { offset },
-            RawBase::Handle(offset, surface) => Base::Handle { offset, value: word64(launch, offset), surface },
-            RawBase::Absolute => {
+            SymbolicBase::Word(offset) => Base::Word { offset, value: word64(launch, offset) },
+            SymbolicBase::Symbol(s) => Base::Global(SymbolRef(s)),
+            SymbolicBase::ParamAddress(offset) => Base::TensorMap { offset },
+            SymbolicBase::Handle(offset, surface) => Base::Handle { offset, value: word64(launch, offset), surface },
+            SymbolicBase::Absolute => {
                 // The extent holds addresses: count from the lowest.
                 let mut extent = r.extent.clone();
                 let mut value = 0;
@@ -302,10 +303,10 @@ impl Analysis {
                 }
                 return KernelAccess { base: Base::Absolute { value }, kind, several: r.several, extent, at };
             }
-            RawBase::Table { word, lo, stride, count } => {
+            SymbolicBase::Table { word, lo, stride, count } => {
                 Base::Table { offset: word, value: word64(launch, word), lo, stride, count }
             }
-            RawBase::Unknown => Base::Unknown,
+            SymbolicBase::Unknown => Base::Unknown,
         };
         KernelAccess { base, kind, several: r.several, extent: r.extent.clone(), at }
     }

@@ -15,10 +15,10 @@
 use super::eval::Eval;
 use crate::effects::LaunchArgs;
 use crate::ir::Special;
-use crate::ranges::analysis::{Analysis, Set};
-use crate::ranges::domain::byte_set::Span;
-use crate::ranges::domain::tape::{Input, input};
-use crate::ranges::extent::reached::Found;
+use crate::ranges::analysis::{AccessGroup, Analysis};
+use crate::ranges::domain::byte_set::ByteSet;
+use crate::ranges::domain::tape::{LaunchInput, input};
+use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::graph::node::{Graph, Kind, NodeId};
 use rustc_hash::FxHashSet;
 
@@ -51,16 +51,16 @@ impl Analysis {
     /// The axis and the number of blocks along it, of a launch that is evaluated block by block.
     pub(super) fn by_block(&self, launch: &LaunchArgs<'_>) -> Option<(u8, u32)> {
         let axis = self.looked_up_by?;
-        let blocks = Input::Grid(axis).read(launch);
+        let blocks = LaunchInput::Grid(axis).read(launch);
         (2..=MAX_BLOCKS).contains(&blocks).then_some((axis, blocks as u32))
     }
 
     /// What a launch reaches, block by block; `None` when that is not done.
-    pub(super) fn found_by_block(&self, launch: &LaunchArgs<'_>) -> Option<Found<Span>> {
+    pub(super) fn found_by_block(&self, launch: &LaunchArgs<'_>) -> Option<EvaluatedAccesses<ByteSet>> {
         // The number of blocks decides, also that it is not done.
-        self.looked_up_by.map(|axis| input(Input::Grid(axis), launch).pin());
+        self.looked_up_by.map(|axis| input(LaunchInput::Grid(axis), launch).pin());
         let (axis, blocks) = self.by_block(launch)?;
-        let mut sets: Vec<Set> = Vec::new();
+        let mut sets: Vec<AccessGroup> = Vec::new();
         let mut total = 0u32;
         for block in 0..blocks {
             let mut e: Eval<'_> = self.eval(launch);
@@ -71,6 +71,6 @@ impl Analysis {
                 return None;
             }
         }
-        Some(Set::finish(sets))
+        Some(AccessGroup::finish(sets))
     }
 }

@@ -17,23 +17,23 @@ pub(crate) type Terms = SmallVec<[(AtomId, Int); 3]>;
 
 /// `sum(coefficient * atom) + c`, atoms ascending, no zero coefficients.
 #[derive(PartialEq, Eq, Hash, Default, Debug)]
-pub(crate) struct Form {
+pub(crate) struct AffineForm {
     pub terms: Terms,
     pub c: Int,
 }
 
-impl Clone for Form {
-    fn clone(&self) -> Form {
-        Form { terms: SmallVec::from_slice(&self.terms), c: self.c }
+impl Clone for AffineForm {
+    fn clone(&self) -> AffineForm {
+        AffineForm { terms: SmallVec::from_slice(&self.terms), c: self.c }
     }
 }
 
-impl Form {
-    pub fn konst(c: impl Into<Int>) -> Form {
-        Form { terms: SmallVec::new(), c: c.into() }
+impl AffineForm {
+    pub fn konst(c: impl Into<Int>) -> AffineForm {
+        AffineForm { terms: SmallVec::new(), c: c.into() }
     }
-    pub fn atom(a: AtomId) -> Form {
-        Form { terms: SmallVec::from_slice(&[(a, Int::new(1))]), c: Int::new(0) }
+    pub fn atom(a: AtomId) -> AffineForm {
+        AffineForm { terms: SmallVec::from_slice(&[(a, Int::new(1))]), c: Int::new(0) }
     }
     pub fn is_const(&self) -> bool {
         self.terms.is_empty()
@@ -52,7 +52,7 @@ impl Form {
     }
 
     /// `ka * self + kb * o`; `None` on overflow.
-    pub fn combine(&self, ka: Int, o: &Form, kb: Int) -> Option<Form> {
+    pub fn combine(&self, ka: Int, o: &AffineForm, kb: Int) -> Option<AffineForm> {
         let mut terms = SmallVec::new();
         let (mut i, mut j) = (0, 0);
         while i < self.terms.len() || j < o.terms.len() {
@@ -76,11 +76,11 @@ impl Form {
                 terms.push((a, v));
             }
         }
-        Some(Form { terms, c: self.c.checked_mul(ka)?.checked_add(o.c.checked_mul(kb)?)? })
+        Some(AffineForm { terms, c: self.c.checked_mul(ka)?.checked_add(o.c.checked_mul(kb)?)? })
     }
 
     /// `self + k * o`, modulo 2^128.
-    pub fn add(&self, o: &Form, k: impl Into<Int>) -> Form {
+    pub fn add(&self, o: &AffineForm, k: impl Into<Int>) -> AffineForm {
         let k = k.into();
         let mut terms = SmallVec::new();
         let (mut i, mut j) = (0, 0);
@@ -109,19 +109,19 @@ impl Form {
                 terms.push((a, v));
             }
         }
-        Form { terms, c: self.c.wrapping_add(o.c.wrapping_mul(k)) }
+        AffineForm { terms, c: self.c.wrapping_add(o.c.wrapping_mul(k)) }
     }
 
-    pub fn plus(&self, c: impl Into<Int>) -> Form {
+    pub fn plus(&self, c: impl Into<Int>) -> AffineForm {
         let mut f = self.clone();
         f.c = f.c.wrapping_add(c);
         f
     }
 
-    pub fn scale(&self, k: impl Into<Int>) -> Form {
+    pub fn scale(&self, k: impl Into<Int>) -> AffineForm {
         let k = k.into();
         if k == 0 {
-            return Form::default();
+            return AffineForm::default();
         }
         let mut f = self.clone();
         f.terms.iter_mut().for_each(|t| t.1 = t.1.wrapping_mul(k));
@@ -131,14 +131,14 @@ impl Form {
     }
 
     /// Without atom `a`.
-    pub fn without(&self, a: AtomId) -> Form {
+    pub fn without(&self, a: AtomId) -> AffineForm {
         let mut f = self.clone();
         f.terms.retain(|t| t.0 != a);
         f
     }
 
     /// Coefficients reduced to the signed range of `bits`.
-    pub fn norm(mut self, bits: u32) -> Form {
+    pub fn norm(mut self, bits: u32) -> AffineForm {
         let (m, h) = (Int::pow2(bits), Int::pow2(bits - 1));
         let red = |v: Int| (v.wrapping_add(h)).rem_euclid(m) - h;
         if self.terms.iter().any(|t| t.1 < -h || t.1 >= h) {
@@ -156,12 +156,15 @@ impl Form {
     }
 
     /// `self <= 0` with integer atoms: divided by the common factor, the constant rounded.
-    pub fn tighten(self) -> Form {
+    pub fn tighten(self) -> AffineForm {
         let g = self.gcd();
         if g < 2 {
             return self;
         }
-        Form { terms: self.terms.iter().map(|t| (t.0, t.1.div_euclid(g))).collect(), c: -((-self.c).div_euclid(g)) }
+        AffineForm {
+            terms: self.terms.iter().map(|t| (t.0, t.1.div_euclid(g))).collect(),
+            c: -((-self.c).div_euclid(g)),
+        }
     }
 }
 
@@ -169,15 +172,15 @@ impl Form {
 mod tests {
     use super::*;
 
-    fn f(t: &[(u32, i128)], c: i128) -> Form {
-        Form { terms: t.iter().map(|x| (AtomId(x.0), Int::new(x.1))).collect(), c: Int::new(c) }
+    fn f(t: &[(u32, i128)], c: i128) -> AffineForm {
+        AffineForm { terms: t.iter().map(|x| (AtomId(x.0), Int::new(x.1))).collect(), c: Int::new(c) }
     }
 
     #[test]
     fn sums_cancel_and_stay_sorted() {
         assert_eq!(f(&[(1, 2), (3, 4)], 5).add(&f(&[(1, 1), (2, 7)], 1), -2), f(&[(2, -14), (3, 4)], 3));
         assert_eq!(f(&[(1, 2)], 0).combine(Int::new(3), &f(&[(1, 6)], 1), Int::new(-1)), Some(f(&[], -1)));
-        assert_eq!(f(&[(1, i128::MAX)], 0).combine(Int::new(2), &Form::default(), Int::new(0)), None);
+        assert_eq!(f(&[(1, i128::MAX)], 0).combine(Int::new(2), &AffineForm::default(), Int::new(0)), None);
     }
 
     #[test]

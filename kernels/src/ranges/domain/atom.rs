@@ -1,8 +1,8 @@
 //! Atoms.
 
 use crate::ir::{BlockId, Reason, Special};
-use crate::ranges::domain::affine::{AtomId, Form};
-use crate::ranges::domain::constraints::Con;
+use crate::ranges::domain::affine::{AffineForm, AtomId};
+use crate::ranges::domain::constraints::ConstraintRef;
 use crate::ranges::domain::int::Int;
 use crate::ranges::graph::node::NodeId;
 use smallvec::SmallVec;
@@ -35,35 +35,35 @@ pub(crate) struct Atom {
     pub opaque: Option<Reason>,
     pub home: BlockId,
     pub deps: SmallVec<[AtomId; 3]>,
-    pub cons: Vec<Con>,
-    pub alts: Option<Rc<Vec<Form>>>,
+    pub cons: Vec<ConstraintRef>,
+    pub alts: Option<Rc<Vec<AffineForm>>>,
     /// Where in global memory it was loaded from.
     pub loaded: Option<NodeId>,
     /// What it is the rounded-down quotient of.
-    pub floor: Option<Rc<(Form, Int)>>,
+    pub floor: Option<Rc<(AffineForm, Int)>>,
     /// Which of several values it is depends on more than `deps` (a condition).
     pub choice: bool,
 }
 
 /// Identity of an atom by content.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Key {
+pub(crate) enum AtomKey {
     Node(NodeId, u8),
     Special(Special),
     Param(u16),
     Symbol(u32),
     ParamAddress(u16),
-    Floor(Form, Int),
-    Interp(Form, u32, bool),
-    Abs(Form, BlockId),
-    Mul(Form, Form, BlockId),
-    Mask(Form, u64, BlockId),
-    Xor(Form, u64),
-    Pair(u8, Form, Form, BlockId),
-    Lop(u8, Vec<Form>, BlockId),
+    Floor(AffineForm, Int),
+    Interp(AffineForm, u32, bool),
+    Abs(AffineForm, BlockId),
+    Mul(AffineForm, AffineForm, BlockId),
+    Mask(AffineForm, u64, BlockId),
+    Xor(AffineForm, u64),
+    Pair(u8, AffineForm, AffineForm, BlockId),
+    Lop(u8, Vec<AffineForm>, BlockId),
     Alts(NodeId),
-    Table(Form, i32, u8, bool),
-    Join(NodeId, u8, Vec<Form>),
-    Step(NodeId, Form, Int, Int),
+    Table(AffineForm, i32, u8, bool),
+    Join(NodeId, u8, Vec<AffineForm>),
+    Step(NodeId, AffineForm, Int, Int),
     Range(NodeId, Int, Int),
 }

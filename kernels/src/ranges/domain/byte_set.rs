@@ -10,18 +10,18 @@ pub(crate) type Dims<N = Int> = SmallVec<[(N, N); 3]>;
 
 /// An extent (see [`Extent`]) in the numbers of an evaluation.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Span<N = Int> {
+pub(crate) enum ByteSet<N = Int> {
     Bounded { lo: N, hi: N, dims: Dims<N>, width: N, exact: bool },
     Unknown { reason: Reason },
 }
 
-impl<N: Copy> Span<N> {
-    pub fn map<M>(&self, f: &mut impl FnMut(N) -> M) -> Span<M> {
+impl<N: Copy> ByteSet<N> {
+    pub fn map<M>(&self, f: &mut impl FnMut(N) -> M) -> ByteSet<M> {
         match self {
-            Span::Unknown { reason } => Span::Unknown { reason: *reason },
-            Span::Bounded { lo, hi, dims, width, exact } => {
+            ByteSet::Unknown { reason } => ByteSet::Unknown { reason: *reason },
+            ByteSet::Bounded { lo, hi, dims, width, exact } => {
                 let dims = dims.iter().map(|d| (f(d.0), f(d.1))).collect();
-                Span::Bounded { lo: f(*lo), hi: f(*hi), dims, width: f(*width), exact: *exact }
+                ByteSet::Bounded { lo: f(*lo), hi: f(*hi), dims, width: f(*width), exact: *exact }
             }
         }
     }
@@ -29,8 +29,8 @@ impl<N: Copy> Span<N> {
     /// As others see it, with these values.
     pub fn finished(&self, value: impl Fn(N) -> i128) -> Extent {
         match self {
-            Span::Unknown { reason } => Extent::Unknown { reason: *reason },
-            Span::Bounded { lo, hi, dims, width, exact } => {
+            ByteSet::Unknown { reason } => Extent::Unknown { reason: *reason },
+            ByteSet::Bounded { lo, hi, dims, width, exact } => {
                 let signed = |n: N| value(n).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
                 let count = |n: N| value(n).clamp(0, u64::MAX.into()) as u64;
                 Extent::Bounded {

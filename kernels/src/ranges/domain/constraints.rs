@@ -5,8 +5,8 @@
 //! speak of, and so on) is found once for each set, for many bounds are asked under the same
 //! guards.
 
-use crate::ranges::domain::affine::{AtomId, Form, Terms};
-use crate::ranges::domain::byte_set::Span;
+use crate::ranges::domain::affine::{AffineForm, AtomId, Terms};
+use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -24,43 +24,43 @@ pub(crate) const MAX_ATOMS: usize = 300;
 /// A form that is never positive.
 #[derive(Debug)]
 pub(crate) struct Constraint {
-    pub(crate) form: Form,
+    pub(crate) form: AffineForm,
     /// Counted within the evaluation; equal forms have the same.
     pub(crate) id: u32,
 }
 
 /// A constraint: never positive.
-pub(crate) type Con = Rc<Constraint>;
+pub(crate) type ConstraintRef = Rc<Constraint>;
 
 impl Deref for Constraint {
-    type Target = Form;
-    fn deref(&self) -> &Form {
+    type Target = AffineForm;
+    fn deref(&self) -> &AffineForm {
         &self.form
     }
 }
 
 /// A constraint as it is looked up: by its form.
-pub(crate) struct ByForm(pub(crate) Con);
+pub(crate) struct ConstraintByForm(pub(crate) ConstraintRef);
 
-impl Borrow<Form> for ByForm {
-    fn borrow(&self) -> &Form {
+impl Borrow<AffineForm> for ConstraintByForm {
+    fn borrow(&self) -> &AffineForm {
         &self.0.form
     }
 }
 
-impl Hash for ByForm {
+impl Hash for ConstraintByForm {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.form.hash(state);
     }
 }
 
-impl PartialEq for ByForm {
-    fn eq(&self, o: &ByForm) -> bool {
+impl PartialEq for ConstraintByForm {
+    fn eq(&self, o: &ConstraintByForm) -> bool {
         self.0.form == o.0.form
     }
 }
 
-impl Eq for ByForm {}
+impl Eq for ConstraintByForm {}
 
 /// A set of small numbers.
 #[derive(Default)]
@@ -85,13 +85,13 @@ impl Bits {
 
 /// What one walk has met, without clearing anything between walks.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct VisitMarks {
     walk: u32,
     atoms: Vec<u32>,
     cons: Vec<u32>,
 }
 
-impl Seen {
+impl VisitMarks {
     pub(crate) fn start(&mut self, atoms: usize, cons: usize) {
         self.walk += 1;
         self.atoms.resize(atoms.max(self.atoms.len()), 0);
@@ -113,28 +113,28 @@ impl Seen {
     }
 }
 
-/// Bounds of sums of terms, at an epoch; as [`Facts::near`].
+/// Bounds of sums of terms, at an epoch; as [`ConstraintSet::near`].
 #[derive(Default)]
 struct Bounds {
     epoch: u32,
     found: [FxHashMap<Terms, (Int, Int)>; 2],
     /// Bytes of accesses: by offset, width, and whether nothing else decides.
-    extents: Vec<((Form, Int, bool), Span)>,
+    extents: Vec<((AffineForm, Int, bool), ByteSet)>,
 }
 
 /// Constraints that hold together.
 #[derive(Default)]
-pub(crate) struct Facts {
-    cons: Vec<Con>,
+pub(crate) struct ConstraintSet {
+    cons: Vec<ConstraintRef>,
     /// What they lead to: with all boxes, and without those of opaque atoms.
     pub(crate) near: [RefCell<Option<Rc<Near>>>; 2],
     /// Bounds found under them, of forms without constants, in the same order.
     bounds: RefCell<Bounds>,
 }
 
-impl Facts {
-    pub fn new(cons: Vec<Con>) -> Facts {
-        Facts { cons, ..Facts::default() }
+impl ConstraintSet {
+    pub fn new(cons: Vec<ConstraintRef>) -> ConstraintSet {
+        ConstraintSet { cons, ..ConstraintSet::default() }
     }
 
     /// Bounds of the sum of these terms, if they were asked for before.
@@ -152,13 +152,13 @@ impl Facts {
     }
 
     /// What [`Eval::extent`] found for this offset before.
-    pub fn known_extent(&self, f: &Form, width: Int, complete: bool, epoch: u32) -> Option<Span> {
+    pub fn known_extent(&self, f: &AffineForm, width: Int, complete: bool, epoch: u32) -> Option<ByteSet> {
         let b = self.bounds.borrow();
         let mut last = b.extents.iter().rev().take(RECENT).filter(|_| b.epoch == epoch);
         last.find(|((g, w, c), _)| (*w, *c) == (width, complete) && g == f).map(|e| e.1.clone())
     }
 
-    pub fn learn_extent(&self, f: &Form, width: Int, complete: bool, epoch: u32, e: &Span) {
+    pub fn learn_extent(&self, f: &AffineForm, width: Int, complete: bool, epoch: u32, e: &ByteSet) {
         let mut b = self.bounds.borrow_mut();
         if b.epoch != epoch {
             *b = Bounds { epoch, ..Bounds::default() };
@@ -166,16 +166,16 @@ impl Facts {
         b.extents.push(((f.clone(), width, complete), e.clone()));
     }
 
-    pub fn and<'a>(&self, more: impl IntoIterator<Item = &'a Con>) -> Facts {
+    pub fn and<'a>(&self, more: impl IntoIterator<Item = &'a ConstraintRef>) -> ConstraintSet {
         let mut cons = self.cons.clone();
         cons.extend(more.into_iter().cloned());
-        Facts::new(cons)
+        ConstraintSet::new(cons)
     }
 }
 
-impl Deref for Facts {
-    type Target = [Con];
-    fn deref(&self) -> &[Con] {
+impl Deref for ConstraintSet {
+    type Target = [ConstraintRef];
+    fn deref(&self) -> &[ConstraintRef] {
         &self.cons
     }
 }
@@ -185,7 +185,7 @@ pub(crate) struct Near {
     /// Boxes and constraints of atoms were changed so often.
     pub(crate) epoch: u32,
     /// Constraints that the boxes do not imply, those of the set first.
-    pub(crate) cons: SmallVec<[Con; 4]>,
+    pub(crate) cons: SmallVec<[ConstraintRef; 4]>,
     /// Each atom of each of them: position and coefficient, by atom and position.
     pub(crate) index: SmallVec<[(AtomId, u32, Int); 8]>,
     pub(crate) seen: Bits,
@@ -197,7 +197,7 @@ pub(crate) struct Near {
 pub(crate) struct Relevant {
     pub(crate) near: Rc<Near>,
     /// Those that the form adds.
-    pub(crate) more: SmallVec<[Con; 8]>,
+    pub(crate) more: SmallVec<[ConstraintRef; 8]>,
 }
 
 impl Relevant {
@@ -206,7 +206,7 @@ impl Relevant {
     }
 
     /// The constraints about an atom, with its coefficient.
-    pub fn about(&self, x: AtomId) -> impl Iterator<Item = (&Form, Int)> {
+    pub fn about(&self, x: AtomId) -> impl Iterator<Item = (&AffineForm, Int)> {
         let index = &self.near.index;
         let from = index.partition_point(|e| e.0 < x);
         let known = index[from..].iter().take_while(move |e| e.0 == x);

@@ -6,7 +6,7 @@
 //! [`Int::pin`], which says that the result holds for this value only. So `tape` has seen all that
 //! a result rests on.
 
-use super::tape::{self, Op};
+use super::tape::{self, TapeOp};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::ops::{Add, AddAssign, Mul, Neg, Sub, SubAssign};
@@ -58,35 +58,35 @@ impl Int {
     }
 
     #[inline]
-    fn op(self, op: Op, o: Int, v: i128) -> Int {
+    fn op(self, op: TapeOp, o: Int, v: i128) -> Int {
         if self.slot | o.slot == 0 { Int::new(v) } else { tape::record(op, self, o, v) }
     }
 
     #[inline]
-    fn both(self, op: Op, o: Int) -> Int {
+    fn both(self, op: TapeOp, o: Int) -> Int {
         self.op(op, o, op.apply(self.now(), o.now()))
     }
 
     pub fn wrapping_add(self, o: impl Into<Int>) -> Int {
-        self.both(Op::Add, o.into())
+        self.both(TapeOp::Add, o.into())
     }
     pub fn wrapping_mul(self, o: impl Into<Int>) -> Int {
-        self.both(Op::Mul, o.into())
+        self.both(TapeOp::Mul, o.into())
     }
     pub fn checked_add(self, o: Int) -> Option<Int> {
         let v = self.now().checked_add(o.now());
-        self.checked(Op::Add, o, v)
+        self.checked(TapeOp::Add, o, v)
     }
     /// (Almost all factors are small: then one instruction does it.)
     pub fn checked_mul(self, o: Int) -> Option<Int> {
         let v = match (self.short(), o.short()) {
             (Some(x), Some(y)) => i128::from(x) * i128::from(y),
-            _ => return self.checked(Op::Mul, o, self.now().checked_mul(o.now())),
+            _ => return self.checked(TapeOp::Mul, o, self.now().checked_mul(o.now())),
         };
-        Some(self.op(Op::Mul, o, v))
+        Some(self.op(TapeOp::Mul, o, v))
     }
 
-    fn checked(self, op: Op, o: Int, v: Option<i128>) -> Option<Int> {
+    fn checked(self, op: TapeOp, o: Int, v: Option<i128>) -> Option<Int> {
         if v.is_none() {
             self.pin();
             o.pin();
@@ -100,11 +100,11 @@ impl Int {
 
     /// Rounds down; the divisor is not zero.
     pub fn div_euclid(self, d: impl Into<Int>) -> Int {
-        self.both(Op::Quotient, d.into())
+        self.both(TapeOp::Quotient, d.into())
     }
     /// Never negative; the divisor is not zero.
     pub fn rem_euclid(self, d: impl Into<Int>) -> Int {
-        self.both(Op::Remainder, d.into())
+        self.both(TapeOp::Remainder, d.into())
     }
     /// `floor(self / d)`, whatever the signs; the divisor is not zero.
     pub fn floor_div(self, d: Int) -> Int {
@@ -115,10 +115,10 @@ impl Int {
         self.rem_euclid(d) == 0
     }
     pub fn min(self, o: impl Into<Int>) -> Int {
-        self.both(Op::Min, o.into())
+        self.both(TapeOp::Min, o.into())
     }
     pub fn max(self, o: impl Into<Int>) -> Int {
-        self.both(Op::Max, o.into())
+        self.both(TapeOp::Max, o.into())
     }
     pub fn clamp(self, lo: impl Into<Int>, hi: impl Into<Int>) -> Int {
         self.max(lo).min(hi)
@@ -128,15 +128,15 @@ impl Int {
     }
     /// Greatest common divisor, never negative.
     pub fn gcd(self, o: Int) -> Int {
-        self.both(Op::Gcd, o)
+        self.both(TapeOp::Gcd, o)
     }
     /// Product of a coefficient and a bound.
     pub fn mul_sat(self, o: Int) -> Int {
-        self.both(Op::Scaled, o)
+        self.both(TapeOp::Scaled, o)
     }
     /// Sum of two upper bounds (`INF` wins) or two lower ones (pass negated).
     pub fn add_hi(self, o: Int) -> Int {
-        self.both(Op::Bounds, o)
+        self.both(TapeOp::Bounds, o)
     }
     /// `floor(self / d)` of a bound, `d > 0`.
     pub fn div_bound(self, d: Int) -> Int {
@@ -165,8 +165,8 @@ macro_rules! operator {
             #[inline]
             fn $f(self, o: Int) -> Int {
                 let v = self.now().$checked(o.now());
-                debug_assert!(v.is_some(), "{self:?} {:?} {o:?}", Op::$op);
-                self.op(Op::$op, o, v.unwrap_or_else(|| Op::$op.apply(self.now(), o.now())))
+                debug_assert!(v.is_some(), "{self:?} {:?} {o:?}", TapeOp::$op);
+                self.op(TapeOp::$op, o, v.unwrap_or_else(|| TapeOp::$op.apply(self.now(), o.now())))
             }
         }
         impl $trait<i128> for Int {
@@ -181,7 +181,7 @@ operator!(Add add Add checked_add, Sub sub Sub checked_sub, Mul mul Mul checked_
 impl Neg for Int {
     type Output = Int;
     fn neg(self) -> Int {
-        Int::new(0).op(Op::Sub, self, self.now().wrapping_neg())
+        Int::new(0).op(TapeOp::Sub, self, self.now().wrapping_neg())
     }
 }
 

@@ -36,20 +36,20 @@ const MAX_SLOTS: usize = 16_000;
 
 /// What a launch is read from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub(crate) enum Input {
+pub(crate) enum LaunchInput {
     /// Parameter bytes: offset and number (at most 8).
     Bytes(u16, u8),
     /// Blocks along an axis.
     Grid(u8),
 }
 
-impl Input {
+impl LaunchInput {
     /// Its number in a launch (bytes beyond the parameters are zero).
     #[inline]
     pub fn read(self, launch: &LaunchArgs<'_>) -> u64 {
         match self {
-            Input::Grid(d) => launch.grid.get(usize::from(d)).copied().unwrap_or(1).into(),
-            Input::Bytes(at, n) => {
+            LaunchInput::Grid(d) => launch.grid.get(usize::from(d)).copied().unwrap_or(1).into(),
+            LaunchInput::Bytes(at, n) => {
                 let p = launch.params.get(usize::from(at)..).unwrap_or(&[]);
                 let mut b = [0; 8];
                 let n = p.len().min(usize::from(n));
@@ -61,15 +61,15 @@ impl Input {
 
     fn largest(self) -> i128 {
         match self {
-            Input::Grid(_) => u32::MAX.into(),
-            Input::Bytes(_, n) => (1 << (8 * u32::from(n))) - 1,
+            LaunchInput::Grid(_) => u32::MAX.into(),
+            LaunchInput::Bytes(_, n) => (1 << (8 * u32::from(n))) - 1,
         }
     }
 }
 
 /// An operation on two numbers. All are total.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Op {
+pub(crate) enum TapeOp {
     Add,
     Sub,
     Mul,
@@ -85,32 +85,32 @@ pub(crate) enum Op {
     Bounds,
 }
 
-impl Op {
+impl TapeOp {
     #[inline]
     pub fn apply(self, a: i128, b: i128) -> i128 {
         const TOP: i128 = INF.now();
         match self {
-            Op::Add => a.wrapping_add(b),
-            Op::Sub => a.wrapping_sub(b),
-            Op::Mul => a.wrapping_mul(b),
-            Op::Quotient => match (i64::try_from(a), i64::try_from(b)) {
+            TapeOp::Add => a.wrapping_add(b),
+            TapeOp::Sub => a.wrapping_sub(b),
+            TapeOp::Mul => a.wrapping_mul(b),
+            TapeOp::Quotient => match (i64::try_from(a), i64::try_from(b)) {
                 (Ok(x), Ok(y)) if y > 0 => x.div_euclid(y).into(),
                 _ => a.checked_div_euclid(b).unwrap_or(0),
             },
-            Op::Remainder => match (i64::try_from(a), i64::try_from(b)) {
+            TapeOp::Remainder => match (i64::try_from(a), i64::try_from(b)) {
                 (Ok(x), Ok(y)) if y > 0 => x.rem_euclid(y).into(),
                 _ => a.checked_rem_euclid(b).unwrap_or(0),
             },
-            Op::Min => a.min(b),
-            Op::Max => a.max(b),
-            Op::Gcd => gcd(a, b),
-            Op::Scaled => match a.checked_mul(b) {
+            TapeOp::Min => a.min(b),
+            TapeOp::Max => a.max(b),
+            TapeOp::Gcd => gcd(a, b),
+            TapeOp::Scaled => match a.checked_mul(b) {
                 Some(v) => v.clamp(-TOP, TOP),
                 None if (a < 0) == (b < 0) => TOP,
                 None => -TOP,
             },
-            Op::Bounds if a >= TOP || b >= TOP => TOP,
-            Op::Bounds => a.wrapping_add(b).clamp(-TOP, TOP),
+            TapeOp::Bounds if a >= TOP || b >= TOP => TOP,
+            TapeOp::Bounds => a.wrapping_add(b).clamp(-TOP, TOP),
         }
     }
 }
@@ -137,17 +137,17 @@ pub(crate) enum Relation {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Base {
-    Input(Input),
-    Op(Op, Linear, Linear),
+pub(crate) enum TapeBase {
+    Input(LaunchInput),
+    Op(TapeOp, Linear, Linear),
 }
 
 /// Bases with their factors: ascending, the first factor above zero, no common one.
-pub(crate) type Terms = SmallVec<[(u32, i128); 2]>;
+pub(crate) type TapeTerms = SmallVec<[(u32, i128); 2]>;
 
 #[derive(Debug)]
-pub(crate) struct Sum {
-    pub terms: Terms,
+pub(crate) struct TapeSum {
+    pub terms: TapeTerms,
     /// In this launch.
     pub now: i128,
     /// Bounds in every launch that the tape holds for.
@@ -163,17 +163,17 @@ pub(crate) struct Sum {
 #[derive(Default)]
 pub(crate) struct Tape {
     full: bool,
-    pub bases: Vec<Base>,
-    pub sums: Vec<Sum>,
+    pub bases: Vec<TapeBase>,
+    pub sums: Vec<TapeSum>,
     alone: Vec<u32>,
     slots: Vec<Linear>,
-    inputs: FxHashMap<Input, u32>,
+    inputs: FxHashMap<LaunchInput, u32>,
     /// Inputs that something was done with.
-    touched: Vec<Input>,
+    touched: Vec<LaunchInput>,
     /// The bases of these.
     touched_bases: FxHashSet<u32>,
-    pub sums_by_terms: FxHashMap<Terms, u32>,
-    pub bases_by_op: FxHashMap<(Op, Linear, Linear), u32>,
+    pub sums_by_terms: FxHashMap<TapeTerms, u32>,
+    pub bases_by_op: FxHashMap<(TapeOp, Linear, Linear), u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -214,7 +214,7 @@ pub(crate) fn recording() -> bool {
 }
 
 /// A number of the launch.
-pub(crate) fn input(what: Input, launch: &LaunchArgs<'_>) -> Int {
+pub(crate) fn input(what: LaunchInput, launch: &LaunchArgs<'_>) -> Int {
     let v = what.read(launch).into();
     if MODE.get() == Mode::Off { Int::new(v) } else { TAPE.with_borrow_mut(|t| t.input(what, v)) }
 }
@@ -222,7 +222,7 @@ pub(crate) fn input(what: Input, launch: &LaunchArgs<'_>) -> Int {
 /// The result of an operation, one of whose operands depends on the launch; `v` in this one.
 #[cold]
 #[inline(never)]
-pub(crate) fn record(op: Op, a: Int, b: Int, v: i128) -> Int {
+pub(crate) fn record(op: TapeOp, a: Int, b: Int, v: i128) -> Int {
     TAPE.with_borrow_mut(|t| {
         if t.touch(a) | t.touch(b) {
             return Int::new(v);
@@ -283,11 +283,11 @@ impl Tape {
         self.alone[base as usize]
     }
 
-    fn input(&mut self, what: Input, v: i128) -> Int {
+    fn input(&mut self, what: LaunchInput, v: i128) -> Int {
         let base = match self.inputs.get(&what) {
             Some(b) => *b,
             None => {
-                let b = self.base(Base::Input(what), v, (0, what.largest()));
+                let b = self.base(TapeBase::Input(what), v, (0, what.largest()));
                 self.inputs.insert(what, b);
                 b
             }
@@ -303,7 +303,7 @@ impl Tape {
     }
 
     /// The inputs that something was done with, ending the recording.
-    pub fn into_touched(self) -> Vec<Input> {
+    pub fn into_touched(self) -> Vec<LaunchInput> {
         self.touched
     }
 
@@ -312,7 +312,7 @@ impl Tape {
         if a.slot() != 0 {
             let s = &self.sums[self.slots[a.slot() as usize - 1].sum as usize];
             if let [(b, 1)] = s.terms[..]
-                && let Base::Input(i) = self.bases[b as usize]
+                && let TapeBase::Input(i) = self.bases[b as usize]
                 && self.touched_bases.insert(b)
             {
                 self.touched.push(i);
@@ -346,14 +346,14 @@ impl Tape {
         Int::traced(v, self.slots.len() as u32)
     }
 
-    pub fn base(&mut self, b: Base, now: i128, (lo, hi): (i128, i128)) -> u32 {
+    pub fn base(&mut self, b: TapeBase, now: i128, (lo, hi): (i128, i128)) -> u32 {
         self.bases.push(b);
         let base = self.bases.len() as u32 - 1;
-        let terms: Terms = SmallVec::from_slice(&[(base, 1)]);
+        let terms: TapeTerms = SmallVec::from_slice(&[(base, 1)]);
         self.alone.push(self.sums.len() as u32);
         self.sums_by_terms.insert(terms.clone(), self.sums.len() as u32);
         debug_assert!(lo <= now && now <= hi, "{b:?}: {now} in {lo}..={hi}");
-        self.sums.push(Sum { terms, now, lo, hi, asked: (None, None), not: SmallVec::new() });
+        self.sums.push(TapeSum { terms, now, lo, hi, asked: (None, None), not: SmallVec::new() });
         base
     }
 

@@ -5,11 +5,11 @@
 //! and a rest, minima that bounds decide are gone. What fits no rule is a base of its own. `None`:
 //! it can not be told without a risk that something wraps.
 
-use super::tape::{Base, Op, Sum, Tape, Terms, gcd};
+use super::tape::{Tape, TapeBase, TapeOp, TapeSum, TapeTerms, gcd};
 use crate::ranges::domain::int::INF;
 use smallvec::SmallVec;
 
-/// Terms of a sum; more are pinned.
+/// TapeTerms of a sum; more are pinned.
 const MAX_TERMS: usize = 8;
 /// Beyond it nothing is calculated.
 const LIMIT: i128 = 1 << 126;
@@ -34,7 +34,7 @@ impl Linear {
 }
 
 impl Tape {
-    pub fn calculate(&mut self, op: Op, a: Linear, b: Linear) -> Option<Linear> {
+    pub fn calculate(&mut self, op: TapeOp, a: Linear, b: Linear) -> Option<Linear> {
         if a.k == 0 && b.k == 0 {
             return Some(Linear::constant(op.apply(a.c, b.c)));
         }
@@ -46,24 +46,24 @@ impl Tape {
         let top = INF.now();
         let inside = |v: (i128, i128)| v.0 > -top && v.1 < top;
         match op {
-            Op::Add => self.plus(a, b, 1),
-            Op::Sub => self.plus(a, b, -1),
-            Op::Mul => self.product(a, b, corners(&i128::saturating_mul)),
-            Op::Scaled => match corners(&i128::saturating_mul) {
+            TapeOp::Add => self.plus(a, b, 1),
+            TapeOp::Sub => self.plus(a, b, -1),
+            TapeOp::Mul => self.product(a, b, corners(&i128::saturating_mul)),
+            TapeOp::Scaled => match corners(&i128::saturating_mul) {
                 range if inside(range) => self.product(a, b, range),
                 range => self.made(op, a, b, (range.0.clamp(-top, top), range.1.clamp(-top, top))),
             },
-            Op::Bounds => {
+            TapeOp::Bounds => {
                 let range = (al.saturating_add(bl), ah.saturating_add(bh));
                 match inside(range) && ah < top && bh < top {
                     true => self.plus(a, b, 1),
                     false => self.made(op, a, b, (range.0.clamp(-top, top), top)),
                 }
             }
-            Op::Min | Op::Max => {
+            TapeOp::Min | TapeOp::Max => {
                 let d = self.plus(a, b, -1)?;
                 let (lo, hi) = self.bounds(d);
-                let (first, second) = if op == Op::Min { (a, b) } else { (b, a) };
+                let (first, second) = if op == TapeOp::Min { (a, b) } else { (b, a) };
                 if hi <= 0 {
                     return Some(first);
                 }
@@ -75,7 +75,7 @@ impl Tape {
                     if x.k == 1
                         && x.c == 0
                         && let [(base, 1)] = self.sums[x.sum as usize].terms[..]
-                        && let Base::Op(o, p, q) = self.bases[base as usize]
+                        && let TapeBase::Op(o, p, q) = self.bases[base as usize]
                         && o == op
                         && (p == other || q == other)
                     {
@@ -84,21 +84,21 @@ impl Tape {
                 }
                 self.made(op, a, b, (op.apply(al, bl), op.apply(ah, bh)))
             }
-            Op::Quotient | Op::Remainder if bl <= 0 => None,
-            Op::Quotient if b.k == 0 => self.quotient(a, b.c),
-            Op::Remainder if b.k == 0 => {
+            TapeOp::Quotient | TapeOp::Remainder if bl <= 0 => None,
+            TapeOp::Quotient if b.k == 0 => self.quotient(a, b.c),
+            TapeOp::Remainder if b.k == 0 => {
                 let q = self.quotient(a, b.c)?;
                 let r = self.plus(a, q, -b.c)?;
                 self.known(r, (0, b.c - 1));
                 Some(r)
             }
-            Op::Quotient | Op::Remainder => {
+            TapeOp::Quotient | TapeOp::Remainder => {
                 let (whole, rest) = self.taken_out(a, b)?;
                 let (l, h) = self.bounds(rest);
                 match (op, l >= 0 && h < bl) {
-                    (Op::Quotient, true) => Some(whole),
+                    (TapeOp::Quotient, true) => Some(whole),
                     (_, true) => Some(rest),
-                    (Op::Quotient, false) => {
+                    (TapeOp::Quotient, false) => {
                         let ends = [l.div_euclid(bl), l.div_euclid(bh), h.div_euclid(bl), h.div_euclid(bh)];
                         let range = (ends[0].min(ends[1]), ends[2].max(ends[3]));
                         let q = self.made(op, rest, b, range)?;
@@ -107,22 +107,24 @@ impl Tape {
                     _ => self.made(op, rest, b, (0, bh - 1)),
                 }
             }
-            Op::Gcd => self.common(a, b),
+            TapeOp::Gcd => self.common(a, b),
         }
     }
 
     /// The result of an operation as a base of its own.
-    fn made(&mut self, op: Op, a: Linear, b: Linear, range: (i128, i128)) -> Option<Linear> {
+    fn made(&mut self, op: TapeOp, a: Linear, b: Linear, range: (i128, i128)) -> Option<Linear> {
         if range.0 < -LIMIT || range.1 > LIMIT {
             return None;
         }
-        let swap = matches!(op, Op::Mul | Op::Min | Op::Max | Op::Gcd | Op::Scaled | Op::Bounds) && b < a;
+        let swap =
+            matches!(op, TapeOp::Mul | TapeOp::Min | TapeOp::Max | TapeOp::Gcd | TapeOp::Scaled | TapeOp::Bounds)
+                && b < a;
         let key = if swap { (op, b, a) } else { (op, a, b) };
         let base = match self.bases_by_op.get(&key) {
             Some(k) => *k,
             None => {
                 let now = op.apply(self.now(key.1), self.now(key.2));
-                let k = self.base(Base::Op(key.0, key.1, key.2), now, range);
+                let k = self.base(TapeBase::Op(key.0, key.1, key.2), now, range);
                 self.bases_by_op.insert(key, k);
                 k
             }
@@ -147,7 +149,7 @@ impl Tape {
             let k = a.k.checked_add(b.k)?;
             return self.within_limit(if k == 0 { Linear::constant(c) } else { Linear { sum: a.sum, k, c } });
         }
-        let mut terms: Terms = SmallVec::new();
+        let mut terms: TapeTerms = SmallVec::new();
         let of = |l: Linear| self.sums[l.sum as usize].terms.iter().map(move |t| (t.0, t.1.checked_mul(l.k)));
         for (base, k) in of(a).chain(of(b)) {
             terms.push((base, k?));
@@ -156,9 +158,9 @@ impl Tape {
     }
 
     /// The sum of these terms, in any order, and a constant.
-    pub fn linear_in(&mut self, mut terms: Terms, c: i128) -> Option<Linear> {
+    pub fn linear_in(&mut self, mut terms: TapeTerms, c: i128) -> Option<Linear> {
         terms.sort_unstable_by_key(|t| t.0);
-        let mut joined: Terms = SmallVec::new();
+        let mut joined: TapeTerms = SmallVec::new();
         for (b, k) in terms {
             match joined.last_mut() {
                 Some(l) if l.0 == b => l.1 = l.1.checked_add(k)?,
@@ -183,7 +185,7 @@ impl Tape {
                 let s = self.sums.len() as u32;
                 let (lo, hi) = (i128::MIN, i128::MAX);
                 self.sums_by_terms.insert(joined.clone(), s);
-                self.sums.push(Sum { terms: joined, now, lo, hi, asked: (None, None), not: SmallVec::new() });
+                self.sums.push(TapeSum { terms: joined, now, lo, hi, asked: (None, None), not: SmallVec::new() });
                 s
             }
         };
@@ -198,9 +200,9 @@ impl Tape {
         }
         let (s, t) = (self.sums[a.sum as usize].terms.clone(), self.sums[b.sum as usize].terms.clone());
         if s.len() * t.len() + s.len() + t.len() > MAX_TERMS {
-            return self.made(Op::Mul, a, b, range);
+            return self.made(TapeOp::Mul, a, b, range);
         }
-        let mut terms: Terms = SmallVec::new();
+        let mut terms: TapeTerms = SmallVec::new();
         for (x, j) in &s {
             for (y, k) in &t {
                 let of = |b: u32| Linear { sum: self.alone(b), k: 1, c: 0 };
@@ -209,7 +211,7 @@ impl Tape {
                 let v = [xl.checked_mul(yl)?, xl.checked_mul(yh)?, xh.checked_mul(yl)?, xh.checked_mul(yh)?];
                 let least = v.iter().copied().fold(i128::MAX, i128::min);
                 let most = v.iter().copied().fold(i128::MIN, i128::max);
-                let p = self.made(Op::Mul, x, y, (least, most))?;
+                let p = self.made(TapeOp::Mul, x, y, (least, most))?;
                 let k = j.checked_mul(*k)?.checked_mul(a.k)?.checked_mul(b.k)?;
                 terms.push((self.sums[p.sum as usize].terms[0].0, k));
             }
@@ -230,7 +232,7 @@ impl Tape {
         if lo.div_euclid(d) == hi.div_euclid(d) {
             return Some(Linear::constant(lo.div_euclid(d)));
         }
-        let (mut whole, mut rest): (Terms, Terms) = Default::default();
+        let (mut whole, mut rest): (TapeTerms, TapeTerms) = Default::default();
         for (x, k) in &self.sums[a.sum as usize].terms {
             let k = k.checked_mul(a.k)?;
             whole.push((*x, k.div_euclid(d)));
@@ -240,7 +242,8 @@ impl Tape {
         let rest = self.linear_in(rest, a.c.rem_euclid(d))?;
         let (l, h) = self.bounds(rest);
         let (l, h) = (l.div_euclid(d), h.div_euclid(d));
-        let q = if l == h { Linear::constant(l) } else { self.made(Op::Quotient, rest, Linear::constant(d), (l, h))? };
+        let q =
+            if l == h { Linear::constant(l) } else { self.made(TapeOp::Quotient, rest, Linear::constant(d), (l, h))? };
         let r = self.plus(whole, q, 1)?;
         self.known(r, (lo.div_euclid(d), hi.div_euclid(d)));
         Some(r)
@@ -249,7 +252,7 @@ impl Tape {
     /// `a` as a multiple of `d` and a rest: when `d` is a multiple of a base, products with that
     /// base are multiples.
     fn taken_out(&mut self, a: Linear, d: Linear) -> Option<(Linear, Linear)> {
-        let (mut whole, mut rest): (Terms, Terms) = Default::default();
+        let (mut whole, mut rest): (TapeTerms, TapeTerms) = Default::default();
         let mut number = 0;
         let terms = if a.k == 0 { &[][..] } else { &self.sums[a.sum as usize].terms[..] };
         for (x, k) in terms {
@@ -257,8 +260,8 @@ impl Tape {
             let other = match self.bases[*x as usize] {
                 _ if d.c != 0 || k % d.k != 0 => None,
                 _ if self.alone(*x) == d.sum => Some(Linear::constant(1)),
-                Base::Op(Op::Mul, p, q) if q == (Linear { sum: d.sum, k: 1, c: 0 }) => Some(p),
-                Base::Op(Op::Mul, p, q) if p == (Linear { sum: d.sum, k: 1, c: 0 }) => Some(q),
+                TapeBase::Op(TapeOp::Mul, p, q) if q == (Linear { sum: d.sum, k: 1, c: 0 }) => Some(p),
+                TapeBase::Op(TapeOp::Mul, p, q) if p == (Linear { sum: d.sum, k: 1, c: 0 }) => Some(q),
                 _ => None,
             };
             match other {
@@ -298,6 +301,6 @@ impl Tape {
         }
         let (al, ah) = self.bounds(a);
         let most = if a.k == 0 && a.c != 0 { a.c.abs() } else { [lo, hi, al, ah].map(i128::abs).into_iter().max()? };
-        self.made(Op::Gcd, a, b, (i128::from(a.k == 0 && a.c != 0), most))
+        self.made(TapeOp::Gcd, a, b, (i128::from(a.k == 0 && a.c != 0), most))
     }
 }

@@ -1,8 +1,8 @@
 //! Masks, bitwise functions and byte permutation on forms.
 
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::Form;
-use crate::ranges::domain::atom::Key;
+use crate::ranges::domain::affine::AffineForm;
+use crate::ranges::domain::atom::AtomKey;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::graph::node::NodeId;
@@ -13,7 +13,7 @@ fn low_mask(bits: u32) -> u64 {
 }
 
 impl Eval<'_> {
-    fn within(&mut self, f: &Form, limit: Int, b: BlockId) -> bool {
+    fn within(&mut self, f: &AffineForm, limit: Int, b: BlockId) -> bool {
         let fits = |(lo, hi): (Int, Int)| lo >= 0 && hi < limit;
         fits(self.boxed(f, false)) || fits(self.bounds(f, b))
     }
@@ -21,13 +21,13 @@ impl Eval<'_> {
     /// A fresh atom over the values of `deps` with a box, keyed by content.
     pub(crate) fn boxed_atom(
         &mut self,
-        key: Key,
+        key: AtomKey,
         (lo, hi): (impl Into<Int>, impl Into<Int>),
         why: Option<Reason>,
-        deps: &[&Form],
+        deps: &[&AffineForm],
         b: BlockId,
-    ) -> Form {
-        Form::atom(self.keyed(key, |e| {
+    ) -> AffineForm {
+        AffineForm::atom(self.keyed(key, |e| {
             let a = e.new_atom(lo, hi, why, b);
             e.atoms[a.0 as usize].deps = e.depends(deps);
             a
@@ -35,11 +35,11 @@ impl Eval<'_> {
     }
 
     /// `f & mask`.
-    fn mask(&mut self, f: &Form, mask: u64, bits: u32, b: BlockId) -> Form {
+    fn mask(&mut self, f: &AffineForm, mask: u64, bits: u32, b: BlockId) -> AffineForm {
         let full = low_mask(bits);
         let mask = mask & full;
         if mask == 0 {
-            return Form::default();
+            return AffineForm::default();
         }
         if mask == full {
             return f.clone();
@@ -70,15 +70,15 @@ impl Eval<'_> {
         }
         let u = self.interp(&f, bits, false, b);
         let hi = self.bounds(&u, b).1.min(Int::from(mask));
-        self.boxed_atom(Key::Mask(f.clone(), mask, b), (0, hi), None, &[&f], b)
+        self.boxed_atom(AtomKey::Mask(f.clone(), mask, b), (0, hi), None, &[&f], b)
     }
 
     /// `a | b`, also `a ^ b` (`xor`) where no bit is set in both.
-    fn or(&mut self, x: &Form, y: &Form, xor: bool, bits: u32, b: BlockId) -> Form {
-        if *x == Form::default() {
+    fn or(&mut self, x: &AffineForm, y: &AffineForm, xor: bool, bits: u32, b: BlockId) -> AffineForm {
+        if *x == AffineForm::default() {
             return y.clone();
         }
-        if *y == Form::default() {
+        if *y == AffineForm::default() {
             return x.clone();
         }
         for (p, q) in [(x, y), (y, x)] {
@@ -94,7 +94,7 @@ impl Eval<'_> {
             {
                 let c = Int::new(c);
                 let (lo, hi) = (self.floor_div(p, c, b), self.floor_div(p, c * 2, b));
-                if lo.add(&hi, -2) == Form::default() {
+                if lo.add(&hi, -2) == AffineForm::default() {
                     // The bit is clear in p.
                     return p.add(q, 1);
                 }
@@ -104,10 +104,10 @@ impl Eval<'_> {
         let (hx, hy) = (self.bounds(&ux, b).1, self.bounds(&uy, b).1);
         let hi = ones_up_to(hx.max(hy)).min(low_mask(bits));
         let why = self.why(&ux).or_else(|| self.why(&uy));
-        let r = self.keyed(Key::Pair(u8::from(xor) + 1, ux.clone(), uy.clone(), b), |e| {
+        let r = self.keyed(AtomKey::Pair(u8::from(xor) + 1, ux.clone(), uy.clone(), b), |e| {
             let r = e.new_atom(0, hi, why, b);
             let deps = e.depends(&[&ux, &uy]);
-            let one = Form::atom(r);
+            let one = AffineForm::atom(r);
             // x | y <= x + y; x ^ y too.
             let mut cons = vec![e.con(one.add(&ux, -1).add(&uy, -1))];
             if !xor {
@@ -119,10 +119,10 @@ impl Eval<'_> {
             a.cons = cons;
             r
         });
-        Form::atom(r)
+        AffineForm::atom(r)
     }
 
-    fn xor_const(&mut self, n: NodeId, f: &Form, k: u64, bits: u32, b: BlockId) -> Form {
+    fn xor_const(&mut self, n: NodeId, f: &AffineForm, k: u64, bits: u32, b: BlockId) -> AffineForm {
         let full = low_mask(bits);
         let k = k & full;
         if k == full {
@@ -137,16 +137,16 @@ impl Eval<'_> {
         // The low bits change only within their aligned group.
         let group = Int::pow2(64 - k.leading_zeros());
         if 64 - k.leading_zeros() >= bits {
-            return self.opaque(Key::Node(n, 20), self.why(f).unwrap_or(Reason::Bits), bits, b);
+            return self.opaque(AtomKey::Node(n, 20), self.why(f).unwrap_or(Reason::Bits), bits, b);
         }
         let f = self.concrete(f);
         let q = self.floor_div(&f, group, b).scale(group);
-        let t = self.boxed_atom(Key::Xor(f.clone(), k), (0, group - 1), None, &[&f], b);
+        let t = self.boxed_atom(AtomKey::Xor(f.clone(), k), (0, group - 1), None, &[&f], b);
         q.add(&t, 1)
     }
 
     /// Bitwise function of three forms by truth table.
-    pub(crate) fn lop3(&mut self, n: NodeId, v: [Form; 3], lut: u8, bits: u32, b: BlockId) -> Form {
+    pub(crate) fn lop3(&mut self, n: NodeId, v: [AffineForm; 3], lut: u8, bits: u32, b: BlockId) -> AffineForm {
         let full = low_mask(bits);
         let k: [Option<u64>; 3] = [0, 1, 2].map(|i| v[i].as_const().map(|c| c.pin().rem_euclid(1 << bits) as u64));
         let tab = |t: u8| lut >> t & 1 == 1;
@@ -165,7 +165,7 @@ impl Eval<'_> {
                 .sum()
         };
         match var[..] {
-            [] => Form::konst(Int::from(word(&|_| None))),
+            [] => AffineForm::konst(Int::from(word(&|_| None))),
             [x] => {
                 let m0 = word(&|i| (i == x).then_some(false));
                 let m1 = word(&|i| (i == x).then_some(true));
@@ -173,7 +173,7 @@ impl Eval<'_> {
                 let f = v[x].clone();
                 if inv & keep == 0 {
                     let r = self.mask(&f, keep, bits, b);
-                    return if inv == 0 { r } else { self.or(&r, &Form::konst(Int::from(inv)), false, bits, b) };
+                    return if inv == 0 { r } else { self.or(&r, &AffineForm::konst(Int::from(inv)), false, bits, b) };
                 }
                 if keep == full {
                     return self.xor_const(n, &f, inv, bits, b);
@@ -181,7 +181,7 @@ impl Eval<'_> {
                 if inv & !keep & full == 0 && inv & keep == keep {
                     return self.mask(&f.scale(-1).plus(-1), keep, bits, b);
                 }
-                self.opaque(Key::Node(n, 21), self.why(&f).unwrap_or(Reason::Bits), bits, b)
+                self.opaque(AtomKey::Node(n, 21), self.why(&f).unwrap_or(Reason::Bits), bits, b)
             }
             [x, y] => self.two_inputs(n, &v, (x, y), k, lut, bits, b),
             _ => self.many_inputs(n, &v, lut, bits, b),
@@ -192,17 +192,17 @@ impl Eval<'_> {
     fn two_inputs(
         &mut self,
         n: NodeId,
-        v: &[Form; 3],
+        v: &[AffineForm; 3],
         (x, y): (usize, usize),
         k: [Option<u64>; 3],
         lut: u8,
         bits: u32,
         b: BlockId,
-    ) -> Form {
+    ) -> AffineForm {
         let full = low_mask(bits);
         let o = 3 - x - y;
         let third = k[o].unwrap_or(0);
-        let mut r = Form::default();
+        let mut r = AffineForm::default();
         for (bit, m) in [(1u8, third), (0, !third & full)] {
             if m == 0 {
                 continue;
@@ -211,7 +211,7 @@ impl Eval<'_> {
             let t = row(0, 0) << 3 | row(0, 1) << 2 | row(1, 0) << 1 | row(1, 1);
             let (fx, fy) = (v[x].clone(), v[y].clone());
             let g = match t {
-                0b0000 => Form::default(),
+                0b0000 => AffineForm::default(),
                 0b0011 => fx,
                 0b0101 => fy,
                 0b0111 => self.or(&fx, &fy, false, bits, b),
@@ -233,7 +233,7 @@ impl Eval<'_> {
         r
     }
 
-    fn and(&mut self, x: &Form, y: &Form, bits: u32, b: BlockId) -> Form {
+    fn and(&mut self, x: &AffineForm, y: &AffineForm, bits: u32, b: BlockId) -> AffineForm {
         let (ux, uy) = (self.interp(x, bits, false, b), self.interp(y, bits, false, b));
         let (hx, hy) = (self.bounds(&ux, b).1, self.bounds(&uy, b).1);
         // Below both: one known side bounds it.
@@ -244,10 +244,10 @@ impl Eval<'_> {
             (None, Some(_)) => hx,
             _ => hx.min(hy),
         };
-        self.boxed_atom(Key::Pair(3, ux.clone(), uy.clone(), b), (0, hi), why, &[&ux, &uy], b)
+        self.boxed_atom(AtomKey::Pair(3, ux.clone(), uy.clone(), b), (0, hi), why, &[&ux, &uy], b)
     }
 
-    fn many_inputs(&mut self, n: NodeId, v: &[Form; 3], lut: u8, bits: u32, b: BlockId) -> Form {
+    fn many_inputs(&mut self, n: NodeId, v: &[AffineForm; 3], lut: u8, bits: u32, b: BlockId) -> AffineForm {
         if lut == 0xfe {
             let x = self.or(&v[0], &v[1], false, bits, b);
             return self.or(&x, &v[2], false, bits, b);
@@ -264,14 +264,22 @@ impl Eval<'_> {
             }
             if hi < Int::from(low_mask(bits)) {
                 let hi = ones_up_to(hi);
-                return self.boxed_atom(Key::Lop(lut, v.to_vec(), b), (0, hi), why, &[&v[0], &v[1], &v[2]], b);
+                return self.boxed_atom(AtomKey::Lop(lut, v.to_vec(), b), (0, hi), why, &[&v[0], &v[1], &v[2]], b);
             }
         }
-        self.opaque(Key::Node(n, 22), why.unwrap_or(Reason::Bits), bits, b)
+        self.opaque(AtomKey::Node(n, 22), why.unwrap_or(Reason::Bits), bits, b)
     }
 
     /// The low `k` bits of a 32-bit form, extended.
-    pub(crate) fn extract(&mut self, n: NodeId, f: &Form, k: u8, signed: bool, bits: u32, b: BlockId) -> Form {
+    pub(crate) fn extract(
+        &mut self,
+        n: NodeId,
+        f: &AffineForm,
+        k: u8,
+        signed: bool,
+        bits: u32,
+        b: BlockId,
+    ) -> AffineForm {
         let k = u32::from(k);
         if !signed {
             return self.mask(f, low_mask(k), bits, b);
@@ -282,16 +290,16 @@ impl Eval<'_> {
             return f.clone();
         }
         if let Some(c) = f.as_const() {
-            return Form::konst((c + half).rem_euclid(Int::pow2(k)) - half);
+            return AffineForm::konst((c + half).rem_euclid(Int::pow2(k)) - half);
         }
         let why = self.why(f);
-        self.boxed_atom(Key::Range(n, -half, half - 1), (-half, half - 1), why, &[f], b)
+        self.boxed_atom(AtomKey::Range(n, -half, half - 1), (-half, half - 1), why, &[f], b)
     }
 
-    pub(crate) fn prmt(&mut self, n: NodeId, [x, sel, y]: [Form; 3], b: BlockId) -> Form {
+    pub(crate) fn prmt(&mut self, n: NodeId, [x, sel, y]: [AffineForm; 3], b: BlockId) -> AffineForm {
         let why = self.why(&x).or_else(|| self.why(&y)).unwrap_or(Reason::Bits);
         let Some(sel) = sel.as_const().map(|c| c.pin().rem_euclid(1 << 32)) else {
-            return self.opaque(Key::Node(n, 27), why, 32, b);
+            return self.opaque(AtomKey::Node(n, 27), why, 32, b);
         };
         let s = [0, 4, 8, 12].map(|k| (sel >> k & 15) as u8);
         if let (Some(p), Some(q)) = (x.as_const(), y.as_const()) {
@@ -308,14 +316,14 @@ impl Eval<'_> {
                 };
                 r | u32::from(byte) << (8 * k)
             });
-            return Form::konst(r);
+            return AffineForm::konst(r);
         }
         match s {
             [0, 1, 2, 3] => return x,
             [4, 5, 6, 7] => return y,
             _ => {}
         }
-        if y == Form::default() {
+        if y == AffineForm::default() {
             let zero = |c: u8| c & 8 == 0 && c >= 4;
             match s {
                 [0, p, q, r] if zero(p) && zero(q) && zero(r) => return self.mask(&x, 0xff, 32, b),
@@ -330,7 +338,7 @@ impl Eval<'_> {
                 _ => {}
             }
         }
-        self.opaque(Key::Node(n, 28), why, 32, b)
+        self.opaque(AtomKey::Node(n, 28), why, 32, b)
     }
 }
 

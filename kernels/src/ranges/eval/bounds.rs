@@ -3,8 +3,8 @@
 //! Owns the search; what is sound about it is said at the head of `eval`.
 
 use crate::ir::BlockId;
-use crate::ranges::domain::affine::{AtomId, Form};
-use crate::ranges::domain::constraints::{Facts, Relevant};
+use crate::ranges::domain::affine::{AffineForm, AtomId};
+use crate::ranges::domain::constraints::{ConstraintSet, Relevant};
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use smallvec::SmallVec;
@@ -15,7 +15,7 @@ const DEPTH: u32 = 3;
 const MAX_STEPS: u32 = 2_500;
 
 impl Eval<'_> {
-    pub(crate) fn box_hi(&self, f: &Form, strict: bool) -> Int {
+    pub(crate) fn box_hi(&self, f: &AffineForm, strict: bool) -> Int {
         let mut hi = f.c.clamp(-INF, INF);
         for (x, c) in &f.terms {
             hi = hi.add_hi(self.term_hi(*x, *c, strict));
@@ -35,7 +35,7 @@ impl Eval<'_> {
     }
 
     /// Bounds from the boxes alone.
-    pub fn boxed(&self, f: &Form, strict: bool) -> (Int, Int) {
+    pub fn boxed(&self, f: &AffineForm, strict: bool) -> (Int, Int) {
         let mut lo = (-f.c).clamp(-INF, INF);
         for (x, c) in &f.terms {
             lo = lo.add_hi(self.term_hi(*x, -*c, strict));
@@ -43,7 +43,7 @@ impl Eval<'_> {
         (-lo, self.box_hi(f, strict))
     }
 
-    fn upper(&self, f: &Form, cons: &Relevant, depth: u32, strict: bool) -> Int {
+    fn upper(&self, f: &AffineForm, cons: &Relevant, depth: u32, strict: bool) -> Int {
         let mut best = self.box_hi(f, strict);
         self.steps.set(self.steps.get() + 1);
         if depth == 0 || cons.is_empty() || self.steps.get() > MAX_STEPS {
@@ -86,7 +86,7 @@ impl Eval<'_> {
     }
 
     /// The upper end of the box of `kf * f + kg * g`; `None` on overflow.
-    fn combined_hi(&self, f: &Form, kf: Int, g: &Form, kg: Int, strict: bool) -> Option<Int> {
+    fn combined_hi(&self, f: &AffineForm, kf: Int, g: &AffineForm, kg: Int, strict: bool) -> Option<Int> {
         let mut hi = f.c.checked_mul(kf)?.checked_add(g.c.checked_mul(kg)?)?.clamp(-INF, INF);
         let (mut i, mut j) = (0, 0);
         loop {
@@ -114,7 +114,7 @@ impl Eval<'_> {
     }
 
     /// Integer bounds of a form under constraints; `strict`: opaque atoms are unbounded.
-    pub fn bounds_in(&self, f: &Form, ctx: &Facts, strict: bool) -> (Int, Int) {
+    pub fn bounds_in(&self, f: &AffineForm, ctx: &ConstraintSet, strict: bool) -> (Int, Int) {
         if let Some(c) = f.as_const() {
             return (c, c);
         }
@@ -139,7 +139,7 @@ impl Eval<'_> {
     }
 
     /// The same, without looking whether it was asked before.
-    pub(crate) fn search(&self, f: &Form, ctx: &Facts, strict: bool) -> (Int, Int) {
+    pub(crate) fn search(&self, f: &AffineForm, ctx: &ConstraintSet, strict: bool) -> (Int, Int) {
         let cons = self.relevant(f, ctx, strict);
         if cons.is_empty() {
             return self.boxed(f, strict);
@@ -159,7 +159,7 @@ impl Eval<'_> {
     }
 
     /// Bounds whenever block `b` executes.
-    pub fn bounds(&mut self, f: &Form, b: BlockId) -> (Int, Int) {
+    pub fn bounds(&mut self, f: &AffineForm, b: BlockId) -> (Int, Int) {
         if let Some(c) = f.as_const() {
             return (c, c);
         }

@@ -3,8 +3,8 @@
 //! It owns conditions; numbers are `eval`'s.
 
 use crate::ir::{BlockId, Cmp, Combine};
-use crate::ranges::domain::affine::Form;
-use crate::ranges::domain::constraints::Con;
+use crate::ranges::domain::affine::AffineForm;
+use crate::ranges::domain::constraints::ConstraintRef;
 use crate::ranges::eval::Eval;
 use crate::ranges::graph::node::{Kind, NodeId};
 use serde::{Deserialize, Serialize};
@@ -16,11 +16,11 @@ pub(crate) enum Cond {
     False,
     Unknown,
     /// form <= 0
-    Le(Form),
+    Le(AffineForm),
     /// form == 0
-    Eq(Form),
+    Eq(AffineForm),
     /// form != 0
-    Ne(Form),
+    Ne(AffineForm),
     And(Vec<Cond>),
     Or(Vec<Cond>),
 }
@@ -122,9 +122,9 @@ impl Cond {
 #[derive(Clone, Debug)]
 pub(crate) enum Fact {
     /// Never positive.
-    Le(Con),
+    Le(ConstraintRef),
     /// Never zero.
-    Ne(Form),
+    Ne(AffineForm),
 }
 
 impl Eval<'_> {
@@ -227,7 +227,7 @@ impl Eval<'_> {
         let (fx, fy) = (self.ev(x), self.ev(y));
         if matches!(c, Cmp::Eq | Cmp::Ne) {
             // Equal as forms: equal as registers.
-            if fx.add(&fy, -1).norm(bits) == Form::default() {
+            if fx.add(&fy, -1).norm(bits) == AffineForm::default() {
                 return Cond::of(c == Cmp::Eq);
             }
         }
@@ -268,7 +268,7 @@ impl Eval<'_> {
         }
     }
 
-    /// Facts implied by a condition.
+    /// ConstraintSet implied by a condition.
     pub(crate) fn facts(&mut self, c: &Cond, out: &mut Vec<Fact>) {
         match c {
             Cond::Le(f) => out.push(Fact::Le(self.con(f.clone().tighten()))),
@@ -291,7 +291,7 @@ impl Eval<'_> {
 
     /// Constraints implied by a condition. `keep`: has every part of the condition become a
     /// constraint?
-    pub(crate) fn conj(&mut self, c: &Cond, _keep: bool) -> Vec<Con> {
+    pub(crate) fn conj(&mut self, c: &Cond, _keep: bool) -> Vec<ConstraintRef> {
         let mut facts = Vec::new();
         self.facts(c, &mut facts);
         facts
@@ -324,19 +324,19 @@ impl Eval<'_> {
     }
 
     /// Constraints on the edge p -> b besides those of p.
-    pub(crate) fn edge_facts(&mut self, p: BlockId, b: BlockId) -> Vec<Con> {
+    pub(crate) fn edge_facts(&mut self, p: BlockId, b: BlockId) -> Vec<ConstraintRef> {
         let c = self.edge(p, b);
         self.conj(&c, false)
     }
 
     /// Constraints of block `p` and of the edge p -> b.
-    pub(crate) fn arm_facts(&mut self, p: BlockId, b: BlockId) -> Vec<Con> {
+    pub(crate) fn arm_facts(&mut self, p: BlockId, b: BlockId) -> Vec<ConstraintRef> {
         let mut v = self.ctx(p).to_vec();
         v.extend(self.edge_facts(p, b));
         v
     }
 
-    pub(crate) fn dominator_facts(&mut self, b: BlockId) -> Vec<Con> {
+    pub(crate) fn dominator_facts(&mut self, b: BlockId) -> Vec<ConstraintRef> {
         let d = self.cfg.idom[b.0 as usize];
         let mut r = self.ctx(d).to_vec();
         if self.cfg.outer_preds(b)[..] == [d] {
@@ -419,7 +419,7 @@ mod tests {
     fn tables_fold_what_is_decided() {
         assert_eq!(table([Cond::True, Cond::True, Cond::Unknown], 0xc0), Cond::True);
         assert_eq!(table([Cond::True, Cond::False, Cond::Unknown], 0xc0), Cond::False);
-        let le = Cond::Le(Form::konst(3));
+        let le = Cond::Le(AffineForm::konst(3));
         assert_eq!(table([le.clone(), Cond::True, Cond::False], 0xc0), le);
         assert_eq!(table([le.clone(), Cond::False, Cond::False], 0xfc), le);
         assert_eq!(table([le.clone(), Cond::False, Cond::False], 0x0f), le.negate());
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn negation_of_a_comparison_is_its_complement() {
-        let f = Form::konst(0).plus(5);
+        let f = AffineForm::konst(0).plus(5);
         assert_eq!(Cond::Le(f.clone()).negate(), Cond::Le(f.scale(-1).plus(1)));
         assert_eq!(Cond::all([Cond::True, Cond::Unknown, Cond::False]), Cond::False);
         assert_eq!(Cond::any([Cond::Unknown, Cond::True]), Cond::True);

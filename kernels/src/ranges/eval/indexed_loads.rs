@@ -1,15 +1,23 @@
 //! Values looked up by an index: parameter words at a dynamic offset, arrays in local memory.
 
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::Form;
-use crate::ranges::domain::atom::Key;
+use crate::ranges::domain::affine::AffineForm;
+use crate::ranges::domain::atom::AtomKey;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::graph::node::NodeId;
 
 impl Eval<'_> {
     /// Parameter bytes at a dynamic offset: the list of words it may be.
-    pub(crate) fn indexed(&mut self, n: NodeId, off: i32, bytes: u8, signed: bool, idx: NodeId, b: BlockId) -> Form {
+    pub(crate) fn indexed(
+        &mut self,
+        n: NodeId,
+        off: i32,
+        bytes: u8,
+        signed: bool,
+        idx: NodeId,
+        b: BlockId,
+    ) -> AffineForm {
         let f = self.ev(idx);
         let f = self.interp(&f, 32, true, b);
         let ctx = self.ctx(b);
@@ -18,14 +26,14 @@ impl Eval<'_> {
         let bits = 8 * u32::from(bytes);
         let why = self.why(&f).unwrap_or(Reason::Constant);
         if lo <= -INF || hi >= INF || (hi - lo).div_euclid(step) > 512 {
-            return self.opaque(Key::Node(n, 29), why, bits, b);
+            return self.opaque(AtomKey::Node(n, 29), why, bits, b);
         }
         // The offsets reached are congruent to the constant part modulo the step.
         let mut at = lo + (f.c - lo).rem_euclid(step);
         let mut alts = Vec::new();
         while at <= hi {
             let Ok(o) = u16::try_from(i128::from(off) + at.pin()) else {
-                return self.opaque(Key::Node(n, 30), Reason::Constant, bits, b);
+                return self.opaque(AtomKey::Node(n, 30), Reason::Constant, bits, b);
             };
             // A word outside of the recorded bytes is not reached by a program that runs.
             if usize::from(o) + usize::from(bytes) <= self.launch.params.len() {
@@ -33,7 +41,7 @@ impl Eval<'_> {
                 let v = match (signed, v.as_const()) {
                     (true, Some(c)) if bytes < 4 => {
                         let half = Int::pow2(bits - 1);
-                        Form::konst((c + half).rem_euclid(Int::pow2(bits)) - half)
+                        AffineForm::konst((c + half).rem_euclid(Int::pow2(bits)) - half)
                     }
                     _ => v,
                 };
@@ -42,28 +50,28 @@ impl Eval<'_> {
             at += step;
         }
         if alts.is_empty() {
-            return self.opaque(Key::Node(n, 31), Reason::Constant, bits, b);
+            return self.opaque(AtomKey::Node(n, 31), Reason::Constant, bits, b);
         }
-        self.alternatives(alts, Key::Table(f.clone(), off, bytes, signed), Some(&f), b)
+        self.alternatives(alts, AtomKey::Table(f.clone(), off, bytes, signed), Some(&f), b)
     }
 
     /// Local array read at a dynamic index: any value stored into a slot that the index may reach.
-    pub(crate) fn local_load(&mut self, n: NodeId, addr: NodeId, bytes: u8, b: BlockId) -> Form {
+    pub(crate) fn local_load(&mut self, n: NodeId, addr: NodeId, bytes: u8, b: BlockId) -> AffineForm {
         let bits = 8 * u32::from(bytes);
         let g = self.g;
         if self.local_busy.contains(&n) || g.local_stores.is_empty() || g.local_stores.len() > 200 {
-            return self.opaque(Key::Node(n, 32), Reason::Local, bits, b);
+            return self.opaque(AtomKey::Node(n, 32), Reason::Local, bits, b);
         }
         self.local_busy.push(n);
         let r = self.stored_values(addr, bytes, b);
         self.local_busy.pop();
         match r {
-            Some(alts) if !alts.is_empty() && alts.len() <= 64 => self.alternatives(alts, Key::Alts(n), None, b),
-            _ => self.opaque(Key::Node(n, 33), Reason::Local, bits, b),
+            Some(alts) if !alts.is_empty() && alts.len() <= 64 => self.alternatives(alts, AtomKey::Alts(n), None, b),
+            _ => self.opaque(AtomKey::Node(n, 33), Reason::Local, bits, b),
         }
     }
 
-    fn stored_values(&mut self, addr: NodeId, bytes: u8, b: BlockId) -> Option<Vec<Form>> {
+    fn stored_values(&mut self, addr: NodeId, bytes: u8, b: BlockId) -> Option<Vec<AffineForm>> {
         let g = self.g;
         let a = self.ev(addr);
         let ctx = self.ctx(b);

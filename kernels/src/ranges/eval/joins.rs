@@ -1,9 +1,9 @@
 //! Joins: one of several values, each with what holds when it is chosen.
 
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::Form;
-use crate::ranges::domain::atom::{AtomKind, Key};
-use crate::ranges::domain::constraints::{Con, Facts};
+use crate::ranges::domain::affine::AffineForm;
+use crate::ranges::domain::atom::{AtomKey, AtomKind};
+use crate::ranges::domain::constraints::{ConstraintRef, ConstraintSet};
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Cond;
@@ -13,20 +13,26 @@ use smallvec::SmallVec;
 
 impl Eval<'_> {
     /// One of several values, each with constraints that hold when it is chosen.
-    pub(crate) fn join(&mut self, mut arms: Vec<(Form, Vec<Con>)>, n: NodeId, tag: u8, b: BlockId) -> Form {
-        let undefined = |e: &Self, f: &Form| f.terms.iter().any(|t| e.a(t.0).opaque == Some(Reason::Undefined));
+    pub(crate) fn join(
+        &mut self,
+        mut arms: Vec<(AffineForm, Vec<ConstraintRef>)>,
+        n: NodeId,
+        tag: u8,
+        b: BlockId,
+    ) -> AffineForm {
+        let undefined = |e: &Self, f: &AffineForm| f.terms.iter().any(|t| e.a(t.0).opaque == Some(Reason::Undefined));
         if arms.iter().any(|a| !undefined(self, &a.0)) {
             arms.retain(|a| !undefined(self, &a.0));
         }
         let bits = self.g.node(n).width.bits();
         if arms.is_empty() {
-            return self.opaque(Key::Node(n, 40), Reason::Undefined, bits, b);
+            return self.opaque(AtomKey::Node(n, 40), Reason::Undefined, bits, b);
         }
         if arms.iter().all(|a| a.0 == arms[0].0) {
             return arms.swap_remove(0).0;
         }
-        let pointers = |e: &Self, f: &Form| -> Form {
-            Form {
+        let pointers = |e: &Self, f: &AffineForm| -> AffineForm {
+            AffineForm {
                 terms: f
                     .terms
                     .iter()
@@ -45,16 +51,16 @@ impl Eval<'_> {
         };
         let base_ptr = pointers(self, &arms[0].0);
         if arms[1..].iter().any(|a| pointers(self, &a.0) != base_ptr) {
-            let mut forms: Vec<Form> = Vec::new();
+            let mut forms: Vec<AffineForm> = Vec::new();
             for a in &arms {
                 if !forms.contains(&a.0) {
                     forms.push(a.0.clone());
                 }
             }
             if forms.len() > 64 {
-                return self.opaque(Key::Node(n, 41), Reason::Budget, bits, b);
+                return self.opaque(AtomKey::Node(n, 41), Reason::Budget, bits, b);
             }
-            return self.alternatives(forms, Key::Alts(n), None, b);
+            return self.alternatives(forms, AtomKey::Alts(n), None, b);
         }
         let base = self.base_of(&arms, tag, b).unwrap_or_else(|| base_ptr.clone());
         let ctx = self.ctx(b);
@@ -86,13 +92,13 @@ impl Eval<'_> {
             why = why.or(Some(Reason::Loop));
         }
         let step = step.max(1);
-        let key = Key::Join(n, tag, std::iter::once(&base).chain(arms.iter().map(|a| &a.0)).cloned().collect());
+        let key = AtomKey::Join(n, tag, std::iter::once(&base).chain(arms.iter().map(|a| &a.0)).cloned().collect());
         let rest = base.add(&base_ptr, -1);
         let t = self.keyed(key, |e| {
             let l = if lo <= -INF { -INF } else { lo.div_euclid(step) };
             let h = if hi >= INF { INF } else { hi.div_euclid(step) };
             let t = e.new_atom(l, h, why, b);
-            let v = rest.add(&Form::atom(t), step);
+            let v = rest.add(&AffineForm::atom(t), step);
             // An opaque difference may still leave the value itself bounded, as a join with known
             // ends.
             let deps = e.depends(&[&rest]);
@@ -109,14 +115,14 @@ impl Eval<'_> {
             a.cons = cons;
             t
         });
-        base.add(&Form::atom(t), step)
+        base.add(&AffineForm::atom(t), step)
     }
 
     /// The arm that the others are told apart from. Its atoms must mean something whichever arm is
     /// taken: the count of a loop that this path did not run through has constraints that hold
     /// nowhere on it. Of two arms, the one that the other is closer to where that one is chosen:
     /// `i + 1 < n ? 8 * (i + 1) : m` is `8 * (i + 1)` and little less, but may be far from `m`.
-    fn base_of(&mut self, arms: &[(Form, Vec<Con>)], tag: u8, b: BlockId) -> Option<Form> {
+    fn base_of(&mut self, arms: &[(AffineForm, Vec<ConstraintRef>)], tag: u8, b: BlockId) -> Option<AffineForm> {
         // What an earlier iteration left stands for no value of this one: only what came from
         // outside.
         let arms = if tag == 3 { &arms[..1] } else { arms };
@@ -128,7 +134,7 @@ impl Eval<'_> {
         }
         let ctx = self.ctx(b);
         let d = second.0.add(&first.0, -1);
-        let span = |cons: &[Con]| {
+        let span = |cons: &[ConstraintRef]| {
             let (lo, hi) = self.bounds_in(&d, &ctx.and(cons), false);
             if lo <= -INF || hi >= INF { INF } else { hi - lo }
         };
@@ -136,7 +142,7 @@ impl Eval<'_> {
     }
 
     /// Were all atoms that a form rests on computed on every way to block `b`?
-    fn holds_at(&self, f: &Form, b: BlockId) -> bool {
+    fn holds_at(&self, f: &AffineForm, b: BlockId) -> bool {
         f.terms.iter().flat_map(|t| self.support(t.0)).all(|a| {
             let atom = self.a(a);
             !matches!(atom.kind, AtomKind::Iteration(_) | AtomKind::Plain) || self.cfg.dominates(atom.home, b)
@@ -144,15 +150,15 @@ impl Eval<'_> {
     }
 
     /// Join at a block that heads no loop.
-    pub(crate) fn phi(&mut self, n: NodeId, arms: &Arms, b: BlockId) -> Form {
+    pub(crate) fn phi(&mut self, n: NodeId, arms: &Arms, b: BlockId) -> AffineForm {
         let bits = self.g.node(n).width.bits();
         if self.in_irreducible(b) {
-            return self.opaque(Key::Node(n, 42), Reason::Irreducible, bits, b);
+            return self.opaque(AtomKey::Node(n, 42), Reason::Irreducible, bits, b);
         }
         let r = self.arms(arms, b);
         let mut out = Vec::new();
         for (f, c) in r {
-            let c = Facts::new(c);
+            let c = ConstraintSet::new(c);
             let f = self.pinned(&f, &c);
             out.push((f, c.to_vec()));
         }
@@ -160,7 +166,7 @@ impl Eval<'_> {
     }
 
     /// Values and constraints of the live predecessors.
-    pub(crate) fn arms(&mut self, arms: &Arms, b: BlockId) -> Vec<(Form, Vec<Con>)> {
+    pub(crate) fn arms(&mut self, arms: &Arms, b: BlockId) -> Vec<(AffineForm, Vec<ConstraintRef>)> {
         let mut live: Arms = SmallVec::new();
         if arms.len() > 1 {
             for (p, v) in arms {
@@ -185,11 +191,11 @@ impl Eval<'_> {
     }
 
     /// Replaces iteration counters that the path fixes (leaving a loop of known length).
-    fn pinned(&mut self, f: &Form, cons: &Facts) -> Form {
+    fn pinned(&mut self, f: &AffineForm, cons: &ConstraintSet) -> AffineForm {
         let mut f = f.clone();
         for (x, c) in f.terms.clone() {
             if matches!(self.a(x).kind, AtomKind::Iteration(_)) && self.a(x).hi < INF {
-                let (lo, hi) = self.bounds_in(&Form::atom(x), cons, false);
+                let (lo, hi) = self.bounds_in(&AffineForm::atom(x), cons, false);
                 if lo == hi {
                     f = f.without(x).plus(c.wrapping_mul(lo));
                 }

@@ -1,9 +1,9 @@
-//! Memo.
+//! EvalMemo.
 
 use super::conditions::Cond;
 use crate::ir::BlockId;
-use crate::ranges::domain::affine::Form;
-use crate::ranges::domain::constraints::Facts;
+use crate::ranges::domain::affine::AffineForm;
+use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::graph::node::NodeId;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -13,19 +13,19 @@ pub(crate) const CLEAN: u32 = u32::MAX;
 
 /// Results by the number of a node or block, each with the depth of the outermost unsolved phi it
 /// depends on.
-pub(crate) struct Table<T> {
+pub(crate) struct NodeTable<T> {
     /// Where in `kept`, plus one.
     at: Vec<u32>,
     kept: Vec<(T, u32)>,
 }
 
-impl<T> Default for Table<T> {
+impl<T> Default for NodeTable<T> {
     fn default() -> Self {
-        Table { at: Vec::new(), kept: Vec::new() }
+        NodeTable { at: Vec::new(), kept: Vec::new() }
     }
 }
 
-impl<T> Table<T> {
+impl<T> NodeTable<T> {
     pub(super) fn get(&self, n: u32) -> Option<&(T, u32)> {
         let k = self.at.get(n as usize).copied()?;
         self.kept.get((k as usize).wrapping_sub(1))
@@ -53,17 +53,17 @@ impl<T> Table<T> {
 }
 
 #[derive(Default)]
-pub(crate) struct Memo {
-    pub(super) values: Table<Form>,
-    pub(super) preds: Table<Cond>,
-    pub(super) ctx: Table<Rc<Facts>>,
-    pub(super) reach: Table<bool>,
+pub(crate) struct EvalMemo {
+    pub(super) values: NodeTable<AffineForm>,
+    pub(super) preds: NodeTable<Cond>,
+    pub(super) ctx: NodeTable<Rc<ConstraintSet>>,
+    pub(super) reach: NodeTable<bool>,
     /// Of bits of words; only what depends on no unsolved phi.
     pub(super) bits: FxHashMap<(NodeId, u32), Cond>,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Slot {
+pub(crate) enum MemoSlot {
     Value(NodeId),
     Pred(NodeId),
     Ctx(BlockId),

@@ -50,13 +50,13 @@ pub(crate) mod value;
 use crate::effects::LaunchArgs;
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::{AtomId, Form};
-use crate::ranges::domain::atom::{Atom, AtomKind, Key};
-use crate::ranges::domain::constraints::{ByForm, Facts, Seen};
+use crate::ranges::domain::affine::{AffineForm, AtomId};
+use crate::ranges::domain::atom::{Atom, AtomKey, AtomKind};
+use crate::ranges::domain::constraints::{ConstraintByForm, ConstraintSet, VisitMarks};
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::conditions::Cond;
 use crate::ranges::graph::node::{Graph, NodeId};
-use memo::{CLEAN, Memo, Slot, Table};
+use memo::{CLEAN, EvalMemo, MemoSlot, NodeTable};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -83,25 +83,25 @@ pub(super) struct Eval<'g> {
     pub block: Option<(u8, u32)>,
     pub atoms: Vec<Atom>,
     /// Boxed, for most keys are larger than what they lead to.
-    pub keys: FxHashMap<Box<Key>, AtomId>,
-    pub cons: FxHashSet<ByForm>,
+    pub keys: FxHashMap<Box<AtomKey>, AtomId>,
+    pub cons: FxHashSet<ConstraintByForm>,
     pub con_count: u32,
     /// How often boxes or constraints of atoms were changed after the fact.
     pub epoch: u32,
-    pub seen: RefCell<Seen>,
+    pub seen: RefCell<VisitMarks>,
     /// No constraints.
-    pub none: Rc<Facts>,
+    pub none: Rc<ConstraintSet>,
     /// Keys made while a trip count is being solved (they may be too wide, or assume too much).
-    pub key_log: Option<Vec<Key>>,
-    pub memo: Memo,
-    pub temp: Vec<Slot>,
+    pub key_log: Option<Vec<AtomKey>>,
+    pub memo: EvalMemo,
+    pub temp: Vec<MemoSlot>,
     pub solving: FxHashMap<NodeId, (AtomId, u32)>,
     pub depth: u32,
     pub touched: u32,
     nesting: u32,
     /// While a trip count is solved: forms taken for numbers without proof, with their types'
     /// ranges.
-    pub assumed: Option<Vec<(Form, Int, Int)>>,
+    pub assumed: Option<Vec<(AffineForm, Int, Int)>>,
     pub loops: Vec<LoopState>,
     pub k_atoms: Vec<Option<AtomId>>,
     pub exact_trip: Vec<bool>,
@@ -149,7 +149,7 @@ impl<'g> Eval<'g> {
             seen: RefCell::default(),
             none: Rc::default(),
             key_log: None,
-            memo: Memo::default(),
+            memo: EvalMemo::default(),
             temp: Vec::new(),
             solving: FxHashMap::default(),
             depth: 0,
@@ -186,7 +186,7 @@ impl<'g> Eval<'g> {
     /// too.
     pub fn reserve(&mut self) {
         if self.exhausted() && self.total.get() < MAX_TOTAL + MAX_RESERVE {
-            self.memo.values = Table::default();
+            self.memo.values = NodeTable::default();
             self.limit = self.total.get() + RESERVE;
         }
     }
@@ -226,13 +226,13 @@ impl<'g> Eval<'g> {
         AtomId(self.atoms.len() as u32 - 1)
     }
 
-    pub fn keyed(&mut self, key: Key, make: impl FnOnce(&mut Self) -> AtomId) -> AtomId {
+    pub fn keyed(&mut self, key: AtomKey, make: impl FnOnce(&mut Self) -> AtomId) -> AtomId {
         if let Some(a) = self.keys.get(&key) {
             return *a;
         }
         let a = make(self);
         if let Some(log) = &mut self.key_log
-            && !matches!(key, Key::Special(_) | Key::Param(_) | Key::Symbol(_) | Key::ParamAddress(_))
+            && !matches!(key, AtomKey::Special(_) | AtomKey::Param(_) | AtomKey::Symbol(_) | AtomKey::ParamAddress(_))
         {
             log.push(key.clone());
         }
@@ -240,17 +240,17 @@ impl<'g> Eval<'g> {
         a
     }
 
-    pub fn opaque(&mut self, key: Key, why: Reason, bits: u32, home: BlockId) -> Form {
+    pub fn opaque(&mut self, key: AtomKey, why: Reason, bits: u32, home: BlockId) -> AffineForm {
         let hi = Int::new((1 << bits.min(64)) - 1);
-        Form::atom(self.keyed(key, |e| e.new_atom(0, hi, Some(why), home)))
+        AffineForm::atom(self.keyed(key, |e| e.new_atom(0, hi, Some(why), home)))
     }
 
-    pub fn depends(&self, fs: &[&Form]) -> SmallVec<[AtomId; 3]> {
+    pub fn depends(&self, fs: &[&AffineForm]) -> SmallVec<[AtomId; 3]> {
         fs.iter().flat_map(|f| f.terms.iter().map(|t| t.0)).collect()
     }
 
     /// Why a form is unknown, if it is.
-    pub fn why(&self, f: &Form) -> Option<Reason> {
+    pub fn why(&self, f: &AffineForm) -> Option<Reason> {
         f.terms
             .iter()
             .find_map(|t| self.a(t.0).opaque)
@@ -259,7 +259,7 @@ impl<'g> Eval<'g> {
 
     // ---- memo
 
-    fn remember(&mut self, t: u32, slot: Slot, put: impl FnOnce(&mut Memo)) {
+    fn remember(&mut self, t: u32, slot: MemoSlot, put: impl FnOnce(&mut EvalMemo)) {
         if t != CLEAN {
             self.temp.push(slot);
         }
@@ -276,10 +276,10 @@ impl<'g> Eval<'g> {
     pub fn solved(&mut self, mark: usize) {
         while self.temp.len() > mark {
             match self.temp.pop() {
-                Some(Slot::Value(n)) => self.memo.values.remove(n.0),
-                Some(Slot::Pred(n)) => self.memo.preds.remove(n.0),
-                Some(Slot::Ctx(b)) => self.memo.ctx.remove(b.0),
-                Some(Slot::Reach(b)) => self.memo.reach.remove(b.0),
+                Some(MemoSlot::Value(n)) => self.memo.values.remove(n.0),
+                Some(MemoSlot::Pred(n)) => self.memo.preds.remove(n.0),
+                Some(MemoSlot::Ctx(b)) => self.memo.ctx.remove(b.0),
+                Some(MemoSlot::Reach(b)) => self.memo.reach.remove(b.0),
                 None => break,
             }
         }
@@ -305,7 +305,7 @@ impl<'g> Eval<'g> {
     }
 
     /// Value of an integer node.
-    pub fn ev(&mut self, n: NodeId) -> Form {
+    pub fn ev(&mut self, n: NodeId) -> AffineForm {
         if let Some((v, t)) = self.memo.values.get(n.0) {
             self.touched = self.touched.min(*t);
             return v.clone();
@@ -313,12 +313,12 @@ impl<'g> Eval<'g> {
         let node = self.g.node(n);
         let (bits, home) = (node.width.bits(), node.home);
         if self.nesting > MAX_NESTING || self.exhausted() {
-            return self.opaque(Key::Node(n, 9), Reason::Budget, bits, home);
+            return self.opaque(AtomKey::Node(n, 9), Reason::Budget, bits, home);
         }
         self.nesting += 1;
         let (v, t) = self.tracked(|e| e.value(n).norm(bits));
         self.nesting -= 1;
-        self.remember(t, Slot::Value(n), |m| m.values.insert(n.0, v.clone(), t));
+        self.remember(t, MemoSlot::Value(n), |m| m.values.insert(n.0, v.clone(), t));
         v
     }
 
@@ -336,12 +336,12 @@ impl<'g> Eval<'g> {
         self.nesting += 1;
         let (v, t) = self.tracked(|e| e.truth(n));
         self.nesting -= 1;
-        self.remember(t, Slot::Pred(n), |m| m.preds.insert(n.0, v.clone(), t));
+        self.remember(t, MemoSlot::Pred(n), |m| m.preds.insert(n.0, v.clone(), t));
         v
     }
 
     /// Constraints that hold whenever block `b` executes.
-    pub fn ctx(&mut self, b: BlockId) -> Rc<Facts> {
+    pub fn ctx(&mut self, b: BlockId) -> Rc<ConstraintSet> {
         if let Some((v, t)) = self.memo.ctx.get(b.0) {
             self.touched = self.touched.min(*t);
             return v.clone();
@@ -358,11 +358,11 @@ impl<'g> Eval<'g> {
         let before = std::mem::replace(&mut self.ctx_cut, usize::MAX);
         let (v, t) = self.tracked(|e| e.dominator_facts(b));
         self.ctx_busy.pop();
-        let v = Rc::new(Facts::new(v));
+        let v = Rc::new(ConstraintSet::new(v));
         // A context that lacks what an outer one is still computing must not be kept.
         let cut = self.ctx_cut;
         if cut >= level {
-            self.remember(t, Slot::Ctx(b), |m| m.ctx.insert(b.0, v.clone(), t));
+            self.remember(t, MemoSlot::Ctx(b), |m| m.ctx.insert(b.0, v.clone(), t));
             self.ctx_cut = before;
         } else {
             self.ctx_cut = before.min(cut);
@@ -380,7 +380,7 @@ impl<'g> Eval<'g> {
             return true;
         }
         let (v, t) = self.tracked(|e| e.may_reach(b));
-        self.remember(t, Slot::Reach(b), |m| m.reach.insert(b.0, v, t));
+        self.remember(t, MemoSlot::Reach(b), |m| m.reach.insert(b.0, v, t));
         v
     }
 }

@@ -3,20 +3,20 @@
 //! Owns the rules for these three; masks, shifts and general division are `bits`.
 
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::{AtomId, Form};
-use crate::ranges::domain::atom::{AtomKind, Key};
+use crate::ranges::domain::affine::{AffineForm, AtomId};
+use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use std::rc::Rc;
 
 impl Eval<'_> {
     /// The number that a form modulo 2^bits stands for.
-    pub fn interp(&mut self, f: &Form, bits: u32, signed: bool, b: BlockId) -> Form {
+    pub fn interp(&mut self, f: &AffineForm, bits: u32, signed: bool, b: BlockId) -> AffineForm {
         let (m, half) = (Int::pow2(bits), Int::pow2(bits - 1));
         let (tlo, thi) = if signed { (-half, half - 1) } else { (Int::new(0), m - 1) };
         if let Some(c) = f.as_const() {
             let c = c.rem_euclid(m);
-            return Form::konst(if c > thi { c - m } else { c });
+            return AffineForm::konst(if c > thi { c - m } else { c });
         }
         if self.assumed.is_some() {
             let (lo, hi) = self.boxed(f, false);
@@ -50,7 +50,7 @@ impl Eval<'_> {
             }
         }
         let why = self.why(f).unwrap_or(Reason::MayWrap);
-        Form::atom(self.keyed(Key::Interp(f.clone(), bits, signed), |e| {
+        AffineForm::atom(self.keyed(AtomKey::Interp(f.clone(), bits, signed), |e| {
             let a = e.new_atom(tlo, thi, Some(why), b);
             e.atoms[a.0 as usize].deps = e.depends(&[f]);
             a
@@ -58,12 +58,12 @@ impl Eval<'_> {
     }
 
     /// `floor(f / d)` of an integer form; exact multiples are split off.
-    pub fn floor_div(&mut self, f: &Form, d: Int, b: BlockId) -> Form {
+    pub fn floor_div(&mut self, f: &AffineForm, d: Int, b: BlockId) -> AffineForm {
         if d == 1 {
             return f.clone();
         }
-        let mut whole = Form::konst(f.c.div_euclid(d));
-        let mut rest = Form::konst(f.c.rem_euclid(d));
+        let mut whole = AffineForm::konst(f.c.div_euclid(d));
+        let mut rest = AffineForm::konst(f.c.rem_euclid(d));
         for (x, c) in &f.terms {
             if c.divides(d) {
                 whole.terms.push((*x, c.div_euclid(d)));
@@ -93,13 +93,13 @@ impl Eval<'_> {
         if lo > -INF && hi < INF && lo.div_euclid(d) == hi.div_euclid(d) {
             return whole.plus(lo.div_euclid(d));
         }
-        let q = self.keyed(Key::Floor(rest.clone(), d), |e| {
+        let q = self.keyed(AtomKey::Floor(rest.clone(), d), |e| {
             // Shared between blocks: no guards here.
             let (lo, hi) = e.bounds_in(&rest, &e.none, false);
             let (slo, shi) = e.bounds_in(&rest, &e.none, true);
             let why = (slo <= -INF || shi >= INF).then(|| e.why(&rest)).flatten();
             let q = e.new_atom(lo.div_bound(d), hi.div_bound(d), why, b);
-            let one = Form::atom(q);
+            let one = AffineForm::atom(q);
             let c1 = one.scale(d).add(&rest, -1);
             let c2 = rest.add(&one, -d).plus(-(d - 1));
             let deps = e.depends(&[&rest]);
@@ -110,12 +110,12 @@ impl Eval<'_> {
             a.floor = Some(Rc::new((rest.clone(), d)));
             q
         });
-        whole.add(&Form::atom(q), 1)
+        whole.add(&AffineForm::atom(q), 1)
     }
 
     /// `floor(F / u) + I`, with integers only in I, as the numerator over u: `F + u*I`. Then
     /// `floor((floor(F / u) + I) / d) = floor((F + u*I) / (u*d))`.
-    pub(crate) fn nested_floor(&self, f: &Form) -> Option<(Form, Int)> {
+    pub(crate) fn nested_floor(&self, f: &AffineForm) -> Option<(AffineForm, Int)> {
         let mut found = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).floor.is_some());
         let (x, _) = *found.next()?;
         if found.next().is_some() {
@@ -134,7 +134,7 @@ impl Eval<'_> {
 
     /// Division by a rounded reciprocal: `floor(m*n / d)` is `floor(n / e)` for `e = ceil(d / m)`,
     /// when every n is in `0..d / (m*e - d)`.
-    pub(crate) fn reciprocal(&self, f: Form, d: Int, (lo, hi): (Int, Int)) -> (Form, Int) {
+    pub(crate) fn reciprocal(&self, f: AffineForm, d: Int, (lo, hi): (Int, Int)) -> (AffineForm, Int) {
         let m = f.gcd();
         if f.c != 0 || m < 2 || lo < 0 || hi >= INF || m >= d {
             return (f, d);
@@ -145,12 +145,12 @@ impl Eval<'_> {
         if hi.div_euclid(m).checked_mul(error).is_none_or(|x| x >= d) {
             return (f, d);
         }
-        let n = Form { terms: f.terms.iter().map(|t| (t.0, t.1.div_euclid(m))).collect(), c: Int::new(0) };
+        let n = AffineForm { terms: f.terms.iter().map(|t| (t.0, t.1.div_euclid(m))).collect(), c: Int::new(0) };
         (n, e)
     }
 
     /// Replaces pointer atoms by their values.
-    pub fn concrete(&self, f: &Form) -> Form {
+    pub fn concrete(&self, f: &AffineForm) -> AffineForm {
         let given = |x: AtomId| matches!(self.a(x).kind, AtomKind::Param(_));
         let mut f = f.clone();
         if !f.terms.iter().any(|t| given(t.0)) {
@@ -166,7 +166,7 @@ impl Eval<'_> {
     }
 
     /// Product of two integer or modular forms.
-    pub fn mul(&mut self, a: &Form, b: &Form, bits: u32, home: BlockId) -> Form {
+    pub fn mul(&mut self, a: &AffineForm, b: &AffineForm, bits: u32, home: BlockId) -> AffineForm {
         let (a, b) = (self.concrete(a), self.concrete(b));
         if let Some(c) = a.as_const() {
             return b.scale(c);
@@ -182,22 +182,22 @@ impl Eval<'_> {
         if ha >= INF || hb >= INF || la <= -INF || lb <= -INF {
             let why = self.why(&va).or_else(|| self.why(&vb)).unwrap_or(Reason::Loop);
             // Congruent, but nothing is known of the product as a number.
-            let p = self.keyed(Key::Mul(va.clone(), vb.clone(), home), |e| {
+            let p = self.keyed(AtomKey::Mul(va.clone(), vb.clone(), home), |e| {
                 let p = e.new_atom(-INF, INF, Some(why), home);
                 e.atoms[p.0 as usize].deps = e.depends(&[&va, &vb]);
                 p
             });
             let _ = bits;
-            return linear.add(&Form::atom(p), 1);
+            return linear.add(&AffineForm::atom(p), 1);
         }
         let why = self.why(&va).or_else(|| self.why(&vb));
-        let p = self.keyed(Key::Mul(va.clone(), vb.clone(), home), |e| {
+        let p = self.keyed(AtomKey::Mul(va.clone(), vb.clone(), home), |e| {
             let corners = [la.mul_sat(lb), la.mul_sat(hb), ha.mul_sat(lb), ha.mul_sat(hb)];
             let lo = corners.into_iter().fold(INF, Int::min);
             let hi = corners.into_iter().fold(-INF, Int::max);
             let p = e.new_atom(lo, hi, why, home);
             let deps = e.depends(&[&va, &vb]);
-            let one = Form::atom(p);
+            let one = AffineForm::atom(p);
             e.atoms[p.0 as usize].deps = deps;
             let small = ha < 1 << 62 && hb < 1 << 62;
             if why.is_none() && la >= 0 && lb >= 0 && small {
@@ -211,11 +211,11 @@ impl Eval<'_> {
             }
             p
         });
-        linear.add(&Form::atom(p), 1)
+        linear.add(&AffineForm::atom(p), 1)
     }
 
     /// An integer representative with finite bounds.
-    pub(crate) fn number(&mut self, f: &Form, bits: u32, b: BlockId) -> Form {
+    pub(crate) fn number(&mut self, f: &AffineForm, bits: u32, b: BlockId) -> AffineForm {
         let (m, half) = (Int::pow2(bits), Int::pow2(bits - 1));
         let (lo, hi) = self.boxed(f, false);
         if -half <= lo && hi < m {

@@ -6,9 +6,9 @@
 //! then the phi is `init + c*k`. What has no such shape is opaque.
 
 use crate::ir::{BlockId, Reason};
-use crate::ranges::domain::affine::{AtomId, Form};
-use crate::ranges::domain::atom::{Atom, AtomKind, Key};
-use crate::ranges::domain::constraints::Facts;
+use crate::ranges::domain::affine::{AffineForm, AtomId};
+use crate::ranges::domain::atom::{Atom, AtomKey, AtomKind};
+use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::graph::node::NodeId;
@@ -20,22 +20,22 @@ pub(crate) type Arms = SmallVec<[(BlockId, NodeId); 2]>;
 /// How a header phi changes on one back edge.
 enum Step {
     /// By a form whose bounds are known.
-    Add(Form, (Int, Int)),
+    Add(AffineForm, (Int, Int)),
     /// It is overwritten by something that does not depend on it.
-    Copy(Form),
+    Copy(AffineForm),
     Other(Option<Reason>),
 }
 
 impl Eval<'_> {
     /// Value of a loop header's phi.
-    pub(crate) fn loop_phi(&mut self, n: NodeId, outer: &Arms, back: &Arms, b: BlockId) -> Form {
+    pub(crate) fn loop_phi(&mut self, n: NodeId, outer: &Arms, back: &Arms, b: BlockId) -> AffineForm {
         let bits = self.g.node(n).width.bits();
         if let Some((s, d)) = self.solving.get(&n).copied() {
             self.touched = self.touched.min(d);
-            return Form::atom(s);
+            return AffineForm::atom(s);
         }
         let Some(l) = self.cfg.loop_of_header[b.0 as usize] else {
-            return self.opaque(Key::Node(n, 43), Reason::Irreducible, bits, b);
+            return self.opaque(AtomKey::Node(n, 43), Reason::Irreducible, bits, b);
         };
         self.trip(l);
         // An enclosing loop's phi on the way is being solved by now, or will be: this ends there.
@@ -57,7 +57,7 @@ impl Eval<'_> {
                 if self.supported_by(&e, s) {
                     Step::Other(None)
                 } else {
-                    let cons = Facts::new(self.arm_facts(*p, b));
+                    let cons = ConstraintSet::new(self.arm_facts(*p, b));
                     let z = self.bounds_in(&e, &cons, false);
                     Step::Add(e, z)
                 }
@@ -73,7 +73,15 @@ impl Eval<'_> {
         self.recurrence(n, init, k, steps, bits, b)
     }
 
-    fn recurrence(&mut self, n: NodeId, init: Form, k: AtomId, steps: Vec<Step>, bits: u32, b: BlockId) -> Form {
+    fn recurrence(
+        &mut self,
+        n: NodeId,
+        init: AffineForm,
+        k: AtomId,
+        steps: Vec<Step>,
+        bits: u32,
+        b: BlockId,
+    ) -> AffineForm {
         if steps.iter().all(|s| matches!(s, Step::Add(..))) {
             let (mut lo, mut hi, mut g, mut why) = (INF, -INF, Int::new(0), None);
             for s in &steps {
@@ -85,31 +93,31 @@ impl Eval<'_> {
                 }
             }
             if lo == hi {
-                return init.add(&Form::atom(k), lo);
+                return init.add(&AffineForm::atom(k), lo);
             }
             if lo > -INF && hi < INF && why.is_none() {
                 let g = g.max(1);
-                let t = self.keyed(Key::Step(n, init.clone(), lo, hi), |e| {
+                let t = self.keyed(AtomKey::Step(n, init.clone(), lo, hi), |e| {
                     let t = e.new_atom(
                         if lo < 0 { -INF } else { Int::new(0) },
                         if hi > 0 { INF } else { Int::new(0) },
                         None,
                         b,
                     );
-                    let one = Form::atom(t).scale(g);
-                    let kf = Form::atom(k);
+                    let one = AffineForm::atom(t).scale(g);
+                    let kf = AffineForm::atom(k);
                     e.atoms[t.0 as usize].cons = vec![e.con(one.add(&kf, -hi)), e.con(kf.scale(lo).add(&one, -1))];
                     e.atoms[t.0 as usize].deps = SmallVec::from_slice(&[k]);
-                    let z = e.search(&Form::atom(t), &e.none, false);
+                    let z = e.search(&AffineForm::atom(t), &e.none, false);
                     // Nobody has seen this atom yet.
                     let a = &mut e.atoms[t.0 as usize];
                     a.lo = a.lo.max(z.0);
                     a.hi = a.hi.min(z.1);
                     t
                 });
-                return init.add(&Form::atom(t), g);
+                return init.add(&AffineForm::atom(t), g);
             }
-            let o = self.opaque(Key::Node(n, 45), why.unwrap_or(Reason::Loop), bits, b);
+            let o = self.opaque(AtomKey::Node(n, 45), why.unwrap_or(Reason::Loop), bits, b);
             return init.add(&o, 1);
         }
         let copies = steps
@@ -157,7 +165,7 @@ impl Eval<'_> {
             Step::Other(r) => *r,
             Step::Add(f, _) | Step::Copy(f) => self.why(f),
         });
-        self.opaque(Key::Node(n, 46), why.unwrap_or(Reason::Loop), bits, b)
+        self.opaque(AtomKey::Node(n, 46), why.unwrap_or(Reason::Loop), bits, b)
     }
 
     /// All atoms that an atom's meaning rests on.
@@ -178,7 +186,7 @@ impl Eval<'_> {
         out
     }
 
-    fn supported_by(&self, f: &Form, s: AtomId) -> bool {
+    fn supported_by(&self, f: &AffineForm, s: AtomId) -> bool {
         f.terms.iter().any(|t| self.support(t.0).contains(&s))
     }
 
@@ -203,7 +211,7 @@ impl Eval<'_> {
     }
 
     /// Does a form vary in any loop around a block?
-    pub(crate) fn varies_around(&self, f: &Form, b: BlockId) -> bool {
+    pub(crate) fn varies_around(&self, f: &AffineForm, b: BlockId) -> bool {
         (0..self.cfg.loops.len() as u32)
             .filter(|l| self.cfg.loops[*l as usize].members[b.0 as usize])
             .any(|l| f.terms.iter().any(|t| self.varying(t.0, l)))

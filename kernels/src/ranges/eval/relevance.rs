@@ -1,26 +1,28 @@
 //! Relevance.
 
 use super::Eval;
-use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::Atom;
-use crate::ranges::domain::constraints::{Bits, ByForm, Con, Constraint, Facts, MAX_ATOMS, Near, Relevant};
+use crate::ranges::domain::constraints::{
+    Bits, Constraint, ConstraintByForm, ConstraintRef, ConstraintSet, MAX_ATOMS, Near, Relevant,
+};
 use crate::ranges::domain::int::Int;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
 impl Eval<'_> {
     /// The constraint `form <= 0`.
-    pub fn con(&mut self, form: Form) -> Con {
+    pub fn con(&mut self, form: AffineForm) -> ConstraintRef {
         if let Some(c) = self.cons.get(&form) {
             return c.0.clone();
         }
         let c = self.own_con(form);
-        self.cons.insert(ByForm(c.clone()));
+        self.cons.insert(ConstraintByForm(c.clone()));
         c
     }
 
     /// The constraint `form <= 0`, of which it is known that there is no equal one.
-    pub fn own_con(&mut self, form: Form) -> Con {
+    pub fn own_con(&mut self, form: AffineForm) -> ConstraintRef {
         self.con_count += 1;
         Rc::new(Constraint { form, id: self.con_count - 1 })
     }
@@ -32,9 +34,9 @@ impl Eval<'_> {
     }
 
     /// All constraints that may say something about the atoms of `f`.
-    pub(crate) fn relevant(&self, f: &Form, facts: &Facts, strict: bool) -> Relevant {
+    pub(crate) fn relevant(&self, f: &AffineForm, facts: &ConstraintSet, strict: bool) -> Relevant {
         let near = self.near(facts, strict);
-        let mut more: SmallVec<[Con; 8]> = SmallVec::new();
+        let mut more: SmallVec<[ConstraintRef; 8]> = SmallVec::new();
         if near.count > MAX_ATOMS || f.terms.iter().all(|t| near.seen.has(t.0.0)) {
             return Relevant { near, more };
         }
@@ -62,7 +64,7 @@ impl Eval<'_> {
         Relevant { near, more }
     }
 
-    fn near(&self, facts: &Facts, strict: bool) -> Rc<Near> {
+    fn near(&self, facts: &ConstraintSet, strict: bool) -> Rc<Near> {
         let slot = &facts.near[usize::from(strict)];
         if let Some(n) = &*slot.borrow()
             && n.epoch == self.epoch
@@ -74,10 +76,10 @@ impl Eval<'_> {
         near
     }
 
-    fn follow(&self, facts: &Facts, strict: bool) -> Near {
-        let (mut cons, mut met, mut seen) = (SmallVec::<[Con; 4]>::new(), Bits::default(), Bits::default());
+    fn follow(&self, facts: &ConstraintSet, strict: bool) -> Near {
+        let (mut cons, mut met, mut seen) = (SmallVec::<[ConstraintRef; 4]>::new(), Bits::default(), Bits::default());
         // What the boxes imply can improve nothing; what is there twice would only be tried twice.
-        let mut put = |c: &Con| {
+        let mut put = |c: &ConstraintRef| {
             if met.insert(c.id) && self.box_hi(c, strict) > 0 {
                 cons.push(c.clone());
             }

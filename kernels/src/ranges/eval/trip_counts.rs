@@ -6,12 +6,12 @@
 //! afterwards with the bound found, else `k` stays unbounded.
 
 use crate::ir::BlockId;
-use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::AtomKind;
-use crate::ranges::domain::constraints::{Con, Facts};
+use crate::ranges::domain::constraints::{ConstraintRef, ConstraintSet};
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::conditions::{Cond, Fact};
-use crate::ranges::eval::{Eval, LoopState, Memo};
+use crate::ranges::eval::{Eval, EvalMemo, LoopState};
 
 impl Eval<'_> {
     pub(crate) fn iteration(&mut self, l: u32) -> AtomId {
@@ -57,11 +57,11 @@ impl Eval<'_> {
         let (keep, never, exact) = self.back_conditions(l, k);
         let mine = std::mem::replace(&mut self.assumed, assumed).unwrap_or_default();
         let keys = std::mem::replace(&mut self.key_log, log).unwrap_or_default();
-        self.memo = Memo::default();
+        self.memo = EvalMemo::default();
         self.temp = Vec::new();
         let pre = self.ctx(header);
         self.change(k, |a| a.cons = keep.clone());
-        let hi = if never { Int::new(0) } else { self.bounds_in(&Form::atom(k), &pre, false).1 };
+        let hi = if never { Int::new(0) } else { self.bounds_in(&AffineForm::atom(k), &pre, false).1 };
         let mut ok = true;
         if hi < INF {
             self.change(k, |a| a.hi = hi);
@@ -115,19 +115,19 @@ impl Eval<'_> {
     }
 
     /// Is a form within its type's range, for all iterations?
-    fn proved(&mut self, f: &Form, tlo: Int, thi: Int, pre: &Facts) -> bool {
+    fn proved(&mut self, f: &AffineForm, tlo: Int, thi: Int, pre: &ConstraintSet) -> bool {
         let (lo, hi) = self.bounds_in(f, pre, false);
         tlo <= lo && hi <= thi
     }
 
     /// Constraints on `k` from the conditions under which the back edges are taken; first flag:
     /// never; second flag: a back edge is taken exactly when they hold.
-    fn back_conditions(&mut self, l: u32, k: AtomId) -> (Vec<Con>, bool, bool) {
+    fn back_conditions(&mut self, l: u32, k: AtomId) -> (Vec<ConstraintRef>, bool, bool) {
         let lp = &self.cfg.loops[l as usize];
         let header = lp.header;
         let latches = lp.latches.clone();
         let pre = self.ctx(header);
-        let mut per: Vec<Vec<Form>> = Vec::new();
+        let mut per: Vec<Vec<AffineForm>> = Vec::new();
         let mut exact = latches.len() == 1;
         // Blocks whose decision to stay in the loop is among the conditions.
         let mut deciding: Vec<BlockId> = Vec::new();
@@ -146,7 +146,7 @@ impl Eval<'_> {
             if conds.contains(&Cond::False) {
                 continue;
             }
-            let mut got: Vec<Form> = Vec::new();
+            let mut got: Vec<AffineForm> = Vec::new();
             for c in &conds {
                 let mut facts = Vec::new();
                 self.facts(c, &mut facts);
@@ -163,7 +163,7 @@ impl Eval<'_> {
             }
             per.push(got);
         }
-        let Some(first) = per.first() else { return (vec![self.con(Form::atom(k))], true, true) };
+        let Some(first) = per.first() else { return (vec![self.con(AffineForm::atom(k))], true, true) };
         exact &= self.leaves_only_from(l, &deciding);
         let keep =
             first.iter().filter(|g| per[1..].iter().all(|o| o.contains(g))).map(|g| self.con(g.clone())).collect();
@@ -186,7 +186,13 @@ impl Eval<'_> {
 
     /// What a fact that held at iteration k-1 (for k >= 1) says for every k >= 0; the flag: neither
     /// more nor less.
-    pub(crate) fn each_iteration(&mut self, f: &Fact, k: AtomId, l: u32, pre: &Facts) -> (Vec<Form>, bool) {
+    pub(crate) fn each_iteration(
+        &mut self,
+        f: &Fact,
+        k: AtomId,
+        l: u32,
+        pre: &ConstraintSet,
+    ) -> (Vec<AffineForm>, bool) {
         let (f, ne) = match f {
             Fact::Le(c) => ((**c).clone(), false),
             Fact::Ne(f) => (f.clone(), true),
@@ -197,13 +203,13 @@ impl Eval<'_> {
             return none;
         }
         let mut weakened = false;
-        let mut rest = Form::konst(f.c);
+        let mut rest = AffineForm::konst(f.c);
         for (x, c) in &f.terms {
             if *x == k {
                 continue;
             }
             if !self.varying(*x, l) {
-                rest = rest.add(&Form::atom(*x), *c);
+                rest = rest.add(&AffineForm::atom(*x), *c);
                 continue;
             }
             let a = self.a(*x);
@@ -214,7 +220,7 @@ impl Eval<'_> {
             weakened = true;
             rest = rest.plus(c.wrapping_mul(weakest));
         }
-        let whole = rest.add(&Form::atom(k), ck);
+        let whole = rest.add(&AffineForm::atom(k), ck);
         if ne {
             // A step that divides the distance cannot jump over zero; one that does not is assumed
             // to end.
@@ -228,7 +234,7 @@ impl Eval<'_> {
         }
         // Does not hold in the first iteration: the back edge is never taken.
         if self.bounds_in(&rest, pre, false).0 > 0 {
-            return (vec![Form::atom(k)], true);
+            return (vec![AffineForm::atom(k)], true);
         }
         let earlier = whole.plus(-ck);
         let first = self.bounds_in(&rest.plus(-ck), pre, false).1;

@@ -4,10 +4,10 @@
 //! Owns the dispatch and the leaves.
 
 use crate::ir::{BlockId, Reason, Special};
-use crate::ranges::domain::affine::{AtomId, Form};
-use crate::ranges::domain::atom::{AtomKind, Key};
+use crate::ranges::domain::affine::{AffineForm, AtomId};
+use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::int::{INF, Int};
-use crate::ranges::domain::tape::{Input, input};
+use crate::ranges::domain::tape::{LaunchInput, input};
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Cond;
 use crate::ranges::graph::node::{Kind, NodeId};
@@ -15,39 +15,39 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 
 impl Eval<'_> {
-    pub fn param(&mut self, n: NodeId, off: u16, bytes: u8, home: BlockId) -> Form {
+    pub fn param(&mut self, n: NodeId, off: u16, bytes: u8, home: BlockId) -> AffineForm {
         let at = usize::from(off);
         let have = self.launch.params.len();
         if at + if bytes == 8 { 8 } else { 1 } > have {
-            return self.opaque(Key::Node(n, 0), Reason::Constant, 8 * u32::from(bytes), home);
+            return self.opaque(AtomKey::Node(n, 0), Reason::Constant, 8 * u32::from(bytes), home);
         }
-        let v = input(Input::Bytes(off, if matches!(bytes, 1 | 2 | 8) { bytes } else { 4 }), &self.launch);
+        let v = input(LaunchInput::Bytes(off, if matches!(bytes, 1 | 2 | 8) { bytes } else { 4 }), &self.launch);
         if bytes < 8 {
-            return Form::konst(v);
+            return AffineForm::konst(v);
         }
-        Form::atom(self.keyed(Key::Param(off), |e| {
+        AffineForm::atom(self.keyed(AtomKey::Param(off), |e| {
             let a = e.new_atom(v, v, None, BlockId(0));
             e.atoms[a.0 as usize].kind = AtomKind::Param(off);
             a
         }))
     }
 
-    pub fn special(&mut self, s: Special) -> Form {
+    pub fn special(&mut self, s: Special) -> AffineForm {
         let l = self.launch;
         let axis = |v: &[u32; 3], d: u8| Int::from(v.get(usize::from(d)).copied().unwrap_or(1));
-        let grid = |d: u8| input(Input::Grid(d), &l);
+        let grid = |d: u8| input(LaunchInput::Grid(d), &l);
         let cluster = |d: u8| axis(&l.cluster, d);
         let clusters = |d: u8| -(-grid(d)).div_euclid(cluster(d).max(1));
         let ranks = l.cluster.iter().fold(Int::new(1), |n, c| n * Int::from(*c));
         let (count, kind) = match s {
-            Special::Ntid(d) => return Form::konst(axis(&l.block, d)),
-            Special::Nctaid(d) => return Form::konst(grid(d)),
-            Special::ClusterNctaid(d) => return Form::konst(cluster(d)),
-            Special::ClusterSize => return Form::konst(ranks),
-            Special::DynamicShared => return Form::konst(l.shared),
-            Special::NCluster(d) => return Form::konst(clusters(d)),
+            Special::Ntid(d) => return AffineForm::konst(axis(&l.block, d)),
+            Special::Nctaid(d) => return AffineForm::konst(grid(d)),
+            Special::ClusterNctaid(d) => return AffineForm::konst(cluster(d)),
+            Special::ClusterSize => return AffineForm::konst(ranks),
+            Special::DynamicShared => return AffineForm::konst(l.shared),
+            Special::NCluster(d) => return AffineForm::konst(clusters(d)),
             Special::Ctaid(d) if self.block.is_some_and(|b| b.0 == d) => {
-                return Form::konst(self.block.map_or(0, |b| b.1));
+                return AffineForm::konst(self.block.map_or(0, |b| b.1));
             }
             Special::Tid(d) => (axis(&l.block, d), AtomKind::Index),
             Special::Ctaid(d) => (grid(d), AtomKind::Index),
@@ -56,7 +56,7 @@ impl Eval<'_> {
             Special::ClusterCtaid(d) => (cluster(d), AtomKind::Plain),
             Special::ClusterId(d) => (clusters(d), AtomKind::Plain),
             Special::LocalBase | Special::DriverBase(_) => {
-                return Form::atom(self.keyed(Key::Special(s), |e| {
+                return AffineForm::atom(self.keyed(AtomKey::Special(s), |e| {
                     let a = e.new_atom(-INF, INF, Some(Reason::Local), BlockId(0));
                     e.atoms[a.0 as usize].kind = AtomKind::Local;
                     a
@@ -64,17 +64,17 @@ impl Eval<'_> {
             }
         };
         if count <= 1 {
-            return Form::default();
+            return AffineForm::default();
         }
-        Form::atom(self.keyed(Key::Special(s), |e| {
+        AffineForm::atom(self.keyed(AtomKey::Special(s), |e| {
             let a = e.new_atom(0, count - 1, None, BlockId(0));
             e.atoms[a.0 as usize].kind = kind;
             a
         }))
     }
 
-    pub(crate) fn point(&mut self, key: Key, kind: AtomKind) -> Form {
-        Form::atom(self.keyed(key, |e| {
+    pub(crate) fn point(&mut self, key: AtomKey, kind: AtomKind) -> AffineForm {
+        AffineForm::atom(self.keyed(key, |e| {
             // Somewhere in the address space, in no relation to anything.
             let a = e.new_atom(0, u64::MAX, None, BlockId(0));
             e.atoms[a.0 as usize].kind = kind;
@@ -82,19 +82,19 @@ impl Eval<'_> {
         }))
     }
 
-    pub(crate) fn value(&mut self, n: NodeId) -> Form {
+    pub(crate) fn value(&mut self, n: NodeId) -> AffineForm {
         let node = self.g.node(n);
         let (bits, b) = (node.width.bits(), node.home);
         match &node.kind {
-            Kind::Building => self.opaque(Key::Node(n, 1), Reason::Irreducible, bits, b),
-            Kind::Const(c) => Form::konst(*c),
-            Kind::Opaque(r) => self.opaque(Key::Node(n, 2), *r, bits, b),
+            Kind::Building => self.opaque(AtomKey::Node(n, 1), Reason::Irreducible, bits, b),
+            Kind::Const(c) => AffineForm::konst(*c),
+            Kind::Opaque(r) => self.opaque(AtomKey::Node(n, 2), *r, bits, b),
             Kind::Bounded(lo, hi) => {
                 let (lo, hi) = (Int::from(*lo), Int::from(*hi));
-                Form::atom(self.keyed(Key::Node(n, 3), |e| e.new_atom(lo, hi, None, b)))
+                AffineForm::atom(self.keyed(AtomKey::Node(n, 3), |e| e.new_atom(lo, hi, None, b)))
             }
             Kind::Loaded(a) => {
-                let f = self.opaque(Key::Node(n, 2), Reason::Loaded, bits, b);
+                let f = self.opaque(AtomKey::Node(n, 2), Reason::Loaded, bits, b);
                 if let [(x, _)] = f.terms[..] {
                     self.atoms[x.0 as usize].loaded = Some(*a);
                 }
@@ -102,10 +102,10 @@ impl Eval<'_> {
             }
             Kind::Param(off, bytes) => self.param(n, *off, *bytes, b),
             Kind::Special(s) => self.special(*s),
-            Kind::Symbol(s) => self.point(Key::Symbol(s.0), AtomKind::Symbol(s.0)),
-            Kind::ParamAddress(p) => self.point(Key::ParamAddress(*p), AtomKind::ParamAddress(*p)),
+            Kind::Symbol(s) => self.point(AtomKey::Symbol(s.0), AtomKind::Symbol(s.0)),
+            Kind::ParamAddress(p) => self.point(AtomKey::ParamAddress(*p), AtomKind::ParamAddress(*p)),
             Kind::Lin(t, c) => {
-                let mut f = Form::konst(*c);
+                let mut f = AffineForm::konst(*c);
                 for (x, k) in t {
                     let v = self.ev(*x);
                     f = f.add(&v, *k);
@@ -132,7 +132,7 @@ impl Eval<'_> {
                 if bits == 64 {
                     let (bx, by) = (self.bounds(&x, b), self.bounds(&y, b));
                     if [bx.0, bx.1, by.0, by.1].iter().any(|v| v.abs() > 1 << 52) {
-                        return self.opaque(Key::Node(n, 4), Reason::Bits, bits, b);
+                        return self.opaque(AtomKey::Node(n, 4), Reason::Bits, bits, b);
                     }
                 }
                 let p = self.mul(&x, &y, 2 * bits, b);
@@ -162,7 +162,7 @@ impl Eval<'_> {
                             Some(r) if r != Reason::Pairing => r,
                             _ => Reason::Pairing,
                         };
-                        self.opaque(Key::Node(n, 5), why, 64, b)
+                        self.opaque(AtomKey::Node(n, 5), why, 64, b)
                     }
                 }
             }
@@ -210,14 +210,20 @@ impl Eval<'_> {
             | Kind::Not(_)
             | Kind::Combine(..)
             | Kind::PLut(..)
-            | Kind::NonZero(_) => self.opaque(Key::Node(n, 6), Reason::Instruction, bits, b),
+            | Kind::NonZero(_) => self.opaque(AtomKey::Node(n, 6), Reason::Instruction, bits, b),
         }
     }
 
     /// One of several forms; addresses are expanded over the list. `key` names the choice, `index`
     /// what it depends on when that is all.
-    pub fn alternatives(&mut self, mut alts: Vec<Form>, key: Key, index: Option<&Form>, b: BlockId) -> Form {
-        let mut seen: Vec<Form> = Vec::new();
+    pub fn alternatives(
+        &mut self,
+        mut alts: Vec<AffineForm>,
+        key: AtomKey,
+        index: Option<&AffineForm>,
+        b: BlockId,
+    ) -> AffineForm {
+        let mut seen: Vec<AffineForm> = Vec::new();
         alts.retain(|a| {
             let new = !seen.contains(a);
             if new {
@@ -228,7 +234,7 @@ impl Eval<'_> {
         if alts.len() == 1 {
             return alts.swap_remove(0);
         }
-        Form::atom(self.keyed(key, |e| {
+        AffineForm::atom(self.keyed(key, |e| {
             let (mut lo, mut hi) = (INF, -INF);
             let mut deps: SmallVec<[AtomId; 3]> = SmallVec::new();
             for f in &alts {

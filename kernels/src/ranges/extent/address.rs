@@ -1,14 +1,14 @@
 //! From the form of an address to bases and byte sets; which of them are exact is told in `exact`.
 
 use crate::ir::Reason;
-use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::AtomKind;
-use crate::ranges::domain::byte_set::{Dims, Span};
-use crate::ranges::domain::constraints::Facts;
+use crate::ranges::domain::byte_set::{ByteSet, Dims};
+use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Cond;
-use crate::ranges::extent::reached::{Made, RawBase, Reached};
+use crate::ranges::extent::reached::{AccessContext, ReachedBytes, SymbolicBase};
 use crate::ranges::graph::node::{Access, NodeId, Target};
 use smallvec::SmallVec;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ const MAX_ALTERNATIVES: usize = 256;
 
 impl Eval<'_> {
     /// All that one access may reach in this launch; empty when it is never executed.
-    pub(crate) fn access(&mut self, acc: &Access, out: &mut Vec<Reached>) {
+    pub(crate) fn access(&mut self, acc: &Access, out: &mut Vec<ReachedBytes>) {
         let (n, size) = match acc.target {
             Target::Address(n) => (n, None),
             Target::Bulk(n, size) => (n, Some(size)),
@@ -38,13 +38,13 @@ impl Eval<'_> {
         let f = self.ev(n);
         let forms = self.expand(&f);
         let complete = complete && forms[..] == [f] && self.path_complete(acc.block);
-        let made = Made { cons: &cons, width, block: acc.block, complete };
+        let made = AccessContext { cons: &cons, width, block: acc.block, complete };
         forms.iter().for_each(|f| self.one_form(f, made, out));
     }
 
     /// What holds when an access is made, and whether that is all that decides it; `None` when it
     /// is never made.
-    fn guarded(&mut self, acc: &Access) -> Option<(Rc<Facts>, bool)> {
+    fn guarded(&mut self, acc: &Access) -> Option<(Rc<ConstraintSet>, bool)> {
         self.end_reserve();
         if !self.reachable(acc.block) {
             return None;
@@ -86,22 +86,22 @@ impl Eval<'_> {
         Some(out)
     }
 
-    fn unknown_access(&mut self, n: NodeId, reason: Reason, out: &mut Vec<Reached>) {
+    fn unknown_access(&mut self, n: NodeId, reason: Reason, out: &mut Vec<ReachedBytes>) {
         let f = self.ev(n);
         for g in self.expand(&f) {
             let bases = self.bases(&g);
             let several = bases.len() > 1;
             if bases.is_empty() {
-                out.push(Reached::new(RawBase::Unknown, false, Span::Unknown { reason }));
+                out.push(ReachedBytes::new(SymbolicBase::Unknown, false, ByteSet::Unknown { reason }));
             }
             for (_, base) in bases {
-                out.push(Reached::new(base, several, Span::Unknown { reason }));
+                out.push(ReachedBytes::new(base, several, ByteSet::Unknown { reason }));
             }
         }
     }
 
     /// Replaces choices by their alternatives.
-    pub(crate) fn expand(&self, f: &Form) -> Vec<Form> {
+    pub(crate) fn expand(&self, f: &AffineForm) -> Vec<AffineForm> {
         let mut out = Vec::new();
         let mut work = vec![f.clone()];
         while let Some(g) = work.pop() {
@@ -117,15 +117,15 @@ impl Eval<'_> {
         out
     }
 
-    pub(crate) fn bases(&self, f: &Form) -> SmallVec<[(AtomId, RawBase); 2]> {
+    pub(crate) fn bases(&self, f: &AffineForm) -> SmallVec<[(AtomId, SymbolicBase); 2]> {
         f.terms
             .iter()
             .filter(|t| t.1 == 1)
             .filter_map(|t| {
                 let base = match self.a(t.0).kind {
-                    AtomKind::Param(p) => RawBase::Word(p),
-                    AtomKind::Symbol(s) => RawBase::Symbol(s),
-                    AtomKind::ParamAddress(p) => RawBase::ParamAddress(p),
+                    AtomKind::Param(p) => SymbolicBase::Word(p),
+                    AtomKind::Symbol(s) => SymbolicBase::Symbol(s),
+                    AtomKind::ParamAddress(p) => SymbolicBase::ParamAddress(p),
                     _ => return None,
                 };
                 Some((t.0, base))
@@ -133,7 +133,7 @@ impl Eval<'_> {
             .collect()
     }
 
-    fn one_form(&mut self, f: &Form, made: Made<'_>, out: &mut Vec<Reached>) {
+    fn one_form(&mut self, f: &AffineForm, made: AccessContext<'_>, out: &mut Vec<ReachedBytes>) {
         let bases = self.bases(f);
         let opaque = f.terms.iter().find(|t| t.1 == 1 && self.a(t.0).opaque.is_some()).map(|t| self.a(t.0).opaque);
         // A window or local address is no global memory.
@@ -153,16 +153,16 @@ impl Eval<'_> {
             let whole = self.concrete(f);
             let extent = self.extent(&whole, made);
             let base = match &extent {
-                Span::Bounded { .. } if opaque.is_none() => RawBase::Absolute,
-                _ => RawBase::Unknown,
+                ByteSet::Bounded { .. } if opaque.is_none() => SymbolicBase::Absolute,
+                _ => SymbolicBase::Unknown,
             };
             if !is_dead(&extent) {
-                let extent = if base == RawBase::Unknown {
-                    Span::Unknown { reason: self.why(f).unwrap_or(Reason::Loaded) }
+                let extent = if base == SymbolicBase::Unknown {
+                    ByteSet::Unknown { reason: self.why(f).unwrap_or(Reason::Loaded) }
                 } else {
                     extent
                 };
-                out.push(Reached::new(base, false, extent));
+                out.push(ReachedBytes::new(base, false, extent));
             }
             return;
         }
@@ -181,10 +181,10 @@ impl Eval<'_> {
             }
             // The other bases are somewhere: their boxes say nothing.
             let walk = self.walk(&rel, made, &extent);
-            out.push(Reached { base: *base, several, extent, walk });
+            out.push(ReachedBytes { base: *base, several, extent, walk });
         }
         if let Some(reason) = opaque.flatten()
-            && out.last().is_some_and(|r| matches!(r.extent, Span::Unknown { .. }))
+            && out.last().is_some_and(|r| matches!(r.extent, ByteSet::Unknown { .. }))
             && reason != Reason::Pairing
         {
             // Unscaled and unknown: the parameter word may be the offset and the unknown term the
@@ -192,13 +192,13 @@ impl Eval<'_> {
             for r in out.iter_mut().rev().take(bases.len()) {
                 r.several = true;
             }
-            out.push(Reached::new(RawBase::Unknown, true, Span::Unknown { reason }));
+            out.push(ReachedBytes::new(SymbolicBase::Unknown, true, ByteSet::Unknown { reason }));
         }
     }
 
     /// The byte set of an offset form.
-    pub(crate) fn extent(&mut self, f: &Form, made: Made<'_>) -> Span {
-        let Made { cons, width, complete, .. } = made;
+    pub(crate) fn extent(&mut self, f: &AffineForm, made: AccessContext<'_>) -> ByteSet {
+        let AccessContext { cons, width, complete, .. } = made;
         if let Some(e) = cons.known_extent(f, width, complete, self.epoch) {
             return e;
         }
@@ -209,7 +209,11 @@ impl Eval<'_> {
         e
     }
 
-    fn find_extent(&self, f: &Form, Made { cons, width, mut complete, .. }: Made<'_>) -> Span {
+    fn find_extent(
+        &self,
+        f: &AffineForm,
+        AccessContext { cons, width, mut complete, .. }: AccessContext<'_>,
+    ) -> ByteSet {
         let (mut lo, mut hi) = self.bounds_in(f, cons, true);
         if (lo <= -INF) != (hi >= INF) {
             // A guard clamps one end of an unknown value; its type clamps the other (an unsigned
@@ -222,7 +226,7 @@ impl Eval<'_> {
         }
         if lo <= -INF || hi >= INF {
             let reason = self.reason(f);
-            return Span::Unknown { reason };
+            return ByteSet::Unknown { reason };
         }
         if lo > hi || width == 0 {
             // Guards contradict each other: never executed.
@@ -230,13 +234,13 @@ impl Eval<'_> {
         }
         let far = lo < Int::from(i64::MIN) || hi + width > Int::from(i64::MAX) || width > Int::from(u32::MAX);
         if far {
-            return Span::Unknown { reason: Reason::MayWrap };
+            return ByteSet::Unknown { reason: Reason::MayWrap };
         }
         let (dims, exact) = self.shape(f, cons, (lo, hi), complete);
-        Span::Bounded { lo, hi: hi + width, dims, width, exact }
+        ByteSet::Bounded { lo, hi: hi + width, dims, width, exact }
     }
 
-    fn reason(&self, f: &Form) -> Reason {
+    fn reason(&self, f: &AffineForm) -> Reason {
         if let Some(r) = self.why(f) {
             return r;
         }
@@ -258,11 +262,11 @@ impl Eval<'_> {
 }
 
 /// The extent of an access that never happens.
-fn dead() -> Span {
+fn dead() -> ByteSet {
     let zero = Int::new(0);
-    Span::Bounded { lo: zero, hi: zero, dims: Dims::new(), width: zero, exact: true }
+    ByteSet::Bounded { lo: zero, hi: zero, dims: Dims::new(), width: zero, exact: true }
 }
 
-fn is_dead(e: &Span) -> bool {
-    matches!(e, Span::Bounded { width, .. } if *width == 0)
+fn is_dead(e: &ByteSet) -> bool {
+    matches!(e, ByteSet::Bounded { width, .. } if *width == 0)
 }

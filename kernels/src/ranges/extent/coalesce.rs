@@ -2,7 +2,7 @@
 //!
 //! Owns the joining only; what a set means is said in `access`.
 
-use crate::ranges::domain::byte_set::{Dims, Span};
+use crate::ranges::domain::byte_set::{ByteSet, Dims};
 use crate::ranges::domain::int::Int;
 
 /// Sorts progressions by stride and merges those that join without gaps.
@@ -31,16 +31,16 @@ pub(crate) fn merge(mut dims: Dims) -> Dims {
 /// numbers, so those sets may lie in different allocations. Which bytes are touched is looked up
 /// for each allocation when they are exact; of an upper bound only what is in the lowest one's
 /// counts, so those stay alone.
-pub(crate) fn compact(sets: &mut Vec<Span>, apart: bool) {
+pub(crate) fn compact(sets: &mut Vec<ByteSet>, apart: bool) {
     if let [one] = &mut sets[..] {
-        if let Span::Bounded { lo, dims, width, exact, .. } = one {
+        if let ByteSet::Bounded { lo, dims, width, exact, .. } = one {
             *one = bounded(*lo, merge(dims.clone()), *width, *exact);
         }
         return;
     }
     let (mut alone, mut together) = (Vec::new(), std::mem::take(sets));
     if apart {
-        (together, alone) = together.into_iter().partition(|e| matches!(e, Span::Bounded { exact: true, .. }));
+        (together, alone) = together.into_iter().partition(|e| matches!(e, ByteSet::Bounded { exact: true, .. }));
         alone.sort_by_key(ends);
         alone.dedup();
     }
@@ -57,28 +57,28 @@ pub(crate) fn compact(sets: &mut Vec<Span>, apart: bool) {
 }
 
 /// Where a set begins and ends.
-fn ends(e: &Span) -> (Int, Int) {
+fn ends(e: &ByteSet) -> (Int, Int) {
     match e {
-        Span::Bounded { lo, hi, .. } => (*lo, *hi),
-        Span::Unknown { .. } => (Int::from(i64::MIN), Int::from(i64::MIN)),
+        ByteSet::Bounded { lo, hi, .. } => (*lo, *hi),
+        ByteSet::Unknown { .. } => (Int::from(i64::MIN), Int::from(i64::MIN)),
     }
 }
 
 /// Equal shapes at evenly spaced starts are one shape with one more dimension.
-fn join_copies(sets: &mut Vec<Span>) {
+fn join_copies(sets: &mut Vec<ByteSet>) {
     type Shape = (Dims, Int, bool);
     let mut shapes: Vec<(Shape, Vec<Int>)> = Vec::new();
     let mut rest = Vec::new();
     for e in sets.drain(..) {
         match e {
-            Span::Bounded { lo, dims, width, exact, .. } => {
+            ByteSet::Bounded { lo, dims, width, exact, .. } => {
                 let shape = (dims, width, exact);
                 match shapes.iter_mut().find(|s| s.0 == shape) {
                     Some(s) => s.1.push(lo),
                     None => shapes.push((shape, vec![lo])),
                 }
             }
-            e @ Span::Unknown { .. } => {
+            e @ ByteSet::Unknown { .. } => {
                 if !rest.contains(&e) {
                     rest.push(e);
                 }
@@ -119,24 +119,24 @@ fn join_copies(sets: &mut Vec<Span>) {
     *sets = rest;
 }
 
-fn bounded(lo: Int, dims: Dims, width: Int, exact: bool) -> Span {
+fn bounded(lo: Int, dims: Dims, width: Int, exact: bool) -> ByteSet {
     let hi = dims.iter().fold(lo + width, |s, d| s.add_hi(d.0.mul_sat(d.1 - 1)));
-    Span::Bounded { lo, hi: hi.min(i64::MAX), dims, width, exact }
+    ByteSet::Bounded { lo, hi: hi.min(i64::MAX), dims, width, exact }
 }
 
 /// A run without gaps: no dimension, or one whose stride is at most the width.
-fn run_of(e: &Span) -> Option<(Int, Int, bool)> {
+fn run_of(e: &ByteSet) -> Option<(Int, Int, bool)> {
     match e {
-        Span::Bounded { lo, hi, dims, width, exact } => match dims[..] {
+        ByteSet::Bounded { lo, hi, dims, width, exact } => match dims[..] {
             [] => Some((*lo, *hi, *exact)),
             [d] if d.0 <= *width => Some((*lo, *hi, *exact)),
             _ => None,
         },
-        Span::Unknown { .. } => None,
+        ByteSet::Unknown { .. } => None,
     }
 }
 
-fn join_runs(sets: &mut Vec<Span>) {
+fn join_runs(sets: &mut Vec<ByteSet>) {
     let mut k = 0;
     while k < sets.len() {
         let mut j = k + 1;
@@ -169,8 +169,9 @@ fn join_runs(sets: &mut Vec<Span>) {
 }
 
 /// Two runs that touch, as one run of the narrower elements.
-fn join_two(a: &Span, b: &Span) -> Option<Span> {
-    let (Span::Bounded { lo: l, hi: h, width: w, exact, .. }, Span::Bounded { lo: m, hi: i, width: v, .. }) = (a, b)
+fn join_two(a: &ByteSet, b: &ByteSet) -> Option<ByteSet> {
+    let (ByteSet::Bounded { lo: l, hi: h, width: w, exact, .. }, ByteSet::Bounded { lo: m, hi: i, width: v, .. }) =
+        (a, b)
     else {
         return None;
     };
@@ -186,7 +187,7 @@ fn join_two(a: &Span, b: &Span) -> Option<Span> {
     if count > 1 {
         dims.push((width, count));
     }
-    Some(Span::Bounded { lo, hi, dims, width, exact: *exact })
+    Some(ByteSet::Bounded { lo, hi, dims, width, exact: *exact })
 }
 
 #[cfg(test)]
@@ -205,7 +206,7 @@ mod tests {
         assert_eq!(m(&[(4, 33), (128, 2)]), vec![(4, 65)]);
     }
 
-    fn run(lo: i64, count: u64, stride: u64, exact: bool) -> Span {
+    fn run(lo: i64, count: u64, stride: u64, exact: bool) -> ByteSet {
         let mut dims = Dims::new();
         if count > 1 {
             dims.push((stride.into(), count.into()));
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn sets_are_joined_without_loss() {
-        let c = |mut v: Vec<Span>| {
+        let c = |mut v: Vec<ByteSet>| {
             compact(&mut v, false);
             v
         };
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn upper_bounds_at_fixed_addresses_stay_alone() {
         let evenly = |exact| {
-            let mut v: Vec<Span> = (0..4).map(|k| run(k << 20, 10, 4, exact)).collect();
+            let mut v: Vec<ByteSet> = (0..4).map(|k| run(k << 20, 10, 4, exact)).collect();
             compact(&mut v, true);
             v.len()
         };

@@ -30,13 +30,13 @@
 //! What is found is used only when it is inside what the bounds of the form say (their hull, and
 //! one progression without gaps), and smaller.
 
-use crate::ranges::domain::affine::{AtomId, Form};
-use crate::ranges::domain::byte_set::{Dims, Span};
-use crate::ranges::domain::constraints::Facts;
+use crate::ranges::domain::affine::{AffineForm, AtomId};
+use crate::ranges::domain::byte_set::{ByteSet, Dims};
+use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::extent::coalesce::{compact, merge};
-use crate::ranges::extent::reached::Made;
+use crate::ranges::extent::reached::AccessContext;
 use smallvec::SmallVec;
 
 /// Boxes that one range is taken apart to at most.
@@ -61,22 +61,27 @@ struct Weights {
 
 /// An extent as one that follows from a number.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Walk {
+pub(crate) struct Delinearized {
     weights: Weights,
     /// What the number may be.
-    number: Span,
+    number: ByteSet,
     /// Nothing else is in the address.
     alone: bool,
 }
 
 /// A quotient: numerator without its constant, constant, divisor, what it is too large by,
 /// coefficient.
-type Quotient = (Form, Int, Int, Int, Int);
+type Quotient = (AffineForm, Int, Int, Int, Int);
 
 impl Eval<'_> {
     /// The offset as a walk, if that says more than `plain`, its extent.
-    pub(crate) fn walk(&mut self, f: &Form, made: Made<'_>, plain: &Span) -> Option<Box<Walk>> {
-        let Span::Bounded { dims, exact: false, .. } = plain else { return None };
+    pub(crate) fn walk(
+        &mut self,
+        f: &AffineForm,
+        made: AccessContext<'_>,
+        plain: &ByteSet,
+    ) -> Option<Box<Delinearized>> {
+        let ByteSet::Bounded { dims, exact: false, .. } = plain else { return None };
         let floors = f.terms.iter().filter(|t| self.a(t.0).floor.is_some()).count();
         if floors == 0 || floors > MAX_DIGITS || dims.len() > 1 {
             return None;
@@ -91,20 +96,22 @@ impl Eval<'_> {
         walk
     }
 
-    fn find_walk(&mut self, f: &Form, made: Made<'_>, plain: &Span) -> Option<Box<Walk>> {
+    fn find_walk(&mut self, f: &AffineForm, made: AccessContext<'_>, plain: &ByteSet) -> Option<Box<Delinearized>> {
         let (number, weights) = self.weights(f, made.cons, made.width)?;
-        let Span::Bounded { lo, hi, dims, exact, .. } = self.extent(&number, Made { width: 1.into(), ..made }) else {
+        let ByteSet::Bounded { lo, hi, dims, exact, .. } =
+            self.extent(&number, AccessContext { width: 1.into(), ..made })
+        else {
             return None;
         };
         let alone = weights.rest.0 == weights.rest.1;
-        let number = Span::Bounded { lo, hi, dims, width: Int::new(1), exact: exact && alone };
-        let walk = Walk { weights, number, alone };
+        let number = ByteSet::Bounded { lo, hi, dims, width: Int::new(1), exact: exact && alone };
+        let walk = Delinearized { weights, number, alone };
         let boxes = walk.boxes(&walk.number)?;
         less(&boxes, plain).then(|| Box::new(walk))
     }
 
     /// The number that the digits of a form are of, and their weights.
-    fn weights(&mut self, f: &Form, cons: &Facts, width: Int) -> Option<(Form, Weights)> {
+    fn weights(&mut self, f: &AffineForm, cons: &ConstraintSet, width: Int) -> Option<(AffineForm, Weights)> {
         let mut quotients: SmallVec<[(AtomId, Quotient); 4]> = SmallVec::new();
         for (x, c) in &f.terms {
             if let Some((n, k, d, more)) = self.quotient(*x, cons) {
@@ -168,7 +175,7 @@ impl Eval<'_> {
     /// An atom that is a quotient, however often divided and by whatever reciprocals: the numerator
     /// without its constant, the constant, the divisor, and what the quotient of these is too large
     /// by.
-    fn quotient(&self, x: AtomId, cons: &Facts) -> Option<(Form, Int, Int, Int)> {
+    fn quotient(&self, x: AtomId, cons: &ConstraintSet) -> Option<(AffineForm, Int, Int, Int)> {
         let floor = self.a(x).floor.clone()?;
         let (mut n, mut d, mut more) = (floor.0.clone(), floor.1, Int::new(0));
         for _ in 0..2 * MAX_DIGITS {
@@ -192,7 +199,7 @@ impl Eval<'_> {
     /// `floor((m*n + c) / d)` as `floor((n + o) / e) - k`: c is a multiple of m less a multiple of
     /// d, when o was added before the product and what d divides was taken out after it. What makes
     /// e the divisor is told at `reciprocal`.
-    fn by_reciprocal(&self, f: &Form, d: Int, cons: &Facts) -> Option<(Form, Int, Int)> {
+    fn by_reciprocal(&self, f: &AffineForm, d: Int, cons: &ConstraintSet) -> Option<(AffineForm, Int, Int)> {
         let m = f.gcd();
         if m < 2 || m >= d {
             return None;
@@ -207,8 +214,8 @@ impl Eval<'_> {
 }
 
 /// The terms divided by what divides them, the constant rounded down.
-fn over(f: &Form, m: Int) -> Form {
-    Form { terms: f.terms.iter().map(|t| (t.0, t.1.div_euclid(m))).collect(), c: f.c.div_euclid(m) }
+fn over(f: &AffineForm, m: Int) -> AffineForm {
+    AffineForm { terms: f.terms.iter().map(|t| (t.0, t.1.div_euclid(m))).collect(), c: f.c.div_euclid(m) }
 }
 
 /// The least `k >= 0` for which `c + k*d` is a multiple of m, if there is one.
@@ -226,10 +233,10 @@ fn multiple(c: i128, d: i128, m: i128) -> Option<i128> {
     (want % a == 0).then(|| (want / a).rem_euclid(step) * x.rem_euclid(step) % step)
 }
 
-impl Walk {
+impl Delinearized {
     /// The bytes when the number is in this set, unless they are too many boxes.
-    fn boxes(&self, number: &Span) -> Option<Vec<Span>> {
-        let Span::Bounded { lo, hi, exact, .. } = number else { return None };
+    fn boxes(&self, number: &ByteSet) -> Option<Vec<ByteSet>> {
+        let ByteSet::Bounded { lo, hi, exact, .. } = number else { return None };
         let top = self.weights.digits.len() - 1;
         let mut ranges = Vec::new();
         self.weights.split(top, *lo, *hi - 1, Vec::new(), &mut ranges);
@@ -290,7 +297,7 @@ impl Weights {
     }
 
     /// The bytes of a box of digits; `None` when progressions do not say it.
-    fn bytes(&self, digits: &[(Int, Int)], exact: bool) -> Option<Span> {
+    fn bytes(&self, digits: &[(Int, Int)], exact: bool) -> Option<ByteSet> {
         let (lo, hi) = self.ends(digits)?;
         let mut dims = self.rest_dims.clone();
         for ((first, last), (_, pitch)) in digits.iter().zip(self.digits.iter().rev()) {
@@ -299,36 +306,36 @@ impl Weights {
             }
         }
         let dims = merge(dims);
-        (dims.len() <= 3).then(|| Span::Bounded { lo, hi: hi + self.width, dims, width: self.width, exact })
+        (dims.len() <= 3).then(|| ByteSet::Bounded { lo, hi: hi + self.width, dims, width: self.width, exact })
     }
 }
 
 /// Values of a set of progressions, at most.
-fn count(s: &Span) -> Int {
+fn count(s: &ByteSet) -> Int {
     match s {
-        Span::Bounded { dims, .. } => dims.iter().fold(Int::new(1), |n, d| n.mul_sat(d.1)),
-        Span::Unknown { .. } => INF,
+        ByteSet::Bounded { dims, .. } => dims.iter().fold(Int::new(1), |n, d| n.mul_sat(d.1)),
+        ByteSet::Unknown { .. } => INF,
     }
 }
 
 /// Are the boxes inside `plain` (one progression), and do they say more?
-fn less(boxes: &[Span], plain: &Span) -> bool {
-    let Span::Bounded { lo: from, dims: all, width, .. } = plain else { return false };
+fn less(boxes: &[ByteSet], plain: &ByteSet) -> bool {
+    let ByteSet::Bounded { lo: from, dims: all, width, .. } = plain else { return false };
     let on = |by: Int| all.iter().all(|(step, _)| *step <= *width || by.divides(*step));
-    let part = |b: &Span| match b {
-        Span::Bounded { lo, dims, .. } => inside(b, plain) && on(*lo - *from) && dims.iter().all(|d| on(d.0)),
-        Span::Unknown { .. } => false,
+    let part = |b: &ByteSet| match b {
+        ByteSet::Bounded { lo, dims, .. } => inside(b, plain) && on(*lo - *from) && dims.iter().all(|d| on(d.0)),
+        ByteSet::Unknown { .. } => false,
     };
-    let exact = boxes.iter().all(|b| matches!(b, Span::Bounded { exact: true, .. }));
+    let exact = boxes.iter().all(|b| matches!(b, ByteSet::Bounded { exact: true, .. }));
     let sum = boxes.iter().fold(Int::new(0), |n, b| n.add_hi(count(b)));
     boxes.iter().all(part) && (exact || sum < count(plain))
 }
 
 /// Numbers of walks of equal weights, each with the extent that holds anyway.
-type Alike = (Box<Walk>, Vec<(Span, Span)>);
+type Alike = (Box<Delinearized>, Vec<(ByteSet, ByteSet)>);
 
 /// Joins walks of equal weights, and takes them apart to the bytes.
-pub(crate) fn bytes(walks: Vec<(Box<Walk>, Span)>, out: &mut Vec<Span>) {
+pub(crate) fn bytes(walks: Vec<(Box<Delinearized>, ByteSet)>, out: &mut Vec<ByteSet>) {
     let mut alike: Vec<Alike> = Vec::new();
     for (w, plain) in walks {
         let member = (w.number.clone(), plain);
@@ -338,7 +345,7 @@ pub(crate) fn bytes(walks: Vec<(Box<Walk>, Span)>, out: &mut Vec<Span>) {
         }
     }
     for (w, members) in alike {
-        let mut numbers: Vec<Span> = members.iter().map(|m| m.0.clone()).collect();
+        let mut numbers: Vec<ByteSet> = members.iter().map(|m| m.0.clone()).collect();
         compact(&mut numbers, false);
         for n in &numbers {
             // What is joined with gaps stays apart: they would be filled.
@@ -354,11 +361,11 @@ pub(crate) fn bytes(walks: Vec<(Box<Walk>, Span)>, out: &mut Vec<Span>) {
 }
 
 /// Is it every number between its ends?
-fn dense(s: &Span) -> bool {
-    matches!(s, Span::Bounded { dims, .. } if dims.is_empty() || matches!(dims[..], [(step, _)] if step == 1))
+fn dense(s: &ByteSet) -> bool {
+    matches!(s, ByteSet::Bounded { dims, .. } if dims.is_empty() || matches!(dims[..], [(step, _)] if step == 1))
 }
 
 /// Are the ends of `a` within those of `b`?
-fn inside(a: &Span, b: &Span) -> bool {
-    matches!((a, b), (Span::Bounded { lo, hi, .. }, Span::Bounded { lo: l, hi: h, .. }) if *l <= *lo && *hi <= *h)
+fn inside(a: &ByteSet, b: &ByteSet) -> bool {
+    matches!((a, b), (ByteSet::Bounded { lo, hi, .. }, ByteSet::Bounded { lo: l, hi: h, .. }) if *l <= *lo && *hi <= *h)
 }

@@ -6,10 +6,10 @@
 //! on exactly one group's value, and every guard on the way is known.
 
 use crate::ir::BlockId;
-use crate::ranges::domain::affine::{AtomId, Form};
+use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::AtomKind;
 use crate::ranges::domain::byte_set::Dims;
-use crate::ranges::domain::constraints::{Con, Facts};
+use crate::ranges::domain::constraints::{ConstraintRef, ConstraintSet};
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Cond;
@@ -57,7 +57,7 @@ impl Eval<'_> {
         while x.0 != 0 {
             let d = self.cfg.idom[x.0 as usize];
             if self.cfg.post_dominates(x, d) {
-                // Reached whatever is decided in between (loops end).
+                // ReachedBytes whatever is decided in between (loops end).
             } else if self.cfg.outer_preds(x)[..] == [d] {
                 let c = self.edge(d, x);
                 if !self.fully(&c) || (self.cfg.succs[d.0 as usize].len() > 1 && self.f_conds[d.0 as usize].is_none()) {
@@ -75,7 +75,7 @@ impl Eval<'_> {
 
     /// Progressions that cover the form's values, which lie between these ends, and whether they
     /// are exactly those values.
-    pub(crate) fn shape(&self, f: &Form, cons: &Facts, ends: (Int, Int), complete: bool) -> (Dims, bool) {
+    pub(crate) fn shape(&self, f: &AffineForm, cons: &ConstraintSet, ends: (Int, Int), complete: bool) -> (Dims, bool) {
         let (dims, exact) = self.grouped(f, cons, ends, complete);
         // A better cover is no reason to have none for what comes later.
         if exact || f.terms.len() < 2 || self.half_spent() {
@@ -90,13 +90,13 @@ impl Eval<'_> {
     /// The same from terms taken together as far as their sums overlap, by size: rows, columns,
     /// tiles. Each sum lies within bounds of its own, whatever ties them together. `None`: they do
     /// not end where all of them do.
-    fn layered(&self, f: &Form, cons: &Facts, ends: (Int, Int)) -> Option<Dims> {
+    fn layered(&self, f: &AffineForm, cons: &ConstraintSet, ends: (Int, Int)) -> Option<Dims> {
         let mut terms: Group = f.terms.iter().copied().collect();
         terms.sort_by_key(|t| t.1.abs());
         let (mut from, mut to, mut dims) = (f.c, f.c, Dims::new());
-        let mut part = Form::default();
+        let mut part = AffineForm::default();
         for (k, t) in terms.iter().enumerate() {
-            part = part.add(&Form::atom(t.0), t.1);
+            part = part.add(&AffineForm::atom(t.0), t.1);
             let (l, h) = self.bounds_in(&part, cons, true);
             if l <= -INF || h >= INF || l > h {
                 return None;
@@ -107,7 +107,7 @@ impl Eval<'_> {
                     let step = part.gcd();
                     dims.push((step, (h - l).div_euclid(step) + 1));
                 }
-                part = Form::default();
+                part = AffineForm::default();
             }
         }
         let dims = merge(dims);
@@ -115,7 +115,7 @@ impl Eval<'_> {
     }
 
     /// Progressions of terms that are independent of each other.
-    fn grouped(&self, f: &Form, cons: &Facts, (lo, hi): (Int, Int), complete: bool) -> (Dims, bool) {
+    fn grouped(&self, f: &AffineForm, cons: &ConstraintSet, (lo, hi): (Int, Int), complete: bool) -> (Dims, bool) {
         let terms: SmallVec<[(AtomId, Int); 6]> = f.terms.iter().copied().collect();
         let whole = gcd_of(&terms);
         let flat = |step: Int| -> Dims {
@@ -137,7 +137,7 @@ impl Eval<'_> {
         let all = OnceCell::new();
         let all = || &all.get_or_init(|| self.all_constraints(&groups, cons))[..];
         for g in &groups {
-            let part = Form { terms: g.iter().copied().collect(), c: Int::new(0) };
+            let part = AffineForm { terms: g.iter().copied().collect(), c: Int::new(0) };
             let (l, h) = self.bounds_in(&part, cons, true);
             if l <= -INF || h >= INF {
                 return (flat(whole), false);
@@ -165,10 +165,10 @@ impl Eval<'_> {
     }
 
     /// Splits the terms of a form into sets that no constraint ties together.
-    fn groups(&self, terms: &[(AtomId, Int)], cons: &[Con]) -> Groups {
+    fn groups(&self, terms: &[(AtomId, Int)], cons: &[ConstraintRef]) -> Groups {
         let n = terms.len();
         let mut set: SmallVec<[usize; 8]> = (0..n).collect();
-        let tie = |c: &Form, set: &mut SmallVec<[usize; 8]>| {
+        let tie = |c: &AffineForm, set: &mut SmallVec<[usize; 8]>| {
             let mut first = None;
             for (k, t) in terms.iter().enumerate() {
                 if c.has(t.0) {
@@ -252,7 +252,7 @@ impl Eval<'_> {
 
     /// Are the bounds of a dense group really reached: is each the end of its free range, or of a
     /// constraint on this very sum?
-    fn reached(&self, g: &Group, all: &[Form], (l, h): (Int, Int), step: Int) -> bool {
+    fn reached(&self, g: &Group, all: &[AffineForm], (l, h): (Int, Int), step: Int) -> bool {
         let (mut lo, mut hi) = self.free_range(g);
         // Values are congruent to any of the free ends modulo the step.
         let origin = if lo > -INF { lo } else { hi };
@@ -272,15 +272,15 @@ impl Eval<'_> {
     }
 
     /// Constraints of the guards and of the atoms, with numbers for parameters.
-    fn all_constraints(&self, groups: &[Group], cons: &[Con]) -> SmallVec<[Form; 4]> {
+    fn all_constraints(&self, groups: &[Group], cons: &[ConstraintRef]) -> SmallVec<[AffineForm; 4]> {
         let own = groups.iter().flatten().flat_map(|t| &self.a(t.0).cons);
         cons.iter().chain(own).map(|c| self.concrete(c)).collect()
     }
 
     /// Is every constraint decided by the boxes, a bound on exactly one group's sum, implied by
     /// such a bound, or about one index that the address does not contain?
-    fn guards_within(&self, groups: &[Group], concrete: &[Form]) -> bool {
-        let on_group = |c: &Form| groups.iter().any(|g| proportional(c, g).is_some());
+    fn guards_within(&self, groups: &[Group], concrete: &[AffineForm]) -> bool {
+        let on_group = |c: &AffineForm| groups.iter().any(|g| proportional(c, g).is_some());
         concrete.iter().all(|c| {
             if self.boxed(c, false).1 <= 0 || on_group(c) {
                 return true;
@@ -316,7 +316,7 @@ impl Eval<'_> {
 }
 
 /// When a constraint is about a group's sum alone: its coefficient and the sum's, of one atom.
-fn proportional(c: &Form, g: &[(AtomId, Int)]) -> Option<(Int, Int)> {
+fn proportional(c: &AffineForm, g: &[(AtomId, Int)]) -> Option<(Int, Int)> {
     let (x0, c0) = *g.first()?;
     let k0 = c.coef(x0);
     let fits = c.terms.len() == g.len() && k0 != 0 && g.iter().all(|(x, cx)| c.coef(*x) * c0 == k0 * *cx);

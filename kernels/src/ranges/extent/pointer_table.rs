@@ -7,12 +7,12 @@
 //! one). An index that is data itself (an expert, a list of pages) proves nothing about any one
 //! entry, and neither does a table behind a table: both stay unknown.
 
-use crate::ranges::domain::affine::Form;
+use crate::ranges::domain::affine::AffineForm;
 use crate::ranges::domain::atom::AtomKind;
-use crate::ranges::domain::byte_set::Span;
+use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::eval::Eval;
-use crate::ranges::extent::reached::{Made, RawBase, Reached};
+use crate::ranges::extent::reached::{AccessContext, ReachedBytes, SymbolicBase};
 
 /// Larger than the distance of any two offsets behind one pointer that are still told apart from
 /// two words.
@@ -20,7 +20,7 @@ const APART: Int = Int::pow2(42);
 
 impl Eval<'_> {
     /// The access as one through a table, if its address has that form.
-    pub(crate) fn through_table(&mut self, f: &Form, made: Made<'_>) -> Option<Reached> {
+    pub(crate) fn through_table(&mut self, f: &AffineForm, made: AccessContext<'_>) -> Option<ReachedBytes> {
         let mut loaded = f.terms.iter().filter(|t| t.1 == 1 && self.a(t.0).loaded.is_some());
         let (x, _) = *loaded.next()?;
         if loaded.next().is_some() {
@@ -29,12 +29,12 @@ impl Eval<'_> {
         let node = self.a(x).loaded?;
         let rest = f.without(x);
         // Another pointer among the terms: nobody knows which of the two is the base.
-        let plain = |e: &Self, f: &Form| {
+        let plain = |e: &Self, f: &AffineForm| {
             f.terms.iter().all(|t| matches!(e.a(t.0).kind, AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_)))
         };
         let place = self.ev(node);
         let [place] = &self.expand(&place)[..] else { return None };
-        let [(base, RawBase::Word(word))] = self.bases(place)[..] else { return None };
+        let [(base, SymbolicBase::Word(word))] = self.bases(place)[..] else { return None };
         let slot = place.without(base);
         if !plain(self, &rest) || !plain(self, &slot) {
             return None;
@@ -49,7 +49,8 @@ impl Eval<'_> {
                 return None;
             }
         }
-        let Span::Bounded { lo, hi, dims, exact: all, .. } = self.extent(&slot, Made { width: 8.into(), ..made })
+        let ByteSet::Bounded { lo, hi, dims, exact: all, .. } =
+            self.extent(&slot, AccessContext { width: 8.into(), ..made })
         else {
             return None;
         };
@@ -61,7 +62,7 @@ impl Eval<'_> {
         let mut extent = self.extent(&rest, made);
         // Of an unknown offset nobody knows either whether it leads from this word to another
         // pointer (a choice between two loaded pointers is the first one plus their difference).
-        let Span::Bounded { lo: first, hi: last, exact, width: bytes, .. } = &mut extent else { return None };
+        let ByteSet::Bounded { lo: first, hi: last, exact, width: bytes, .. } = &mut extent else { return None };
         if *bytes == 0 {
             return None;
         }
@@ -69,13 +70,13 @@ impl Eval<'_> {
         // rest on different things, with every offset.
         let near = *last - *first < APART;
         let both = self.extent(&slot.scale(APART).add(&rest, 1), made);
-        let joint = near && matches!(both, Span::Bounded { exact: true, .. });
+        let joint = near && matches!(both, ByteSet::Bounded { exact: true, .. });
         if count > 1 && !all && !joint {
             return None;
         }
-        let of = |f: &Form| f.terms.iter().flat_map(|t| self.support(t.0)).collect::<Vec<_>>();
+        let of = |f: &AffineForm| f.terms.iter().flat_map(|t| self.support(t.0)).collect::<Vec<_>>();
         let (p, q) = (of(&slot), of(&rest));
         *exact = joint && !p.iter().any(|a| q.contains(a));
-        Some(Reached::new(RawBase::Table { word, lo: lo.pin() as i64, stride, count }, false, extent))
+        Some(ReachedBytes::new(SymbolicBase::Table { word, lo: lo.pin() as i64, stride, count }, false, extent))
     }
 }

@@ -1,18 +1,18 @@
-//! Reached.
+//! ReachedBytes.
 
-use super::delinearization::Walk;
+use super::delinearization::Delinearized;
 use crate::effects::Extent;
 use crate::ir::{AccessKind, BlockId};
-use crate::ranges::domain::byte_set::Span;
-use crate::ranges::domain::constraints::Facts;
+use crate::ranges::domain::byte_set::ByteSet;
+use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::Int;
 use serde::{Deserialize, Serialize};
 
 /// How an access is made.
 #[derive(Clone, Copy)]
-pub(crate) struct Made<'a> {
+pub(crate) struct AccessContext<'a> {
     /// What holds then.
-    pub cons: &'a Facts,
+    pub cons: &'a ConstraintSet,
     /// Bytes.
     pub width: Int,
     pub block: BlockId,
@@ -22,30 +22,30 @@ pub(crate) struct Made<'a> {
 
 /// A base candidate of an access, and the bytes relative to its value.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Reached<E = Span> {
-    pub base: RawBase,
+pub(crate) struct ReachedBytes<E = ByteSet> {
+    pub base: SymbolicBase,
     pub several: bool,
     pub extent: E,
     /// What says more of it.
-    pub walk: Option<Box<Walk>>,
+    pub walk: Option<Box<Delinearized>>,
 }
 
-impl<E> Reached<E> {
-    pub fn new(base: RawBase, several: bool, extent: E) -> Reached<E> {
-        Reached { base, several, extent, walk: None }
+impl<E> ReachedBytes<E> {
+    pub fn new(base: SymbolicBase, several: bool, extent: E) -> ReachedBytes<E> {
+        ReachedBytes { base, several, extent, walk: None }
     }
 }
 
-impl<N: Copy> Reached<Span<N>> {
+impl<N: Copy> ReachedBytes<ByteSet<N>> {
     /// As others see it, with these values.
-    pub fn finished(&self, value: impl Fn(N) -> i128) -> Reached<Extent> {
-        Reached::new(self.base, self.several, self.extent.finished(value))
+    pub fn finished(&self, value: impl Fn(N) -> i128) -> ReachedBytes<Extent> {
+        ReachedBytes::new(self.base, self.several, self.extent.finished(value))
     }
 }
 
 /// A base before parameter values are put in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) enum RawBase {
+pub(crate) enum SymbolicBase {
     Word(u16),
     Symbol(u32),
     ParamAddress(u16),
@@ -64,4 +64,4 @@ pub(crate) enum RawBase {
 }
 
 /// What an evaluation finds: directions, bytes behind bases, and the first instruction.
-pub(crate) type Found<E> = Vec<(AccessKind, Reached<E>, u32)>;
+pub(crate) type EvaluatedAccesses<E> = Vec<(AccessKind, ReachedBytes<E>, u32)>;

@@ -7,8 +7,8 @@
 use super::node::{Graph, Kind, Node, NodeId, Width};
 use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
-use crate::ir::{BlockId, Class, Function, Op, Operand, Prefix, Reason, Special, Src, Term, Var};
-use crate::ranges::graph::cas_loops::Swap;
+use crate::ir::{BlockId, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Term, Var};
+use crate::ranges::graph::cas_loops::CompareAndSwap;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 pub(crate) const MAX_DEPTH: u32 = 6000;
 
 #[derive(Default)]
-pub(crate) struct Memo {
+pub(crate) struct BuildMemo {
     pub(crate) w32: FxHashMap<Def, NodeId>,
     pub(crate) w64: FxHashMap<(Def, Def), NodeId>,
     pub(crate) var64: FxHashMap<Def, NodeId>,
@@ -27,24 +27,24 @@ pub(crate) struct Memo {
 pub(crate) struct Builder<'a> {
     pub(crate) ssa: Ssa<'a>,
     pub(crate) g: Graph,
-    pub(crate) memo: Memo,
+    pub(crate) memo: BuildMemo,
     /// The ordinary memo, set aside while `given` is in force.
-    pub(crate) base: Memo,
+    pub(crate) base: BuildMemo,
     /// A predicate known to be true (or, with `true`, false) for the access under construction.
     pub(crate) given: Option<(Def, bool)>,
     pub(crate) depth: u32,
     pub(crate) has_local: bool,
     /// Compare-and-swaps met so far.
-    pub(crate) swaps: Vec<Swap>,
+    pub(crate) swaps: Vec<CompareAndSwap>,
 }
 
 /// Builds the graph of a function.
-pub(crate) fn build(f: &Function, cfg: &Cfg) -> Graph {
+pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
     let mut b = Builder {
         ssa: Ssa::new(f, cfg),
         g: Graph { conds: vec![None; f.blocks.len()], ..Graph::default() },
-        memo: Memo::default(),
-        base: Memo::default(),
+        memo: BuildMemo::default(),
+        base: BuildMemo::default(),
         given: None,
         depth: 0,
         has_local: false,
@@ -133,10 +133,10 @@ impl Builder<'_> {
     }
 
     /// A source as a 32-bit node.
-    pub(crate) fn operand32(&mut self, o: &Operand, b: u32, i: u32) -> NodeId {
+    pub(crate) fn operand32(&mut self, o: &SrcOperand, b: u32, i: u32) -> NodeId {
         let n = match o.src {
             Src::Var(v) if self.ssa.f.class(v) == Class::W64 => {
-                let n = self.operand64(&Operand::new(o.src), b, i);
+                let n = self.operand64(&SrcOperand::new(o.src), b, i);
                 self.low(n, b)
             }
             s => {
@@ -148,7 +148,7 @@ impl Builder<'_> {
     }
 
     /// A source as a 64-bit node.
-    pub(crate) fn operand64(&mut self, o: &Operand, b: u32, i: u32) -> NodeId {
+    pub(crate) fn operand64(&mut self, o: &SrcOperand, b: u32, i: u32) -> NodeId {
         let n = match o.src {
             Src::Var(v) => match self.ssa.f.class(v) {
                 Class::W64 => {
@@ -156,7 +156,7 @@ impl Builder<'_> {
                     self.node_var64(d)
                 }
                 _ => {
-                    let n = self.operand32(&Operand::new(o.src), b, i);
+                    let n = self.operand32(&SrcOperand::new(o.src), b, i);
                     self.extend(false, n, b)
                 }
             },
@@ -166,7 +166,7 @@ impl Builder<'_> {
                 self.node64(lo, hi)
             }
             Src::Zext(v) => {
-                let n = self.operand32(&Operand::var(v), b, i);
+                let n = self.operand32(&SrcOperand::var(v), b, i);
                 self.extend(false, n, b)
             }
             s => self.leaf(s, Width::W64),
@@ -174,7 +174,7 @@ impl Builder<'_> {
         self.prefix(o.prefix, n, Width::W64, b)
     }
 
-    pub(crate) fn operand_w(&mut self, o: &Operand, w: Width, b: u32, i: u32) -> NodeId {
+    pub(crate) fn operand_w(&mut self, o: &SrcOperand, w: Width, b: u32, i: u32) -> NodeId {
         match w {
             Width::W32 => self.operand32(o, b, i),
             Width::W64 => self.operand64(o, b, i),
@@ -183,7 +183,7 @@ impl Builder<'_> {
     }
 
     /// A source as a predicate node.
-    pub(crate) fn pred_operand(&mut self, o: &Operand, b: u32, i: u32) -> NodeId {
+    pub(crate) fn pred_operand(&mut self, o: &SrcOperand, b: u32, i: u32) -> NodeId {
         let d = self.ssa.source(o.src, b, i);
         let n = self.pred(d);
         self.prefix(o.prefix, n, Width::Pred, b)
@@ -237,14 +237,14 @@ impl Builder<'_> {
     }
 
     /// Is this guard decided by what is given?  `Some(true)`: the guarded instruction executes.
-    fn decided(&mut self, guard: &Operand, b: u32, i: u32) -> Option<bool> {
+    fn decided(&mut self, guard: &SrcOperand, b: u32, i: u32) -> Option<bool> {
         let (p, not) = self.given?;
         let d = self.ssa.source(guard.src, b, i);
         (d == p && !matches!(d, Def::Leaf(_) | Def::Undef { .. })).then(|| (guard.prefix == Prefix::Not) == not)
     }
 
     /// Resolves guards that are decided by `given`, or constant; `Err`: the guard is open.
-    pub(crate) fn settle(&mut self, mut d: Def) -> Result<Def, Operand> {
+    pub(crate) fn settle(&mut self, mut d: Def) -> Result<Def, SrcOperand> {
         for _ in 0..100 {
             let Some(g) = self.ssa.guard(d) else { return Ok(d) };
             let Def::Inst { b, i, .. } = d else { return Ok(d) };

@@ -5,7 +5,7 @@
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
 use super::ssa::Def;
-use crate::ir::{Inst, Op, Operand, Prefix, Src};
+use crate::ir::{Inst, Op, Prefix, Src, SrcOperand};
 use crate::ranges::graph::pairing::whole;
 use smallvec::SmallVec;
 
@@ -25,7 +25,7 @@ impl Builder<'_> {
     pub(crate) fn carry_sources(&mut self, d: Def) -> Option<SmallVec<[Def; 2]>> {
         let Def::Inst { b, i, .. } = d else { return None };
         let inst = self.ssa.inst(d)?;
-        let carries: SmallVec<[Operand; 2]> = match inst.op {
+        let carries: SmallVec<[SrcOperand; 2]> = match inst.op {
             Op::AddX | Op::MadX => inst.srcs.iter().skip(3).copied().collect(),
             Op::LeaHi { x: true, .. } => inst.srcs.iter().skip(3).copied().collect(),
             _ => return None,
@@ -92,7 +92,7 @@ impl Builder<'_> {
         if !self.carry_sources(hi)?.contains(&whole(lo)) {
             return None;
         }
-        let take = |bld: &mut Self, o: &Operand, at: (u32, u32)| (o.prefix, bld.ssa.source(o.src, at.0, at.1));
+        let take = |bld: &mut Self, o: &SrcOperand, at: (u32, u32)| (o.prefix, bld.ssa.source(o.src, at.0, at.1));
         let ls = self.low_summands(lo, hi)?;
         let mut hs: SmallVec<[Half; 3]> = h
             .srcs
@@ -228,7 +228,7 @@ impl Builder<'_> {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn scaled(
         &mut self,
-        index: &Operand,
+        index: &SrcOperand,
         lat: (u32, u32),
         h: &Inst,
         hat: (u32, u32),

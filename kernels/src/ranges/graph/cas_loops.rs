@@ -16,7 +16,7 @@ use std::collections::HashSet;
 const MAX_STEPS: usize = 64;
 
 /// A compare-and-swap: its access, and where it is.
-pub(crate) struct Swap {
+pub(crate) struct CompareAndSwap {
     pub(crate) access: usize,
     pub(crate) block: u32,
     pub(crate) inst: u32,

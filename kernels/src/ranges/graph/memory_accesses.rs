@@ -6,13 +6,13 @@
 use super::build::Builder;
 use super::node::{Access, Kind, LocalStore, NodeId, Target, Width};
 use super::ssa::Def;
-use crate::ir::{AccessKind, Addr, BlockId, Class, Combine, Inst, Mem, Op, Operand, Prefix, Reason, Space, Src};
-use crate::ranges::graph::cas_loops::Swap;
+use crate::ir::{AccessKind, Addr, BlockId, Class, Combine, Inst, Mem, MemSpace, Op, Prefix, Reason, Src, SrcOperand};
+use crate::ranges::graph::cas_loops::CompareAndSwap;
 use smallvec::SmallVec;
 
 impl Builder<'_> {
     pub(crate) fn access(&mut self, b: u32, i: u32, inst: &Inst, m: &Mem) {
-        if m.space != Space::Global {
+        if m.space != MemSpace::Global {
             return;
         }
         let mut guard = inst.guard.map(|g| self.pred_operand(&g, b, i));
@@ -43,7 +43,7 @@ impl Builder<'_> {
             }
         }
         if m.kind == AccessKind::Atomic && !inst.srcs.is_empty() {
-            self.swaps.push(Swap { access: self.g.accesses.len(), block: b, inst: i });
+            self.swaps.push(CompareAndSwap { access: self.g.accesses.len(), block: b, inst: i });
         }
         let block = BlockId(b);
         self.g.accesses.push(Access { block, kind: m.kind, bytes: m.bytes, target, guard, at: inst.at });
@@ -92,7 +92,7 @@ impl Builder<'_> {
         }
     }
 
-    pub(crate) fn sum64(&mut self, parts: &[Operand], off: i64, b: u32, i: u32) -> NodeId {
+    pub(crate) fn sum64(&mut self, parts: &[SrcOperand], off: i64, b: u32, i: u32) -> NodeId {
         let t: SmallVec<[(NodeId, i64); 3]> = parts.iter().map(|o| (self.operand64(o, b, i), 1)).collect();
         self.lin(&t, off, Width::W64, b)
     }
@@ -105,7 +105,7 @@ impl Builder<'_> {
         for blk in &cfg.rpo {
             for (i, inst) in f.blocks[blk.0 as usize].insts.iter().enumerate() {
                 let Op::Mem(m) = &inst.op else { continue };
-                if m.space != Space::Local || m.kind == AccessKind::Read {
+                if m.space != MemSpace::Local || m.kind == AccessKind::Read {
                     continue;
                 }
                 let (b, i) = (blk.0, i as u32);

@@ -6,7 +6,7 @@
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
 use super::ssa::Def;
-use crate::ir::{Addr, Class, Mem, Op, Operand, Prefix, Reason, Space, Src};
+use crate::ir::{Addr, Class, Mem, MemSpace, Op, Prefix, Reason, Src, SrcOperand};
 use smallvec::SmallVec;
 
 impl Builder<'_> {
@@ -14,7 +14,7 @@ impl Builder<'_> {
     pub(crate) fn body(&mut self, d: Def, w: Width) -> NodeId {
         let Def::Inst { b, i, part, .. } = d else { return self.opaque(Reason::Instruction, w, 0) };
         let Some(inst) = self.ssa.inst(d) else { return self.opaque(Reason::Instruction, w, b) };
-        let s: SmallVec<[Operand; 4]> = inst.srcs.clone();
+        let s: SmallVec<[SrcOperand; 4]> = inst.srcs.clone();
         let o = |bld: &mut Self, k: usize| match s.get(k) {
             Some(x) => bld.operand_w(x, w, b, i),
             None => bld.konst(0, w),
@@ -176,7 +176,7 @@ impl Builder<'_> {
                 }
             }
             Op::Mem(Mem {
-                space: Space::Local,
+                space: MemSpace::Local,
                 kind: crate::ir::AccessKind::Read,
                 bytes,
                 addr: Addr::Sum(ref a, off),
@@ -195,8 +195,8 @@ impl Builder<'_> {
             }
             Op::Mem(ref m) => {
                 let r = match (m.space, m.kind) {
-                    (Space::Other(r), _) => r,
-                    (Space::Local, _) => Reason::Local,
+                    (MemSpace::Other(r), _) => r,
+                    (MemSpace::Local, _) => Reason::Local,
                     (_, crate::ir::AccessKind::Atomic) => Reason::AtomicResult,
                     _ => Reason::Loaded,
                 };
@@ -208,12 +208,12 @@ impl Builder<'_> {
         }
     }
 
-    pub(crate) fn local_address(&mut self, a: &[Operand], off: i64, part: u8, b: u32, i: u32) -> NodeId {
+    pub(crate) fn local_address(&mut self, a: &[SrcOperand], off: i64, part: u8, b: u32, i: u32) -> NodeId {
         let t: SmallVec<[(NodeId, i64); 3]> = a.iter().map(|x| (self.operand32(x, b, i), 1)).collect();
         self.lin(&t, off + 4 * i64::from(part), Width::W32, b)
     }
 
-    pub(crate) fn ext(&mut self, s: &Operand, bits: u8, signed: bool, w: Width, b: u32, i: u32) -> NodeId {
+    pub(crate) fn ext(&mut self, s: &SrcOperand, bits: u8, signed: bool, w: Width, b: u32, i: u32) -> NodeId {
         // The source is read in its own class; 64 bits out of 32 is an extension, 32 out of 64 a
         // truncation.
         let wide_src = match s.src {
@@ -254,7 +254,7 @@ impl Builder<'_> {
 
     pub(crate) fn funnel(
         &mut self,
-        s: &[Operand],
+        s: &[SrcOperand],
         (right, hi, signed, wide): (bool, bool, bool, bool),
         b: u32,
         i: u32,

@@ -8,7 +8,7 @@
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
 use super::ssa::{Def, END};
-use crate::ir::{Inst, Op, Operand, Prefix, Special, Src};
+use crate::ir::{Inst, Op, Prefix, Special, Src, SrcOperand};
 use smallvec::SmallVec;
 
 /// Sums followed from a low word to the instruction that made it.
@@ -112,7 +112,7 @@ impl<'a> Builder<'a> {
         if self.ssa.guard(d).is_some() {
             return None;
         }
-        let f: &'a crate::ir::Function = self.ssa.f;
+        let f: &'a crate::ir::KernelIr = self.ssa.f;
         Some((&f.blocks[b as usize].insts[i as usize], b, i))
     }
 
@@ -132,7 +132,7 @@ impl<'a> Builder<'a> {
         let Def::Inst { b, i, .. } = d else { return None };
         let key = (g.prefix, self.ssa.source(g.src, b, i));
         // The other half may be under the same predicate, or its complement, or none of it.
-        let mut side = |x: Def, state: &Result<Def, Operand>, value: bool| -> Def {
+        let mut side = |x: Def, state: &Result<Def, SrcOperand>, value: bool| -> Def {
             match state {
                 Ok(y) => *y,
                 Err(g2) => {
@@ -229,7 +229,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The 64-bit value of corresponding operands of two halves.
-    fn halves(&mut self, l: &Operand, (lb, li): (u32, u32), h: &Operand, (hb, hi): (u32, u32)) -> NodeId {
+    fn halves(&mut self, l: &SrcOperand, (lb, li): (u32, u32), h: &SrcOperand, (hb, hi): (u32, u32)) -> NodeId {
         let a = self.ssa.source(l.src, lb, li);
         let b = self.ssa.source(h.src, hb, hi);
         self.node64(a, b)
@@ -346,7 +346,7 @@ impl<'a> Builder<'a> {
     /// High word of a 64-bit result plus something: that something times 2^32 is added.
     fn high_plus(&mut self, l: &Inst, lo: Def, lat: (u32, u32), h: &Inst, hat: (u32, u32)) -> Option<NodeId> {
         let Def::Inst { b, i, .. } = lo else { return None };
-        let is_mate = |bld: &mut Self, o: &Operand| {
+        let is_mate = |bld: &mut Self, o: &SrcOperand| {
             o.prefix == Prefix::None
                 && matches!(bld.ssa.source(o.src, hat.0, hat.1), Def::Inst { b: c, i: j, part: 1, .. } if c == b && j == i)
         };

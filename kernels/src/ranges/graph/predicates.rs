@@ -6,7 +6,7 @@
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
 use super::ssa::{Def, END};
-use crate::ir::{Class, Cmp, Combine, Op, Operand, Prefix, Reason, Src, Var};
+use crate::ir::{Class, Cmp, Combine, Op, Prefix, Reason, Src, SrcOperand, Var};
 
 impl Builder<'_> {
     /// Predicate of a definition.
@@ -107,7 +107,7 @@ impl Builder<'_> {
         x: NodeId,
         y: NodeId,
         how: Combine,
-        with: &Operand,
+        with: &SrcOperand,
         part: u8,
         b: u32,
         i: u32,
@@ -117,7 +117,7 @@ impl Builder<'_> {
     }
 
     /// A comparison (or, as second result, its opposite) combined with another predicate.
-    fn combined(&mut self, mut c: NodeId, how: Combine, with: &Operand, part: u8, b: u32, i: u32) -> NodeId {
+    fn combined(&mut self, mut c: NodeId, how: Combine, with: &SrcOperand, part: u8, b: u32, i: u32) -> NodeId {
         if part == 1 {
             c = self.not(c, b);
         }
@@ -136,9 +136,9 @@ impl Builder<'_> {
     pub(crate) fn wide_compare(
         &mut self,
         high: Cmp,
-        x: &Operand,
-        y: &Operand,
-        low: &Operand,
+        x: &SrcOperand,
+        y: &SrcOperand,
+        low: &SrcOperand,
         b: u32,
         i: u32,
     ) -> Option<(NodeId, NodeId)> {

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// Sources of one address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Origins {
+pub(crate) struct Provenance {
     /// 8-byte parameter words.
     pub words: BTreeSet<u16>,
     /// Symbols.
@@ -25,7 +25,7 @@ pub(crate) struct Origins {
     pub window: bool,
 }
 
-impl Origins {
+impl Provenance {
     /// Is there a known base?
     pub(crate) fn has_base(&self) -> bool {
         !self.words.is_empty() || !self.symbols.is_empty() || !self.param_addresses.is_empty()
@@ -44,9 +44,9 @@ fn read_offsets(g: &Graph) -> BTreeSet<i32> {
         .collect()
 }
 
-/// Origins of an access.
-pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Origins {
-    let mut o = Origins::default();
+/// Provenance of an access.
+pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Provenance {
+    let mut o = Provenance::default();
     let mut seen = FxHashSet::default();
     match t {
         Target::Address(n) | Target::Bulk(n, _) | Target::TensorMap(n) => {
@@ -62,7 +62,7 @@ pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Origins {
     o
 }
 
-fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Origins, seen: &mut FxHashSet<NodeId>) {
+fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Provenance, seen: &mut FxHashSet<NodeId>) {
     let mut work = vec![root];
     while let Some(n) = work.pop() {
         if !seen.insert(n) {
@@ -112,7 +112,7 @@ fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Origins, seen: &
 }
 
 /// The words that hold a handle, when it surely is one of them as it was passed.
-fn handle(g: &Graph, root: NodeId, o: &mut Origins) {
+fn handle(g: &Graph, root: NodeId, o: &mut Provenance) {
     let (mut work, mut seen) = (vec![root], FxHashSet::default());
     while let Some(n) = work.pop() {
         if !seen.insert(n) {
@@ -146,7 +146,7 @@ fn window(g: &Graph, n: NodeId) -> bool {
 
 /// The words of a by-value table read at a dynamic index: from its offset to where another field is
 /// read, or the parameter ends, in steps that the index can make.
-fn table(g: &Graph, params: &[(u16, u16)], off: i32, idx: NodeId, o: &mut Origins) {
+fn table(g: &Graph, params: &[(u16, u16)], off: i32, idx: NodeId, o: &mut Provenance) {
     let end = params
         .iter()
         .map(|p| (i32::from(p.0), i32::from(p.0) + i32::from(p.1)))
@@ -180,7 +180,7 @@ fn gcd(a: i64, b: i64) -> i64 {
 }
 
 /// Every parameter word a value depends on at all.
-fn taint(g: &Graph, root: NodeId, o: &mut Origins, seen: &mut FxHashSet<NodeId>) {
+fn taint(g: &Graph, root: NodeId, o: &mut Provenance, seen: &mut FxHashSet<NodeId>) {
     let mut work = vec![root];
     while let Some(n) = work.pop() {
         if !seen.insert(n) {

@@ -4,7 +4,7 @@
 //! It owns reaching definitions; `build` turns them into values.
 
 use crate::ir::cfg::Cfg;
-use crate::ir::{Cmp, Combine, Function, Inst, Op, Operand, Prefix, Reason, Src, Var};
+use crate::ir::{Cmp, Combine, Inst, KernelIr, Op, Prefix, Reason, Src, SrcOperand, Var};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -19,7 +19,7 @@ pub(crate) enum Def {
     Inst { b: u32, i: u32, part: u8, raw: bool },
     /// Join of a variable at a block.
     Phi { var: Var, b: u32 },
-    /// Operand that is no variable.
+    /// SrcOperand that is no variable.
     Leaf(Src),
     /// No definition known: `var` as it is at this place (two different ones never look the same).
     Undef { why: Reason, var: Var, b: u32, i: u32 },
@@ -61,7 +61,7 @@ type BlockDefs = FxHashMap<Var, SmallVec<[(u32, u8); 2]>>;
 
 /// Reaching definitions of one function.
 pub(crate) struct Ssa<'a> {
-    pub(crate) f: &'a Function,
+    pub(crate) f: &'a KernelIr,
     pub(crate) cfg: &'a Cfg,
     /// Per block: variable -> (instruction, part), ascending.
     defs: Vec<BlockDefs>,
@@ -74,7 +74,7 @@ pub(crate) struct Ssa<'a> {
 }
 
 impl<'a> Ssa<'a> {
-    pub(crate) fn new(f: &'a Function, cfg: &'a Cfg) -> Self {
+    pub(crate) fn new(f: &'a KernelIr, cfg: &'a Cfg) -> Self {
         let mut defs = Vec::with_capacity(f.blocks.len());
         let mut clobbers = Vec::with_capacity(f.blocks.len());
         for b in &f.blocks {
@@ -121,7 +121,7 @@ impl<'a> Ssa<'a> {
     }
 
     /// The guard that still decides whether the definition happens.
-    pub(crate) fn guard(&self, d: Def) -> Option<Operand> {
+    pub(crate) fn guard(&self, d: Def) -> Option<SrcOperand> {
         match d {
             Def::Inst { raw: false, .. } => self.inst(d)?.guard,
             _ => None,

@@ -6,14 +6,14 @@
 //! most kernels are launched in one shape or two: the third shape is the first to be recorded.
 //! Recordings are made as long as they are worth it: each launch that one is played for pays.
 
-use super::replay::{self, Program};
+use super::replay::{self, ReplayProgram};
 use crate::Extent;
 use crate::effects::{AccessKind, LaunchArgs};
-use crate::ranges::domain::byte_set::Span;
+use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
-use crate::ranges::domain::tape::Input;
-use crate::ranges::extent::reached::Found;
-use crate::ranges::extent::reached::{RawBase, Reached};
+use crate::ranges::domain::tape::LaunchInput;
+use crate::ranges::extent::reached::EvaluatedAccesses;
+use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,40 +26,40 @@ const MAX_PROGRAMS: usize = 8;
 const MAX_AHEAD: u32 = 24;
 
 /// Grid, block, cluster, dynamic shared memory, bytes of parameters.
-type Shape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
+type LaunchShape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
 
-fn shape(l: &LaunchArgs<'_>) -> Shape {
+fn shape(l: &LaunchArgs<'_>) -> LaunchShape {
     (l.grid, l.block, l.cluster, l.shared, l.params.len())
 }
 
 /// An evaluated launch: valid for every launch that agrees in shape and in the numbers that
 /// mattered.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    shape: Shape,
-    inputs: Vec<(Input, u64)>,
-    pub result: Found<Extent>,
+pub(crate) struct CachedEvaluation {
+    shape: LaunchShape,
+    inputs: Vec<(LaunchInput, u64)>,
+    pub result: EvaluatedAccesses<Extent>,
 }
 
-impl Kept {
+impl CachedEvaluation {
     /// The parameter bytes that mattered.
     pub fn bytes(&self) -> impl Iterator<Item = Range<usize>> {
         self.inputs.iter().filter_map(|(input, _)| match *input {
-            Input::Bytes(at, bytes) => Some(usize::from(at)..usize::from(at) + usize::from(bytes)),
-            Input::Grid(_) => None,
+            LaunchInput::Bytes(at, bytes) => Some(usize::from(at)..usize::from(at) + usize::from(bytes)),
+            LaunchInput::Grid(_) => None,
         })
     }
 }
 
-/// A [`Kept`] as it is written down.
-type Packed = (Shape, Vec<(Input, u64)>, Vec<(AccessKind, RawBase, bool, Extent, u32)>);
+/// A [`CachedEvaluation`] as it is written down.
+type PackedEvaluation = (LaunchShape, Vec<(LaunchInput, u64)>, Vec<(AccessKind, SymbolicBase, bool, Extent, u32)>);
 
 /// What was found out so far. The latest are last.
 #[derive(Debug, Default)]
 struct State {
-    kept: Vec<Arc<Kept>>,
+    kept: Vec<Arc<CachedEvaluation>>,
     /// Each with a launch of the shape it holds for, but for the grid.
-    programs: Vec<(Shape, Program)>,
+    programs: Vec<(LaunchShape, ReplayProgram)>,
     ahead: u32,
     /// Something was evaluated that is not on disk.
     fresh: bool,
@@ -91,14 +91,15 @@ impl EvaluationCache {
         &self,
         launch: &LaunchArgs<'_>,
         recordable: impl FnOnce() -> bool,
-        evaluate: impl FnOnce() -> Found<Span>,
-    ) -> Arc<Kept> {
+        evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>,
+    ) -> Arc<CachedEvaluation> {
         let wanted = shape(launch);
-        let kept = |inputs: &mut dyn Iterator<Item = Input>, result| {
-            Arc::new(Kept { shape: wanted, inputs: inputs.map(|i| (i, i.read(launch))).collect(), result })
+        let kept = |inputs: &mut dyn Iterator<Item = LaunchInput>, result| {
+            Arc::new(CachedEvaluation { shape: wanted, inputs: inputs.map(|i| (i, i.read(launch))).collect(), result })
         };
-        let equal = |k: &&Arc<Kept>| k.shape == wanted && k.inputs.iter().all(|(i, v)| i.read(launch) == *v);
-        let like = |s: &Shape| (s.1, s.2, s.3, s.4) == (wanted.1, wanted.2, wanted.3, wanted.4);
+        let equal =
+            |k: &&Arc<CachedEvaluation>| k.shape == wanted && k.inputs.iter().all(|(i, v)| i.read(launch) == *v);
+        let like = |s: &LaunchShape| (s.1, s.2, s.3, s.4) == (wanted.1, wanted.2, wanted.3, wanted.4);
         let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let record = {
             let mut store = lock();
@@ -140,7 +141,7 @@ impl EvaluationCache {
         if !std::mem::take(&mut store.fresh) {
             return None;
         }
-        let pack = |k: &Arc<Kept>| -> Packed {
+        let pack = |k: &Arc<CachedEvaluation>| -> PackedEvaluation {
             let result = k.result.iter().map(|(kind, r, at)| (*kind, r.base, r.several, r.extent.clone(), *at));
             (k.shape, k.inputs.clone(), result.collect())
         };
@@ -150,12 +151,12 @@ impl EvaluationCache {
     /// Takes what [`Analysis::packed`] gave. False: it is something else, and nothing was
     /// taken.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> bool {
-        let Ok((packed, [])) = postcard::take_from_bytes::<Vec<Packed>>(bytes) else { return false };
+        let Ok((packed, [])) = postcard::take_from_bytes::<Vec<PackedEvaluation>>(bytes) else { return false };
         let store = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (shape, inputs, result) in packed {
-            let whole = |(kind, base, several, extent, at)| (kind, Reached::new(base, several, extent), at);
+            let whole = |(kind, base, several, extent, at)| (kind, ReachedBytes::new(base, several, extent), at);
             let result = result.into_iter().map(whole).collect();
-            push(&mut store.kept, MAX_KEPT, Arc::new(Kept { shape, inputs, result }));
+            push(&mut store.kept, MAX_KEPT, Arc::new(CachedEvaluation { shape, inputs, result }));
         }
         true
     }

@@ -3,17 +3,17 @@
 //! Owns what is left of a tape when only what decides or is asked for is kept.
 
 use crate::effects::LaunchArgs;
-use crate::ranges::domain::byte_set::Span;
-use crate::ranges::domain::tape::{self, Base, Input, Op, Tape, Terms};
+use crate::ranges::domain::byte_set::ByteSet;
+use crate::ranges::domain::tape::{self, LaunchInput, Tape, TapeBase, TapeOp, TapeTerms};
 use crate::ranges::domain::tape_arithmetic::Linear;
-use crate::ranges::extent::reached::{Found, Reached};
+use crate::ranges::extent::reached::{EvaluatedAccesses, ReachedBytes};
 use smallvec::SmallVec;
 
 #[derive(Debug)]
 enum What {
-    Input(Input),
-    Op(Op, Linear, Linear),
-    Sum(Terms),
+    Input(LaunchInput),
+    Op(TapeOp, Linear, Linear),
+    Sum(TapeTerms),
 }
 
 /// One value, which must be within bounds.
@@ -26,40 +26,40 @@ struct Step {
 
 /// The tape of one evaluation: each step makes a value; numbers are linear in one value.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct ReplayProgram {
     steps: Vec<Step>,
     not: Vec<(u32, i128)>,
-    result: Found<Span<Linear>>,
+    result: EvaluatedAccesses<ByteSet<Linear>>,
 }
 
 /// An evaluation, and what it rests on.
-pub(super) struct Taken {
-    pub result: Found<Span>,
+pub(super) struct RecordedEvaluation {
+    pub result: EvaluatedAccesses<ByteSet>,
     /// The inputs that its result was made with.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<LaunchInput>,
     /// For other launches.
-    pub program: Option<Program>,
+    pub program: Option<ReplayProgram>,
 }
 
 /// Evaluates, and records it for other launches if wanted.
-pub(super) fn take(record: bool, evaluate: impl FnOnce() -> Found<Span>) -> Taken {
+pub(super) fn take(record: bool, evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>) -> RecordedEvaluation {
     let (result, mut tape) = tape::run(record, evaluate);
     if !tape.is_full() {
-        let program = Program::new(&tape, &result);
-        return Taken { inputs: program.inputs().collect(), program: Some(program), result };
+        let program = ReplayProgram::new(&tape, &result);
+        return RecordedEvaluation { inputs: program.inputs().collect(), program: Some(program), result };
     }
     // Numbers may be in the result as they were read.
     for (_, r, _) in &result {
         r.extent.map(&mut |x| tape.touch(x));
     }
-    Taken { result, inputs: tape.into_touched(), program: None }
+    RecordedEvaluation { result, inputs: tape.into_touched(), program: None }
 }
 
-impl Program {
+impl ReplayProgram {
     /// What of a tape decides or makes a result.
-    pub fn new(tape: &Tape, result: &Found<Span>) -> Program {
+    pub fn new(tape: &Tape, result: &EvaluatedAccesses<ByteSet>) -> ReplayProgram {
         let mut needed: Vec<bool> = tape.sums.iter().map(|s| s.asked != (None, None) || !s.not.is_empty()).collect();
-        let mut formulas: Found<_> = Vec::with_capacity(result.len());
+        let mut formulas: EvaluatedAccesses<_> = Vec::with_capacity(result.len());
         for (kind, r, at) in result {
             let extent = r.extent.map(&mut |x| {
                 let l = tape.linear(x);
@@ -68,7 +68,7 @@ impl Program {
                 }
                 l
             });
-            formulas.push((*kind, Reached::new(r.base, r.several, extent), *at));
+            formulas.push((*kind, ReachedBytes::new(r.base, r.several, extent), *at));
         }
         // What a sum is made of comes before it.
         for s in (0..tape.sums.len()).rev() {
@@ -77,18 +77,18 @@ impl Program {
             }
             for (b, _) in &tape.sums[s].terms {
                 needed[tape.alone(*b) as usize] = true;
-                if let Base::Op(_, x, y) = tape.bases[*b as usize] {
+                if let TapeBase::Op(_, x, y) = tape.bases[*b as usize] {
                     [x, y].iter().filter(|l| l.k != 0).for_each(|l| needed[l.sum as usize] = true);
                 }
             }
         }
         let mut place = vec![0; tape.sums.len()];
-        let mut p = Program { steps: Vec::new(), not: Vec::new(), result: Vec::new() };
+        let mut p = ReplayProgram { steps: Vec::new(), not: Vec::new(), result: Vec::new() };
         for (s, sum) in tape.sums.iter().enumerate().filter(|s| needed[s.0]) {
             let moved = |l: Linear| l.moved(&place);
             let what = match (&sum.terms[..], sum.terms.first().map(|t| tape.bases[t.0 as usize])) {
-                ([_], Some(Base::Input(i))) => What::Input(i),
-                ([_], Some(Base::Op(op, x, y))) => What::Op(op, moved(x), moved(y)),
+                ([_], Some(TapeBase::Input(i))) => What::Input(i),
+                ([_], Some(TapeBase::Op(op, x, y))) => What::Op(op, moved(x), moved(y)),
                 (terms, _) => What::Sum(terms.iter().map(|t| (place[tape.alone(t.0) as usize], t.1)).collect()),
             };
             place[s] = p.steps.len() as u32;
@@ -102,7 +102,7 @@ impl Program {
     }
 
     /// The inputs that the result rests on.
-    pub fn inputs(&self) -> impl Iterator<Item = Input> {
+    pub fn inputs(&self) -> impl Iterator<Item = LaunchInput> {
         self.steps.iter().filter_map(|s| match s.what {
             What::Input(i) => Some(i),
             _ => None,
@@ -110,7 +110,7 @@ impl Program {
     }
 
     /// What an evaluation of this launch would find, if it is one that this holds for.
-    pub fn play(&self, launch: &LaunchArgs<'_>) -> Option<Found<crate::Extent>> {
+    pub fn play(&self, launch: &LaunchArgs<'_>) -> Option<EvaluatedAccesses<crate::Extent>> {
         let mut values: SmallVec<[i128; 32]> = SmallVec::with_capacity(self.steps.len());
         for s in &self.steps {
             let v = match &s.what {

@@ -3,12 +3,12 @@
 use super::logic::psrc;
 use crate::arch::Generation::{Ampere, Blackwell, Hopper};
 use crate::sass::decode::instruction_word::{Sign, Word};
-use crate::sass::inst::Inst;
-use crate::sass::op::{BraMode, Op};
-use crate::sass::operand::{Src, Value};
+use crate::sass::inst::MachineInst;
+use crate::sass::opcode::{BraMode, Opcode};
+use crate::sass::operand::{InstOperand, Value};
 use smallvec::smallvec;
 
-pub(super) fn bra(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn bra(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.psrc[0] = psrc(w);
     if w.opcode == 0x547 {
         if w.arch < Ampere {
@@ -22,31 +22,31 @@ pub(super) fn bra(w: &Word, i: &mut Inst) -> Option<Op> {
     }
     i.target = Some(w.relative(w.displacement()));
     let mode = [BraMode::Plain, BraMode::Uniform, BraMode::Div, BraMode::Conv][w.b(32, 34) as usize];
-    Some(Op::Bra { mode })
+    Some(Opcode::Bra { mode })
 }
 
-pub(super) fn brx(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn brx(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.psrc[0] = psrc(w);
     i.src = smallvec![w.reg_src(24, w.opcode == 0x958, 2)];
     i.target = Some(w.displacement());
-    Some(Op::Brx)
+    Some(Opcode::Brx)
 }
 
 /// JMP and JMX: no compiler output seen has them; the fields are those of CALL and BRX.
-pub(super) fn jump(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn jump(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.psrc[0] = psrc(w);
     i.target = Some(w.displacement());
     match w.opcode {
-        0x94a if !w.bit(91) => Some(Op::Jmp),
+        0x94a if !w.bit(91) => Some(Opcode::Jmp),
         0x34c | 0x94c => {
             i.src = smallvec![w.reg_src(24, false, 2)];
-            Some(Op::Jmx)
+            Some(Opcode::Jmx)
         }
         _ => None,
     }
 }
 
-pub(super) fn call(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn call(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let abs = w.base() == 0x143;
     i.psrc[0] = psrc(w);
     if w.opcode < 0x900 {
@@ -56,39 +56,39 @@ pub(super) fn call(w: &Word, i: &mut Inst) -> Option<Op> {
     }
     let d = w.displacement();
     i.target = Some(if abs { d } else { w.relative(d) });
-    Some(Op::Call { abs })
+    Some(Opcode::Call { abs })
 }
 
-pub(super) fn ret(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn ret(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let abs = w.bit(85);
     i.psrc[0] = psrc(w);
     i.src = smallvec![w.reg_src(24, w.bit(91), 2)];
     let d = w.displacement();
     i.target = Some(if abs { d } else { w.relative(d) });
-    Some(Op::Ret { abs })
+    Some(Opcode::Ret { abs })
 }
 
-pub(super) fn exit(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn exit(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.psrc[0] = psrc(w);
-    Some(Op::Exit)
+    Some(Opcode::Exit)
 }
 
 /// BSYNC 941, BREAK 942, BSSY 945, YIELD 946.
-pub(super) fn converge(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn converge(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let barrier = w.b(16, 20) as u8;
     i.psrc[0] = psrc(w);
     match w.base() {
-        0x141 => Some(Op::Bsync { barrier }),
-        0x142 => Some(Op::Break { barrier }),
+        0x141 => Some(Opcode::Bsync { barrier }),
+        0x142 => Some(Opcode::Break { barrier }),
         0x145 => {
             i.target = Some(w.relative(w.s(34, 64) * 4));
-            Some(Op::Bssy { barrier })
+            Some(Opcode::Bssy { barrier })
         }
-        _ => Some(Op::Other(crate::sass::op::OtherKind::Control)),
+        _ => Some(Opcode::Other(crate::sass::opcode::OtherKind::Control)),
     }
 }
 
-pub(super) fn warpsync(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn warpsync(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.psrc[0] = psrc(w);
     // Bit 86 says EXCLUSIVE before sm_90, where no collective form exists.
     let collective = w.bit(86) && w.arch >= Hopper;
@@ -100,21 +100,21 @@ pub(super) fn warpsync(w: &Word, i: &mut Inst) -> Option<Op> {
     } else if !collective && w.arch < Hopper {
         i.src = smallvec![w.slot_x(false, 1, Sign::None)];
     }
-    Some(Op::Warpsync { collective })
+    Some(Opcode::Warpsync { collective })
 }
 
 /// BMOV R from B (355) and B from R (356): the barrier's number is an immediate operand.
-pub(super) fn bmov(w: &Word, i: &mut Inst) -> Option<Op> {
-    let barrier = Src { value: Value::Imm(w.b(24, 30) as i64), regs: 1, neg: false, abs: false, inv: false };
+pub(super) fn bmov(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
+    let barrier = InstOperand { value: Value::Imm(w.b(24, 30) as i64), regs: 1, neg: false, abs: false, inv: false };
     i.src = smallvec![barrier];
     if w.base() == 0x155 {
         i.dst = Some(w.dst(false, 1));
     } else {
         i.src.push(w.reg_src(32, false, 1));
     }
-    Some(Op::Bmov)
+    Some(Opcode::Bmov)
 }
 
-pub(super) fn dependent_launch(w: &Word) -> Option<Op> {
-    Some(if w.base() == 0x02d { Op::PreExit } else { Op::AcqBulk })
+pub(super) fn dependent_launch(w: &Word) -> Option<Opcode> {
+    Some(if w.base() == 0x02d { Opcode::PreExit } else { Opcode::AcqBulk })
 }

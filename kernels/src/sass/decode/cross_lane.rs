@@ -3,12 +3,12 @@
 use super::logic::{field, psrc};
 use crate::arch::Generation::Blackwell;
 use crate::sass::decode::instruction_word::{Sign, Word};
-use crate::sass::inst::Inst;
-use crate::sass::op::{Op, ReduxOp, ShflMode, SpecialReg, VoteMode};
-use crate::sass::operand::Src;
+use crate::sass::inst::MachineInst;
+use crate::sass::opcode::{Opcode, ReduxOp, ShflMode, SpecialReg, VoteMode};
+use crate::sass::operand::InstOperand;
 use smallvec::smallvec;
 
-pub(super) fn vote(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn vote(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     let mode = match w.b(72, 74) {
         0 => VoteMode::All,
         1 => VoteMode::Any,
@@ -18,30 +18,30 @@ pub(super) fn vote(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     i.dst = Some(w.dst(u, 1));
     i.pdst[0] = w.p(81, u);
     i.psrc[0] = psrc(w);
-    Some(Op::Vote { mode })
+    Some(Opcode::Vote { mode })
 }
 
-pub(super) fn shfl(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn shfl(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let lane = if matches!(w.opcode, 0x389 | 0x589) { w.reg_src(32, false, 1) } else { field(w, 53, 58) };
     let bound = if matches!(w.opcode, 0x389 | 0x989) { w.reg_src(64, false, 1) } else { field(w, 40, 53) };
     i.dst = Some(w.dst(false, 1));
     i.pdst[0] = w.p(81, false);
     i.src = smallvec![w.reg_src(24, false, 1), lane, bound];
     let mode = [ShflMode::Idx, ShflMode::Up, ShflMode::Down, ShflMode::Bfly][w.b(58, 60) as usize];
-    Some(Op::Shfl { mode })
+    Some(Opcode::Shfl { mode })
 }
 
-pub(super) fn match_(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn match_(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let (any, wide) = (w.bit(79), w.bit(73));
     i.dst = Some(w.dst(false, 1));
     if !any {
         i.pdst[0] = w.p(81, false);
     }
     i.src = smallvec![w.reg_src(24, false, if wide { 2 } else { 1 })];
-    Some(Op::Match { any, wide })
+    Some(Opcode::Match { any, wide })
 }
 
-pub(super) fn redux(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn redux(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let op = match w.b(78, 81) {
         0 => ReduxOp::And,
         1 => ReduxOp::Or,
@@ -53,40 +53,40 @@ pub(super) fn redux(w: &Word, i: &mut Inst) -> Option<Op> {
     };
     i.dst = Some(w.dst(true, 1));
     i.src = smallvec![w.reg_src(24, false, 1)];
-    Some(Op::Redux { op, signed: w.bit(73) })
+    Some(Opcode::Redux { op, signed: w.bit(73) })
 }
 
-pub(super) fn elect(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn elect(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.dst = Some(w.dst(true, 1));
     i.pdst[0] = w.p(81, false);
     i.psrc[0] = psrc(w);
-    Some(Op::Elect)
+    Some(Opcode::Elect)
 }
 
-pub(super) fn r2ur(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn r2ur(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.dst = Some(w.dst(true, 1));
     i.pdst[0] = w.p(81, false);
     i.src = smallvec![w.reg_src(24, false, 1)];
-    Some(Op::R2ur { or: w.bit(84) })
+    Some(Opcode::R2ur { or: w.bit(84) })
 }
 
 /// `clock`: the CS2R form, which may read 64 bits.
-pub(super) fn s2r(w: &Word, i: &mut Inst, u: bool, clock: bool) -> Option<Op> {
+pub(super) fn s2r(w: &Word, i: &mut MachineInst, u: bool, clock: bool) -> Option<Opcode> {
     let wide = clock && w.bit(80);
     i.dst = Some(w.dst(u, if wide { 2 } else { 1 }));
-    Some(Op::S2r { sr: SpecialReg(w.b(72, 80) as u8), wide })
+    Some(Opcode::S2r { sr: SpecialReg(w.b(72, 80) as u8), wide })
 }
 
-pub(super) fn lepc(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn lepc(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.dst = Some(w.dst(false, 2));
     let offset = if w.opcode == 0x94e { w.s(24, 82) } else { -16 };
     i.target = Some(w.relative(offset));
-    Some(Op::Lepc)
+    Some(Opcode::Lepc)
 }
 
 /// `HFMA2 R, -RZ, RZ, hi, lo`: compilers load 32-bit constants with it. Any other use is left to
 /// `effects`.
-pub(super) fn half_constant(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn half_constant(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     if w.opcode == 0x435 && w.arch >= Blackwell {
         return None;
     }
@@ -95,28 +95,28 @@ pub(super) fn half_constant(w: &Word, i: &mut Inst) -> Option<Op> {
         return None;
     }
     i.dst = Some(w.dst(false, 1));
-    i.src = smallvec![Src::imm(w.b(32, 64) as i64)];
-    Some(Op::Mov { wide: false })
+    i.src = smallvec![InstOperand::imm(w.b(32, 64) as i64)];
+    Some(Opcode::Mov { wide: false })
 }
 
 /// I2F and F2I. Sizes are log2 of bytes.
-pub(super) fn convert(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn convert(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let regs = |log2: u64| if log2 == 3 { 2 } else { 1 };
     i.dst = Some(w.dst(false, regs(w.b(75, 77))));
     i.src = smallvec![w.slot_x(false, regs(w.b(84, 86)), Sign::None)];
     let round = w.b(78, 80) as u8;
     let (from, to) = (1 << w.b(84, 86), 1 << w.b(75, 77));
     Some(match w.base() {
-        0x106 | 0x112 => Op::I2f { signed: w.bit(74), round, from, to },
+        0x106 | 0x112 => Opcode::I2f { signed: w.bit(74), round, from, to },
         _ => {
             i.src = smallvec![w.slot_x_float(regs(w.b(84, 86)))];
-            Op::F2i { signed: w.bit(72), round, ftz: w.bit(80), from, to }
+            Opcode::F2i { signed: w.bit(72), round, ftz: w.bit(80), from, to }
         }
     })
 }
 
-pub(super) fn mufu(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn mufu(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.dst = Some(w.dst(false, 1));
     i.src = smallvec![w.slot_x_float(1)];
-    Some(Op::Mufu { func: w.b(74, 80) as u8 })
+    Some(Opcode::Mufu { func: w.b(74, 80) as u8 })
 }

@@ -7,8 +7,8 @@
 use super::forms;
 use crate::arch::Generation::{Ampere, Blackwell, BlackwellConsumer, Hopper, Turing};
 use crate::sass::decode::instruction_word::{Word, run};
-use crate::sass::inst::Inst;
-use crate::sass::op::{Op, OtherKind};
+use crate::sass::inst::MachineInst;
+use crate::sass::opcode::{Opcode, OtherKind};
 use crate::sass::operand::{ConstRef, File};
 
 /// Every register from the destination field up: for results whose size is not decoded.
@@ -19,7 +19,7 @@ fn constant(w: &Word) -> Option<ConstRef> {
     matches!(w.form(), 3 | 5).then(|| w.constant())
 }
 
-pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     use OtherKind::{Control, Float, Integer, Kill, Tensor};
     let at_least = |g| w.arch >= g;
     let any = forms(w, 0b1111_1110);
@@ -41,11 +41,11 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         0x034 if any => {
             i.pdst = [w.p(81, false), w.p(84, false)];
             i.constant = constant(w);
-            return Some(Op::Other(Float));
+            return Some(Opcode::Other(Float));
         }
         0x102 if any => {
             i.pdst[0] = w.p(81, false);
-            return Some(Op::Other(Float));
+            return Some(Opcode::Other(Float));
         }
         // F2F FRND: 64-bit forms have their own numbers; the result's size is 2^(75..77) bytes.
         0x104 | 0x107 | 0x110 | 0x113 if any => (Float, File::R, if w.b(75, 77) == 3 { 2 } else { 1 }),
@@ -56,7 +56,7 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         0x0ba if at_least(BlackwellConsumer) => (Float, File::UR, one),
         0x053 if any && at_least(BlackwellConsumer) => {
             i.pdst = [w.p(81, true), w.p(84, true)];
-            return Some(Op::Other(Float));
+            return Some(Opcode::Other(Float));
         }
         0x0cc if w.opcode == 0x2cc && at_least(Blackwell) => (Integer, File::UR, one),
         // Tensor cores: HMMA IMMA BMMA DMMA QMMA.
@@ -66,14 +66,14 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         // Warp group MMA (HGMMA IGMMA QGMMA BGMMA), tensor memory loads.
         0x1f0..=0x1f4 if at_least(Hopper) => (Tensor, File::R, ALL),
         0x1ee if w.opcode == 0x9ee && at_least(Blackwell) => (Tensor, File::R, ALL),
-        0x1ed if w.opcode == 0x9ed && at_least(Blackwell) => return Some(Op::Other(Tensor)),
+        0x1ed if w.opcode == 0x9ed && at_least(Blackwell) => return Some(Opcode::Other(Tensor)),
         // MOVM transposes tiles between lanes; RPCMOV reads the return address.
         0x03a if w.opcode == 0x23a => (Tensor, File::R, 2),
         0x153 if w.opcode == 0x353 => (Control, File::R, one),
         // Register pools and tensor memory allocation: USETMAXREG, UTCATOMSWS.
         0x1c8 if w.opcode == 0x9c8 && at_least(Hopper) => {
             i.pdst[0] = w.p(81, true);
-            return Some(Op::Other(Control));
+            return Some(Opcode::Other(Control));
         }
         0x1e3 if matches!(w.opcode, 0x5e3 | 0x9e3) && at_least(Blackwell) => {
             if w.opcode == 0x5e3 {
@@ -84,11 +84,11 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         // Tensor core operations between shared and tensor memory: UTCBAR, UTCHMMA and its kin,
         // UTCCP; UVIRTCOUNT.
         0x1e9 | 0x1ea | 0x1e7 if (w.base() == 0x1ea || matches!(w.opcode, 0x3e9 | 0x9e7)) && at_least(Blackwell) => {
-            return Some(Op::Other(Tensor));
+            return Some(Opcode::Other(Tensor));
         }
-        0x04c if w.opcode == 0x84c && w.arch == Blackwell => return Some(Op::Other(Control)),
+        0x04c if w.opcode == 0x84c && w.arch == Blackwell => return Some(Opcode::Other(Control)),
         // UGETNEXTWORKID writes the next block's number into shared memory.
-        0x1ca if w.opcode == 0x3ca && at_least(Blackwell) => return Some(Op::Other(Control)),
+        0x1ca if w.opcode == 0x3ca && at_least(Blackwell) => return Some(Opcode::Other(Control)),
         // B2R.
         0x11c if w.opcode == 0x31c => {
             i.pdst[0] = w.p(81, false);
@@ -123,9 +123,9 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
                 | 0x9c9
         ) =>
         {
-            return Some(Op::Other(Control));
+            return Some(Opcode::Other(Control));
         }
-        0x15b if w.opcode == 0x95b => return Some(Op::Other(Kill)),
+        0x15b if w.opcode == 0x95b => return Some(Opcode::Other(Kill)),
         _ => return None,
     };
     if matches!(kind, Float | Integer) {
@@ -135,5 +135,5 @@ pub(super) fn decode(w: &Word, i: &mut Inst) -> Option<Op> {
         File::R => run(File::R, w.r(16).0, regs),
         File::UR => run(File::UR, w.ur(16).0, regs),
     });
-    Some(Op::Other(kind))
+    Some(Opcode::Other(kind))
 }

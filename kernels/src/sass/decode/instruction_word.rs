@@ -2,7 +2,7 @@
 //! source slots.
 
 use crate::arch::Generation;
-use crate::sass::operand::{Bank, ConstRef, File, Index, Pred, PredSrc, Reg, Run, Src, UReg, Value};
+use crate::sass::operand::{Bank, ConstRef, File, Index, InstOperand, Pred, PredSrc, Reg, Run, UReg, Value};
 
 /// An instruction word under decoding.
 #[derive(Clone, Copy)]
@@ -88,12 +88,12 @@ impl Word {
     }
 
     /// The register at `lo` of either file as a source.
-    pub fn reg_src(&self, lo: u32, uniform: bool, regs: u8) -> Src {
+    pub fn reg_src(&self, lo: u32, uniform: bool, regs: u8) -> InstOperand {
         let value = if uniform { Value::UReg(self.ur(lo)) } else { Value::Reg(self.r(lo)) };
-        Src { value, regs, neg: false, abs: false, inv: false }
+        InstOperand { value, regs, neg: false, abs: false, inv: false }
     }
 
-    fn signed(&self, mut src: Src, bit: u32, sign: Sign) -> Src {
+    fn signed(&self, mut src: InstOperand, bit: u32, sign: Sign) -> InstOperand {
         if !matches!(src.value, Value::Imm(_)) && sign != Sign::None && self.bit(bit) {
             match sign {
                 Sign::Neg => src.neg = true,
@@ -104,12 +104,12 @@ impl Word {
     }
 
     /// Source A, with its sign at bit 72.
-    pub fn src_a(&self, uniform: bool, regs: u8, sign: Sign) -> Src {
+    pub fn src_a(&self, uniform: bool, regs: u8, sign: Sign) -> InstOperand {
         self.signed(self.reg_src(24, uniform, regs), 72, sign)
     }
 
     /// Slot X (bits 32..64), by form; sign at bit 63.
-    pub fn slot_x(&self, uniform: bool, regs: u8, sign: Sign) -> Src {
+    pub fn slot_x(&self, uniform: bool, regs: u8, sign: Sign) -> InstOperand {
         let value = match self.form() {
             2 | 4 => Value::Imm(self.b(32, 64) as i64),
             3 | 5 => Value::Const(self.constant()),
@@ -117,23 +117,29 @@ impl Word {
             _ if uniform => Value::UReg(self.ur(32)),
             _ => Value::Reg(self.r(32)),
         };
-        self.signed(Src { value, regs, neg: false, abs: false, inv: false }, 63, sign)
+        self.signed(InstOperand { value, regs, neg: false, abs: false, inv: false }, 63, sign)
     }
 
     /// Slot X as a floating point source: sign at bit 63, absolute value at bit 62.
-    pub fn slot_x_float(&self, regs: u8) -> Src {
+    pub fn slot_x_float(&self, regs: u8) -> InstOperand {
         let mut src = self.slot_x(false, regs, Sign::Neg);
         src.abs = self.bit(62) && !matches!(src.value, Value::Imm(_));
         src
     }
 
     /// Slot Y (bits 64..72); sign at bit 75.
-    pub fn slot_y(&self, uniform: bool, regs: u8, sign: Sign) -> Src {
+    pub fn slot_y(&self, uniform: bool, regs: u8, sign: Sign) -> InstOperand {
         self.signed(self.reg_src(64, uniform, regs), 75, sign)
     }
 
     /// Sources B and C: forms 2, 3, 7 have C in slot X.
-    pub fn src_bc(&self, uniform: bool, (regs_b, regs_c): (u8, u8), sign_b: Sign, sign_c: Sign) -> (Src, Src) {
+    pub fn src_bc(
+        &self,
+        uniform: bool,
+        (regs_b, regs_c): (u8, u8),
+        sign_b: Sign,
+        sign_c: Sign,
+    ) -> (InstOperand, InstOperand) {
         if matches!(self.form(), 2 | 3 | 7) {
             (self.slot_y(uniform, regs_b, sign_b), self.slot_x(uniform, regs_c, sign_c))
         } else {

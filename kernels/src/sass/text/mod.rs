@@ -9,12 +9,12 @@ mod names;
 mod operands;
 
 use self::names::SPECIAL;
-use super::inst::Inst;
-use super::op::*;
+use super::inst::MachineInst;
+use super::opcode::*;
 use super::operand::*;
 use std::fmt::{self, Display, Formatter, Write as _};
 
-impl Display for Inst {
+impl Display for MachineInst {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if !self.guard.always() {
             write!(f, "@{} ", self.guard)?;
@@ -65,7 +65,7 @@ impl Display for ConstRef {
     }
 }
 
-impl Display for Src {
+impl Display for InstOperand {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.neg {
             f.write_char('-')?;
@@ -83,9 +83,9 @@ impl Display for Src {
     }
 }
 
-impl Display for Mem {
+impl Display for MemOperand {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if matches!(self.space, Space::Handle | Space::Tensor) {
+        if matches!(self.space, AddressSpace::Handle | AddressSpace::Tensor) {
             return f.write_str("[handle]");
         }
         if let Some(d) = self.desc {
@@ -101,7 +101,7 @@ impl Display for Mem {
         if shown {
             write!(f, "{}", self.base)?;
             let suffix = match self.space {
-                Space::RemoteShared => self.ubase.is_some() || self.base64,
+                AddressSpace::RemoteShared => self.ubase.is_some() || self.base64,
                 _ => self.reaches_global() && (self.ubase.is_some() || self.desc.is_some()),
             };
             if suffix {

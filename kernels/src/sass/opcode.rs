@@ -1,5 +1,5 @@
 //! The operations: one variant for all operand forms and both datapaths (`IADD3` and `UIADD3` are
-//! [`Op::Iadd3`], told apart by `Inst::uniform`), with the modifiers that change the result.
+//! [`Opcode::Iadd3`], told apart by `MachineInst::uniform`), with the modifiers that change the result.
 //!
 //! Not kept, because no analysis needs them: scheduling, cache hints, memory order and scope, names
 //! that mean the same (`IMAD.MOV`, `IMAD.SHL`).
@@ -9,7 +9,7 @@ pub use super::modifier::*;
 /// Operation and modifiers. The documentation of each variant names the places of its operands:
 /// `dst` and `pdst` are written, `src` and `psrc` read. `^` is addition with carry predicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
+pub enum Opcode {
     /// dst = src\[0\]. 64 bits when `wide`. MOV, UMOV, and the idiom `HFMA2 R, -RZ, RZ, hi, lo` (an
     /// immediate).
     Mov {
@@ -148,7 +148,7 @@ pub enum Op {
     /// these are the high words and psrc\[1\] the result of the low words' compare.
     Isetp {
         /// The comparison.
-        cmp: Cmp,
+        cmp: Comparison,
         /// How psrc\[0\] takes part.
         bop: BoolOp,
         /// Type compared (64-bit only on sm_120).
@@ -321,7 +321,7 @@ pub enum Op {
     /// Bulk prefetch into L2 of src\[0\] bytes at mem\[0\] (UBLKPF).
     BulkPrefetch,
     /// Tensor copy or reduction: mem\[0\] the destination, mem\[1\] the source; the global side has
-    /// `Space::TensorMap`. UTMALDG, UTMASTG, UTMAREDG, UTMAPF, UTMACCTL.
+    /// `AddressSpace::TensorMap`. UTMALDG, UTMASTG, UTMAREDG, UTMAPF, UTMACCTL.
     TensorCopy {
         /// Dimensions 1 to 5 (0 where the encoding has none).
         dims: u8,
@@ -393,7 +393,7 @@ pub enum Op {
     /// Known, but only its effects are decoded: `dst`, `pdst`. It touches no global memory by an
     /// address.
     Other(OtherKind),
-    /// Not known. `dst`, `dst2`, [`Inst::pred_writes`](super::Inst::pred_writes) say what it could
+    /// Not known. `dst`, `dst2`, [`MachineInst::pred_writes`](super::MachineInst::pred_writes) say what it could
     /// write at most; it may touch any memory.
     Unknown,
 }
