@@ -1,6 +1,7 @@
 //! The code of one image for one device: kernels by name, summarised when first asked for.
 //!
-//! Thread-safe. Glue between containers (`image`), front ends (`lower_sass`) and [`Summary`].
+//! Owns the way from a container (`image`) by a front end (`sass`, `ptx`) and a lowering to a
+//! [`Summary`], with the cache in between. Thread-safe. Does not know what instructions mean.
 
 use crate::arch::Arch;
 use crate::image::{CodeRef, Cubin, Image, ImageError};
@@ -206,8 +207,8 @@ impl CodeImage {
     /// (relative to their pointers), whatever lies in memory. "No" when the code does not show it.
     /// Works it out anew each time: few ask.
     #[must_use]
-    pub fn is_fixed(&self, kernel: &str) -> bool {
-        self.lower(kernel).is_ok_and(|f| launch_invariant::is_fixed(&f, &Cfg::new(&f)))
+    pub fn is_launch_invariant(&self, kernel: &str) -> bool {
+        self.lower(kernel).is_ok_and(|f| launch_invariant::is_launch_invariant(&f, &Cfg::new(&f)))
     }
 
     /// The summary from the cache, if there is one and the kernel is worth looking for, else a new

@@ -1,4 +1,9 @@
-//! What a summary answers: accesses of one launch, effects per parameter word. Data only.
+//! What a summary answers: the accesses of one launch, and the effects of a kernel on each
+//! parameter word.
+//!
+//! Owns the vocabulary of extents that other crates see. A [`KernelAccess`] has a [`Base`] (what
+//! its addresses count from), and an [`Extent`] (which bytes, relative to that base). A [`Gap`]
+//! says where and why an extent is not known. Data only; `ranges` makes it.
 
 use crate::ir;
 use serde::{Deserialize, Serialize};

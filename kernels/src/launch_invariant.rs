@@ -1,15 +1,15 @@
 //! Does a kernel touch the same bytes in every launch that agrees in shape and parameters?
 //!
-//! Owns that one question. Ranges that were measured once may stand for later launches only then:
-//! an address, a guard or a branch that depends on anything but the launch (a loaded value, shared
-//! memory, another lane, a clock) makes them data.
+//! Owns that one question. Only if the answer is yes may ranges that were measured once stand for
+//! later launches. An address, a guard or a branch that depends on anything but the launch (a
+//! loaded value, shared memory, another lane, a clock) makes the ranges depend on data.
 //!
-//! The answer is a taint over variables, flow-sensitive and conservative: what comes out of memory
-//! is tainted, and so is every result whose sources the front ends do not name ([`Op::Unknown`]).
-//! Where a tainted condition decides, everything up to the point where both ways meet again is
-//! *controlled*: what is defined there is tainted, and an access there is data. A wait for a flag
-//! (a loop that touches nothing) controls only itself, so that barriers do no harm. "No" is always
-//! right; "yes" must never be wrong.
+//! The answer is a taint analysis over variables, flow-sensitive and conservative. What comes out
+//! of memory is tainted, and so is every result whose sources the front ends do not name
+//! ([`Op::Unknown`]). Where a tainted condition decides, everything up to the point where both ways
+//! meet again is *controlled*: what is defined there is tainted, and an access there depends on
+//! data. A wait for a flag (a loop that touches nothing) controls only itself, so that barriers do
+//! no harm. "No" is always safe; "yes" must never be wrong.
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{Addr, Inst, KernelIr, MemSpace, Op, Src, SrcOperand, Term, Var};
@@ -38,7 +38,7 @@ struct Taint<'a> {
 
 /// Whether every global access of the kernel is decided by the launch alone. Accesses through
 /// tensor maps, textures and surfaces do not count: they are not measured either.
-pub(crate) fn is_fixed(f: &KernelIr, cfg: &Cfg) -> bool {
+pub(crate) fn is_launch_invariant(f: &KernelIr, cfg: &Cfg) -> bool {
     if cfg.irreducible || f.blocks.iter().flat_map(|b| &b.insts).any(|i| i.op == Op::ClobberAll) {
         return false;
     }

@@ -1,16 +1,16 @@
 //! Source lines of machine code: the line tables that compilers leave in cubins (`nvcc -lineinfo`,
 //! `-G`; Triton's by default).
 //!
-//! Owns the reading of `.debug_line` (DWARF, by the crate `gimli`) with what NVIDIA adds to it;
-//! which instruction is asked for is known elsewhere, and lines of PTX are `ptx`'s. A damaged table
-//! is as good as none.
+//! Owns the reading of `.debug_line` (DWARF, by the crate `gimli`) with what NVIDIA adds to it.
+//! Does not choose the instruction. Lines of PTX belong to `ptx`. A damaged table counts as an
+//! empty one.
 //!
-//! Two things differ from a program's table. Every code section begins at address 0, and only a
-//! relocation of the sequence's start tells which one is meant: it is written into the high half of
-//! the address before the table is read. And an extended operation 0x90 of two numbers says where
-//! the rows after it were inlined: the number of a row before in the same sequence (from 1), which
-//! stands for the call, and the name of the function; 0 ends that (seen in tables of nvcc 13.0, and
-//! as `nvdisasm -g` shows them).
+//! Two things differ from the table of a host program. Every code section begins at address 0, and
+//! only a relocation of the start of the sequence says which section is meant; it is written into
+//! the high half of the address before the table is read. And an extended operation 0x90 of two
+//! numbers says where the rows after it were inlined: the number of an earlier row of the same
+//! sequence (from 1), which stands for the call, and the name of the function; 0 ends that. (Seen
+//! in tables of nvcc 13.0, and as `nvdisasm -g` shows them.)
 
 use crate::image::Cubin;
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LineInstruction, LineRow, LittleEndian, Reader};
@@ -190,7 +190,7 @@ fn file_name(header: &gimli::LineProgramHeader<Bytes<'_>>, number: u64) -> Optio
 /// Of the lines of one instruction the one that a reader looks for: the innermost that is not in a
 /// header of CUDA's own.
 #[must_use]
-pub fn telling(lines: &[SourceLine]) -> Option<&SourceLine> {
+pub fn user_line(lines: &[SourceLine]) -> Option<&SourceLine> {
     lines.iter().find(|l| !is_cuda_header(&l.file)).or_else(|| lines.first())
 }
 

@@ -1,8 +1,8 @@
 //! The summary of one kernel: what it does through its parameter words, and its accesses in a given
 //! launch.
 //!
-//! Building it is done by `ranges`; this file only arranges the answers. It does not know
-//! containers or encodings.
+//! Owns the answers and their form on disk. `ranges` finds them. Does not know containers or
+//! encodings.
 
 use crate::effects::{
     AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
@@ -167,13 +167,13 @@ impl Summary {
     /// Appends the accesses of one launch. Never fails: what is not known is said so in the extent
     /// or the base.
     pub fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        self.evaluate_resting(launch, out, &mut Vec::new());
+        self.evaluate_with_inputs(launch, out, &mut Vec::new());
     }
 
     /// The same, and which bytes of the parameters the accesses rest on, apart from the values of
     /// their bases: a launch of the same shape that agrees with this one in those bytes, and in
     /// what the bases hold, has the same accesses.
-    pub fn evaluate_resting(
+    pub fn evaluate_with_inputs(
         &self,
         launch: &LaunchArgs<'_>,
         out: &mut Vec<KernelAccess>,
@@ -184,8 +184,8 @@ impl Summary {
 
     /// The same without anything that is kept from launches before: dear, and what tests hold
     /// [`Summary::evaluate`] against.
-    pub fn evaluate_anew(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        self.analysis.evaluate_anew(launch, out);
+    pub fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        self.analysis.evaluate_uncached(launch, out);
     }
 
     /// Every instruction that may touch global memory: what it does, where it is (see [`Gap::at`]),

@@ -1,12 +1,14 @@
-//! Summaries on disk, so that a kernel is analysed once, not once a process; and what its launches
-//! were evaluated to.
+//! Summaries on disk, so that a kernel is analysed once and not once a process, with the results of
+//! its launches.
 //!
-//! Content-addressed: an entry is a file named by a hash of what its summary was made of, which is
-//! the whole piece of code that holds the kernel, the architecture, the kernel's name and the
-//! sources of this crate (`build.rs`). So an entry is never out of date, at worst never asked for
-//! again. It is written to a file of its own and renamed: other processes see all of it or nothing.
-//! What can not be read, written or understood counts as not there, and nothing is said of it: the
-//! kernel is analysed. It does not know code images.
+//! Owns the files of a cache folder. Does not know code images.
+//!
+//! Entries are content-addressed. The name of an entry is a hash of everything that its summary was
+//! made of: the whole piece of code that holds the kernel, the architecture, the name of the
+//! kernel, and the sources of this crate (all of `src/` with its paths, hashed by `build.rs`). So
+//! an entry is never out of date; at worst it is never asked for again. It is written to a file of
+//! its own and renamed, so that other processes see all of it or nothing. What can not be read,
+//! written or understood counts as missing, without a message: the kernel is analysed.
 
 use crate::arch::Arch;
 use crate::summary::Summary;

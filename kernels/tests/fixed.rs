@@ -14,7 +14,7 @@ fn fixed(body: &str) -> bool {
     );
     let image = CodeImage::load(text.as_bytes(), Arch::new(80)).expect("PTX that parses");
     image.summary("k").expect("a kernel");
-    image.is_fixed("k")
+    image.is_launch_invariant("k")
 }
 
 #[test]

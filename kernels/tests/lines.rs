@@ -5,7 +5,7 @@
 mod nvdisasm;
 
 use kernels::arch::Arch;
-use kernels::{AccessKind, CodeImage, LineTable, explain, explain_json, telling};
+use kernels::{AccessKind, CodeImage, LineTable, explain, explain_json, user_line};
 use std::path::{Path, PathBuf};
 
 fn source() -> PathBuf {
@@ -102,7 +102,7 @@ fn damaged_tables_end_in_an_answer() {
         let table = LineTable::of(&cubin);
         for k in cubin.kernels() {
             for at in (0..k.code.len() as u32).step_by(16) {
-                answers += telling(&table.lines(k.section, at)).map_or(0, |_| 1);
+                answers += user_line(&table.lines(k.section, at)).map_or(0, |_| 1);
             }
         }
     }

@@ -385,7 +385,7 @@ fn check(what: &str, accesses: &[KernelAccess], truth: &Truth, bounded: &mut usi
 
 fn anew(summary: &Summary, launch: &LaunchArgs<'_>) -> Vec<KernelAccess> {
     let mut out = Vec::new();
-    summary.evaluate_anew(launch, &mut out);
+    summary.evaluate_uncached(launch, &mut out);
     out
 }
 

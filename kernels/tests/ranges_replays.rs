@@ -67,7 +67,7 @@ fn launches(r: &mut Rng, s: &Summary, count: usize, what: &str) -> usize {
         let launch = LaunchArgs::new(grid, [128, 1, 1], &bytes);
         let (mut kept, mut anew): (Vec<KernelAccess>, Vec<KernelAccess>) = Default::default();
         s.evaluate(&launch, &mut kept);
-        s.evaluate_anew(&launch, &mut anew);
+        s.evaluate_uncached(&launch, &mut anew);
         assert_eq!(kept, anew, "{what}: {launch:?}");
         found += kept.len();
     }

@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
         let launch = LaunchArgs::new(grid, [64, 2, 1], &params);
         let (mut kept, mut anew) = (Vec::new(), Vec::new());
         summary.evaluate(&launch, &mut kept);
-        summary.evaluate_anew(&launch, &mut anew);
+        summary.evaluate_uncached(&launch, &mut anew);
         assert_eq!(kept, anew);
     }
 });

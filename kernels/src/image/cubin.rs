@@ -1,5 +1,7 @@
-//! Cubins: ELF files with one code section per kernel. Reads kernels, their parameters, constants,
-//! symbols, relocations and what the compiler noted about them (`info`).
+//! Cubins: ELF files with one code section per kernel.
+//!
+//! Owns the reading of kernels, their parameters, constants, symbols and relocations. What the
+//! compiler noted about a kernel is read by `nv_info`.
 
 use super::ImageError;
 use super::size::has_no_bytes;

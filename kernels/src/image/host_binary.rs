@@ -1,5 +1,7 @@
-//! Fatbins inside host executables and shared libraries: sections `.nv_fatbin` (what the driver is
-//! given) and `__nv_relfatbin` (relocatable device code, linked at build time).
+//! Fatbins inside host executables and shared libraries.
+//!
+//! Owns the sections in which they lie: `.nv_fatbin` (what the driver gets) and `__nv_relfatbin`
+//! (relocatable device code, linked at build time).
 
 use super::size::FATBIN;
 use super::{Image, ImageError, ImageSize, image_size};

@@ -1,9 +1,15 @@
-//! Code images as the driver is given them: fatbin (maybe compressed), cubin, PTX text; and where
-//! fatbins hide in host executables. Finds, unpacks and describes code; does not decode
-//! instructions (`sass`) or PTX (`ptx`).
+//! Code images as the driver gets them: fatbin (maybe compressed), cubin, PTX text; and fatbins
+//! inside host executables.
+//!
+//! Owns finding, unpacking and describing code. Does not decode instructions (`sass`) or PTX
+//! (`ptx`).
+//!
+//! The order is `size` (what starts here, and how long is it), `host_binary` (fatbins in ELF
+//! files), `fatbin` (entries), `select` (which entry runs on a device), `cubin` with `nv_info`
+//! (kernels of a cubin). `cubin` and `nv_info` know each other: the records fill in the kernel.
 //!
 //! Layouts were read off files made by the toolkit (all architectures, all compression modes) and
-//! are tested on such files. Damaged input gives an [`ImageError`]; nothing panics, and nothing
+//! are tested on such files. Damaged input gives an [`ImageError`]. Nothing panics, and nothing
 //! allocates more than [`MAX_UNPACKED`].
 
 pub mod cubin;

@@ -1,5 +1,7 @@
-//! `.nv.info` records: facts that the compiler notes about a kernel. Format: u8 format, u8
-//! attribute, then nothing (1), a byte (2), a u16 (3), or a u16 length and as many bytes (4).
+//! `.nv.info` records: facts that the compiler notes about a kernel.
+//!
+//! Owns their format: u8 format, u8 attribute, then nothing (format 1), a byte (2), a u16 (3), or a
+//! u16 length and as many bytes (4).
 
 use super::cubin::{BranchTargets, ParamInfo};
 

@@ -1,5 +1,7 @@
-//! What kind of image starts here, and how long it is: the driver is given a bare pointer, so the
-//! length must come from the image's own headers.
+//! What kind of image starts here, and how long it is.
+//!
+//! Owns that question. The driver gets a bare pointer, so the length must come from the headers of
+//! the image.
 
 use super::ImageError;
 

@@ -1,6 +1,6 @@
 //! Control-flow facts of a [`KernelIr`]: predecessors, dominators, post-dominators, natural loops.
 //!
-//! It owns nothing about values.
+//! Owns nothing about values.
 
 use super::{BlockId, KernelIr, Term};
 use serde::{Deserialize, Serialize};

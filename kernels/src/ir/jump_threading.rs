@@ -1,16 +1,19 @@
-//! Jump threading: an edge that decides what the next block asks leads past the question.
+//! Jump threading: an edge that decides the test of the next block is led past that test.
 //!
-//! Compilers join what they test again. Of `if (i < n) a[i] = x; i += 128; if (i < n) ...`, whoever
-//! fails the first test meets the second one with the same number, so that each join has two
-//! counters and no store behind it is reached by a chain of conditions. Here the edge of a failed
-//! test is led to a copy of the join, without what does not happen there, and from there to where
-//! the decided test leads.
+//! Owns this one transformation of the intermediate representation. It is done before the value
+//! graph is built.
 //!
-//! Each path of a thread stays: a copy does what the block does for those who come over the edge.
-//! What an edge knows is a comparison of variables that nothing wrote since, and its predicates.
-//! What is in a loop stays as it is (one way back is what counts of iterations rest on); a block
-//! that was reached from one place only never becomes a join, for that would lose conditions
-//! instead.
+//! Compilers join paths before they test again. In `if (i < n) a[i] = x; i += 128; if (i < n) ...`,
+//! a thread that fails the first test reaches the second one with the same number. So each join has
+//! two counters, and no store behind it is reached by a chain of conditions. Here the edge of a
+//! failed test is led to a copy of the join, without what does not happen there, and from there to
+//! where the decided test leads.
+//!
+//! Each path of a thread stays: a copy does what the block does for threads that come over this
+//! edge. An edge knows comparisons of variables that were not written since, and their predicates.
+//! Blocks in loops stay as they are, because the count of iterations depends on there being one way
+//! back. A block that was reached from one place only never becomes a join, because that would lose
+//! conditions.
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{Block, BlockId, Cmp, Combine, Inst, KernelIr, MemSpace, Op, Prefix, Src, SrcOperand, Term, Var};

@@ -1,27 +1,28 @@
-//! The intermediate representation both front ends (SASS and PTX) lower to: one function per
-//! kernel, calls already inlined, variables still mutable (SSA is built lazily by `ranges`).
+//! The intermediate representation to which both front ends (SASS and PTX) lower: one function per
+//! kernel, calls already inlined, variables still mutable. (SSA is built lazily by `ranges/graph`.)
 //!
-//! It owns the data types and the control-flow facts ([`cfg`]); it does not know encodings, nor
-//! what a value means.
+//! Owns the data types (`op`, `operand`, `reason`), the control-flow facts ([`cfg`]), and one
+//! transformation, [`jump_threading`]. Does not know encodings, nor the value of anything.
 //!
 //! # For a front end
 //!
 //! * A [`Var`] has a class: 32 bit, 64 bit or predicate. PTX uses 64-bit variables for `.b64`
-//!   registers; SASS has only 32-bit ones and names a 64-bit source as [`Src::Pair`]. 16-bit PTX
-//!   registers: use a 32-bit variable holding the zero- or sign-extended value; when unsure, define
-//!   it with [`Op::Unknown`].
+//!   registers. SASS has only 32-bit ones and names a 64-bit source as [`Src::Pair`]. For a 16-bit
+//!   PTX register use a 32-bit variable that holds the zero- or sign-extended value; when unsure,
+//!   define it with [`Op::Unknown`].
 //! * The result width of an instruction is the class of its destination. Every arithmetic operation
 //!   is modulo 2^width.
-//! * An instruction whose meaning is not modelled must still name **all** variables it defines:
-//!   `Op::Unknown(reason)` with `dsts`; an instruction that may define anything is
+//! * An instruction whose meaning is not modelled must still name **all** variables that it
+//!   defines: `Op::Unknown(reason)` with `dsts`. An instruction that may define anything is
 //!   [`Op::ClobberAll`]. An instruction that may touch global memory in a way that is not modelled
-//!   is [`Op::Mem`] with `addr: Addr::Unknown`. Forgetting either is unsound, nothing else is.
-//! * A guarded instruction (`@p`) sets [`Inst::guard`]: when false the destinations keep their old
-//!   values.
-//! * Block 0 is the entry and has no predecessor. A branch condition is an [`SrcOperand`] of a
+//!   is [`Op::Mem`] with `addr: Addr::Unknown`. Forgetting one of these is unsound; nothing else
+//!   is.
+//! * A guarded instruction (`@p`) sets [`Inst::guard`]. When the guard is false, the destinations
+//!   keep their old values.
+//! * Block 0 is the entry and has no predecessor. A branch condition is a [`SrcOperand`] that is a
 //!   predicate.
 //! * Parameters are byte offsets from the start of the parameter area ([`Src::Param`]), whatever
-//!   the bank address is.
+//!   the address of the bank is.
 
 use serde::{Deserialize, Serialize};
 pub mod cfg;

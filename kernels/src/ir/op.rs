@@ -1,4 +1,4 @@
-//! Instructions and what they do.
+//! Instructions of the intermediate representation, and what each operation does.
 
 use super::{Reason, SrcOperand, Var};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! What instructions read: sources and their prefixes, launch values.
+//! What instructions of the intermediate representation read: sources, their prefixes, launch
+//! values.
 
 use super::{SymbolId, Var};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What arithmetic means for addresses.
+//! What PTX arithmetic means for addresses.
 
 use smallvec::SmallVec;
 

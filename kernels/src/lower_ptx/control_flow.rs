@@ -1,4 +1,4 @@
-//! Blocks and edges of a PTX kernel; device functions are inlined at each call.
+//! Blocks and edges of a PTX kernel. Device functions are inlined at each call.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! What PTX memory instructions touch.
 //!
-//! Assumption, as for machine code: where a kernel makes no generic stores, calls or atomics,
-//! nothing but its local stores writes its local memory.
+//! Owns addresses and local memory. Assumption, as for machine code: where a kernel makes no
+//! generic stores, calls or atomics, nothing but its local stores writes its local memory.
 
 use smallvec::SmallVec;
 

@@ -1,10 +1,11 @@
-//! Lowers the syntax tree of a PTX kernel onto the intermediate representation: what the SASS front
-//! end does for machine code. Device functions are inlined where the call is direct and not too
-//! deep.
+//! Lowers the syntax tree of a PTX kernel to the intermediate representation: what `lower_sass`
+//! does for machine code. Device functions are inlined where the call is direct and not too deep.
 //!
-//! It owns what PTX instructions mean for addresses; it does not parse, and does not know what a
-//! value's range is. The promise is that of [`crate::ir`]: every register an instruction may write
-//! is named as written, and every access to global memory is there, unknown if need be.
+//! Owns what PTX instructions mean for addresses: `operands`, `arithmetic`, `packing`,
+//! `memory_access`, `tensor_core`, `control_flow`. These files are parts of one `Lower` and call
+//! each other. Does not parse, and does not know the range of a value. It keeps the promise of
+//! [`crate::ir`]: every register that an instruction may write is named as written, and every
+//! access to global memory is there, unknown if need be.
 
 pub(crate) mod arithmetic;
 pub(crate) mod control_flow;

@@ -1,4 +1,4 @@
-//! Values put together of pieces and taken apart: vectors of registers in `mov`, funnel shifts.
+//! Values put together of parts and taken apart: vectors of registers in `mov`, and funnel shifts.
 
 use std::rc::Rc;
 

@@ -1,5 +1,6 @@
 //! What the instructions of tensor cores and of their memory touch: fragments in global memory
-//! (`wmma`), tensor memory (`tcgen05`), tensor maps that a kernel makes itself, multicast memory.
+//! (`wmma`), tensor memory (`tcgen05`), tensor maps that a kernel makes itself, and multicast
+//! memory.
 
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, SrcOperand};
 use crate::ptx::{self, Instruction, OpcodeInfo, Type};

@@ -1,6 +1,6 @@
 //! What SASS integer, logic, move and predicate instructions compute.
 //!
-//! Memory and control flow are elsewhere.
+//! Owns results in registers. Memory is in `memory_access`, jumps are in `control_flow`.
 
 use super::Lower;
 use crate::arch::Generation;

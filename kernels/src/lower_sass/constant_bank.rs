@@ -1,9 +1,9 @@
-//! Reads of `__constant__` variables, which any instruction can make: as an operand in constant
-//! bank 3.
+//! Reads of `__constant__` variables. Any instruction can make them, as an operand in constant bank
+//! 3.
 //!
-//! They matter for order alone (`cudaMemcpyToSymbolAsync` under a running kernel); what is read
-//! stays unknown. Other banks hold what the program can not write: parameters (0), literals (2),
-//! addresses (4).
+//! Owns these accesses. They matter for order alone (`cudaMemcpyToSymbolAsync` under a running
+//! kernel); what is read stays unknown. The other banks hold what a program can not write:
+//! parameters (0), literals (2), addresses (4).
 
 use super::Lower;
 use crate::ir::{AccessKind, Addr, Mem, MemSpace, Op, Src, SrcOperand};

@@ -1,7 +1,8 @@
-//! Blocks and edges of a SASS kernel; callees are cloned per call site.
+//! Blocks and edges of a SASS kernel. Callees are cloned per call site.
 //!
-//! BSYNC falls through and BSSY adds no edge: reconvergence does not change which path a thread
-//! takes. Branches that depend on divergence alone (`.DIV`, `.CONV`) may go either way.
+//! Owns the shape of the function. BSYNC falls through and BSSY adds no edge, because reconvergence
+//! does not change which path a thread takes. Branches that depend on divergence alone (`.DIV`,
+//! `.CONV`) may go either way.
 
 use super::{Lower, MAX_INSTS, SassLowerError};
 use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Term};

@@ -1,7 +1,8 @@
 //! What SASS memory instructions touch, and which local slots are plain variables.
 //!
-//! Assumption: local memory is not reached through generic stores from elsewhere (the compiler
-//! would have to have made a generic address of it, and then it is not only addressed through R1).
+//! Owns addresses and local memory. Assumption: local memory is not reached through generic stores
+//! from elsewhere. (The compiler would have to have made a generic address of it, and then it is
+//! not only addressed through R1.)
 
 use super::{Code, Lower, known_call};
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};

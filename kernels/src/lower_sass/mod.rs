@@ -1,12 +1,13 @@
 //! Lowers the SASS of one kernel to the intermediate representation: control flow with calls
-//! inlined, registers as variables, spill slots as variables where nothing else reaches them.
+//! inlined, registers as variables, and spill slots as variables where nothing else reaches them.
 //!
-//! It owns what a SASS operation computes ([`alu`]) and touches ([`memory`]); decoding is `sass`'
-//! work, meaning `ranges`'.
+//! Owns what a SASS operation computes ([`arithmetic`]), touches ([`memory_access`],
+//! [`constant_bank`]) and where it leads ([`control_flow`]). These files are parts of one `Lower`
+//! and call each other. Decoding is done by `sass`; values are found by `ranges`.
 //!
-//! Calls are followed by cloning the callee per call site, to a depth of four. A call that is not
-//! followed defines every variable and may touch any memory; the few runtime functions known by
-//! name ([`known_call`]) are exempt.
+//! Calls are followed by cloning the callee at each call site, to a depth of four. A call that is
+//! not followed defines every variable and may touch any memory, except for the few runtime
+//! functions known by name ([`known_call`]).
 
 pub(crate) mod arithmetic;
 pub(crate) mod constant_bank;

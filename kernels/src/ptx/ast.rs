@@ -1,7 +1,8 @@
-//! Owns the syntax tree of a PTX module: what was declared and which instructions stand where.
-//! Names are interned, registers, labels and function-scope variables are resolved to dense
-//! numbers; what an opcode means is left to the users of the tree (the simulator's interpreter and
-//! the lowering onto summaries).
+//! The syntax tree of a PTX module: what was declared, and which instructions stand where.
+//!
+//! Owns the tree. Names are interned. Registers, labels and function-scope variables are resolved
+//! to dense numbers. What an opcode means is left to the users of the tree (the interpreter of the
+//! simulator, and `lower_ptx`).
 
 use std::collections::HashMap;
 

@@ -1,9 +1,9 @@
-//! Owns the grammar inside functions: scopes, declarations, labels, instructions and their
-//! operands.
+//! The grammar inside functions: scopes, declarations, labels, instructions and their operands.
 //!
-//! Registers are numbered when first used, not when declared: `.reg .b32 %r<4000000000>` costs
-//! nothing. Labels belong to the scope they stand in (inline assembly repeats them), and branches
-//! find them in their own or an outer scope.
+//! Owns everything between the braces of a function. Registers are numbered when first used, not
+//! when declared: `.reg .b32 %r<4000000000>` costs nothing. Labels belong to the scope in which
+//! they stand (inline assembly repeats them), and branches find them in their own or an outer
+//! scope.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,10 @@
-//! Analysis.
+//! A kernel prepared for evaluation, and the evaluation of one launch from start to end.
+//!
+//! Owns [`Analysis`], which is what a [`crate::Summary`] keeps of the code: the value graph, the
+//! control flow, and where each address comes from. For a launch it asks [`Eval`] for the bytes of
+//! each access, groups the accesses that agree in everything but their bytes, and puts the values
+//! of parameter words into the bases. It does not know how a value is found (`eval`) or kept
+//! (`memo`).
 
 use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
 use crate::ir::cfg::Cfg;
@@ -281,7 +287,7 @@ impl Analysis {
         out.extend(kept.result.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
-    pub(crate) fn evaluate_anew(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+    pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.found(launch);
         out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, &r.finished(Int::now), *at, launch)));
     }

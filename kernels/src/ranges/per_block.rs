@@ -1,16 +1,17 @@
-//! Kernels that look up by the number of the block what it works on: tables among the parameters
-//! hold a pointer and a size for each tensor, and which tensor a block is for.
+//! Kernels that look up by block index what they work on: tables among the parameters hold a
+//! pointer and a size for each tensor, and the tensor that each block is for.
 //!
-//! Owns when and how such a launch is evaluated block by block. Together the blocks have every
-//! pointer with every size, which is an upper bound, but a wide one: a chunk of the largest size
-//! behind each pointer. With the number of the block fixed, all that is looked up is one word, and
-//! the words of a block belong together.
+//! Owns when and how such a launch is evaluated block by block. Evaluated together, the blocks have
+//! every pointer with every size. That is an upper bound, but a wide one: a chunk of the largest
+//! size behind each pointer. With a fixed block index every lookup gives one word, and the words of
+//! a block belong together.
 //!
-//! Each thread runs in one block, so what a launch reaches is the union of what its blocks reach,
-//! each evaluated as a launch in which the block's index along one axis is that number (the other
-//! axes stay free); and what is exact for a block is touched by its threads, hence by the launch. A
-//! number of blocks or a cost beyond what is worth it leaves the launch as it was: evaluated at
-//! once. Such launches are not recorded, only kept: their tapes would be as long as their tables.
+//! Each thread runs in one block, so the bytes of a launch are the union of the bytes of its
+//! blocks. Each block is evaluated as a launch in which the block index along one axis is that
+//! number; the other axes stay free. What is exact for a block is touched by its threads, hence by
+//! the launch. When there are too many blocks, or they cost too much, the launch is evaluated at
+//! once like any other. Launches evaluated by block are kept but not recorded: their tapes would be
+//! as long as their tables.
 
 use super::eval::Eval;
 use crate::effects::LaunchArgs;

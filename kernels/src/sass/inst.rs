@@ -1,7 +1,7 @@
-//! One decoded instruction and the questions an analysis asks of it. Operations are in `op`,
-//! operands in `operand`.
+//! One decoded instruction, and the questions that an analysis asks of it.
 //!
-//! Nothing here knows about control-flow graphs or values.
+//! Owns what an instruction reads, writes and jumps to. Operations are in `opcode`, operands in
+//! `operand`. Does not know control-flow graphs or values.
 
 use super::opcode::{Opcode, OtherKind};
 use super::operand::{

@@ -1,8 +1,10 @@
 //! SASS, the machine code of NVIDIA GPUs sm_70 to sm_121: words of 128 bits to [`MachineInst`]s.
 //!
-//! Covers what moves addresses, predicates, uniform registers, control flow and memory; for the
-//! rest the registers that an instruction writes. The encodings were measured with `nvdisasm` and
-//! are compared with it by tests. No control-flow graph and no values: that is `ranges`' work.
+//! Owns the instruction set: `opcode`, `operand` and `modifier` (the types), `inst` (one
+//! instruction), `decode` (from bits) and `text` (to text). Covers what moves addresses,
+//! predicates, uniform registers, control flow and memory; of the other instructions it knows the
+//! registers that they write. The encodings were measured with `nvdisasm` and are compared with it
+//! by tests. Does not know control-flow graphs (`lower_sass`) or values (`ranges`).
 
 pub mod inst;
 pub mod modifier;

@@ -1,8 +1,9 @@
-//! The operations: one variant for all operand forms and both datapaths (`IADD3` and `UIADD3` are
-//! [`Opcode::Iadd3`], told apart by `MachineInst::uniform`), with the modifiers that change the result.
+//! The operations of SASS: one variant for all operand forms and both datapaths (`IADD3` and
+//! `UIADD3` are [`Opcode::Iadd3`], distinguished by `MachineInst::uniform`), with the modifiers
+//! that change the result.
 //!
-//! Not kept, because no analysis needs them: scheduling, cache hints, memory order and scope, names
-//! that mean the same (`IMAD.MOV`, `IMAD.SHL`).
+//! Owns the list. Leaves out what no analysis needs: scheduling, cache hints, memory order and
+//! scope, and names that mean the same (`IMAD.MOV`, `IMAD.SHL`).
 
 pub use super::modifier::*;
 

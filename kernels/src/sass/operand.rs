@@ -1,7 +1,7 @@
 //! What an instruction names: registers, predicates, constants, immediates, memory operands.
 //!
-//! Zero registers are normalised: `RZ` and `URZ` are number 255 on every architecture, `PT` and
-//! `UPT` are number 7.
+//! Owns these types. Zero registers are normalised: `RZ` and `URZ` are number 255 on every
+//! architecture, `PT` and `UPT` are number 7.
 
 use std::fmt;
 

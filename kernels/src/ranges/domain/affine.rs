@@ -1,8 +1,8 @@
 //! Affine forms over atoms, with integer coefficients.
 //!
-//! Arithmetic wraps modulo 2^128 (see `int`), so a form stays congruent to its register modulo 2^32
-//! or 2^64 whatever happens; a form becomes an integer only after its bounds were checked. Bounds
-//! saturate at [`INF`].
+//! Owns their arithmetic, which wraps modulo 2^128 (see `int`). So a form stays congruent to its
+//! register modulo 2^32 or 2^64 whatever happens. A form becomes an integer only after its bounds
+//! were checked (`eval/no_wrap.rs`). Bounds saturate at [`INF`](super::int::INF).
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,7 @@
-//! Atoms.
+//! Atoms: the unknowns of affine forms, and the keys by which equal ones are found again.
+//!
+//! Owns the data only. The evaluation makes atoms; the head of `eval` says what its boxes and
+//! constraints promise.
 
 use crate::ir::{BlockId, Reason, Special};
 use crate::ranges::domain::affine::{AffineForm, AtomId};

@@ -1,4 +1,7 @@
-//! Byte sets.
+//! Byte sets in the numbers of an evaluation: [`Extent`] before the numbers are final.
+//!
+//! Owns the data and its conversion. The numbers are [`Int`]s during an evaluation, and formulas on
+//! a tape.
 
 use crate::effects::{Dim, Extent};
 use crate::ir::Reason;

@@ -1,9 +1,9 @@
-//! Constraints, and which of them may say something about a form.
+//! Constraints (forms that are never positive), and sets of constraints that hold together.
 //!
-//! Owns the sets that bounds are asked under; the search itself is `bounds`. Equal constraints of
-//! an evaluation are one object. What a set leads to (constraints of the atoms that its members
-//! speak of, and so on) is found once for each set, for many bounds are asked under the same
-//! guards.
+//! Owns the sets under which bounds are asked. Equal constraints of an evaluation are one object. A
+//! set remembers the bounds and extents that were found under it, and what it leads to (constraints
+//! of the atoms in its members, and so on), because many bounds are asked under the same guards.
+//! `eval/relevance.rs` follows a set to what it leads to; `eval/bounds.rs` searches.
 
 use crate::ranges::domain::affine::{AffineForm, AtomId, Terms};
 use crate::ranges::domain::byte_set::ByteSet;

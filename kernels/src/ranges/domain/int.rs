@@ -1,10 +1,10 @@
 //! The numbers of an evaluation: 128-bit integers that know whether they depend on the launch.
 //!
 //! Owns their arithmetic. A number that depends on the launch (a parameter word, a size of the
-//! grid, or what was computed from them) carries the place of what `tape` knows of it; every
-//! operation on it and every comparison goes there. There is no other way to its value than
-//! [`Int::pin`], which says that the result holds for this value only. So `tape` has seen all that
-//! a result rests on.
+//! grid, or a value computed from them) carries an index into the `tape`. Every operation on it and
+//! every comparison is recorded there. The only other way to its value is [`Int::pin`], which
+//! declares that the result holds for this value only. So the tape has seen everything that a
+//! result depends on.
 
 use super::tape::{self, TapeOp};
 use std::cmp::Ordering;

@@ -1,27 +1,31 @@
-//! What an evaluation made of the numbers of its launch, so that it need not be done again for a
-//! launch with others.
+//! A record of what an evaluation did with the numbers of its launch, so that a launch with other
+//! numbers need not be evaluated again. (The word is that of automatic differentiation: operations
+//! are taped once and replayed.)
+//!
+//! Owns the record. Its arithmetic is in `tape_arithmetic`; `memo/replay.rs` reduces a tape to what
+//! a replay needs.
 //!
 //! # What is recorded, and why a replay is an evaluation
 //!
-//! An evaluation reads its launch (parameter words, sizes of the grid; block, cluster and shared
-//! memory are taken as they are) through [`input`] only, and can do three things with what it gets:
-//! calculate, compare, and say that it needs the value itself ([`pin`], see `int`). So its course,
-//! and the formulas of the numbers in its result, are the same for every launch in which all
-//! comparisons come out as they did. These are kept as bounds; in a launch within them the formulas
-//! are the result, number for number.
+//! An evaluation reads its launch (parameter words, sizes of the grid) through [`input`] only;
+//! block, cluster and shared memory are taken as they are. It can do three things with what it
+//! gets: calculate, compare, and declare that it needs the value itself ([`pin`], see `int`). So
+//! its course, and the formulas of the numbers in its result, are the same for every launch in
+//! which all comparisons have the same outcome. The comparisons are kept as bounds. In a launch
+//! within these bounds the formulas are the result, number for number.
 //!
 //! Numbers are linear in *bases*: inputs, and results of operations that are not linear (products,
-//! quotients, minima, ...). A *sum* is such a combination without a constant and a common factor,
-//! so that `n - 1 < 128 * g` and `128 * g >= n` are bounds on one sum; most comparisons then say
-//! nothing new, or only move a bound of a sum. Sums also have bounds that follow from those of
-//! their bases: where these decide a comparison nothing needs to be kept. That is why a tape is
-//! short, and holds for many launches. Nothing wraps here: what may exceed 2^126 is pinned.
+//! quotients, minima, ...). A *sum* is such a combination without a constant and without a common
+//! factor, so that `n - 1 < 128 * g` and `128 * g >= n` are bounds on one sum. Most comparisons
+//! then say nothing new, or only move a bound of a sum. Sums also have bounds that follow from
+//! those of their bases. Where these decide a comparison, nothing needs to be kept. That is why a
+//! tape is short, and holds for many launches. Nothing wraps here: what may exceed 2^126 is pinned.
 //!
-//! A launch is asked for the bounds of all inputs and sums that were moved, after all operations;
-//! these are total, so the order does not matter.
+//! A launch is checked against the bounds of all inputs and sums that were moved, after all
+//! operations. The operations are total, so the order does not matter.
 //!
-//! Without recording (or when a tape gets too long) numbers of the launch are only noted when
-//! something is done with them: the result then holds for launches that agree in these.
+//! Without recording, or when a tape gets too long, the inputs that something is done with are only
+//! noted. The result then holds for launches that agree in these inputs.
 
 use crate::effects::LaunchArgs;
 use crate::ranges::domain::int::{INF, Int};

@@ -1,9 +1,10 @@
-//! Arithmetic of a tape: results as linear as they can be, so that equal numbers look equal and
-//! what is decided shows.
+//! Arithmetic of the tape: keeps results as linear as possible, so that equal numbers look equal
+//! and decided comparisons show.
 //!
-//! Owns the rules. A product is linear in products of bases, a quotient is split into what divides
-//! and a rest, minima that bounds decide are gone. What fits no rule is a base of its own. `None`:
-//! it can not be told without a risk that something wraps.
+//! Owns the rules. A product is linear in products of bases, a quotient is split into the part that
+//! divides and a rest, and minima that the bounds decide disappear. What fits no rule becomes a
+//! base of its own. `None` means that the result can not be expressed without a risk that something
+//! wraps.
 
 use super::tape::{Tape, TapeBase, TapeOp, TapeSum, TapeTerms, gcd};
 use crate::ranges::domain::int::INF;

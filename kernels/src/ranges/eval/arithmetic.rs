@@ -1,4 +1,6 @@
-//! Shifts, division, minima and absolute values on forms.
+//! Shifts, division, minima and absolute values of forms.
+//!
+//! Owns these operations for any operands. Quotients by a constant, and products, are in `no_wrap`.
 
 use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::AffineForm;

@@ -1,4 +1,7 @@
-//! Masks, bitwise functions and byte permutation on forms.
+//! Masks, bitwise functions and byte permutation of forms.
+//!
+//! Owns what such an operation makes of a number. Masks that hold predicates are in
+//! `predicate_masks`.
 
 use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::AffineForm;

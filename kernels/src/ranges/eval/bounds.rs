@@ -1,6 +1,6 @@
 //! Bounds of forms: from the boxes of atoms, and by greedy elimination with constraints.
 //!
-//! Owns the search; what is sound about it is said at the head of `eval`.
+//! Owns the search. The head of `eval` argues why it is sound; `relevance` chooses the constraints.
 
 use crate::ir::BlockId;
 use crate::ranges::domain::affine::{AffineForm, AtomId};

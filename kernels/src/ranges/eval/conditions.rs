@@ -1,6 +1,7 @@
-//! Predicates: truth under a launch, the constraints they imply, and the guards of blocks.
+//! Conditions: the truth of a predicate in a launch, the constraints that it implies, and the
+//! guards of blocks and edges.
 //!
-//! It owns conditions; numbers are `eval`'s.
+//! Owns conditions. The numbers that they compare come from `value`.
 
 use crate::ir::{BlockId, Cmp, Combine};
 use crate::ranges::domain::affine::AffineForm;

@@ -1,4 +1,7 @@
-//! Values looked up by an index: parameter words at a dynamic offset, arrays in local memory.
+//! Values looked up by an index: parameter words at a dynamic offset, and arrays in local memory.
+//!
+//! Owns the set of words that an index may select. Tables in global memory are in
+//! `extent/pointer_table.rs`.
 
 use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::AffineForm;

@@ -1,4 +1,7 @@
-//! Joins: one of several values, each with what holds when it is chosen.
+//! Joins: one of several values, each with the constraints that hold when it is chosen.
+//!
+//! Owns joins that head no loop. Headers of loops are in `recurrences`, which uses [`Eval::join`]
+//! for values that a loop overwrites.
 
 use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::AffineForm;

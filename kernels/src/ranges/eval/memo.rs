@@ -1,4 +1,7 @@
-//! EvalMemo.
+//! What an evaluation remembers of nodes and blocks.
+//!
+//! Owns the tables. Each result carries the depth of the outermost unsolved phi on which it
+//! depends, so that [`Eval::solved`](super::Eval::solved) can forget it.
 
 use super::conditions::Cond;
 use crate::ir::BlockId;

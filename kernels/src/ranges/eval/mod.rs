@@ -1,37 +1,52 @@
 //! Evaluation of a prepared kernel for one launch: every node becomes an affine form with concrete
 //! coefficients.
 //!
+//! Owns [`Eval`], its budget, and the memos of values, predicates, guards and reachability. The
+//! other files of this folder are parts of it, one for each kind of question: `value` dispatches by
+//! node kind; `no_wrap`, `arithmetic`, `bitwise` and `indexed_loads` own operations; `joins`,
+//! `recurrences` and `trip_counts` own control flow; `conditions` and `predicate_masks` own
+//! predicates; `bounds` and `relevance` own the search for bounds; `memo` holds what is remembered.
+//! They call each other, for the value of a node may need the guard of its block, which needs
+//! values in turn. `extent` adds the step from a value to bytes, and is called by none of them.
+//!
 //! # The domain, and why the result is an upper bound
 //!
 //! A form `sum(c_i * x_i) + c` over *atoms* is congruent to the register, modulo 2^32 or 2^64.
 //! Atoms are thread and block indices, completed iterations of loops, floor quotients, joins, and
-//! opaque values. Each has a box (an interval that holds in every execution of the block it is made
-//! in) and constraints (forms that are never positive). Guards on the dominator path of a block are
-//! further constraints, true whenever the block executes. Additions need no assumption about
-//! overflow, for a form is only a congruence. Where an operation needs the *number* (widening,
-//! comparing, shifting right, dividing) the form is bounded under the guards of the block that does
-//! it; only when the bounds fit the type is the form taken for the number, else the result is a
-//! fresh opaque atom.
+//! opaque values. Each atom has a box (an interval that holds in every execution of the block in
+//! which it is made) and constraints (forms that are never positive). Guards on the dominator path
+//! of a block are further constraints, true whenever the block executes. Additions need no
+//! assumption about overflow, for a form is only a congruence. Some operations need the *number*:
+//! widening, comparing, shifting right, dividing. For these the form is bounded under the guards of
+//! the block that does the operation. Only when the bounds fit the type is the form taken for the
+//! number. Otherwise the result is a fresh opaque atom.
 //!
 //! Upper bounds of a form come from the boxes, or from adding a multiple of a constraint that
-//! cancels an atom (`f <= f - r*F` for `F <= 0`, `r >= 0`), to a depth of three: each step keeps an
+//! cancels an atom (`f <= f - r*F` for `F <= 0`, `r >= 0`), to a depth of three. Each step keeps an
 //! upper bound, so their minimum is one. Opaque atoms count as unbounded in the final bound of an
 //! address, unless a guard clamps them.
 //!
 //! Pointer words stay symbolic atoms with a box of one point, so that the base survives in the
 //! result. What is done with their value (masks, products, comparisons), and with every other
-//! number of the launch, is recorded (`tape`).
+//! number of the launch, is recorded on the tape (`domain/tape.rs`).
 //!
-//! What is assumed: R2UR operands are uniform; loops whose only exit is `i != n` with a step that
-//! divides the distance, end; local memory is not reached through generic stores; grid, block and
-//! parameters are as recorded.
+//! # Assumptions
 //!
-//! Traps, each of which once made a wrong result possible: a box computed under one block's guards
-//! must not be shared with another (content-keyed atoms carry their block, or use no guards);
-//! values computed while a symbol stands for a loop's unsolved phi must not survive in memos
-//! (`taint`); a guard's fact must not be applied to a value of an earlier iteration
-//! (`across_iterations` in `build`); an undefined arm of a join may be dropped only because it was
-//! never written.
+//! R2UR operands are uniform. Loops whose only exit is `i != n`, with a step that divides the
+//! distance, end. Local memory is not reached through generic stores. Grid, block and parameters
+//! are as recorded.
+//!
+//! # Traps
+//!
+//! Each of these once made a wrong result possible.
+//!
+//! * A box computed under the guards of one block must not be shared with another block. Atoms with
+//!   keys by content carry their block, or use no guards.
+//! * Values computed while a symbol stands for the unsolved phi of a loop must not survive in memos
+//!   (see [`Eval::solved`]).
+//! * A fact from a guard must not be applied to a value of an earlier iteration
+//!   (`across_iterations` in `graph/build.rs`).
+//! * An undefined arm of a join may be dropped only because it was never written.
 
 pub(crate) mod arithmetic;
 pub(crate) mod bitwise;

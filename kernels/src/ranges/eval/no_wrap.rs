@@ -1,6 +1,7 @@
-//! From forms modulo 2^32 or 2^64 to numbers: which number is meant, quotients, products.
+//! From forms modulo 2^32 or 2^64 to the numbers that they stand for: proves that nothing wrapped.
 //!
-//! Owns the rules for these three; masks, shifts and general division are `bits`.
+//! Owns that proof, and two operations that need it: quotients and products. Masks are in
+//! `bitwise`; shifts and division by a variable are in `arithmetic`.
 
 use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::{AffineForm, AtomId};

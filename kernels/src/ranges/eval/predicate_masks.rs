@@ -1,25 +1,29 @@
-//! Conditions put by in the bits of words, and taken back: `P2R`, masks made of `SEL`, shifts and
-//! `LOP3`, and tests of a bit of them.
+//! Conditions that are stored in the bits of words and taken out again: `P2R`, masks made of `SEL`,
+//! shifts and `LOP3`, and tests of one of their bits.
 //!
-//! Kernels that copy tiles ask once which rows are inside the matrix, keep the answers as bits of a
-//! word, carry the word round the loop over tiles, and test a bit before each copy. Here a bit of a
-//! node is a condition ([`Eval::bit`]): a choice has the bit of what was chosen, a bitwise function
-//! that of its inputs, a shift another one.
+//! Owns the meaning of a bit. Kernels that copy tiles decide once which rows are inside the matrix,
+//! keep the answers as bits of a word, carry the word through the loop over tiles, and test a bit
+//! before each copy. Here a bit of a node is a condition ([`Eval::bit`]): a choice has the bit of
+//! the value that was chosen, a bitwise function has that of its inputs, and a shift has another
+//! bit.
 //!
 //! # Why it is sound
 //!
-//! A condition that is told for a bit is implied by the bit being set in every execution that
-//! computes the node; where it may say less, it is a conjunction with `Unknown`, whose negation
-//! implies nothing. Straight operations give this by their definition. A join of two values of
-//! which one lacks the bit has it only when the other was taken, which was then computed with its
-//! meaning. At the header of a loop only values of this iteration mean anything, so what the back
-//! edge brings is not looked into, but for one question: can the bit be set behind the loop's body
+//! The condition of a bit is implied by the bit being set, in every execution that computes the
+//! node. Where the condition may say less than the bit, it is a conjunction with `Unknown`, whose
+//! negation implies nothing. Straight operations give this by their definition. A join of two
+//! values, one of which lacks the bit, has the bit only when the other value was taken, and that
+//! value was then computed with its meaning.
+//!
+//! At the header of a loop only values of this iteration mean anything, so the value of the back
+//! edge is not looked into, except for one question: can the bit be set behind the body of the loop
 //! when it was clear before it ([`Eval::settled_bit`], without numbers of the launch)? If it can
 //! not, then by induction over iterations, of inner loops too, a set bit was set when the loop was
-//! entered: the condition of the value from outside holds, about atoms that were computed before
-//! the loop and do not change in it. What the body asks before it keeps the bit held in every
-//! iteration before this one, as what a loop asks before it goes round did (`trips`); but no bit
-//! has to be cleared some day, so an inequality counts only when the number steps onto zero.
+//! entered. The condition of the value from outside then holds, and it is about atoms that were
+//! computed before the loop and do not change in it. What the body tests before it keeps the bit
+//! held in every iteration before this one, as did the condition under which a loop goes round
+//! (`trip_counts`). But no bit has to be cleared some day, so an inequality counts only when the
+//! number steps onto zero.
 
 use crate::ir::{BlockId, Combine};
 use crate::ranges::eval::conditions::{Cond, Fact, table};

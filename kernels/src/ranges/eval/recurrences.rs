@@ -1,9 +1,10 @@
-//! Loop recurrences: what a header's value is after so many iterations, and what changes from one
-//! to the next.
+//! Recurrences of loops: the value at a loop header after a number of iterations, and what changes
+//! from one iteration to the next.
 //!
-//! `k` of a loop counts completed iterations (`trips` bounds it). A header phi is solved by putting
-//! a symbol in its place, evaluating the value of the back edges, and looking for "symbol + c":
-//! then the phi is `init + c*k`. What has no such shape is opaque.
+//! Owns the phis of loop headers. The counter `k` of a loop counts completed iterations
+//! (`trip_counts` bounds it). A header phi is solved by putting a symbol in its place, evaluating
+//! the value of the back edges, and looking for "symbol + c": then the phi is `init + c*k`. What
+//! has no such shape is opaque.
 
 use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::{AffineForm, AtomId};

@@ -1,4 +1,8 @@
-//! Relevance.
+//! Which constraints may say something about a form: those of the guards, those of its atoms, and
+//! those of the atoms in them.
+//!
+//! Owns the walk that collects them, and how constraints are made. The search with them is in
+//! `bounds`.
 
 use super::Eval;
 use crate::ranges::domain::affine::{AffineForm, AtomId};

@@ -1,9 +1,11 @@
-//! How often a loop runs: constraints on the count of its completed iterations.
+//! How often a loop runs: constraints on the number of its completed iterations.
+//!
+//! Owns the counter `k` of a loop and its bounds.
 //!
 //! Every condition `F(k) <= 0` on the way to the back edge held one iteration earlier, so `F(k-1)
-//! <= 0` for `k >= 1`; `F(k-1) <= max(0, bound of F(-1))` holds for all `k >= 0` without a case
-//! split. During this the forms are taken for numbers without proof; what was assumed is verified
-//! afterwards with the bound found, else `k` stays unbounded.
+//! <= 0` for `k >= 1`. `F(k-1) <= max(0, bound of F(-1))` holds for all `k >= 0` without a case
+//! split. Meanwhile the forms are taken for numbers without proof. What was assumed is verified
+//! afterwards with the bound that was found; if that fails, `k` stays unbounded.
 
 use crate::ir::BlockId;
 use crate::ranges::domain::affine::{AffineForm, AtomId};

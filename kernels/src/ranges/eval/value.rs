@@ -1,7 +1,7 @@
-//! The value of every kind of node: parameters, launch values, and what the other files know of
-//! operations.
+//! The value of a node: dispatches by kind to the file that owns the operation.
 //!
-//! Owns the dispatch and the leaves.
+//! Owns the dispatch and the leaves: parameters, launch values, symbols. Operations are in the
+//! other files of this folder.
 
 use crate::ir::{BlockId, Reason, Special};
 use crate::ranges::domain::affine::{AffineForm, AtomId};

@@ -1,4 +1,7 @@
-//! From the form of an address to bases and byte sets; which of them are exact is told in `exact`.
+//! From the form of an address to bases and byte sets.
+//!
+//! Owns the choice of bases and the bounds of offsets. Which of the byte sets are exact is decided
+//! in `exactness`.
 
 use crate::ir::Reason;
 use crate::ranges::domain::affine::{AffineForm, AtomId};

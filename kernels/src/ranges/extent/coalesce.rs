@@ -1,6 +1,6 @@
 //! Byte sets of one base and direction, joined where that loses nothing.
 //!
-//! Owns the joining only; what a set means is said in `access`.
+//! Owns the joining only. What a set means is defined by [`crate::Extent`].
 
 use crate::ranges::domain::byte_set::{ByteSet, Dims};
 use crate::ranges::domain::int::Int;

@@ -1,34 +1,35 @@
-//! Addresses made of quotients and remainders of one number: a copy over a shape of several
+//! Addresses made of quotients and remainders of one number. A copy over a shape of several
 //! dimensions counts its elements, takes the count apart by divisions, and adds each digit times
-//! the pitch of its dimension.
+//! the pitch of its dimension. (Compilers call the recovery of such subscripts delinearization.)
 //!
-//! Owns the step from such a form to its bytes. Bounds of the quotients by themselves are what
-//! `bounds` finds, and they cover too much: that a quotient is at its end only while the remainder
-//! is below some number is no bound of either.
+//! Owns the step from such a form to its bytes. `bounds` only finds the bounds of each quotient by
+//! itself, and these cover too much: that a quotient is at its end only while the remainder is
+//! below some number is a bound of neither.
 //!
 //! # Why the result is an upper bound, and when it is exact
 //!
 //! Let N be the number (a form over atoms) and D1 | D2 | ... | Dm the divisors of the quotients of
-//! N in the address. With `digit_0 = N mod D1`, `digit_k = floor(N / Dk) mod (Dk+1 / Dk)`, `digit_m
-//! = floor(N / Dm)`, N and all quotients are sums of digits with known weights, so the address is
-//! one: `sum(pitch_k * digit_k) + c + rest`. This holds for all integers N, also negative ones, for
-//! quotients are rounded down. `floor((floor(N / a) + k) / b)` is `floor((N + a*k) / (a*b))`, and
-//! `floor((N + k) / a)` is `floor(N / a) + k / a` when a divides k: so quotients of quotients, and
-//! of numbers that differ by constants, are brought to one N or stay part of the rest.
+//! N in the address. With `digit_0 = N mod D1`, `digit_k = floor(N / Dk) mod (Dk+1 / Dk)` and
+//! `digit_m = floor(N / Dm)`, N and all quotients are sums of digits with known weights. So the
+//! address is such a sum too: `sum(pitch_k * digit_k) + c + rest`. This holds for all integers N,
+//! also negative ones, because quotients are rounded down. `floor((floor(N / a) + k) / b)` is
+//! `floor((N + a*k) / (a*b))`, and `floor((N + k) / a)` is `floor(N / a) + k / a` when a divides k.
+//! So quotients of quotients, and of numbers that differ by constants, are brought to one N or stay
+//! part of the rest.
 //!
 //! N is within bounds `lo..=hi` in every thread that makes the access. The digits of the integers
 //! from `lo` to `hi`, in their order, are a few boxes: whole ranges of the highest digit with all
-//! lower ones free, and at both ends one value of it with bounds of what is below. Each box times
-//! the pitches is a progression for each digit; with the bounds of the rest added it holds every
+//! lower digits free, and at both ends one value of it with bounds on what is below. Each box times
+//! the pitches is one progression for each digit. With the bounds of the rest added, it holds every
 //! address. Nothing is assumed of how N and the rest depend on each other.
 //!
-//! When there is no rest the address depends on N alone. If N is shown to take every value from
-//! `lo` to `hi` (`exact`, on the form of N, under the same guards), the boxes are exactly the
-//! addresses. Loops that are unrolled take N to distances of a block each: the sets of N of such
-//! accesses are joined first, so that they are one range, before it is taken apart.
+//! When there is no rest, the address depends on N alone. If N is shown to take every value from
+//! `lo` to `hi` (by `exactness`, on the form of N, under the same guards), the boxes are exactly
+//! the addresses. Unrolled loops have several accesses whose numbers N are a block apart. The sets
+//! of N of such accesses are joined first, so that they are one range before it is taken apart.
 //!
-//! What is found is used only when it is inside what the bounds of the form say (their hull, and
-//! one progression without gaps), and smaller.
+//! The result is used only when it is inside what the bounds of the form say (their hull, and one
+//! progression without gaps), and smaller.
 
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::byte_set::{ByteSet, Dims};

@@ -1,9 +1,10 @@
 //! Which progressions cover the values of a form, and whether they are exactly those values.
 //!
-//! Exactness: the set of addresses is the image of the threads that execute the access. It is
-//! claimed only when the form splits into groups of atoms that are independent of each other, each
-//! group is dense (its values form one progression without gaps), every guard on the way is a bound
-//! on exactly one group's value, and every guard on the way is known.
+//! Owns the claim that a byte set is exact: that the set of addresses is the image of the threads
+//! that execute the access. The claim is made only under four conditions. The form splits into
+//! groups of atoms that are independent of each other. Each group is dense: its values form one
+//! progression without gaps. Every guard on the way is a bound on the value of exactly one group.
+//! Every guard on the way is known.
 
 use crate::ir::BlockId;
 use crate::ranges::domain::affine::{AffineForm, AtomId};

@@ -1,11 +1,11 @@
 //! Accesses through a table of pointers: the address is a word loaded from behind a parameter, plus
 //! an offset.
 //!
-//! Which addresses the table holds is not known here: the result names the words that are loaded,
-//! and the bytes behind each of them. That is worth something only when each of the words is really
-//! used: the words must be *exactly* those that the threads which make the access load (or just
-//! one). An index that is data itself (an expert, a list of pages) proves nothing about any one
-//! entry, and neither does a table behind a table: both stay unknown.
+//! Owns the recognition of such accesses. The addresses in the table are not known here. The result
+//! names the words that are loaded, and the bytes behind each of them. That is worth something only
+//! when each of the words is really used: they must be *exactly* the words that the threads of the
+//! access load (or just one word). An index that is itself data (an expert, a list of pages) proves
+//! nothing about any one entry, and neither does a table behind a table. Both stay unknown.
 
 use crate::ranges::domain::affine::AffineForm;
 use crate::ranges::domain::atom::AtomKind;

@@ -1,4 +1,6 @@
-//! ReachedBytes.
+//! What an access reaches: a base, and the bytes relative to its value.
+//!
+//! Owns the types that pass between the files of this folder, `analysis` and `memo`. No rules.
 
 use super::delinearization::Delinearized;
 use crate::effects::Extent;

@@ -1,8 +1,9 @@
-//! From mutable variables to the value graph: lazy SSA nodes for everything that addresses and
-//! branch conditions need.
+//! From mutable variables to the value graph: makes nodes for everything that addresses and branch
+//! conditions need, and nothing else.
 //!
-//! It owns operands, guards and joins; `body` owns operations, `pair` the 64-bit pairing table,
-//! `division` the reciprocal idiom.
+//! Owns the [`Builder`], operands, guards and joins. `operations` owns what an instruction
+//! computes, `pairing` the 64-bit values in two words, and `reciprocal_division` the division
+//! idiom.
 
 use super::node::{Graph, Kind, Node, NodeId, Width};
 use super::ssa::{Def, END, Ssa};

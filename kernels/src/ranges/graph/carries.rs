@@ -1,6 +1,6 @@
-//! Sums of 64 bits made of two words: which high word adds the carry of which low one.
+//! 64-bit sums made of two words: which high word adds the carry of which low word.
 //!
-//! Owns carries and the forms of addition; `pair` says when they are tried.
+//! Owns carries and the forms of addition. `pairing` decides when they are tried.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};

@@ -1,10 +1,11 @@
-//! Atomics made of compare-and-swap: the load in front of the loop belongs to the atomic.
+//! Atomics made of compare-and-swap loops: the load in front of the loop belongs to the atomic.
 //!
-//! `ptxas` makes such loops of `atom.add` for 16-bit floats, programs write them for what has no
-//! instruction. The load only gives the first value to compare; when another kernel has changed it
-//! since, the swap fails and tells the new one. Between two such atomics there is no race, so the
-//! load is not a plain read. It counts as one that is: its value is what a swap of the same address
-//! compares, in every other respect the two conflict with others as the swap alone does.
+//! `ptxas` makes such loops of `atom.add` for 16-bit floats, and programs write them for operations
+//! that have no instruction. The load only gives the first value to compare. When another kernel
+//! has changed that value since, the swap fails and returns the new one. Two such atomics do not
+//! race with each other, so the load is not a plain read, and counts as an atomic here. A load
+//! counts when its value is what a swap of the same address compares. Towards all other accesses
+//! the two behave as the swap alone does.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Target};

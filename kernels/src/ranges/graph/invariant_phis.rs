@@ -1,14 +1,18 @@
-//! Values that joins only hand round: what enters a region of joins from outside is one launch
-//! constant, wherever it comes in.
+//! Joins that only pass a value on: what enters a region of joins from outside is one launch
+//! constant, wherever it enters.
+//!
+//! Owns one pass over the finished graph, which replaces such joins by their value.
+//!
+//! # Why it is sound
 //!
 //! The joins of a region (loop headers, joins inside loops, regions with several entries) are given
-//! offsets to one another: a join has the offset of each of its arms, a sum with a constant that
-//! much more. If no join gets two offsets, and all that comes in from outside is the same constant
-//! of the launch plus the offset it came in at, then by induction over the steps of an execution
-//! each join has, whenever it is computed, that constant plus its offset: it takes the value of an
-//! arm that was computed before. This needs no structure of control flow. It does need that what
-//! comes in is the same at every entry: parameters, launch values and sums of them are; what is
-//! computed in a loop is not.
+//! offsets to one another. A join has the offset of each of its arms; a sum with a constant has
+//! that much more. Assume that no join gets two offsets, and that all that enters from outside is
+//! the same launch constant plus the offset at which it enters. Then each join has, whenever it is
+//! computed, that constant plus its offset. This follows by induction over the steps of an
+//! execution, for a join takes the value of an arm that was computed before. It needs no structure
+//! of the control flow. It does need that what enters is the same at every entry: parameters,
+//! launch values and sums of them are, values computed in a loop are not.
 
 use super::node::{Graph, Kind, NodeId, Width};
 use crate::ir::Reason;

@@ -1,7 +1,7 @@
-//! Memory instructions as nodes: their addresses, and the stores to local memory that loads may
-//! see.
+//! Memory instructions as accesses of the graph: their addresses, their guards, and the stores to
+//! local memory that loads may see.
 //!
-//! Owns which instructions count as accesses.
+//! Owns which instructions count as accesses. Does not decide which bytes they touch (`extent`).
 
 use super::build::Builder;
 use super::node::{Access, Kind, LocalStore, NodeId, Target, Width};

@@ -1,7 +1,7 @@
-//! The value graph of a kernel: SSA nodes after pairing, built once per kernel, evaluated per
-//! launch.
+//! The types of the value graph: nodes, accesses, stores to local memory.
 //!
-//! It owns the node types only; `build` makes them, `eval` gives them numbers.
+//! Owns the data only. `build` makes nodes, `eval` gives them values. The graph is written to disk
+//! with its summary.
 
 use crate::ir::{AccessKind, BlockId, Cmp, Combine, Reason, Special, SymbolId};
 use serde::{Deserialize, Serialize};

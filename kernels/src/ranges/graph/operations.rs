@@ -1,7 +1,7 @@
-//! What one operation computes, as a node.
+//! What one instruction computes, as a node.
 //!
-//! Owns the translation of operations of 32 and 64 bits; predicates are `predicates`, the halves of
-//! a pair are `pair`.
+//! Owns the translation of 32-bit and 64-bit operations. Does not translate predicates
+//! (`predicates`) or the two halves of a 64-bit value (`pairing`).
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};

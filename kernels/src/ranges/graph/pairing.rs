@@ -1,9 +1,10 @@
 //! The pairing table: which 64-bit value two 32-bit words are the halves of.
 //!
-//! Matching is structural, on reaching definitions, before any arithmetic. A high word belongs to a
-//! low word only when its carry predicate was made by that low word's instruction, or both come out
-//! of one 64-bit instruction, or the operation is bitwise. What matches nothing becomes
-//! [`Kind::Pack`], which the evaluator treats as unknown unless the high word is a constant.
+//! Matching is structural. It compares reaching definitions before any arithmetic. A high word
+//! belongs to a low word only in three cases: its carry predicate was made by the instruction of
+//! that low word, both words come out of one 64-bit instruction, or the operation is bitwise. What
+//! matches nothing becomes [`Kind::Pack`], which the evaluation treats as unknown unless the high
+//! word is a constant.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};

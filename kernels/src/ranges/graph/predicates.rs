@@ -1,7 +1,7 @@
-//! Predicates of instructions as nodes: comparisons (of words, and of pairs of words), logic,
-//! guarded definitions.
+//! Predicates as nodes: comparisons of words and of pairs of words, logic, and guarded definitions.
 //!
-//! Owns their construction; their meaning under a launch is `logic`.
+//! Owns how predicate nodes are made. What they mean in a launch is decided by
+//! `eval/conditions.rs`.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};

@@ -1,8 +1,8 @@
-//! Where an address comes from, whatever the launch: parameter words, symbols, memory.
+//! Where an address comes from, whatever the launch: parameter words, symbols, or memory.
 //!
-//! Sound for directions: a word from which an access derives is found even when its value is not
-//! understood. Scalars that are added to a pointer unscaled look like pointers; the caller tells
-//! them apart by their values.
+//! Owns the sources of an address, not its range. It is sound for directions: a parameter word from
+//! which an access derives is found even when its value is not understood. Scalars that are added
+//! to a pointer without a factor look like pointers. The caller tells them apart by their values.
 
 use super::node::{Graph, Kind, NodeId, Target, Width};
 use crate::ir::{Reason, Special};

@@ -1,8 +1,9 @@
 //! Recognises 32-bit unsigned division by reciprocal (I2F.RP, MUFU.RCP, F2I, two high products, two
-//! corrections) and replaces the second correction by the exact quotient or remainder.
+//! corrections), and replaces the second correction by the exact quotient or remainder.
 //!
-//! The idiom is what the compiler emits for `/` and `%` by a value it does not know; its corrected
-//! result is the exact one for every divisor but zero, for which the evaluator answers unknown.
+//! Compilers emit this idiom for `/` and `%` by a value that they do not know. Its corrected result
+//! is exact for every divisor but zero. For a divisor that may be zero the evaluation answers
+//! unknown.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};

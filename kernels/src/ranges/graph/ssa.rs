@@ -1,7 +1,8 @@
-//! Lazy SSA: which definition of a variable reaches a point (read backwards from the use, after
-//! Braun et al.).
+//! Reaching definitions: which definition of a variable reaches a point. SSA is built lazily,
+//! backwards from the use, after Braun et al., "Simple and Efficient Construction of Static Single
+//! Assignment Form".
 //!
-//! It owns reaching definitions; `build` turns them into values.
+//! Owns definitions only; `build` turns them into values.
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{Cmp, Combine, Inst, KernelIr, Op, Prefix, Reason, Src, SrcOperand, Var};

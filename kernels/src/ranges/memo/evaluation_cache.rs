@@ -1,10 +1,11 @@
-//! Results that are kept between launches: of equal launches, and programs for those that differ in
-//! their numbers.
+//! Results that are kept between launches: results of equal launches, and programs for launches
+//! that differ in their numbers.
 //!
-//! Owns the policy, and what of it outlives the process ([`crate::Cache`]): a run of the same
-//! program finds all its launches evaluated. A recording costs as much as several evaluations, and
-//! most kernels are launched in one shape or two: the third shape is the first to be recorded.
-//! Recordings are made as long as they are worth it: each launch that one is played for pays.
+//! Owns the policy, and which results outlive the process ([`crate::Cache`]): a second run of the
+//! same program finds all its launches evaluated. A recording costs as much as several evaluations,
+//! and most kernels are launched in one or two shapes, so the third shape is the first to be
+//! recorded. Recordings go on as long as they are worth it: each launch that is replayed pays for
+//! one.
 
 use super::replay::{self, ReplayProgram};
 use crate::Extent;

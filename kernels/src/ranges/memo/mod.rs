@@ -1,4 +1,8 @@
-//! Stage of the range analysis; see the head of `ranges`.
+//! Results that are kept between the launches of a kernel.
+//!
+//! Owns two layers: `evaluation_cache` keeps whole results for equal launches and decides what is
+//! kept, `replay` keeps recorded arithmetic for launches that differ in numbers. Neither knows how
+//! a launch is evaluated; `analysis` passes the evaluation as a closure.
 
 pub(crate) mod evaluation_cache;
 pub(crate) mod replay;

@@ -1,6 +1,7 @@
-//! Tapes played for other launches (`tape` says why that is an evaluation).
+//! Tapes replayed for other launches. (`domain/tape.rs` argues why a replay is an evaluation.)
 //!
-//! Owns what is left of a tape when only what decides or is asked for is kept.
+//! Owns recorded evaluations: what is left of a tape when only what decides, or is part of the
+//! result, is kept.
 
 use crate::effects::LaunchArgs;
 use crate::ranges::domain::byte_set::ByteSet;

@@ -1,4 +1,4 @@
-//! Bulk and tensor copies, memory barriers, cluster memory, textures and surfaces.
+//! Decodes bulk and tensor copies, memory barriers, cluster memory, textures and surfaces.
 
 use crate::arch::Generation::{Ampere, Hopper};
 use crate::sass::decode::effects_only;

@@ -1,4 +1,4 @@
-//! Control flow: branches, calls, convergence barriers.
+//! Decodes control flow: branches, calls, convergence barriers.
 
 use super::logic::psrc;
 use crate::arch::Generation::{Ampere, Blackwell, Hopper};

@@ -1,4 +1,4 @@
-//! Cross-lane operations, special registers, moves between register files, conversions.
+//! Decodes cross-lane operations, special registers, moves between register files, conversions.
 
 use super::logic::{field, psrc};
 use crate::arch::Generation::Blackwell;

@@ -1,7 +1,6 @@
-//! Instructions of which only the effects matter: floating point, tensor cores, barriers. For these
-//! the decoder tells which registers and predicates they write, rounding up where the encoding was
-//! not measured.
+//! Decodes instructions of which only the effects matter: floating point, tensor cores, barriers.
 //!
+//! Owns which registers and predicates they write, rounded up where the encoding was not measured.
 //! An operation may be listed here only if it touches no global memory through an address.
 
 use super::forms;

@@ -1,5 +1,5 @@
-//! Fields of an instruction word: bit ranges (`lo..hi`, `hi` exclusive), registers, predicates, ALU
-//! source slots.
+//! Fields of an instruction word: bit ranges (`lo..hi`, `hi` exclusive), registers, predicates,
+//! source slots of the ALU.
 
 use crate::arch::Generation;
 use crate::sass::operand::{Bank, ConstRef, File, Index, InstOperand, Pred, PredSrc, Reg, Run, UReg, Value};

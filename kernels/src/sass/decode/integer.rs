@@ -1,4 +1,4 @@
-//! Moves, selects and integer arithmetic.
+//! Decodes moves, selects and integer arithmetic.
 
 use crate::arch::Generation::{Blackwell, BlackwellConsumer};
 use crate::sass::decode::instruction_word::{Sign, Word};

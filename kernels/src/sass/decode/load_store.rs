@@ -1,4 +1,5 @@
-//! Constant loads, loads, stores and atomics on global, generic, shared and local memory.
+//! Decodes loads of constants, and loads, stores and atomics on global, generic, shared and local
+//! memory.
 
 use crate::arch::Generation::{Ampere, Blackwell, Hopper, Turing};
 use crate::sass::decode::instruction_word::{Word, run};

@@ -1,4 +1,4 @@
-//! Logic, shifts, bit fields, and predicates.
+//! Decodes logic, shifts, bit fields and predicates.
 
 use super::integer::int_ty;
 use crate::arch::Generation::BlackwellConsumer;

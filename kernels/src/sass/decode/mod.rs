@@ -1,6 +1,8 @@
-//! From words to instructions: dispatch on (operation number, form, generation). The families are
-//! in `integer`, `logic`, `lanes`, `memory`, `bulk`, `flow`; `effects` knows what the other
-//! instructions write.
+//! From instruction words to instructions: dispatch on operation number, form and generation.
+//!
+//! Owns the dispatch. The families are in `integer`, `logic`, `cross_lane`, `load_store`, `bulk`
+//! and `control_flow`; `effects_only` knows what the other instructions write. All of them read
+//! fields by `instruction_word`, and some share the decoding of operands with a sibling.
 
 mod bulk;
 pub(crate) mod control_flow;

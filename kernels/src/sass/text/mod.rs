@@ -1,8 +1,7 @@
-//! Text of instructions, close to what `nvdisasm` prints, for `explain`, tests and messages.
-//! Nothing parses it.
+//! Instructions as text, close to the output of `nvdisasm`, for `explain`, tests and messages.
 //!
-//! Left out: scheduling, cache hints, memory order; operands of instructions of which only the
-//! effects are decoded.
+//! Owns the text. No code parses it. Leaves out scheduling, cache hints and memory order, and the
+//! operands of instructions of which only the effects are decoded.
 
 mod modifiers;
 mod names;

@@ -1,4 +1,4 @@
-//! Mnemonics and modifiers.
+//! Text of mnemonics and modifiers.
 
 use super::names::*;
 use crate::sass::inst::MachineInst;

@@ -1,4 +1,4 @@
-//! Operands, in the order of `nvdisasm`.
+//! Text of operands, in the order of `nvdisasm`.
 
 use super::{hex, run_name};
 use crate::sass::inst::MachineInst;
