@@ -1,4 +1,4 @@
-//! Owns the tests of the PTX parser that need no compiler: grammar corners and damaged text.
+//! Tests of the PTX parser that need no compiler: corners of the grammar, and damaged text.
 
 use kernels::ptx::{AddressBase, Initial, Operand, ParseErrorKind, Space, Type, parse, parse_bytes};
 

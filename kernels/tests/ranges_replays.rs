@@ -1,8 +1,8 @@
-//! Launches that differ in numbers only are not evaluated again: what is found for them must be
-//! what an evaluation finds, number for number. (`ranges_fuzz` holds generated kernels to the
-//! same.)
+//! Launches that differ in numbers only are not evaluated again. What is found for them must be
+//! what an evaluation finds, number for number. (`ranges_fuzz` checks the same for generated
+//! kernels.)
 //!
-//! `REPLAYS=N`: so many launches of each kernel.
+//! `REPLAYS=N` runs that many launches of each kernel.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;

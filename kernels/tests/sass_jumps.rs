@@ -1,5 +1,5 @@
-//! Calls that nothing returns from: `ptxas` writes such for some jumps out of loops. A kernel whose
-//! jumps are written so does what it did.
+//! Calls from which nothing returns: `ptxas` writes some jumps out of loops as such calls. A kernel
+//! whose jumps are written like this does what it did before.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;

@@ -1,6 +1,6 @@
 //! Which registers and predicates an instruction reads and writes, against the life ranges that
 //! `nvdisasm` prints for our kernels. This is what the text does not show: pairs, quads, 64-bit
-//! address terms, and what instructions write that are decoded for their effects only.
+//! address terms, and what is written by instructions that are decoded for their effects only.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;

@@ -2,6 +2,7 @@
 //! its own promises.
 //!
 //! `cargo +nightly fuzz run sass -- -max_total_time=600`; seeds: code sections of cubins.
+
 #![no_main]
 
 use kernels::arch::Generation::{self, *};

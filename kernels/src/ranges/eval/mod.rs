@@ -94,7 +94,7 @@ pub(super) struct Eval<'g> {
     pub cfg: &'g Cfg,
     pub f_conds: &'g [Option<crate::ranges::eval::conditions::Branch>],
     pub launch: LaunchArgs<'g>,
-    /// The block's index along an axis, when it is fixed (`blocks`).
+    /// The block's index along an axis, when it is fixed (`per_block`).
     pub block: Option<(u8, u32)>,
     pub atoms: Vec<Atom>,
     /// Boxed, for most keys are larger than what they lead to.
@@ -127,7 +127,7 @@ pub(super) struct Eval<'g> {
     pub busy_bits: Vec<(NodeId, u32)>,
     pub steps: Cell<u32>,
     pub total: Cell<u32>,
-    /// Bounds asked for to take addresses apart (`digits`).
+    /// Bounds asked for to take addresses apart (`extent/delinearization.rs`).
     pub walked: u32,
     /// `total` beyond which everything is unknown.
     limit: u32,

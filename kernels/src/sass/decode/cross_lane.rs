@@ -85,7 +85,7 @@ pub(super) fn lepc(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
 }
 
 /// `HFMA2 R, -RZ, RZ, hi, lo`: compilers load 32-bit constants with it. Any other use is left to
-/// `effects`.
+/// `effects_only`.
 pub(super) fn half_constant(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     if w.opcode == 0x435 && w.arch >= Blackwell {
         return None;

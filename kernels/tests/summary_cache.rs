@@ -1,5 +1,6 @@
-//! Summaries kept on disk: what comes back says the same as what was made, of every launch; and
-//! whatever is wrong with an entry or its folder, the kernel is analysed as if there were none.
+//! Summaries kept on disk. A summary that comes back says the same of every launch as the one that
+//! was made. Whatever is wrong with an entry or its folder, the kernel is analysed as if there were
+//! none.
 
 use kernels::arch::Arch;
 use kernels::image::CodeRef;

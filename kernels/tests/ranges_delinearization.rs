@@ -1,7 +1,7 @@
-//! Addresses made of quotients and remainders, and parameters looked up by the number of the block
-//! (`cuda/digits.cu`): no byte that is touched is missing, no byte is claimed that is not, and the
-//! bounds are the bytes where the rules of `ranges/digits.rs` and `ranges/blocks.rs` say that they
-//! are. Data, guards on digits, and too many blocks must leave them bounds.
+//! Addresses made of quotients and remainders, and parameters looked up by block index
+//! (`cuda/digits.cu`). No byte that is touched is missing, no byte is claimed that is not touched,
+//! and the bounds are the bytes where the rules of `extent/delinearization.rs` and `per_block.rs`
+//! say that they are. With data, guards on digits, or too many blocks they must stay bounds.
 
 #[path = "support/cuda.rs"]
 mod cuda;

@@ -1,5 +1,5 @@
-//! Tables of pointers: which words of a table are named as used, and which bytes behind them; and
-//! that nothing is named when some entries may be left alone.
+//! Tables of pointers: which words of a table are named as used, and which bytes behind them. No
+//! word is named when some entries may be left out.
 
 #[path = "support/cuda.rs"]
 mod cuda;

@@ -1,5 +1,5 @@
-//! Bit fields of PTX: what `bfi` and `bfe` make of an index is followed to the byte, and where it
-//! cannot be, it is said to be unknown.
+//! Bit fields of PTX: what `bfi` and `bfe` make of an index is followed to the byte. Where that is
+//! not possible, it is reported as unknown.
 
 use kernels::arch::Arch;
 use kernels::image::CodeRef;

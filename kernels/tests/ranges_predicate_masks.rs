@@ -1,5 +1,5 @@
 //! Guards that wait in the bits of a word narrow what they guard, as long as nothing sets the bits
-//! again; comparisons with a factor that is a parameter are decided.
+//! again. Comparisons with a factor that is a parameter are decided.
 
 #[path = "support/cuda.rs"]
 mod cuda;

@@ -1,8 +1,8 @@
-//! What an executed instruction need not do must not be claimed (asynchronous copies with a
-//! predicate or a size), and an address must be found behind conditions that use up the budget, and
+//! What an executed instruction may leave out must not be claimed (asynchronous copies with a
+//! predicate or a size). An address must be found behind conditions that use up the budget, and
 //! behind steps that lead back.
 //!
-//! Found on the GPU: copies ahead in cuBLAS's and cuDNN's pipelines were claimed as certain,
+//! Found on the GPU: copies ahead in the pipelines of cuBLAS and cuDNN were claimed as certain,
 //! although the last turns do not make them.
 
 #[path = "support/cuda.rs"]

@@ -1,10 +1,11 @@
 //! PTX that Triton and Numba made of our own kernels (`tests/programs/ptx`, by
-//! `scripts/ptx-census`; debug information cut off): all of it parses, nothing in it is taken to
+//! `scripts/ptx-census`; debug information cut off). All of it parses, nothing in it is taken to
 //! touch anything, and each kernel does through its pointers what `ptx/words.txt` says.
 //!
-//! Each line there: file, kernel, then `offset:` with r(eads), w(rites), a(tomic) and `?` when how
-//! many bytes is not known; `indirect:` when addresses come from no parameter. It was checked by
-//! reading the sources. `PTX_WORDS=print` prints what is found, to update it.
+//! Each line of that file has a file, a kernel, then `offset:` with r(eads), w(rites), a(tomic),
+//! and `?` when the number of bytes is not known; `indirect:` when addresses come from no
+//! parameter. The file was checked by reading the sources. `PTX_WORDS=print` prints what is found,
+//! to update it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
