@@ -189,7 +189,7 @@ impl CodeImage {
                 else {
                     return Vec::new();
                 };
-                // A call has a `.loc` of its own, which tells where it was inlined in turn.
+                // A call has a `.loc` of its own, which says where it was inlined in turn.
                 let mut places = vec![(place.file, place.line)];
                 let mut outer = place.inlined_at;
                 while let Some(call) = outer.filter(|c| !places.contains(c)) {
@@ -205,7 +205,7 @@ impl CodeImage {
 
     /// Whether all launches of a kernel that agree in shape and parameters touch the same bytes
     /// (relative to their pointers), whatever lies in memory. "No" when the code does not show it.
-    /// Works it out anew each time: few ask.
+    /// Computed at each call, because few callers need it.
     #[must_use]
     pub fn is_launch_invariant(&self, kernel: &str) -> bool {
         self.lower(kernel).is_ok_and(|f| launch_invariant::is_launch_invariant(&f, &Cfg::new(&f)))

@@ -69,7 +69,7 @@ pub struct WordEffect {
     pub why: Option<Gap>,
 }
 
-/// Where and why the range analysis gave up.
+/// Where and why the range analysis did not find an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Gap {
     /// The first thing that was not understood.
@@ -117,7 +117,7 @@ pub struct Dependency {
     pub launches: bool,
 }
 
-/// Where an access starts counting.
+/// What the addresses of an access count from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     /// The 64-bit parameter word at this offset; `value` is what it holds in this launch.
@@ -143,7 +143,7 @@ pub enum Base {
         /// Byte offset in the parameters.
         offset: u16,
     },
-    /// From no parameter word that is used as a 64-bit pointer, but known.
+    /// A known address that comes from no parameter word used as a 64-bit pointer.
     Absolute {
         /// The lowest address.
         value: u64,
@@ -163,7 +163,7 @@ pub enum Base {
         /// Number of words.
         count: u64,
     },
-    /// Loaded from memory, or of unknown origin.
+    /// An address that was loaded from memory, or is of unknown origin.
     Unknown,
 }
 
@@ -178,9 +178,10 @@ pub struct KernelAccess {
     pub base: Base,
     /// Direction.
     pub kind: AccessKind,
-    /// The address derives from several words, one entry for each: those outside live allocations
-    /// are scalars, drop them. When none is in one, an entry with `Base::Unknown` (present where
-    /// the address may have come out of memory) remains.
+    /// The address derives from several words, and there is one entry for each. Words whose value
+    /// lies outside of live allocations are scalars: drop their entries. When no word points into
+    /// an allocation, an entry with [`Base::Unknown`] remains, if the address may have come out of
+    /// memory.
     pub several: bool,
     /// Bytes touched.
     pub extent: Extent,
@@ -189,7 +190,7 @@ pub struct KernelAccess {
     pub at: u32,
 }
 
-/// A progression of addresses: `count` of them, `stride` bytes apart.
+/// One dimension of an [`Extent`]: `count` addresses, `stride` bytes apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dim {
     /// Bytes between neighbours.
@@ -198,7 +199,7 @@ pub struct Dim {
     pub count: u64,
 }
 
-/// Which bytes, relative to the base value.
+/// The bytes of an access, relative to the value of its [`Base`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Extent {
     /// All bytes touched are within this set: `{ lo + sum(stride_i * j_i) + b | 0 <= j_i < count_i,
@@ -215,7 +216,7 @@ pub enum Extent {
         /// Every byte of the set is touched (else the set is an upper bound).
         exact: bool,
     },
-    /// Anywhere.
+    /// Any bytes.
     Unknown {
         /// Why.
         reason: Reason,

@@ -51,7 +51,7 @@ pub struct LineTable {
     order: Vec<u32>,
 }
 
-/// Rows that are read; a table of more is damaged, or of no use to anybody.
+/// Rows that are read; a table with more is damaged, or too large to be useful.
 const MAX_ROWS: usize = 4 << 20;
 /// Functions inlined into each other that are followed.
 const MAX_INLINED: usize = 32;

@@ -59,7 +59,7 @@ impl Summary {
         }
     }
 
-    /// Takes the results of launches that were kept of it, and keeps those to come: see
+    /// Takes the results of earlier launches from disk, and remembers where to write later ones: see
     /// [`Summary::keep`].
     pub(crate) fn kept_by(mut self, keeper: ResultsEntry) -> Summary {
         if let Some(results) = keeper.load() {
@@ -164,26 +164,26 @@ impl Summary {
         &self.analysis
     }
 
-    /// Appends the accesses of one launch. Never fails: what is not known is said so in the extent
-    /// or the base.
+    /// Appends the accesses of one launch. Never fails: what is not known is marked as unknown in
+    /// the extent or the base.
     pub fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         self.evaluate_with_inputs(launch, out, &mut Vec::new());
     }
 
-    /// The same, and which bytes of the parameters the accesses rest on, apart from the values of
-    /// their bases: a launch of the same shape that agrees with this one in those bytes, and in
+    /// The same, and appends to `inputs` which bytes of the parameters decide about the accesses,
+    /// apart from the values of their bases. A launch of the same shape that agrees with this one in those bytes, and in
     /// what the bases hold, has the same accesses.
     pub fn evaluate_with_inputs(
         &self,
         launch: &LaunchArgs<'_>,
         out: &mut Vec<KernelAccess>,
-        rests: &mut Vec<Range<usize>>,
+        inputs: &mut Vec<Range<usize>>,
     ) {
-        self.analysis.evaluate(launch, out, rests);
+        self.analysis.evaluate(launch, out, inputs);
     }
 
-    /// The same without anything that is kept from launches before: dear, and what tests hold
-    /// [`Summary::evaluate`] against.
+    /// The same without any results of earlier launches. Slow; tests compare
+    /// [`Summary::evaluate`] with it.
     pub fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         self.analysis.evaluate_uncached(launch, out);
     }

@@ -42,7 +42,7 @@ const FRESH: Duration = Duration::from_secs(24 * 3600);
 /// A temporary file this old belongs to a process that died.
 const STALE: Duration = Duration::from_secs(3600);
 
-/// What an entry is found by.
+/// The name of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct EntryKey(u128);
 
@@ -55,7 +55,7 @@ impl EntryKey {
     }
 }
 
-/// A hash that no two pieces of code share by chance.
+/// A hash that is wide enough that no two pieces of code share it by chance.
 pub(crate) fn hash(bytes: &[u8]) -> u128 {
     XxHash3_128::oneshot(bytes)
 }
@@ -121,7 +121,7 @@ impl Cache {
         let (whole, head) = (hash(payload) == u128::from_le_bytes(*sum), bytes.len() - payload.len());
         if about.modified().ok().and_then(|t| t.elapsed().ok()).is_some_and(|age| age > FRESH) {
             let touched = File::open(&path).and_then(|f| f.set_modified(SystemTime::now()));
-            // Somebody else's: then it goes by its age.
+            // When the file belongs to another user this fails, and the entry keeps its age.
             drop(touched);
         }
         bytes.drain(..head);
@@ -194,7 +194,7 @@ impl Cache {
     }
 }
 
-/// Where the results of one kernel are kept.
+/// The entry that holds the results of one kernel.
 #[derive(Debug)]
 pub(crate) struct ResultsEntry {
     cache: Arc<Cache>,

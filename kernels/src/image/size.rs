@@ -76,8 +76,8 @@ fn looks_like_ptx(bytes: &[u8]) -> bool {
 }
 
 /// How many bytes the image that starts at `prefix[0]` occupies. Start with 64 bytes and follow
-/// [`ImageSize::NeedAtLeast`]; it grows with every step, and only bytes that the image must have
-/// are asked for (PTX text: one byte more than known, so ask for as much as is mapped).
+/// [`ImageSize::NeedAtLeast`]. It grows with every step, and only asks for bytes that the image
+/// must have. (Of PTX text it asks for one byte more than is known, so pass as much as is mapped.)
 pub fn image_size(prefix: &[u8]) -> Result<ImageSize, ImageError> {
     if prefix.len() < 16 {
         return Ok(ImageSize::NeedAtLeast(16));

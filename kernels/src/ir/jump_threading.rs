@@ -182,7 +182,7 @@ impl Threader {
     }
 }
 
-/// Memory whose accesses are told.
+/// Is this an access that the analysis reports or follows?
 fn is_access(op: &Op) -> bool {
     matches!(op, Op::Mem(m) if !matches!(m.space, MemSpace::Other(_)))
 }

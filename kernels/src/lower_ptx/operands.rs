@@ -16,7 +16,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The variable of a result; [`Var::NONE`] for one that nobody wants.
+    /// The variable of a result; [`Var::NONE`] when the result is dropped.
     pub(super) fn dst(&self, operand: Option<&ptx::Operand>) -> Var {
         match operand {
             Some(ptx::Operand::Register(register)) => self.here().registers[register.index()],

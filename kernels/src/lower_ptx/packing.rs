@@ -14,9 +14,9 @@ const NONE: u32 = u32::MAX;
 /// For each register the one instruction that writes it, without a predicate; [`NONE`] for all
 /// others.
 ///
-/// A value that such a register held when another such one was made of it is still in it wherever
-/// that one is read: its definition comes before the other's on every path, so a path that came by
-/// it once more came by the other's too.
+/// Let `b` be such a register that was computed from such a register `a`. Wherever `b` is read, `a`
+/// still holds the value from which `b` was computed: the definition of `a` comes before that of
+/// `b` on every path, so a path that passes the definition of `a` again passes that of `b` too.
 pub(super) fn definitions(body: &Body) -> Rc<[u32]> {
     fn written(operand: &ptx::Operand, note: &mut impl FnMut(Register)) {
         match operand {

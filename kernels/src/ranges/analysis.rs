@@ -14,31 +14,38 @@ use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Branch;
-use crate::ranges::extent::delinearization::Delinearized;
+use crate::ranges::extent::coalesce::coalesce;
+use crate::ranges::extent::delinearization::{self, Delinearized};
 use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
+use crate::ranges::graph::build::build;
 use crate::ranges::graph::node::{Access, Graph, Target};
-use crate::ranges::graph::provenance::Provenance;
+use crate::ranges::graph::provenance::{Provenance, origins};
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
+use crate::ranges::per_block;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Offsets of parameters from here on are negative: the constant bank begins before the parameters.
+/// Offsets of parameters from here on are negative, because the constant bank begins before the
+/// parameters.
 const BEFORE: u16 = 0x8000;
 
-/// A kernel, prepared.
+/// A kernel prepared for evaluation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Analysis {
     graph: Graph,
     cfg: Cfg,
+    /// The conditional branch at the end of each block.
     branches: Vec<Option<Branch>>,
+    /// Where the address of each access comes from.
     origins: Vec<Provenance>,
+    /// See [`per_block::block_axis`].
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]
     store: EvaluationCache,
 }
 
-/// Extents of the accesses that agree in everything else.
+/// The accesses that agree in everything but their bytes.
 pub(super) struct AccessGroup {
     kind: AccessKind,
     base: SymbolicBase,
@@ -48,6 +55,7 @@ pub(super) struct AccessGroup {
     /// The first instruction.
     at: u32,
     extents: Vec<ByteSet>,
+    /// Byte sets that are delinearized after they are joined, each with the set that holds anyway.
     walks: Vec<(Box<Delinearized>, ByteSet)>,
 }
 
@@ -64,12 +72,12 @@ impl AccessGroup {
         }
     }
 
-    /// The extents of accesses that agree in everything else are joined.
+    /// Joins the byte sets of each group.
     pub(super) fn finish(sets: Vec<AccessGroup>) -> EvaluatedAccesses<ByteSet> {
         let mut result = Vec::with_capacity(sets.len());
         for AccessGroup { kind, base, several, at, mut extents, walks, .. } in sets {
-            crate::ranges::extent::delinearization::bytes(walks, &mut extents);
-            crate::ranges::extent::coalesce::compact(&mut extents, several || base == SymbolicBase::Absolute);
+            delinearization::bytes(walks, &mut extents);
+            coalesce(&mut extents, several || base == SymbolicBase::Absolute);
             result.extend(extents.into_iter().map(|extent| (kind, ReachedBytes::new(base, several, extent), at)));
         }
         result
@@ -78,12 +86,8 @@ impl AccessGroup {
 
 /// Prepares a kernel.
 pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
-    let graph = crate::ranges::graph::build::build(f, &cfg);
-    let origins = graph
-        .accesses
-        .iter()
-        .map(|a| crate::ranges::graph::provenance::origins(&graph, &f.params, &a.target))
-        .collect();
+    let graph = build(f, &cfg);
+    let origins = graph.accesses.iter().map(|a| origins(&graph, &f.params, &a.target)).collect();
     let branches = f
         .blocks
         .iter()
@@ -93,7 +97,7 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
             _ => None,
         })
         .collect();
-    let looked_up_by = crate::ranges::per_block::looked_up_by(&graph);
+    let looked_up_by = per_block::block_axis(&graph);
     Analysis { graph, cfg, branches, origins, looked_up_by, store: EvaluationCache::default() }
 }
 
@@ -121,9 +125,9 @@ impl Analysis {
         self.graph.accesses.iter().zip(&self.origins).map(|(a, o)| (a.kind, a.at, o))
     }
 
-    /// For each access: why its extent is not bounded in made-up launches (`None`: it is in one of
-    /// them). One that is dead in all of them counts as bounded when nothing unknown is in its
-    /// address.
+    /// For each access: why its extent is not bounded in any of a few made-up launches (`None`: it
+    /// is bounded in one of them). An access that is dead in all of them counts as bounded when
+    /// its address contains nothing unknown.
     pub(crate) fn trial(&self, params: &[Param]) -> Vec<Option<Gap>> {
         let size = params.iter().map(|p| usize::from(p.offset) + usize::from(p.size)).max().unwrap_or(0);
         let mut pointers: Vec<u16> = self.origins.iter().flat_map(|o| o.words.iter().copied()).collect();
@@ -175,7 +179,7 @@ impl Analysis {
         Eval::new(&self.graph, &self.cfg, &self.branches, *launch)
     }
 
-    /// Names what bases an access has whose address is not known in full.
+    /// Adds the bases that an access may have when its address is not known in full.
     fn named(&self, k: usize, r: &mut Vec<ReachedBytes>) {
         let o = &self.origins[k];
         // Reading a parameter through its own address touches nothing that others share.
@@ -251,7 +255,7 @@ impl Analysis {
         (0..self.graph.accesses.len()).map(|k| self.reach(&mut e, k)).collect()
     }
 
-    /// What a launch reaches.
+    /// The bytes that a launch reaches, evaluated now.
     pub(super) fn found(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<ByteSet> {
         self.found_by_block(launch).unwrap_or_else(|| {
             let mut sets = Vec::new();
@@ -260,7 +264,7 @@ impl Analysis {
         })
     }
 
-    /// Adds what an evaluation reaches.
+    /// Adds the bytes that an evaluation reaches to the groups.
     pub(super) fn collect(&self, e: &mut Eval<'_>, sets: &mut Vec<AccessGroup>) {
         for (k, acc) in self.graph.accesses.iter().enumerate() {
             for r in self.reach(e, k) {

@@ -25,11 +25,11 @@ use rustc_hash::FxHashSet;
 
 /// Blocks that are evaluated one by one.
 const MAX_BLOCKS: u64 = 512;
-/// Bounds asked for by all of them.
+/// Bounds computed for all of them together.
 const MAX_TOTAL: u32 = 400_000;
 
-/// The axis by whose block index parameters are looked up, if there is one such axis.
-pub(super) fn looked_up_by(g: &Graph) -> Option<u8> {
+/// The axis by whose block index parameters are looked up, if there is exactly one.
+pub(super) fn block_axis(g: &Graph) -> Option<u8> {
     let mut axis = None;
     for n in &g.nodes {
         let Kind::ParamIndexed(.., index) = n.kind else { continue };

@@ -219,7 +219,7 @@ pub enum Opcode {
         /// OR over lanes.
         or: bool,
     },
-    /// dst = special register. S2R, S2UR; CS2R, CS2UR when `wide` tells a 64-bit read.
+    /// dst = special register. S2R, S2UR; CS2R, CS2UR when `wide` (a 64-bit read).
     S2r {
         /// Which.
         sr: SpecialReg,
@@ -331,7 +331,7 @@ pub enum Opcode {
     Mbarrier,
     /// Texture read by handle (TEX, TLD, TLD4, TXD); TXQ asks only for properties.
     Texture,
-    /// Surface access by handle: read, write or reduction, told by mem\[0\].
+    /// Surface access by handle: read, write or reduction, as mem\[0\] says.
     Surface,
     /// Cache control at mem\[0\] (CCTL; prefetches included). No access.
     CacheCtl,

@@ -11,9 +11,10 @@ use crate::ranges::graph::node::NodeId;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// What an atom is, where that matters.
+/// What an atom stands for, where that matters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AtomKind {
+    /// None of the others: an opaque value, a quotient, a join.
     Plain,
     /// Thread or block index: every value of the box occurs, independently.
     Index,
@@ -27,28 +28,38 @@ pub(crate) enum AtomKind {
     Local,
     /// Completed iterations of a loop.
     Iteration(u32),
-    /// Stands for a phi being solved.
+    /// A symbol in place of a phi that is being solved.
     Unsolved,
 }
 
+/// An unknown of affine forms.
 pub(crate) struct Atom {
+    /// Least value, in every execution of its block.
     pub lo: Int,
+    /// Greatest value.
     pub hi: Int,
+    /// What it stands for.
     pub kind: AtomKind,
+    /// Why its value is unknown, if it is.
     pub opaque: Option<Reason>,
+    /// The block in which it is made.
     pub home: BlockId,
+    /// Atoms on which its value depends.
     pub deps: SmallVec<[AtomId; 3]>,
+    /// Constraints that hold whenever it has a value.
     pub cons: Vec<ConstraintRef>,
+    /// The values that it may be, when it is a choice between pointers.
     pub alts: Option<Rc<Vec<AffineForm>>>,
     /// Where in global memory it was loaded from.
     pub loaded: Option<NodeId>,
-    /// What it is the rounded-down quotient of.
+    /// The dividend and the divisor, when it is a rounded-down quotient.
     pub floor: Option<Rc<(AffineForm, Int)>>,
     /// Which of several values it is depends on more than `deps` (a condition).
     pub choice: bool,
 }
 
-/// Identity of an atom by content.
+/// What an atom was made for: equal keys are the same atom. (Most variants name the operation and
+/// its operands.)
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum AtomKey {
     Node(NodeId, u8),

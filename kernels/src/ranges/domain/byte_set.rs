@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// Progressions: bytes between neighbours, and how many.
 pub(crate) type Dims<N = Int> = SmallVec<[(N, N); 3]>;
 
-/// An extent (see [`Extent`]) in the numbers of an evaluation.
+/// The bytes of an access relative to a base: an [`Extent`] in the numbers of an evaluation.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum ByteSet<N = Int> {
     Bounded { lo: N, hi: N, dims: Dims<N>, width: N, exact: bool },
@@ -29,7 +29,7 @@ impl<N: Copy> ByteSet<N> {
         }
     }
 
-    /// As others see it, with these values.
+    /// With final numbers, as other modules see it.
     pub fn finished(&self, value: impl Fn(N) -> i128) -> Extent {
         match self {
             ByteSet::Unknown { reason } => Extent::Unknown { reason: *reason },

@@ -203,7 +203,7 @@ impl Eval<'_> {
                 }
                 Cond::joined(live)
             }
-            Kind::LoopPhi(outer, back) => self.handed_on(n, outer, back),
+            Kind::LoopPhi(outer, back) => self.passed_on(n, outer, back),
             _ => Cond::Unknown,
         }
     }

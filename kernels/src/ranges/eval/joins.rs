@@ -121,7 +121,7 @@ impl Eval<'_> {
         base.add(&AffineForm::atom(t), step)
     }
 
-    /// The arm that the others are told apart from. Its atoms must mean something whichever arm is
+    /// The arm to which the others are compared. Its atoms must mean something whichever arm is
     /// taken: the count of a loop that this path did not run through has constraints that hold
     /// nowhere on it. Of two arms, the one that the other is closer to where that one is chosen:
     /// `i + 1 < n ? 8 * (i + 1) : m` is `8 * (i + 1)` and little less, but may be far from `m`.

@@ -11,13 +11,13 @@ use crate::ranges::graph::node::NodeId;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Depends on no unsolved phi.
+/// The depth of a result that depends on no unsolved phi.
 pub(crate) const CLEAN: u32 = u32::MAX;
 
-/// Results by the number of a node or block, each with the depth of the outermost unsolved phi it
-/// depends on.
+/// Results by the number of a node or block, each with the depth of the outermost unsolved phi on
+/// which it depends.
 pub(crate) struct NodeTable<T> {
-    /// Where in `kept`, plus one.
+    /// Index into `kept` plus one; 0: nothing is kept.
     at: Vec<u32>,
     kept: Vec<(T, u32)>,
 }
@@ -55,16 +55,18 @@ impl<T> NodeTable<T> {
     }
 }
 
+/// Everything that an evaluation remembers.
 #[derive(Default)]
 pub(crate) struct EvalMemo {
     pub(super) values: NodeTable<AffineForm>,
     pub(super) preds: NodeTable<Cond>,
     pub(super) ctx: NodeTable<Rc<ConstraintSet>>,
     pub(super) reach: NodeTable<bool>,
-    /// Of bits of words; only what depends on no unsolved phi.
+    /// Conditions of bits of words; only those that depend on no unsolved phi.
     pub(super) bits: FxHashMap<(NodeId, u32), Cond>,
 }
 
+/// Something remembered that depends on an unsolved phi, and is to be forgotten.
 #[derive(Clone, Copy)]
 pub(crate) enum MemoSlot {
     Value(NodeId),

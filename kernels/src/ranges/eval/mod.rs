@@ -69,7 +69,7 @@ use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{Atom, AtomKey, AtomKind};
 use crate::ranges::domain::constraints::{ConstraintByForm, ConstraintSet, VisitMarks};
 use crate::ranges::domain::int::{INF, Int};
-use crate::ranges::eval::conditions::Cond;
+use crate::ranges::eval::conditions::{Branch, Cond};
 use crate::ranges::graph::node::{Graph, NodeId};
 use memo::{CLEAN, EvalMemo, MemoSlot, NodeTable};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -92,16 +92,18 @@ pub(super) enum LoopState {
 pub(super) struct Eval<'g> {
     pub g: &'g Graph,
     pub cfg: &'g Cfg,
-    pub f_conds: &'g [Option<crate::ranges::eval::conditions::Branch>],
+    /// The conditional branch at the end of each block.
+    pub f_conds: &'g [Option<Branch>],
     pub launch: LaunchArgs<'g>,
-    /// The block's index along an axis, when it is fixed (`per_block`).
+    /// An axis and the block index along it, when it is fixed (`per_block`).
     pub block: Option<(u8, u32)>,
     pub atoms: Vec<Atom>,
-    /// Boxed, for most keys are larger than what they lead to.
+    /// Atoms by key. (Boxed, because most keys are larger than what they lead to.)
     pub keys: FxHashMap<Box<AtomKey>, AtomId>,
+    /// All constraints, by form.
     pub cons: FxHashSet<ConstraintByForm>,
     pub con_count: u32,
-    /// How often boxes or constraints of atoms were changed after the fact.
+    /// How often boxes or constraints of atoms were changed after others may have used them.
     pub epoch: u32,
     pub seen: RefCell<VisitMarks>,
     /// No constraints.
@@ -109,47 +111,53 @@ pub(super) struct Eval<'g> {
     /// Keys made while a trip count is being solved (they may be too wide, or assume too much).
     pub key_log: Option<Vec<AtomKey>>,
     pub memo: EvalMemo,
+    /// What was remembered while a phi was unsolved, oldest first.
     pub temp: Vec<MemoSlot>,
+    /// Phis that are being solved: the symbol in their place, and their depth.
     pub solving: FxHashMap<NodeId, (AtomId, u32)>,
+    /// Number of unsolved phis.
     pub depth: u32,
+    /// Depth of the outermost unsolved phi that the current result depends on.
     pub touched: u32,
     nesting: u32,
-    /// While a trip count is solved: forms taken for numbers without proof, with their types'
-    /// ranges.
+    /// While a trip count is solved: forms that were taken for numbers without proof, with the
+    /// ranges of their types.
     pub assumed: Option<Vec<(AffineForm, Int, Int)>>,
     pub loops: Vec<LoopState>,
+    /// The iteration counter of each loop.
     pub k_atoms: Vec<Option<AtomId>>,
+    /// Loops whose conditions are captured in full by the bounds of their counter.
     pub exact_trip: Vec<bool>,
+    /// Blocks whose guards are being computed, outermost first.
     pub ctx_busy: Vec<BlockId>,
+    /// Index of the outermost of them that was asked for meanwhile.
     pub ctx_cut: usize,
+    /// Loads from local memory that are being evaluated.
     pub local_busy: Vec<NodeId>,
-    /// Bits that loops hand on, whose bodies are being looked at.
+    /// Bits that are passed round loops whose bodies are being evaluated.
     pub busy_bits: Vec<(NodeId, u32)>,
+    /// Elimination steps of the current bound.
     pub steps: Cell<u32>,
+    /// What the evaluation has spent of its budget.
     pub total: Cell<u32>,
-    /// Bounds asked for to take addresses apart (`extent/delinearization.rs`).
+    /// What delinearization has spent of its own budget.
     pub walked: u32,
     /// `total` beyond which everything is unknown.
     limit: u32,
-    /// Blocks for which all decisions on the way are captured.
+    /// Blocks for which all decisions on the way are captured by constraints.
     pub paths: FxHashSet<BlockId>,
 }
 
-/// Bounds asked for in one evaluation before everything left is unknown.
+/// The budget of one evaluation, in bounds and steps. Beyond it everything that is left is unknown.
 const MAX_TOTAL: u32 = 150_000;
-/// What each access may still ask for after that, so that conditions that nobody understands do not
-/// cost an address that is simple.
+/// What each access may still spend after that, so that complicated conditions do not cost the
+/// range of a simple address.
 const RESERVE: u32 = 4_000;
 /// All reserves of one evaluation.
 const MAX_RESERVE: u32 = 80_000;
 
 impl<'g> Eval<'g> {
-    pub fn new(
-        g: &'g Graph,
-        cfg: &'g Cfg,
-        f_conds: &'g [Option<crate::ranges::eval::conditions::Branch>],
-        launch: LaunchArgs<'g>,
-    ) -> Self {
+    pub fn new(g: &'g Graph, cfg: &'g Cfg, f_conds: &'g [Option<Branch>], launch: LaunchArgs<'g>) -> Self {
         Eval {
             g,
             cfg,

@@ -110,8 +110,8 @@ impl Eval<'_> {
         }
     }
 
-    /// What a bit that a loop hands on and only ever clears says of the iteration in which it is
-    /// still set: it was not cleared before.
+    /// For a bit that a loop passes on and only ever clears: what follows in an iteration in which it
+    /// is still set, namely that it was not cleared before.
     fn cleared_in_loop(&mut self, bit: (NodeId, u32), next: NodeId, header: BlockId, depth: u32, all: &mut Vec<Cond>) {
         let Some(l) = self.cfg.loop_of_header[header.0 as usize] else { return };
         self.trip(l);
@@ -128,7 +128,7 @@ impl Eval<'_> {
         self.facts(&c, &mut facts);
         for f in facts {
             let (found, whole) = self.each_iteration(&f, count, l, &entry);
-            // A step over zero would leave a number unequal for ever.
+            // A step over zero would leave the number unequal in all iterations.
             if whole || matches!(f, Fact::Le(_)) {
                 all.extend(found.into_iter().map(Cond::Le));
             }
@@ -315,9 +315,9 @@ impl Eval<'_> {
         }
     }
 
-    /// A predicate that a loop hands on and only ever clears: what it was when the loop was
-    /// entered.
-    pub(crate) fn handed_on(&mut self, n: NodeId, outer: &[(BlockId, NodeId)], back: &[(BlockId, NodeId)]) -> Cond {
+    /// The value of a predicate that a loop passes on and only ever clears: what it was when the loop
+    /// was entered.
+    pub(crate) fn passed_on(&mut self, n: NodeId, outer: &[(BlockId, NodeId)], back: &[(BlockId, NodeId)]) -> Cond {
         let mut look = MAX_LOOK;
         let mut kept =
             |set: bool| back.iter().all(|(_, x)| self.settled_bit(*x, 0, &mut vec![(n, 0)], &mut look) == Some(set));

@@ -110,7 +110,7 @@ impl Eval<'_> {
                     e.atoms[t.0 as usize].cons = vec![e.con(one.add(&kf, -hi)), e.con(kf.scale(lo).add(&one, -1))];
                     e.atoms[t.0 as usize].deps = SmallVec::from_slice(&[k]);
                     let z = e.search(&AffineForm::atom(t), &e.none, false);
-                    // Nobody has seen this atom yet.
+                    // The atom is not in use yet, so its box may change.
                     let a = &mut e.atoms[t.0 as usize];
                     a.lo = a.lo.max(z.0);
                     a.hi = a.hi.min(z.1);

@@ -186,8 +186,8 @@ impl Eval<'_> {
         })
     }
 
-    /// What a fact that held at iteration k-1 (for k >= 1) says for every k >= 0; the flag: neither
-    /// more nor less.
+    /// The constraints for every k >= 0 that follow from a fact that held at iteration k-1 (for
+    /// k >= 1), and whether they say exactly as much as the fact.
     pub(crate) fn each_iteration(
         &mut self,
         f: &Fact,

@@ -27,11 +27,12 @@ pub(crate) fn merge(mut dims: Dims) -> Dims {
 
 /// Joins byte sets of one base and direction where that loses nothing: unrolled copies become one
 /// progression, runs that touch become one run, sets inside another vanish. (An exact set never
-/// swallows, nor is swallowed by, an upper bound that is larger.) `apart`: they are addresses as
-/// numbers, so those sets may lie in different allocations. Which bytes are touched is looked up
-/// for each allocation when they are exact; of an upper bound only what is in the lowest one's
-/// counts, so those stay alone.
-pub(crate) fn compact(sets: &mut Vec<ByteSet>, apart: bool) {
+/// swallows a larger upper bound, nor is swallowed by one.)
+///
+/// `apart`: the sets hold addresses as numbers, so they may lie in different allocations. Exact
+/// sets are joined, because the bytes touched are looked up for each allocation. Of an upper bound
+/// only the part in the lowest allocation counts, so upper bounds stay apart.
+pub(crate) fn coalesce(sets: &mut Vec<ByteSet>, apart: bool) {
     if let [one] = &mut sets[..] {
         if let ByteSet::Bounded { lo, dims, width, exact, .. } = one {
             *one = bounded(*lo, merge(dims.clone()), *width, *exact);
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn sets_are_joined_without_loss() {
         let c = |mut v: Vec<ByteSet>| {
-            compact(&mut v, false);
+            coalesce(&mut v, false);
             v
         };
         // Four unrolled copies of a strided loop.
@@ -240,12 +241,12 @@ mod tests {
     fn upper_bounds_at_fixed_addresses_stay_alone() {
         let evenly = |exact| {
             let mut v: Vec<ByteSet> = (0..4).map(|k| run(k << 20, 10, 4, exact)).collect();
-            compact(&mut v, true);
+            coalesce(&mut v, true);
             v.len()
         };
         assert_eq!((evenly(true), evenly(false)), (1, 4));
         let mut same = vec![run(0, 10, 4, false), run(40, 5, 4, false), run(0, 10, 4, false)];
-        compact(&mut same, true);
+        coalesce(&mut same, true);
         assert_eq!(same.len(), 2, "{same:?}");
     }
 }

@@ -36,7 +36,7 @@ use crate::ranges::domain::byte_set::{ByteSet, Dims};
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
-use crate::ranges::extent::coalesce::{compact, merge};
+use crate::ranges::extent::coalesce::{coalesce, merge};
 use crate::ranges::extent::reached::AccessContext;
 use smallvec::SmallVec;
 
@@ -44,12 +44,12 @@ use smallvec::SmallVec;
 const MAX_BOXES: usize = 8;
 /// Quotients of one number.
 const MAX_DIGITS: usize = 8;
-/// Bounds asked for in one evaluation to take addresses apart.
+/// Bounds that one evaluation may compute to delinearize addresses.
 const MAX_WALKED: u32 = 50_000;
 /// Numbers from here on are not calculated with.
 const LARGE: Int = Int::pow2(62);
 
-/// How an address follows from a number.
+/// How an address follows from the digits of a number.
 #[derive(Clone, PartialEq, Debug)]
 struct Weights {
     /// Digits from the lowest: the divisor below it, and the pitch. The last one has no end.
@@ -60,7 +60,7 @@ struct Weights {
     width: Int,
 }
 
-/// An extent as one that follows from a number.
+/// A byte set that follows from the digits of a number.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Delinearized {
     weights: Weights,
@@ -75,7 +75,7 @@ pub(crate) struct Delinearized {
 type Quotient = (AffineForm, Int, Int, Int, Int);
 
 impl Eval<'_> {
-    /// The offset as a walk, if that says more than `plain`, its extent.
+    /// The offset as digits of a number, if that says more than its extent `plain`.
     pub(crate) fn walk(
         &mut self,
         f: &AffineForm,
@@ -198,8 +198,8 @@ impl Eval<'_> {
     }
 
     /// `floor((m*n + c) / d)` as `floor((n + o) / e) - k`: c is a multiple of m less a multiple of
-    /// d, when o was added before the product and what d divides was taken out after it. What makes
-    /// e the divisor is told at `reciprocal`.
+    /// d, when o was added before the product and what d divides was taken out after it. Why e is
+    /// the divisor is explained at `reciprocal` in `eval/no_wrap.rs`.
     fn by_reciprocal(&self, f: &AffineForm, d: Int, cons: &ConstraintSet) -> Option<(AffineForm, Int, Int)> {
         let m = f.gcd();
         if m < 2 || m >= d {
@@ -332,10 +332,10 @@ fn less(boxes: &[ByteSet], plain: &ByteSet) -> bool {
     boxes.iter().all(part) && (exact || sum < count(plain))
 }
 
-/// Numbers of walks of equal weights, each with the extent that holds anyway.
+/// Sets of equal weights: the numbers of each, with the extent that holds anyway.
 type Alike = (Box<Delinearized>, Vec<(ByteSet, ByteSet)>);
 
-/// Joins walks of equal weights, and takes them apart to the bytes.
+/// Joins delinearized sets of equal weights, and turns them into byte sets.
 pub(crate) fn bytes(walks: Vec<(Box<Delinearized>, ByteSet)>, out: &mut Vec<ByteSet>) {
     let mut alike: Vec<Alike> = Vec::new();
     for (w, plain) in walks {
@@ -347,7 +347,7 @@ pub(crate) fn bytes(walks: Vec<(Box<Delinearized>, ByteSet)>, out: &mut Vec<Byte
     }
     for (w, members) in alike {
         let mut numbers: Vec<ByteSet> = members.iter().map(|m| m.0.clone()).collect();
-        compact(&mut numbers, false);
+        coalesce(&mut numbers, false);
         for n in &numbers {
             // What is joined with gaps stays apart: they would be filled.
             match w.boxes(n).filter(|_| dense(n)) {

@@ -14,8 +14,8 @@ use crate::ranges::domain::int::Int;
 use crate::ranges::eval::Eval;
 use crate::ranges::extent::reached::{AccessContext, ReachedBytes, SymbolicBase};
 
-/// Larger than the distance of any two offsets behind one pointer that are still told apart from
-/// two words.
+/// Larger than the distance between any two offsets behind one pointer. Word and offset are put
+/// into one number with this factor, so that different words can not give the same number.
 const APART: Int = Int::pow2(42);
 
 impl Eval<'_> {
@@ -28,7 +28,7 @@ impl Eval<'_> {
         }
         let node = self.a(x).loaded?;
         let rest = f.without(x);
-        // Another pointer among the terms: nobody knows which of the two is the base.
+        // With another pointer among the terms it is not known which of the two is the base.
         let plain = |e: &Self, f: &AffineForm| {
             f.terms.iter().all(|t| matches!(e.a(t.0).kind, AtomKind::Plain | AtomKind::Index | AtomKind::Iteration(_)))
         };
@@ -60,8 +60,8 @@ impl Eval<'_> {
             _ => return None,
         };
         let mut extent = self.extent(&rest, made);
-        // Of an unknown offset nobody knows either whether it leads from this word to another
-        // pointer (a choice between two loaded pointers is the first one plus their difference).
+        // An unknown offset may lead from this word to another pointer (a choice between two loaded pointers is the first
+        // one plus their difference).
         let ByteSet::Bounded { lo: first, hi: last, exact, width: bytes, .. } = &mut extent else { return None };
         if *bytes == 0 {
             return None;

@@ -10,25 +10,27 @@ use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::Int;
 use serde::{Deserialize, Serialize};
 
-/// How an access is made.
+/// Under which conditions an access is made, and how wide it is.
 #[derive(Clone, Copy)]
 pub(crate) struct AccessContext<'a> {
-    /// What holds then.
+    /// The constraints that hold when it is made.
     pub cons: &'a ConstraintSet,
-    /// Bytes.
+    /// Bytes per thread.
     pub width: Int,
+    /// The block of the access.
     pub block: BlockId,
-    /// Nothing else decides whether and where it happens.
+    /// Nothing but `cons` decides whether and where it happens.
     pub complete: bool,
 }
 
-/// A base candidate of an access, and the bytes relative to its value.
+/// One base that an access may have, and the bytes relative to its value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct ReachedBytes<E = ByteSet> {
     pub base: SymbolicBase,
+    /// See [`crate::KernelAccess::several`].
     pub several: bool,
     pub extent: E,
-    /// What says more of it.
+    /// The same bytes, more precisely.
     pub walk: Option<Box<Delinearized>>,
 }
 
@@ -39,20 +41,24 @@ impl<E> ReachedBytes<E> {
 }
 
 impl<N: Copy> ReachedBytes<ByteSet<N>> {
-    /// As others see it, with these values.
+    /// With final numbers, as other modules see it.
     pub fn finished(&self, value: impl Fn(N) -> i128) -> ReachedBytes<Extent> {
         ReachedBytes::new(self.base, self.several, self.extent.finished(value))
     }
 }
 
-/// A base before parameter values are put in.
+/// A [`crate::Base`] before the values of parameters are put in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum SymbolicBase {
+    /// The parameter word at this offset.
     Word(u16),
+    /// The variable of this symbol.
     Symbol(u32),
+    /// The address of the parameter at this offset.
     ParamAddress(u16),
     /// Texture (false) or surface handle.
     Handle(u16, bool),
+    /// None: the extent holds addresses.
     Absolute,
     /// The addresses that a table holds: `count` 8-byte words from `lo` on behind a parameter word,
     /// `stride` bytes apart.
@@ -65,5 +71,6 @@ pub(crate) enum SymbolicBase {
     Unknown,
 }
 
-/// What an evaluation finds: directions, bytes behind bases, and the first instruction.
+/// What an evaluation finds: for each access its direction, the bytes behind a base, and the first
+/// instruction.
 pub(crate) type EvaluatedAccesses<E> = Vec<(AccessKind, ReachedBytes<E>, u32)>;

@@ -5,6 +5,7 @@
 //! computes, `pairing` the 64-bit values in two words, and `reciprocal_division` the division
 //! idiom.
 
+use super::invariant_phis::replace_invariant_phis;
 use super::node::{Graph, Kind, Node, NodeId, Width};
 use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
@@ -16,6 +17,7 @@ use smallvec::SmallVec;
 /// Nesting of calls after which a value is given up as unknown.
 pub(crate) const MAX_DEPTH: u32 = 6000;
 
+/// Nodes that were made already, by definition.
 #[derive(Default)]
 pub(crate) struct BuildMemo {
     pub(crate) w32: FxHashMap<Def, NodeId>,
@@ -29,13 +31,13 @@ pub(crate) struct Builder<'a> {
     pub(crate) ssa: Ssa<'a>,
     pub(crate) g: Graph,
     pub(crate) memo: BuildMemo,
-    /// The ordinary memo, set aside while `given` is in force.
+    /// The ordinary memo, set aside while `given` is set.
     pub(crate) base: BuildMemo,
     /// A predicate known to be true (or, with `true`, false) for the access under construction.
     pub(crate) given: Option<(Def, bool)>,
     pub(crate) depth: u32,
     pub(crate) has_local: bool,
-    /// Compare-and-swaps met so far.
+    /// Compare-and-swaps found so far.
     pub(crate) swaps: Vec<CompareAndSwap>,
 }
 
@@ -65,8 +67,8 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
         }
     }
     b.local_stores();
-    b.settle_swaps();
-    crate::ranges::graph::invariant_phis::settle(&mut b.g);
+    b.mark_cas_loads();
+    replace_invariant_phis(&mut b.g);
     b.g
 }
 

@@ -13,7 +13,7 @@ use super::ssa::{Def, END};
 use crate::ir::{AccessKind, Op, Reason, Src};
 use std::collections::HashSet;
 
-/// Definitions that are looked at behind one swap.
+/// Definitions that are followed from one swap.
 const MAX_STEPS: usize = 64;
 
 /// A compare-and-swap: its access, and where it is.
@@ -25,7 +25,7 @@ pub(crate) struct CompareAndSwap {
 
 impl Builder<'_> {
     /// Turns the loads that belong to swaps into atomics.
-    pub(crate) fn settle_swaps(&mut self) {
+    pub(crate) fn mark_cas_loads(&mut self) {
         for swap in std::mem::take(&mut self.swaps) {
             let Some(compared) = self.ssa.f.blocks[swap.block as usize].insts[swap.inst as usize].srcs.first() else {
                 continue;

@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 const MAX_REGION: usize = 300;
 
 /// Replaces each such join by its value.
-pub(crate) fn settle(g: &mut Graph) {
+pub(crate) fn replace_invariant_phis(g: &mut Graph) {
     for k in 0..g.nodes.len() {
         let n = NodeId(k as u32);
         if matches!(g.nodes[k].kind, Kind::LoopPhi(..) | Kind::Phi(_))
@@ -117,7 +117,7 @@ mod tests {
 
     fn settled(kinds: Vec<Kind>, n: usize) -> Kind {
         let mut g = graph(kinds);
-        settle(&mut g);
+        replace_invariant_phis(&mut g);
         g.nodes[n].kind.clone()
     }
 

@@ -107,7 +107,7 @@ impl<'a> Builder<'a> {
         n.is_imm(31) && v.prefix == Prefix::None && self.ssa.source(v.src, b, i) == lo
     }
 
-    /// The instruction of a definition whose guard is no question any more.
+    /// The instruction of a definition whose guard is decided.
     pub(crate) fn executed(&self, d: Def) -> Option<(&'a Inst, u32, u32)> {
         let Def::Inst { b, i, .. } = d else { return None };
         if self.ssa.guard(d).is_some() {

@@ -32,7 +32,8 @@ impl Provenance {
     }
 }
 
-/// Offsets at which parameters are read with a fixed or indexed address, to tell where tables end.
+/// Offsets at which parameters are read with a fixed or indexed address: they show where tables
+/// end.
 fn read_offsets(g: &Graph) -> BTreeSet<i32> {
     g.nodes
         .iter()

@@ -18,12 +18,12 @@ use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Results that are kept per kernel. A kernel that is too long to be recorded is evaluated anew for
-/// each that has gone: cuBLAS launches one kernel in a dozen shapes a step.
+/// Results that are kept per kernel. A kernel that is too long to be recorded is evaluated again
+/// for each result that was dropped, and cuBLAS launches one kernel in a dozen shapes a step.
 const MAX_KEPT: usize = 64;
-/// Programs that are kept per kernel.
+/// Recorded programs that are kept per kernel.
 const MAX_PROGRAMS: usize = 8;
-/// Recordings ahead of the launches that they were played for, after which no more are made.
+/// No more recordings are made when there were this many more than launches that were replayed.
 const MAX_AHEAD: u32 = 24;
 
 /// Grid, block, cluster, dynamic shared memory, bytes of parameters.
@@ -55,12 +55,13 @@ impl CachedEvaluation {
 /// A [`CachedEvaluation`] as it is written down.
 type PackedEvaluation = (LaunchShape, Vec<(LaunchInput, u64)>, Vec<(AccessKind, SymbolicBase, bool, Extent, u32)>);
 
-/// What was found out so far. The latest are last.
+/// What is kept of one kernel. The latest are last.
 #[derive(Debug, Default)]
 struct State {
     kept: Vec<Arc<CachedEvaluation>>,
     /// Each with a launch of the shape it holds for, but for the grid.
     programs: Vec<(LaunchShape, ReplayProgram)>,
+    /// Recordings less the launches that were replayed.
     ahead: u32,
     /// Something was evaluated that is not on disk.
     fresh: bool,

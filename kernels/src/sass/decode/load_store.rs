@@ -212,7 +212,7 @@ fn atom_op(w: &Word, bits: u32) -> Option<AtomOp> {
     [Add, Min, Max, Inc, Dec, And, Or, Xor, Exch, SafeAdd].get(w.b(87, 87 + bits) as usize).copied()
 }
 
-/// ATOM, ATOMG and their CAS forms. The bits that tell the address mode moved with the 8-bit UR.
+/// ATOM, ATOMG and their CAS forms. The bits of the address mode moved with the 8-bit UR.
 fn atomic_address(w: &Word, m: MemOperand) -> MemOperand {
     if w.opcode < 0x800 {
         plain(w, m, (40, 64), w.bit(72))

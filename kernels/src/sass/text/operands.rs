@@ -198,8 +198,8 @@ impl MachineInst {
             Opcode::CopyAsync { .. } => {
                 o.extend(self.mem.iter().map(ToString::to_string));
                 if let Some(from) = self.mem.get(1).filter(|m| m.ubase.is_none() && m.desc.is_none()) {
-                    // The text shows that the register is a pair even where there is nothing to
-                    // tell it from.
+                    // The text shows that the register is a pair even where it could be nothing
+                    // else.
                     let name = from.base.to_string();
                     o[1] = o[1].replacen(&name, &format!("{name}.64"), 1);
                 }
