@@ -20,19 +20,19 @@
 
 pub mod arch;
 mod code_image;
-pub(crate) mod effects;
+mod effects;
 mod explain;
 pub mod image;
 pub mod ir;
-pub(crate) mod launch_invariant;
-pub(crate) mod line_table;
+mod launch_invariant;
+mod line_table;
 pub mod lower_ptx;
 pub mod lower_sass;
 pub mod ptx;
 mod ranges;
 pub mod sass;
 mod summary;
-pub(crate) mod summary_cache;
+mod summary_cache;
 pub mod tensor_map;
 
 pub use crate::effects::{

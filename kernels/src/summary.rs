@@ -59,8 +59,8 @@ impl Summary {
         }
     }
 
-    /// Takes the results of earlier launches from disk, and remembers where to write later ones: see
-    /// [`Summary::keep`].
+    /// Takes the results of earlier launches from disk, and remembers where to write later ones:
+    /// see [`Summary::keep`].
     pub(crate) fn kept_by(mut self, keeper: ResultsEntry) -> Summary {
         if let Some(results) = keeper.load() {
             self.analysis.kept_mut().take(&results);
@@ -171,8 +171,8 @@ impl Summary {
     }
 
     /// The same, and appends to `inputs` which bytes of the parameters decide about the accesses,
-    /// apart from the values of their bases. A launch of the same shape that agrees with this one in those bytes, and in
-    /// what the bases hold, has the same accesses.
+    /// apart from the values of their bases. A launch of the same shape that agrees with this one
+    /// in those bytes, and in what the bases hold, has the same accesses.
     pub fn evaluate_with_inputs(
         &self,
         launch: &LaunchArgs<'_>,

@@ -15,8 +15,8 @@
 pub mod cubin;
 mod error;
 mod fatbin;
-pub(crate) mod host_binary;
-pub(crate) mod nv_info;
+mod host_binary;
+mod nv_info;
 mod select;
 mod size;
 

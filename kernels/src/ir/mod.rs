@@ -2,7 +2,7 @@
 //! kernel, calls already inlined, variables still mutable. (SSA is built lazily by `ranges/graph`.)
 //!
 //! Owns the data types (`op`, `operand`, `reason`), the control-flow facts ([`cfg`]), and one
-//! transformation, [`jump_threading`]. Does not know encodings, nor the value of anything.
+//! transformation, `jump_threading`. Does not know encodings, nor the value of anything.
 //!
 //! # For a front end
 //!

@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Term, Var};
 use crate::ptx::{self, Instruction, Label, Local, OpcodeInfo, Parameter};
 
-use super::{Lower, MAX_CALLS, MAX_INSTS, PtxLowerError, class};
+use super::arithmetic::has;
+use super::{Lower, MAX_CALLS, MAX_INSTS, PtxLowerError, class, memory_access};
 
 /// An instruction of an instance.
 type Place = (usize, usize);
@@ -155,7 +156,7 @@ impl<'m> Lower<'m> {
                     && *found == local
                 {
                     let op = self.module.opcode(instruction.opcode);
-                    out.extend(crate::lower_ptx::memory_access::elements(op, *offset));
+                    out.extend(memory_access::elements(op, *offset));
                 }
             }
         }
@@ -322,16 +323,16 @@ impl<'m> Lower<'m> {
     /// An instruction that control flow passes through.
     fn straight(&mut self, op: &'m OpcodeInfo, i: &'m Instruction) {
         // Fences, and releases that contain one.
-        self.f.system_fence |= crate::lower_ptx::arithmetic::has(op, "sys");
+        self.f.system_fence |= has(op, "sys");
         match op.parts[0].as_str() {
             "griddepcontrol" => {
-                if crate::lower_ptx::arithmetic::has(op, "wait") {
+                if has(op, "wait") {
                     self.f.waits_for_dependency = true;
                 } else {
                     self.f.launches_dependents = true;
                 }
             }
-            "bar" | "barrier" if crate::lower_ptx::arithmetic::has(op, "red") => self.give_up(i, Reason::CrossLane),
+            "bar" | "barrier" if has(op, "red") => self.give_up(i, Reason::CrossLane),
             "bar" | "barrier" | "membar" | "fence" | "nanosleep" | "pmevent" | "setmaxnreg" | "brkpt" => {}
             "vote" | "shfl" | "match" | "redux" | "activemask" | "elect" => self.give_up(i, Reason::CrossLane),
             _ => {

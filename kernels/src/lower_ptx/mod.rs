@@ -7,12 +7,12 @@
 //! [`crate::ir`]: every register that an instruction may write is named as written, and every
 //! access to global memory is there, unknown if need be.
 
-pub(crate) mod arithmetic;
-pub(crate) mod control_flow;
-pub(crate) mod memory_access;
-pub(crate) mod operands;
-pub(crate) mod packing;
-pub(crate) mod tensor_core;
+mod arithmetic;
+mod control_flow;
+mod memory_access;
+mod operands;
+mod packing;
+mod tensor_core;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -55,7 +55,7 @@ struct Instance<'m> {
     frame: u64,
     /// Offset of each local variable in the frame.
     locals: HashMap<Local, u64>,
-    /// See [`crate::lower_ptx::packing::definitions`].
+    /// See [`packing::definitions`].
     definitions: Rc<[u32]>,
 }
 
@@ -103,7 +103,7 @@ pub fn lower(module: &Module, name: &str) -> Result<KernelIr, PtxLowerError> {
             f.params.push((at, size));
         }
     }
-    let local_ok = crate::lower_ptx::memory_access::local_is_simple(module, body);
+    let local_ok = memory_access::local_is_simple(module, body);
     let mut lower = Lower {
         module,
         f,
@@ -161,8 +161,7 @@ impl<'m> Lower<'m> {
             }
         }
         let words = HashMap::new();
-        let definitions =
-            self.definitions.entry(body).or_insert_with(|| crate::lower_ptx::packing::definitions(body)).clone();
+        let definitions = self.definitions.entry(body).or_insert_with(|| packing::definitions(body)).clone();
         self.instances.push(Instance {
             number,
             body,

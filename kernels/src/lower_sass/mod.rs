@@ -9,10 +9,10 @@
 //! not followed defines every variable and may touch any memory, except for the few runtime
 //! functions known by name ([`known_call`]).
 
-pub(crate) mod arithmetic;
-pub(crate) mod constant_bank;
-pub(crate) mod control_flow;
-pub(crate) mod memory_access;
+mod arithmetic;
+mod constant_bank;
+mod control_flow;
+mod memory_access;
 
 use crate::arch::Generation;
 use crate::ir::{Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
@@ -121,7 +121,7 @@ pub fn lower(code: &Code<'_>) -> Result<KernelIr, SassLowerError> {
         f,
         out: Vec::new(),
         slots: HashMap::new(),
-        local_ok: crate::lower_sass::memory_access::local_is_simple(code),
+        local_ok: memory_access::local_is_simple(code),
         returning: HashMap::new(),
     };
     l.blocks()?;

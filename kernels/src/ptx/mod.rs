@@ -12,7 +12,7 @@
 
 mod ast;
 mod error;
-pub(crate) mod function_body;
+mod function_body;
 mod lexer;
 mod parser;
 

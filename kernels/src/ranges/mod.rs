@@ -75,12 +75,12 @@
 //! uses [`eval`], and [`memo`] stores what [`extent`] found. `analysis.rs` and `per_block.rs` stand
 //! above all of them. No folder knows one that comes later.
 
-pub(crate) mod domain;
-pub(crate) mod eval;
-pub(crate) mod extent;
-pub(crate) mod graph;
-pub(crate) mod memo;
-pub(crate) mod per_block;
+mod domain;
+mod eval;
+mod extent;
+mod graph;
+mod memo;
+mod per_block;
 
 mod analysis;
 

@@ -33,7 +33,8 @@ pub struct MachineInst {
     pub dst: Option<Run>,
     /// A second run: the other half of LDG.256 and TEX; uniform registers of `Opcode::Unknown`.
     pub dst2: Option<Run>,
-    /// Predicates written (PT: none). See also [`MachineInst::pred_writes`] for R2P, which writes several.
+    /// Predicates written (PT: none). See also [`MachineInst::pred_writes`] for R2P, which writes
+    /// several.
     pub pdst: [Pred; 2],
     /// Source operands.
     pub src: SmallVec<[InstOperand; 3]>,
@@ -104,8 +105,8 @@ impl MachineInst {
     }
 
     /// The runs of registers that are read, for instructions whose operands are all decoded
-    /// ([`MachineInst::is_full`]): sources, address registers, descriptors, indexes. Zero registers are
-    /// left out; a run may be named twice.
+    /// ([`MachineInst::is_full`]): sources, address registers, descriptors, indexes. Zero registers
+    /// are left out; a run may be named twice.
     pub fn uses(&self) -> impl Iterator<Item = Run> {
         let run = |file, first: u8, count| Run { file, first, count };
         let sources = self.src.iter().flat_map(move |s| match s.value {
@@ -138,8 +139,8 @@ impl MachineInst {
         sources.chain(memory.flatten().map(Some)).flatten().filter(|r| !r.is_dropped())
     }
 
-    /// Predicates that are read, as [`MachineInst::pred_writes`] counts them; P2R reads what its mask
-    /// says.
+    /// Predicates that are read, as [`MachineInst::pred_writes`] counts them; P2R reads what its
+    /// mask says.
     #[must_use]
     pub fn pred_reads(&self) -> (u8, u8) {
         let (mut p, mut up) = (0u8, 0u8);

@@ -394,7 +394,7 @@ pub enum Opcode {
     /// Known, but only its effects are decoded: `dst`, `pdst`. It touches no global memory by an
     /// address.
     Other(OtherKind),
-    /// Not known. `dst`, `dst2`, [`MachineInst::pred_writes`](super::MachineInst::pred_writes) say what it could
-    /// write at most; it may touch any memory.
+    /// Not known. `dst`, `dst2`, [`MachineInst::pred_writes`](super::MachineInst::pred_writes) say
+    /// what it could write at most; it may touch any memory.
     Unknown,
 }

@@ -8,10 +8,10 @@
 //! arithmetic saturates at the infinity of `int`. So do `atom`, `constraints` and `affine`: an atom
 //! carries constraints, which are forms over atoms.
 
-pub(crate) mod affine;
-pub(crate) mod atom;
-pub(crate) mod byte_set;
-pub(crate) mod constraints;
-pub(crate) mod int;
-pub(crate) mod tape;
-pub(crate) mod tape_arithmetic;
+pub(super) mod affine;
+pub(super) mod atom;
+pub(super) mod byte_set;
+pub(super) mod constraints;
+pub(super) mod int;
+pub(super) mod tape;
+pub(super) mod tape_arithmetic;

@@ -48,19 +48,19 @@
 //!   (`across_iterations` in `graph/build.rs`).
 //! * An undefined arm of a join may be dropped only because it was never written.
 
-pub(crate) mod arithmetic;
-pub(crate) mod bitwise;
-pub(crate) mod bounds;
-pub(crate) mod conditions;
-pub(crate) mod indexed_loads;
-pub(crate) mod joins;
-pub(crate) mod memo;
-pub(crate) mod no_wrap;
-pub(crate) mod predicate_masks;
-pub(crate) mod recurrences;
+mod arithmetic;
+mod bitwise;
+mod bounds;
+pub(super) mod conditions;
+mod indexed_loads;
+mod joins;
+mod memo;
+mod no_wrap;
+mod predicate_masks;
+mod recurrences;
 mod relevance;
-pub(crate) mod trip_counts;
-pub(crate) mod value;
+mod trip_counts;
+mod value;
 
 use crate::effects::LaunchArgs;
 use crate::ir::cfg::Cfg;

@@ -110,8 +110,8 @@ impl Eval<'_> {
         }
     }
 
-    /// For a bit that a loop passes on and only ever clears: what follows in an iteration in which it
-    /// is still set, namely that it was not cleared before.
+    /// For a bit that a loop passes on and only ever clears: what follows in an iteration in which
+    /// it is still set, namely that it was not cleared before.
     fn cleared_in_loop(&mut self, bit: (NodeId, u32), next: NodeId, header: BlockId, depth: u32, all: &mut Vec<Cond>) {
         let Some(l) = self.cfg.loop_of_header[header.0 as usize] else { return };
         self.trip(l);
@@ -315,8 +315,8 @@ impl Eval<'_> {
         }
     }
 
-    /// The value of a predicate that a loop passes on and only ever clears: what it was when the loop
-    /// was entered.
+    /// The value of a predicate that a loop passes on and only ever clears: what it was when the
+    /// loop was entered.
     pub(crate) fn passed_on(&mut self, n: NodeId, outer: &[(BlockId, NodeId)], back: &[(BlockId, NodeId)]) -> Cond {
         let mut look = MAX_LOOK;
         let mut kept =

@@ -8,9 +8,9 @@
 //! ask it for the extent of a part of the address. All of them add methods to `Eval`; no file of
 //! `eval` calls these.
 
-pub(crate) mod address;
-pub(crate) mod coalesce;
-pub(crate) mod delinearization;
-pub(crate) mod exactness;
-pub(crate) mod pointer_table;
-pub(crate) mod reached;
+mod address;
+pub(super) mod coalesce;
+pub(super) mod delinearization;
+mod exactness;
+mod pointer_table;
+pub(super) mod reached;

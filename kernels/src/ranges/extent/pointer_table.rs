@@ -60,8 +60,8 @@ impl Eval<'_> {
             _ => return None,
         };
         let mut extent = self.extent(&rest, made);
-        // An unknown offset may lead from this word to another pointer (a choice between two loaded pointers is the first
-        // one plus their difference).
+        // An unknown offset may lead from this word to another pointer (a choice between two loaded
+        // pointers is the first one plus their difference).
         let ByteSet::Bounded { lo: first, hi: last, exact, width: bytes, .. } = &mut extent else { return None };
         if *bytes == 0 {
             return None;

@@ -11,15 +11,15 @@
 //! are parts of one `Builder` and call each other, because an operand of any operation may be any
 //! other operation.
 
-pub(crate) mod build;
-pub(crate) mod carries;
-pub(crate) mod cas_loops;
-pub(crate) mod invariant_phis;
-pub(crate) mod memory_accesses;
-pub(crate) mod node;
-pub(crate) mod operations;
-pub(crate) mod pairing;
-pub(crate) mod predicates;
-pub(crate) mod provenance;
-pub(crate) mod reciprocal_division;
-pub(crate) mod ssa;
+pub(super) mod build;
+mod carries;
+mod cas_loops;
+mod invariant_phis;
+mod memory_accesses;
+pub(super) mod node;
+mod operations;
+mod pairing;
+mod predicates;
+pub(super) mod provenance;
+mod reciprocal_division;
+mod ssa;

@@ -4,5 +4,5 @@
 //! kept, `replay` keeps recorded arithmetic for launches that differ in numbers. Neither knows how
 //! a launch is evaluated; `analysis` passes the evaluation as a closure.
 
-pub(crate) mod evaluation_cache;
-pub(crate) mod replay;
+pub(super) mod evaluation_cache;
+mod replay;

@@ -5,12 +5,12 @@
 //! fields by `instruction_word`, and some share the decoding of operands with a sibling.
 
 mod bulk;
-pub(crate) mod control_flow;
-pub(crate) mod cross_lane;
-pub(crate) mod effects_only;
-pub(crate) mod instruction_word;
+mod control_flow;
+mod cross_lane;
+mod effects_only;
+mod instruction_word;
 mod integer;
-pub(crate) mod load_store;
+mod load_store;
 mod logic;
 
 use super::inst::MachineInst;
