@@ -1,12 +1,12 @@
-//! What it costs to know what a launch touches: small kernels (`small.cu`, machine code and PTX),
-//! and launches recorded from real programs when their `launches.txt` are named (see
+//! What it costs to find out which bytes a launch touches: small kernels (`small.cu`, machine code
+//! and PTX), and launches recorded from real programs when their `launches.txt` are named (see
 //! `examples/dump.rs`).
 //!
 //!     cargo bench -p kernels --bench cost [-- [PATTERN] FILE.txt...]
 //!
 //! Columns: preparing the kernel; its first launch; a launch that differs in its pointers only; in
 //! the number of elements; in that and the grid; in a scalar that decides no address. Medians of
-//! one busy core, microseconds. It needs the toolkit (`scripts/toolkit`).
+//! one busy core, in microseconds. Needs the toolkit (`scripts/toolkit`).
 
 #[path = "../tests/support/nvdisasm.rs"]
 mod nvdisasm;

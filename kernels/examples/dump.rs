@@ -1,9 +1,17 @@
-//! Prints what is known of the kernels of code images (cubin, fatbin, PTX, or a library that holds
-//! fatbins): words, and the accesses of a made-up launch; with a `launches.txt` (made by
-//! `analyzer/examples/extract.rs`), of the launches in it. Development aid: `dump [-q] [-g] [-a SM]
-//! [-k NAME] FILE...`; `-q`: totals only; `-g`: only what is not known; `-a`: machine code for this
-//! architecture; `-s`: the instructions too; `-c FOLDER`: keep summaries there; `-k`: kernels whose
-//! name contains this; `-n N`: of a library, every N-th image.
+//! Development aid: prints what is known of the kernels of code images (cubin, fatbin, PTX, or a
+//! library that holds fatbins): parameter words, and the accesses of a made-up launch. With a
+//! `launches.txt` (made by `analyzer/examples/extract.rs`), prints the accesses of the launches in
+//! it.
+//!
+//! `dump [-q] [-g] [-a SM] [-k NAME] FILE...`
+//!
+//! * `-q`: totals only
+//! * `-g`: only what is not known
+//! * `-a`: machine code for this architecture
+//! * `-s`: the instructions too
+//! * `-c FOLDER`: keep summaries there
+//! * `-k`: kernels whose name contains this
+//! * `-n N`: of a library, every N-th image
 
 use kernels::arch::Arch;
 use kernels::image::Image;

@@ -1,9 +1,11 @@
-//! Compares what the analysis says of launches with what a GPU measured them to touch, without a
-//! GPU: the examples of a file that `--exact-compare` wrote, evaluated anew by the code that
-//! `scripts/precision` brought home; or two versions of the analysis. Development aid: `oracle
-//! STUDY... -- ORACLE.json...` (studies: `launches.txt`, made by `analyzer/examples/extract.rs`)
-//! tells each example's bytes; `oracle -u STUDY...` prints the bytes of each recorded launch for a
-//! comparison line by line: `oracle -c OLD NEW` does it.
+//! Development aid: compares what the analysis says of launches with what a GPU measured them to
+//! touch, without a GPU.
+//!
+//! `oracle STUDY... -- ORACLE.json...` evaluates the examples of a file that `--exact-compare`
+//! wrote anew, with the code that `scripts/precision` brought home, and prints the bytes of each
+//! example. (A study is a `launches.txt`, made by `analyzer/examples/extract.rs`.) `oracle -u
+//! STUDY...` prints the bytes of each recorded launch for a comparison of two versions of the
+//! analysis line by line: `oracle -c OLD NEW` does it.
 
 use kernels::arch::Arch;
 use kernels::image::Image;

@@ -2,9 +2,10 @@
 //! share of the instructions has a rule. Not a test: the measuring tool behind
 //! `scripts/ptx-census`.
 //!
-//! `cargo run --release -p kernels --example ptx_survey -- [-v] FOLDER...`: one row for each folder
-//! (all `.ptx` files under it). An instruction counts once for each kernel that contains it,
-//! inlined or not. With `-v`, every kernel with words of unknown extent or indirect accesses.
+//! `cargo run --release -p kernels --example ptx_survey -- [-v] FOLDER...` prints one row for each
+//! folder (all `.ptx` files under it). An instruction counts once for each kernel that contains it,
+//! inlined or not. With `-v`, also prints every kernel with words of unknown extent or indirect
+//! accesses.
 //!
 //! `ptx_survey --compare FOLDER...`: where `ptxas` made `NAME.cubin` of `NAME.ptx`, both must say
 //! the same of every kernel. Exit code 1 if not.

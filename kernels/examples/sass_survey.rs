@@ -7,7 +7,7 @@
 
 use kernels::arch::Generation;
 use kernels::image::{CodeRef, Cubin, Image, ImageError, ImageSize, find_in_host, image_size};
-use kernels::sass::{Op, decode_all};
+use kernels::sass::{Opcode, decode_all};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -127,8 +127,8 @@ fn count(cubin: &Cubin<'_>, generation: Generation, list: bool, t: &mut Tally) {
         }
         for i in &insts {
             match i.op {
-                Op::Unknown => *t.unknown.entry(i.opcode).or_default() += 1,
-                Op::Other(_) => t.effects += 1,
+                Opcode::Unknown => *t.unknown.entry(i.opcode).or_default() += 1,
+                Opcode::Other(_) => t.effects += 1,
                 _ => t.full += 1,
             }
             if list {

@@ -1,4 +1,4 @@
-//! Names of GPU architectures (`sm_90a`) and which generation of instruction encoding each one
+//! Names of GPU architectures (`sm_90a`), and the generation of instruction encoding that each one
 //! uses.
 //!
 //! Does not decide which image a driver loads (see `image::select`).

@@ -1,18 +1,20 @@
 //! The code of one image for one device: kernels by name, summarised when first asked for.
 //!
-//! Thread-safe. Glue between containers (`image`), front ends (`lower_sass`) and [`Summary`].
+//! Owns the way from a container (`image`) by a front end (`sass`, `ptx`) and a lowering to a
+//! [`Summary`], with the cache in between. Thread-safe. Does not know what instructions mean.
 
 use crate::arch::Arch;
-use crate::cache::{self, Cache, Keeper, Key};
-use crate::fixed;
 use crate::image::{CodeRef, Cubin, Image, ImageError};
-use crate::ir::Function;
+use crate::ir::KernelIr;
 use crate::ir::cfg::Cfg;
-use crate::lines::{LineTable, SourceLine};
+use crate::launch_invariant;
+use crate::line_table::{LineTable, SourceLine};
 use crate::lower_ptx;
-use crate::lower_sass::{self, Code, Links, LowerError};
+use crate::lower_sass::{self, Code, Links, SassLowerError};
 use crate::sass;
 use crate::summary::Summary;
+use crate::summary_cache;
+use crate::summary_cache::{Cache, EntryKey, ResultsEntry};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -41,10 +43,10 @@ pub enum SummaryError {
     NoDecoder(Arch),
     /// Lowering gave up.
     #[error(transparent)]
-    Lower(#[from] LowerError),
+    Lower(#[from] SassLowerError),
     /// Lowering PTX gave up.
     #[error(transparent)]
-    Ptx(#[from] lower_ptx::LowerError),
+    Ptx(#[from] lower_ptx::PtxLowerError),
 }
 
 /// Instructions up to which a kernel is analysed on the caller's stack.
@@ -116,7 +118,7 @@ impl CodeImage {
                 let names = lower_ptx::kernel_sizes(&module).map(|(n, size)| (n.to_owned(), size)).collect();
                 // Now, for the text is not kept.
                 let _ = hash.set(hash_of(text.as_bytes()));
-                let _ = content.set(cache::hash(text.as_bytes()));
+                let _ = content.set(summary_cache::hash(text.as_bytes()));
                 (Unpacked::Ptx(Box::new(module)), names, arch)
             }
         };
@@ -187,7 +189,7 @@ impl CodeImage {
                 else {
                     return Vec::new();
                 };
-                // A call has a `.loc` of its own, which tells where it was inlined in turn.
+                // A call has a `.loc` of its own, which says where it was inlined in turn.
                 let mut places = vec![(place.file, place.line)];
                 let mut outer = place.inlined_at;
                 while let Some(call) = outer.filter(|c| !places.contains(c)) {
@@ -203,10 +205,10 @@ impl CodeImage {
 
     /// Whether all launches of a kernel that agree in shape and parameters touch the same bytes
     /// (relative to their pointers), whatever lies in memory. "No" when the code does not show it.
-    /// Works it out anew each time: few ask.
+    /// Computed at each call, because few callers need it.
     #[must_use]
-    pub fn is_fixed(&self, kernel: &str) -> bool {
-        self.lower(kernel).is_ok_and(|f| fixed::is_fixed(&f, &Cfg::new(&f)))
+    pub fn is_launch_invariant(&self, kernel: &str) -> bool {
+        self.lower(kernel).is_ok_and(|f| launch_invariant::is_launch_invariant(&f, &Cfg::new(&f)))
     }
 
     /// The summary from the cache, if there is one and the kernel is worth looking for, else a new
@@ -214,11 +216,11 @@ impl CodeImage {
     fn find(&self, name: &str, size: usize) -> Result<Summary, SummaryError> {
         let Some(cache) = self.cache.as_ref().filter(|_| size >= WORTH_KEEPING) else { return self.summarise(name) };
         let content = *self.content.get_or_init(|| match &self.code {
-            Unpacked::Cubin(bytes) => cache::hash(bytes),
+            Unpacked::Cubin(bytes) => summary_cache::hash(bytes),
             Unpacked::Ptx(_) => 0,
         });
-        let key = Key::new(content, matches!(self.code, Unpacked::Ptx(_)), self.arch, name);
-        let keeper = Keeper::new(cache.clone(), key);
+        let key = EntryKey::new(content, matches!(self.code, Unpacked::Ptx(_)), self.arch, name);
+        let keeper = ResultsEntry::new(cache.clone(), key);
         if let Some(summary) = cache.load(key, name) {
             return Ok(summary.kept_by(keeper));
         }
@@ -231,7 +233,7 @@ impl CodeImage {
         self.lower(name).map(|f| prepare(&f))
     }
 
-    fn lower(&self, name: &str) -> Result<Function, SummaryError> {
+    fn lower(&self, name: &str) -> Result<KernelIr, SummaryError> {
         let bytes = match &self.code {
             Unpacked::Cubin(bytes) => bytes,
             Unpacked::Ptx(module) => return Ok(lower_ptx::lower(module, name)?),
@@ -257,7 +259,7 @@ impl CodeImage {
         };
         let mut f = lower_sass::lower(&code)?;
         f.system_fence = has_system_fence(kernel.code);
-        f.partial_copies = insts.iter().any(|i| matches!(i.op, sass::Op::CopyAsync { zfill: true, .. }));
+        f.partial_copies = insts.iter().any(|i| matches!(i.op, sass::Opcode::CopyAsync { zfill: true, .. }));
         Ok(f)
     }
 }
@@ -279,7 +281,7 @@ fn hash_of(bytes: &[u8]) -> u64 {
 }
 
 /// Recursion follows chains of values: short ones fit on any stack.
-fn prepare(f: &Function) -> Summary {
+fn prepare(f: &KernelIr) -> Summary {
     let size: usize = f.blocks.iter().map(|b| b.insts.len()).sum();
     if size < SMALL_KERNEL { Summary::new(f) } else { on_large_stack(|| Summary::new(f)) }
 }

@@ -1,26 +1,28 @@
 //! What `streamsan explain FILE [KERNEL]` prints: every kernel of a file, with the parameter words
-//! it reads and writes.
+//! that it reads and writes.
 //!
-//! The JSON is a contract:
+//! Owns the text and the JSON. The JSON is a contract:
 //! `{"kernels":[{"name","arch","params":[{"offset","size","reads","writes","atomic","extent"}],"indirect"}]}`
-//! with one entry of `params` for each pointer-sized parameter word that some access derives from
-//! (a by-value struct gives one for each such word; `offset` counts from the start of the
-//! parameters), `extent` one of `affine`, `unknown`. An unknown extent also has `reason` (the first
-//! thing that was not understood) and `at` (the memory instruction: byte offset in the code
-//! section, or line of PTX), and so has a kernel with indirect accesses (`indirect_reason`,
-//! `indirect_at`). Kernels whose code has a line table (`nvcc -lineinfo`) also have
-//! `"accesses":[{"kind","at","words","file","line"}]`, one for each instruction with a line that
-//! may touch global memory: `kind` one of `read`, `write`, `atomic`, `words` the offsets of the
-//! words its address derives from. Kernels that could not be summarised are in
-//! `"failed":[{"name","arch","error"}]`.
+//!
+//! * `params` has one entry for each pointer-sized parameter word from which some access derives. A
+//!   by-value struct gives one entry for each such word. `offset` counts from the start of the
+//!   parameters.
+//! * `extent` is one of `affine`, `unknown`. An unknown extent also has `reason` (the first thing
+//!   that was not understood) and `at` (the memory instruction: byte offset in the code section, or
+//!   line of PTX). A kernel with indirect accesses has them too (`indirect_reason`, `indirect_at`).
+//! * Kernels whose code has a line table (`nvcc -lineinfo`) also have
+//!   `"accesses":[{"kind","at","words","file","line"}]`, one entry for each instruction with a line
+//!   that may touch global memory. `kind` is one of `read`, `write`, `atomic`; `words` are the
+//!   offsets of the words from which its address derives.
+//! * Kernels that could not be summarised are in `"failed":[{"name","arch","error"}]`.
 
-use crate::access::{AccessKind, WordExtent};
 use crate::arch::Arch;
-use crate::cache::Cache;
 use crate::code_image::CodeImage;
+use crate::effects::{AccessKind, WordExtent};
 use crate::image::{EntryKind, Image, ImageError, find_in_host};
-use crate::lines::{SourceLine, telling};
+use crate::line_table::{SourceLine, user_line};
 use crate::summary::Summary;
+use crate::summary_cache::Cache;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -53,7 +55,7 @@ pub struct ExplainedAccess {
 }
 
 fn accesses(code: &CodeImage, name: &str, summary: &Summary) -> Vec<ExplainedAccess> {
-    let line = |at| telling(&code.lines(name, at)).cloned();
+    let line = |at| user_line(&code.lines(name, at)).cloned();
     let all = summary.instructions().filter_map(|(kind, at, words)| Some((kind, at, words, line(at)?)));
     all.map(|(kind, at, words, line)| ExplainedAccess { kind, at, words, line }).collect()
 }

@@ -1,17 +1,18 @@
 //! The summary of one kernel: what it does through its parameter words, and its accesses in a given
 //! launch.
 //!
-//! Building it is done by `ranges`; this file only arranges the answers. It does not know
-//! containers or encodings.
+//! Owns the answers and their form on disk. `ranges` finds them. Does not know containers or
+//! encodings.
 
-use crate::access::{
+use crate::effects::{
     AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Param, Reason, SymbolRef, WordEffect,
     WordExtent,
 };
-use crate::cache::Keeper;
-use crate::ir::Function;
+use crate::ir::KernelIr;
 use crate::ir::cfg::Cfg;
+use crate::ir::jump_threading;
 use crate::ranges::{self, Analysis};
+use crate::summary_cache::ResultsEntry;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,15 +32,15 @@ pub struct Summary {
     #[serde(skip)]
     words: OnceLock<(Vec<WordEffect>, IndirectEffect)>,
     #[serde(skip)]
-    keeper: Option<Keeper>,
+    keeper: Option<ResultsEntry>,
 }
 
 impl Summary {
     /// Summarises a lowered kernel.
     #[must_use]
-    pub fn new(f: &Function) -> Summary {
+    pub fn new(f: &KernelIr) -> Summary {
         let cfg = Cfg::new(f);
-        let threaded = ranges::jumps::thread(f, &cfg);
+        let threaded = jump_threading::thread(f, &cfg);
         let (f, cfg) = match &threaded {
             Some(f) => (f, Cfg::new(f)),
             None => (f, cfg),
@@ -58,11 +59,11 @@ impl Summary {
         }
     }
 
-    /// Takes the results of launches that were kept of it, and keeps those to come: see
-    /// [`Summary::keep`].
-    pub(crate) fn kept_by(mut self, keeper: Keeper) -> Summary {
+    /// Takes the results of earlier launches from disk, and remembers where to write later ones:
+    /// see [`Summary::keep`].
+    pub(crate) fn kept_by(mut self, keeper: ResultsEntry) -> Summary {
         if let Some(results) = keeper.load() {
-            self.analysis.take_results(&results);
+            self.analysis.kept_mut().take(&results);
         }
         self.keeper = Some(keeper);
         self
@@ -72,7 +73,7 @@ impl Summary {
     /// there and there is anything new. A process that launches the kernel alike will find it.
     pub fn keep(&self) {
         if let Some(keeper) = &self.keeper
-            && let Some(results) = self.analysis.packed_results()
+            && let Some(results) = self.analysis.kept().packed()
         {
             keeper.store(&results);
         }
@@ -163,28 +164,28 @@ impl Summary {
         &self.analysis
     }
 
-    /// Appends the accesses of one launch. Never fails: what is not known is said so in the extent
-    /// or the base.
+    /// Appends the accesses of one launch. Never fails: what is not known is marked as unknown in
+    /// the extent or the base.
     pub fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        self.evaluate_resting(launch, out, &mut Vec::new());
+        self.evaluate_with_inputs(launch, out, &mut Vec::new());
     }
 
-    /// The same, and which bytes of the parameters the accesses rest on, apart from the values of
-    /// their bases: a launch of the same shape that agrees with this one in those bytes, and in
-    /// what the bases hold, has the same accesses.
-    pub fn evaluate_resting(
+    /// The same, and appends to `inputs` which bytes of the parameters decide about the accesses,
+    /// apart from the values of their bases. A launch of the same shape that agrees with this one
+    /// in those bytes, and in what the bases hold, has the same accesses.
+    pub fn evaluate_with_inputs(
         &self,
         launch: &LaunchArgs<'_>,
         out: &mut Vec<KernelAccess>,
-        rests: &mut Vec<Range<usize>>,
+        inputs: &mut Vec<Range<usize>>,
     ) {
-        self.analysis.evaluate(launch, out, rests);
+        self.analysis.evaluate(launch, out, inputs);
     }
 
-    /// The same without anything that is kept from launches before: dear, and what tests hold
-    /// [`Summary::evaluate`] against.
-    pub fn evaluate_anew(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        self.analysis.evaluate_anew(launch, out);
+    /// The same without any results of earlier launches. Slow; tests compare
+    /// [`Summary::evaluate`] with it.
+    pub fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        self.analysis.evaluate_uncached(launch, out);
     }
 
     /// Every instruction that may touch global memory: what it does, where it is (see [`Gap::at`]),

@@ -1,16 +1,17 @@
-//! Which bytes a tensor map lets a kernel reach: the 64 bytes that the hardware reads of a
-//! `CUtensorMap`.
+//! Which bytes a tensor map lets a kernel reach: the 64 bytes of a `CUtensorMap` that the hardware
+//! reads.
 //!
-//! The layout is nowhere documented. It was read off 2,015 maps that `cuTensorMapEncodeTiled` and
-//! `cuTensorMapEncodeIm2col` made of random arguments on an H100 (driver 580), all of which it
-//! explains; maps that cuBLAS makes itself fit too. It holds for compute capability 9.x only. A map
-//! with bits set that none of them had, and one with interleaved channels, is not decoded.
+//! Owns the layout of these bytes. The layout is documented nowhere. It was read off 2,015 maps
+//! that `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` made of random arguments on an H100
+//! (driver 580), and explains all of them; maps that cuBLAS makes itself fit too. It holds for
+//! compute capability 9.x only. A map with bits set that none of them had, and a map with
+//! interleaved channels, is not decoded.
 //!
-//! Copies by tensor map never leave the tensor: what a box has outside of it is filled with zeros
-//! when loaded, and dropped when stored. So address, sizes and strides bound what a kernel can
-//! touch, whatever it asks for.
+//! Copies by tensor map never leave the tensor. The part of a box that lies outside is filled with
+//! zeros when loaded, and dropped when stored. So address, sizes and strides bound what a kernel
+//! can touch, whatever it asks for.
 
-use crate::access::{Dim, Extent};
+use crate::effects::{Dim, Extent};
 use smallvec::SmallVec;
 
 /// Bytes of a map that the hardware reads. (The driver's type is twice as large; cuBLAS lays its

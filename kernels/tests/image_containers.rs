@@ -8,7 +8,7 @@ use kernels::arch::{Arch, Variant};
 use kernels::image::{
     CodeRef, Compression, Cubin, EntryKind, Image, ImageError, ImageSize, find_in_host, image_size, runs_on,
 };
-use kernels::sass::{Op, decode_all};
+use kernels::sass::{Opcode, decode_all};
 use nvdisasm::{compile, toolkit};
 use std::path::{Path, PathBuf};
 
@@ -185,14 +185,14 @@ fn notes_agree_with_the_code() {
         let generation = cubin.arch.generation().expect("known");
         for k in cubin.kernels() {
             let code = decode_all(generation, k.code, 0);
-            let exits: Vec<u32> = code.iter().filter(|i| i.op == Op::Exit).map(|i| i.pc).collect();
+            let exits: Vec<u32> = code.iter().filter(|i| i.op == Opcode::Exit).map(|i| i.pc).collect();
             assert_eq!(k.exits, exits, "{name} {}", k.name);
             for b in &k.indirect {
                 let branch = &code[b.pc as usize / 16];
-                assert!(matches!(branch.op, Op::Brx), "{name} {}: {branch}", k.name);
+                assert!(matches!(branch.op, Opcode::Brx), "{name} {}: {branch}", k.name);
                 assert!(!b.targets.is_empty() && b.targets.iter().all(|t| (*t as usize) < k.code.len()));
             }
-            let brx = code.iter().filter(|i| matches!(i.op, Op::Brx)).count();
+            let brx = code.iter().filter(|i| matches!(i.op, Opcode::Brx)).count();
             assert_eq!(brx, k.indirect.len(), "{name} {}", k.name);
             assert_eq!(cubin.function_at(k.section, k.entry).map(|s| s.name.as_str()), Some(k.name.as_str()));
         }

@@ -1,4 +1,4 @@
-//! Damaged containers: cut anywhere, bytes and words changed anywhere. Whatever happens must be an
+//! Damaged containers: cut anywhere, bytes and words changed anywhere. The outcome must be an
 //! answer or a named error, in bounded time and memory.
 
 #[path = "support/nvdisasm.rs"]

@@ -1,6 +1,6 @@
-//! Owns the parsing of what nvcc makes of the project's own programs and of CUB's device-wide
-//! algorithms: everything parses, and what is parsed is whole (every kernel of the text, a body for
-//! each, every branch with its target).
+//! PTX that nvcc makes of the project's own programs and of CUB's device-wide algorithms:
+//! everything parses, and what is parsed is complete (every kernel of the text, a body for each,
+//! every branch with its target).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

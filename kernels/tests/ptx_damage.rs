@@ -1,6 +1,6 @@
-//! Owns the tests of the PTX parser that need no compiler: grammar corners and damaged text.
+//! Tests of the PTX parser that need no compiler: corners of the grammar, and damaged text.
 
-use kernels::ptx::{Base, Initial, Operand, ParseErrorKind, Space, Type, parse, parse_bytes};
+use kernels::ptx::{AddressBase, Initial, Operand, ParseErrorKind, Space, Type, parse, parse_bytes};
 
 const KERNEL: &str = r#"
 .version 8.3
@@ -59,7 +59,9 @@ fn declarations_scopes_and_operands() {
     assert_eq!((target(3), target(5)), (6, 5), "the outer branch finds the outer label, the inner one the inner");
     assert!(matches!(body.code[6].operands[1], Operand::Table(_)));
     assert!(matches!(body.code[8].operands[3], Operand::Prototype(_)));
-    assert!(matches!(&body.code[7].operands[1], Operand::MemoryList(list) if matches!(list.0, Base::Register(_))));
+    assert!(
+        matches!(&body.code[7].operands[1], Operand::MemoryList(list) if matches!(list.0, AddressBase::Register(_)))
+    );
     assert_eq!(body.registers.len(), 13, "only registers that are used are numbered");
 }
 

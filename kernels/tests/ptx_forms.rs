@@ -1,5 +1,5 @@
-//! Forms of PTX that Triton, NVRTC and Numba emit beside the plain ones: each touches what it must,
-//! and nothing that it does not.
+//! Forms of PTX that Triton, NVRTC and Numba emit beside the plain ones. Each must touch what it
+//! touches, and nothing else.
 
 use kernels::arch::Arch;
 use kernels::image::CodeRef;

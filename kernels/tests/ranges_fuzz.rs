@@ -1,7 +1,7 @@
 //! Byte ranges of generated kernels against an interpreter of the generator's own syntax trees: no
-//! touched byte may be missing, no byte may be claimed exactly that is not touched.
+//! touched byte may be missing, and no byte may be claimed exactly that is not touched.
 //!
-//! `RANGES_FUZZ=FIRST..LAST` runs other seeds than the few that are always run; each seed is one
+//! `RANGES_FUZZ=FIRST..LAST` runs other seeds than the few that are always run. Each seed is one
 //! file of kernels.
 
 #[path = "support/nvdisasm.rs"]
@@ -385,7 +385,7 @@ fn check(what: &str, accesses: &[KernelAccess], truth: &Truth, bounded: &mut usi
 
 fn anew(summary: &Summary, launch: &LaunchArgs<'_>) -> Vec<KernelAccess> {
     let mut out = Vec::new();
-    summary.evaluate_anew(launch, &mut out);
+    summary.evaluate_uncached(launch, &mut out);
     out
 }
 

@@ -1,8 +1,8 @@
-//! Launches that differ in numbers only are not evaluated again: what is found for them must be
-//! what an evaluation finds, number for number. (`ranges_fuzz` holds generated kernels to the
-//! same.)
+//! Launches that differ in numbers only are not evaluated again. What is found for them must be
+//! what an evaluation finds, number for number. (`ranges_fuzz` checks the same for generated
+//! kernels.)
 //!
-//! `REPLAYS=N`: so many launches of each kernel.
+//! `REPLAYS=N` runs that many launches of each kernel.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;
@@ -67,7 +67,7 @@ fn launches(r: &mut Rng, s: &Summary, count: usize, what: &str) -> usize {
         let launch = LaunchArgs::new(grid, [128, 1, 1], &bytes);
         let (mut kept, mut anew): (Vec<KernelAccess>, Vec<KernelAccess>) = Default::default();
         s.evaluate(&launch, &mut kept);
-        s.evaluate_anew(&launch, &mut anew);
+        s.evaluate_uncached(&launch, &mut anew);
         assert_eq!(kept, anew, "{what}: {launch:?}");
         found += kept.len();
     }

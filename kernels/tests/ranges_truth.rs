@@ -1,4 +1,4 @@
-//! Byte ranges against the truth: every kernel of `cuda/ranges.cu` is compiled for each
+//! Byte ranges against the truth. Every kernel of `cuda/ranges.cu` is compiled for each
 //! architecture, its accesses are evaluated for many launches, and its index expressions are
 //! emulated here over all threads. No byte may be missing, no byte may be claimed exactly that is
 //! not touched, and the families listed as exact must be exact to the byte.

@@ -1,5 +1,5 @@
-//! Calls that nothing returns from: `ptxas` writes such for some jumps out of loops. A kernel whose
-//! jumps are written so does what it did.
+//! Calls from which nothing returns: `ptxas` writes some jumps out of loops as such calls. A kernel
+//! whose jumps are written like this does what it did before.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;
@@ -7,7 +7,7 @@ mod nvdisasm;
 use kernels::CodeImage;
 use kernels::arch::{Arch, Generation};
 use kernels::image::{CodeRef, Cubin};
-use kernels::sass::{Op, decode_all};
+use kernels::sass::{Opcode, decode_all};
 
 const SOURCE: &str = "extern \"C\" __global__ void steps(float *o, const float *a, const int *counts, int n) {\n\
     #pragma unroll 1\n\
@@ -43,7 +43,7 @@ fn calls_that_nothing_returns_from_are_jumps() {
     assert_eq!(before, (vec![(0, false, true, false), (8, true, false, false), (16, true, false, false)], false));
     let jumps: Vec<_> = decode_all(Generation::Ampere, &code, 0)
         .into_iter()
-        .filter(|i| matches!(i.op, Op::Bra { .. }) && i.is_conditional())
+        .filter(|i| matches!(i.op, Opcode::Bra { .. }) && i.is_conditional())
         .collect();
     assert!(jumps.len() >= 3, "{}", jumps.len());
     let mut called = plain.clone();
@@ -57,7 +57,7 @@ fn calls_that_nothing_returns_from_are_jumps() {
         // It is read as a call of the same place.
         let again = decode_all(Generation::Ampere, &called[start..start + code.len()], 0);
         let call = again.iter().find(|i| i.pc == jump.pc).expect("the instruction");
-        assert!(matches!(call.op, Op::Call { .. }) && call.target == jump.target, "{call}, not {jump}");
+        assert!(matches!(call.op, Opcode::Call { .. }) && call.target == jump.target, "{call}, not {jump}");
     }
     assert_eq!(said(&called), before);
 }

@@ -7,7 +7,7 @@ mod nvdisasm;
 
 use kernels::arch::Arch;
 use kernels::image::{CodeRef, Cubin, Image, find_in_host};
-use kernels::sass::{Bank, File, Inst, Op, OtherKind, Reg, UReg, Value, decode};
+use kernels::sass::{Bank, File, MachineInst, Opcode, OtherKind, Reg, UReg, Value, decode};
 use nvdisasm::{Parts, compile, disassemble, parts};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -39,13 +39,13 @@ fn compare(arch: Arch, code: &[u8], score: &mut Score) {
         let inst = decode(generation, word, 0);
         score.total += 1;
         match inst.op {
-            Op::Unknown => {}
-            Op::Other(_) => score.effects += 1,
+            Opcode::Unknown => {}
+            Opcode::Other(_) => score.effects += 1,
             _ => score.full += 1,
         }
         if score.seen.insert(identity(word)) {
             fresh.extend_from_slice(chunk);
-        } else if inst.op == Op::Unknown {
+        } else if inst.op == Opcode::Unknown {
             *score.unknown.entry((inst.opcode, String::new())).or_default() += 1;
         }
     }
@@ -58,7 +58,7 @@ fn compare(arch: Arch, code: &[u8], score: &mut Score) {
         let word = u128::from_le_bytes(chunk.try_into().expect("16 bytes"));
         let inst = decode(generation, word, pc);
         let Some(theirs) = text.get(&pc) else { panic!("nvdisasm skips {pc:#x} of {arch}") };
-        if inst.op == Op::Unknown {
+        if inst.op == Opcode::Unknown {
             *score.unknown.entry((inst.opcode, parts(theirs).name)).or_default() += 1;
             continue;
         }
@@ -75,21 +75,21 @@ fn compare(arch: Arch, code: &[u8], score: &mut Score) {
 }
 
 /// Tells in which respect two readings of an instruction differ.
-fn agree(inst: &Inst, theirs: &str) -> Result<(), String> {
+fn agree(inst: &MachineInst, theirs: &str) -> Result<(), String> {
     let ours_text = inst.to_string();
     let mut ours = parts(&ours_text);
     let mut theirs = parts(theirs);
-    if let (Op::Mov { .. }, Some("NAN")) = (inst.op, theirs.ops.get(1).map(String::as_str)) {
+    if let (Opcode::Mov { .. }, Some("NAN")) = (inst.op, theirs.ops.get(1).map(String::as_str)) {
         // The text of a NaN hides its payload: only the destination can be compared.
         ours.ops.truncate(1);
         theirs.ops.truncate(1);
     }
-    if matches!(inst.op, Op::Mufu { .. } | Op::F2i { .. }) && theirs.ops.get(1).is_some_and(|o| is_float(o)) {
+    if matches!(inst.op, Opcode::Mufu { .. } | Opcode::F2i { .. }) && theirs.ops.get(1).is_some_and(|o| is_float(o)) {
         // A float immediate: ours shows its bits.
         ours.ops.truncate(1);
         theirs.ops.truncate(1);
     }
-    if matches!(inst.op, Op::Fsetp { .. }) && theirs.ops.get(3).is_some_and(|o| is_float(o)) {
+    if matches!(inst.op, Opcode::Fsetp { .. }) && theirs.ops.get(3).is_some_and(|o| is_float(o)) {
         ours.ops.remove(3);
         theirs.ops.remove(3);
     }
@@ -111,8 +111,8 @@ fn agree(inst: &Inst, theirs: &str) -> Result<(), String> {
     same("guard", &ours.guard, &theirs.guard, ours.guard == theirs.guard)?;
     same("name", &ours.name, &theirs.name, ours.name == theirs.name)?;
     match inst.op {
-        Op::Other(kind) => return effects_agree(inst, kind, &theirs),
-        Op::Texture | Op::Surface => return handles_agree(inst, &theirs),
+        Opcode::Other(kind) => return effects_agree(inst, kind, &theirs),
+        Opcode::Texture | Opcode::Surface => return handles_agree(inst, &theirs),
         _ => {}
     }
     same("modifiers", &ours.mods, &theirs.mods, ours.mods == theirs.mods)?;
@@ -131,13 +131,21 @@ fn is_float(o: &str) -> bool {
 }
 
 /// Instructions whose last operands are not decoded.
-fn partly(inst: &Inst) -> bool {
-    matches!(inst.op, Op::LoadMulticast | Op::TensorCopy { .. } | Op::Bulk | Op::Bmov | Op::CacheCtl | Op::Mbarrier)
+fn partly(inst: &MachineInst) -> bool {
+    matches!(
+        inst.op,
+        Opcode::LoadMulticast
+            | Opcode::TensorCopy { .. }
+            | Opcode::Bulk
+            | Opcode::Bmov
+            | Opcode::CacheCtl
+            | Opcode::Mbarrier
+    )
 }
 
 /// Instructions of which only the effects are decoded: the registers and predicates written come
 /// first in the text.
-fn effects_agree(inst: &Inst, kind: OtherKind, theirs: &Parts) -> Result<(), String> {
+fn effects_agree(inst: &MachineInst, kind: OtherKind, theirs: &Parts) -> Result<(), String> {
     let mut want: Vec<String> = Vec::new();
     let preds: Vec<String> = inst.pdst.iter().map(ToString::to_string).collect();
     let has_preds = theirs.ops.first().is_some_and(|o| o.trim_start_matches('U').starts_with('P') && o.len() <= 3);
@@ -168,7 +176,7 @@ fn effects_agree(inst: &Inst, kind: OtherKind, theirs: &Parts) -> Result<(), Str
 
 /// Texture and surface instructions: the destination must be among the first operands, and the
 /// handle where it is decoded (its uniform register, or bank and offset in words).
-fn handles_agree(inst: &Inst, theirs: &Parts) -> Result<(), String> {
+fn handles_agree(inst: &MachineInst, theirs: &Parts) -> Result<(), String> {
     if let Some(u) = inst.mem.first().and_then(|m| m.ubase)
         && !theirs.ops.contains(&u.to_string())
     {

@@ -1,13 +1,13 @@
 //! Which registers and predicates an instruction reads and writes, against the life ranges that
 //! `nvdisasm` prints for our kernels. This is what the text does not show: pairs, quads, 64-bit
-//! address terms, and what instructions write that are decoded for their effects only.
+//! address terms, and what is written by instructions that are decoded for their effects only.
 
 #[path = "support/nvdisasm.rs"]
 mod nvdisasm;
 
 use kernels::arch::Arch;
 use kernels::image::Cubin;
-use kernels::sass::{File, Inst, Op, decode};
+use kernels::sass::{File, MachineInst, Opcode, decode};
 use nvdisasm::{compile, toolkit};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -90,7 +90,7 @@ fn life_ranges(cubin: &Path) -> HashMap<String, HashMap<u32, Marks>> {
     all
 }
 
-fn ours(i: &Inst) -> Marks {
+fn ours(i: &MachineInst) -> Marks {
     let file = |f| if f == File::R { "GPR" } else { "UGPR" };
     let mut m = Marks::default();
     for r in i.defs() {
@@ -110,7 +110,7 @@ fn ours(i: &Inst) -> Marks {
         }
     };
     preds(i.pred_writes(), &mut m.writes);
-    if let Op::CopyAsync { .. } = i.op {
+    if let Opcode::CopyAsync { .. } = i.op {
         // The life ranges count LDGSTS's predicate as written too. Compilers use it again
         // unchanged: it is a source.
         preds((1 << i.psrc[0].pred.num & 0x7f, 0), &mut m.writes);
@@ -121,23 +121,23 @@ fn ours(i: &Inst) -> Marks {
 
 /// Instructions whose life ranges say something else than the hardware does, or that are decoded
 /// loosely on purpose.
-fn loosely(i: &Inst) -> bool {
+fn loosely(i: &MachineInst) -> bool {
     matches!(
         i.op,
-        Op::Call { .. }
-            | Op::Texture
-            | Op::Surface
-            | Op::LoadMulticast
-            | Op::Mbarrier
-            | Op::TensorCopy { .. }
-            | Op::Bulk
-            | Op::BulkPrefetch
-            | Op::P2r { .. }
-            | Op::R2p { .. }
-            | Op::CacheCtl
-            | Op::Qspc
-            | Op::Bmov
-            | Op::Unknown
+        Opcode::Call { .. }
+            | Opcode::Texture
+            | Opcode::Surface
+            | Opcode::LoadMulticast
+            | Opcode::Mbarrier
+            | Opcode::TensorCopy { .. }
+            | Opcode::Bulk
+            | Opcode::BulkPrefetch
+            | Opcode::P2r { .. }
+            | Opcode::R2p { .. }
+            | Opcode::CacheCtl
+            | Opcode::Qspc
+            | Opcode::Bmov
+            | Opcode::Unknown
     )
 }
 

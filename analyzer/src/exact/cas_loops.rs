@@ -1,10 +1,10 @@
 //! Loads of compare-and-swap loops in what was measured.
 //!
 //! NVIDIA's API reports such a load as any other; the code knows that it belongs to the atomic
-//! (`kernels`, ranges/swaps), and so do predictions. When the plain loads of a kernel are all
-//! bounded, bytes that were read outside of these bounds were read by a load of a swap, for no
-//! other is left. They count as touched atomically. Where a plain load may reach them too they stay
-//! read.
+//! (`kernels`, `ranges/graph/cas_loops.rs`), and so do predictions. When the plain loads of a
+//! kernel are all bounded, bytes that were read outside of these bounds were read by a load of a
+//! swap, for no other is left. They count as touched atomically. Where a plain load may reach them
+//! too they stay read.
 
 use super::compare::{PredictedBytes, reach};
 use super::measured::{end, kind};

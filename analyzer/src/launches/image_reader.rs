@@ -83,7 +83,7 @@ impl CodeReader for ImageReader {
     fn line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
         let code = self.code(image, arch).ok()?;
         let lines = catch_unwind(AssertUnwindSafe(|| code.lines(kernel, at))).ok()?;
-        kernels::telling(&lines).map(|l| (l.file.clone(), l.line))
+        kernels::user_line(&lines).map(|l| (l.file.clone(), l.line))
     }
 }
 
@@ -155,7 +155,7 @@ struct Known {
     /// Compute capability (major * 10 + minor) of the device.
     arch: u32,
     code: Arc<CodeImage>,
-    /// [`CodeImage::is_fixed`], once somebody asked.
+    /// [`CodeImage::is_launch_invariant`], once somebody asked.
     fixed: OnceLock<bool>,
 }
 
@@ -168,7 +168,7 @@ impl KernelCode for Known {
         let cluster = if l.cluster == [0; 3] { [1; 3] } else { l.cluster };
         let args = LaunchArgs { grid: l.grid, block: l.block, cluster, shared: l.shared, params: l.params };
         let mut accesses = Vec::new();
-        let evaluated = AssertUnwindSafe(|| self.summary.evaluate_resting(&args, &mut accesses, rests.bytes()));
+        let evaluated = AssertUnwindSafe(|| self.summary.evaluate_with_inputs(&args, &mut accesses, rests.bytes()));
         if catch_unwind(evaluated).is_err() {
             accesses.clear();
             rests.use_everything();
@@ -214,7 +214,7 @@ impl KernelCode for Known {
 
     fn identity(&self) -> Option<u64> {
         let fixed = self.fixed.get_or_init(|| {
-            catch_unwind(AssertUnwindSafe(|| self.code.is_fixed(self.summary.name()))).unwrap_or(false)
+            catch_unwind(AssertUnwindSafe(|| self.code.is_launch_invariant(self.summary.name()))).unwrap_or(false)
         });
         fixed.then(|| self.code.hash())
     }

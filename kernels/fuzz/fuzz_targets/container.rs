@@ -3,6 +3,7 @@
 //!
 //! `cargo +nightly fuzz run container -- -max_len=262144 -max_total_time=600`; seeds: any fatbin or
 //! cubin.
+
 #![no_main]
 
 use kernels::arch::Arch;

@@ -1,8 +1,9 @@
 //! Any words as the code of a kernel: lowering ends in a function or a named error, and its summary
-//! answers for any launch, the same whether it is evaluated or replayed.
+//! answers for any launch, the same whether the launch is evaluated or replayed.
 //!
-//! The first byte is the generation, the second the launch, then follow instructions. Seeds: code
+//! The first byte is the generation, the second the launch; instructions follow. Seeds: code
 //! sections of cubins behind two bytes.
+
 #![no_main]
 
 use kernels::arch::Generation::{Ampere, Blackwell, BlackwellConsumer, Hopper, Turing, Volta};
@@ -41,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
         let launch = LaunchArgs::new(grid, [64, 2, 1], &params);
         let (mut kept, mut anew) = (Vec::new(), Vec::new());
         summary.evaluate(&launch, &mut kept);
-        summary.evaluate_anew(&launch, &mut anew);
+        summary.evaluate_uncached(&launch, &mut anew);
         assert_eq!(kept, anew);
     }
 });

@@ -1,7 +1,8 @@
-//! Any bytes as PTX text: parsing must end in a module or a named error; what parses is lowered,
+//! Any bytes as PTX text: parsing must end in a module or a named error. What parses is lowered,
 //! summarised and evaluated, which never fails, whatever the text says.
 //!
 //! Seeds: any PTX.
+
 #![no_main]
 
 use kernels::arch::Arch;

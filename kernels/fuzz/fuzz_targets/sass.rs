@@ -2,10 +2,11 @@
 //! its own promises.
 //!
 //! `cargo +nightly fuzz run sass -- -max_total_time=600`; seeds: code sections of cubins.
+
 #![no_main]
 
 use kernels::arch::Generation::{self, *};
-use kernels::sass::{File, Flow, Op, decode};
+use kernels::sass::{File, Flow, Opcode, decode};
 use libfuzzer_sys::fuzz_target;
 
 const ALL: [Generation; 6] = [Volta, Turing, Ampere, Hopper, Blackwell, BlackwellConsumer];
@@ -26,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
             if let Flow::Branch(_) = i.flow() {
                 assert!(i.target.is_some());
             }
-            if i.op == Op::Unknown {
+            if i.op == Opcode::Unknown {
                 assert!(i.unknown_memory() && p == 0x7f && up == 0x7f);
                 assert!(word >> 16 & 0xff == 0xff || i.may_write(File::R, (word >> 16) as u8));
             }

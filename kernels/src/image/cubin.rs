@@ -1,10 +1,13 @@
-//! Cubins: ELF files with one code section per kernel. Reads kernels, their parameters, constants,
-//! symbols, relocations and what the compiler noted about them (`info`).
+//! Cubins: ELF files with one code section per kernel.
+//!
+//! Owns the reading of kernels, their parameters, constants, symbols and relocations. What the
+//! compiler noted about a kernel is read by `nv_info`.
 
 use super::ImageError;
-use super::info::{self, Record, attr};
 use super::size::has_no_bytes;
 use crate::arch::Arch;
+use crate::image::nv_info;
+use crate::image::nv_info::{Record, attr};
 use object::LittleEndian as LE;
 use object::elf::{FileHeader64, SHT_RELA, SHT_SYMTAB};
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
@@ -80,7 +83,7 @@ pub struct Reloc {
 
 /// A kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Param {
+pub struct ParamInfo {
     /// Position, from 0.
     pub ordinal: u16,
     /// Byte offset in the parameter block. Its address in constant bank 0 is
@@ -114,7 +117,7 @@ pub struct KernelCode<'d> {
     /// Byte offset of the first instruction.
     pub entry: u32,
     /// Parameters by ordinal.
-    pub params: Vec<Param>,
+    pub params: Vec<ParamInfo>,
     /// Where the parameters start in constant bank 0.
     pub param_base: u32,
     /// Bytes of all parameters.
@@ -344,7 +347,7 @@ impl<'d> Cubin<'d> {
 }
 
 fn read_info<'d>(name: &str, data: &'d [u8]) -> Result<Vec<Record<'d>>, ImageError> {
-    info::records(data).map_err(|at| ImageError::Elf(format!("{name} has a damaged record at {at:#x}")))
+    nv_info::records(data).map_err(|at| ImageError::Elf(format!("{name} has a damaged record at {at:#x}")))
 }
 
 /// The architecture in the ELF header: ABI 0x41/8 keeps it in bits 8..24 of the flags, the older

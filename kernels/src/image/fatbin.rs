@@ -1,5 +1,7 @@
 //! Fatbins: a header and a list of entries, each a cubin or PTX text for one architecture, maybe
 //! compressed.
+//!
+//! Owns the list and its compression. Does not choose an entry (`select`).
 
 use super::{CodeRef, ImageError, MAX_UNPACKED};
 use crate::arch::{Arch, Variant};

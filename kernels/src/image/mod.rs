@@ -1,23 +1,29 @@
-//! Code images as the driver is given them: fatbin (maybe compressed), cubin, PTX text; and where
-//! fatbins hide in host executables. Finds, unpacks and describes code; does not decode
-//! instructions (`sass`) or PTX (`ptx`).
+//! Code images as the driver gets them: fatbin (maybe compressed), cubin, PTX text; and fatbins
+//! inside host executables.
+//!
+//! Owns finding, unpacking and describing code. Does not decode instructions (`sass`) or PTX
+//! (`ptx`).
+//!
+//! The order is `size` (what starts here, and how long is it), `host_binary` (fatbins in ELF
+//! files), `fatbin` (entries), `select` (which entry runs on a device), `cubin` with `nv_info`
+//! (kernels of a cubin). `cubin` and `nv_info` know each other: the records fill in the kernel.
 //!
 //! Layouts were read off files made by the toolkit (all architectures, all compression modes) and
-//! are tested on such files. Damaged input gives an [`ImageError`]; nothing panics, and nothing
+//! are tested on such files. Damaged input gives an [`ImageError`]. Nothing panics, and nothing
 //! allocates more than [`MAX_UNPACKED`].
 
 pub mod cubin;
 mod error;
 mod fatbin;
-mod host;
-mod info;
+mod host_binary;
+mod nv_info;
 mod select;
 mod size;
 
+pub use crate::image::host_binary::{HostImage, find_in_host};
 pub use cubin::Cubin;
 pub use error::ImageError;
 pub use fatbin::{Compression, Entry, EntryKind};
-pub use host::{HostImage, find_in_host};
 pub use select::runs_on;
 pub use size::{ImageSize, image_size};
 
@@ -48,12 +54,12 @@ impl<'d> Image<'d> {
     /// where it ends).
     pub fn parse(bytes: &'d [u8]) -> Result<Image<'d>, ImageError> {
         let entries = match size::kind(bytes)? {
-            size::Kind::Fatbin => fatbin::entries(bytes)?,
-            size::Kind::Elf => {
+            size::ImageKind::Fatbin => fatbin::entries(bytes)?,
+            size::ImageKind::Elf => {
                 let cubin = Cubin::parse(bytes)?;
                 vec![Entry::plain(EntryKind::Cubin, cubin.arch, bytes)]
             }
-            size::Kind::Ptx => {
+            size::ImageKind::Ptx => {
                 let text = bytes.split(|&b| b == 0).next().unwrap_or(bytes);
                 vec![Entry::plain(EntryKind::Ptx, select::ptx_target(text), text)]
             }

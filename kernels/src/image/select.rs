@@ -1,9 +1,9 @@
 //! Which entry of an image a driver takes for a device.
 //!
-//! The rule, from NVIDIA's documentation of binary compatibility: a cubin runs on devices of its
-//! own major version and the same or a later minor version; `a` variants run on exactly their
-//! device, `f` variants on their family. A cubin wins over PTX; of PTX the newest that is not newer
-//! than the device is compiled.
+//! Owns the rule, which follows NVIDIA's documentation of binary compatibility. A cubin runs on
+//! devices of its own major version and the same or a later minor version. `a` variants run on
+//! exactly their device, `f` variants on their family. A cubin wins over PTX. Of several PTX texts,
+//! the newest that is not newer than the device is compiled.
 
 use super::fatbin::{Entry, EntryKind};
 use crate::arch::{Arch, Variant};

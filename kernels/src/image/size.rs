@@ -1,5 +1,7 @@
-//! What kind of image starts here, and how long it is: the driver is given a bare pointer, so the
-//! length must come from the image's own headers.
+//! What kind of image starts here, and how long it is.
+//!
+//! Owns that question. The driver gets a bare pointer, so the length must come from the headers of
+//! the image.
 
 use super::ImageError;
 
@@ -12,7 +14,7 @@ const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
 
 /// The kinds of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ImageKind {
     Fatbin,
     Elf,
     Ptx,
@@ -40,15 +42,15 @@ fn u64_at(b: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(b.get(at..at + 8)?.try_into().ok()?))
 }
 
-pub(super) fn kind(bytes: &[u8]) -> Result<Kind, ImageError> {
+pub(super) fn kind(bytes: &[u8]) -> Result<ImageKind, ImageError> {
     match u32_at(bytes, 0) {
-        Some(FATBIN) => return Ok(Kind::Fatbin),
-        Some(ELF) => return Ok(Kind::Elf),
+        Some(FATBIN) => return Ok(ImageKind::Fatbin),
+        Some(ELF) => return Ok(ImageKind::Elf),
         Some(WRAPPER) => return Err(ImageError::Wrapper(u64_at(bytes, 8).unwrap_or(0))),
         _ => {}
     }
     if looks_like_ptx(bytes) {
-        return Ok(Kind::Ptx);
+        return Ok(ImageKind::Ptx);
     }
     Err(ImageError::Unrecognised(bytes.iter().take(8).copied().collect()))
 }
@@ -74,22 +76,22 @@ fn looks_like_ptx(bytes: &[u8]) -> bool {
 }
 
 /// How many bytes the image that starts at `prefix[0]` occupies. Start with 64 bytes and follow
-/// [`ImageSize::NeedAtLeast`]; it grows with every step, and only bytes that the image must have
-/// are asked for (PTX text: one byte more than known, so ask for as much as is mapped).
+/// [`ImageSize::NeedAtLeast`]. It grows with every step, and only asks for bytes that the image
+/// must have. (Of PTX text it asks for one byte more than is known, so pass as much as is mapped.)
 pub fn image_size(prefix: &[u8]) -> Result<ImageSize, ImageError> {
     if prefix.len() < 16 {
         return Ok(ImageSize::NeedAtLeast(16));
     }
     let have = prefix.len() as u64;
     match kind(prefix)? {
-        Kind::Fatbin => {
+        ImageKind::Fatbin => {
             let header = u64::from(u16_at(prefix, 6).unwrap_or(0));
             let size = u64_at(prefix, 8).unwrap_or(0);
             let total = header.checked_add(size).ok_or(ImageError::Unknown { what: "fatbin size", value: size })?;
             Ok(ImageSize::Exact(total))
         }
-        Kind::Elf => elf_size(prefix, have),
-        Kind::Ptx => Ok(match prefix.iter().position(|&b| b == 0) {
+        ImageKind::Elf => elf_size(prefix, have),
+        ImageKind::Ptx => Ok(match prefix.iter().position(|&b| b == 0) {
             Some(n) => ImageSize::Exact(n as u64 + 1),
             None => ImageSize::NeedAtLeast(have + 1),
         }),

@@ -1,8 +1,8 @@
-//! Control-flow facts of a [`Function`]: predecessors, dominators, post-dominators, natural loops.
+//! Control-flow facts of a [`KernelIr`]: predecessors, dominators, post-dominators, natural loops.
 //!
-//! It owns nothing about values.
+//! Owns nothing about values.
 
-use super::{BlockId, Function, Term};
+use super::{BlockId, KernelIr, Term};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -159,7 +159,7 @@ fn dominators(n: usize, root: usize, rpo: &[BlockId], preds: impl Fn(usize) -> S
 
 impl Cfg {
     /// Computes all facts.
-    pub fn new(f: &Function) -> Cfg {
+    pub fn new(f: &KernelIr) -> Cfg {
         let n = f.blocks.len();
         let succs: Vec<_> = f.blocks.iter().map(|b| targets(&b.term)).collect();
         let mut rpo = if n == 0 { Vec::new() } else { post_order(n, 0, |b| succs[b].clone()) };
@@ -197,7 +197,7 @@ impl Cfg {
     }
 
     fn post_dominators(
-        f: &Function,
+        f: &KernelIr,
         succs: &[SmallVec<[BlockId; 2]>],
         preds: &[SmallVec<[BlockId; 2]>],
         order: &[u32],

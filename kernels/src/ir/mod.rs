@@ -1,39 +1,41 @@
-//! The intermediate representation both front ends (SASS and PTX) lower to: one function per
-//! kernel, calls already inlined, variables still mutable (SSA is built lazily by `ranges`).
+//! The intermediate representation to which both front ends (SASS and PTX) lower: one function per
+//! kernel, calls already inlined, variables still mutable. (SSA is built lazily by `ranges/graph`.)
 //!
-//! It owns the data types and the control-flow facts ([`cfg`]); it does not know encodings, nor
-//! what a value means.
+//! Owns the data types (`op`, `operand`, `reason`), the control-flow facts ([`cfg`]), and one
+//! transformation, `jump_threading`. Does not know encodings, nor the value of anything.
 //!
 //! # For a front end
 //!
 //! * A [`Var`] has a class: 32 bit, 64 bit or predicate. PTX uses 64-bit variables for `.b64`
-//!   registers; SASS has only 32-bit ones and names a 64-bit source as [`Src::Pair`]. 16-bit PTX
-//!   registers: use a 32-bit variable holding the zero- or sign-extended value; when unsure, define
-//!   it with [`Op::Unknown`].
+//!   registers. SASS has only 32-bit ones and names a 64-bit source as [`Src::Pair`]. For a 16-bit
+//!   PTX register use a 32-bit variable that holds the zero- or sign-extended value; when unsure,
+//!   define it with [`Op::Unknown`].
 //! * The result width of an instruction is the class of its destination. Every arithmetic operation
 //!   is modulo 2^width.
-//! * An instruction whose meaning is not modelled must still name **all** variables it defines:
-//!   `Op::Unknown(reason)` with `dsts`; an instruction that may define anything is
+//! * An instruction whose meaning is not modelled must still name **all** variables that it
+//!   defines: `Op::Unknown(reason)` with `dsts`. An instruction that may define anything is
 //!   [`Op::ClobberAll`]. An instruction that may touch global memory in a way that is not modelled
-//!   is [`Op::Mem`] with `addr: Addr::Unknown`. Forgetting either is unsound, nothing else is.
-//! * A guarded instruction (`@p`) sets [`Inst::guard`]: when false the destinations keep their old
-//!   values.
-//! * Block 0 is the entry and has no predecessor. A branch condition is an [`Operand`] of a
+//!   is [`Op::Mem`] with `addr: Addr::Unknown`. Forgetting one of these is unsound; nothing else
+//!   is.
+//! * A guarded instruction (`@p`) sets [`Inst::guard`]. When the guard is false, the destinations
+//!   keep their old values.
+//! * Block 0 is the entry and has no predecessor. A branch condition is a [`SrcOperand`] that is a
 //!   predicate.
 //! * Parameters are byte offsets from the start of the parameter area ([`Src::Param`]), whatever
-//!   the bank address is.
+//!   the address of the bank is.
 
 use serde::{Deserialize, Serialize};
 pub mod cfg;
+pub(crate) mod jump_threading;
 mod op;
 mod operand;
 mod reason;
 
-pub use op::{AccessKind, Addr, Cmp, Combine, Inst, Mem, Op, Space};
-pub use operand::{Operand, Prefix, Special, Src};
+pub use op::{AccessKind, Addr, Cmp, Combine, Inst, Mem, MemSpace, Op};
+pub use operand::{Prefix, Special, Src, SrcOperand};
 pub use reason::Reason;
 
-/// A mutable variable of a [`Function`] (index into [`Function::vars`]).
+/// A mutable variable of a [`KernelIr`] (index into [`KernelIr::vars`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Var(pub u32);
 
@@ -42,11 +44,11 @@ impl Var {
     pub const NONE: Var = Var(u32::MAX);
 }
 
-/// A basic block (index into [`Function::blocks`]).
+/// A basic block (index into [`KernelIr::blocks`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct BlockId(pub u32);
 
-/// Name of a `__device__`/`__constant__` variable (index into [`Function::symbols`]).
+/// Name of a `__device__`/`__constant__` variable (index into [`KernelIr::symbols`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct SymbolId(pub u32);
 
@@ -63,7 +65,7 @@ pub enum Class {
 
 /// One kernel.
 #[derive(Clone, Debug, Default)]
-pub struct Function {
+pub struct KernelIr {
     /// Mangled name.
     pub name: String,
     /// Class of every variable.
@@ -87,7 +89,7 @@ pub struct Function {
     pub partial_copies: bool,
 }
 
-impl Function {
+impl KernelIr {
     /// A fresh variable.
     pub fn var(&mut self, class: Class) -> Var {
         self.vars.push(class);
@@ -126,7 +128,7 @@ pub enum Term {
     /// `taken` when the predicate is true, else `fall`. `None` as a target: the thread exits.
     Branch {
         /// Predicate (use `prefix: Not` for a negated one).
-        cond: Operand,
+        cond: SrcOperand,
         /// Target when true.
         taken: Option<BlockId>,
         /// Target when false.

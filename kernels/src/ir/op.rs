@@ -1,6 +1,6 @@
-//! Instructions and what they do.
+//! Instructions of the intermediate representation, and what each operation does.
 
-use super::{Operand, Reason, Var};
+use super::{Reason, SrcOperand, Var};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -228,7 +228,7 @@ pub enum Op {
 
 /// Which memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Space {
+pub enum MemSpace {
     /// Global or generic.
     Global,
     /// Per-thread; addresses are 32-bit offsets. Used for arrays with dynamic index; the front end
@@ -253,7 +253,7 @@ pub enum AccessKind {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mem {
     /// Memory.
-    pub space: Space,
+    pub space: MemSpace,
     /// Direction.
     pub kind: AccessKind,
     /// Bytes touched per thread.
@@ -266,13 +266,13 @@ pub struct Mem {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Addr {
     /// Sum of 64-bit operands (32-bit ones for local space) and a constant.
-    Sum(SmallVec<[Operand; 2]>, i64),
+    Sum(SmallVec<[SrcOperand; 2]>, i64),
     /// A bulk copy: `bytes` is not in [`Mem::bytes`] but in this 32-bit operand.
-    Bulk(SmallVec<[Operand; 2]>, Operand),
+    Bulk(SmallVec<[SrcOperand; 2]>, SrcOperand),
     /// Through the tensor map at this 64-bit address.
-    TensorMap(Operand),
+    TensorMap(SrcOperand),
     /// Through a texture or surface handle (64- or 32-bit operand), `bool`: a surface.
-    Handle(Operand, bool),
+    Handle(SrcOperand, bool),
     /// No rule.
     Unknown(Reason),
 }
@@ -281,11 +281,11 @@ pub enum Addr {
 #[derive(Clone, Debug)]
 pub struct Inst {
     /// Predicate under which it executes.
-    pub guard: Option<Operand>,
+    pub guard: Option<SrcOperand>,
     /// Operation.
     pub op: Op,
     /// Sources. For `Mem` stores to local space: the stored words.
-    pub srcs: SmallVec<[Operand; 4]>,
+    pub srcs: SmallVec<[SrcOperand; 4]>,
     /// Destinations.
     pub dsts: SmallVec<[Var; 2]>,
     /// Where it is in the code (byte offset or line), for messages.

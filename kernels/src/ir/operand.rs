@@ -1,4 +1,5 @@
-//! What instructions read: sources and their prefixes, launch values.
+//! What instructions of the intermediate representation read: sources, their prefixes, launch
+//! values.
 
 use super::{SymbolId, Var};
 use serde::{Deserialize, Serialize};
@@ -92,33 +93,33 @@ pub enum Prefix {
 
 /// A source with its prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Operand {
+pub struct SrcOperand {
     /// Value.
     pub src: Src,
     /// Modifier.
     pub prefix: Prefix,
 }
 
-impl Operand {
+impl SrcOperand {
     /// Plain source.
     pub const fn new(src: Src) -> Self {
-        Operand { src, prefix: Prefix::None }
+        SrcOperand { src, prefix: Prefix::None }
     }
     /// Constant.
     pub const fn imm(v: u64) -> Self {
-        Operand::new(Src::Imm(v))
+        SrcOperand::new(Src::Imm(v))
     }
     /// Variable.
     pub const fn var(v: Var) -> Self {
-        Operand::new(Src::Var(v))
+        SrcOperand::new(Src::Var(v))
     }
     /// Predicate variable, negated when `not`.
     pub const fn pred(v: Var, not: bool) -> Self {
-        Operand { src: Src::Var(v), prefix: if not { Prefix::Not } else { Prefix::None } }
+        SrcOperand { src: Src::Var(v), prefix: if not { Prefix::Not } else { Prefix::None } }
     }
     /// Arithmetic negation of a source.
     pub const fn neg(src: Src) -> Self {
-        Operand { src, prefix: Prefix::Neg }
+        SrcOperand { src, prefix: Prefix::Neg }
     }
     /// Is this the constant `v`?
     pub fn is_imm(&self, v: u64) -> bool {

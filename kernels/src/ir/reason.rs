@@ -1,4 +1,6 @@
-//! Why something is unknown.
+//! Why a value or an extent is unknown.
+//!
+//! Owns the list of reasons and their wording for users.
 
 use serde::{Deserialize, Serialize};
 /// Why a value or extent is unknown.

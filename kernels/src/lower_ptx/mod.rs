@@ -1,29 +1,30 @@
-//! Lowers the syntax tree of a PTX kernel onto the intermediate representation: what the SASS front
-//! end does for machine code. Device functions are inlined where the call is direct and not too
-//! deep.
+//! Lowers the syntax tree of a PTX kernel to the intermediate representation: what `lower_sass`
+//! does for machine code. Device functions are inlined where the call is direct and not too deep.
 //!
-//! It owns what PTX instructions mean for addresses; it does not parse, and does not know what a
-//! value's range is. The promise is that of [`crate::ir`]: every register an instruction may write
-//! is named as written, and every access to global memory is there, unknown if need be.
+//! Owns what PTX instructions mean for addresses: `operands`, `arithmetic`, `packing`,
+//! `memory_access`, `tensor_core`, `control_flow`. These files are parts of one `Lower` and call
+//! each other. Does not parse, and does not know the range of a value. It keeps the promise of
+//! [`crate::ir`]: every register that an instruction may write is named as written, and every
+//! access to global memory is there, unknown if need be.
 
-mod alu;
-mod flow;
-mod matrix;
-mod memory;
-mod pieces;
-mod values;
+mod arithmetic;
+mod control_flow;
+mod memory_access;
+mod operands;
+mod packing;
+mod tensor_core;
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use crate::ir::{self, Class, Function, Op, Operand, Reason, Var};
+use crate::ir::{self, Class, KernelIr, Op, Reason, SrcOperand, Var};
 use crate::ptx::{self, Body, Instruction, Local, Module, Parameter, Space, Type};
 
 /// A kernel could not be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LowerError {
+pub enum PtxLowerError {
     /// No kernel of that name with a body.
     #[error("no kernel named {0} in this PTX")]
     NoKernel(String),
@@ -54,13 +55,13 @@ struct Instance<'m> {
     frame: u64,
     /// Offset of each local variable in the frame.
     locals: HashMap<Local, u64>,
-    /// See [`pieces::definitions`].
+    /// See [`packing::definitions`].
     definitions: Rc<[u32]>,
 }
 
 struct Lower<'m> {
     module: &'m Module,
-    f: Function,
+    f: KernelIr,
     out: Vec<ir::Inst>,
     instances: Vec<Instance<'m>>,
     /// Instance that is being lowered.
@@ -75,20 +76,20 @@ struct Lower<'m> {
     frames: u64,
     /// Line of the instruction that is being lowered.
     line: u32,
-    guard: Option<Operand>,
+    guard: Option<SrcOperand>,
 }
 
 /// Lowers a kernel.
 ///
 /// # Errors
 ///
-/// [`LowerError`] when there is no such kernel or it grows too large.
-pub fn lower(module: &Module, name: &str) -> Result<Function, LowerError> {
-    let missing = || LowerError::NoKernel(name.to_owned());
+/// [`PtxLowerError`] when there is no such kernel or it grows too large.
+pub fn lower(module: &Module, name: &str) -> Result<KernelIr, PtxLowerError> {
+    let missing = || PtxLowerError::NoKernel(name.to_owned());
     let function = module.find_name(name).and_then(|name| module.function(name)).filter(|f| f.kernel);
     let function = function.ok_or_else(missing)?;
     let body = function.body.as_ref().ok_or_else(missing)?;
-    let mut f = Function { name: name.to_owned(), ..Function::default() };
+    let mut f = KernelIr { name: name.to_owned(), ..KernelIr::default() };
     let mut params = HashMap::new();
     let mut end = 0u64;
     for parameter in &function.parameters {
@@ -96,13 +97,13 @@ pub fn lower(module: &Module, name: &str) -> Result<Function, LowerError> {
             let offset = end.next_multiple_of(u64::from(variable.align.max(1)));
             end = offset + variable.size();
             let (Ok(at), Ok(size)) = (u16::try_from(offset), u16::try_from(variable.size())) else {
-                return Err(LowerError::TooLarge);
+                return Err(PtxLowerError::TooLarge);
             };
             params.insert(*local, at);
             f.params.push((at, size));
         }
     }
-    let local_ok = memory::local_is_simple(module, body);
+    let local_ok = memory_access::local_is_simple(module, body);
     let mut lower = Lower {
         module,
         f,
@@ -160,7 +161,7 @@ impl<'m> Lower<'m> {
             }
         }
         let words = HashMap::new();
-        let definitions = self.definitions.entry(body).or_insert_with(|| pieces::definitions(body)).clone();
+        let definitions = self.definitions.entry(body).or_insert_with(|| packing::definitions(body)).clone();
         self.instances.push(Instance {
             number,
             body,
@@ -180,25 +181,25 @@ impl<'m> Lower<'m> {
         &self.instances[self.at]
     }
 
-    fn emit(&mut self, op: Op, srcs: &[Operand], dsts: &[Var]) {
+    fn emit(&mut self, op: Op, srcs: &[SrcOperand], dsts: &[Var]) {
         let guard = self.guard;
         self.out.push(ir::Inst { guard, op, srcs: srcs.into(), dsts: dsts.into(), at: self.line });
     }
 
     /// An instruction that computes a temporary: read only by what carries the guard.
-    fn emit_always(&mut self, op: Op, srcs: &[Operand], dsts: &[Var]) {
+    fn emit_always(&mut self, op: Op, srcs: &[SrcOperand], dsts: &[Var]) {
         self.out.push(ir::Inst { guard: None, op, srcs: srcs.into(), dsts: dsts.into(), at: self.line });
     }
 
     /// A temporary with the result of an operation.
-    fn temporary(&mut self, class: Class, op: Op, srcs: &[Operand]) -> Operand {
+    fn temporary(&mut self, class: Class, op: Op, srcs: &[SrcOperand]) -> SrcOperand {
         let v = self.f.var(class);
         self.emit_always(op, srcs, &[v]);
-        Operand::var(v)
+        SrcOperand::var(v)
     }
 
     /// A fresh variable that holds something unknown.
-    fn unknown(&mut self, class: Class, why: Reason) -> Operand {
+    fn unknown(&mut self, class: Class, why: Reason) -> SrcOperand {
         self.temporary(class, Op::Unknown(why), &[])
     }
 

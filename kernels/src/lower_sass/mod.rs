@@ -1,21 +1,22 @@
 //! Lowers the SASS of one kernel to the intermediate representation: control flow with calls
-//! inlined, registers as variables, spill slots as variables where nothing else reaches them.
+//! inlined, registers as variables, and spill slots as variables where nothing else reaches them.
 //!
-//! It owns what a SASS operation computes ([`alu`]) and touches ([`memory`]); decoding is `sass`'
-//! work, meaning `ranges`'.
+//! Owns what a SASS operation computes ([`arithmetic`]), touches ([`memory_access`],
+//! [`constant_bank`]) and where it leads ([`control_flow`]). These files are parts of one `Lower`
+//! and call each other. Decoding is done by `sass`; values are found by `ranges`.
 //!
-//! Calls are followed by cloning the callee per call site, to a depth of four. A call that is not
-//! followed defines every variable and may touch any memory; the few runtime functions known by
-//! name ([`known_call`]) are exempt.
+//! Calls are followed by cloning the callee at each call site, to a depth of four. A call that is
+//! not followed defines every variable and may touch any memory, except for the few runtime
+//! functions known by name ([`known_call`]).
 
-mod alu;
-mod constants;
-mod flow;
-mod memory;
+mod arithmetic;
+mod constant_bank;
+mod control_flow;
+mod memory_access;
 
 use crate::arch::Generation;
-use crate::ir::{Class, Function, Op, Operand, Prefix, Reason, Special, Src, Var};
-use crate::sass::{self, Bank, Index, Inst, PredSrc, Run, Value};
+use crate::ir::{Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
+use crate::sass::{self, Bank, Index, MachineInst, PredSrc, Run, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -26,7 +27,7 @@ pub struct Code<'a> {
     /// Encoding.
     pub generation: Generation,
     /// All instructions of the section the kernel is in.
-    pub insts: &'a [Inst],
+    pub insts: &'a [MachineInst],
     /// Index of the kernel's first instruction.
     pub entry: usize,
     /// Byte offset in bank 0 where parameters start.
@@ -60,7 +61,7 @@ pub struct Links {
 
 /// The kernel is too large or empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LowerError {
+pub enum SassLowerError {
     /// Inlining calls made more instructions than [`MAX_INSTS`].
     #[error("kernel grows beyond {MAX_INSTS} instructions when calls are inlined")]
     TooLarge,
@@ -92,7 +93,7 @@ const FIRST_FREE: u32 = 528;
 /// State of lowering one kernel.
 struct Lower<'a> {
     code: &'a Code<'a>,
-    f: Function,
+    f: KernelIr,
     out: Vec<crate::ir::Inst>,
     /// Variable of a local slot, by byte offset from R1.
     slots: HashMap<i64, Var>,
@@ -106,12 +107,12 @@ struct Lower<'a> {
 ///
 /// # Errors
 ///
-/// [`LowerError`] when it is empty or grows too large.
-pub fn lower(code: &Code<'_>) -> Result<Function, LowerError> {
+/// [`SassLowerError`] when it is empty or grows too large.
+pub fn lower(code: &Code<'_>) -> Result<KernelIr, SassLowerError> {
     if code.entry >= code.insts.len() {
-        return Err(LowerError::Empty);
+        return Err(SassLowerError::Empty);
     }
-    let mut f = Function { name: code.name.to_owned(), params: code.params.clone(), ..Function::default() };
+    let mut f = KernelIr { name: code.name.to_owned(), params: code.params.clone(), ..KernelIr::default() };
     for n in 0..FIRST_FREE {
         f.vars.push(if n < P { Class::W32 } else { Class::Pred });
     }
@@ -120,7 +121,7 @@ pub fn lower(code: &Code<'_>) -> Result<Function, LowerError> {
         f,
         out: Vec::new(),
         slots: HashMap::new(),
-        local_ok: memory::local_is_simple(code),
+        local_ok: memory_access::local_is_simple(code),
         returning: HashMap::new(),
     };
     l.blocks()?;
@@ -138,8 +139,12 @@ impl Lower<'_> {
         if p.is_true() { Var::NONE } else { Var(if p.uniform { UP } else { P } + u32::from(p.num)) }
     }
 
-    fn pred(p: PredSrc) -> Operand {
-        if p.pred.is_true() { Operand::imm(u64::from(!p.not)) } else { Operand::pred(Self::pred_var(p.pred), p.not) }
+    fn pred(p: PredSrc) -> SrcOperand {
+        if p.pred.is_true() {
+            SrcOperand::imm(u64::from(!p.not))
+        } else {
+            SrcOperand::pred(Self::pred_var(p.pred), p.not)
+        }
     }
 
     /// Registers of a run, in order.
@@ -153,7 +158,7 @@ impl Lower<'_> {
     }
 
     /// Destination word `k` of an instruction.
-    fn dst(&self, i: &Inst, k: u8) -> Var {
+    fn dst(&self, i: &MachineInst, k: u8) -> Var {
         match i.dst {
             Some(r) if !r.is_dropped() && k < r.count => match r.file {
                 sass::File::R => Var(u32::from(r.first) + u32::from(k)),
@@ -163,25 +168,25 @@ impl Lower<'_> {
         }
     }
 
-    fn emit(&mut self, i: &Inst, op: Op, srcs: &[Operand], dsts: &[Var]) {
+    fn emit(&mut self, i: &MachineInst, op: Op, srcs: &[SrcOperand], dsts: &[Var]) {
         let guard = (!i.guard.always()).then(|| Self::pred(i.guard));
         self.out.push(crate::ir::Inst { guard, op, srcs: srcs.into(), dsts: dsts.into(), at: i.pc });
     }
 
     /// An instruction that computes a temporary: read only by what carries the guard.
-    fn emit_always(&mut self, i: &Inst, op: Op, srcs: &[Operand], dsts: &[Var]) {
+    fn emit_always(&mut self, i: &MachineInst, op: Op, srcs: &[SrcOperand], dsts: &[Var]) {
         self.out.push(crate::ir::Inst { guard: None, op, srcs: srcs.into(), dsts: dsts.into(), at: i.pc });
     }
 
     /// A fresh variable that holds something unknown.
-    fn unknown(&mut self, i: &Inst, class: Class, why: Reason) -> Operand {
+    fn unknown(&mut self, i: &MachineInst, class: Class, why: Reason) -> SrcOperand {
         let v = self.f.var(class);
         self.emit_always(i, Op::Unknown(why), &[], &[v]);
-        Operand::var(v)
+        SrcOperand::var(v)
     }
 
     /// Everything the instruction writes becomes unknown.
-    fn give_up(&mut self, i: &Inst, why: Reason) {
+    fn give_up(&mut self, i: &MachineInst, why: Reason) {
         let mut d: SmallVec<[Var; 2]> = SmallVec::new();
         for r in i.defs() {
             d.extend(Self::run(r));
@@ -252,7 +257,7 @@ impl Lower<'_> {
     }
 
     /// A source of `s.regs` registers; 64-bit ones are pairs.
-    fn src(&mut self, i: &Inst, s: &sass::Src) -> Operand {
+    fn src(&mut self, i: &MachineInst, s: &sass::InstOperand) -> SrcOperand {
         let wide = s.regs >= 2;
         let prefix = if s.inv {
             Prefix::Not
@@ -283,30 +288,30 @@ impl Lower<'_> {
                 None => self.unknown(i, if wide { Class::W64 } else { Class::W32 }, Reason::Constant).src,
             },
         };
-        Operand { src, prefix }
+        SrcOperand { src, prefix }
     }
 
     /// Source `k`, or zero.
-    fn arg(&mut self, i: &Inst, k: usize) -> Operand {
+    fn arg(&mut self, i: &MachineInst, k: usize) -> SrcOperand {
         match i.src.get(k) {
             Some(s) => self.src(i, s),
-            None => Operand::imm(0),
+            None => SrcOperand::imm(0),
         }
     }
 
     /// Source `k` read as a 64-bit value even when the decoder lists one register.
-    fn arg64(&mut self, i: &Inst, k: usize) -> Operand {
+    fn arg64(&mut self, i: &MachineInst, k: usize) -> SrcOperand {
         match i.src.get(k) {
             Some(s) => {
-                let s = sass::Src { regs: 2, ..*s };
+                let s = sass::InstOperand { regs: 2, ..*s };
                 self.src(i, &s)
             }
-            None => Operand::imm(0),
+            None => SrcOperand::imm(0),
         }
     }
 
     /// Word `w` of a source of several registers.
-    fn word(&mut self, i: &Inst, s: &sass::Src, w: u8) -> Operand {
+    fn word(&mut self, i: &MachineInst, s: &sass::InstOperand, w: u8) -> SrcOperand {
         let value = match s.value {
             Value::Reg(r) if r.0 != 255 => Value::Reg(sass::Reg(r.0.saturating_add(w))),
             Value::UReg(r) if r.0 != 255 => Value::UReg(sass::UReg(r.0.saturating_add(w))),
@@ -314,15 +319,15 @@ impl Lower<'_> {
             Value::Const(c) => Value::Const(sass::ConstRef { offset: c.offset + 4 * i32::from(w), ..c }),
             v => v,
         };
-        self.src(i, &sass::Src { value, regs: 1, ..*s })
+        self.src(i, &sass::InstOperand { value, regs: 1, ..*s })
     }
 
     /// Emits a 64-bit operation whose result goes to the pair `dst`; carries or predicates may
     /// follow.
-    fn emit64(&mut self, i: &Inst, op: Op, srcs: &[Operand]) {
+    fn emit64(&mut self, i: &MachineInst, op: Op, srcs: &[SrcOperand]) {
         let t = self.f.var(Class::W64);
         self.emit_always(i, op, srcs, &[t]);
         let d = [self.dst(i, 0), self.dst(i, 1)];
-        self.emit(i, Op::Unpack, &[Operand::var(t)], &d);
+        self.emit(i, Op::Unpack, &[SrcOperand::var(t)], &d);
     }
 }

@@ -1,7 +1,8 @@
-//! Owns the syntax tree of a PTX module: what was declared and which instructions stand where.
-//! Names are interned, registers, labels and function-scope variables are resolved to dense
-//! numbers; what an opcode means is left to the users of the tree (the simulator's interpreter and
-//! the lowering onto summaries).
+//! The syntax tree of a PTX module: what was declared, and which instructions stand where.
+//!
+//! Owns the tree. Names are interned. Registers, labels and function-scope variables are resolved
+//! to dense numbers. What an opcode means is left to the users of the tree (the interpreter of the
+//! simulator, and `lower_ptx`).
 
 use std::collections::HashMap;
 
@@ -329,7 +330,7 @@ pub struct Instruction {
 
 /// What an address is counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Base {
+pub enum AddressBase {
     /// A register.
     Register(Register),
     /// A variable of the function.
@@ -360,9 +361,9 @@ pub enum Operand {
     /// The address of a symbol of the module.
     Symbol(Name, i64),
     /// `[base+offset]`
-    Memory(Base, i64),
+    Memory(AddressBase, i64),
     /// `[base, {x, y}]`: a texture or tensor address, or a memory operand with more parts.
-    MemoryList(Box<(Base, i64, Vec<Operand>)>),
+    MemoryList(Box<(AddressBase, i64, Vec<Operand>)>),
     /// `{a, b}`
     Vector(Vec<Operand>),
     /// `(a, b)` of a call.

@@ -1,5 +1,4 @@
-//! Owns the errors of the PTX parser. Each names what was wrong and the line of the text it was
-//! found on.
+//! Errors of the PTX parser. Each one names what was wrong, and the line of the text.
 
 use thiserror::Error;
 

@@ -1,8 +1,8 @@
-//! Owns the cutting of PTX text into tokens. It knows nothing of what the tokens mean.
+//! PTX text to tokens.
 //!
-//! A name runs on over `.` and `::`, so that an opcode with all its modifiers
-//! (`ld.global.nc.v4.f32`) and a special register with its component (`%tid.x`) are one token each,
-//! and a token that begins with `.` is a directive or type.
+//! Owns the cutting. Does not know what tokens mean. A name continues over `.` and `::`, so an
+//! opcode with all its modifiers (`ld.global.nc.v4.f32`) is one token, and so is a special register
+//! with its component (`%tid.x`). A token that begins with `.` is a directive or a type.
 
 use super::error::{ParseError, ParseErrorKind};
 

@@ -1,16 +1,18 @@
-//! Owns the PTX front end's first half: text to syntax tree. What instructions mean is not decided
-//! here: the simulator executes the tree, `lower_ptx` turns it into the form that summaries are
-//! made from.
+//! PTX text to syntax tree.
 //!
-//! The grammar covered is that of NVIDIA's compilers and of what builds on LLVM's NVPTX back end
-//! (nvcc, NVRTC, libNVVM, Triton, Numba): the directives of modules, functions and variables, brace
-//! scopes with their own labels, all operand forms but computed constant expressions. Debug
-//! sections are skipped. Opcodes are taken as they are written, so that an unknown instruction is
-//! its user's error, not the parser's.
+//! Owns parsing: `lexer` (tokens), `parser` (modules), `function_body` (what is inside functions),
+//! `ast` (the tree), `error`. Does not decide what instructions mean: the simulator executes the
+//! tree, and `lower_ptx` turns it into the form of which summaries are made.
+//!
+//! The grammar covered is that of NVIDIA's compilers and of compilers built on LLVM's NVPTX back
+//! end (nvcc, NVRTC, libNVVM, Triton, Numba): the directives of modules, functions and variables,
+//! brace scopes with their own labels, and all operand forms except computed constant expressions.
+//! Debug sections are skipped. Opcodes are taken as they are written, so an unknown instruction is
+//! an error of its user, not of the parser.
 
 mod ast;
-mod body;
 mod error;
+mod function_body;
 mod lexer;
 mod parser;
 

@@ -1,5 +1,6 @@
-//! Owns the grammar of a module: its directives, variables and the heads of functions. What is
-//! inside functions is in `body`.
+//! The grammar of a module: its directives, its variables and the heads of functions.
+//!
+//! Owns everything outside of functions. What is inside is parsed by `function_body`.
 
 use smallvec::SmallVec;
 

@@ -1,348 +1,87 @@
-//! Byte ranges of a kernel's memory accesses: prepared once per kernel (`build`: lazy SSA and
-//! 64-bit pairing), evaluated per launch with concrete numbers (`eval`: affine forms, guards,
-//! loops; the soundness argument is at its head).
+//! Byte ranges of the memory accesses of a kernel: which bytes a launch may read, write or update
+//! atomically.
 //!
-//! Results are kept for the last few launches that agree in grid, block, and every parameter word
-//! that mattered (base pointers do not, as a rule), and the arithmetic that led to them for
-//! launches with other numbers (`tape`, `replay`).
+//! # The way of one instruction
+//!
+//! Take two instructions of a kernel that reads `a[i]`, as sm_80 has them:
+//!
+//! ```text
+//! IMAD.WIDE R2, R5, R4, c[0x0][0x160] ;   // R2:R3 = R5 * 4 + a
+//! @!P0 LDG.E R8, [R2.64] ;                // R8 = the four bytes at R2:R3
+//! ```
+//!
+//! Say that the range of the load is wrong. These are the stages in which that can happen, in
+//! order. Each one names the files to open.
+//!
+//! 1. **Decode** (`crate::sass`, once per kernel). Bits become a `MachineInst` with an `Opcode`.
+//!    `sass/decode/mod.rs` dispatches by operation number: `integer.rs` and `logic.rs` for
+//!    arithmetic, `load_store.rs` and `bulk.rs` for memory, `control_flow.rs` for branches. A
+//!    register or a width that is wrong in the output of `examples/sass_survey --list` is mended
+//!    there. `tests/sass_nvdisasm.rs` holds every field against `nvdisasm`.
+//!
+//! 2. **Lower** (`crate::lower_sass`). The machine instruction becomes operations of `crate::ir`:
+//!    the `IMAD.WIDE` an `Op::MadWide` (`lower_sass/arithmetic.rs`), the `LDG` an `Op::Mem` with
+//!    the guard `!P0` (`lower_sass/memory_access.rs`). `lower_sass/control_flow.rs` makes blocks
+//!    and edges, and inlines calls. An operation without a rule here is `Op::Unknown`, and the
+//!    reason of the unknown extent is `Reason::Instruction`. (PTX enters here by way of
+//!    `crate::lower_ptx`.)
+//!
+//! 3. **Thread jumps** (`ir/jump_threading.rs`). An edge that decides the test of the next block is
+//!    led past that test. A guard that got lost between two tests of the same number is mended
+//!    there.
+//!
+//! 4. **Build the graph** ([`graph`]). `analysis.rs` starts it for the kernel, `graph/build.rs`
+//!    walks the accesses and branch conditions. `graph/memory_accesses.rs` makes the access of the
+//!    `LDG` with its guard; `graph/ssa.rs` finds the definition of R2 and R3 that reaches it;
+//!    `graph/pairing.rs` (with `graph/carries.rs` for sums) sees that both are halves of one 64-bit
+//!    value, here of the `IMAD.WIDE`; `graph/operations.rs` makes the node `R5 * 4 + a`. Predicates
+//!    are in `graph/predicates.rs`, division by a variable in `graph/reciprocal_division.rs`. The
+//!    reason `Reason::Pairing` means that two words did not combine. The node kinds are in
+//!    `graph/node.rs`. `graph/provenance.rs` says, without any launch, from which parameter words
+//!    an address can come.
+//!
+//! 5. **Evaluate** ([`eval`], once per launch). Every node becomes an affine form over atoms
+//!    ([`domain`]): here `a + 4 * (tid.x + 128 * ctaid.x)`. `eval/value.rs` dispatches by node kind
+//!    to the file that owns the operation: `no_wrap.rs` (widening, quotients, products),
+//!    `arithmetic.rs` (shifts, minima, division), `bitwise.rs`, `indexed_loads.rs`, `joins.rs`, and
+//!    for loops `recurrences.rs` and `trip_counts.rs`. `conditions.rs` turns the predicate of the
+//!    guard into constraints, `predicate_masks.rs` does so for predicates that wait in the bits of
+//!    a word. `bounds.rs` bounds a form under these constraints, `relevance.rs` chooses which of
+//!    them matter. A range that is too wide usually lacks a rule here. A range that is too narrow
+//!    breaks one of the promises at the head of `eval/mod.rs`.
+//!
+//! 6. **Find the bytes** ([`extent`]). `extent/address.rs` splits the form into a base (the
+//!    parameter word `a`) and an offset, and bounds the offset. `extent/exactness.rs` finds the
+//!    progressions that cover it, and decides whether every byte of them is touched.
+//!    `extent/delinearization.rs` is for addresses made of quotients and remainders,
+//!    `extent/pointer_table.rs` for addresses that come out of a table in memory. Then
+//!    `analysis.rs` groups the accesses that agree in base and direction, and `extent/coalesce.rs`
+//!    joins their byte sets. Kernels that look up their work by the block index are evaluated block
+//!    by block (`per_block.rs`).
+//!
+//! 7. **Remember** ([`memo`]). `memo/evaluation_cache.rs` returns the result of an equal launch,
+//!    and `memo/replay.rs` replays the recorded arithmetic for a launch with other numbers
+//!    (`domain/tape.rs` argues why that is an evaluation). When `Summary::evaluate` and
+//!    `Summary::evaluate_uncached` differ, the error is here.
+//!
+//! `examples/dump.rs` prints what stages 5 and 6 make of a launch. `tests/ranges_truth.rs` emulates
+//! kernels over all threads, and `tests/ranges_fuzz.rs` does so for generated ones; a mended rule
+//! gets its kernel in `tests/cuda/`.
+//!
+//! # Folders
+//!
+//! [`graph`] depends on `crate::ir` only. [`domain`] holds the numbers and forms that an evaluation
+//! calculates with, and depends on the identifiers of [`graph`]. [`eval`] uses both, [`extent`]
+//! uses [`eval`], and [`memo`] stores what [`extent`] found. `analysis.rs` and `per_block.rs` stand
+//! above all of them. No folder knows one that comes later.
 
-use serde::{Deserialize, Serialize};
-mod accesses;
-mod arith;
-mod bits;
-mod blocks;
-mod body;
-mod bounds;
-mod build;
-mod carries;
-mod compact;
-mod digits;
-mod division;
+mod domain;
 mod eval;
-mod exact;
 mod extent;
-mod facts;
-mod form;
-mod int;
-mod invariant;
-mod joins;
-pub(crate) mod jumps;
-mod kept;
-mod linear;
-mod logic;
-mod lookup;
-mod loops;
-mod masks;
-pub(crate) mod node;
-mod number;
-mod origin;
-mod pair;
-mod predicates;
-mod replay;
-mod ssa;
-mod swaps;
-mod table;
-mod tape;
-mod trips;
-mod value;
+mod graph;
+mod memo;
+mod per_block;
 
-use crate::access::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
-use crate::ir::cfg::Cfg;
-use crate::ir::{AccessKind, Function, Reason, Term};
-use digits::Walk;
-use eval::Eval;
-use extent::{RawBase, Reached, Span};
-use int::Int;
-use kept::Store;
-use logic::Branch;
-use node::{Access, Graph, Target};
-use origin::Origins;
-use replay::Found;
-use std::ops::Range;
-use std::sync::Mutex;
-use tape::Input;
+mod analysis;
 
-/// Offsets of parameters from here on are negative: the constant bank begins before the parameters.
-const BEFORE: u16 = 0x8000;
-
-/// Grid, block, cluster, dynamic shared memory, bytes of parameters.
-type Shape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
-
-/// A kernel, prepared.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Analysis {
-    graph: Graph,
-    cfg: Cfg,
-    branches: Vec<Option<Branch>>,
-    origins: Vec<Origins>,
-    looked_up_by: Option<u8>,
-    #[serde(skip)]
-    store: Mutex<Store>,
-}
-
-/// Extents of the accesses that agree in everything else.
-struct Set {
-    kind: AccessKind,
-    base: RawBase,
-    several: bool,
-    /// Bounded extents (which are joined), or unknown ones.
-    known: bool,
-    /// The first instruction.
-    at: u32,
-    extents: Vec<Span>,
-    walks: Vec<(Box<Walk>, Span)>,
-}
-
-impl Set {
-    fn new(acc: &Access, r: &Reached, known: bool) -> Set {
-        let (extents, walks) = Default::default();
-        Set { kind: acc.kind, base: r.base, several: r.several, known, at: acc.at, extents, walks }
-    }
-
-    fn put(&mut self, r: Reached) {
-        match r.walk {
-            Some(w) => self.walks.push((w, r.extent)),
-            None => self.extents.push(r.extent),
-        }
-    }
-
-    /// The extents of accesses that agree in everything else are joined.
-    fn finish(sets: Vec<Set>) -> Found<Span> {
-        let mut result = Vec::with_capacity(sets.len());
-        for Set { kind, base, several, at, mut extents, walks, .. } in sets {
-            digits::bytes(walks, &mut extents);
-            compact::compact(&mut extents, several || base == RawBase::Absolute);
-            result.extend(extents.into_iter().map(|extent| (kind, Reached::new(base, several, extent), at)));
-        }
-        result
-    }
-}
-
-/// Prepares a kernel.
-pub(crate) fn analyse(f: &Function, cfg: Cfg) -> Analysis {
-    let graph = build::build(f, &cfg);
-    let origins = graph.accesses.iter().map(|a| origin::origins(&graph, &f.params, &a.target)).collect();
-    let branches = f
-        .blocks
-        .iter()
-        .zip(&graph.conds)
-        .map(|(b, c)| match (&b.term, c) {
-            (Term::Branch { taken, fall, .. }, Some(cond)) => Some(Branch { cond: *cond, taken: *taken, fall: *fall }),
-            _ => None,
-        })
-        .collect();
-    let looked_up_by = blocks::looked_up_by(&graph);
-    Analysis { graph, cfg, branches, origins, looked_up_by, store: Mutex::default() }
-}
-
-/// The 8-byte word at a parameter offset (bytes beyond the end are zero).
-fn word64(launch: &LaunchArgs<'_>, off: u16) -> u64 {
-    Input::Bytes(off, 8).read(launch)
-}
-
-impl Analysis {
-    pub(crate) fn access_count(&self) -> usize {
-        self.graph.accesses.len()
-    }
-
-    pub(crate) fn origins(&self) -> impl Iterator<Item = (AccessKind, u32, &Origins)> {
-        self.graph.accesses.iter().zip(&self.origins).map(|(a, o)| (a.kind, a.at, o))
-    }
-
-    /// For each access: why its extent is not bounded in made-up launches (`None`: it is in one of
-    /// them). One that is dead in all of them counts as bounded when nothing unknown is in its
-    /// address.
-    pub(crate) fn trial(&self, params: &[Param]) -> Vec<Option<Gap>> {
-        let size = params.iter().map(|p| usize::from(p.offset) + usize::from(p.size)).max().unwrap_or(0);
-        let mut pointers: Vec<u16> = self.origins.iter().flat_map(|o| o.words.iter().copied()).collect();
-        pointers.sort_unstable();
-        pointers.dedup();
-        // Outer: does it happen? Inner: why it is not bounded.
-        let mut best: Vec<Option<Option<Reason>>> = vec![None; self.graph.accesses.len()];
-        for scalar in [96u32, 1000, 4] {
-            let mut bytes: Vec<u8> = Vec::with_capacity(size + 8);
-            while bytes.len() < size {
-                bytes.extend(scalar.to_le_bytes());
-            }
-            // Words of 64 bits are small numbers too. In structs either width may be meant: the
-            // least number stands in every 32 bits.
-            let wide =
-                |p: &&Param| p.offset.is_multiple_of(8) && (p.size == 8 || p.size.is_multiple_of(8) && scalar != 4);
-            for p in params.iter().filter(wide) {
-                for at in (usize::from(p.offset)..).step_by(8).take(usize::from(p.size) / 8) {
-                    bytes[at..at + 8].copy_from_slice(&u64::from(scalar).to_le_bytes());
-                }
-            }
-            for p in &pointers {
-                let at = usize::from(*p);
-                if at + 8 <= bytes.len() {
-                    bytes[at..at + 8].copy_from_slice(&(0x7f00_0000_0000 + ((at as u64) << 32)).to_le_bytes());
-                }
-            }
-            bytes.truncate(size);
-            let launch = LaunchArgs::new([6, 3, 2], [128, 1, 1], &bytes);
-            for (k, r) in self.per_access(&launch).into_iter().enumerate() {
-                if r.is_empty() {
-                    continue;
-                }
-                let why = r.iter().find_map(|x| match x.extent {
-                    Span::Unknown { reason } => Some(reason),
-                    Span::Bounded { .. } => None,
-                });
-                best[k] = match best[k] {
-                    None => Some(why),
-                    Some(before) => Some(before.and(why)),
-                };
-            }
-        }
-        let found = best.into_iter().zip(&self.origins).zip(&self.graph.accesses);
-        found.map(|((b, o), a)| b.unwrap_or(o.unknown).map(|reason| Gap { reason, at: a.at })).collect()
-    }
-
-    fn eval<'a>(&'a self, launch: &LaunchArgs<'a>) -> Eval<'a> {
-        Eval::new(&self.graph, &self.cfg, &self.branches, *launch)
-    }
-
-    /// Names what bases an access has whose address is not known in full.
-    fn named(&self, k: usize, r: &mut Vec<Reached>) {
-        let o = &self.origins[k];
-        // Reading a parameter through its own address touches nothing that others share.
-        r.retain(|x| !matches!(x.base, RawBase::ParamAddress(_)));
-        // Whatever base an unknown address may have had is still named.
-        let lost = r.iter().any(|x| x.base == RawBase::Unknown && !x.several);
-        if lost {
-            let reason = r
-                .iter()
-                .find_map(|x| match x.extent {
-                    Span::Unknown { reason } if x.base == RawBase::Unknown => Some(reason),
-                    _ => None,
-                })
-                .unwrap_or(Reason::Loaded);
-            let have: Vec<RawBase> = r.iter().map(|x| x.base).collect();
-            for w in o.words.iter().filter(|w| !have.contains(&RawBase::Word(**w))) {
-                r.push(Reached::new(RawBase::Word(*w), true, Span::Unknown { reason }));
-            }
-            if !o.words.is_empty() {
-                r.iter_mut().for_each(|x| x.several = true);
-            }
-        }
-    }
-
-    fn reach(&self, e: &mut Eval<'_>, k: usize) -> Vec<Reached> {
-        let acc = &self.graph.accesses[k];
-        let o = &self.origins[k];
-        let mut r = Vec::new();
-        match acc.target {
-            Target::Address(_) | Target::Bulk(..) => {
-                e.access(acc, &mut r);
-                self.named(k, &mut r);
-            }
-            Target::TensorMap(_) | Target::Handle(..) | Target::Unknown(_) => {
-                if !e.reachable(acc.block) || acc.guard.is_some_and(|g| e.evp(g) == logic::Cond::False) {
-                    return r;
-                }
-                let reason = match acc.target {
-                    Target::Unknown(r) => r,
-                    _ => Reason::Descriptor,
-                };
-                let extent = Span::Unknown { reason };
-                if let Target::TensorMap(n) = acc.target
-                    && let Some(maps) = e.param_offsets(n)
-                {
-                    let several = maps.len() > 1;
-                    let at = |p| Reached::new(RawBase::ParamAddress(p), several, extent.clone());
-                    return maps.into_iter().map(at).collect();
-                }
-                let several = o.words.len() + o.param_addresses.len() + o.symbols.len() > 1;
-                let mut put = |base| r.push(Reached::new(base, several, extent.clone()));
-                o.words.iter().for_each(|w| {
-                    put(match acc.target {
-                        Target::Handle(_, surface) => RawBase::Handle(*w, surface),
-                        _ => RawBase::Word(*w),
-                    });
-                });
-                let own = o.param_addresses.iter().filter(|w| **w < BEFORE);
-                own.for_each(|w| put(RawBase::ParamAddress(*w)));
-                o.symbols.iter().for_each(|s| put(RawBase::Symbol(*s)));
-                if r.is_empty() {
-                    r.push(Reached::new(RawBase::Unknown, false, extent));
-                }
-            }
-        }
-        r
-    }
-
-    fn per_access(&self, launch: &LaunchArgs<'_>) -> Vec<Vec<Reached>> {
-        let mut e = self.eval(launch);
-        (0..self.graph.accesses.len()).map(|k| self.reach(&mut e, k)).collect()
-    }
-
-    /// What a launch reaches.
-    fn found(&self, launch: &LaunchArgs<'_>) -> Found<Span> {
-        self.found_by_block(launch).unwrap_or_else(|| {
-            let mut sets = Vec::new();
-            self.collect(&mut self.eval(launch), &mut sets);
-            Set::finish(sets)
-        })
-    }
-
-    /// Adds what an evaluation reaches.
-    fn collect(&self, e: &mut Eval<'_>, sets: &mut Vec<Set>) {
-        for (k, acc) in self.graph.accesses.iter().enumerate() {
-            for r in self.reach(e, k) {
-                let known = matches!(r.extent, Span::Bounded { .. });
-                let same = |s: &&mut Set| (s.kind, s.base, s.several, s.known) == (acc.kind, r.base, r.several, known);
-                match sets.iter_mut().find(same) {
-                    Some(s) => s.put(r),
-                    None => {
-                        let mut new = Set::new(acc, &r, known);
-                        new.put(r);
-                        sets.push(new);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Appends the accesses of a launch, and to `rests` the parameter bytes that decided about them
-    /// (values of bases excepted).
-    pub(crate) fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>, rests: &mut Vec<Range<usize>>) {
-        let kept = self.result(launch);
-        rests.extend(kept.bytes());
-        out.extend(kept.result.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
-    }
-
-    pub(crate) fn evaluate_anew(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        let found = self.found(launch);
-        out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, &r.finished(Int::now), *at, launch)));
-    }
-
-    fn resolve(&self, kind: AccessKind, r: &Reached<Extent>, at: u32, launch: &LaunchArgs<'_>) -> KernelAccess {
-        let base = match r.base {
-            RawBase::Word(offset) => Base::Word { offset, value: word64(launch, offset) },
-            RawBase::Symbol(s) => Base::Global(SymbolRef(s)),
-            RawBase::ParamAddress(offset) => Base::TensorMap { offset },
-            RawBase::Handle(offset, surface) => Base::Handle { offset, value: word64(launch, offset), surface },
-            RawBase::Absolute => {
-                // The extent holds addresses: count from the lowest.
-                let mut extent = r.extent.clone();
-                let mut value = 0;
-                if let Extent::Bounded { lo, hi, .. } = &mut extent {
-                    value = *lo as u64;
-                    *hi = hi.saturating_sub(*lo);
-                    *lo = 0;
-                }
-                return KernelAccess { base: Base::Absolute { value }, kind, several: r.several, extent, at };
-            }
-            RawBase::Table { word, lo, stride, count } => {
-                Base::Table { offset: word, value: word64(launch, word), lo, stride, count }
-            }
-            RawBase::Unknown => Base::Unknown,
-        };
-        KernelAccess { base, kind, several: r.several, extent: r.extent.clone(), at }
-    }
-}
-
-fn shape(l: &LaunchArgs<'_>) -> Shape {
-    (l.grid, l.block, l.cluster, l.shared, l.params.len())
-}
+pub(crate) use analysis::{Analysis, analyse};

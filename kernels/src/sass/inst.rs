@@ -1,10 +1,12 @@
-//! One decoded instruction and the questions an analysis asks of it. Operations are in `op`,
-//! operands in `operand`.
+//! One decoded instruction, and the questions that an analysis asks of it.
 //!
-//! Nothing here knows about control-flow graphs or values.
+//! Owns what an instruction reads, writes and jumps to. Operations are in `opcode`, operands in
+//! `operand`. Does not know control-flow graphs or values.
 
-use super::op::{Op, OtherKind};
-use super::operand::{Access, Bank, ConstRef, File, Index, Mem, Pred, PredSrc, Run, Space, Src, Value};
+use super::opcode::{Opcode, OtherKind};
+use super::operand::{
+    AddressSpace, Bank, ConstRef, File, Index, InstOperand, MemEffect, MemOperand, Pred, PredSrc, Run, Value,
+};
 use smallvec::SmallVec;
 
 /// Bytes of an instruction, on every supported architecture.
@@ -12,37 +14,38 @@ pub const INST_BYTES: u32 = 16;
 
 /// A decoded instruction.
 ///
-/// Operands are in the fixed places that [`Op`] documents for each operation. Unused places are
+/// Operands are in the fixed places that [`Opcode`] documents for each operation. Unused places are
 /// empty (`src`, `mem`), PT (`pdst`) or the constant true (`psrc`).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inst {
+pub struct MachineInst {
     /// Byte offset from the start of the section.
     pub pc: u32,
     /// The low 12 bits of the word: operation and operand form, for messages.
     pub opcode: u16,
     /// The operation, with the modifiers that change its result.
-    pub op: Op,
+    pub op: Opcode,
     /// It runs on the uniform datapath: destinations are UR and UP.
     pub uniform: bool,
     /// The guard: without it nothing is done. A guarded write keeps the old value where the guard
     /// is false.
     pub guard: PredSrc,
-    /// Registers written. For `Op::Unknown` this is every register that could be hit.
+    /// Registers written. For `Opcode::Unknown` this is every register that could be hit.
     pub dst: Option<Run>,
-    /// A second run: the other half of LDG.256 and TEX; uniform registers of `Op::Unknown`.
+    /// A second run: the other half of LDG.256 and TEX; uniform registers of `Opcode::Unknown`.
     pub dst2: Option<Run>,
-    /// Predicates written (PT: none). See also [`Inst::pred_writes`] for R2P, which writes several.
+    /// Predicates written (PT: none). See also [`MachineInst::pred_writes`] for R2P, which writes
+    /// several.
     pub pdst: [Pred; 2],
     /// Source operands.
-    pub src: SmallVec<[Src; 3]>,
+    pub src: SmallVec<[InstOperand; 3]>,
     /// Constant operand of an instruction whose sources are not decoded otherwise
-    /// ([`Op::Other`](crate::sass::Op::Other)).
+    /// ([`Opcode::Other`](crate::sass::Opcode::Other)).
     pub constant: Option<ConstRef>,
     /// Predicate sources.
     pub psrc: [PredSrc; 3],
     /// Memory operands. LDGSTS has two: `[0]` is the shared destination, `[1]` the global source;
     /// bulk copies too.
-    pub mem: SmallVec<[Mem; 1]>,
+    pub mem: SmallVec<[MemOperand; 1]>,
     /// Target of a direct branch, call, BSSY or collective, as a byte offset in the section
     /// (absolute forms: the raw address, which a relocation fills in). For indirect ones: what is
     /// added to the register.
@@ -50,7 +53,7 @@ pub struct Inst {
 }
 
 /// How control leaves an instruction. A condition (guard or predicate sources) applies to all but
-/// `Next`: where it is false, control falls through; see [`Inst::is_conditional`].
+/// `Next`: where it is false, control falls through; see [`MachineInst::is_conditional`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// To the next instruction.
@@ -69,10 +72,10 @@ pub enum Flow {
     Trap,
 }
 
-impl Inst {
+impl MachineInst {
     /// An instruction with no operands, as the decoder starts it.
-    pub(super) fn new(pc: u32, opcode: u16, op: Op) -> Inst {
-        Inst {
+    pub(super) fn new(pc: u32, opcode: u16, op: Opcode) -> MachineInst {
+        MachineInst {
             pc,
             opcode,
             op,
@@ -95,15 +98,15 @@ impl Inst {
     }
 
     /// True when this register may be written. A CALL may write anything; see
-    /// [`Inst::clobbers_all`].
+    /// [`MachineInst::clobbers_all`].
     #[must_use]
     pub fn may_write(&self, file: File, number: u8) -> bool {
         self.defs().any(|r| r.contains(file, number)) || self.clobbers_all()
     }
 
     /// The runs of registers that are read, for instructions whose operands are all decoded
-    /// ([`Inst::is_full`]): sources, address registers, descriptors, indexes. Zero registers are
-    /// left out; a run may be named twice.
+    /// ([`MachineInst::is_full`]): sources, address registers, descriptors, indexes. Zero registers
+    /// are left out; a run may be named twice.
     pub fn uses(&self) -> impl Iterator<Item = Run> {
         let run = |file, first: u8, count| Run { file, first, count };
         let sources = self.src.iter().flat_map(move |s| match s.value {
@@ -126,7 +129,7 @@ impl Inst {
         let memory = self.mem.iter().flat_map(move |m| {
             let pair = |wide| if wide { 2 } else { 1 };
             // Near memory has 32-bit addresses; the uniform term of other memory is a pair.
-            let near = matches!(m.space, Space::Shared | Space::Local | Space::RemoteShared);
+            let near = matches!(m.space, AddressSpace::Shared | AddressSpace::Local | AddressSpace::RemoteShared);
             [
                 Some(run(File::R, m.base.0, pair(m.base64))),
                 m.ubase.map(|u| run(File::UR, u.0, pair(!near))),
@@ -136,13 +139,13 @@ impl Inst {
         sources.chain(memory.flatten().map(Some)).flatten().filter(|r| !r.is_dropped())
     }
 
-    /// Predicates that are read, as [`Inst::pred_writes`] counts them; P2R reads what its mask
-    /// says.
+    /// Predicates that are read, as [`MachineInst::pred_writes`] counts them; P2R reads what its
+    /// mask says.
     #[must_use]
     pub fn pred_reads(&self) -> (u8, u8) {
         let (mut p, mut up) = (0u8, 0u8);
-        if let Op::P2r { .. } = self.op {
-            let mask = self.src.get(1).and_then(Src::as_imm).map_or(0x7f, |v| v as u8 & 0x7f);
+        if let Opcode::P2r { .. } = self.op {
+            let mask = self.src.get(1).and_then(InstOperand::as_imm).map_or(0x7f, |v| v as u8 & 0x7f);
             if self.uniform { up |= mask } else { p |= mask }
         }
         for s in self.psrc.iter().chain([&self.guard]).filter(|s| !s.pred.is_true()) {
@@ -155,7 +158,7 @@ impl Inst {
     /// True when every register and predicate may have another value afterwards (calls).
     #[must_use]
     pub fn clobbers_all(&self) -> bool {
-        matches!(self.op, Op::Call { .. })
+        matches!(self.op, Opcode::Call { .. })
     }
 
     /// Predicates that may be written: bit n of the first mask for Pn, of the second for UPn.
@@ -166,14 +169,14 @@ impl Inst {
         }
         let (mut p, mut up) = (0u8, 0u8);
         match self.op {
-            Op::R2p { .. } => {
+            Opcode::R2p { .. } => {
                 let mask = match self.src.get(1).map(|s| s.value) {
                     Some(Value::Imm(v)) => v as u8 & 0x7f,
                     _ => 0x7f,
                 };
                 if self.uniform { up |= mask } else { p |= mask }
             }
-            Op::Unknown => (p, up) = (0x7f, 0x7f),
+            Opcode::Unknown => (p, up) = (0x7f, 0x7f),
             _ => {}
         }
         for d in self.pdst.iter().filter(|d| !d.is_true()) {
@@ -183,15 +186,15 @@ impl Inst {
         (p, up)
     }
 
-    /// True when the instruction may touch memory in a way that [`Inst::mem`] does not tell.
+    /// True when the instruction may touch memory in a way that [`MachineInst::mem`] does not tell.
     #[must_use]
     pub fn unknown_memory(&self) -> bool {
-        matches!(self.op, Op::Unknown)
+        matches!(self.op, Opcode::Unknown)
     }
 
     /// The accesses to global memory by address (space global or generic; hints left out).
-    pub fn global_accesses(&self) -> impl Iterator<Item = &Mem> {
-        self.mem.iter().filter(|m| m.reaches_global() && m.access != Access::Hint)
+    pub fn global_accesses(&self) -> impl Iterator<Item = &MemOperand> {
+        self.mem.iter().filter(|m| m.reaches_global() && m.access != MemEffect::Hint)
     }
 
     /// True when the guard or a predicate source may keep the instruction from doing anything.
@@ -199,9 +202,11 @@ impl Inst {
     pub fn is_conditional(&self) -> bool {
         !self.guard.always()
             || match self.op {
-                Op::Bra { .. } => !self.psrc[0].always() || !self.psrc[1].always() || !self.src.is_empty(),
-                Op::Brx | Op::Jmp | Op::Jmx | Op::Call { .. } | Op::Ret { .. } | Op::Exit => !self.psrc[0].always(),
-                Op::Other(OtherKind::Kill) => !self.psrc[0].always(),
+                Opcode::Bra { .. } => !self.psrc[0].always() || !self.psrc[1].always() || !self.src.is_empty(),
+                Opcode::Brx | Opcode::Jmp | Opcode::Jmx | Opcode::Call { .. } | Opcode::Ret { .. } | Opcode::Exit => {
+                    !self.psrc[0].always()
+                }
+                Opcode::Other(OtherKind::Kill) => !self.psrc[0].always(),
                 _ => false,
             }
     }
@@ -212,15 +217,15 @@ impl Inst {
     pub fn flow(&self) -> Flow {
         match self.op {
             // A collective runs a helper that comes back behind this instruction.
-            Op::Bra { .. } | Op::Jmp => Flow::Branch(self.target.unwrap_or(0)),
-            Op::Brx | Op::Jmx => {
+            Opcode::Bra { .. } | Opcode::Jmp => Flow::Branch(self.target.unwrap_or(0)),
+            Opcode::Brx | Opcode::Jmx => {
                 let v = self.src.first().map_or(Value::Imm(0), |s| s.value);
                 Flow::Indirect(v, self.target.unwrap_or(0))
             }
-            Op::Call { .. } => Flow::Call(if self.src.is_empty() { self.target } else { None }),
-            Op::Ret { .. } => Flow::Return,
-            Op::Exit => Flow::Exit,
-            Op::Other(OtherKind::Kill) => Flow::Trap,
+            Opcode::Call { .. } => Flow::Call(if self.src.is_empty() { self.target } else { None }),
+            Opcode::Ret { .. } => Flow::Return,
+            Opcode::Exit => Flow::Exit,
+            Opcode::Other(OtherKind::Kill) => Flow::Trap,
             _ => Flow::Next,
         }
     }
@@ -229,6 +234,6 @@ impl Inst {
     /// written) are known.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        !matches!(self.op, Op::Other(_) | Op::Unknown)
+        !matches!(self.op, Opcode::Other(_) | Opcode::Unknown)
     }
 }

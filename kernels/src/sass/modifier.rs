@@ -83,7 +83,7 @@ pub enum VecTy {
 /// Comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Cmp {
+pub enum Comparison {
     /// Never true.
     F,
     Lt,

@@ -1,7 +1,7 @@
 //! What an instruction names: registers, predicates, constants, immediates, memory operands.
 //!
-//! Zero registers are normalised: `RZ` and `URZ` are number 255 on every architecture, `PT` and
-//! `UPT` are number 7.
+//! Owns these types. Zero registers are normalised: `RZ` and `URZ` are number 255 on every
+//! architecture, `PT` and `UPT` are number 7.
 
 use std::fmt;
 
@@ -114,7 +114,7 @@ pub struct ConstRef {
 /// The value of a source operand before negation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// A register, or the aligned run that starts there (see [`Src::regs`]).
+    /// A register, or the aligned run that starts there (see [`InstOperand::regs`]).
     Reg(Reg),
     /// A uniform register, or the run that starts there.
     UReg(UReg),
@@ -128,7 +128,7 @@ pub enum Value {
 
 /// A source operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Src {
+pub struct InstOperand {
     /// What is read.
     pub value: Value,
     /// How many 32-bit registers (or 4-byte constant words) are read: 1, 2 (pair) or 4.
@@ -141,21 +141,21 @@ pub struct Src {
     pub inv: bool,
 }
 
-impl Src {
+impl InstOperand {
     /// One register, unmodified.
     #[must_use]
-    pub const fn reg(r: Reg) -> Src {
-        Src { value: Value::Reg(r), regs: 1, neg: false, abs: false, inv: false }
+    pub const fn reg(r: Reg) -> InstOperand {
+        InstOperand { value: Value::Reg(r), regs: 1, neg: false, abs: false, inv: false }
     }
     /// One uniform register, unmodified.
     #[must_use]
-    pub const fn ureg(r: UReg) -> Src {
-        Src { value: Value::UReg(r), regs: 1, neg: false, abs: false, inv: false }
+    pub const fn ureg(r: UReg) -> InstOperand {
+        InstOperand { value: Value::UReg(r), regs: 1, neg: false, abs: false, inv: false }
     }
     /// An immediate, unmodified.
     #[must_use]
-    pub const fn imm(v: i64) -> Src {
-        Src { value: Value::Imm(v), regs: 1, neg: false, abs: false, inv: false }
+    pub const fn imm(v: i64) -> InstOperand {
+        InstOperand { value: Value::Imm(v), regs: 1, neg: false, abs: false, inv: false }
     }
     /// True when the value read is zero: RZ, URZ or the immediate 0 (a complement of it is not).
     #[must_use]
@@ -230,7 +230,7 @@ impl Run {
 
 /// An address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Space {
+pub enum AddressSpace {
     /// Global memory: the address is a device address.
     Global,
     /// Generic: global, shared or local, decided by the address (see the window special registers).
@@ -252,7 +252,7 @@ pub enum Space {
 
 /// What is done to the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Access {
+pub enum MemEffect {
     /// Reads.
     Read,
     /// Writes.
@@ -266,11 +266,11 @@ pub enum Access {
 /// A memory operand. The address is `base (64 bits when base64, else its 32 bits zero-extended) *
 /// scale + ubase + offset`; absent parts are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Mem {
+pub struct MemOperand {
     /// Address space.
-    pub space: Space,
+    pub space: AddressSpace,
     /// Kind of access.
-    pub access: Access,
+    pub access: MemEffect,
     /// Bytes touched by one thread; 0 when the size is not in the encoding (bulk copies, tensor
     /// maps, textures).
     pub bytes: u16,
@@ -289,16 +289,16 @@ pub struct Mem {
     pub desc: Option<UReg>,
 }
 
-impl Mem {
+impl MemOperand {
     /// An operand with no address parts.
     #[must_use]
-    pub const fn new(space: Space, access: Access, bytes: u16) -> Mem {
-        Mem { space, access, bytes, base: Reg::RZ, base64: false, scale: 1, ubase: None, offset: 0, desc: None }
+    pub const fn new(space: AddressSpace, access: MemEffect, bytes: u16) -> MemOperand {
+        MemOperand { space, access, bytes, base: Reg::RZ, base64: false, scale: 1, ubase: None, offset: 0, desc: None }
     }
     /// True for the spaces that can reach global memory by an address.
     #[must_use]
     pub const fn reaches_global(&self) -> bool {
-        matches!(self.space, Space::Global | Space::Generic)
+        matches!(self.space, AddressSpace::Global | AddressSpace::Generic)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Sources in `tests/cuda`, compiled and loaded, and room for the analysis of what comes of them.
+//! Sources in `tests/cuda`, compiled and loaded, and helpers to compare what the analysis says of
+//! them.
 
 #![allow(dead_code)] // Shared by several test binaries, none of which uses all of it.
 

@@ -1,6 +1,6 @@
-//! Runs the toolkit's compiler and disassembler, and brings their text and ours to one form, so
-//! that two instructions compare equal exactly if opcode, memory space, widths, registers,
-//! predicates, immediates and constants are.
+//! Runs the compiler and disassembler of the toolkit, and brings their text and ours to one form.
+//! Two instructions then compare equal exactly if opcode, memory space, widths, registers,
+//! predicates, immediates and constants are equal.
 //!
 //! Both sides lose cache hints, memory order, scheduling, and operands that say nothing (PT as
 //! carry).

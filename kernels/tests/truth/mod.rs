@@ -1,5 +1,5 @@
-//! What a kernel touches, said by its source: arguments, launch shapes, threads, and the bytes that
-//! a thread reads and writes. The kernels themselves are in [`plain`] (indices) and [`flow`]
+//! What a kernel touches, stated by its source: arguments, launch shapes, threads, and the bytes
+//! that a thread reads and writes. The kernels themselves are in [`plain`] (indices) and [`flow`]
 //! (loops, guards, arithmetic).
 
 mod flow;

@@ -1,13 +1,13 @@
-//! Moves, selects and integer arithmetic.
+//! Decodes moves, selects and integer arithmetic.
 
-use super::word::{Sign, Word};
 use crate::arch::Generation::{Blackwell, BlackwellConsumer};
-use crate::sass::inst::Inst;
-use crate::sass::op::{IntTy, Lanes, MulKind, Op, VecTy};
-use crate::sass::operand::{Src, Value};
+use crate::sass::decode::instruction_word::{Sign, Word};
+use crate::sass::inst::MachineInst;
+use crate::sass::opcode::{IntTy, Lanes, MulKind, Opcode, VecTy};
+use crate::sass::operand::{InstOperand, Value};
 use smallvec::smallvec;
 
-pub(super) fn mov(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn mov(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     let wide = w.arch >= BlackwellConsumer && w.bit(80) && matches!(w.form(), 1 | 6);
     let regs = if wide { 2 } else { 1 };
     if !u && w.b(72, 76) != 15 {
@@ -16,32 +16,32 @@ pub(super) fn mov(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     }
     i.dst = Some(w.dst(u, regs));
     i.src = smallvec![w.slot_x(u, regs, Sign::None)];
-    Some(Op::Mov { wide })
+    Some(Opcode::Mov { wide })
 }
 
-pub(super) fn mov_imm64(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn mov_imm64(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     i.dst = Some(w.dst(u, 2));
-    i.src = smallvec![Src { regs: 2, ..Src::imm(w.b(24, 88) as i64) }];
-    Some(Op::Mov { wide: true })
+    i.src = smallvec![InstOperand { regs: 2, ..InstOperand::imm(w.b(24, 88) as i64) }];
+    Some(Opcode::Mov { wide: true })
 }
 
-pub(super) fn sel(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn sel(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     i.dst = Some(w.dst(u, 1));
     i.src = smallvec![w.src_a(u, 1, Sign::None), w.slot_x(u, 1, Sign::None)];
     i.psrc[0] = w.ps(87, u);
-    Some(Op::Sel { wide: false })
+    Some(Opcode::Sel { wide: false })
 }
 
-pub(super) fn sel64(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn sel64(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     let x = match w.opcode {
-        0x407 | 0x487 => Src { regs: 2, ..Src::imm(w.s(32, 65)) },
+        0x407 | 0x487 => InstOperand { regs: 2, ..InstOperand::imm(w.s(32, 65)) },
         0xe07 | 0xc87 => w.reg_src(32, true, 2),
         _ => w.reg_src(32, false, 2),
     };
     i.dst = Some(w.dst(u, 2));
     i.src = smallvec![w.src_a(u, 2, Sign::None), x];
     i.psrc[0] = w.ps(87, u);
-    Some(Op::Sel { wide: true })
+    Some(Opcode::Sel { wide: true })
 }
 
 fn sign(x: bool) -> Sign {
@@ -49,14 +49,14 @@ fn sign(x: bool) -> Sign {
 }
 
 /// A 64-bit operation sign-extends its 32-bit immediate.
-fn widen(mut s: Src) -> Src {
+fn widen(mut s: InstOperand) -> InstOperand {
     if let Value::Imm(v) = s.value {
         s.value = Value::Imm(i64::from(v as u32 as i32));
     }
     s
 }
 
-pub(super) fn iadd3(w: &Word, i: &mut Inst, u: bool, wide: bool) -> Option<Op> {
+pub(super) fn iadd3(w: &Word, i: &mut MachineInst, u: bool, wide: bool) -> Option<Opcode> {
     if w.bit(76) {
         return None;
     }
@@ -70,10 +70,10 @@ pub(super) fn iadd3(w: &Word, i: &mut Inst, u: bool, wide: bool) -> Option<Op> {
         i.psrc[0] = w.ps(87, u);
         i.psrc[1] = w.ps(77, u);
     }
-    Some(Op::Iadd3 { x, wide })
+    Some(Opcode::Iadd3 { x, wide })
 }
 
-pub(super) fn iadd(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn iadd(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let (wide, x) = (w.bit(73), w.bit(74));
     let regs = if wide { 2 } else { 1 };
     let b = w.slot_x(false, regs, sign(x));
@@ -83,10 +83,10 @@ pub(super) fn iadd(w: &Word, i: &mut Inst) -> Option<Op> {
     if x {
         i.psrc[0] = w.ps(87, false);
     }
-    Some(Op::Iadd { x, wide })
+    Some(Opcode::Iadd { x, wide })
 }
 
-pub(super) fn viadd(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn viadd(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let new = w.arch >= BlackwellConsumer;
     let lanes = match if new { w.b(73, 76) } else { w.b(73, 75) } {
         0 => Lanes::One,
@@ -97,10 +97,10 @@ pub(super) fn viadd(w: &Word, i: &mut Inst) -> Option<Op> {
     i.dst = Some(w.dst(false, 1));
     let sign_a = if new { Sign::Neg } else { Sign::None };
     i.src = smallvec![w.src_a(false, 1, sign_a), w.slot_x(false, 1, Sign::Neg)];
-    Some(Op::Viadd { lanes })
+    Some(Opcode::Viadd { lanes })
 }
 
-pub(super) fn lea(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn lea(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     let (x, hi, sx32) = (w.bit(74), w.bit(80), w.bit(73));
     i.dst = Some(w.dst(u, 1));
     i.pdst[0] = w.p(81, u);
@@ -117,10 +117,10 @@ pub(super) fn lea(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     if x {
         i.psrc[0] = w.ps(87, u);
     }
-    Some(Op::Lea { hi, x, sx32, shift: w.b(75, 80) as u8 })
+    Some(Opcode::Lea { hi, x, sx32, shift: w.b(75, 80) as u8 })
 }
 
-pub(super) fn imad(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn imad(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     let kind = match w.base() {
         0x024 | 0x0a4 => MulKind::Low,
         0x025 | 0x0a5 => MulKind::Wide,
@@ -137,23 +137,23 @@ pub(super) fn imad(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     if x {
         i.psrc[0] = w.ps(87, u);
     }
-    Some(Op::Imad { kind, signed: w.bit(73), x })
+    Some(Opcode::Imad { kind, signed: w.bit(73), x })
 }
 
-pub(super) fn unary(w: &Word, i: &mut Inst, u: bool, op: Op) -> Option<Op> {
+pub(super) fn unary(w: &Word, i: &mut MachineInst, u: bool, op: Opcode) -> Option<Opcode> {
     i.dst = Some(w.dst(u, 1));
     i.src = smallvec![w.slot_x(u, 1, Sign::None)];
     Some(op)
 }
 
 /// A unary operation whose source may be complemented.
-pub(super) fn unary_inv(w: &Word, i: &mut Inst, u: bool, op: Op) -> Option<Op> {
+pub(super) fn unary_inv(w: &Word, i: &mut MachineInst, u: bool, op: Opcode) -> Option<Opcode> {
     i.dst = Some(w.dst(u, 1));
     i.src = smallvec![w.slot_x(u, 1, Sign::Not)];
     Some(op)
 }
 
-pub(super) fn imnmx(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn imnmx(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     let ty = int_ty(w.bit(73), w.arch >= BlackwellConsumer && w.bit(74));
     let regs = if ty.wide() { 2 } else { 1 };
     if w.arch >= BlackwellConsumer {
@@ -164,7 +164,7 @@ pub(super) fn imnmx(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     let x = w.slot_x(u, regs, if u { Sign::None } else { Sign::Neg });
     i.src = smallvec![w.src_a(u, regs, Sign::None), if ty.wide() { widen(x) } else { x }];
     i.psrc[0] = w.ps(87, u);
-    Some(Op::Imnmx { ty })
+    Some(Opcode::Imnmx { ty })
 }
 
 pub(super) fn int_ty(signed: bool, wide: bool) -> IntTy {
@@ -189,7 +189,7 @@ fn vec_ty(w: &Word) -> Option<VecTy> {
     })
 }
 
-pub(super) fn vimnmx(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn vimnmx(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     let ty = vec_ty(w)?;
     i.dst = Some(w.dst(u, 1));
     if w.arch == Blackwell {
@@ -197,19 +197,19 @@ pub(super) fn vimnmx(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     }
     i.src = smallvec![w.src_a(u, 1, Sign::None), w.slot_x(u, 1, Sign::None)];
     i.psrc[0] = w.ps(87, u);
-    Some(Op::Vimnmx { ty, relu: w.bit(76) })
+    Some(Opcode::Vimnmx { ty, relu: w.bit(76) })
 }
 
-pub(super) fn vimnmx3(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn vimnmx3(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let ty = vec_ty(w)?;
     let (b, c) = w.src_bc(false, (1, 1), Sign::None, Sign::None);
     i.dst = Some(w.dst(false, 1));
     i.src = smallvec![w.src_a(false, 1, Sign::None), b, c];
     i.psrc[0] = w.ps(87, false);
-    Some(Op::Vimnmx3 { ty, relu: w.bit(76) })
+    Some(Opcode::Vimnmx3 { ty, relu: w.bit(76) })
 }
 
-pub(super) fn viaddmnmx(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn viaddmnmx(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     let ty = vec_ty(w)?;
     let swapped = matches!(w.form(), 2 | 3 | 7);
     // B has its sign in its slot; slot Y has one from sm_100, and on sm_90 only when it holds B.
@@ -219,5 +219,5 @@ pub(super) fn viaddmnmx(w: &Word, i: &mut Inst) -> Option<Op> {
     i.dst = Some(w.dst(false, 1));
     i.src = smallvec![w.src_a(false, 1, Sign::None), b, c];
     i.psrc[0] = w.ps(87, false);
-    Some(Op::Viaddmnmx { ty, relu: w.bit(76) })
+    Some(Opcode::Viaddmnmx { ty, relu: w.bit(76) })
 }

@@ -1,30 +1,30 @@
-//! Logic, shifts, bit fields, and predicates.
+//! Decodes logic, shifts, bit fields and predicates.
 
 use super::integer::int_ty;
-use super::word::{Sign, Word};
 use crate::arch::Generation::BlackwellConsumer;
-use crate::sass::inst::Inst;
-use crate::sass::op::{BoolOp, Cmp, IntTy, Op};
-use crate::sass::operand::{PredSrc, Src, Value};
+use crate::sass::decode::instruction_word::{Sign, Word};
+use crate::sass::inst::MachineInst;
+use crate::sass::opcode::{BoolOp, Comparison, IntTy, Opcode};
+use crate::sass::operand::{InstOperand, PredSrc, Value};
 use smallvec::smallvec;
 
-pub(super) fn lop3(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn lop3(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     i.dst = Some(w.dst(u, 1));
     i.pdst[0] = w.p(81, u);
     i.src = smallvec![w.src_a(u, 1, Sign::None), w.slot_x(u, 1, Sign::None), w.slot_y(u, 1, Sign::None)];
     i.psrc[0] = w.ps(87, u);
-    Some(Op::Lop3 { lut: w.b(72, 80) as u8, pand: w.bit(80) })
+    Some(Opcode::Lop3 { lut: w.b(72, 80) as u8, pand: w.bit(80) })
 }
 
-pub(super) fn shf(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn shf(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     let (b, c) = w.src_bc(u, (1, 1), Sign::None, Sign::None);
     i.dst = Some(w.dst(u, 1));
     i.src = smallvec![w.src_a(u, 1, Sign::None), b, c];
     let ty = [IntTy::S64, IntTy::U64, IntTy::S32, IntTy::U32][w.b(73, 75) as usize];
-    Some(Op::Shf { right: w.bit(76), wrap: w.bit(75), ty, hi: w.bit(80) })
+    Some(Opcode::Shf { right: w.bit(76), wrap: w.bit(75), ty, hi: w.bit(80) })
 }
 
-pub(super) fn prmt(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn prmt(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     let mode = if u { 0 } else { w.b(72, 75) as u8 };
     if mode == 7 {
         return None;
@@ -32,30 +32,39 @@ pub(super) fn prmt(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     let (b, c) = w.src_bc(u, (1, 1), Sign::None, Sign::None);
     i.dst = Some(w.dst(u, 1));
     i.src = smallvec![w.src_a(u, 1, Sign::None), b, c];
-    Some(Op::Prmt { mode })
+    Some(Opcode::Prmt { mode })
 }
 
-pub(super) fn sgxt(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn sgxt(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     i.dst = Some(w.dst(u, 1));
     i.src = smallvec![w.src_a(u, 1, Sign::None), w.slot_x(u, 1, Sign::None)];
-    Some(Op::Sgxt { signed: w.bit(73), wrap: w.bit(75) })
+    Some(Opcode::Sgxt { signed: w.bit(73), wrap: w.bit(75) })
 }
 
-pub(super) fn bmsk(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn bmsk(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     i.dst = Some(w.dst(u, 1));
     i.src = smallvec![w.src_a(u, 1, Sign::None), w.slot_x(u, 1, Sign::None)];
-    Some(Op::Bmsk { wrap: w.bit(75) })
+    Some(Opcode::Bmsk { wrap: w.bit(75) })
 }
 
-pub(super) fn flo(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn flo(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     i.dst = Some(w.dst(u, 1));
     i.pdst[0] = w.p(81, u);
     i.src = smallvec![w.slot_x(u, 1, Sign::Not)];
-    Some(Op::Flo { signed: w.bit(73), sh: w.bit(74) })
+    Some(Opcode::Flo { signed: w.bit(73), sh: w.bit(74) })
 }
 
-pub(super) fn isetp(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
-    let cmp = [Cmp::F, Cmp::Lt, Cmp::Eq, Cmp::Le, Cmp::Gt, Cmp::Ne, Cmp::Ge, Cmp::T][w.b(76, 79) as usize];
+pub(super) fn isetp(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
+    let cmp = [
+        Comparison::F,
+        Comparison::Lt,
+        Comparison::Eq,
+        Comparison::Le,
+        Comparison::Gt,
+        Comparison::Ne,
+        Comparison::Ge,
+        Comparison::T,
+    ][w.b(76, 79) as usize];
     let bop = match w.b(74, 76) {
         0 => BoolOp::And,
         1 => BoolOp::Or,
@@ -75,10 +84,10 @@ pub(super) fn isetp(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
     if ex {
         i.psrc[1] = w.ps(68, u);
     }
-    Some(Op::Isetp { cmp, bop, ty, ex })
+    Some(Opcode::Isetp { cmp, bop, ty, ex })
 }
 
-pub(super) fn fsetp(w: &Word, i: &mut Inst, wide: bool) -> Option<Op> {
+pub(super) fn fsetp(w: &Word, i: &mut MachineInst, wide: bool) -> Option<Opcode> {
     let bop = match w.b(74, 76) {
         0 => BoolOp::And,
         1 => BoolOp::Or,
@@ -96,26 +105,26 @@ pub(super) fn fsetp(w: &Word, i: &mut Inst, wide: bool) -> Option<Op> {
     i.pdst = [w.p(81, false), w.p(84, false)];
     i.src = smallvec![a, x];
     i.psrc[0] = w.ps(87, false);
-    Some(Op::Fsetp { cmp: w.b(76, 80) as u8, bop, wide, ftz: w.bit(80) })
+    Some(Opcode::Fsetp { cmp: w.b(76, 80) as u8, bop, wide, ftz: w.bit(80) })
 }
 
-pub(super) fn plop3(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn plop3(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     let lut0 = (w.b(64, 67) | w.b(72, 77) << 3) as u8;
     i.pdst = [w.p(81, u), w.p(84, u)];
     // The third source may be a uniform predicate in the per-thread form too.
     i.psrc = [w.ps(87, u), w.ps(77, u), w.ps(68, u || w.bit(67))];
-    Some(Op::Plop3 { lut0, lut1: w.b(16, 24) as u8 })
+    Some(Opcode::Plop3 { lut0, lut1: w.b(16, 24) as u8 })
 }
 
-pub(super) fn p2r(w: &Word, i: &mut Inst, u: bool) -> Option<Op> {
+pub(super) fn p2r(w: &Word, i: &mut MachineInst, u: bool) -> Option<Opcode> {
     i.dst = Some(w.dst(u, 1));
     i.src = smallvec![w.src_a(u, 1, Sign::None), w.slot_x(u, 1, Sign::None)];
-    Some(Op::P2r { byte: w.b(76, 78) as u8 })
+    Some(Opcode::P2r { byte: w.b(76, 78) as u8 })
 }
 
-pub(super) fn r2p(w: &Word, i: &mut Inst) -> Option<Op> {
+pub(super) fn r2p(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.src = smallvec![w.src_a(false, 1, Sign::None), w.slot_x(false, 1, Sign::None)];
-    Some(Op::R2p { byte: w.b(76, 78) as u8 })
+    Some(Opcode::R2p { byte: w.b(76, 78) as u8 })
 }
 
 /// The predicate source at 87..91 that most operations have.
@@ -124,6 +133,6 @@ pub(super) fn psrc(w: &Word) -> PredSrc {
 }
 
 /// An immediate field as an operand.
-pub(super) fn field(w: &Word, lo: u32, hi: u32) -> Src {
-    Src::imm(w.b(lo, hi) as i64)
+pub(super) fn field(w: &Word, lo: u32, hi: u32) -> InstOperand {
+    InstOperand::imm(w.b(lo, hi) as i64)
 }

@@ -1,26 +1,28 @@
-//! From words to instructions: dispatch on (operation number, form, generation). The families are
-//! in `integer`, `logic`, `lanes`, `memory`, `bulk`, `flow`; `effects` knows what the other
-//! instructions write.
+//! From instruction words to instructions: dispatch on operation number, form and generation.
+//!
+//! Owns the dispatch. The families are in `integer`, `logic`, `cross_lane`, `load_store`, `bulk`
+//! and `control_flow`; `effects_only` knows what the other instructions write. All of them read
+//! fields by `instruction_word`, and some share the decoding of operands with a sibling.
 
 mod bulk;
-mod effects;
-mod flow;
+mod control_flow;
+mod cross_lane;
+mod effects_only;
+mod instruction_word;
 mod integer;
-mod lanes;
+mod load_store;
 mod logic;
-mod memory;
-mod word;
 
-use super::inst::Inst;
-use super::op::Op;
+use super::inst::MachineInst;
+use super::opcode::Opcode;
 use super::operand::{File, Pred, PredSrc};
 use crate::arch::Generation;
-use word::{Word, run};
+use crate::sass::decode::instruction_word::{Word, run};
 
 /// See [`super::decode`].
-pub(super) fn decode(arch: Generation, word: u128, pc: u32) -> Inst {
+pub(super) fn decode(arch: Generation, word: u128, pc: u32) -> MachineInst {
     let w = Word::new(arch, word, pc);
-    let mut inst = Inst::new(pc, w.opcode, Op::Unknown);
+    let mut inst = MachineInst::new(pc, w.opcode, Opcode::Unknown);
     inst.uniform = uniform_guard(&w);
     inst.guard = w.ps(12, inst.uniform);
     if w.opcode == 0x886 {
@@ -36,8 +38,8 @@ pub(super) fn decode(arch: Generation, word: u128, pc: u32) -> Inst {
 
 /// An instruction of which nothing is known. Measured on 670,000 instructions: whatever is defined
 /// starts at bits 16..24, and the widest results of ordinary instructions are 8 registers.
-fn unknown(w: &Word) -> Inst {
-    let mut inst = Inst::new(w.pc, w.opcode, Op::Unknown);
+fn unknown(w: &Word) -> MachineInst {
+    let mut inst = MachineInst::new(w.pc, w.opcode, Opcode::Unknown);
     // The guard may be of either file: unknown means maybe not executed, so the guard is not
     // trusted to be PT.
     inst.guard = PredSrc { pred: Pred { num: w.b(12, 15) as u8, uniform: uniform_guard(w) }, not: w.bit(15) };
@@ -99,7 +101,7 @@ const TERNARY: u8 = 0b1111_1110;
 const U_BINARY: u8 = 1 << 1 | 1 << 4;
 const U_TERNARY: u8 = 1 << 1 | 1 << 2 | 1 << 4;
 
-fn family(w: &Word, i: &mut Inst) -> Option<Op> {
+fn family(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     use Generation::{Blackwell, BlackwellConsumer, Hopper, Turing, Volta};
     let at_least = |g| w.arch >= g;
     if (0x80..=0xbf).contains(&w.base()) && w.arch == Volta && w.form() < 8 && !matches!(w.opcode, 0x980..=0x9bf) {
@@ -130,7 +132,7 @@ fn family(w: &Word, i: &mut Inst) -> Option<Op> {
         0x091 if forms(w, U_TERNARY) => integer::lea(w, i, true),
         0x024 | 0x025 | 0x027 if forms(w, TERNARY) => integer::imad(w, i, false),
         0x0a4..=0x0a6 if forms(w, U_TERNARY) => integer::imad(w, i, true),
-        0x013 if forms(w, UNARY) => integer::unary(w, i, false, Op::Iabs),
+        0x013 if forms(w, UNARY) => integer::unary(w, i, false, Opcode::Iabs),
         0x017 if forms(w, UNARY) && w.arch != Hopper => integer::imnmx(w, i, false),
         0x085 if forms(w, U_BINARY) && at_least(BlackwellConsumer) => integer::imnmx(w, i, true),
         0x048 if forms(w, UNARY) && at_least(Hopper) => integer::vimnmx(w, i, false),
@@ -149,11 +151,11 @@ fn family(w: &Word, i: &mut Inst) -> Option<Op> {
         0x01b if forms(w, UNARY) => logic::bmsk(w, i, false),
         0x09b if forms(w, U_BINARY) => logic::bmsk(w, i, true),
         0x100 if forms(w, UNARY) => logic::flo(w, i, false),
-        0x101 if forms(w, UNARY) => integer::unary(w, i, false, Op::Brev),
-        0x109 if forms(w, UNARY) => integer::unary_inv(w, i, false, Op::Popc),
+        0x101 if forms(w, UNARY) => integer::unary(w, i, false, Opcode::Brev),
+        0x109 if forms(w, UNARY) => integer::unary_inv(w, i, false, Opcode::Popc),
         0x0bd if w.opcode == 0x2bd => logic::flo(w, i, true),
-        0x0be if w.opcode == 0x2be => integer::unary(w, i, true, Op::Brev),
-        0x0bf if w.opcode == 0x2bf => integer::unary_inv(w, i, true, Op::Popc),
+        0x0be if w.opcode == 0x2be => integer::unary(w, i, true, Opcode::Brev),
+        0x0bf if w.opcode == 0x2bf => integer::unary_inv(w, i, true, Opcode::Popc),
         // Predicates.
         0x00c if forms(w, UNARY) => logic::isetp(w, i, false),
         0x00b | 0x02a if forms(w, 0b1111_1110) => logic::fsetp(w, i, w.base() == 0x02a),
@@ -164,52 +166,59 @@ fn family(w: &Word, i: &mut Inst) -> Option<Op> {
         0x083 if w.opcode == 0x883 => logic::p2r(w, i, true),
         0x004 if forms(w, UNARY) => logic::r2p(w, i),
         // Lanes, special registers, moves between the files.
-        0x006 if w.opcode == 0x806 => lanes::vote(w, i, false),
-        0x086 if w.opcode == 0x886 => lanes::vote(w, i, true),
-        0x189 if matches!(w.opcode, 0x389 | 0x589 | 0x989) => lanes::shfl(w, i),
-        0x189 if w.opcode == 0xf89 => lanes::shfl(w, i),
-        0x1a1 if w.opcode == 0x3a1 => lanes::match_(w, i),
-        0x1c4 if w.opcode == 0x3c4 => lanes::redux(w, i),
-        0x02f if w.opcode == 0x82f && at_least(Hopper) => lanes::elect(w, i),
-        0x1c2 if w.opcode == 0x3c2 && w.arch < Hopper && at_least(Turing) => lanes::r2ur(w, i),
-        0x0ca if w.opcode == 0x2ca && at_least(Hopper) => lanes::r2ur(w, i),
-        0x119 if w.opcode == 0x919 => lanes::s2r(w, i, false, false),
-        0x1c3 if w.opcode == 0x9c3 => lanes::s2r(w, i, true, false),
-        0x005 if w.opcode == 0x805 => lanes::s2r(w, i, false, true),
-        0x0cb if w.opcode == 0x8cb && at_least(Blackwell) => lanes::s2r(w, i, true, true),
-        0x14e if matches!(w.opcode, 0x34e | 0x94e) => lanes::lepc(w, i),
-        0x031 | 0x035 if matches!(w.opcode, 0x431 | 0x435) => {
-            lanes::half_constant(w, i).or_else(|| effects::decode(w, i))
+        0x006 if w.opcode == 0x806 => crate::sass::decode::cross_lane::vote(w, i, false),
+        0x086 if w.opcode == 0x886 => crate::sass::decode::cross_lane::vote(w, i, true),
+        0x189 if matches!(w.opcode, 0x389 | 0x589 | 0x989) => crate::sass::decode::cross_lane::shfl(w, i),
+        0x189 if w.opcode == 0xf89 => crate::sass::decode::cross_lane::shfl(w, i),
+        0x1a1 if w.opcode == 0x3a1 => crate::sass::decode::cross_lane::match_(w, i),
+        0x1c4 if w.opcode == 0x3c4 => crate::sass::decode::cross_lane::redux(w, i),
+        0x02f if w.opcode == 0x82f && at_least(Hopper) => crate::sass::decode::cross_lane::elect(w, i),
+        0x1c2 if w.opcode == 0x3c2 && w.arch < Hopper && at_least(Turing) => {
+            crate::sass::decode::cross_lane::r2ur(w, i)
         }
-        0x105 | 0x106 | 0x111 | 0x112 if forms(w, UNARY) => lanes::convert(w, i),
-        0x108 if forms(w, UNARY) => lanes::mufu(w, i),
+        0x0ca if w.opcode == 0x2ca && at_least(Hopper) => crate::sass::decode::cross_lane::r2ur(w, i),
+        0x119 if w.opcode == 0x919 => crate::sass::decode::cross_lane::s2r(w, i, false, false),
+        0x1c3 if w.opcode == 0x9c3 => crate::sass::decode::cross_lane::s2r(w, i, true, false),
+        0x005 if w.opcode == 0x805 => crate::sass::decode::cross_lane::s2r(w, i, false, true),
+        0x0cb if w.opcode == 0x8cb && at_least(Blackwell) => crate::sass::decode::cross_lane::s2r(w, i, true, true),
+        0x14e if matches!(w.opcode, 0x34e | 0x94e) => crate::sass::decode::cross_lane::lepc(w, i),
+        0x031 | 0x035 if matches!(w.opcode, 0x431 | 0x435) => crate::sass::decode::cross_lane::half_constant(w, i)
+            .or_else(|| crate::sass::decode::effects_only::decode(w, i)),
+        0x105 | 0x106 | 0x111 | 0x112 if forms(w, UNARY) => crate::sass::decode::cross_lane::convert(w, i),
+        0x108 if forms(w, UNARY) => crate::sass::decode::cross_lane::mufu(w, i),
         // Constants.
-        0x182 if w.opcode == 0xb82 => memory::ldc(w, i),
-        0x0b9 | 0x0bb if matches!(w.opcode, 0xab9 | 0xabb) && w.arch < Blackwell => memory::uldc(w, i),
-        0x1ac if w.opcode == 0x7ac && at_least(Blackwell) => memory::ldcu(w, i),
+        0x182 if w.opcode == 0xb82 => crate::sass::decode::load_store::ldc(w, i),
+        0x0b9 | 0x0bb if matches!(w.opcode, 0xab9 | 0xabb) && w.arch < Blackwell => {
+            crate::sass::decode::load_store::uldc(w, i)
+        }
+        0x1ac if w.opcode == 0x7ac && at_least(Blackwell) => crate::sass::decode::load_store::ldcu(w, i),
         // Memory.
-        0x181 if matches!(w.opcode, 0x381 | 0x981) => memory::load_global(w, i),
-        0x180 if w.opcode == 0x980 => memory::load_global(w, i),
-        0x17e if w.opcode == 0x97e && at_least(Blackwell) => memory::load_256(w, i),
-        0x186 if matches!(w.opcode, 0x386 | 0x986) => memory::store_global(w, i),
-        0x185 if matches!(w.opcode, 0x385 | 0x985) => memory::store_global(w, i),
-        0x17f if w.opcode == 0x97f && at_least(Blackwell) => memory::store_256(w, i),
-        0x183 if w.opcode == 0x983 => memory::load_near(w, i),
-        0x184 if w.opcode == 0x984 => memory::load_near(w, i),
-        0x187 if matches!(w.opcode, 0x387 | 0x987) => memory::store_near(w, i),
-        0x188 if matches!(w.opcode, 0x388 | 0x988) => memory::store_near(w, i),
-        0x18a | 0x1a8 | 0x1a2 | 0x1a3 => memory::atom(w, i),
-        0x18b | 0x1a9 if matches!(w.opcode, 0x38b | 0x3a9) => memory::atom_cas(w, i),
-        0x18e | 0x1a6 if matches!(w.opcode, 0x98e | 0x9a6) => memory::red(w, i),
-        0x18c if matches!(w.opcode, 0x38c | 0x98c | 0xf8c) => memory::atoms(w, i),
-        0x18d if matches!(w.opcode, 0x38d | 0x58d) => memory::atoms_cas(w, i),
-        0x1a4 | 0x1a5 if matches!(w.opcode, 0x9a4 | 0x9a5) && at_least(Hopper) => memory::multicast(w, i),
-        0x1aa if matches!(w.opcode, 0x3aa | 0x9aa) => memory::qspc(w, i),
-        0x18f if w.opcode == 0x98f => memory::cctl(w, i),
-        0x140 if w.opcode == 0x540 && at_least(Blackwell) => memory::cctl_uniform(w, i),
-        0x03b if w.opcode == 0x83b => memory::matrix(w, i, false),
-        0x044 if w.opcode == 0x844 => memory::matrix(w, i, true),
-        0x1ae if matches!(w.opcode, 0xdae | 0xfae) && at_least(Generation::Ampere) => memory::copy_async(w, i),
+        0x181 if matches!(w.opcode, 0x381 | 0x981) => crate::sass::decode::load_store::load_global(w, i),
+        0x180 if w.opcode == 0x980 => crate::sass::decode::load_store::load_global(w, i),
+        0x17e if w.opcode == 0x97e && at_least(Blackwell) => crate::sass::decode::load_store::load_256(w, i),
+        0x186 if matches!(w.opcode, 0x386 | 0x986) => crate::sass::decode::load_store::store_global(w, i),
+        0x185 if matches!(w.opcode, 0x385 | 0x985) => crate::sass::decode::load_store::store_global(w, i),
+        0x17f if w.opcode == 0x97f && at_least(Blackwell) => crate::sass::decode::load_store::store_256(w, i),
+        0x183 if w.opcode == 0x983 => crate::sass::decode::load_store::load_near(w, i),
+        0x184 if w.opcode == 0x984 => crate::sass::decode::load_store::load_near(w, i),
+        0x187 if matches!(w.opcode, 0x387 | 0x987) => crate::sass::decode::load_store::store_near(w, i),
+        0x188 if matches!(w.opcode, 0x388 | 0x988) => crate::sass::decode::load_store::store_near(w, i),
+        0x18a | 0x1a8 | 0x1a2 | 0x1a3 => crate::sass::decode::load_store::atom(w, i),
+        0x18b | 0x1a9 if matches!(w.opcode, 0x38b | 0x3a9) => crate::sass::decode::load_store::atom_cas(w, i),
+        0x18e | 0x1a6 if matches!(w.opcode, 0x98e | 0x9a6) => crate::sass::decode::load_store::red(w, i),
+        0x18c if matches!(w.opcode, 0x38c | 0x98c | 0xf8c) => crate::sass::decode::load_store::atoms(w, i),
+        0x18d if matches!(w.opcode, 0x38d | 0x58d) => crate::sass::decode::load_store::atoms_cas(w, i),
+        0x1a4 | 0x1a5 if matches!(w.opcode, 0x9a4 | 0x9a5) && at_least(Hopper) => {
+            crate::sass::decode::load_store::multicast(w, i)
+        }
+        0x1aa if matches!(w.opcode, 0x3aa | 0x9aa) => crate::sass::decode::load_store::qspc(w, i),
+        0x18f if w.opcode == 0x98f => crate::sass::decode::load_store::cctl(w, i),
+        0x140 if w.opcode == 0x540 && at_least(Blackwell) => crate::sass::decode::load_store::cctl_uniform(w, i),
+        0x03b if w.opcode == 0x83b => crate::sass::decode::load_store::matrix(w, i, false),
+        0x044 if w.opcode == 0x844 => crate::sass::decode::load_store::matrix(w, i, true),
+        0x1ae if matches!(w.opcode, 0xdae | 0xfae) && at_least(Generation::Ampere) => {
+            crate::sass::decode::load_store::copy_async(w, i)
+        }
         0x1ba..=0x1bc if w.form() == 1 && at_least(Hopper) => bulk::bulk(w, i),
         0x1b4..=0x1b6 | 0x1b8 | 0x1b9 if at_least(Hopper) => bulk::tensor(w, i),
         0x1a7 | 0x1b0 | 0x1b1 | 0x1b2 if at_least(Generation::Ampere) => bulk::mbarrier(w, i),
@@ -217,16 +226,18 @@ fn family(w: &Word, i: &mut Inst) -> Option<Op> {
         0x160 | 0x163 | 0x166 | 0x16c | 0x16f => bulk::texture(w, i),
         0x199 | 0x19d | 0x19f => bulk::surface(w, i),
         // Control flow.
-        0x147 if matches!(w.opcode, 0x947 | 0x547) => flow::bra(w, i),
-        0x149 | 0x158 if matches!(w.opcode, 0x949 | 0x958) => flow::brx(w, i),
-        0x14a | 0x14c => flow::jump(w, i),
-        0x143 | 0x144 if matches!(w.opcode, 0x343 | 0x344 | 0x943 | 0x944) => flow::call(w, i),
-        0x150 if w.opcode == 0x950 => flow::ret(w, i),
-        0x14d if w.opcode == 0x94d => flow::exit(w, i),
-        0x141 | 0x142 | 0x145 | 0x146 if w.form() == 4 => flow::converge(w, i),
-        0x148 if matches!(w.opcode, 0x348 | 0x948) => flow::warpsync(w, i),
-        0x155 | 0x156 if w.form() == 1 => flow::bmov(w, i),
-        0x02d | 0x02e if w.form() == 4 => flow::dependent_launch(w),
-        _ => effects::decode(w, i),
+        0x147 if matches!(w.opcode, 0x947 | 0x547) => crate::sass::decode::control_flow::bra(w, i),
+        0x149 | 0x158 if matches!(w.opcode, 0x949 | 0x958) => crate::sass::decode::control_flow::brx(w, i),
+        0x14a | 0x14c => crate::sass::decode::control_flow::jump(w, i),
+        0x143 | 0x144 if matches!(w.opcode, 0x343 | 0x344 | 0x943 | 0x944) => {
+            crate::sass::decode::control_flow::call(w, i)
+        }
+        0x150 if w.opcode == 0x950 => crate::sass::decode::control_flow::ret(w, i),
+        0x14d if w.opcode == 0x94d => crate::sass::decode::control_flow::exit(w, i),
+        0x141 | 0x142 | 0x145 | 0x146 if w.form() == 4 => crate::sass::decode::control_flow::converge(w, i),
+        0x148 if matches!(w.opcode, 0x348 | 0x948) => crate::sass::decode::control_flow::warpsync(w, i),
+        0x155 | 0x156 if w.form() == 1 => crate::sass::decode::control_flow::bmov(w, i),
+        0x02d | 0x02e if w.form() == 4 => crate::sass::decode::control_flow::dependent_launch(w),
+        _ => crate::sass::decode::effects_only::decode(w, i),
     }
 }

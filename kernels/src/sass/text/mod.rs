@@ -1,20 +1,19 @@
-//! Text of instructions, close to what `nvdisasm` prints, for `explain`, tests and messages.
-//! Nothing parses it.
+//! Instructions as text, close to the output of `nvdisasm`, for `explain`, tests and messages.
 //!
-//! Left out: scheduling, cache hints, memory order; operands of instructions of which only the
-//! effects are decoded.
+//! Owns the text. No code parses it. Leaves out scheduling, cache hints and memory order, and the
+//! operands of instructions of which only the effects are decoded.
 
 mod modifiers;
 mod names;
 mod operands;
 
 use self::names::SPECIAL;
-use super::inst::Inst;
-use super::op::*;
+use super::inst::MachineInst;
+use super::opcode::*;
 use super::operand::*;
 use std::fmt::{self, Display, Formatter, Write as _};
 
-impl Display for Inst {
+impl Display for MachineInst {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if !self.guard.always() {
             write!(f, "@{} ", self.guard)?;
@@ -65,7 +64,7 @@ impl Display for ConstRef {
     }
 }
 
-impl Display for Src {
+impl Display for InstOperand {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.neg {
             f.write_char('-')?;
@@ -83,9 +82,9 @@ impl Display for Src {
     }
 }
 
-impl Display for Mem {
+impl Display for MemOperand {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if matches!(self.space, Space::Handle | Space::Tensor) {
+        if matches!(self.space, AddressSpace::Handle | AddressSpace::Tensor) {
             return f.write_str("[handle]");
         }
         if let Some(d) = self.desc {
@@ -101,7 +100,7 @@ impl Display for Mem {
         if shown {
             write!(f, "{}", self.base)?;
             let suffix = match self.space {
-                Space::RemoteShared => self.ubase.is_some() || self.base64,
+                AddressSpace::RemoteShared => self.ubase.is_some() || self.base64,
                 _ => self.reaches_global() && (self.ubase.is_some() || self.desc.is_some()),
             };
             if suffix {

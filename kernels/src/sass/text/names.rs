@@ -1,6 +1,6 @@
 //! Names of types, special registers, and instructions that are decoded for their effects only.
 
-use crate::sass::op::*;
+use crate::sass::opcode::*;
 
 /// Names of the functions of MUFU.
 pub(super) const MUFU: [&str; 10] = ["COS", "SIN", "EX2", "LG2", "RCP", "RSQ", "RCP64H", "RSQ64H", "SQRT", "TANH"];

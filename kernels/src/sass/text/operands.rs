@@ -1,11 +1,11 @@
-//! Operands, in the order of `nvdisasm`.
+//! Text of operands, in the order of `nvdisasm`.
 
 use super::{hex, run_name};
-use crate::sass::inst::Inst;
-use crate::sass::op::*;
+use crate::sass::inst::MachineInst;
+use crate::sass::opcode::*;
 use crate::sass::operand::*;
 
-impl Inst {
+impl MachineInst {
     /// Operands in the order of `nvdisasm`.
     pub(super) fn operands(&self) -> Vec<String> {
         let mut o: Vec<String> = Vec::new();
@@ -16,62 +16,66 @@ impl Inst {
         };
         let sources = |o: &mut Vec<String>| o.extend(self.src.iter().map(ToString::to_string));
         match self.op {
-            Op::Mov { .. }
-            | Op::Iabs
-            | Op::Brev
-            | Op::Popc
-            | Op::I2f { .. }
-            | Op::F2i { .. }
-            | Op::Mufu { .. }
-            | Op::Redux { .. }
-            | Op::LoadConst { .. } => {
+            Opcode::Mov { .. }
+            | Opcode::Iabs
+            | Opcode::Brev
+            | Opcode::Popc
+            | Opcode::I2f { .. }
+            | Opcode::F2i { .. }
+            | Opcode::Mufu { .. }
+            | Opcode::Redux { .. }
+            | Opcode::LoadConst { .. } => {
                 dst(&mut o);
                 sources(&mut o);
             }
-            Op::Flo { .. } | Op::R2ur { .. } => {
+            Opcode::Flo { .. } | Opcode::R2ur { .. } => {
                 dst(&mut o);
-                if !self.pdst[0].is_true() || matches!(self.op, Op::R2ur { or: true }) {
-                    let at = if matches!(self.op, Op::R2ur { .. }) { 0 } else { 1 };
+                if !self.pdst[0].is_true() || matches!(self.op, Opcode::R2ur { or: true }) {
+                    let at = if matches!(self.op, Opcode::R2ur { .. }) { 0 } else { 1 };
                     o.insert(at, self.pdst[0].to_string());
                 }
                 sources(&mut o);
             }
-            Op::Sel { .. }
-            | Op::Viadd { .. }
-            | Op::Shf { .. }
-            | Op::Prmt { .. }
-            | Op::Sgxt { .. }
-            | Op::Bmsk { .. }
-            | Op::Vimnmx { .. }
-            | Op::Vimnmx3 { .. }
-            | Op::Viaddmnmx { .. } => {
+            Opcode::Sel { .. }
+            | Opcode::Viadd { .. }
+            | Opcode::Shf { .. }
+            | Opcode::Prmt { .. }
+            | Opcode::Sgxt { .. }
+            | Opcode::Bmsk { .. }
+            | Opcode::Vimnmx { .. }
+            | Opcode::Vimnmx3 { .. }
+            | Opcode::Viaddmnmx { .. } => {
                 dst(&mut o);
-                if matches!(self.op, Op::Vimnmx { .. }) && !(self.pdst[0].is_true() && self.pdst[1].is_true()) {
+                if matches!(self.op, Opcode::Vimnmx { .. }) && !(self.pdst[0].is_true() && self.pdst[1].is_true()) {
                     o.extend(self.pdst.iter().map(ToString::to_string));
                 }
                 sources(&mut o);
                 if !matches!(
                     self.op,
-                    Op::Viadd { .. } | Op::Shf { .. } | Op::Prmt { .. } | Op::Sgxt { .. } | Op::Bmsk { .. }
+                    Opcode::Viadd { .. }
+                        | Opcode::Shf { .. }
+                        | Opcode::Prmt { .. }
+                        | Opcode::Sgxt { .. }
+                        | Opcode::Bmsk { .. }
                 ) {
                     o.push(self.psrc[0].to_string());
                 }
             }
-            Op::Iadd3 { x, .. } | Op::Iadd { x, .. } | Op::Imad { x, .. } => {
+            Opcode::Iadd3 { x, .. } | Opcode::Iadd { x, .. } | Opcode::Imad { x, .. } => {
                 dst(&mut o);
                 let outs = match self.op {
-                    Op::Iadd3 { .. } => 2,
-                    Op::Imad { kind: MulKind::Low, .. } => 0,
+                    Opcode::Iadd3 { .. } => 2,
+                    Opcode::Imad { kind: MulKind::Low, .. } => 0,
                     _ => 1,
                 };
                 o.extend(self.pdst[..outs].iter().map(ToString::to_string));
                 sources(&mut o);
                 if x {
-                    let ins = if matches!(self.op, Op::Iadd3 { .. }) { 2 } else { 1 };
+                    let ins = if matches!(self.op, Opcode::Iadd3 { .. }) { 2 } else { 1 };
                     o.extend(self.psrc[..ins].iter().map(ToString::to_string));
                 }
             }
-            Op::Lea { x, shift, .. } => {
+            Opcode::Lea { x, shift, .. } => {
                 dst(&mut o);
                 o.push(self.pdst[0].to_string());
                 sources(&mut o);
@@ -80,7 +84,7 @@ impl Inst {
                     o.push(self.psrc[0].to_string());
                 }
             }
-            Op::Imnmx { .. } => {
+            Opcode::Imnmx { .. } => {
                 if matches!(self.opcode, 0x217 | 0x817 | 0xa17 | 0xc17 | 0x285 | 0x885) {
                     o.extend(self.pdst.iter().filter(|p| !p.is_true()).map(ToString::to_string));
                 }
@@ -91,7 +95,7 @@ impl Inst {
                     o.push(self.psrc[1].to_string());
                 }
             }
-            Op::Lop3 { lut, .. } => {
+            Opcode::Lop3 { lut, .. } => {
                 if !self.pdst[0].is_true() {
                     o.push(self.pdst[0].to_string());
                 }
@@ -100,12 +104,12 @@ impl Inst {
                 o.push(hex(i64::from(lut)));
                 o.push(self.psrc[0].to_string());
             }
-            Op::Fsetp { .. } => {
+            Opcode::Fsetp { .. } => {
                 o.extend(self.pdst.iter().map(ToString::to_string));
                 sources(&mut o);
                 o.push(self.psrc[0].to_string());
             }
-            Op::Isetp { ex, .. } => {
+            Opcode::Isetp { ex, .. } => {
                 o.extend(self.pdst.iter().map(ToString::to_string));
                 sources(&mut o);
                 o.push(self.psrc[0].to_string());
@@ -113,57 +117,57 @@ impl Inst {
                     o.push(self.psrc[1].to_string());
                 }
             }
-            Op::Plop3 { lut0, lut1 } => {
+            Opcode::Plop3 { lut0, lut1 } => {
                 o.extend(self.pdst.iter().map(ToString::to_string));
                 o.extend(self.psrc.iter().map(ToString::to_string));
                 o.push(hex(i64::from(lut0)));
                 o.push(hex(i64::from(lut1)));
             }
-            Op::P2r { .. } => {
+            Opcode::P2r { .. } => {
                 dst(&mut o);
                 o.push(if self.uniform { "UPR" } else { "PR" }.into());
                 sources(&mut o);
             }
-            Op::R2p { byte } => {
+            Opcode::R2p { byte } => {
                 o.push("PR".into());
                 sources(&mut o);
                 o[1] += ["", ".B1", ".B2", ".B3"][usize::from(byte & 3)];
             }
-            Op::Vote { .. } => {
+            Opcode::Vote { .. } => {
                 if self.dst.is_some_and(|d| !d.is_dropped()) {
                     dst(&mut o);
                 }
                 o.push(self.pdst[0].to_string());
                 o.push(self.psrc[0].to_string());
             }
-            Op::Shfl { .. } => {
+            Opcode::Shfl { .. } => {
                 o.push(self.pdst[0].to_string());
                 dst(&mut o);
                 sources(&mut o);
             }
-            Op::Match { any, .. } => {
+            Opcode::Match { any, .. } => {
                 if !any {
                     o.push(self.pdst[0].to_string());
                 }
                 dst(&mut o);
                 sources(&mut o);
             }
-            Op::Elect => {
+            Opcode::Elect => {
                 o.push(self.pdst[0].to_string());
                 dst(&mut o);
                 o.push(self.psrc[0].to_string());
             }
-            Op::S2r { sr, .. } => {
+            Opcode::S2r { sr, .. } => {
                 dst(&mut o);
                 o.push(sr.to_string());
             }
-            Op::Lepc => {
+            Opcode::Lepc => {
                 dst(&mut o);
                 if self.opcode == 0x94e {
                     o.push(hex(self.target.unwrap_or(0)));
                 }
             }
-            Op::Load { ty } => {
+            Opcode::Load { ty } => {
                 if !self.pdst[0].is_true() {
                     o.push(self.pdst[0].to_string());
                 }
@@ -178,24 +182,24 @@ impl Inst {
                     o.push(self.psrc[0].to_string());
                 }
             }
-            Op::Atom { .. } | Op::AtomCas { .. } => {
-                if self.mem.first().is_some_and(|m| m.space != Space::Shared) || self.dst.is_none() {
+            Opcode::Atom { .. } | Opcode::AtomCas { .. } => {
+                if self.mem.first().is_some_and(|m| m.space != AddressSpace::Shared) || self.dst.is_none() {
                     o.push(self.pdst[0].to_string());
                 }
                 dst(&mut o);
                 o.extend(self.mem.iter().map(ToString::to_string));
                 sources(&mut o);
             }
-            Op::Qspc => {
+            Opcode::Qspc => {
                 o.push(self.pdst[0].to_string());
                 dst(&mut o);
                 o.extend(self.mem.iter().map(ToString::to_string));
             }
-            Op::CopyAsync { .. } => {
+            Opcode::CopyAsync { .. } => {
                 o.extend(self.mem.iter().map(ToString::to_string));
                 if let Some(from) = self.mem.get(1).filter(|m| m.ubase.is_none() && m.desc.is_none()) {
-                    // The text shows that the register is a pair even where there is nothing to
-                    // tell it from.
+                    // The text shows that the register is a pair even where it could be nothing
+                    // else.
                     let name = from.base.to_string();
                     o[1] = o[1].replacen(&name, &format!("{name}.64"), 1);
                 }
@@ -203,12 +207,16 @@ impl Inst {
                     o.push(self.psrc[0].to_string());
                 }
             }
-            Op::Store { .. } | Op::Red { .. } | Op::LoadMulticast | Op::Matrix { .. } | Op::CacheCtl => {
+            Opcode::Store { .. }
+            | Opcode::Red { .. }
+            | Opcode::LoadMulticast
+            | Opcode::Matrix { .. }
+            | Opcode::CacheCtl => {
                 dst(&mut o);
                 o.extend(self.mem.iter().map(ToString::to_string));
                 sources(&mut o);
             }
-            Op::Bulk | Op::BulkPrefetch | Op::TensorCopy { .. } => {
+            Opcode::Bulk | Opcode::BulkPrefetch | Opcode::TensorCopy { .. } => {
                 // Printed in the order of the encoding: `[UR32], [UR24], UR64, desc`.
                 if self.opcode == 0x5b8 {
                     let map = self.mem.first().and_then(|m| m.ubase).unwrap_or(UReg::URZ);
@@ -216,7 +224,7 @@ impl Inst {
                     o.push(format!("[{map}]"));
                     return o;
                 }
-                let mut parts: Vec<&Mem> = self.mem.iter().collect();
+                let mut parts: Vec<&MemOperand> = self.mem.iter().collect();
                 if matches!(self.opcode, 0x3b5 | 0x3b6) {
                     parts.reverse();
                 }
@@ -226,7 +234,7 @@ impl Inst {
                     o.push(format!("desc[{d}]"));
                 }
             }
-            Op::Mbarrier => {
+            Opcode::Mbarrier => {
                 if !self.pdst[0].is_true() || self.opcode == 0x5a7 {
                     o.push(self.pdst[0].to_string());
                 }
@@ -234,7 +242,7 @@ impl Inst {
                 o.extend(self.mem.iter().map(ToString::to_string));
                 sources(&mut o);
             }
-            Op::Bra { .. } => {
+            Opcode::Bra { .. } => {
                 if !self.psrc[0].always() {
                     o.push(self.psrc[0].to_string());
                 }
@@ -244,23 +252,23 @@ impl Inst {
                 sources(&mut o);
                 o.push(hex(self.target.unwrap_or(0)));
             }
-            Op::Brx | Op::Jmx | Op::Ret { .. } | Op::Call { .. } | Op::Jmp => {
+            Opcode::Brx | Opcode::Jmx | Opcode::Ret { .. } | Opcode::Call { .. } | Opcode::Jmp => {
                 if !self.psrc[0].always() {
                     o.push(self.psrc[0].to_string());
                 }
                 let t = self.target.unwrap_or(0);
                 match self.src.first() {
-                    Some(s) if t == 0 && !matches!(self.op, Op::Ret { .. }) => o.push(s.to_string()),
+                    Some(s) if t == 0 && !matches!(self.op, Opcode::Ret { .. }) => o.push(s.to_string()),
                     Some(s) => o.push(format!("{s} {}", hex(t))),
                     None => o.push(hex(t)),
                 }
             }
-            Op::Exit => {
+            Opcode::Exit => {
                 if !self.psrc[0].always() {
                     o.push(self.psrc[0].to_string());
                 }
             }
-            Op::Bssy { barrier } | Op::Bsync { barrier } | Op::Break { barrier } => {
+            Opcode::Bssy { barrier } | Opcode::Bsync { barrier } | Opcode::Break { barrier } => {
                 if !self.psrc[0].always() {
                     o.push(self.psrc[0].to_string());
                 }
@@ -269,7 +277,7 @@ impl Inst {
                     o.push(hex(t));
                 }
             }
-            Op::Warpsync { .. } => {
+            Opcode::Warpsync { .. } => {
                 if !self.psrc[0].always() {
                     o.push(self.psrc[0].to_string());
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kernels::ptx::{Base, Function, Linkage, Module, Name, Operand, Parameter, Space, Variable};
+use kernels::ptx::{AddressBase, Function, Linkage, Module, Name, Operand, Parameter, Space, Variable};
 
 use crate::interp::api::ParamInfo;
 use crate::interp::code::Kernel;
@@ -101,11 +101,13 @@ fn symbols(function: &Function, shared: &HashMap<Name, &Variable>) -> HashSet<Na
         let mut todo: Vec<&Operand> = instruction.operands.iter().collect();
         while let Some(operand) = todo.pop() {
             match operand {
-                Operand::Symbol(name, _) | Operand::Memory(Base::Symbol(name), _) if shared.contains_key(name) => {
+                Operand::Symbol(name, _) | Operand::Memory(AddressBase::Symbol(name), _)
+                    if shared.contains_key(name) =>
+                {
                     found.insert(*name);
                 }
                 Operand::MemoryList(list) => {
-                    if let Base::Symbol(name) = list.0
+                    if let AddressBase::Symbol(name) = list.0
                         && shared.contains_key(&name)
                     {
                         found.insert(name);

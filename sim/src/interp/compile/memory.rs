@@ -1,7 +1,7 @@
 //! Owns the instruction families of memory: loads, stores, atomics, address conversions,
 //! asynchronous copies.
 
-use kernels::ptx::{Base, Operand, Type};
+use kernels::ptx::{AddressBase, Operand, Type};
 
 use super::scope::{Result, SCRATCH, Scope, VariableHome};
 use super::{Op, bits, blank};
@@ -113,7 +113,7 @@ impl<'m> Scope<'_, 'm> {
         }
         let y = if count > 1 { self.list(&slots) } else { 0 };
         let (d, c) = (slots[0], Slot(width.min(64)));
-        if let Some(Operand::Memory(Base::Local(local), offset)) = operands.get(1)
+        if let Some(Operand::Memory(AddressBase::Local(local), offset)) = operands.get(1)
             && let VariableHome::Param(at) = self.variables[local.index()]
         {
             let x = u64::from(at).wrapping_add(*offset as u64);

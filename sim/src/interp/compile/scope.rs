@@ -1,7 +1,7 @@
 //! Owns the compilation of one function: homes of its registers and variables, operands, and the
 //! order of its instructions.
 
-use kernels::ptx::{Base, Body, Function, Instruction, Label, Operand, Space, Type, Variable};
+use kernels::ptx::{AddressBase, Body, Function, Instruction, Label, Operand, Space, Type, Variable};
 
 use super::layout::is_dynamic;
 use super::{Compiler, MAX_CODE, Op, bits, blank, places};
@@ -406,17 +406,17 @@ impl<'c, 'm> Scope<'c, 'm> {
             _ => return self.misfit(),
         };
         Ok(match base {
-            Base::Register(register) => match self.homes[register.index()] {
+            AddressBase::Register(register) => match self.homes[register.index()] {
                 Home::Row(slot) => (slot, offset as u64, space),
                 Home::Pred(_) => return self.misfit(),
             },
-            Base::Zero => (self.c.constant(0), offset as u64, space),
-            Base::Local(local) => match self.variables[local.index()] {
+            AddressBase::Zero => (self.c.constant(0), offset as u64, space),
+            AddressBase::Local(local) => match self.variables[local.index()] {
                 VariableHome::Frame(at) => (self.c.constant(u64::from(at)), offset as u64, FRAME),
                 VariableHome::Param(_) if space != PARAM && space != GENERIC => return self.misfit(),
                 home => (self.variable_address(home, offset), 0, space),
             },
-            Base::Symbol(name) => (self.symbol(name, offset)?, 0, space),
+            AddressBase::Symbol(name) => (self.symbol(name, offset)?, 0, space),
         })
     }
 

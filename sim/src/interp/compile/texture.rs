@@ -1,6 +1,6 @@
 //! Owns the instruction families of textures and surfaces, which the device answers.
 
-use kernels::ptx::{Base, Operand, Type};
+use kernels::ptx::{AddressBase, Operand, Type};
 
 use super::scope::{Result, Scope};
 use super::{Op, blank};
@@ -43,8 +43,8 @@ impl<'m> Scope<'_, 'm> {
             _ => return self.misfit(),
         };
         let object = match base {
-            Base::Register(register) => self.src(Some(&Operand::Register(register)), Type::B64)?,
-            Base::Symbol(name) => self.src(Some(&Operand::Symbol(name, 0)), Type::B64)?,
+            AddressBase::Register(register) => self.src(Some(&Operand::Register(register)), Type::B64)?,
+            AddressBase::Symbol(name) => self.src(Some(&Operand::Symbol(name, 0)), Type::B64)?,
             _ => return self.misfit(),
         };
         for operand in operands.iter().skip(address + 1) {

@@ -1,0 +1,224 @@
+//! What a summary answers: the accesses of one launch, and the effects of a kernel on each
+//! parameter word.
+//!
+//! Owns the vocabulary of extents that other crates see. A [`KernelAccess`] has a [`Base`] (what
+//! its addresses count from), and an [`Extent`] (which bytes, relative to that base). A [`Gap`]
+//! says where and why an extent is not known. Data only; `ranges` makes it.
+
+use crate::ir;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+pub use crate::ir::{AccessKind, Reason};
+
+/// One kernel parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Param {
+    /// Bytes from the start of the parameters.
+    pub offset: u16,
+    /// Bytes.
+    pub size: u16,
+}
+
+/// Arguments of one launch, as the driver gets them.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchArgs<'a> {
+    /// Blocks per axis.
+    pub grid: [u32; 3],
+    /// Threads per block and axis.
+    pub block: [u32; 3],
+    /// Blocks per cluster and axis (ones: no cluster).
+    pub cluster: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+    /// Raw parameter bytes, laid out at the offsets of [`Param`].
+    pub params: &'a [u8],
+}
+
+impl<'a> LaunchArgs<'a> {
+    /// A launch without clusters and dynamic shared memory.
+    #[must_use]
+    pub fn new(grid: [u32; 3], block: [u32; 3], params: &'a [u8]) -> Self {
+        LaunchArgs { grid, block, cluster: [1; 3], shared: 0, params }
+    }
+}
+
+/// How well a parameter word's accesses are known, whatever the launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum WordExtent {
+    /// A byte interval follows from the launch.
+    Affine,
+    /// It does not (some access depends on loaded data, or is too complicated).
+    Unknown,
+}
+
+/// What a kernel does through one pointer-sized word of its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WordEffect {
+    /// Byte offset of the 8-byte word in the parameters.
+    pub offset: u16,
+    /// Some access reads.
+    pub reads: bool,
+    /// Some access writes.
+    pub writes: bool,
+    /// Some access is atomic.
+    pub atomic: bool,
+    /// Extent of all of them.
+    pub extent: WordExtent,
+    /// Why the extent is unknown: the first access that gave up, in the order of the code.
+    pub why: Option<Gap>,
+}
+
+/// Where and why the range analysis did not find an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Gap {
+    /// The first thing that was not understood.
+    pub reason: Reason,
+    /// The memory instruction: its byte offset in the kernel's code section, or its line of PTX.
+    pub at: u32,
+}
+
+/// Accesses through addresses that come from no parameter word: loaded from memory, or unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndirectEffect {
+    /// Some read.
+    pub reads: bool,
+    /// Some write.
+    pub writes: bool,
+    /// Some atomic.
+    pub atomic: bool,
+    /// Where the first of them is, and where its address comes from.
+    pub why: Option<Gap>,
+}
+
+impl IndirectEffect {
+    /// Is there any?
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.reads || self.writes || self.atomic
+    }
+
+    pub(crate) fn add(&mut self, kind: ir::AccessKind, why: Gap) {
+        self.why.get_or_insert(why);
+        match kind {
+            AccessKind::Read => self.reads = true,
+            AccessKind::Write => self.writes = true,
+            AccessKind::Atomic => self.atomic = true,
+        }
+    }
+}
+
+/// What a kernel does about programmatic dependent launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dependency {
+    /// It waits for the grids it depends on (`griddepcontrol.wait`).
+    pub waits: bool,
+    /// It lets dependent grids start early (`griddepcontrol.launch_dependents`).
+    pub launches: bool,
+}
+
+/// What the addresses of an access count from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// The 64-bit parameter word at this offset; `value` is what it holds in this launch.
+    Word {
+        /// Byte offset in the parameters.
+        offset: u16,
+        /// Its value: the address that extents are relative to.
+        value: u64,
+    },
+    /// A `__device__` (or `__constant__`) variable; see [`crate::Summary::symbol`].
+    Global(SymbolRef),
+    /// Texture or surface handle in the parameter word at this offset.
+    Handle {
+        /// Byte offset in the parameters.
+        offset: u16,
+        /// Its value.
+        value: u64,
+        /// A surface (else a texture).
+        surface: bool,
+    },
+    /// Tensor map (128 bytes by value) at this parameter offset.
+    TensorMap {
+        /// Byte offset in the parameters.
+        offset: u16,
+    },
+    /// A known address that comes from no parameter word used as a 64-bit pointer.
+    Absolute {
+        /// The lowest address.
+        value: u64,
+    },
+    /// Each of the addresses that a table in global memory holds: `count` 8-byte words, the first
+    /// one `lo` bytes behind the parameter word `value`, the others `stride` bytes apart. All of
+    /// them are used. The extent counts from each of the addresses.
+    Table {
+        /// Byte offset in the parameters.
+        offset: u16,
+        /// What the parameter word holds.
+        value: u64,
+        /// First word of the table that is used, relative to `value`.
+        lo: i64,
+        /// Bytes from one word to the next.
+        stride: u64,
+        /// Number of words.
+        count: u64,
+    },
+    /// An address that was loaded from memory, or is of unknown origin.
+    Unknown,
+}
+
+/// Index of a symbol name in its summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SymbolRef(pub u32);
+
+/// One access of a launch, over all its threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelAccess {
+    /// What offsets count from.
+    pub base: Base,
+    /// Direction.
+    pub kind: AccessKind,
+    /// The address derives from several words, and there is one entry for each. Words whose value
+    /// lies outside of live allocations are scalars: drop their entries. When no word points into
+    /// an allocation, an entry with [`Base::Unknown`] remains, if the address may have come out of
+    /// memory.
+    pub several: bool,
+    /// Bytes touched.
+    pub extent: Extent,
+    /// The first memory instruction that makes it: its byte offset in the kernel's code section, or
+    /// its line of PTX.
+    pub at: u32,
+}
+
+/// One dimension of an [`Extent`]: `count` addresses, `stride` bytes apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Dim {
+    /// Bytes between neighbours.
+    pub stride: u64,
+    /// How many, at least 1.
+    pub count: u64,
+}
+
+/// The bytes of an access, relative to the value of its [`Base`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Extent {
+    /// All bytes touched are within this set: `{ lo + sum(stride_i * j_i) + b | 0 <= j_i < count_i,
+    /// 0 <= b < width }`.
+    Bounded {
+        /// Lowest byte.
+        lo: i64,
+        /// One past the highest byte.
+        hi: i64,
+        /// Progressions, by ascending stride; none: one element.
+        dims: SmallVec<[Dim; 3]>,
+        /// Bytes of an element.
+        width: u32,
+        /// Every byte of the set is touched (else the set is an upper bound).
+        exact: bool,
+    },
+    /// Any bytes.
+    Unknown {
+        /// Why.
+        reason: Reason,
+    },
+}

@@ -1,0 +1,456 @@
+//! What PTX arithmetic means for addresses.
+
+use smallvec::SmallVec;
+
+use crate::ir::{Class, Cmp, Combine, Op, Reason, Src, SrcOperand, Var};
+use crate::ptx::{self, Instruction, OpcodeInfo, Type};
+
+use super::{Lower, class};
+
+/// The last type of an opcode.
+pub(super) fn last_type(op: &OpcodeInfo) -> Option<Type> {
+    op.parts[1..].iter().rev().find_map(|part| Type::from_name(part))
+}
+
+/// True when the opcode has that modifier.
+pub(super) fn has(op: &OpcodeInfo, modifier: &str) -> bool {
+    op.parts[1..].iter().any(|part| part == modifier)
+}
+
+fn is_signed(ty: Type) -> bool {
+    matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64)
+}
+
+fn is_float(ty: Type) -> bool {
+    matches!(ty, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 | Type::F32 | Type::F64)
+}
+
+/// Instructions that touch registers only, whatever their modifiers.
+fn is_pure(name: &str) -> bool {
+    matches!(
+        name,
+        "add"
+            | "sub"
+            | "mul"
+            | "mad"
+            | "mul24"
+            | "mad24"
+            | "sad"
+            | "div"
+            | "rem"
+            | "abs"
+            | "neg"
+            | "min"
+            | "max"
+            | "popc"
+            | "clz"
+            | "bfind"
+            | "fns"
+            | "brev"
+            | "bfe"
+            | "bfi"
+            | "bmsk"
+            | "szext"
+            | "dp4a"
+            | "dp2a"
+            | "addc"
+            | "subc"
+            | "madc"
+            | "testp"
+            | "copysign"
+            | "fma"
+            | "rcp"
+            | "sqrt"
+            | "rsqrt"
+            | "sin"
+            | "cos"
+            | "lg2"
+            | "ex2"
+            | "tanh"
+            | "set"
+            | "setp"
+            | "selp"
+            | "slct"
+            | "and"
+            | "or"
+            | "xor"
+            | "not"
+            | "cnot"
+            | "lop3"
+            | "shf"
+            | "shl"
+            | "shr"
+            | "mov"
+            | "prmt"
+            | "cvt"
+            | "cvta"
+            | "isspacep"
+            | "getctarank"
+            | "mapa"
+            | "movmatrix"
+            | "istypep"
+    ) || is_video(name)
+}
+
+/// The instructions that once served video: arithmetic on bytes and halves of registers.
+fn is_video(name: &str) -> bool {
+    let plain = name.trim_end_matches(['2', '4']);
+    matches!(plain, "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" | "vavrg")
+}
+
+/// Operands of more than one number, or of formats that only conversions know: never addresses.
+fn is_packed(op: &OpcodeInfo) -> bool {
+    op.parts[1..].iter().any(|part| {
+        part.ends_with("x2") && !part.ends_with("16x2")
+            || part.ends_with("x4")
+            || matches!(part.as_str(), "tf32" | "ue8m0x2")
+    })
+}
+
+impl Lower<'_> {
+    /// An instruction that is neither control flow nor memory.
+    pub(super) fn alu(&mut self, op: &OpcodeInfo, i: &Instruction) {
+        let name = op.parts[0].as_str();
+        let o = &i.operands;
+        if name == "createpolicy" {
+            // What caches keep: it says nothing of memory.
+            return self.give_up(i, Reason::Descriptor);
+        }
+        if name == "mapa" {
+            // The shared memory of another block of the cluster.
+            return self.give_up(i, Reason::Window);
+        }
+        if is_pure(name) && is_packed(op) {
+            return self.give_up(i, Reason::Float);
+        }
+        let Some(ty) = last_type(op) else {
+            if !is_pure(name) {
+                self.any_memory(Reason::Instruction);
+            }
+            return self.give_up(i, Reason::Instruction);
+        };
+        let narrow = ty.size() == 2 && !is_float(ty);
+        let d = self.dst(o.first());
+        let float = is_float(ty) && !matches!(name, "mov" | "selp" | "setp" | "cvt");
+        match name {
+            _ if !is_pure(name) => {
+                self.any_memory(Reason::Instruction);
+                self.give_up(i, Reason::Instruction);
+            }
+            _ if float => self.give_up(i, Reason::Float),
+            "mov" => self.mov(ty, i),
+            "cvta" => self.convert_address(op, i),
+            "cvt" => self.convert(op, i, d),
+            "setp" => self.compare(op, i, ty),
+            "and" | "or" | "xor" | "not" if ty == Type::Pred => {
+                let a = self.src(o.get(1), Class::Pred);
+                let b = if name == "not" { SrcOperand::imm(0) } else { self.src(o.get(2), Class::Pred) };
+                let lut0 = lut(name);
+                self.emit(Op::PLut { lut0, lut1: 0 }, &[a, b, SrcOperand::imm(0)], &[d]);
+            }
+            "selp" => {
+                let (a, b) = (self.src(o.get(1), class(ty)), self.src(o.get(2), class(ty)));
+                let p = self.src(o.get(3), Class::Pred);
+                self.emit(Op::Sel, &[a, b, p], &[d]);
+            }
+            _ if d == Var::NONE || has(op, "cc") || has(op, "sat") => self.give_up(i, Reason::Instruction),
+            "popc" => self.emit(Op::Bounded { lo: 0, hi: i64::from(ty.size() * 8) }, &[], &[d]),
+            "shf" => self.shf(op, i, d),
+            "clz" => self.emit(Op::Bounded { lo: 0, hi: i64::from(ty.size() * 8) }, &[], &[d]),
+            _ if narrow => self.narrow_alu(name, op, i, ty, d),
+            _ => self.wide_alu(name, op, i, ty, d),
+        }
+    }
+
+    /// Arithmetic of 32 and 64 bits.
+    fn wide_alu(&mut self, name: &str, op: &OpcodeInfo, i: &Instruction, ty: Type, d: Var) {
+        let o = &i.operands;
+        let width = class(ty);
+        let signed = is_signed(ty);
+        let zero = SrcOperand::imm(0);
+        let mode = op.parts.get(1).map_or("", String::as_str);
+        // Shift amounts are 32 bits whatever the type.
+        let shift = matches!(name, "shl" | "shr");
+        let a = self.src(o.get(1), width);
+        let b = if o.len() > 2 { self.src(o.get(2), if shift { Class::W32 } else { width }) } else { zero };
+        match (name, mode) {
+            ("add", _) => self.emit(Op::Add, &[a, b], &[d]),
+            ("sub", _) => match self.negated(b, width) {
+                Some(b) => self.emit(Op::Add, &[a, b], &[d]),
+                None => self.give_up(i, Reason::Instruction),
+            },
+            ("neg", _) => match self.negated(a, width) {
+                Some(a) => self.emit(Op::Add, &[a, zero], &[d]),
+                None => self.give_up(i, Reason::Instruction),
+            },
+            ("abs", _) => self.emit(Op::Abs, &[a], &[d]),
+            ("mul", "lo") => self.emit(Op::Mad, &[a, b, zero], &[d]),
+            ("mul", "wide") => self.emit(Op::MadWide { signed }, &[a, b, zero], &[d]),
+            ("mul", "hi") => self.emit(Op::MulHi { signed }, &[a, b, zero], &[d]),
+            ("mad", "lo") => {
+                let c = self.src(o.get(3), width);
+                self.emit(Op::Mad, &[a, b, c], &[d]);
+            }
+            ("mad", "wide") => {
+                let c = self.src(o.get(3), Class::W64);
+                self.emit(Op::MadWide { signed }, &[a, b, c], &[d]);
+            }
+            ("mad", "hi") => {
+                let c = self.src(o.get(3), width);
+                let high = self.temporary(width, Op::MulHi { signed }, &[a, b, zero]);
+                self.emit(Op::Add, &[high, c], &[d]);
+            }
+            ("div", _) => self.emit(Op::Div { signed }, &[a, b], &[d]),
+            ("rem", _) => self.emit(Op::Rem { signed }, &[a, b], &[d]),
+            ("min" | "max", _) => {
+                self.emit(Op::MinMax { signed }, &[a, b, SrcOperand::imm(u64::from(name == "min"))], &[d]);
+            }
+            ("and" | "or" | "xor" | "not", _) => self.emit(Op::Lop3 { lut: lut(name) }, &[a, b, zero], &[d]),
+            ("lop3", _) => match (o.first(), o.get(4)) {
+                (Some(ptx::Operand::Register(_)), Some(&ptx::Operand::Int(table))) => {
+                    let c = self.src(o.get(3), Class::W32);
+                    self.emit(Op::Lop3 { lut: table as u8 }, &[a, b, c], &[d]);
+                }
+                _ => self.give_up(i, Reason::Bits),
+            },
+            ("shl", _) => self.emit(Op::Shl, &[a, b], &[d]),
+            ("shr", _) => self.emit(Op::Shr { signed }, &[a, b], &[d]),
+            ("prmt", "b32") if op.parts.len() == 2 => {
+                let selector = self.src(o.get(3), Class::W32);
+                self.emit(Op::Prmt, &[a, selector, b], &[d]);
+            }
+            ("bfe", _) => match (o.get(2), o.get(3)) {
+                (Some(&ptx::Operand::Int(position)), Some(&ptx::Operand::Int(length)))
+                    if length > 0 && position.saturating_add(length) <= u64::from(ty.size() * 8) =>
+                {
+                    let shifted = self.temporary(width, Op::Shr { signed: false }, &[a, SrcOperand::imm(position)]);
+                    self.emit(Op::Ext { bits: length as u8, signed }, &[shifted], &[d]);
+                }
+                _ => self.give_up(i, Reason::Bits),
+            },
+            ("bfi", _) => match (o.get(3), o.get(4)) {
+                // Two words put together.
+                (Some(ptx::Operand::Int(32)), Some(ptx::Operand::Int(32))) if width == Class::W64 => {
+                    let low = self.src(o.get(2), Class::W32);
+                    let high = self.src(o.get(1), Class::W32);
+                    self.emit(Op::Pack, &[low, high], &[d]);
+                }
+                (Some(&ptx::Operand::Int(position)), Some(&ptx::Operand::Int(length)))
+                    if (1..64).contains(&length) && position.saturating_add(length) <= u64::from(ty.size() * 8) =>
+                {
+                    let field = self.temporary(width, Op::Shl, &[a, SrcOperand::imm(position)]);
+                    let mask = SrcOperand::imm(((1 << length) - 1) << position);
+                    // The field where the mask is set, else the other.
+                    self.emit(Op::Lop3 { lut: 0xe4 }, &[field, b, mask], &[d]);
+                }
+                _ => self.give_up(i, Reason::Bits),
+            },
+            _ => self.give_up(i, Reason::Bits),
+        }
+    }
+
+    /// Arithmetic of 16 bits, in 32-bit variables that hold the value extended with zeros.
+    fn narrow_alu(&mut self, name: &str, op: &OpcodeInfo, i: &Instruction, ty: Type, d: Var) {
+        let o = &i.operands;
+        let signed = is_signed(ty);
+        let zero = SrcOperand::imm(0);
+        let a = self.narrow(o.get(1), signed);
+        let wide = op.parts.get(1).is_some_and(|part| part == "wide");
+        let value = match name {
+            "shl" | "shr" => {
+                let b = self.src(o.get(2), Class::W32);
+                let op = if name == "shl" { Op::Shl } else { Op::Shr { signed } };
+                self.temporary(Class::W32, op, &[a, b])
+            }
+            "not" => self.temporary(Class::W32, Op::Lop3 { lut: lut("not") }, &[a, zero, zero]),
+            "neg" => match self.negated(a, Class::W32) {
+                Some(a) => self.temporary(Class::W32, Op::Add, &[a, zero]),
+                None => return self.give_up(i, Reason::Instruction),
+            },
+            "add" | "sub" | "mul" | "mad" | "and" | "or" | "xor" | "min" | "max" | "div" | "rem" => {
+                let b = self.narrow(o.get(2), signed);
+                let (op, srcs): (Op, SmallVec<[SrcOperand; 3]>) = match name {
+                    "add" => (Op::Add, SmallVec::from_slice(&[a, b])),
+                    "sub" => match self.negated(b, Class::W32) {
+                        Some(b) => (Op::Add, SmallVec::from_slice(&[a, b])),
+                        None => return self.give_up(i, Reason::Instruction),
+                    },
+                    "mul" if has(op, "hi") => {
+                        // Factors of 16 bits: their product fits.
+                        let product = self.temporary(Class::W32, Op::Mad, &[a, b, zero]);
+                        (Op::Shr { signed }, SmallVec::from_slice(&[product, SrcOperand::imm(16)]))
+                    }
+                    "mul" => (Op::Mad, SmallVec::from_slice(&[a, b, zero])),
+                    "mad" if has(op, "lo") => {
+                        let c = self.narrow(o.get(3), signed);
+                        (Op::Mad, SmallVec::from_slice(&[a, b, c]))
+                    }
+                    "mad" => return self.give_up(i, Reason::Bits),
+                    "min" | "max" => {
+                        let least = SrcOperand::imm(u64::from(name == "min"));
+                        (Op::MinMax { signed }, SmallVec::from_slice(&[a, b, least]))
+                    }
+                    "div" => (Op::Div { signed }, SmallVec::from_slice(&[a, b])),
+                    "rem" => (Op::Rem { signed }, SmallVec::from_slice(&[a, b])),
+                    _ => (Op::Lop3 { lut: lut(name) }, SmallVec::from_slice(&[a, b, zero])),
+                };
+                self.temporary(Class::W32, op, &srcs)
+            }
+            _ => return self.give_up(i, Reason::Bits),
+        };
+        if wide {
+            self.emit(Op::Mov, &[value], &[d]);
+        } else {
+            self.emit(Op::Ext { bits: 16, signed: false }, &[value], &[d]);
+        }
+    }
+
+    /// Minus a value, without giving a constant a prefix.
+    fn negated(&mut self, value: SrcOperand, width: Class) -> Option<SrcOperand> {
+        Some(match value.src {
+            Src::Imm(bits) if width == Class::W64 => SrcOperand::imm(bits.wrapping_neg()),
+            Src::Imm(bits) => SrcOperand::imm(bits.wrapping_neg() & 0xffff_ffff),
+            src if value.prefix == crate::ir::Prefix::None => SrcOperand::neg(src),
+            _ => return None,
+        })
+    }
+
+    fn mov(&mut self, ty: Type, i: &Instruction) {
+        let o = &i.operands;
+        match (o.first(), o.get(1)) {
+            (Some(ptx::Operand::Vector(parts)), Some(source)) if ty == Type::B64 && parts.len() == 2 => {
+                let (low, high) = (self.dst(parts.first()), self.dst(parts.get(1)));
+                if let Some(words) = self.words_in(source) {
+                    let words = [self.src(Some(&words[0]), Class::W32), self.src(Some(&words[1]), Class::W32)];
+                    for (d, word) in [low, high].into_iter().zip(words).filter(|(d, _)| *d != Var::NONE) {
+                        self.emit(Op::Mov, &[word], &[d]);
+                    }
+                    return;
+                }
+                let value = self.src(Some(source), Class::W64);
+                self.emit(Op::Unpack, &[value], &[low, high]);
+            }
+            (Some(ptx::Operand::Register(_)), Some(ptx::Operand::Vector(parts)))
+                if ty == Type::B64 && parts.len() == 2 =>
+            {
+                let low = self.src(parts.first(), Class::W32);
+                let high = self.src(parts.get(1), Class::W32);
+                let d = self.dst(o.first());
+                self.emit(Op::Pack, &[low, high], &[d]);
+            }
+            (Some(ptx::Operand::Register(_)), Some(source)) if !matches!(source, ptx::Operand::Vector(_)) => {
+                let d = self.dst(o.first());
+                if ty == Type::B128 {
+                    return self.give_up(i, Reason::Instruction);
+                }
+                let value = self.src(Some(source), self.f.class(d));
+                let value = match value.src {
+                    Src::Imm(bits) if ty.size() == 2 => SrcOperand::imm(bits & 0xffff),
+                    _ => value,
+                };
+                self.emit(Op::Mov, &[value], &[d]);
+            }
+            _ => self.mov_pieces(ty, i),
+        }
+    }
+
+    fn convert(&mut self, op: &OpcodeInfo, i: &Instruction, d: Var) {
+        let mut types = op.parts[1..].iter().filter_map(|part| Type::from_name(part));
+        let (Some(to), Some(from)) = (types.next(), types.next()) else { return self.give_up(i, Reason::Instruction) };
+        if is_float(to) || is_float(from) {
+            return self.give_up(i, Reason::Float);
+        }
+        if has(op, "sat") || has(op, "pack") || d == Var::NONE {
+            return self.give_up(i, Reason::Bits);
+        }
+        if to.size() == 8
+            && let Some((local, offset)) = self.parameter_address(i.operands.get(1))
+        {
+            let address = self.variable_address(local, offset, Class::W64);
+            return self.emit(Op::Mov, &[address], &[d]);
+        }
+        let register = self.operand_type(i.operands.first()).map_or(to.size(), Type::size);
+        let value = self.src(i.operands.get(1), class(from));
+        let wide = self.f.class(d);
+        // Extended from the source's bits, cut to the result's, and a signed result fills its
+        // register.
+        let (from_bits, to_bits) = ((from.size() * 8) as u8, (to.size() * 8) as u8);
+        if from_bits < to_bits {
+            let value = if let Src::Imm(_) = value.src { return self.give_up(i, Reason::Bits) } else { value };
+            if is_signed(from) && to_bits < 32 {
+                let extended = self.temporary(Class::W32, Op::Ext { bits: from_bits, signed: true }, &[value]);
+                self.emit(Op::Ext { bits: (register * 8).min(32) as u8, signed: false }, &[extended], &[d]);
+            } else {
+                self.emit(Op::Ext { bits: from_bits, signed: is_signed(from) }, &[value], &[d]);
+            }
+        } else if is_signed(to) && register > to.size() {
+            // Such a register holds zeros above its own width.
+            let extended = self.temporary(wide, Op::Ext { bits: to_bits, signed: true }, &[value]);
+            self.emit(Op::Ext { bits: (register * 8) as u8, signed: false }, &[extended], &[d]);
+        } else {
+            self.emit(Op::Ext { bits: to_bits, signed: false }, &[value], &[d]);
+        }
+    }
+
+    fn convert_address(&mut self, op: &OpcodeInfo, i: &Instruction) {
+        let d = self.dst(i.operands.first());
+        if d == Var::NONE {
+            return;
+        }
+        if has(op, "global") || has(op, "const") || has(op, "param") || has(op, "param::entry") {
+            let value = self.src(i.operands.get(1), self.f.class(d));
+            return self.emit(Op::Mov, &[value], &[d]);
+        }
+        self.give_up(i, Reason::Window);
+    }
+
+    fn compare(&mut self, op: &OpcodeInfo, i: &Instruction, ty: Type) {
+        if is_float(ty) {
+            return self.give_up(i, Reason::Float);
+        }
+        let o = &i.operands;
+        let (cmp, unsigned) = match op.parts.get(1).map_or("", String::as_str) {
+            "eq" => (Cmp::Eq, false),
+            "ne" => (Cmp::Ne, false),
+            "lt" => (Cmp::Lt, false),
+            "le" => (Cmp::Le, false),
+            "gt" => (Cmp::Gt, false),
+            "ge" => (Cmp::Ge, false),
+            "lo" => (Cmp::Lt, true),
+            "ls" => (Cmp::Le, true),
+            "hi" => (Cmp::Gt, true),
+            "hs" => (Cmp::Ge, true),
+            _ => return self.give_up(i, Reason::Instruction),
+        };
+        let signed = is_signed(ty) && !unsigned;
+        let wide = class(ty) == Class::W64;
+        let (a, b) = if ty.size() == 2 {
+            (self.narrow(o.get(1), signed), self.narrow(o.get(2), signed))
+        } else {
+            (self.src(o.get(1), class(ty)), self.src(o.get(2), class(ty)))
+        };
+        let combine = match op.parts.get(2).map_or("", String::as_str) {
+            "or" => Combine::Or,
+            "xor" => Combine::Xor,
+            _ => Combine::And,
+        };
+        let third = if o.len() > 3 { self.src(o.get(3), Class::Pred) } else { SrcOperand::imm(1) };
+        let (p, q) = match o.first() {
+            Some(ptx::Operand::Pair(pair)) => (self.dst(Some(&pair.0)), self.dst(Some(&pair.1))),
+            other => (self.dst(other), Var::NONE),
+        };
+        let both = [p, q];
+        let dsts = if q == Var::NONE { &both[..1] } else { &both[..] };
+        self.emit(Op::Cmp { cmp, signed, wide, combine }, &[a, b, third], dsts);
+    }
+}
+
+/// Truth tables: bit `4*a + 2*b + c`.
+fn lut(name: &str) -> u8 {
+    match name {
+        "and" => 0xc0,
+        "or" => 0xfc,
+        "xor" => 0x3c,
+        _ => 0x0f,
+    }
+}

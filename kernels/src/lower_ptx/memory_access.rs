@@ -1,0 +1,451 @@
+//! What PTX memory instructions touch.
+//!
+//! Owns addresses and local memory. Assumption, as for machine code: where a kernel makes no
+//! generic stores, calls or atomics, nothing but its local stores writes its local memory.
+
+use smallvec::SmallVec;
+
+use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};
+use crate::ptx::{self, AddressBase, Body, Instruction, Module, OpcodeInfo, Type};
+
+use super::{Lower, class};
+use crate::lower_ptx::arithmetic::{has, last_type};
+
+/// Which memory an opcode names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Where {
+    Global,
+    Generic,
+    Shared,
+    Local,
+    Param,
+}
+
+pub(super) fn place(op: &OpcodeInfo) -> Where {
+    for part in &op.parts[1..] {
+        match part.as_str() {
+            "global" | "const" => return Where::Global,
+            "shared" | "shared::cta" | "shared::cluster" => return Where::Shared,
+            "local" => return Where::Local,
+            "param" | "param::entry" | "param::func" => return Where::Param,
+            _ => {}
+        }
+    }
+    Where::Generic
+}
+
+/// Elements of a vector access.
+pub(super) fn count(op: &OpcodeInfo) -> u32 {
+    ["v8", "v4", "v2"].iter().zip([8, 4, 2]).find(|(name, _)| has(op, name)).map_or(1, |(_, n)| n)
+}
+
+/// Offset and bytes of each element of an access to a variable.
+pub(super) fn elements(op: &OpcodeInfo, offset: i64) -> Vec<(i64, u32)> {
+    let size = last_type(op).map_or(4, Type::size);
+    (0..count(op)).map(|at| (offset + i64::from(at * size), size)).collect()
+}
+
+/// True when nothing but local stores can write local memory.
+pub(super) fn local_is_simple(module: &Module, body: &Body) -> bool {
+    body.code.iter().all(|instruction| {
+        let op = module.opcode(instruction.opcode);
+        match op.parts[0].as_str() {
+            "st" | "atom" | "red" => place(op) != Where::Generic,
+            "call" | "cp" => false,
+            _ => true,
+        }
+    })
+}
+
+impl Lower<'_> {
+    /// An instruction that may touch any memory.
+    pub(super) fn any_memory(&mut self, why: Reason) {
+        for kind in [AccessKind::Read, AccessKind::Write, AccessKind::Atomic] {
+            self.access(kind, 0, Addr::Unknown(why));
+        }
+    }
+
+    pub(super) fn access(&mut self, kind: AccessKind, bytes: u32, addr: Addr) {
+        self.emit(Op::Mem(Mem { space: MemSpace::Global, kind, bytes, addr }), &[], &[]);
+    }
+
+    /// Returns false when the instruction is not one of memory.
+    pub(super) fn memory(&mut self, op: &OpcodeInfo, i: &Instruction) -> bool {
+        let o = &i.operands;
+        match op.parts[0].as_str() {
+            "ld" | "ldu" => self.load(op, i),
+            "st" if has(op, "async") || has(op, "bulk") => {}
+            "st" => self.store(op, i),
+            "atom" | "red" => {
+                let address = o.get(usize::from(op.parts[0] == "atom"));
+                if matches!(place(op), Where::Global | Where::Generic) && !has(op, "async") {
+                    let bytes = last_type(op).map_or(0, Type::size) * count(op);
+                    let addr = self.global(address);
+                    let mem = Mem { space: MemSpace::Global, kind: AccessKind::Atomic, bytes, addr };
+                    // What a compare-and-swap compares.
+                    let compared = last_type(op).filter(|ty| has(op, "cas") && ty.size() <= 8);
+                    match compared {
+                        Some(ty) => {
+                            let value = self.src(o.get(2), class(ty));
+                            self.emit(Op::Mem(mem), &[value], &[]);
+                        }
+                        None => self.emit(Op::Mem(mem), &[], &[]),
+                    }
+                }
+                if op.parts[0] == "atom" {
+                    self.give_up(i, Reason::AtomicResult);
+                }
+            }
+            "tex" | "tld4" | "suld" => {
+                let addr = self.handle(o.get(1), op.parts[0] == "suld");
+                self.access(AccessKind::Read, 0, addr);
+                self.give_up(i, Reason::Loaded);
+            }
+            "sust" | "sured" => {
+                let addr = self.handle(o.first(), true);
+                let kind = if op.parts[0] == "sust" { AccessKind::Write } else { AccessKind::Atomic };
+                self.access(kind, 0, addr);
+            }
+            "txq" | "suq" => self.give_up(i, Reason::Descriptor),
+            "cp" => self.copy(op, i),
+            "prefetch" | "prefetchu" | "applypriority" | "ldmatrix" | "stmatrix" => {
+                if op.parts[0] == "ldmatrix" {
+                    self.give_up(i, Reason::Shared);
+                }
+            }
+            "mbarrier" => self.give_up(i, Reason::Shared),
+            _ => return self.matrix(op, i),
+        }
+        true
+    }
+
+    /// The address of a memory operand as parts and offset; `None` when it has none.
+    fn parts(&mut self, operand: Option<&ptx::Operand>) -> Option<(SmallVec<[SrcOperand; 2]>, i64)> {
+        let (base, offset) = match operand {
+            Some(&ptx::Operand::Memory(base, offset)) => (base, offset),
+            Some(ptx::Operand::MemoryList(list)) => (list.0, list.1),
+            _ => return None,
+        };
+        let part = match base {
+            AddressBase::Register(register) => self.src(Some(&ptx::Operand::Register(register)), Class::W64),
+            AddressBase::Symbol(name) => self.symbol_address(name, 0, Class::W64),
+            AddressBase::Local(local) => self.variable_address(local, 0, Class::W64),
+            AddressBase::Zero => return Some((SmallVec::new(), offset)),
+        };
+        Some((SmallVec::from_slice(&[part]), offset))
+    }
+
+    /// The address of a memory operand.
+    pub(super) fn global(&mut self, operand: Option<&ptx::Operand>) -> Addr {
+        match self.parts(operand) {
+            Some((parts, offset)) => Addr::Sum(parts, offset),
+            None => Addr::Unknown(Reason::Instruction),
+        }
+    }
+
+    fn handle(&mut self, operand: Option<&ptx::Operand>, surface: bool) -> Addr {
+        match self.parts(operand) {
+            Some((parts, 0)) if parts.len() == 1 => Addr::Handle(parts[0], surface),
+            _ => Addr::Unknown(Reason::Descriptor),
+        }
+    }
+
+    fn load(&mut self, op: &OpcodeInfo, i: &Instruction) {
+        let o = &i.operands;
+        let bytes = last_type(op).map_or(0, Type::size);
+        match place(op) {
+            Where::Shared => self.give_up(i, Reason::Shared),
+            Where::Local => self.load_local(op, i),
+            Where::Param => self.load_param(op, i),
+            Where::Global | Where::Generic => {
+                let addr = self.global(o.get(1));
+                self.access(AccessKind::Read, bytes * count(op), addr.clone());
+                match addr {
+                    // Addresses that come out of memory: tables of pointers can be followed.
+                    Addr::Sum(parts, off) if bytes == 8 => {
+                        let mut dsts: SmallVec<[Var; 4]> = SmallVec::new();
+                        if let Some(operand) = o.first() {
+                            self.registers_of(operand, &mut dsts);
+                        }
+                        if dsts.iter().all(|d| *d == Var::NONE || self.f.class(*d) == Class::W64) {
+                            self.emit(Op::Loaded(off), &parts, &dsts);
+                        } else {
+                            self.give_up(i, Reason::Loaded);
+                        }
+                    }
+                    _ => self.give_up(i, Reason::Loaded),
+                }
+            }
+        }
+    }
+
+    fn store(&mut self, op: &OpcodeInfo, i: &Instruction) {
+        let o = &i.operands;
+        let bytes = last_type(op).map_or(0, Type::size);
+        match place(op) {
+            Where::Shared => {}
+            Where::Local => self.store_local(op, i),
+            Where::Param => self.store_param(op, i),
+            Where::Global | Where::Generic => {
+                let addr = self.global(o.first());
+                self.access(AccessKind::Write, bytes * count(op), addr);
+            }
+        }
+    }
+
+    /// The elements of a vector operand, or the operand itself.
+    fn each(operand: Option<&ptx::Operand>) -> SmallVec<[&ptx::Operand; 4]> {
+        match operand {
+            Some(ptx::Operand::Vector(list)) => list.iter().collect(),
+            Some(operand) => SmallVec::from_slice(&[operand]),
+            None => SmallVec::new(),
+        }
+    }
+
+    fn load_param(&mut self, op: &OpcodeInfo, i: &Instruction) {
+        let o = &i.operands;
+        let ty = last_type(op).unwrap_or(Type::B32);
+        let instance = self.at;
+        let Some(&ptx::Operand::Memory(base, offset)) = o.get(1) else { return self.give_up(i, Reason::Constant) };
+        let targets = Self::each(o.first());
+        let signed = matches!(ty, Type::S8 | Type::S16 | Type::S32);
+        for (&target, (at, bytes)) in targets.iter().zip(elements(op, offset)) {
+            let d = self.dst(Some(target));
+            if d == Var::NONE {
+                continue;
+            }
+            let register = self.operand_type(Some(target)).map_or(4, Type::size);
+            match base {
+                AddressBase::Local(local) if self.here().caller.is_none() && self.params.contains_key(&local) => {
+                    let off = u16::try_from(i64::from(self.params[&local]) + at);
+                    match off {
+                        Ok(off) if bytes <= 8 => {
+                            let value = SrcOperand::new(Src::Param { off, bytes: bytes as u8 });
+                            self.widened(value, bytes, signed, register, d);
+                        }
+                        _ => self.emit(Op::Unknown(Reason::Constant), &[], &[d]),
+                    }
+                }
+                AddressBase::Local(local) => {
+                    // Words that other instructions cut differently are not followed.
+                    let mixed = self.here().words.keys().any(|&(other, start, size)| {
+                        other == local
+                            && (start, size) != (at, bytes)
+                            && start < at + i64::from(bytes)
+                            && at < start + i64::from(size)
+                    });
+                    if mixed || bytes > 8 {
+                        self.emit(Op::Unknown(Reason::Call), &[], &[d]);
+                    } else {
+                        let word = SrcOperand::var(self.word(instance, local, at, bytes));
+                        self.widened(word, bytes, signed, register, d);
+                    }
+                }
+                AddressBase::Register(_) if bytes <= 8 && self.here().caller.is_none() => {
+                    // An index into a by-value struct: what the address is beyond the start of the
+                    // parameters.
+                    let AddressBase::Register(register_base) = base else { continue };
+                    let address = self.src(Some(&ptx::Operand::Register(register_base)), Class::W64);
+                    let minus = SrcOperand::neg(Src::ParamAddress(0));
+                    let distance = self.temporary(Class::W64, Op::Add, &[address, minus]);
+                    let index = self.temporary(Class::W32, Op::Ext { bits: 32, signed: false }, &[distance]);
+                    let off = i32::try_from(at).unwrap_or(0);
+                    if i64::from(off) == at {
+                        let inner = self.f.var(if bytes == 8 { Class::W64 } else { Class::W32 });
+                        self.emit_always(
+                            Op::ParamIndexed { off, bytes: bytes as u8, signed: false },
+                            &[index],
+                            &[inner],
+                        );
+                        self.widened(SrcOperand::var(inner), bytes, signed, register, d);
+                    } else {
+                        self.emit(Op::Unknown(Reason::Constant), &[], &[d]);
+                    }
+                }
+                _ => self.emit(Op::Unknown(Reason::Constant), &[], &[d]),
+            }
+        }
+    }
+
+    /// Moves a value of that many bytes into a register, extended by its sign if it has one.
+    fn widened(&mut self, value: SrcOperand, bytes: u32, signed: bool, register: u32, d: Var) {
+        let wide = self.f.class(d);
+        if bytes == 8 && wide == Class::W64 {
+            return self.emit(Op::Mov, &[value], &[d]);
+        }
+        if signed && register > bytes {
+            let extended = self.temporary(wide, Op::Ext { bits: (bytes * 8) as u8, signed: true }, &[value]);
+            return self.emit(Op::Ext { bits: (register * 8) as u8, signed: false }, &[extended], &[d]);
+        }
+        if bytes >= 4 && wide == Class::W32 {
+            return self.emit(Op::Mov, &[value], &[d]);
+        }
+        self.emit(Op::Ext { bits: (bytes * 8) as u8, signed: false }, &[value], &[d]);
+    }
+
+    fn store_param(&mut self, op: &OpcodeInfo, i: &Instruction) {
+        let o = &i.operands;
+        let instance = self.at;
+        let Some(&ptx::Operand::Memory(AddressBase::Local(local), offset)) = o.first() else {
+            return self.emit(Op::ClobberAll, &[], &[]);
+        };
+        for (&source, (at, bytes)) in Self::each(o.get(1)).iter().zip(elements(op, offset)) {
+            if bytes > 8 {
+                continue;
+            }
+            let wide = if bytes == 8 { Class::W64 } else { Class::W32 };
+            let value = self.src(Some(source), wide);
+            let word = self.word(instance, local, at, bytes);
+            if bytes < 4 {
+                self.emit(Op::Ext { bits: (bytes * 8) as u8, signed: false }, &[value], &[word]);
+            } else {
+                self.emit(Op::Mov, &[value], &[word]);
+            }
+        }
+    }
+
+    fn local_address(&mut self, operand: Option<&ptx::Operand>) -> Option<Addr> {
+        let (base, offset) = match operand {
+            Some(&ptx::Operand::Memory(base, offset)) => (base, offset),
+            _ => return None,
+        };
+        let part = match base {
+            AddressBase::Register(register) => self.src(Some(&ptx::Operand::Register(register)), Class::W32),
+            AddressBase::Local(local) => self.variable_address(local, 0, Class::W32),
+            _ => return None,
+        };
+        Some(Addr::Sum(SmallVec::from_slice(&[part]), offset))
+    }
+
+    fn load_local(&mut self, op: &OpcodeInfo, i: &Instruction) {
+        let o = &i.operands;
+        let ty = last_type(op).unwrap_or(Type::B32);
+        let address = if self.local_ok && matches!(ty.size(), 4 | 8) { self.local_address(o.get(1)) } else { None };
+        let Some(Addr::Sum(parts, offset)) = address else { return self.give_up(i, Reason::Local) };
+        for (&target, (at, bytes)) in Self::each(o.first()).iter().zip(elements(op, offset)) {
+            let d = self.dst(Some(target));
+            let addr = Addr::Sum(parts.clone(), at);
+            let mem = Mem { space: MemSpace::Local, kind: AccessKind::Read, bytes, addr };
+            if d == Var::NONE {
+                continue;
+            }
+            if bytes == 4 && self.f.class(d) == Class::W32 {
+                self.emit(Op::Mem(mem), &[], &[d]);
+            } else if bytes == 8 && self.f.class(d) == Class::W64 {
+                let (low, high) = (self.f.var(Class::W32), self.f.var(Class::W32));
+                self.emit_always(Op::Mem(mem), &[], &[low, high]);
+                self.emit(Op::Pack, &[SrcOperand::var(low), SrcOperand::var(high)], &[d]);
+            } else {
+                self.emit(Op::Unknown(Reason::Local), &[], &[d]);
+            }
+        }
+    }
+
+    fn store_local(&mut self, op: &OpcodeInfo, i: &Instruction) {
+        if !self.local_ok {
+            return;
+        }
+        let o = &i.operands;
+        let ty = last_type(op).unwrap_or(Type::B32);
+        let Some(Addr::Sum(parts, offset)) = self.local_address(o.first()) else {
+            // Somewhere in local memory: no load knows what it gets.
+            let mem =
+                Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes: 1, addr: Addr::Unknown(Reason::Local) };
+            return self.emit(Op::Mem(mem), &[], &[]);
+        };
+        for (&source, (at, bytes)) in Self::each(o.get(1)).iter().zip(elements(op, offset)) {
+            let value = self.src(Some(source), class(ty));
+            let mem =
+                Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes, addr: Addr::Sum(parts.clone(), at) };
+            if bytes == 8 {
+                let (low, high) = (self.f.var(Class::W32), self.f.var(Class::W32));
+                self.emit_always(Op::Unpack, &[value], &[low, high]);
+                self.emit(Op::Mem(mem), &[SrcOperand::var(low), SrcOperand::var(high)], &[]);
+            } else {
+                self.emit(Op::Mem(mem), &[value], &[]);
+            }
+        }
+    }
+
+    /// `cp.async` and its bulk and tensor forms.
+    fn copy(&mut self, op: &OpcodeInfo, i: &Instruction) {
+        let o = &i.operands;
+        if has(op, "commit_group") || has(op, "wait_group") || has(op, "wait_all") || has(op, "arrive") {
+            return;
+        }
+        let reduces = op.parts[1] == "reduce";
+        let prefetches = has(op, "prefetch");
+        // What comes first names the destination, what comes last the source.
+        let spaces: Vec<&str> =
+            op.parts[1..].iter().map(String::as_str).filter(|p| p.starts_with("shared") || *p == "global").collect();
+        let writes = spaces.first() == Some(&"global") && !prefetches;
+        let kind = match (writes, reduces) {
+            (true, true) => AccessKind::Atomic,
+            (true, false) => AccessKind::Write,
+            _ => AccessKind::Read,
+        };
+        if has(op, "tensor") {
+            let at = usize::from(!writes && !prefetches);
+            let addr = match self.parts(o.get(at)) {
+                Some((parts, 0)) if parts.len() == 1 => Addr::TensorMap(parts[0]),
+                _ => Addr::Unknown(Reason::Descriptor),
+            };
+            return self.access(kind, 0, addr);
+        }
+        let at = usize::from(!writes && !prefetches);
+        let addr = self.global(o.get(at));
+        if has(op, "bulk") {
+            let size = self.src(o.get(if prefetches { 1 } else { 2 }), Class::W32);
+            let addr = match addr {
+                Addr::Sum(mut parts, offset) => {
+                    if offset != 0 {
+                        parts.push(SrcOperand::imm(offset as u64));
+                    }
+                    Addr::Bulk(parts, size)
+                }
+                other => other,
+            };
+            return self.access(kind, 0, addr);
+        }
+        // `cp.async`: a constant size; then perhaps how much of it is read, or a predicate under
+        // which nothing is; then perhaps a policy.
+        let Some(&ptx::Operand::Int(size)) = o.get(2) else { return self.any_memory(Reason::Instruction) };
+        let policy = op.parts.iter().any(|p| p.ends_with("cache_hint"));
+        let mem = |addr, bytes| Op::Mem(Mem { space: MemSpace::Global, kind: AccessKind::Read, bytes, addr });
+        match o.get(3).filter(|_| !policy || o.len() > 4) {
+            None => self.access(AccessKind::Read, size as u32, addr),
+            Some(&ptx::Operand::Int(read)) => {
+                self.f.partial_copies |= read < size;
+                self.access(AccessKind::Read, size.min(read) as u32, addr);
+            }
+            Some(&ptx::Operand::Register(r)) if self.f.class(self.here().registers[r.index()]) != Class::Pred => {
+                self.f.partial_copies = true;
+                let read = self.src(o.get(3), Class::W32);
+                let smaller = [read, SrcOperand::imm(size), SrcOperand::imm(1)];
+                let read = self.temporary(Class::W32, Op::MinMax { signed: false }, &smaller);
+                match addr {
+                    Addr::Sum(mut parts, offset) => {
+                        if offset != 0 {
+                            parts.push(SrcOperand::imm(offset as u64));
+                        }
+                        self.access(AccessKind::Read, 0, Addr::Bulk(parts, read));
+                    }
+                    other => self.access(AccessKind::Read, 0, other),
+                }
+            }
+            Some(&ptx::Operand::Register(r)) => {
+                let ignored = SrcOperand::pred(self.here().registers[r.index()], true);
+                self.emit(mem(addr, size as u32), &[ignored], &[]);
+            }
+            // `!p`
+            Some(&ptx::Operand::Not(r)) => {
+                let ignored = SrcOperand::pred(self.here().registers[r.index()], false);
+                self.emit(mem(addr, size as u32), &[ignored], &[]);
+            }
+            Some(_) => {
+                let perhaps = self.unknown(Class::Pred, Reason::Instruction);
+                self.emit(mem(addr, size as u32), &[perhaps], &[]);
+            }
+        }
+    }
+}

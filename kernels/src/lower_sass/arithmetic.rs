@@ -1,0 +1,479 @@
+//! What SASS integer, logic, move and predicate instructions compute.
+//!
+//! Owns results in registers. Memory is in `memory_access`, jumps are in `control_flow`.
+
+use super::Lower;
+use crate::arch::Generation;
+use crate::ir::{Class, Cmp, Combine, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
+use crate::sass::{self, BoolOp, Lanes, MachineInst, MemTy, MulKind, OtherKind, SpecialReg, VecTy};
+use smallvec::SmallVec;
+
+/// Truth table of `a & b` over predicates.
+const AND: u8 = 0xc0;
+/// Truth table of `a | b`.
+const OR: u8 = 0xfc;
+/// Truth table of `a | b | c`.
+const OR3: u8 = 0xfe;
+
+fn combination(bop: BoolOp) -> Combine {
+    match bop {
+        BoolOp::And => Combine::And,
+        BoolOp::Or => Combine::Or,
+        BoolOp::Xor => Combine::Xor,
+    }
+}
+
+impl Lower<'_> {
+    /// Lowers one instruction that is neither memory nor control flow.
+    pub(super) fn alu(&mut self, i: &MachineInst) {
+        use sass::Opcode as S;
+        let d0 = self.dst(i, 0);
+        let [p0, p1] = i.pdst.map(Self::pred_var);
+        match i.op {
+            S::Mov { wide } => {
+                if wide {
+                    let s = i.src[0];
+                    let w = [self.word(i, &s, 0), self.word(i, &s, 1)];
+                    let d = [d0, self.dst(i, 1)];
+                    self.parallel_move(i, &w, &d);
+                } else {
+                    let s = self.arg(i, 0);
+                    self.emit(i, Op::Mov, &[s], &[d0]);
+                }
+            }
+            S::R2ur { or: false } => {
+                let s = self.arg(i, 0);
+                self.emit(i, Op::Mov, &[s], &[d0]);
+                self.preds_unknown(i);
+            }
+            S::Sel { wide } => {
+                let p = Self::pred(i.psrc[0]);
+                if wide {
+                    let (a, b) = (self.arg64(i, 0), self.arg64(i, 1));
+                    self.emit64(i, Op::Sel, &[a, b, p]);
+                } else {
+                    let (a, b) = (self.arg(i, 0), self.arg(i, 1));
+                    self.emit(i, Op::Sel, &[a, b, p], &[d0]);
+                }
+            }
+            S::Iadd3 { x: false, wide: true } => {
+                let s = [self.arg64(i, 0), self.arg64(i, 1), self.arg64(i, 2)];
+                self.emit64(i, Op::Add, &s);
+                self.preds_unknown(i);
+            }
+            S::Iadd { x: false, wide: true } => {
+                let s = [self.arg64(i, 0), self.arg64(i, 1)];
+                self.emit64(i, Op::Add, &s);
+                self.preds_unknown(i);
+            }
+            S::Iadd3 { x: false, .. } => {
+                let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
+                self.emit(i, Op::Add, &s, &[d0, p0, p1]);
+            }
+            S::Iadd { x: false, .. } => {
+                let s = [self.arg(i, 0), self.arg(i, 1)];
+                self.emit(i, Op::Add, &s, &[d0, p0]);
+            }
+            S::Iadd3 { x: true, wide: false } => {
+                let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2), Self::pred(i.psrc[0]), Self::pred(i.psrc[1])];
+                self.emit(i, Op::AddX, &s, &[d0]);
+                self.preds_unknown(i);
+            }
+            S::Iadd { x: true, wide: false } => {
+                let s = [self.arg(i, 0), self.arg(i, 1), SrcOperand::imm(0), Self::pred(i.psrc[0])];
+                self.emit(i, Op::AddX, &s, &[d0]);
+                self.preds_unknown(i);
+            }
+            S::Viadd { lanes: Lanes::One } => {
+                let s = [self.arg(i, 0), self.arg(i, 1)];
+                self.emit(i, Op::Add, &s, &[d0]);
+            }
+            S::Lea { hi: false, x: false, shift, .. } => {
+                let s = [self.arg(i, 0), self.arg(i, 1)];
+                self.emit(i, Op::Lea { shift }, &s, &[d0, p0]);
+            }
+            S::Lea { hi: true, x, sx32, shift } => {
+                let c = if sx32 { SrcOperand::imm(0) } else { self.arg(i, 2) };
+                let s = [self.arg(i, 0), self.arg(i, 1), c, Self::pred(i.psrc[0])];
+                self.emit(i, Op::LeaHi { shift, sx: sx32, x }, &s, &[d0]);
+                self.preds_unknown(i);
+            }
+            S::Imad { kind: MulKind::Low, x, .. } => self.imad(i, x, d0, p0),
+            S::Imad { kind: MulKind::Wide, signed, x: false } => {
+                let s = [self.arg(i, 0), self.arg(i, 1), self.arg64(i, 2)];
+                self.emit64(i, Op::MadWide { signed }, &s);
+                self.preds_unknown(i);
+            }
+            S::Imad { kind: MulKind::High, signed, x: false } => {
+                let s = [self.arg(i, 0), self.arg(i, 1), self.arg64(i, 2)];
+                self.emit(i, Op::MulHi { signed }, &s, &[d0]);
+                self.preds_unknown(i);
+            }
+            S::Iabs => {
+                let s = self.arg(i, 0);
+                self.emit(i, Op::Abs, &[s], &[d0]);
+            }
+            S::Popc => self.emit(i, Op::Bounded { lo: 0, hi: 32 }, &[], &[d0]),
+            S::Imnmx { ty } if !ty.wide() => {
+                let s = [self.arg(i, 0), self.arg(i, 1), Self::pred(i.psrc[0])];
+                self.emit(i, Op::MinMax { signed: ty.signed() }, &s, &[d0]);
+                self.preds_unknown(i);
+            }
+            S::Imnmx { ty } => {
+                let s = [self.arg64(i, 0), self.arg64(i, 1), Self::pred(i.psrc[0])];
+                self.emit64(i, Op::MinMax { signed: ty.signed() }, &s);
+                self.preds_unknown(i);
+            }
+            S::Vimnmx { ty, relu: false } if scalar(ty).is_some() => {
+                let signed = scalar(ty) == Some(true);
+                let s = [self.arg(i, 0), self.arg(i, 1), Self::pred(i.psrc[0])];
+                self.emit(i, Op::MinMax { signed }, &s, &[d0]);
+                self.preds_unknown(i);
+            }
+            S::Vimnmx3 { ty, relu: false } if scalar(ty).is_some() => {
+                let signed = scalar(ty) == Some(true);
+                let p = Self::pred(i.psrc[0]);
+                let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
+                let t = self.f.var(Class::W32);
+                self.emit_always(i, Op::MinMax { signed }, &[s[0], s[1], p], &[t]);
+                self.emit(i, Op::MinMax { signed }, &[SrcOperand::var(t), s[2], p], &[d0]);
+                self.preds_unknown(i);
+            }
+            S::Viaddmnmx { ty, relu: false } if scalar(ty).is_some() => {
+                let signed = scalar(ty) == Some(true);
+                let p = Self::pred(i.psrc[0]);
+                let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
+                let t = self.f.var(Class::W32);
+                self.emit_always(i, Op::Add, &s[..2], &[t]);
+                self.emit(i, Op::MinMax { signed }, &[SrcOperand::var(t), s[2], p], &[d0]);
+                self.preds_unknown(i);
+            }
+            S::Lop3 { lut, pand } => self.lop3(i, lut, pand, d0, p0),
+            S::Shf { right, ty, hi, .. } => {
+                let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
+                self.emit(i, Op::Funnel { right, hi, signed: ty.signed(), wide: ty.wide() }, &s, &[d0]);
+            }
+            S::Prmt { mode: 0 } => {
+                let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
+                self.emit(i, Op::Prmt, &s, &[d0]);
+            }
+            S::Sgxt { signed, .. } => match i.src.get(1).and_then(sass::InstOperand::as_imm) {
+                Some(bits @ 1..=32) => {
+                    let s = self.arg(i, 0);
+                    self.emit(i, Op::Ext { bits: bits as u8, signed }, &[s], &[d0]);
+                }
+                _ => self.give_up(i, Reason::Bits),
+            },
+            S::Isetp { cmp, bop, ty, ex } => self.isetp(i, cmp, bop, ty, ex, p0, p1),
+            S::Fsetp { cmp: 0 | 15, wide: true, .. } => self.give_up(i, Reason::Float),
+            S::Fsetp { cmp, bop, wide, ftz } => {
+                let [a, b] = [0, 1].map(|k| self.float(i, k, wide));
+                let combine = combination(bop);
+                let op = Op::FloatCmp { cmp, wide, flush: ftz, combine };
+                self.emit(i, op, &[a, b, Self::pred(i.psrc[0])], &[p0, p1]);
+            }
+            S::Plop3 { lut0, lut1 } => {
+                let s = i.psrc.map(Self::pred);
+                self.emit(i, Op::PLut { lut0, lut1 }, &s, &[p0, p1]);
+            }
+            S::S2r { sr, wide } => self.special(i, sr, wide),
+            S::I2f { round, .. } => {
+                let s = self.arg(i, 0);
+                if i.dst.is_some_and(|r| r.count == 1) {
+                    self.emit(i, Op::IntToFloat { up: round == 2 }, &[s], &[d0]);
+                } else {
+                    self.give_up(i, Reason::Float);
+                }
+            }
+            S::F2i { signed: false, .. } if i.dst.is_some_and(|r| r.count == 1) => {
+                let s = self.arg(i, 0);
+                self.emit(i, Op::FloatToInt, &[s], &[d0]);
+            }
+            S::Mufu { func: 4 } if i.dst.is_some_and(|r| r.count == 1) => {
+                let s = self.arg(i, 0);
+                self.emit(i, Op::Rcp, &[s], &[d0]);
+            }
+            S::LoadConst { ty, mode } => self.load_const(i, ty, mode),
+            S::Vote { .. } | S::Shfl { .. } | S::Match { .. } | S::Redux { .. } | S::Elect | S::R2ur { .. } => {
+                self.give_up(i, Reason::CrossLane);
+            }
+            S::F2i { .. } | S::Mufu { .. } | S::Other(OtherKind::Float | OtherKind::Tensor) => {
+                self.give_up(i, Reason::Float);
+            }
+            // One predicate put by, as a rule for a comparison with zero that takes it back.
+            S::P2r { byte: 0 } if let Some((bit, p)) = Self::put_by(i) => {
+                self.emit(i, Op::Sel, &[SrcOperand::imm(bit), SrcOperand::imm(0), p], &[d0]);
+            }
+            S::P2r { byte } => self.predicates_to_word(i, byte, d0),
+            S::R2p { byte } => self.word_to_predicates(i, byte),
+            S::Flo { .. } | S::Brev | S::Bmsk { .. } | S::Prmt { .. } => {
+                self.give_up(i, Reason::Bits);
+            }
+            _ => self.give_up(i, Reason::Instruction),
+        }
+    }
+
+    /// The bit of the only predicate that a P2R takes, when it sets all others to zero.
+    fn put_by(i: &MachineInst) -> Option<(u64, SrcOperand)> {
+        let mask = u8::try_from(i.src.get(1)?.as_imm()?).ok()?;
+        let alone = i.src.first()?.is_zero() && mask.is_power_of_two() && mask < 0x80;
+        let pred = sass::Pred { uniform: i.uniform, num: mask.trailing_zeros() as u8 };
+        alone.then(|| (mask.into(), SrcOperand::pred(Self::pred_var(pred), false)))
+    }
+
+    /// `d = (s & ~(mask << 8 * byte)) | predicates << 8 * byte`. Whether the other bits of that
+    /// byte stay or are cleared is not relied on.
+    fn predicates_to_word(&mut self, i: &MachineInst, byte: u8, d: Var) {
+        let Some(mask) = i.src.get(1).and_then(sass::InstOperand::as_imm).map(|m| m & 0x7f) else {
+            return self.give_up(i, Reason::Bits);
+        };
+        let shift = 8 * u32::from(byte);
+        let mut words: SmallVec<[SrcOperand; 4]> = SmallVec::new();
+        let word = |l: &mut Self, op: Op, srcs: &[SrcOperand]| {
+            let t = l.f.var(Class::W32);
+            l.emit_always(i, op, srcs, &[t]);
+            SrcOperand::var(t)
+        };
+        if !i.src[0].is_zero() {
+            let (s, byte) = (self.arg(i, 0), 0xff_u64 << shift);
+            words.push(word(
+                self,
+                Op::Lop3 { lut: AND },
+                &[s, SrcOperand::imm(!byte & 0xffff_ffff), SrcOperand::imm(0)],
+            ));
+            let lost = self.unknown(i, Class::W32, Reason::Bits);
+            let rest = [lost, SrcOperand::imm(byte & !((mask as u64) << shift)), SrcOperand::imm(0)];
+            words.push(word(self, Op::Lop3 { lut: AND }, &rest));
+        }
+        for num in (0..7).filter(|n| mask >> n & 1 == 1) {
+            let p = SrcOperand::pred(Self::pred_var(sass::Pred { uniform: i.uniform, num }), false);
+            words.push(word(self, Op::Sel, &[SrcOperand::imm(1 << (u32::from(num) + shift)), SrcOperand::imm(0), p]));
+        }
+        while words.len() > 3 {
+            let three: SmallVec<[SrcOperand; 4]> = words.drain(..3).collect();
+            words.push(word(self, Op::Lop3 { lut: OR3 }, &three));
+        }
+        words.resize(3, SrcOperand::imm(0));
+        self.emit(i, Op::Lop3 { lut: OR3 }, &words, &[d]);
+    }
+
+    /// The predicates of the mask are bits of a byte of a word.
+    fn word_to_predicates(&mut self, i: &MachineInst, byte: u8) {
+        let Some(mask) = i.src.get(1).and_then(sass::InstOperand::as_imm).map(|m| m & 0x7f) else {
+            return self.give_up(i, Reason::Bits);
+        };
+        let s = self.arg(i, 0);
+        for num in (0..7).filter(|n| mask >> n & 1 == 1) {
+            let t = self.f.var(Class::W32);
+            let bit = SrcOperand::imm(1 << (u32::from(num) + 8 * u32::from(byte)));
+            let p = Self::pred_var(sass::Pred { uniform: i.uniform, num });
+            self.emit(i, Op::Lop3 { lut: AND }, &[s, bit, SrcOperand::imm(0)], &[t, p]);
+        }
+    }
+
+    /// Several words moved at once: through temporaries, since a destination may be a source.
+    pub(super) fn parallel_move(&mut self, i: &MachineInst, srcs: &[SrcOperand], dsts: &[Var]) {
+        self.emit(i, Op::Mov, srcs, dsts);
+    }
+
+    /// Predicate destinations that no rule covers; after the instruction itself, which may read
+    /// them.
+    fn preds_unknown(&mut self, i: &MachineInst) {
+        let d: Vec<Var> = i.pdst.map(Self::pred_var).into_iter().filter(|p| *p != Var::NONE).collect();
+        if !d.is_empty() {
+            self.emit(i, Op::Unknown(Reason::Instruction), &[], &d);
+        }
+    }
+
+    fn imad(&mut self, i: &MachineInst, x: bool, d0: Var, p0: Var) {
+        let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
+        let carry = Self::pred(i.psrc[0]);
+        let zero = s[0].src == Src::Imm(0) || s[1].src == Src::Imm(0);
+        let one = s[1].is_imm(1);
+        match (x, zero, one) {
+            (false, true, _) if s[2].prefix == Prefix::None && p0 == Var::NONE => self.emit(i, Op::Mov, &s[2..], &[d0]),
+            (false, true, _) => self.emit(i, Op::Add, &[s[2]], &[d0, p0]),
+            (false, _, true) => self.emit(i, Op::Add, &[s[0], s[2]], &[d0, p0]),
+            (false, ..) => self.emit(i, Op::Mad, &s, &[d0, p0]),
+            (true, true, _) => {
+                self.emit(i, Op::AddX, &[s[2], SrcOperand::imm(0), SrcOperand::imm(0), carry], &[d0]);
+                self.preds_unknown(i);
+            }
+            (true, _, true) => {
+                self.emit(i, Op::AddX, &[s[0], s[2], SrcOperand::imm(0), carry], &[d0]);
+                self.preds_unknown(i);
+            }
+            (true, ..) => {
+                self.emit(i, Op::MadX, &[s[0], s[1], s[2], carry], &[d0]);
+                self.preds_unknown(i);
+            }
+        }
+    }
+
+    fn lop3(&mut self, i: &MachineInst, lut: u8, pand: bool, d0: Var, p0: Var) {
+        let s = [self.arg(i, 0), self.arg(i, 1), self.arg(i, 2)];
+        if p0 == Var::NONE {
+            self.emit(i, Op::Lop3 { lut }, &s, &[d0]);
+            return;
+        }
+        let neutral = if pand { i.psrc[0].always() } else { i.psrc[0].never() };
+        if neutral {
+            // The result register is needed as a destination for the predicate's sake.
+            let d = if d0 == Var::NONE { self.f.var(Class::W32) } else { d0 };
+            self.emit(i, Op::Lop3 { lut }, &s, &[d, p0]);
+            return;
+        }
+        let d = if d0 == Var::NONE { self.f.var(Class::W32) } else { d0 };
+        let t = self.f.var(Class::Pred);
+        self.emit(i, Op::Lop3 { lut }, &s, &[d, t]);
+        let tables = if pand { AND } else { OR };
+        let q = [SrcOperand::var(t), Self::pred(i.psrc[0]), SrcOperand::imm(0)];
+        self.emit(i, Op::PLut { lut0: tables, lut1: tables }, &q, &[p0]);
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn isetp(
+        &mut self,
+        i: &MachineInst,
+        cmp: sass::Comparison,
+        bop: BoolOp,
+        ty: sass::IntTy,
+        ex: bool,
+        p0: Var,
+        p1: Var,
+    ) {
+        let combine = combination(bop);
+        let with = Self::pred(i.psrc[0]);
+        let (a, b) = if ty.wide() { (self.arg64(i, 0), self.arg64(i, 1)) } else { (self.arg(i, 0), self.arg(i, 1)) };
+        let zero = SrcOperand::imm(0);
+        let (cmp, a, b) = match cmp {
+            sass::Comparison::F => (Cmp::Ne, zero, zero),
+            sass::Comparison::T => (Cmp::Eq, zero, zero),
+            sass::Comparison::Lt => (Cmp::Lt, a, b),
+            sass::Comparison::Le => (Cmp::Le, a, b),
+            sass::Comparison::Gt => (Cmp::Gt, a, b),
+            sass::Comparison::Ge => (Cmp::Ge, a, b),
+            sass::Comparison::Eq => (Cmp::Eq, a, b),
+            sass::Comparison::Ne => (Cmp::Ne, a, b),
+        };
+        let signed = ty.signed();
+        if ex {
+            let low = Self::pred(i.psrc[1]);
+            self.emit(i, Op::CmpX { cmp, signed, combine }, &[a, b, with, low], &[p0, p1]);
+        } else {
+            self.emit(i, Op::Cmp { cmp, signed, wide: ty.wide(), combine }, &[a, b, with], &[p0, p1]);
+        }
+    }
+
+    /// The bits of a floating point source.
+    fn float(&mut self, i: &MachineInst, k: usize, wide: bool) -> SrcOperand {
+        let bare = sass::InstOperand { neg: false, abs: false, ..i.src[k] };
+        let o = if wide { self.src(i, &sass::InstOperand { regs: 2, ..bare }) } else { self.src(i, &bare) };
+        let (neg, abs) = (i.src[k].neg, i.src[k].abs);
+        let sign = match (neg, abs) {
+            (false, false) => return o,
+            _ if wide => return self.unknown(i, Class::W64, Reason::Float),
+            // Table of `a & ~b`, `a ^ b`, `a | b`.
+            (false, true) => 0x30,
+            (true, false) => 0x3c,
+            (true, true) => OR,
+        };
+        let t = self.f.var(Class::W32);
+        self.emit_always(i, Op::Lop3 { lut: sign }, &[o, SrcOperand::imm(1 << 31), SrcOperand::imm(0)], &[t]);
+        SrcOperand::var(t)
+    }
+
+    fn special(&mut self, i: &MachineInst, sr: SpecialReg, wide: bool) {
+        let s = match sr {
+            SpecialReg::TID_X => Special::Tid(0),
+            SpecialReg::TID_Y => Special::Tid(1),
+            SpecialReg::TID_Z => Special::Tid(2),
+            SpecialReg::CTAID_X => Special::Ctaid(0),
+            SpecialReg::CTAID_Y => Special::Ctaid(1),
+            SpecialReg::CTAID_Z => Special::Ctaid(2),
+            SpecialReg::LANE_ID => Special::Lane,
+            SpecialReg::CGA_CTA_ID => Special::ClusterRank,
+            SpecialReg::ZERO => {
+                let n = i.dst.map_or(0, |r| usize::from(r.count)).max(1);
+                let d: Vec<Var> = (0..n).map(|k| self.dst(i, k as u8)).collect();
+                self.emit(i, Op::Mov, &vec![SrcOperand::imm(0); n], &d);
+                return;
+            }
+            SpecialReg::LOCAL_WINDOW_HI | SpecialReg::SHARED_WINDOW_HI => {
+                self.give_up(i, Reason::Window);
+                return;
+            }
+            _ => {
+                self.give_up(i, Reason::Special);
+                return;
+            }
+        };
+        if wide {
+            self.give_up(i, Reason::Special);
+        } else {
+            let d = self.dst(i, 0);
+            self.emit(i, Op::Mov, &[SrcOperand::new(Src::Special(s))], &[d]);
+        }
+    }
+
+    fn load_const(&mut self, i: &MachineInst, ty: MemTy, mode: u8) {
+        let Some(sass::Value::Const(c)) = i.src.first().map(|s| s.value) else {
+            self.give_up(i, Reason::Constant);
+            return;
+        };
+        let words = ty.regs();
+        let d: Vec<Var> = (0..words).map(|k| self.dst(i, k)).collect();
+        let bytes = ty.bytes() as u8;
+        let signed = matches!(ty, MemTy::S8 | MemTy::S16);
+        let index = match c.index {
+            sass::Index::None => None,
+            sass::Index::Reg(r) => Self::reg(r.0),
+            sass::Index::UReg(r) => Self::ureg(r.0),
+        };
+        let bank0 = c.bank == sass::Bank::Number(0);
+        match index {
+            None => {
+                let c = sass::ConstRef { index: sass::Index::None, ..c };
+                if bytes >= 4 {
+                    let s: Option<Vec<SrcOperand>> = (0..words)
+                        .map(|k| {
+                            let c = sass::ConstRef { offset: c.offset + 4 * i32::from(k), ..c };
+                            self.constant(c, 4).map(SrcOperand::new)
+                        })
+                        .collect();
+                    match s {
+                        Some(s) => self.parallel_move(i, &s, &d),
+                        None => self.give_up(i, Reason::Constant),
+                    }
+                    return;
+                }
+                match self.constant(c, bytes) {
+                    Some(s @ Src::Param { .. }) => {
+                        self.emit(i, Op::Ext { bits: 8 * bytes, signed }, &[SrcOperand::new(s)], &d);
+                    }
+                    _ => self.give_up(i, Reason::Constant),
+                }
+            }
+            // The driver's words for a cooperative launch, from sm_100 on one pair for each block
+            // of a cluster (`SR_CgaSize * -0xa0`), far below the parameters: the same as without an
+            // index.
+            Some(_) if bank0 && self.code.generation >= Generation::Blackwell && (0x250..0x260).contains(&c.offset) => {
+                self.give_up(i, Reason::Window);
+            }
+            Some(v) if bank0 && mode == 0 => {
+                let off = c.offset - self.code.param_base as i32;
+                self.emit(i, Op::ParamIndexed { off, bytes, signed }, &[SrcOperand::var(v)], &d);
+            }
+            Some(_) => self.give_up(i, Reason::Constant),
+        }
+    }
+}
+
+/// Signedness of a packed type that is one 32-bit lane.
+fn scalar(ty: VecTy) -> Option<bool> {
+    match ty {
+        VecTy::U32 => Some(false),
+        VecTy::S32 => Some(true),
+        _ => None,
+    }
+}

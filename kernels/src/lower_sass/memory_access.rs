@@ -1,0 +1,278 @@
+//! What SASS memory instructions touch, and which local slots are plain variables.
+//!
+//! Owns addresses and local memory. Assumption: local memory is not reached through generic stores
+//! from elsewhere. (The compiler would have to have made a generic address of it, and then it is
+//! not only addressed through R1.)
+
+use super::{Code, Lower, known_call};
+use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var};
+use crate::sass::{self, Bank, MachineInst, MemEffect, MemTy, Value};
+use smallvec::SmallVec;
+
+/// Is every local access at a constant offset from R1, and R1 set at the start only (from the
+/// driver's word, and one adjustment)?
+pub(super) fn local_is_simple(code: &Code<'_>) -> bool {
+    let mut sets = 0;
+    let mut adjusted = false;
+    for i in code.insts {
+        if i.mem.iter().any(|m| m.space == sass::AddressSpace::Local && (m.base != sass::Reg::SP || m.ubase.is_some()))
+        {
+            return false;
+        }
+        if matches!(i.op, sass::Opcode::Call { .. }) || !i.may_write(sass::File::R, 1) {
+            continue;
+        }
+        let driver = i.src.iter().any(|s| match s.value {
+            Value::Const(c) => {
+                c.bank == Bank::Number(0)
+                    && u32::try_from(c.offset) == Ok(code.generation.bank0().stack_pointer)
+                    && c.index == sass::Index::None
+            }
+            _ => false,
+        });
+        if driver && i.guard.always() {
+            sets += 1;
+        } else if !adjusted
+            && i.guard.always()
+            && matches!(i.op, sass::Opcode::Viadd { .. } | sass::Opcode::Iadd3 { .. } | sass::Opcode::Iadd { .. })
+            && i.src.iter().any(|s| s.value == Value::Reg(sass::Reg::SP))
+        {
+            adjusted = true;
+        } else {
+            return false;
+        }
+    }
+    sets <= 1
+}
+
+fn kind(a: MemEffect) -> Option<AccessKind> {
+    match a {
+        MemEffect::Read => Some(AccessKind::Read),
+        MemEffect::Write => Some(AccessKind::Write),
+        MemEffect::Atomic => Some(AccessKind::Atomic),
+        MemEffect::Hint => None,
+    }
+}
+
+impl Lower<'_> {
+    /// Lowers an instruction with memory operands.
+    pub(super) fn memory(&mut self, i: &MachineInst) {
+        use sass::Opcode as S;
+        if let S::Load { ty } = i.op
+            && i.mem[0].space == sass::AddressSpace::Local
+        {
+            self.local_load(i, ty);
+            return;
+        }
+        if let S::Store { ty } = i.op
+            && i.mem[0].space == sass::AddressSpace::Local
+        {
+            self.local_store(i, ty);
+            return;
+        }
+        let mut results: SmallVec<[Var; 2]> = SmallVec::new();
+        for r in i.defs() {
+            results.extend(Self::run(r));
+        }
+        results.extend(i.pdst.map(Self::pred_var).into_iter().filter(|p| *p != Var::NONE));
+        let mut why = Reason::Loaded;
+        // The results belong to the last access emitted, so that none of the addresses reads them.
+        let mut accesses: SmallVec<[Mem; 2]> = SmallVec::new();
+        for m in &i.mem {
+            let Some(kind) = kind(m.access) else { continue };
+            match m.space {
+                sass::AddressSpace::Global | sass::AddressSpace::Generic => {
+                    let addr = self.global_address(i, m);
+                    // The lower bits of the address say how much is zeros, and do not count: the
+                    // bytes lie before it, in part.
+                    if let (S::CopyAsync { zfill: true, .. }, Addr::Sum(parts, offset)) = (&i.op, &addr) {
+                        let addr = Addr::Sum(parts.clone(), offset - i64::from(m.bytes));
+                        accesses.push(Mem { space: MemSpace::Global, kind, bytes: u32::from(m.bytes), addr });
+                    }
+                    accesses.push(Mem { space: MemSpace::Global, kind, bytes: u32::from(m.bytes), addr });
+                }
+                sass::AddressSpace::TensorMap => {
+                    let o = match m.ubase {
+                        Some(u) => self.src(i, &sass::InstOperand { regs: 2, ..sass::InstOperand::ureg(u) }),
+                        None => self.unknown(i, Class::W64, Reason::Descriptor),
+                    };
+                    accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::TensorMap(o) });
+                }
+                sass::AddressSpace::Handle => {
+                    let o = self.handle(i, m);
+                    let surface = matches!(i.op, S::Surface);
+                    accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Handle(o, surface) });
+                }
+                sass::AddressSpace::Shared | sass::AddressSpace::RemoteShared => why = Reason::Shared,
+                sass::AddressSpace::Local => why = Reason::Local,
+                sass::AddressSpace::Tensor => why = Reason::Float,
+            }
+        }
+        if accesses.iter().any(|m| m.kind == AccessKind::Atomic) {
+            why = Reason::AtomicResult;
+        }
+        // LDGSTS reads nothing when its predicate is false. What the predicate of other loads does
+        // is not known: they may not happen.
+        let only_if: SmallVec<[SrcOperand; 1]> = match i.op {
+            S::CopyAsync { zfill: true, .. } => {
+                SmallVec::from_slice(&[self.unknown(i, Class::Pred, Reason::Instruction)])
+            }
+            S::CopyAsync { .. } if !i.psrc[0].always() => SmallVec::from_slice(&[Self::pred(i.psrc[0])]),
+            // What is compared comes first.
+            S::AtomCas { .. } if i.src.first().is_some_and(|s| s.regs <= 2) => {
+                SmallVec::from_slice(&[self.src(i, &i.src[0])])
+            }
+            S::Load { .. } if !i.psrc[0].always() => {
+                SmallVec::from_slice(&[self.unknown(i, Class::Pred, Reason::Instruction)])
+            }
+            _ => SmallVec::new(),
+        };
+        for m in accesses {
+            self.emit(i, Op::Mem(m), &only_if, &[]);
+        }
+        let narrow = match i.op {
+            S::Load { ty: MemTy::U8 } => Some((0, 0xff)),
+            S::Load { ty: MemTy::S8 } => Some((-0x80, 0x7f)),
+            S::Load { ty: MemTy::U16 } => Some((0, 0xffff)),
+            S::Load { ty: MemTy::S16 } => Some((-0x8000, 0x7fff)),
+            _ => None,
+        };
+        // Addresses that come out of memory: tables of pointers can be followed.
+        if let (S::Load { ty: MemTy::B64 | MemTy::B128 }, [m], Reason::Loaded) = (&i.op, &i.mem[..], why)
+            && matches!(m.space, sass::AddressSpace::Global | sass::AddressSpace::Generic)
+            && let Addr::Sum(parts, off) = self.global_address(i, m)
+        {
+            self.emit(i, Op::Loaded(off), &parts, &results);
+            return;
+        }
+        match (narrow, &results[..]) {
+            (_, []) => {}
+            (Some((lo, hi)), [d]) => self.emit(i, Op::Bounded { lo, hi }, &[], &[*d]),
+            _ => self.emit(i, Op::Unknown(why), &[], &results),
+        }
+    }
+
+    fn global_address(&mut self, i: &MachineInst, m: &sass::MemOperand) -> Addr {
+        let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
+        if !m.base.is_zero() {
+            let regs = if m.base64 { 2 } else { 1 };
+            let mut o = self.src(i, &sass::InstOperand { regs, ..sass::InstOperand::reg(m.base) });
+            if let (Src::Var(v), false) = (o.src, m.base64) {
+                o = SrcOperand::new(Src::Zext(v));
+            }
+            parts.push(o);
+        }
+        if let Some(u) = m.ubase.filter(|u| !u.is_zero()) {
+            parts.push(self.src(i, &sass::InstOperand { regs: 2, ..sass::InstOperand::ureg(u) }));
+        }
+        if matches!(i.op, sass::Opcode::Bulk) {
+            let size = self.arg(i, 0);
+            return Addr::Bulk(parts, size);
+        }
+        Addr::Sum(parts, m.offset)
+    }
+
+    fn handle(&mut self, i: &MachineInst, m: &sass::MemOperand) -> SrcOperand {
+        if let Some(c) = i.src.iter().find(|s| matches!(s.value, Value::Const(_))) {
+            let s = sass::InstOperand { regs: 1, ..*c };
+            return self.src(i, &s);
+        }
+        match m.ubase {
+            Some(u) => self.src(i, &sass::InstOperand::ureg(u)),
+            None if !m.base.is_zero() => self.src(i, &sass::InstOperand::reg(m.base)),
+            None => self.unknown(i, Class::W32, Reason::Descriptor),
+        }
+    }
+
+    /// The variable of the local word at this offset.
+    fn slot(&mut self, off: i64) -> Var {
+        if let Some(v) = self.slots.get(&off) {
+            return *v;
+        }
+        let v = self.f.var(Class::W32);
+        self.slots.insert(off, v);
+        v
+    }
+
+    fn local_address(&mut self, i: &MachineInst) -> Addr {
+        let m = &i.mem[0];
+        let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
+        if let Some(v) = Self::reg(m.base.0) {
+            parts.push(SrcOperand::var(v));
+        }
+        if let Some(v) = m.ubase.and_then(|u| Self::ureg(u.0)) {
+            parts.push(SrcOperand::var(v));
+        }
+        Addr::Sum(parts, m.offset)
+    }
+
+    fn local_load(&mut self, i: &MachineInst, ty: MemTy) {
+        let off = i.mem[0].offset;
+        let words = ty.regs();
+        let d: SmallVec<[Var; 4]> = (0..words).map(|k| self.dst(i, k)).collect();
+        if ty.bytes() < 4 || (self.local_ok && off % 4 != 0) {
+            self.give_up(i, Reason::Local);
+        } else if self.local_ok {
+            let s: SmallVec<[SrcOperand; 4]> =
+                (0..words).map(|k| SrcOperand::var(self.slot(off + 4 * i64::from(k)))).collect();
+            self.emit(i, Op::Mov, &s, &d);
+        } else {
+            let addr = self.local_address(i);
+            let m = Mem { space: MemSpace::Local, kind: AccessKind::Read, bytes: u32::from(ty.bytes()), addr };
+            self.emit(i, Op::Mem(m), &[], &d);
+        }
+    }
+
+    fn local_store(&mut self, i: &MachineInst, ty: MemTy) {
+        let off = i.mem[0].offset;
+        let words = ty.regs();
+        if self.local_ok {
+            if ty.bytes() < 4 || off % 4 != 0 {
+                let d: SmallVec<[Var; 2]> = (off.div_euclid(4)..=(off + i64::from(ty.bytes()) - 1).div_euclid(4))
+                    .map(|w| self.slot(4 * w))
+                    .collect();
+                self.emit(i, Op::Unknown(Reason::Local), &[], &d);
+                return;
+            }
+            let s = i.src[0];
+            let src: SmallVec<[SrcOperand; 4]> = (0..words).map(|k| self.word(i, &s, k)).collect();
+            let d: SmallVec<[Var; 4]> = (0..words).map(|k| self.slot(off + 4 * i64::from(k))).collect();
+            self.emit(i, Op::Mov, &src, &d);
+            return;
+        }
+        let s = i.src[0];
+        let src: SmallVec<[SrcOperand; 4]> = (0..words).map(|k| self.word(i, &s, k)).collect();
+        let addr = self.local_address(i);
+        let m = Mem { space: MemSpace::Local, kind: AccessKind::Write, bytes: u32::from(ty.bytes()), addr };
+        self.emit(i, Op::Mem(m), &src, &[]);
+    }
+
+    /// An instruction that may touch any memory.
+    pub(super) fn any_memory(&mut self, i: &MachineInst, why: Reason) {
+        for kind in [AccessKind::Read, AccessKind::Write, AccessKind::Atomic] {
+            let m = Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Unknown(why) };
+            self.emit(i, Op::Mem(m), &[], &[]);
+        }
+    }
+
+    /// A call that is not followed. `Some(false)`: it does not return.
+    pub(super) fn opaque_call(&mut self, i: &MachineInst) -> bool {
+        let known = match self.code.links.calls.get(&i.pc) {
+            Some(name) => known_call(name),
+            // A computed call into the driver means one of the externals.
+            None if self.code.links.syscalls.contains(&i.pc) && !self.code.links.externals.is_empty() => {
+                let all: SmallVec<[Option<bool>; 4]> =
+                    self.code.links.externals.iter().map(|n| known_call(n)).collect();
+                if all.iter().any(Option::is_none) { None } else { Some(all.contains(&Some(true))) }
+            }
+            None => None,
+        };
+        if known.is_none() {
+            self.any_memory(i, Reason::Call);
+        }
+        if known != Some(false) {
+            self.emit(i, Op::ClobberAll, &[], &[]);
+        }
+        known != Some(false)
+    }
+}

@@ -1,0 +1,323 @@
+//! A kernel prepared for evaluation, and the evaluation of one launch from start to end.
+//!
+//! Owns [`Analysis`], which is what a [`crate::Summary`] keeps of the code: the value graph, the
+//! control flow, and where each address comes from. For a launch it asks [`Eval`] for the bytes of
+//! each access, groups the accesses that agree in everything but their bytes, and puts the values
+//! of parameter words into the bases. It does not know how a value is found (`eval`) or kept
+//! (`memo`).
+
+use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Param, SymbolRef};
+use crate::ir::cfg::Cfg;
+use crate::ir::{AccessKind, KernelIr, Reason, Term};
+use crate::ranges::domain::byte_set::ByteSet;
+use crate::ranges::domain::int::Int;
+use crate::ranges::domain::tape::LaunchInput;
+use crate::ranges::eval::Eval;
+use crate::ranges::eval::conditions::Branch;
+use crate::ranges::extent::coalesce::coalesce;
+use crate::ranges::extent::delinearization::{self, Delinearized};
+use crate::ranges::extent::reached::EvaluatedAccesses;
+use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
+use crate::ranges::graph::build::build;
+use crate::ranges::graph::node::{Access, Graph, Target};
+use crate::ranges::graph::provenance::{Provenance, origins};
+use crate::ranges::memo::evaluation_cache::EvaluationCache;
+use crate::ranges::per_block;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Offsets of parameters from here on are negative, because the constant bank begins before the
+/// parameters.
+const BEFORE: u16 = 0x8000;
+
+/// A kernel prepared for evaluation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Analysis {
+    graph: Graph,
+    cfg: Cfg,
+    /// The conditional branch at the end of each block.
+    branches: Vec<Option<Branch>>,
+    /// Where the address of each access comes from.
+    origins: Vec<Provenance>,
+    /// See [`per_block::block_axis`].
+    pub(super) looked_up_by: Option<u8>,
+    #[serde(skip)]
+    store: EvaluationCache,
+}
+
+/// The accesses that agree in everything but their bytes.
+pub(super) struct AccessGroup {
+    kind: AccessKind,
+    base: SymbolicBase,
+    several: bool,
+    /// Bounded extents (which are joined), or unknown ones.
+    known: bool,
+    /// The first instruction.
+    at: u32,
+    extents: Vec<ByteSet>,
+    /// Byte sets that are delinearized after they are joined, each with the set that holds anyway.
+    walks: Vec<(Box<Delinearized>, ByteSet)>,
+}
+
+impl AccessGroup {
+    fn new(acc: &Access, r: &ReachedBytes, known: bool) -> AccessGroup {
+        let (extents, walks) = Default::default();
+        AccessGroup { kind: acc.kind, base: r.base, several: r.several, known, at: acc.at, extents, walks }
+    }
+
+    fn put(&mut self, r: ReachedBytes) {
+        match r.walk {
+            Some(w) => self.walks.push((w, r.extent)),
+            None => self.extents.push(r.extent),
+        }
+    }
+
+    /// Joins the byte sets of each group.
+    pub(super) fn finish(sets: Vec<AccessGroup>) -> EvaluatedAccesses<ByteSet> {
+        let mut result = Vec::with_capacity(sets.len());
+        for AccessGroup { kind, base, several, at, mut extents, walks, .. } in sets {
+            delinearization::bytes(walks, &mut extents);
+            coalesce(&mut extents, several || base == SymbolicBase::Absolute);
+            result.extend(extents.into_iter().map(|extent| (kind, ReachedBytes::new(base, several, extent), at)));
+        }
+        result
+    }
+}
+
+/// Prepares a kernel.
+pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
+    let graph = build(f, &cfg);
+    let origins = graph.accesses.iter().map(|a| origins(&graph, &f.params, &a.target)).collect();
+    let branches = f
+        .blocks
+        .iter()
+        .zip(&graph.conds)
+        .map(|(b, c)| match (&b.term, c) {
+            (Term::Branch { taken, fall, .. }, Some(cond)) => Some(Branch { cond: *cond, taken: *taken, fall: *fall }),
+            _ => None,
+        })
+        .collect();
+    let looked_up_by = per_block::block_axis(&graph);
+    Analysis { graph, cfg, branches, origins, looked_up_by, store: EvaluationCache::default() }
+}
+
+/// The 8-byte word at a parameter offset (bytes beyond the end are zero).
+fn word64(launch: &LaunchArgs<'_>, off: u16) -> u64 {
+    LaunchInput::Bytes(off, 8).read(launch)
+}
+
+impl Analysis {
+    /// The evaluations that are kept between launches.
+    pub(crate) fn kept(&self) -> &EvaluationCache {
+        &self.store
+    }
+
+    /// See [`Analysis::kept`].
+    pub(crate) fn kept_mut(&mut self) -> &mut EvaluationCache {
+        &mut self.store
+    }
+
+    pub(crate) fn access_count(&self) -> usize {
+        self.graph.accesses.len()
+    }
+
+    pub(crate) fn origins(&self) -> impl Iterator<Item = (AccessKind, u32, &Provenance)> {
+        self.graph.accesses.iter().zip(&self.origins).map(|(a, o)| (a.kind, a.at, o))
+    }
+
+    /// For each access: why its extent is not bounded in any of a few made-up launches (`None`: it
+    /// is bounded in one of them). An access that is dead in all of them counts as bounded when
+    /// its address contains nothing unknown.
+    pub(crate) fn trial(&self, params: &[Param]) -> Vec<Option<Gap>> {
+        let size = params.iter().map(|p| usize::from(p.offset) + usize::from(p.size)).max().unwrap_or(0);
+        let mut pointers: Vec<u16> = self.origins.iter().flat_map(|o| o.words.iter().copied()).collect();
+        pointers.sort_unstable();
+        pointers.dedup();
+        // Outer: does it happen? Inner: why it is not bounded.
+        let mut best: Vec<Option<Option<Reason>>> = vec![None; self.graph.accesses.len()];
+        for scalar in [96u32, 1000, 4] {
+            let mut bytes: Vec<u8> = Vec::with_capacity(size + 8);
+            while bytes.len() < size {
+                bytes.extend(scalar.to_le_bytes());
+            }
+            // Words of 64 bits are small numbers too. In structs either width may be meant: the
+            // least number stands in every 32 bits.
+            let wide =
+                |p: &&Param| p.offset.is_multiple_of(8) && (p.size == 8 || p.size.is_multiple_of(8) && scalar != 4);
+            for p in params.iter().filter(wide) {
+                for at in (usize::from(p.offset)..).step_by(8).take(usize::from(p.size) / 8) {
+                    bytes[at..at + 8].copy_from_slice(&u64::from(scalar).to_le_bytes());
+                }
+            }
+            for p in &pointers {
+                let at = usize::from(*p);
+                if at + 8 <= bytes.len() {
+                    bytes[at..at + 8].copy_from_slice(&(0x7f00_0000_0000 + ((at as u64) << 32)).to_le_bytes());
+                }
+            }
+            bytes.truncate(size);
+            let launch = LaunchArgs::new([6, 3, 2], [128, 1, 1], &bytes);
+            for (k, r) in self.per_access(&launch).into_iter().enumerate() {
+                if r.is_empty() {
+                    continue;
+                }
+                let why = r.iter().find_map(|x| match x.extent {
+                    ByteSet::Unknown { reason } => Some(reason),
+                    ByteSet::Bounded { .. } => None,
+                });
+                best[k] = match best[k] {
+                    None => Some(why),
+                    Some(before) => Some(before.and(why)),
+                };
+            }
+        }
+        let found = best.into_iter().zip(&self.origins).zip(&self.graph.accesses);
+        found.map(|((b, o), a)| b.unwrap_or(o.unknown).map(|reason| Gap { reason, at: a.at })).collect()
+    }
+
+    pub(super) fn eval<'a>(&'a self, launch: &LaunchArgs<'a>) -> Eval<'a> {
+        Eval::new(&self.graph, &self.cfg, &self.branches, *launch)
+    }
+
+    /// Adds the bases that an access may have when its address is not known in full.
+    fn named(&self, k: usize, r: &mut Vec<ReachedBytes>) {
+        let o = &self.origins[k];
+        // Reading a parameter through its own address touches nothing that others share.
+        r.retain(|x| !matches!(x.base, SymbolicBase::ParamAddress(_)));
+        // Whatever base an unknown address may have had is still named.
+        let lost = r.iter().any(|x| x.base == SymbolicBase::Unknown && !x.several);
+        if lost {
+            let reason = r
+                .iter()
+                .find_map(|x| match x.extent {
+                    ByteSet::Unknown { reason } if x.base == SymbolicBase::Unknown => Some(reason),
+                    _ => None,
+                })
+                .unwrap_or(Reason::Loaded);
+            let have: Vec<SymbolicBase> = r.iter().map(|x| x.base).collect();
+            for w in o.words.iter().filter(|w| !have.contains(&SymbolicBase::Word(**w))) {
+                r.push(ReachedBytes::new(SymbolicBase::Word(*w), true, ByteSet::Unknown { reason }));
+            }
+            if !o.words.is_empty() {
+                r.iter_mut().for_each(|x| x.several = true);
+            }
+        }
+    }
+
+    fn reach(&self, e: &mut Eval<'_>, k: usize) -> Vec<ReachedBytes> {
+        let acc = &self.graph.accesses[k];
+        let o = &self.origins[k];
+        let mut r = Vec::new();
+        match acc.target {
+            Target::Address(_) | Target::Bulk(..) => {
+                e.access(acc, &mut r);
+                self.named(k, &mut r);
+            }
+            Target::TensorMap(_) | Target::Handle(..) | Target::Unknown(_) => {
+                if !e.reachable(acc.block)
+                    || acc.guard.is_some_and(|g| e.evp(g) == crate::ranges::eval::conditions::Cond::False)
+                {
+                    return r;
+                }
+                let reason = match acc.target {
+                    Target::Unknown(r) => r,
+                    _ => Reason::Descriptor,
+                };
+                let extent = ByteSet::Unknown { reason };
+                if let Target::TensorMap(n) = acc.target
+                    && let Some(maps) = e.param_offsets(n)
+                {
+                    let several = maps.len() > 1;
+                    let at = |p| ReachedBytes::new(SymbolicBase::ParamAddress(p), several, extent.clone());
+                    return maps.into_iter().map(at).collect();
+                }
+                let several = o.words.len() + o.param_addresses.len() + o.symbols.len() > 1;
+                let mut put = |base| r.push(ReachedBytes::new(base, several, extent.clone()));
+                o.words.iter().for_each(|w| {
+                    put(match acc.target {
+                        Target::Handle(_, surface) => SymbolicBase::Handle(*w, surface),
+                        _ => SymbolicBase::Word(*w),
+                    });
+                });
+                let own = o.param_addresses.iter().filter(|w| **w < BEFORE);
+                own.for_each(|w| put(SymbolicBase::ParamAddress(*w)));
+                o.symbols.iter().for_each(|s| put(SymbolicBase::Symbol(*s)));
+                if r.is_empty() {
+                    r.push(ReachedBytes::new(SymbolicBase::Unknown, false, extent));
+                }
+            }
+        }
+        r
+    }
+
+    fn per_access(&self, launch: &LaunchArgs<'_>) -> Vec<Vec<ReachedBytes>> {
+        let mut e = self.eval(launch);
+        (0..self.graph.accesses.len()).map(|k| self.reach(&mut e, k)).collect()
+    }
+
+    /// The bytes that a launch reaches, evaluated now.
+    pub(super) fn found(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<ByteSet> {
+        self.found_by_block(launch).unwrap_or_else(|| {
+            let mut sets = Vec::new();
+            self.collect(&mut self.eval(launch), &mut sets);
+            AccessGroup::finish(sets)
+        })
+    }
+
+    /// Adds the bytes that an evaluation reaches to the groups.
+    pub(super) fn collect(&self, e: &mut Eval<'_>, sets: &mut Vec<AccessGroup>) {
+        for (k, acc) in self.graph.accesses.iter().enumerate() {
+            for r in self.reach(e, k) {
+                let known = matches!(r.extent, ByteSet::Bounded { .. });
+                let same =
+                    |s: &&mut AccessGroup| (s.kind, s.base, s.several, s.known) == (acc.kind, r.base, r.several, known);
+                match sets.iter_mut().find(same) {
+                    Some(s) => s.put(r),
+                    None => {
+                        let mut new = AccessGroup::new(acc, &r, known);
+                        new.put(r);
+                        sets.push(new);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Appends the accesses of a launch, and to `rests` the parameter bytes that decided about them
+    /// (values of bases excepted).
+    pub(crate) fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>, rests: &mut Vec<Range<usize>>) {
+        let kept = self.store.result(launch, || self.by_block(launch).is_none(), || self.found(launch));
+        rests.extend(kept.bytes());
+        out.extend(kept.result.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
+    }
+
+    pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        let found = self.found(launch);
+        out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, &r.finished(Int::now), *at, launch)));
+    }
+
+    fn resolve(&self, kind: AccessKind, r: &ReachedBytes<Extent>, at: u32, launch: &LaunchArgs<'_>) -> KernelAccess {
+        let base = match r.base {
+            SymbolicBase::Word(offset) => Base::Word { offset, value: word64(launch, offset) },
+            SymbolicBase::Symbol(s) => Base::Global(SymbolRef(s)),
+            SymbolicBase::ParamAddress(offset) => Base::TensorMap { offset },
+            SymbolicBase::Handle(offset, surface) => Base::Handle { offset, value: word64(launch, offset), surface },
+            SymbolicBase::Absolute => {
+                // The extent holds addresses: count from the lowest.
+                let mut extent = r.extent.clone();
+                let mut value = 0;
+                if let Extent::Bounded { lo, hi, .. } = &mut extent {
+                    value = *lo as u64;
+                    *hi = hi.saturating_sub(*lo);
+                    *lo = 0;
+                }
+                return KernelAccess { base: Base::Absolute { value }, kind, several: r.several, extent, at };
+            }
+            SymbolicBase::Table { word, lo, stride, count } => {
+                Base::Table { offset: word, value: word64(launch, word), lo, stride, count }
+            }
+            SymbolicBase::Unknown => Base::Unknown,
+        };
+        KernelAccess { base, kind, several: r.several, extent: r.extent.clone(), at }
+    }
+}

@@ -1,0 +1,114 @@
+//! Values looked up by an index: parameter words at a dynamic offset, and arrays in local memory.
+//!
+//! Owns the set of words that an index may select. Tables in global memory are in
+//! `extent/pointer_table.rs`.
+
+use crate::ir::{BlockId, Reason};
+use crate::ranges::domain::affine::AffineForm;
+use crate::ranges::domain::atom::AtomKey;
+use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::eval::Eval;
+use crate::ranges::graph::node::NodeId;
+
+impl Eval<'_> {
+    /// Parameter bytes at a dynamic offset: the list of words it may be.
+    pub(crate) fn indexed(
+        &mut self,
+        n: NodeId,
+        off: i32,
+        bytes: u8,
+        signed: bool,
+        idx: NodeId,
+        b: BlockId,
+    ) -> AffineForm {
+        let f = self.ev(idx);
+        let f = self.interp(&f, 32, true, b);
+        let ctx = self.ctx(b);
+        let (lo, hi) = self.bounds_in(&f, &ctx, true);
+        let step = f.gcd().max(1);
+        let bits = 8 * u32::from(bytes);
+        let why = self.why(&f).unwrap_or(Reason::Constant);
+        if lo <= -INF || hi >= INF || (hi - lo).div_euclid(step) > 512 {
+            return self.opaque(AtomKey::Node(n, 29), why, bits, b);
+        }
+        // The offsets reached are congruent to the constant part modulo the step.
+        let mut at = lo + (f.c - lo).rem_euclid(step);
+        let mut alts = Vec::new();
+        while at <= hi {
+            let Ok(o) = u16::try_from(i128::from(off) + at.pin()) else {
+                return self.opaque(AtomKey::Node(n, 30), Reason::Constant, bits, b);
+            };
+            // A word outside of the recorded bytes is not reached by a program that runs.
+            if usize::from(o) + usize::from(bytes) <= self.launch.params.len() {
+                let v = self.param(n, o, bytes, b);
+                let v = match (signed, v.as_const()) {
+                    (true, Some(c)) if bytes < 4 => {
+                        let half = Int::pow2(bits - 1);
+                        AffineForm::konst((c + half).rem_euclid(Int::pow2(bits)) - half)
+                    }
+                    _ => v,
+                };
+                alts.push(v);
+            }
+            at += step;
+        }
+        if alts.is_empty() {
+            return self.opaque(AtomKey::Node(n, 31), Reason::Constant, bits, b);
+        }
+        self.alternatives(alts, AtomKey::Table(f.clone(), off, bytes, signed), Some(&f), b)
+    }
+
+    /// Local array read at a dynamic index: any value stored into a slot that the index may reach.
+    pub(crate) fn local_load(&mut self, n: NodeId, addr: NodeId, bytes: u8, b: BlockId) -> AffineForm {
+        let bits = 8 * u32::from(bytes);
+        let g = self.g;
+        if self.local_busy.contains(&n) || g.local_stores.is_empty() || g.local_stores.len() > 200 {
+            return self.opaque(AtomKey::Node(n, 32), Reason::Local, bits, b);
+        }
+        self.local_busy.push(n);
+        let r = self.stored_values(addr, bytes, b);
+        self.local_busy.pop();
+        match r {
+            Some(alts) if !alts.is_empty() && alts.len() <= 64 => self.alternatives(alts, AtomKey::Alts(n), None, b),
+            _ => self.opaque(AtomKey::Node(n, 33), Reason::Local, bits, b),
+        }
+    }
+
+    fn stored_values(&mut self, addr: NodeId, bytes: u8, b: BlockId) -> Option<Vec<AffineForm>> {
+        let g = self.g;
+        let a = self.ev(addr);
+        let ctx = self.ctx(b);
+        let mut alts = Vec::new();
+        for s in &g.local_stores {
+            let at = self.ev(s.addr);
+            // Both are the local base plus an offset; the base cancels.
+            let d = a.add(&at, -1).norm(32);
+            let (lo, hi) = self.bounds_in(&d, &ctx, true);
+            let (step, width, c) = (d.gcd().pin(), i128::from(bytes), d.c.pin());
+            // Every place at which the load may begin so that the two share a byte.
+            for off in lo.max(1 - width).pin()..=hi.min(i64::from(s.bytes) - 1).pin() {
+                if step != 0 && (off - c).rem_euclid(step) != 0 {
+                    continue;
+                }
+                // A word, or an aligned pair of words, that this store alone makes; else it is put
+                // together from several.
+                if s.bytes < 4 || off < 0 || off % 4 != 0 || off + width > 4 * s.words.len() as i128 {
+                    return None;
+                }
+                let q = (off / 4) as usize;
+                let v = match bytes {
+                    8 if !q.is_multiple_of(2) => return None,
+                    8 => *s.pairs.get(q / 2)?,
+                    _ => s.words[q],
+                };
+                let f = self.ev(v);
+                // What one iteration stored may be read by another.
+                if self.varies_around(&f, s.block) {
+                    return None;
+                }
+                alts.push(f);
+            }
+        }
+        Some(alts)
+    }
+}

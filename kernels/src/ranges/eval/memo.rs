@@ -1,0 +1,76 @@
+//! What an evaluation remembers of nodes and blocks.
+//!
+//! Owns the tables. Each result carries the depth of the outermost unsolved phi on which it
+//! depends, so that [`Eval::solved`](super::Eval::solved) can forget it.
+
+use super::conditions::Cond;
+use crate::ir::BlockId;
+use crate::ranges::domain::affine::AffineForm;
+use crate::ranges::domain::constraints::ConstraintSet;
+use crate::ranges::graph::node::NodeId;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// The depth of a result that depends on no unsolved phi.
+pub(crate) const CLEAN: u32 = u32::MAX;
+
+/// Results by the number of a node or block, each with the depth of the outermost unsolved phi on
+/// which it depends.
+pub(crate) struct NodeTable<T> {
+    /// Index into `kept` plus one; 0: nothing is kept.
+    at: Vec<u32>,
+    kept: Vec<(T, u32)>,
+}
+
+impl<T> Default for NodeTable<T> {
+    fn default() -> Self {
+        NodeTable { at: Vec::new(), kept: Vec::new() }
+    }
+}
+
+impl<T> NodeTable<T> {
+    pub(super) fn get(&self, n: u32) -> Option<&(T, u32)> {
+        let k = self.at.get(n as usize).copied()?;
+        self.kept.get((k as usize).wrapping_sub(1))
+    }
+
+    pub(super) fn insert(&mut self, n: u32, v: T, t: u32) {
+        let n = n as usize;
+        if self.at.len() <= n {
+            self.at.resize(n + 1, 0);
+        }
+        match self.at[n] {
+            0 => {
+                self.kept.push((v, t));
+                self.at[n] = self.kept.len() as u32;
+            }
+            k => self.kept[k as usize - 1] = (v, t),
+        }
+    }
+
+    pub(super) fn remove(&mut self, n: u32) {
+        if let Some(k) = self.at.get_mut(n as usize) {
+            *k = 0;
+        }
+    }
+}
+
+/// Everything that an evaluation remembers.
+#[derive(Default)]
+pub(crate) struct EvalMemo {
+    pub(super) values: NodeTable<AffineForm>,
+    pub(super) preds: NodeTable<Cond>,
+    pub(super) ctx: NodeTable<Rc<ConstraintSet>>,
+    pub(super) reach: NodeTable<bool>,
+    /// Conditions of bits of words; only those that depend on no unsolved phi.
+    pub(super) bits: FxHashMap<(NodeId, u32), Cond>,
+}
+
+/// Something remembered that depends on an unsolved phi, and is to be forgotten.
+#[derive(Clone, Copy)]
+pub(crate) enum MemoSlot {
+    Value(NodeId),
+    Pred(NodeId),
+    Ctx(BlockId),
+    Reach(BlockId),
+}

@@ -1,0 +1,220 @@
+//! Recurrences of loops: the value at a loop header after a number of iterations, and what changes
+//! from one iteration to the next.
+//!
+//! Owns the phis of loop headers. The counter `k` of a loop counts completed iterations
+//! (`trip_counts` bounds it). A header phi is solved by putting a symbol in its place, evaluating
+//! the value of the back edges, and looking for "symbol + c": then the phi is `init + c*k`. What
+//! has no such shape is opaque.
+
+use crate::ir::{BlockId, Reason};
+use crate::ranges::domain::affine::{AffineForm, AtomId};
+use crate::ranges::domain::atom::{Atom, AtomKey, AtomKind};
+use crate::ranges::domain::constraints::ConstraintSet;
+use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::eval::Eval;
+use crate::ranges::graph::node::NodeId;
+use smallvec::SmallVec;
+
+/// A value for each of several predecessors.
+pub(crate) type Arms = SmallVec<[(BlockId, NodeId); 2]>;
+
+/// How a header phi changes on one back edge.
+enum Step {
+    /// By a form whose bounds are known.
+    Add(AffineForm, (Int, Int)),
+    /// It is overwritten by something that does not depend on it.
+    Copy(AffineForm),
+    Other(Option<Reason>),
+}
+
+impl Eval<'_> {
+    /// Value of a loop header's phi.
+    pub(crate) fn loop_phi(&mut self, n: NodeId, outer: &Arms, back: &Arms, b: BlockId) -> AffineForm {
+        let bits = self.g.node(n).width.bits();
+        if let Some((s, d)) = self.solving.get(&n).copied() {
+            self.touched = self.touched.min(d);
+            return AffineForm::atom(s);
+        }
+        let Some(l) = self.cfg.loop_of_header[b.0 as usize] else {
+            return self.opaque(AtomKey::Node(n, 43), Reason::Irreducible, bits, b);
+        };
+        self.trip(l);
+        // An enclosing loop's phi on the way is being solved by now, or will be: this ends there.
+        let mut arms = self.arms(outer, b);
+        let init = if arms.len() == 1 { arms.swap_remove(0).0 } else { self.join(arms, n, 2, b) };
+        let k = self.iteration(l);
+        if self.a(k).hi == 0 {
+            return init;
+        }
+        let s = self.new_atom(-INF, INF, None, b);
+        self.atoms[s.0 as usize].kind = AtomKind::Unsolved;
+        let mark = self.unsolved();
+        self.solving.insert(n, (s, self.depth));
+        let mut steps = Vec::new();
+        for (p, v) in back {
+            let f = self.ev(*v);
+            let step = if f.coef(s) == 1 {
+                let e = f.without(s);
+                if self.supported_by(&e, s) {
+                    Step::Other(None)
+                } else {
+                    let cons = ConstraintSet::new(self.arm_facts(*p, b));
+                    let z = self.bounds_in(&e, &cons, false);
+                    Step::Add(e, z)
+                }
+            } else if f.has(s) || self.supported_by(&f, s) {
+                Step::Other(self.why(&f))
+            } else {
+                Step::Copy(f)
+            };
+            steps.push(step);
+        }
+        self.solving.remove(&n);
+        self.solved(mark);
+        self.recurrence(n, init, k, steps, bits, b)
+    }
+
+    fn recurrence(
+        &mut self,
+        n: NodeId,
+        init: AffineForm,
+        k: AtomId,
+        steps: Vec<Step>,
+        bits: u32,
+        b: BlockId,
+    ) -> AffineForm {
+        if steps.iter().all(|s| matches!(s, Step::Add(..))) {
+            let (mut lo, mut hi, mut g, mut why) = (INF, -INF, Int::new(0), None);
+            for s in &steps {
+                if let Step::Add(e, z) = s {
+                    lo = lo.min(z.0);
+                    hi = hi.max(z.1);
+                    g = g.gcd(e.gcd()).gcd(e.c);
+                    why = why.or_else(|| self.why(e));
+                }
+            }
+            if lo == hi {
+                return init.add(&AffineForm::atom(k), lo);
+            }
+            if lo > -INF && hi < INF && why.is_none() {
+                let g = g.max(1);
+                let t = self.keyed(AtomKey::Step(n, init.clone(), lo, hi), |e| {
+                    let t = e.new_atom(
+                        if lo < 0 { -INF } else { Int::new(0) },
+                        if hi > 0 { INF } else { Int::new(0) },
+                        None,
+                        b,
+                    );
+                    let one = AffineForm::atom(t).scale(g);
+                    let kf = AffineForm::atom(k);
+                    e.atoms[t.0 as usize].cons = vec![e.con(one.add(&kf, -hi)), e.con(kf.scale(lo).add(&one, -1))];
+                    e.atoms[t.0 as usize].deps = SmallVec::from_slice(&[k]);
+                    let z = e.search(&AffineForm::atom(t), &e.none, false);
+                    // The atom is not in use yet, so its box may change.
+                    let a = &mut e.atoms[t.0 as usize];
+                    a.lo = a.lo.max(z.0);
+                    a.hi = a.hi.min(z.1);
+                    t
+                });
+                return init.add(&AffineForm::atom(t), g);
+            }
+            let o = self.opaque(AtomKey::Node(n, 45), why.unwrap_or(Reason::Loop), bits, b);
+            return init.add(&o, 1);
+        }
+        let copies = steps
+            .iter()
+            .all(|s| matches!(s, Step::Copy(_)) || matches!(s, Step::Add(_, (lo, hi)) if *lo == 0 && *hi == 0));
+        if copies {
+            let mut arms = vec![(init, Vec::new())];
+            for s in &steps {
+                if let Step::Copy(f) = s {
+                    arms.push((f.clone(), Vec::new()));
+                }
+            }
+            // Values of an earlier iteration: their atoms must not be confused with this
+            // iteration's.
+            let header_loop = self.cfg.loop_of_header[b.0 as usize];
+            if arms.len() == 2 && arms[0].0 == arms[1].0 {
+                return arms.swap_remove(0).0;
+            }
+            let clean = arms[1..].iter().all(|a| {
+                header_loop.is_some_and(|l| {
+                    a.0.terms.iter().all(|t| {
+                        !matches!(self.a(t.0).kind, AtomKind::Param(_)) && self.a(t.0).alts.is_none()
+                            || !self.varying(t.0, l)
+                    })
+                })
+            });
+            // A pointer among the alternatives would keep the forms themselves: only when they do
+            // not vary.
+            let fixed =
+                arms[1..].iter().all(|a| header_loop.is_some_and(|l| a.0.terms.iter().all(|t| !self.varying(t.0, l))));
+            let pointers = arms.iter().any(|a| {
+                a.0.terms.iter().any(|t| {
+                    self.a(t.0).alts.is_some()
+                        || matches!(
+                            self.a(t.0).kind,
+                            AtomKind::Param(_) | AtomKind::Symbol(_) | AtomKind::ParamAddress(_) | AtomKind::Local
+                        )
+                })
+            });
+            if fixed || (clean && !pointers) {
+                return self.join(arms, n, 3, b);
+            }
+        }
+        let why = steps.iter().find_map(|s| match s {
+            Step::Other(r) => *r,
+            Step::Add(f, _) | Step::Copy(f) => self.why(f),
+        });
+        self.opaque(AtomKey::Node(n, 46), why.unwrap_or(Reason::Loop), bits, b)
+    }
+
+    /// All atoms that an atom's meaning rests on.
+    pub(crate) fn support(&self, x: AtomId) -> SmallVec<[AtomId; 16]> {
+        let mut out: SmallVec<[AtomId; 16]> = SmallVec::new();
+        let mut work: SmallVec<[AtomId; 16]> = SmallVec::from_slice(&[x]);
+        while let Some(a) = work.pop() {
+            if out.contains(&a) {
+                continue;
+            }
+            out.push(a);
+            let Atom { deps, alts, .. } = self.a(a);
+            work.extend(deps.iter().copied());
+            if let Some(v) = alts {
+                v.iter().for_each(|f| work.extend(f.terms.iter().map(|t| t.0)));
+            }
+        }
+        out
+    }
+
+    fn supported_by(&self, f: &AffineForm, s: AtomId) -> bool {
+        f.terms.iter().any(|t| self.support(t.0).contains(&s))
+    }
+
+    /// May an atom have different values in different iterations of loop `l`?
+    pub(crate) fn varying(&self, x: AtomId, l: u32) -> bool {
+        let lp = &self.cfg.loops[l as usize];
+        self.support(x).iter().any(|a| {
+            let atom = self.a(*a);
+            let inside = lp.members[atom.home.0 as usize];
+            match atom.kind {
+                AtomKind::Index
+                | AtomKind::Param(_)
+                | AtomKind::Symbol(_)
+                | AtomKind::ParamAddress(_)
+                | AtomKind::Local => false,
+                AtomKind::Iteration(_) | AtomKind::Unsolved => inside,
+                // An atom over others varies with them; one over nothing is whatever its block
+                // computed.
+                AtomKind::Plain => inside && (atom.opaque.is_some() || atom.deps.is_empty() || atom.choice),
+            }
+        })
+    }
+
+    /// Does a form vary in any loop around a block?
+    pub(crate) fn varies_around(&self, f: &AffineForm, b: BlockId) -> bool {
+        (0..self.cfg.loops.len() as u32)
+            .filter(|l| self.cfg.loops[*l as usize].members[b.0 as usize])
+            .any(|l| f.terms.iter().any(|t| self.varying(t.0, l)))
+    }
+}

@@ -1,0 +1,16 @@
+//! From the value of an address to the bytes that a launch touches.
+//!
+//! Owns everything behind [`Eval`](super::eval::Eval): splitting an address into base and offset
+//! (`address`), the progressions that cover the offset and whether they are exact (`exactness`),
+//! addresses of two special shapes (`delinearization`, `pointer_table`), and joining the sets of
+//! several accesses (`coalesce`). `reached` holds the types of the results. `address`,
+//! `delinearization` and `pointer_table` know each other: the first tries the other two, and they
+//! ask it for the extent of a part of the address. All of them add methods to `Eval`; no file of
+//! `eval` calls these.
+
+mod address;
+pub(super) mod coalesce;
+pub(super) mod delinearization;
+mod exactness;
+mod pointer_table;
+pub(super) mod reached;

@@ -1,0 +1,76 @@
+//! What an access reaches: a base, and the bytes relative to its value.
+//!
+//! Owns the types that pass between the files of this folder, `analysis` and `memo`. No rules.
+
+use super::delinearization::Delinearized;
+use crate::effects::Extent;
+use crate::ir::{AccessKind, BlockId};
+use crate::ranges::domain::byte_set::ByteSet;
+use crate::ranges::domain::constraints::ConstraintSet;
+use crate::ranges::domain::int::Int;
+use serde::{Deserialize, Serialize};
+
+/// Under which conditions an access is made, and how wide it is.
+#[derive(Clone, Copy)]
+pub(crate) struct AccessContext<'a> {
+    /// The constraints that hold when it is made.
+    pub cons: &'a ConstraintSet,
+    /// Bytes per thread.
+    pub width: Int,
+    /// The block of the access.
+    pub block: BlockId,
+    /// Nothing but `cons` decides whether and where it happens.
+    pub complete: bool,
+}
+
+/// One base that an access may have, and the bytes relative to its value.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct ReachedBytes<E = ByteSet> {
+    pub base: SymbolicBase,
+    /// See [`crate::KernelAccess::several`].
+    pub several: bool,
+    pub extent: E,
+    /// The same bytes, more precisely.
+    pub walk: Option<Box<Delinearized>>,
+}
+
+impl<E> ReachedBytes<E> {
+    pub fn new(base: SymbolicBase, several: bool, extent: E) -> ReachedBytes<E> {
+        ReachedBytes { base, several, extent, walk: None }
+    }
+}
+
+impl<N: Copy> ReachedBytes<ByteSet<N>> {
+    /// With final numbers, as other modules see it.
+    pub fn finished(&self, value: impl Fn(N) -> i128) -> ReachedBytes<Extent> {
+        ReachedBytes::new(self.base, self.several, self.extent.finished(value))
+    }
+}
+
+/// A [`crate::Base`] before the values of parameters are put in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum SymbolicBase {
+    /// The parameter word at this offset.
+    Word(u16),
+    /// The variable of this symbol.
+    Symbol(u32),
+    /// The address of the parameter at this offset.
+    ParamAddress(u16),
+    /// Texture (false) or surface handle.
+    Handle(u16, bool),
+    /// None: the extent holds addresses.
+    Absolute,
+    /// The addresses that a table holds: `count` 8-byte words from `lo` on behind a parameter word,
+    /// `stride` bytes apart.
+    Table {
+        word: u16,
+        lo: i64,
+        stride: u64,
+        count: u64,
+    },
+    Unknown,
+}
+
+/// What an evaluation finds: for each access its direction, the bytes behind a base, and the first
+/// instruction.
+pub(crate) type EvaluatedAccesses<E> = Vec<(AccessKind, ReachedBytes<E>, u32)>;

@@ -1,0 +1,106 @@
+//! Atomics made of compare-and-swap loops: the load in front of the loop belongs to the atomic.
+//!
+//! `ptxas` makes such loops of `atom.add` for 16-bit floats, and programs write them for operations
+//! that have no instruction. The load only gives the first value to compare. When another kernel
+//! has changed that value since, the swap fails and returns the new one. Two such atomics do not
+//! race with each other, so the load is not a plain read, and counts as an atomic here. A load
+//! counts when its value is what a swap of the same address compares. Towards all other accesses
+//! the two behave as the swap alone does.
+
+use super::build::Builder;
+use super::node::{Kind, NodeId, Target};
+use super::ssa::{Def, END};
+use crate::ir::{AccessKind, Op, Reason, Src};
+use std::collections::HashSet;
+
+/// Definitions that are followed from one swap.
+const MAX_STEPS: usize = 64;
+
+/// A compare-and-swap: its access, and where it is.
+pub(crate) struct CompareAndSwap {
+    pub(crate) access: usize,
+    pub(crate) block: u32,
+    pub(crate) inst: u32,
+}
+
+impl Builder<'_> {
+    /// Turns the loads that belong to swaps into atomics.
+    pub(crate) fn mark_cas_loads(&mut self) {
+        for swap in std::mem::take(&mut self.swaps) {
+            let Some(compared) = self.ssa.f.blocks[swap.block as usize].insts[swap.inst as usize].srcs.first() else {
+                continue;
+            };
+            let loads = self.loads_behind(compared.src, swap.block, swap.inst);
+            let (target, bytes) = (self.g.accesses[swap.access].target.clone(), self.g.accesses[swap.access].bytes);
+            for n in 0..self.g.accesses.len() {
+                let a = &self.g.accesses[n];
+                let belongs = a.kind == AccessKind::Read && a.bytes <= bytes && loads.contains(&a.at);
+                if belongs && self.same_target(&a.target, &target) {
+                    self.g.accesses[n].kind = AccessKind::Atomic;
+                }
+            }
+        }
+    }
+
+    /// Where the loads are that a value may come from, unchanged.
+    fn loads_behind(&mut self, value: Src, b: u32, i: u32) -> HashSet<u32> {
+        let first = match value {
+            Src::Pair(low, _) => Src::Var(low),
+            other => other,
+        };
+        let mut work = vec![self.ssa.source(first, b, i)];
+        let mut seen = HashSet::new();
+        let mut loads = HashSet::new();
+        while let Some(d) = work.pop() {
+            if !seen.insert(d) || seen.len() > MAX_STEPS {
+                continue;
+            }
+            if self.ssa.guard(d).is_some() {
+                let old = self.ssa.old(d);
+                work.push(old);
+            }
+            match d {
+                Def::Phi { var, b } => {
+                    let cfg = self.ssa.cfg;
+                    for p in &cfg.preds[b as usize] {
+                        let d = self.ssa.read(var, p.0, END);
+                        work.push(self.ssa.strip(d));
+                    }
+                }
+                Def::Inst { b, i, part, .. } => {
+                    let Some(inst) = self.ssa.inst(d) else { continue };
+                    match &inst.op {
+                        Op::Unknown(Reason::Loaded) | Op::Loaded(_) => {
+                            loads.insert(inst.at);
+                        }
+                        Op::Mov => {
+                            if let Some(s) = inst.srcs.get(usize::from(part)) {
+                                work.push(self.ssa.source(s.src, b, i));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                Def::Leaf(_) | Def::Undef { .. } => {}
+            }
+        }
+        loads
+    }
+
+    fn same_target(&self, a: &Target, b: &Target) -> bool {
+        matches!((a, b), (Target::Address(a), Target::Address(b)) if self.same_address(*a, *b))
+    }
+
+    fn same_address(&self, a: NodeId, b: NodeId) -> bool {
+        if a == b {
+            return true;
+        }
+        match (&self.g.node(a).kind, &self.g.node(b).kind) {
+            (Kind::Lin(x, c), Kind::Lin(y, d)) => c == d && x == y,
+            (Kind::ParamAddress(x), Kind::ParamAddress(y)) => x == y,
+            (Kind::Param(x, w), Kind::Param(y, v)) => (x, w) == (y, v),
+            (Kind::Symbol(x), Kind::Symbol(y)) => x == y,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The types of the value graph: nodes, accesses, stores to local memory.
+//!
+//! Owns the data only. `build` makes nodes, `eval` gives them values. The graph is written to disk
+//! with its summary.
+
+use crate::ir::{AccessKind, BlockId, Cmp, Combine, Reason, Special, SymbolId};
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+/// Index into [`Graph::nodes`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct NodeId(pub u32);
+
+/// Width of a node's value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Width {
+    /// Congruent modulo 2^32.
+    W32,
+    /// Congruent modulo 2^64.
+    W64,
+    /// Truth value.
+    Pred,
+}
+
+impl Width {
+    /// Bits of an integer width (1 for a predicate).
+    pub fn bits(self) -> u32 {
+        match self {
+            Width::W32 => 32,
+            Width::W64 => 64,
+            Width::Pred => 1,
+        }
+    }
+}
+
+/// One value.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Node {
+    /// What it is.
+    pub kind: Kind,
+    /// Width of the result.
+    pub width: Width,
+    /// Block in which it is computed: its guards hold whenever the value exists.
+    pub home: BlockId,
+}
+
+/// Value kinds. Operands are nodes of the same width unless said otherwise.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Kind {
+    /// Being built (only seen through a cycle that is no loop).
+    Building,
+    /// Constant (truth value: 0 or 1).
+    Const(u64),
+    /// Unknown.
+    Opaque(Reason),
+    /// Unknown within bounds.
+    Bounded(i64, i64),
+    /// Bytes at a parameter offset.
+    Param(u16, u8),
+    /// Launch value.
+    Special(Special),
+    /// Address of a global.
+    Symbol(SymbolId),
+    /// Address of a parameter byte.
+    ParamAddress(u16),
+    /// Sum of coefficient * node, plus a constant.
+    Lin(SmallVec<[(NodeId, i64); 3]>, i64),
+    /// Product.
+    Mul(NodeId, NodeId),
+    /// 64-bit product of 32-bit numbers.
+    MulWide(bool, NodeId, NodeId),
+    /// High half of the product.
+    MulHi(bool, NodeId, NodeId),
+    /// 64-bit from 32-bit.
+    Extend(bool, NodeId),
+    /// Low word of a 64-bit node.
+    Lo(NodeId),
+    /// High word of a 64-bit node.
+    Hi(NodeId),
+    /// 64-bit: a 32-bit node times 2^32.
+    High(NodeId),
+    /// 64-bit from two 32-bit nodes that did not pair.
+    Pack(NodeId, NodeId),
+    /// Left shift by a 32-bit amount.
+    Shl(NodeId, NodeId),
+    /// Right shift by a 32-bit amount.
+    Shr(bool, NodeId, NodeId),
+    /// Bitwise function.
+    Lop3(u8, NodeId, NodeId, NodeId),
+    /// Minimum (true) or maximum.
+    MinMax(bool, bool, NodeId, NodeId),
+    /// Absolute value.
+    Abs(NodeId),
+    /// Choice by predicate.
+    Sel(NodeId, NodeId, NodeId),
+    /// Quotient.
+    Div(bool, NodeId, NodeId),
+    /// Remainder.
+    Rem(bool, NodeId, NodeId),
+    /// Low bits, extended: bits, signed.
+    Ext(u8, bool, NodeId),
+    /// Byte permutation.
+    Prmt(NodeId, NodeId, NodeId),
+    /// Parameter bytes at a dynamic offset.
+    ParamIndexed(i32, u8, bool, NodeId),
+    /// Word(s) of local memory at an address; the stores are in [`Graph::local_stores`].
+    LocalLoad(NodeId, u8),
+    /// 64-bit word of global memory at an address.
+    Loaded(NodeId),
+    /// Join of one value per predecessor block.
+    Phi(SmallVec<[(BlockId, NodeId); 2]>),
+    /// Loop header: values from outside, values from the back edges.
+    LoopPhi(SmallVec<[(BlockId, NodeId); 2]>, SmallVec<[(BlockId, NodeId); 2]>),
+    /// Predicate: comparison; signed, 64 bit.
+    Cmp(Cmp, bool, NodeId, NodeId),
+    /// Predicate: comparison of floating point numbers (see [`crate::ir::Op::FloatCmp`]): which
+    /// hold, denormal ones flushed.
+    FloatCmp(u8, bool, NodeId, NodeId),
+    /// Predicate: negation.
+    Not(NodeId),
+    /// Predicate: combination.
+    Combine(Combine, NodeId, NodeId),
+    /// Predicate: truth table.
+    PLut(u8, [NodeId; 3]),
+    /// Predicate: integer node is not zero.
+    NonZero(NodeId),
+}
+
+/// What an access goes through.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Target {
+    /// 64-bit address.
+    Address(NodeId),
+    /// 64-bit address with a size known at launch only.
+    Bulk(NodeId, NodeId),
+    /// Tensor map at this address.
+    TensorMap(NodeId),
+    /// Texture or surface handle.
+    Handle(NodeId, bool),
+    /// No rule.
+    Unknown(Reason),
+}
+
+/// One memory instruction.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Access {
+    /// Where.
+    pub block: BlockId,
+    /// Direction.
+    pub kind: AccessKind,
+    /// Bytes per thread.
+    pub bytes: u32,
+    /// Address.
+    pub target: Target,
+    /// Guard of the instruction itself.
+    pub guard: Option<NodeId>,
+    /// Where in the code (byte offset, or line of PTX).
+    pub at: u32,
+}
+
+/// A store to local memory that no variable stands for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LocalStore {
+    /// 32-bit address.
+    pub addr: NodeId,
+    /// Stored words.
+    pub words: SmallVec<[NodeId; 4]>,
+    /// Where.
+    pub block: BlockId,
+    /// 64-bit values of the word pairs, when they pair.
+    pub pairs: SmallVec<[NodeId; 2]>,
+    /// Bytes stored (less than 4: `words` is not usable).
+    pub bytes: u32,
+}
+
+/// The value graph.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Graph {
+    /// All nodes.
+    pub nodes: Vec<Node>,
+    /// Memory instructions that may touch global memory.
+    pub accesses: Vec<Access>,
+    /// Branch condition of each block that has one.
+    pub conds: Vec<Option<NodeId>>,
+    /// Stores to local memory.
+    pub local_stores: Vec<LocalStore>,
+}
+
+impl Graph {
+    /// The node.
+    pub fn node(&self, n: NodeId) -> &Node {
+        &self.nodes[n.0 as usize]
+    }
+
+    /// The nodes a node is computed from.
+    pub fn operands(&self, n: NodeId) -> SmallVec<[NodeId; 4]> {
+        let mut v: SmallVec<[NodeId; 4]> = SmallVec::new();
+        match &self.node(n).kind {
+            Kind::Lin(t, _) => v.extend(t.iter().map(|t| t.0)),
+            Kind::Mul(a, b)
+            | Kind::MulWide(_, a, b)
+            | Kind::MulHi(_, a, b)
+            | Kind::Pack(a, b)
+            | Kind::Shl(a, b)
+            | Kind::Shr(_, a, b)
+            | Kind::MinMax(_, _, a, b)
+            | Kind::Div(_, a, b)
+            | Kind::Rem(_, a, b)
+            | Kind::Cmp(_, _, a, b)
+            | Kind::FloatCmp(_, _, a, b)
+            | Kind::Combine(_, a, b) => v.extend([*a, *b]),
+            Kind::Extend(_, a)
+            | Kind::Lo(a)
+            | Kind::Hi(a)
+            | Kind::High(a)
+            | Kind::Abs(a)
+            | Kind::Ext(_, _, a)
+            | Kind::ParamIndexed(_, _, _, a)
+            | Kind::LocalLoad(a, _)
+            | Kind::Loaded(a)
+            | Kind::Not(a)
+            | Kind::NonZero(a) => v.push(*a),
+            Kind::Lop3(_, a, b, c) | Kind::Sel(a, b, c) | Kind::Prmt(a, b, c) => v.extend([*a, *b, *c]),
+            Kind::PLut(_, s) => v.extend(s.iter().copied()),
+            Kind::Phi(arms) => v.extend(arms.iter().map(|a| a.1)),
+            Kind::LoopPhi(a, b) => v.extend(a.iter().chain(b).map(|a| a.1)),
+            Kind::Building
+            | Kind::Const(_)
+            | Kind::Opaque(_)
+            | Kind::Bounded(..)
+            | Kind::Param(..)
+            | Kind::Special(_)
+            | Kind::Symbol(_)
+            | Kind::ParamAddress(_) => {}
+        }
+        v
+    }
+}

@@ -1,0 +1,389 @@
+//! The pairing table: which 64-bit value two 32-bit words are the halves of.
+//!
+//! Matching is structural. It compares reaching definitions before any arithmetic. A high word
+//! belongs to a low word only in three cases: its carry predicate was made by the instruction of
+//! that low word, both words come out of one 64-bit instruction, or the operation is bitwise. What
+//! matches nothing becomes [`Kind::Pack`], which the evaluation treats as unknown unless the high
+//! word is a constant.
+
+use super::build::Builder;
+use super::node::{Kind, NodeId, Width};
+use super::ssa::{Def, END};
+use crate::ir::{Inst, Op, Prefix, Special, Src, SrcOperand};
+use smallvec::SmallVec;
+
+/// Sums followed from a low word to the instruction that made it.
+const MAX_STEPS: usize = 16;
+
+impl<'a> Builder<'a> {
+    /// The 64-bit node of two stripped definitions.
+    pub(crate) fn pair(&mut self, lo: Def, hi: Def) -> NodeId {
+        let home = home(lo).max(home(hi));
+        if let Some(n) = self.leaves(lo, hi) {
+            return n;
+        }
+        if hi == Def::ZERO {
+            let n = self.node32(lo);
+            return self.extend(false, n, home);
+        }
+        // A constant low word leaves the high word as it is.
+        if let Some(c) = lo.imm32()
+            && !matches!(hi, Def::Leaf(_))
+        {
+            let h = self.node32(hi);
+            let h = self.add(Kind::High(h), Width::W64, home);
+            return self.lin(&[(h, 1)], i64::from(c), Width::W64, home);
+        }
+        if let (Def::Phi { b, .. }, Def::Phi { b: c, .. }) = (lo, hi)
+            && b == c
+        {
+            return self.pair_phi(lo, hi, b);
+        }
+        if self.is_sign_of(hi, lo) {
+            let n = self.node32(lo);
+            return self.extend(true, n, home);
+        }
+        if let Some(n) = self.guarded(lo, hi) {
+            return n;
+        }
+        if let Some(n) = self.instructions(lo, hi) {
+            return n;
+        }
+        // One half is a join, the other is not: rebuild the pair per path.
+        for d in [lo, hi] {
+            if let Def::Phi { b, .. } = d
+                && self.ssa.cfg.loop_of_header[b as usize].is_none()
+                && self.depth < 200
+            {
+                return self.pair_phi(lo, hi, b);
+            }
+        }
+        let (l, h) = (self.node32(lo), self.node32(hi));
+        self.add(Kind::Pack(l, h), Width::W64, home)
+    }
+
+    fn leaves(&mut self, lo: Def, hi: Def) -> Option<NodeId> {
+        let (Def::Leaf(l), Def::Leaf(h)) = (lo, hi) else { return None };
+        Some(match (l, h) {
+            (Src::Imm(l), Src::Imm(h)) => self.konst((h << 32) | (l & 0xffff_ffff), Width::W64),
+            (Src::Param { off: a, bytes: 4 }, Src::Param { off: b, bytes: 4 }) if b == a + 4 => {
+                self.add(Kind::Param(a, 8), Width::W64, 0)
+            }
+            (Src::Driver(a), Src::Driver(b)) if a.abs_diff(b) == 4 => {
+                self.add(Kind::Special(Special::DriverBase(a)), Width::W64, 0)
+            }
+            (Src::SymbolHalf(a, false), Src::SymbolHalf(b, true)) if a == b => self.add(Kind::Symbol(a), Width::W64, 0),
+            (Src::ParamAddressHalf(a, false), Src::ParamAddressHalf(b, true)) if a == b => {
+                self.add(Kind::ParamAddress(a), Width::W64, 0)
+            }
+            _ => return None,
+        })
+    }
+
+    fn pair_phi(&mut self, lo: Def, hi: Def, b: u32) -> NodeId {
+        let n = self.add(Kind::Building, Width::W64, b);
+        self.memo64(lo, hi, n);
+        let at = |bld: &mut Self, d: Def, p: u32| match d {
+            Def::Phi { var, b: c } if c == b => bld.ssa.read(var, p, END),
+            d => d,
+        };
+        self.fill_phi(n, b, &mut |bld, p| {
+            let l = at(bld, lo, p);
+            let h = at(bld, hi, p);
+            bld.node64(l, h)
+        });
+        n
+    }
+
+    /// Is `hi` the word of sign bits of `lo`?
+    pub(crate) fn is_sign_of(&mut self, hi: Def, lo: Def) -> bool {
+        let Some((inst, b, i)) = self.executed(hi) else { return false };
+        let (value, amount) = match inst.op {
+            Op::Funnel { right: true, hi: true, signed: true, wide: false } => (2, 1),
+            Op::Shr { signed: true } => (0, 1),
+            _ => return false,
+        };
+        let (v, n) = (inst.srcs[value], inst.srcs[amount]);
+        n.is_imm(31) && v.prefix == Prefix::None && self.ssa.source(v.src, b, i) == lo
+    }
+
+    /// The instruction of a definition whose guard is decided.
+    pub(crate) fn executed(&self, d: Def) -> Option<(&'a Inst, u32, u32)> {
+        let Def::Inst { b, i, .. } = d else { return None };
+        if self.ssa.guard(d).is_some() {
+            return None;
+        }
+        let f: &'a crate::ir::KernelIr = self.ssa.f;
+        Some((&f.blocks[b as usize].insts[i as usize], b, i))
+    }
+
+    fn guarded(&mut self, lo: Def, hi: Def) -> Option<NodeId> {
+        let (l, h) = (self.settle(lo), self.settle(hi));
+        if let (Ok(l), Ok(h)) = (&l, &h) {
+            return (*l != lo || *h != hi).then(|| self.node64(*l, *h));
+        }
+        if self.depth > 400 {
+            return None;
+        }
+        let (d, g) = match (&l, &h) {
+            (Err(g), _) => (lo, *g),
+            (_, Err(g)) => (hi, *g),
+            _ => return None,
+        };
+        let Def::Inst { b, i, .. } = d else { return None };
+        let key = (g.prefix, self.ssa.source(g.src, b, i));
+        // The other half may be under the same predicate, or its complement, or none of it.
+        let mut side = |x: Def, state: &Result<Def, SrcOperand>, value: bool| -> Def {
+            match state {
+                Ok(y) => *y,
+                Err(g2) => {
+                    let Def::Inst { b, i, .. } = x else { return x };
+                    let k2 = (g2.prefix, self.ssa.source(g2.src, b, i));
+                    if k2.1 != key.1 {
+                        x
+                    } else if (k2.0 == key.0) == value {
+                        let r = x.raw();
+                        self.ssa.strip(r)
+                    } else {
+                        self.ssa.old(x)
+                    }
+                }
+            }
+        };
+        let (l1, h1) = (side(lo, &l, true), side(hi, &h, true));
+        let (l0, h0) = (side(lo, &l, false), side(hi, &h, false));
+        let p = self.pred_operand(&g, b, i);
+        let new = self.node64(l1, h1);
+        let old = self.node64(l0, h0);
+        Some(self.add(Kind::Sel(p, new, old), Width::W64, b))
+    }
+
+    fn instructions(&mut self, lo: Def, hi: Def) -> Option<NodeId> {
+        let (h, hb, hi_i) = self.executed(hi)?;
+        let hpart = hi.part();
+        if let Op::Funnel { right: false, hi: true, .. } = h.op {
+            return self.shift_left(lo, h, hb, hi_i);
+        }
+        let (l, lb, li) = self.executed(lo)?;
+        if lo.same_inst(hi) {
+            return match (&l.op, lo.part(), hpart) {
+                (Op::Unpack, 0, 1) => Some(self.operand64(&l.srcs[0], lb, li)),
+                (Op::ParamIndexed { .. } | Op::Mem(_) | Op::Loaded(_), p, q) if q == p + 1 => {
+                    Some(self.body(lo, Width::W64))
+                }
+                _ => None,
+            };
+        }
+        match (&l.op, &h.op) {
+            (Op::Add, Op::AddX) => self.sum(lo, h, hi, (hb, hi_i)),
+            (Op::Add, Op::LeaHi { shift: 1, sx: true, .. }) => self.sum_with_sign(l, lo, (lb, li), h, hi, (hb, hi_i)),
+            (Op::Lea { shift: a }, Op::LeaHi { shift: c, sx, x }) if a == c => {
+                if *x && self.carry_source(hi) != Some(whole(lo)) {
+                    return None;
+                }
+                if !*x && !l.srcs[1].is_imm(0) {
+                    return None;
+                }
+                if l.srcs[1].prefix != Prefix::None || h.srcs[1].prefix != Prefix::None {
+                    return None;
+                }
+                let base = self.halves(&l.srcs[1], (lb, li), &h.srcs[1], (hb, hi_i));
+                self.scaled(&l.srcs[0], (lb, li), h, (hb, hi_i), *a, *sx, base)
+            }
+            (Op::Lea { shift }, Op::AddX) => self.scaled_sum(l, lo, (lb, li), h, hi, (hb, hi_i), *shift),
+            (Op::Sel, Op::Sel) => self.select(l, (lb, li), h, (hb, hi_i)),
+            (Op::Lop3 { lut: a }, Op::Lop3 { lut: c }) if a == c => {
+                let a = *a;
+                let mut v = SmallVec::<[NodeId; 3]>::new();
+                for k in 0..3 {
+                    let (x, y) = (l.srcs.get(k).copied(), h.srcs.get(k).copied());
+                    v.push(match (x, y) {
+                        (Some(x), Some(y)) if x.prefix == Prefix::None && y.prefix == Prefix::None => {
+                            self.halves(&x, (lb, li), &y, (hb, hi_i))
+                        }
+                        (None, None) => self.konst(0, Width::W64),
+                        _ => return None,
+                    });
+                }
+                Some(self.add(Kind::Lop3(a, v[0], v[1], v[2]), Width::W64, hb))
+            }
+            (Op::Lop3 { lut: 0xc0 }, _) => self.aligned(l, (lb, li), hi),
+            (
+                Op::Funnel { right: true, hi: false, wide: true, .. },
+                Op::Funnel { right: true, hi: true, signed, .. },
+            ) => {
+                let n = self.operand32(&l.srcs[1], lb, li);
+                let m = self.operand32(&h.srcs[1], hb, hi_i);
+                let c = self.const_of(n).filter(|c| *c < 32 && self.const_of(m) == Some(*c))?;
+                let top = self.ssa.source(l.srcs[2].src, lb, li);
+                if self.ssa.source(h.srcs[2].src, hb, hi_i) != top || l.srcs[2].prefix != Prefix::None {
+                    return None;
+                }
+                let low = self.ssa.source(l.srcs[0].src, lb, li);
+                let v = self.node64(low, top);
+                Some(self.add_shr(*signed, v, c, hb))
+            }
+            (Op::Add, Op::Unpack) if hpart == 1 => self.low_plus(l, (lb, li), h, hi, (hb, hi_i)),
+            (Op::Unpack, Op::Add | Op::Mad) if lo.part() == 0 => self.high_plus(l, lo, (lb, li), h, (hb, hi_i)),
+            _ => None,
+        }
+    }
+
+    /// The 64-bit value of corresponding operands of two halves.
+    fn halves(&mut self, l: &SrcOperand, (lb, li): (u32, u32), h: &SrcOperand, (hb, hi): (u32, u32)) -> NodeId {
+        let a = self.ssa.source(l.src, lb, li);
+        let b = self.ssa.source(h.src, hb, hi);
+        self.node64(a, b)
+    }
+
+    /// SHF.L / SHF.L.U64.HI.
+    fn shift_left(&mut self, lo: Def, h: &Inst, hb: u32, hi: u32) -> Option<NodeId> {
+        let amount = self.operand32(&h.srcs[1], hb, hi);
+        let c = self.const_of(amount).filter(|c| *c < 32)? as u32;
+        if h.srcs[0].prefix != Prefix::None || h.srcs[2].prefix != Prefix::None {
+            return None;
+        }
+        let x = self.ssa.source(h.srcs[0].src, hb, hi);
+        let y = self.ssa.source(h.srcs[2].src, hb, hi);
+        // The low word must be the same shift of the same word.
+        let (l, lb, li) = self.executed(lo)?;
+        if l.srcs.is_empty() || l.srcs[0].prefix != Prefix::None || self.ssa.source(l.srcs[0].src, lb, li) != x {
+            return None;
+        }
+        let same = match l.op {
+            Op::Funnel { right: false, hi: false, .. } | Op::Shl => {
+                let n = self.operand32(&l.srcs[1], lb, li);
+                self.const_of(n) == Some(u64::from(c))
+            }
+            Op::Mad => l.srcs[1].is_imm(1 << c) && l.srcs[2].is_imm(0),
+            Op::Lea { shift } => u32::from(shift) == c && l.srcs[1].is_imm(0),
+            Op::Add => c == 1 && l.srcs.len() >= 2 && l.srcs[0] == l.srcs[1] && l.srcs[2..].iter().all(|s| s.is_imm(0)),
+            _ => false,
+        };
+        if !same {
+            return None;
+        }
+        let v = self.node64(x, y);
+        Some(self.lin(&[(v, 1i64 << c)], 0, Width::W64, hb))
+    }
+
+    /// SEL / SEL with one predicate.
+    fn select(&mut self, l: &Inst, lat: (u32, u32), h: &Inst, hat: (u32, u32)) -> Option<NodeId> {
+        let p = self.ssa.source(l.srcs[2].src, lat.0, lat.1);
+        let q = self.ssa.source(h.srcs[2].src, hat.0, hat.1);
+        if p != q || l.srcs[..2].iter().chain(&h.srcs[..2]).any(|s| s.prefix != Prefix::None) {
+            return None;
+        }
+        let same = l.srcs[2].prefix == h.srcs[2].prefix;
+        let (t, e) = if same { (0, 1) } else { (1, 0) };
+        let c = self.pred_operand(&l.srcs[2], lat.0, lat.1);
+        let x = self.halves(&l.srcs[0], lat, &h.srcs[t], hat);
+        let y = self.halves(&l.srcs[1], lat, &h.srcs[e], hat);
+        Some(match self.const_of(c) {
+            Some(0) => y,
+            Some(_) => x,
+            None => self.add(Kind::Sel(c, x, y), Width::W64, hat.0),
+        })
+    }
+
+    /// Low word masked by `-2^k`, high word kept: rounding down.
+    fn aligned(&mut self, l: &Inst, lat: (u32, u32), hi: Def) -> Option<NodeId> {
+        for (x, c) in [(0, 1), (1, 0)] {
+            let (x, c) = (l.srcs[x], l.srcs[c]);
+            if x.prefix != Prefix::None || c.prefix != Prefix::None {
+                continue;
+            }
+            let m = self.ssa.source(c.src, lat.0, lat.1);
+            let Some(mask) = m.imm32() else { continue };
+            let a = self.ssa.source(x.src, lat.0, lat.1);
+            if mask >> 31 == 0 || self.fit(a, hi) < 4 {
+                continue;
+            }
+            let v = self.node64(a, hi);
+            let m = self.konst(u64::from(mask) | 0xffff_ffff_0000_0000, Width::W64);
+            let z = self.konst(0, Width::W64);
+            return Some(self.add(Kind::Lop3(0xc0, v, m, z), Width::W64, lat.0));
+        }
+        None
+    }
+
+    /// Low word of a parameter's address plus constants, one by one, with the high word left as it
+    /// is: the bank of parameters lies aligned, so that no address in it carries. (cuBLAS steps
+    /// from one tensor map to the next like this.)
+    fn low_plus(&mut self, l: &Inst, lat: (u32, u32), h: &Inst, hi: Def, hat: (u32, u32)) -> Option<NodeId> {
+        let (mut step, mut mate, mut sum, mut at) = (0i64, false, l, lat);
+        for _ in 0..MAX_STEPS {
+            let mut before = None;
+            for o in &sum.srcs {
+                let d = self.ssa.source(o.src, at.0, at.1);
+                match (d.imm32(), d) {
+                    (Some(c), _) if o.prefix == Prefix::None => step += i64::from(c as i32),
+                    (_, Def::Inst { part: 0, .. }) if o.prefix == Prefix::None && before.is_none() => before = Some(d),
+                    _ => return None,
+                }
+            }
+            let before = before?;
+            mate = before.same_inst(hi);
+            if mate {
+                break;
+            }
+            let (inst, b, i) = self.executed(before)?;
+            if !matches!(inst.op, Op::Add) {
+                return None;
+            }
+            (sum, at) = (inst, (b, i));
+        }
+        let v = self.operand64(&h.srcs[0], hat.0, hat.1);
+        let mut base = v;
+        while let Kind::Lin(t, _) = &self.g.node(base).kind
+            && let [(n, 1)] = t[..]
+        {
+            base = n;
+        }
+        let near = step.unsigned_abs() < 1 << 16 && matches!(self.g.node(base).kind, Kind::ParamAddress(_));
+        (mate && near).then(|| self.lin(&[(v, 1)], step, Width::W64, lat.0))
+    }
+
+    /// High word of a 64-bit result plus something: that something times 2^32 is added.
+    fn high_plus(&mut self, l: &Inst, lo: Def, lat: (u32, u32), h: &Inst, hat: (u32, u32)) -> Option<NodeId> {
+        let Def::Inst { b, i, .. } = lo else { return None };
+        let is_mate = |bld: &mut Self, o: &SrcOperand| {
+            o.prefix == Prefix::None
+                && matches!(bld.ssa.source(o.src, hat.0, hat.1), Def::Inst { b: c, i: j, part: 1, .. } if c == b && j == i)
+        };
+        let rest = match h.op {
+            Op::Add => {
+                let k = (0..h.srcs.len()).find(|k| is_mate(self, &h.srcs[*k]))?;
+                let t: SmallVec<[(NodeId, i64); 3]> = (0..h.srcs.len())
+                    .filter(|j| *j != k)
+                    .map(|j| (self.operand32(&h.srcs[j], hat.0, hat.1), 1))
+                    .collect();
+                self.lin(&t, 0, Width::W32, hat.0)
+            }
+            Op::Mad if is_mate(self, &h.srcs[2]) => {
+                let x = self.operand32(&h.srcs[0], hat.0, hat.1);
+                let y = self.operand32(&h.srcs[1], hat.0, hat.1);
+                self.product(x, y, Width::W32, hat.0)
+            }
+            _ => return None,
+        };
+        let v = self.operand64(&l.srcs[0], lat.0, lat.1);
+        let r = self.add(Kind::High(rest), Width::W64, hat.0);
+        Some(self.lin(&[(v, 1), (r, 1)], 0, Width::W64, hat.0))
+    }
+}
+
+/// The result part of the instruction of a definition (its guard aside).
+pub(crate) fn whole(d: Def) -> Def {
+    match d {
+        Def::Inst { b, i, .. } => Def::Inst { b, i, part: 0, raw: true },
+        d => d,
+    }
+}
+
+fn home(d: Def) -> u32 {
+    match d {
+        Def::Inst { b, .. } | Def::Phi { b, .. } => b,
+        _ => 0,
+    }
+}

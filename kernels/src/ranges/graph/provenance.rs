@@ -1,0 +1,207 @@
+//! Where an address comes from, whatever the launch: parameter words, symbols, or memory.
+//!
+//! Owns the sources of an address, not its range. It is sound for directions: a parameter word from
+//! which an access derives is found even when its value is not understood. Scalars that are added
+//! to a pointer without a factor look like pointers. The caller tells them apart by their values.
+
+use super::node::{Graph, Kind, NodeId, Target, Width};
+use crate::ir::{Reason, Special};
+use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Sources of one address.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Provenance {
+    /// 8-byte parameter words.
+    pub words: BTreeSet<u16>,
+    /// Symbols.
+    pub symbols: BTreeSet<u32>,
+    /// Address of the parameters themselves: offsets.
+    pub param_addresses: BTreeSet<u16>,
+    /// Unknown terms (loaded and so on), the first reason met.
+    pub unknown: Option<Reason>,
+    /// Built from a shared or local window.
+    pub window: bool,
+}
+
+impl Provenance {
+    /// Is there a known base?
+    pub(crate) fn has_base(&self) -> bool {
+        !self.words.is_empty() || !self.symbols.is_empty() || !self.param_addresses.is_empty()
+    }
+}
+
+/// Offsets at which parameters are read with a fixed or indexed address: they show where tables
+/// end.
+fn read_offsets(g: &Graph) -> BTreeSet<i32> {
+    g.nodes
+        .iter()
+        .filter_map(|n| match n.kind {
+            Kind::Param(o, _) => Some(i32::from(o)),
+            Kind::ParamIndexed(o, ..) => Some(o),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Provenance of an access.
+pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Provenance {
+    let mut o = Provenance::default();
+    let mut seen = FxHashSet::default();
+    match t {
+        Target::Address(n) | Target::Bulk(n, _) | Target::TensorMap(n) => {
+            walk(g, params, *n, &mut o, &mut seen);
+            if !o.has_base() && o.unknown.is_some() {
+                let mut all = FxHashSet::default();
+                taint(g, *n, &mut o, &mut all);
+            }
+        }
+        Target::Handle(n, _) => handle(g, *n, &mut o),
+        Target::Unknown(r) => o.unknown = Some(*r),
+    }
+    o
+}
+
+fn walk(g: &Graph, params: &[(u16, u16)], root: NodeId, o: &mut Provenance, seen: &mut FxHashSet<NodeId>) {
+    let mut work = vec![root];
+    while let Some(n) = work.pop() {
+        if !seen.insert(n) {
+            continue;
+        }
+        let node = g.node(n);
+        match &node.kind {
+            Kind::Param(off, 8) => {
+                o.words.insert(*off);
+            }
+            Kind::Symbol(s) => {
+                o.symbols.insert(s.0);
+            }
+            Kind::ParamAddress(p) => {
+                o.param_addresses.insert(*p);
+            }
+            Kind::Special(Special::LocalBase | Special::DriverBase(_)) => o.window = true,
+            Kind::Lin(t, _) => work.extend(t.iter().filter(|t| t.1 == 1).map(|t| t.0)),
+            Kind::Sel(_, a, b) | Kind::MinMax(_, _, a, b) => work.extend([*a, *b]),
+            Kind::Lop3(_, a, b, c) if node.width == Width::W64 => work.extend([*a, *b, *c]),
+            Kind::Phi(arms) => work.extend(arms.iter().map(|a| a.1)),
+            Kind::LoopPhi(a, b) => work.extend(a.iter().chain(b).map(|a| a.1)),
+            Kind::ParamIndexed(off, 8, _, idx) => table(g, params, *off, *idx, o),
+            Kind::LocalLoad(_, 8) => g.local_stores.iter().for_each(|s| work.extend(s.pairs.iter().copied())),
+            Kind::Pack(lo, hi) => {
+                if window(g, *hi) {
+                    o.window = true;
+                } else {
+                    o.unknown.get_or_insert(Reason::Pairing);
+                    let mut all = FxHashSet::default();
+                    taint(g, *lo, o, &mut all);
+                }
+            }
+            Kind::Opaque(Reason::Window) => o.window = true,
+            Kind::Loaded(_) => {
+                o.unknown.get_or_insert(Reason::Loaded);
+            }
+            Kind::Opaque(r) => {
+                o.unknown.get_or_insert(*r);
+            }
+            Kind::Building => {
+                o.unknown.get_or_insert(Reason::Irreducible);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The words that hold a handle, when it surely is one of them as it was passed.
+fn handle(g: &Graph, root: NodeId, o: &mut Provenance) {
+    let (mut work, mut seen) = (vec![root], FxHashSet::default());
+    while let Some(n) = work.pop() {
+        if !seen.insert(n) {
+            continue;
+        }
+        match &g.node(n).kind {
+            Kind::Param(off, _) if off % 8 == 0 => {
+                o.words.insert(*off);
+            }
+            Kind::Lo(a) | Kind::Extend(_, a) | Kind::Pack(a, _) => work.push(*a),
+            Kind::Sel(_, a, b) => work.extend([*a, *b]),
+            Kind::Phi(arms) => work.extend(arms.iter().map(|a| a.1)),
+            Kind::LoopPhi(a, b) => work.extend(a.iter().chain(b).map(|a| a.1)),
+            _ => {
+                o.words.clear();
+                o.unknown = Some(Reason::Descriptor);
+                return;
+            }
+        }
+    }
+}
+
+/// Is the high word taken from a window register?
+fn window(g: &Graph, n: NodeId) -> bool {
+    match &g.node(n).kind {
+        Kind::Opaque(Reason::Window) => true,
+        Kind::Lin(t, _) => t.iter().any(|t| matches!(g.node(t.0).kind, Kind::Opaque(Reason::Window))),
+        _ => false,
+    }
+}
+
+/// The words of a by-value table read at a dynamic index: from its offset to where another field is
+/// read, or the parameter ends, in steps that the index can make.
+fn table(g: &Graph, params: &[(u16, u16)], off: i32, idx: NodeId, o: &mut Provenance) {
+    let end = params
+        .iter()
+        .map(|p| (i32::from(p.0), i32::from(p.0) + i32::from(p.1)))
+        .find(|p| p.0 <= off && off < p.1)
+        .map_or(off + 8, |p| p.1);
+    let mut step = match &g.node(idx).kind {
+        Kind::Lin(t, _) => t.iter().fold(0, |s, t| gcd(s, t.1)),
+        _ => 8,
+    };
+    if step == 0 || step % 4 != 0 {
+        step = 8;
+    }
+    let others: Vec<i32> = read_offsets(g).into_iter().filter(|p| *p > off && *p < end).collect();
+    // A field within one step belongs to each element; one beyond starts another array.
+    let stop = others.iter().copied().find(|p| i64::from(*p - off) >= step).unwrap_or(end);
+    let mut at = off;
+    while at + 8 <= stop {
+        if let Ok(w) = u16::try_from(at) {
+            o.words.insert(w);
+        }
+        at += i32::try_from(step).unwrap_or(8);
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(8)
+}
+
+/// Every parameter word a value depends on at all.
+fn taint(g: &Graph, root: NodeId, o: &mut Provenance, seen: &mut FxHashSet<NodeId>) {
+    let mut work = vec![root];
+    while let Some(n) = work.pop() {
+        if !seen.insert(n) {
+            continue;
+        }
+        match &g.node(n).kind {
+            Kind::Param(off, 8) => {
+                o.words.insert(*off);
+            }
+            Kind::Param(off, 4) if off % 8 == 0 => {
+                o.words.insert(*off);
+            }
+            Kind::Symbol(s) => {
+                o.symbols.insert(s.0);
+            }
+            // Where a word lies says nothing about where it came from.
+            Kind::Loaded(_) => {}
+            // A choice by a predicate says nothing about where the value comes from.
+            Kind::Sel(_, a, b) => work.extend([*a, *b]),
+            _ => work.extend(g.operands(n)),
+        }
+    }
+}

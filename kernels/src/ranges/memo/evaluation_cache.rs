@@ -1,0 +1,300 @@
+//! Results that are kept between launches: results of equal launches, and programs for launches
+//! that differ in their numbers.
+//!
+//! Owns the policy, and which results outlive the process ([`crate::Cache`]): a second run of the
+//! same program finds all its launches evaluated. A recording costs as much as several evaluations,
+//! and most kernels are launched in one or two shapes, so the third shape is the first to be
+//! recorded. Recordings go on as long as they are worth it: each launch that is replayed pays for
+//! one.
+
+use super::replay::{self, ReplayProgram};
+use crate::Extent;
+use crate::effects::{AccessKind, LaunchArgs};
+use crate::ranges::domain::byte_set::ByteSet;
+use crate::ranges::domain::int::Int;
+use crate::ranges::domain::tape::LaunchInput;
+use crate::ranges::extent::reached::EvaluatedAccesses;
+use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Results that are kept per kernel. A kernel that is too long to be recorded is evaluated again
+/// for each result that was dropped, and cuBLAS launches one kernel in a dozen shapes a step.
+const MAX_KEPT: usize = 64;
+/// Recorded programs that are kept per kernel.
+const MAX_PROGRAMS: usize = 8;
+/// No more recordings are made when there were this many more than launches that were replayed.
+const MAX_AHEAD: u32 = 24;
+
+/// Grid, block, cluster, dynamic shared memory, bytes of parameters.
+type LaunchShape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
+
+fn shape(l: &LaunchArgs<'_>) -> LaunchShape {
+    (l.grid, l.block, l.cluster, l.shared, l.params.len())
+}
+
+/// An evaluated launch: valid for every launch that agrees in shape and in the numbers that
+/// mattered.
+#[derive(Debug)]
+pub(crate) struct CachedEvaluation {
+    shape: LaunchShape,
+    inputs: Vec<(LaunchInput, u64)>,
+    pub result: EvaluatedAccesses<Extent>,
+}
+
+impl CachedEvaluation {
+    /// The parameter bytes that mattered.
+    pub fn bytes(&self) -> impl Iterator<Item = Range<usize>> {
+        self.inputs.iter().filter_map(|(input, _)| match *input {
+            LaunchInput::Bytes(at, bytes) => Some(usize::from(at)..usize::from(at) + usize::from(bytes)),
+            LaunchInput::Grid(_) => None,
+        })
+    }
+}
+
+/// A [`CachedEvaluation`] as it is written down.
+type PackedEvaluation = (LaunchShape, Vec<(LaunchInput, u64)>, Vec<(AccessKind, SymbolicBase, bool, Extent, u32)>);
+
+/// What is kept of one kernel. The latest are last.
+#[derive(Debug, Default)]
+struct State {
+    kept: Vec<Arc<CachedEvaluation>>,
+    /// Each with a launch of the shape it holds for, but for the grid.
+    programs: Vec<(LaunchShape, ReplayProgram)>,
+    /// Recordings less the launches that were replayed.
+    ahead: u32,
+    /// Something was evaluated that is not on disk.
+    fresh: bool,
+}
+
+/// The evaluations of one kernel.
+#[derive(Debug, Default)]
+pub(crate) struct EvaluationCache {
+    state: Mutex<State>,
+}
+
+/// Appends, and forgets the first when there are so many.
+fn push<T>(list: &mut Vec<T>, most: usize, new: T) {
+    if list.len() >= most {
+        list.remove(0);
+    }
+    list.push(new);
+}
+
+impl EvaluationCache {
+    /// How many launches were recorded, less those that recordings were played for.
+    #[cfg(test)]
+    pub(crate) fn ahead(&self) -> u32 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).ahead
+    }
+
+    /// The result for a launch, from what is kept if possible.
+    pub(crate) fn result(
+        &self,
+        launch: &LaunchArgs<'_>,
+        recordable: impl FnOnce() -> bool,
+        evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>,
+    ) -> Arc<CachedEvaluation> {
+        let wanted = shape(launch);
+        let kept = |inputs: &mut dyn Iterator<Item = LaunchInput>, result| {
+            Arc::new(CachedEvaluation { shape: wanted, inputs: inputs.map(|i| (i, i.read(launch))).collect(), result })
+        };
+        let equal =
+            |k: &&Arc<CachedEvaluation>| k.shape == wanted && k.inputs.iter().all(|(i, v)| i.read(launch) == *v);
+        let like = |s: &LaunchShape| (s.1, s.2, s.3, s.4) == (wanted.1, wanted.2, wanted.3, wanted.4);
+        let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = {
+            let mut store = lock();
+            if let Some(k) = store.kept.iter().find(equal) {
+                return k.clone();
+            }
+            let programs = store.programs.iter().enumerate().rev().filter(|p| like(&p.1.0));
+            let played = programs.filter_map(|(n, p)| Some((n, p.1.play(launch)?))).next();
+            if let Some((n, result)) = played {
+                let new = kept(&mut store.programs[n].1.inputs(), result);
+                store.programs[n..].rotate_left(1);
+                store.ahead = store.ahead.saturating_sub(1);
+                push(&mut store.kept, MAX_KEPT, new.clone());
+                return new;
+            }
+            recordable() && store.ahead < MAX_AHEAD && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
+        };
+        let taken = replay::take(record, evaluate);
+        let result = taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
+        let new = kept(&mut taken.inputs.iter().copied(), result);
+        let mut store = lock();
+        store.fresh = true;
+        push(&mut store.kept, MAX_KEPT, new.clone());
+        match taken.program {
+            Some(p) => {
+                store.ahead += 1;
+                push(&mut store.programs, MAX_PROGRAMS, (wanted, p));
+            }
+            // Too long, and so will the next be.
+            None if record => store.ahead = MAX_AHEAD,
+            None => {}
+        }
+        new
+    }
+
+    /// All results, written down; `None` when they were read like this, and none came since.
+    pub(crate) fn packed(&self) -> Option<Vec<u8>> {
+        let mut store = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::take(&mut store.fresh) {
+            return None;
+        }
+        let pack = |k: &Arc<CachedEvaluation>| -> PackedEvaluation {
+            let result = k.result.iter().map(|(kind, r, at)| (*kind, r.base, r.several, r.extent.clone(), *at));
+            (k.shape, k.inputs.clone(), result.collect())
+        };
+        postcard::to_allocvec(&store.kept.iter().map(pack).collect::<Vec<_>>()).ok()
+    }
+
+    /// Takes what [`Analysis::packed`] gave. False: it is something else, and nothing was
+    /// taken.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> bool {
+        let Ok((packed, [])) = postcard::take_from_bytes::<Vec<PackedEvaluation>>(bytes) else { return false };
+        let store = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (shape, inputs, result) in packed {
+            let whole = |(kind, base, several, extent, at)| (kind, ReachedBytes::new(base, several, extent), at);
+            let result = result.into_iter().map(whole).collect();
+            push(&mut store.kept, MAX_KEPT, Arc::new(CachedEvaluation { shape, inputs, result }));
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Arch;
+    use crate::image::CodeRef;
+    use crate::{CodeImage, Extent, KernelAccess};
+
+    /// A copy with a guard and an offset; with a loop over the grid; one with rows of a pitch; all
+    /// elements but the last; a branch on the size.
+    const PTX: &str = r#"
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry guarded(.param .u64 o, .param .u64 a, .param .u32 n, .param .u32 off) {
+  .reg .pred %p<2>; .reg .b32 %r<8>; .reg .f32 %f<2>; .reg .b64 %d<9>;
+  ld.param.u64 %d1, [o]; ld.param.u64 %d2, [a]; ld.param.u32 %r1, [n]; ld.param.u32 %r7, [off];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.s32 %p1, %r5, %r1; @%p1 bra DONE;
+  mul.wide.s32 %d3, %r5, 4; add.s64 %d4, %d2, %d3; ld.global.f32 %f1, [%d4];
+  add.s32 %r6, %r5, %r7; mul.wide.s32 %d5, %r6, 4; add.s64 %d6, %d1, %d5; st.global.f32 [%d6], %f1;
+DONE: ret;
+}
+.visible .entry strided(.param .u64 o, .param .u64 a, .param .u32 n) {
+  .reg .pred %p<3>; .reg .b32 %r<9>; .reg .f32 %f<2>; .reg .b64 %d<9>;
+  ld.param.u64 %d1, [o]; ld.param.u64 %d2, [a]; ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.s32 %p1, %r5, %r1; @%p1 bra DONE;
+  mov.u32 %r6, %nctaid.x; mul.lo.s32 %r7, %r6, %r3;
+NEXT: mul.wide.s32 %d3, %r5, 4; add.s64 %d4, %d2, %d3; ld.global.f32 %f1, [%d4];
+  add.s64 %d5, %d1, %d3; st.global.f32 [%d5], %f1;
+  add.s32 %r5, %r5, %r7; setp.lt.s32 %p2, %r5, %r1; @%p2 bra NEXT;
+DONE: ret;
+}
+.visible .entry pitched(.param .u64 o, .param .u32 pitch) {
+  .reg .b32 %r<8>; .reg .b64 %d<5>;
+  ld.param.u64 %d1, [o]; ld.param.u32 %r1, [pitch];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r2, %r1, %r4;
+  mul.wide.s32 %d3, %r5, 4; add.s64 %d4, %d1, %d3; st.global.u32 [%d4], %r5;
+  ret;
+}
+.visible .entry last(.param .u64 o, .param .u32 n) {
+  .reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %d<5>;
+  ld.param.u64 %d1, [o]; ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r2, %r3, %r4;
+  add.s32 %r6, %r1, -1; setp.eq.s32 %p1, %r5, %r6; @%p1 bra DONE;
+  mul.wide.s32 %d3, %r5, 4; add.s64 %d4, %d1, %d3; st.global.u32 [%d4], %r5;
+DONE: ret;
+}
+.visible .entry large(.param .u64 o, .param .u32 n) {
+  .reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %d<5>;
+  ld.param.u64 %d1, [o]; ld.param.u32 %r1, [n];
+  setp.lt.u32 %p1, %r1, 700; @%p1 bra DONE;
+  mov.u32 %r4, %tid.x; mul.wide.s32 %d3, %r4, 4; add.s64 %d4, %d1, %d3; st.global.u32 [%d4], %r4;
+DONE: ret;
+}
+.visible .entry fixed() {
+  .reg .b32 %r<2>; .reg .b64 %d<2>;
+  mov.u64 %d1, 139637976727552; mov.u32 %r1, 1; st.global.u32 [%d1], %r1; ret;
+}
+"#;
+
+    fn image() -> CodeImage {
+        CodeImage::from_code(CodeRef::Ptx(PTX.into()), Arch::new(80)).expect("PTX")
+    }
+
+    /// A launch of one of the kernels: pointers, then 4-byte words.
+    fn params(pointers: u64, words: &[u32]) -> Vec<u8> {
+        let mut b: Vec<u8> = (0..pointers).flat_map(|p| (0x7f00_0000_0000 + (p << 33)).to_le_bytes()).collect();
+        words.iter().for_each(|w| b.extend(w.to_le_bytes()));
+        b
+    }
+
+    fn evaluate(s: &crate::Summary, grid: u32, params: &[u8]) -> Vec<KernelAccess> {
+        let mut out = Vec::new();
+        s.evaluate(&LaunchArgs::new([grid, 1, 1], [128, 1, 1], params), &mut out);
+        out
+    }
+
+    /// Sizes in no order: around the blocks' ends, small, and many of one octave.
+    fn sizes() -> impl Iterator<Item = u32> {
+        let around = [127, 128, 129, 255, 256, 257, 1023, 1024, 1025].into_iter();
+        (0..200u32).map(|k| 512 + k * 389 % 512).chain(around).chain(0..40).chain((0..60).map(|k| 512 + k * 97 % 512))
+    }
+
+    /// Every launch of one summary, which keeps programs, gets what a new summary says; returns how
+    /// many recordings are ahead at the end.
+    fn same_as_fresh(name: &str, launch: impl Fn(u32) -> (u32, Vec<u8>)) -> u32 {
+        let image = image();
+        let kept = image.summary(name).expect("summary");
+        for n in sizes() {
+            let (grid, params) = launch(n);
+            let fresh = image_of(name);
+            assert_eq!(evaluate(&kept, grid, &params), evaluate(&fresh, grid, &params), "{name}, n {n}, grid {grid}");
+        }
+        kept.analysis().kept().ahead()
+    }
+
+    fn image_of(name: &str) -> Arc<crate::Summary> {
+        image().summary(name).expect("summary")
+    }
+
+    #[test]
+    fn launches_that_differ_in_sizes_need_no_evaluation() {
+        let grid = |n: u32| n.div_ceil(128).max(1);
+        assert!(same_as_fresh("guarded", |n| (grid(n), params(2, &[n, 3]))) < 5);
+        assert!(same_as_fresh("guarded", |n| (20, params(2, &[n, 3]))) < 5);
+        assert!(same_as_fresh("guarded", |n| (4, params(2, &[500, n]))) < 5);
+        assert!(same_as_fresh("guarded", |n| (grid(n), params(2, &[n, n / 2]))) < 5);
+        assert!(same_as_fresh("strided", |n| (2, params(2, &[n]))) < 5);
+    }
+
+    #[test]
+    fn what_sizes_decide_is_seen() {
+        // A stride that varies, a step of a loop that varies, a branch on the size itself.
+        assert!(same_as_fresh("pitched", |n| (4, params(1, &[n]))) < 5);
+        assert!(same_as_fresh("strided", |n| (n % 5 + 1, params(2, &[n]))) < 5);
+        assert!(same_as_fresh("last", |n| (n.div_ceil(128).max(1), params(1, &[n]))) < 5);
+        assert!(same_as_fresh("large", |n| (1, params(1, &[n]))) < 5);
+        // Nothing of the launch matters.
+        assert!(same_as_fresh("fixed", |n| (n % 7 + 1, Vec::new())) < 5);
+    }
+
+    #[test]
+    fn bytes_beyond_the_guard_are_not_claimed() {
+        let image = image();
+        let s = image.summary("guarded").expect("summary");
+        for n in sizes().filter(|n| *n > 0) {
+            for a in evaluate(&s, 8, &params(2, &[n, 0])) {
+                let Extent::Bounded { lo, hi, .. } = a.extent else { panic!("n {n}: {a:?}") };
+                assert_eq!((lo, hi), (0, 4 * i64::from(n.min(1024))), "n {n}");
+            }
+        }
+    }
+}
