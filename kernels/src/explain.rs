@@ -2,7 +2,12 @@
 //! it reads and writes.
 //!
 //! The JSON is a contract:
-//! `{"kernels":[{"name","arch","params":[{"offset","size","reads","writes","atomic","extent"}],"indirect"}]}`
+//!
+//! ```text
+//! {"kernels":[{"name","arch",
+//!              "params":[{"offset","size","reads","writes","atomic","extent"}],"indirect"}]}
+//! ```
+//!
 //! with one entry of `params` for each pointer-sized parameter word that some access derives from
 //! (a by-value struct gives one for each such word; `offset` counts from the start of the
 //! parameters), `extent` one of `affine`, `unknown`. An unknown extent also has `reason` (the first
