@@ -27,35 +27,38 @@ pub fn bin() -> &'static Path {
             assert!(folder.join("streamsan").exists(), "no streamsan in STREAMSAN_BIN ({})", folder.display());
             folder
         }
-        None => build(),
+        None => build().unwrap_or_else(|error| panic!("{error}")),
     })
 }
 
-fn build() -> PathBuf {
+/// Builds the product. cargo-nextest runs a process for each test: the first one builds.
+fn build() -> Result<PathBuf, String> {
     let folder = profile_folder();
+    let Some(run) = std::env::var_os("NEXTEST_RUN_ID") else {
+        cargo_build(&folder)?;
+        return Ok(folder);
+    };
+    let built = crate::build::cache().join(format!("built-{}", run.to_string_lossy()));
+    crate::build::once(&built, |stamp| {
+        cargo_build(&folder)?;
+        std::fs::write(stamp, "").map_err(|error| error.to_string())
+    })?;
+    Ok(folder)
+}
+
+fn cargo_build(folder: &Path) -> Result<(), String> {
     let target = folder.parent().expect("PROFILE lies in the target folder");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root()).args([
-        "build",
-        "-q",
-        "-p",
-        "shim",
-        "-p",
-        "shim-threads",
-        "-p",
-        "analyzer",
-        "-p",
-        "sim",
-        "-p",
-        "sim-cudart",
-    ]);
+    cargo.current_dir(root()).args(["build", "-q"]);
+    for name in ["shim", "shim-threads", "analyzer", "sim", "sim-cudart"] {
+        cargo.args(["-p", name]);
+    }
     cargo.arg("--target-dir").arg(target);
     if folder.file_name().is_some_and(|name| name == "release") {
         cargo.arg("--release");
     }
-    let status = cargo.status().expect("cargo runs");
-    assert!(status.success(), "the product does not build");
-    folder
+    let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err("the product does not build".to_owned()) }
 }
 
 /// The `streamsan` program.

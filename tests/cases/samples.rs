@@ -4,16 +4,17 @@
 //! compute then is nobody's business, the verdict is.
 //!
 //! A program that takes long to compile (`needs: heavy`) is run with `STREAMSAN_HEAVY=1` only.
-//! Needs CUDA's compiler (`scripts/toolkit`); `STREAMSAN_NO_TOOLKIT=1` says that there is none, and
-//! skips all. `scripts/gpu-check --samples` runs the same programs on a real GPU.
+//! `scripts/gpu-check --samples` runs the same programs on a real GPU.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Trial;
 use serde_json::Value;
 use tests::verdict::{self, OnGpu, Verdict};
 use tests::{build, fake, product, run};
+
+use crate::{expect, programs, trial};
 
 #[derive(Clone)]
 struct Sample {
@@ -97,37 +98,26 @@ impl Sample {
     }
 }
 
-fn main() {
-    let arguments = Arguments::from_args();
+/// A test of each program, and one of each racy twin.
+pub fn trials() -> Vec<Trial> {
     let folder = product::root().join("tests/samples");
     let on_gpu = Arc::new(OnGpu::read(&product::root().join("tests/corpus")));
     let mut known = verdict::known_failures(&folder);
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .expect("tests/samples")
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "cu"))
-        .collect();
-    files.sort();
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| value == "1");
-    let (no_toolkit, heavy) = (set("STREAMSAN_NO_TOOLKIT"), set("STREAMSAN_HEAVY"));
+    let heavy = std::env::var_os("STREAMSAN_HEAVY").is_some_and(|value| value == "1");
     let mut trials = Vec::new();
-    for file in files {
+    for file in programs(&folder) {
         let sample = Sample::read(&file);
-        let skip = no_toolkit || (sample.needs("heavy") && !heavy);
+        let skip = sample.needs("heavy") && !heavy;
         let twins = if sample.racy.is_some() { vec![false, true] } else { vec![false] };
         for racy in twins {
             let sample = sample.clone();
             let name = if racy { format!("{}-racy", sample.name) } else { sample.name.clone() };
-            let known = known.remove(&name);
+            let is_known = known.remove(&name).is_some();
             let on_gpu = on_gpu.clone();
-            let trial = Trial::test(name, move || match (sample.check(racy, &on_gpu), known) {
-                (Ok(()), None) | (Err(_), Some(_)) => Ok(()),
-                (Ok(()), Some(_)) => Err(Failed::from("right now: take it off known_failures.txt")),
-                (Err(why), None) => Err(Failed::from(why)),
-            });
-            trials.push(trial.with_ignored_flag(skip));
+            let test = move || expect(sample.check(racy, &on_gpu), is_known, "known_failures.txt");
+            trials.push(trial("samples", &name, test).with_ignored_flag(skip));
         }
     }
     assert!(known.is_empty(), "known_failures.txt names what is not there: {known:?}");
-    libtest_mimic::run(&arguments, trials).exit();
+    trials
 }

@@ -1,21 +1,19 @@
 //! Every program of `tests/corpus/cuda` on the simulated GPU: does `streamsan --sim` say what the
 //! program's header says?
 //!
-//! A harness of its own, so that each program is a test: `cargo test -p tests --test corpus
-//! stencil`. What is known not to work yet stands in `known_failures.txt`, and a program there that
-//! gets the right verdict fails. It must also show what it shows on a real GPU (`on_gpu.txt`): the
-//! same pairs, or the same output; exceptions stand, with the reason, in `differs_from_gpu.txt`.
-//!
-//! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and
-//! skips all.
+//! What is known not to work yet stands in `known_failures.txt`, and a program there that gets the
+//! right verdict fails. It must also show what it shows on a real GPU (`on_gpu.txt`): the same
+//! pairs, or the same output; exceptions stand, with the reason, in `differs_from_gpu.txt`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Trial;
 use serde_json::Value;
 use tests::verdict::{self, OnGpu, Verdict};
 use tests::{build, fake, product, run};
+
+use crate::{expect, programs, trial};
 
 /// What a program's header promises.
 struct Case {
@@ -65,42 +63,31 @@ impl Case {
     }
 }
 
-fn main() {
-    let arguments = Arguments::from_args();
+/// A test of each program, and a second one of those whose race takes seeing the CPU.
+pub fn trials() -> Vec<Trial> {
     let corpus = product::root().join("tests/corpus");
     let known = verdict::known_failures(&corpus);
     let on_gpu = Arc::new(OnGpu::read(&corpus));
-    let mut files: Vec<PathBuf> = std::fs::read_dir(corpus.join("cuda"))
-        .expect("tests/corpus/cuda")
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "cu"))
-        .collect();
-    files.sort();
-    let names: Vec<String> = files.iter().map(|f| Case::read(f).name).collect();
+    let cases: Vec<Arc<Case>> = programs(&corpus.join("cuda")).iter().map(|file| Arc::new(Case::read(file))).collect();
     for name in known.keys() {
-        assert!(names.contains(name), "known_failures.txt names '{name}', which is not in the corpus");
+        assert!(
+            cases.iter().any(|case| case.name == *name),
+            "known_failures.txt names '{name}', which is not in the corpus"
+        );
     }
-    let skip = std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1");
     let mut trials = Vec::new();
-    for file in files {
-        let case = Case::read(&file);
-        let reason = known.get(&case.name).cloned();
-        let name = case.name.clone();
+    for case in cases {
         if case.sees_host {
             // What is known not to be seen by default is seen with this.
-            let case = Case::read(&file);
-            let on_gpu = on_gpu.clone();
-            let test = move || case.check(&["--host-accesses"], &on_gpu).map_err(Failed::from);
-            trials.push(Trial::test(format!("{name} --host-accesses"), test).with_ignored_flag(skip));
+            let (case, on_gpu) = (case.clone(), on_gpu.clone());
+            let name = format!("{}::host_accesses", case.name);
+            trials.push(trial("corpus", &name, move || case.check(&["--host-accesses"], &on_gpu)));
         }
+        let is_known = known.contains_key(&case.name);
         let on_gpu = on_gpu.clone();
-        let test = move || match (case.check(&[], &on_gpu), reason) {
-            (Ok(()), None) => Ok(()),
-            (Ok(()), Some(_)) => Err(Failed::from("right now: take it off known_failures.txt")),
-            (Err(_), Some(_)) => Ok(()),
-            (Err(why), None) => Err(Failed::from(why)),
-        };
-        trials.push(Trial::test(name, test).with_ignored_flag(skip));
+        let name = case.name.clone();
+        let test = move || expect(case.check(&[], &on_gpu), is_known, "known_failures.txt");
+        trials.push(trial("corpus", &name, test));
     }
-    libtest_mimic::run(&arguments, trials).exit();
+    trials
 }

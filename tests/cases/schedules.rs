@@ -6,21 +6,20 @@
 //! themselves. Two runs are compared with one in which every operation is finished before the next
 //! is asked for.
 //!
-//! A harness of its own, so that each program is a test. `SCHEDULES_SEEDS=n` tries n seeds instead
-//! of 8; `SCHEDULES_TABLE=FILE` appends a line for each program. `scripts/schedules` does both.
+//! `SCHEDULES_SEEDS=n` tries n seeds instead of 8; `SCHEDULES_TABLE=FILE` appends a line for each
+//! program. `cargo xtask schedules` does both.
 //! Races that no order of whole operations can show stand, with the reason, in
 //! `corpus/schedules.txt`; one that shows must leave the list.
-//!
-//! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and
-//! skips all.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Trial;
 use tests::{build, fake, product, run};
+
+use crate::{programs, trial};
 
 /// Seeds that are tried when nobody says how many.
 const SEEDS: u64 = 8;
@@ -166,20 +165,13 @@ fn excuses(corpus: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn main() {
-    let arguments = Arguments::from_args();
+/// A test of each program of the corpus.
+pub fn trials() -> Vec<Trial> {
     let corpus = product::root().join("tests/corpus");
     let excuses = excuses(&corpus);
-    let mut files: Vec<PathBuf> = std::fs::read_dir(corpus.join("cuda"))
-        .expect("tests/corpus/cuda")
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "cu"))
-        .collect();
-    files.sort();
     let seeds =
         std::env::var("SCHEDULES_SEEDS").ok().map_or(SEEDS, |n| n.parse().expect("SCHEDULES_SEEDS is a number"));
-    let skip = std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1");
-    let cases: Vec<Case> = files.iter().map(|file| Case::read(file)).collect();
+    let cases: Vec<Case> = programs(&corpus.join("cuda")).iter().map(|file| Case::read(file)).collect();
     for name in excuses.keys() {
         assert!(
             cases.iter().any(|case| case.name == *name),
@@ -188,8 +180,8 @@ fn main() {
     }
     let trials = cases.into_iter().map(|case| {
         let excuse = excuses.get(&case.name).cloned();
-        Trial::test(case.name.clone(), move || case.check(seeds, excuse.as_deref()).map_err(Failed::from))
-            .with_ignored_flag(skip)
+        let name = case.name.clone();
+        trial("schedules", &name, move || case.check(seeds, excuse.as_deref()))
     });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
+    trials.collect()
 }

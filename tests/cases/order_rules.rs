@@ -1,17 +1,16 @@
 //! The programs of `gpu/order_rules.cu` on the simulated GPU: CUDA's less used rules of order, each
 //! as a race and its mended twin.
 //!
-//! A harness of its own, so that each program is a test. What the simulator can not do stands in
-//! `NOT_SIMULATED`; a program there that gets the right verdict fails.
-//!
-//! Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is none, and
-//! skips all.
+//! What the simulator can not do stands in `NOT_SIMULATED`; a program there that gets the right
+//! verdict fails.
 
 use std::path::Path;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Trial;
 use serde_json::Value;
 use tests::{build, product, run};
+
+use crate::trial;
 
 /// What the simulator can not do: it says so, or leaves out what the rule is about.
 const NOT_SIMULATED: [&str; 3] = ["programmatic_edge", "memory_operation_node", "green_context"];
@@ -52,37 +51,35 @@ fn check(program: &Path, case: &str, races: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// The cases that the program lists, each with whether it races. The list is kept beside the
+/// program: a test may be a process of its own.
 fn cases(program: &Path) -> Vec<(String, bool)> {
-    let listed = sim(program, "--list", &[]);
-    let cases: Vec<(String, bool)> = listed
-        .out
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(name, verdict)| (name.to_owned(), verdict == "race"))
-        .collect();
-    assert!(cases.len() > 40, "the list of programs: {}\n{}", listed.out, listed.err);
-    cases
+    let listed = build::once(&program.with_extension("cases"), |file| {
+        let listed = sim(program, "--list", &[]);
+        assert!(listed.out.lines().count() > 40, "the list of programs: {}\n{}", listed.out, listed.err);
+        std::fs::write(file, listed.out).map_err(|error| error.to_string())
+    });
+    let file = listed.unwrap_or_else(|error| panic!("{error}"));
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.map(|(name, verdict)| (name.to_owned(), verdict == "race")).collect()
 }
 
-fn main() {
-    let arguments = Arguments::from_args();
-    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
-        println!("skipped: STREAMSAN_NO_TOOLKIT=1");
-        return;
+/// A test of each case.
+pub fn trials() -> Vec<Trial> {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|value| value == "1") {
+        return Vec::new();
     }
     let source = product::root().join("tests/gpu/order_rules.cu");
-    let program = build::cuda_program(&source, "shared", &[]).unwrap_or_else(|e| panic!("{e}"));
-    let trials = cases(&program)
-        .into_iter()
-        .map(|(case, races)| {
-            let program = program.clone();
-            let cannot = NOT_SIMULATED.iter().any(|name| case.starts_with(name));
-            Trial::test(case.clone(), move || match (check(&program, &case, races), cannot) {
-                (Err(why), false) => Err(Failed::from(why)),
-                (Ok(()), true) if races => Err(Failed::from("this works now: take it off the list NOT_SIMULATED")),
-                _ => Ok(()),
-            })
+    let program = build::cuda_program(&source, "shared", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let trials = cases(&program).into_iter().map(|(case, races)| {
+        let program = program.clone();
+        let cannot = NOT_SIMULATED.iter().any(|name| case.starts_with(name));
+        trial("order_rules", &case.clone(), move || match (check(&program, &case, races), cannot) {
+            (Err(why), false) => Err(why),
+            (Ok(()), true) if races => Err("this works now: take it off the list NOT_SIMULATED".to_owned()),
+            _ => Ok(()),
         })
-        .collect();
-    libtest_mimic::run(&arguments, trials).exit();
+    });
+    trials.collect()
 }
