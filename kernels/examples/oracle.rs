@@ -1,6 +1,6 @@
 //! Compares what the analysis says of launches with what a GPU measured them to touch, without a
 //! GPU: the examples of a file that `--exact-compare` wrote, evaluated anew by the code that
-//! `scripts/precision` brought home; or two versions of the analysis. Development aid: `oracle
+//! `cargo xtask precision` brought home; or two versions of the analysis. Development aid: `oracle
 //! STUDY... -- ORACLE.json...` (studies: `launches.txt`, made by `analyzer/examples/extract.rs`)
 //! tells each example's bytes; `oracle -u STUDY...` prints the bytes of each recorded launch for a
 //! comparison line by line: `oracle -c OLD NEW` does it.

@@ -58,7 +58,12 @@ fn cargo_build(folder: &Path) -> Result<(), String> {
         cargo.arg("--release");
     }
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
-    if status.success() { Ok(()) } else { Err("the product does not build".to_owned()) }
+    if !status.success() {
+        return Err("the product does not build".to_owned());
+    }
+    let mut place = Command::new(root().join("scripts/build"));
+    let placed = place.arg("--place").arg(folder).status().map_err(|error| format!("scripts/build: {error}"))?;
+    if placed.success() { Ok(()) } else { Err("the simulator cannot be put in its place".to_owned()) }
 }
 
 /// The `streamsan` program.
@@ -69,4 +74,23 @@ pub fn streamsan() -> PathBuf {
 /// The library to preload.
 pub fn shim() -> PathBuf {
     bin().join("libstreamsan.so")
+}
+
+/// What `cargo xtask VERB` prints, which is a path: an environment that it installs unless it is
+/// there.
+pub fn xtask(verb: &str) -> Result<PathBuf, String> {
+    // Beside prebuilt binaries cargo would build it anew, with other features of its dependencies.
+    let built = bin().join("xtask");
+    let mut command = if std::env::var_os("STREAMSAN_BIN").is_some() && built.exists() {
+        Command::new(built)
+    } else {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.arg("xtask");
+        cargo
+    };
+    let made = command.current_dir(root()).arg(verb).output().map_err(|error| format!("xtask: {error}"))?;
+    if !made.status.success() {
+        return Err(format!("cargo xtask {verb}: {}", String::from_utf8_lossy(&made.stderr)));
+    }
+    Ok(PathBuf::from(String::from_utf8_lossy(&made.stdout).trim()))
 }

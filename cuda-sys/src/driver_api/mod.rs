@@ -145,7 +145,7 @@
 //!
 //! # Adding a function
 //!
-//! The tests compare the table with `cuda.h` (`scripts/cuda_table_headers` fetches the newest) and
+//! The tests compare the table with `cuda.h` (`cargo xtask cuda-headers` fetches the newest) and
 //! print a row for each function that has none. Paste it into the file of its class, fill in the
 //! first word, the names, the meaning of stream 0, and write `ops::<row name>`. Versions and
 //! `_ptsz`/`_ptds` twins with the same parameters join the brackets.

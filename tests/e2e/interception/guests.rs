@@ -16,7 +16,7 @@ fn guests() -> PathBuf {
 
 fn sim_folder() -> PathBuf {
     let folder = product::bin().join("sim");
-    assert!(folder.exists(), "no {}: scripts/place_sim makes it", folder.display());
+    assert!(folder.exists(), "no {}: scripts/build --place makes it", folder.display());
     folder
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The build of the tests links with this machine's C library, which gives functions of old the
 //! versions of today. What decides is whether a function *has* an older version;
-//! `scripts/build-portable` then links with that.
+//! `scripts/build --portable` then links with that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -67,9 +67,8 @@ fn python() -> Option<PathBuf> {
         if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
             return None;
         }
-        let made = Command::new(product::root().join("scripts/validators")).output().expect("scripts/validators");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        Some(PathBuf::from(String::from_utf8_lossy(&made.stdout).trim()).join("venv/bin/python"))
+        let validators = product::xtask("validators").unwrap_or_else(|error| panic!("{error}"));
+        Some(validators.join("venv/bin/python"))
     };
     MADE.get_or_init(make).clone()
 }

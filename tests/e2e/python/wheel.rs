@@ -14,28 +14,38 @@ use tests::{build, fake, product};
 /// tried.
 fn environment() -> Option<PathBuf> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let ran = |what: &mut Command| {
-        let out = what.output().expect("it starts");
-        let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-        assert!(out.status.success(), "{what:?}: {text}");
-        text
-    };
     let make = || {
         if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
             return None;
         }
-        let folder = build::scratch("wheel");
-        let dist = folder.join("dist");
-        ran(Command::new(product::root().join("scripts/package")).arg(product::bin()).arg("-o").arg(&dist));
-        let mut made = std::fs::read_dir(&dist).expect("packages").map(|entry| entry.expect("entry").path());
-        let wheel = made.find(|path| path.extension().is_some_and(|e| e == "whl")).expect("a wheel");
-        let venv = folder.join("venv");
-        ran(Command::new("python3").args(["-m", "venv"]).arg(&venv));
-        let pip = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps"];
-        ran(Command::new(venv.join("bin/python")).args(pip).arg(&wheel));
-        Some(venv.join("bin"))
+        // One for all tests of a run: cargo-nextest gives each a process of its own.
+        let run = std::env::var("NEXTEST_RUN_ID").unwrap_or_else(|_| std::process::id().to_string());
+        let folder = build::cache().join("runs").join(format!("wheel-{run}"));
+        let stamp = build::once(&folder.join("ready"), |stamp| {
+            install(&folder);
+            std::fs::write(stamp, "").map_err(|error| error.to_string())
+        });
+        stamp.unwrap_or_else(|error| panic!("{error}"));
+        Some(folder.join("venv/bin"))
     };
     MADE.get_or_init(make).clone()
+}
+
+/// Packs the product, and installs the wheel into an environment.
+fn install(folder: &Path) {
+    let ran = |what: &mut Command| {
+        let out = what.output().expect("it starts");
+        let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        assert!(out.status.success(), "{what:?}: {text}");
+    };
+    let dist = folder.join("dist");
+    ran(Command::new(product::root().join("scripts/package")).arg(product::bin()).arg("-o").arg(&dist));
+    let mut made = std::fs::read_dir(&dist).expect("packages").map(|entry| entry.expect("entry").path());
+    let wheel = made.find(|path| path.extension().is_some_and(|e| e == "whl")).expect("a wheel");
+    let venv = folder.join("venv");
+    ran(Command::new("python3").args(["-m", "venv"]).arg(&venv));
+    let pip = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps"];
+    ran(Command::new(venv.join("bin/python")).args(pip).arg(&wheel));
 }
 
 /// The program of this name in the environment, which nothing else helps to find anything.

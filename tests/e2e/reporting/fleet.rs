@@ -27,9 +27,8 @@ fn duckdb_asks_across_ranks_and_runs() {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
         return;
     }
-    let validators = Command::new(product::root().join("scripts/validators")).output().expect("scripts/validators");
-    assert!(validators.status.success(), "{}", String::from_utf8_lossy(&validators.stderr));
-    let python = PathBuf::from(String::from_utf8_lossy(&validators.stdout).trim()).join("venv/bin/python");
+    let validators = product::xtask("validators").unwrap_or_else(|error| panic!("{error}"));
+    let python = validators.join("venv/bin/python");
 
     let folder = build::scratch("fleet");
     let ranks = folder.join("ranks");

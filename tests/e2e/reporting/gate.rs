@@ -288,9 +288,7 @@ fn sarif_and_junit_hold_against_their_schemas() {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
         return;
     }
-    let made = Command::new(product::root().join("scripts/validators")).output().expect("scripts/validators");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let validators = PathBuf::from(String::from_utf8_lossy(&made.stdout).trim());
+    let validators = product::xtask("validators").unwrap_or_else(|error| panic!("{error}"));
     let folder = build::scratch("schemas");
     let path = |name: &str| folder.join(name).to_str().expect("a path").to_string();
     let supp = path("supp");

@@ -1,7 +1,7 @@
 //! The printed reports, word by word: `tests/expected/NAME.txt` holds what each program must make
 //! StreamSan say.
 //!
-//! `scripts/bless` accepts what is printed now. What differs between runs and machines is replaced
+//! `cargo xtask bless` accepts what is printed now. What differs between runs and machines is replaced
 //! first (`tests::compare`).
 
 use std::path::Path;

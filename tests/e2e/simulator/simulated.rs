@@ -1,4 +1,5 @@
-//! The simulated GPU as a user meets it: `streamsan --sim`. (The verdicts are `corpus.rs`'s.)
+//! The simulated GPU as a user meets it: `streamsan --sim`. (The verdicts are those of
+//! `cases/corpus.rs`.)
 
 use std::path::{Path, PathBuf};
 
@@ -194,14 +195,12 @@ fn an_access_out_of_bounds_says_where() {
     }
 }
 
-/// Python with Numba, from `scripts/numba`.
+/// Python with Numba, from `cargo xtask numba`.
 fn numba() -> Option<PathBuf> {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
         return None;
     }
-    let ran = std::process::Command::new(product::root().join("scripts/numba")).output().expect("scripts/numba runs");
-    assert!(ran.status.success(), "scripts/numba: {}", String::from_utf8_lossy(&ran.stderr));
-    Some(PathBuf::from(String::from_utf8_lossy(&ran.stdout).trim()))
+    Some(product::xtask("numba").unwrap_or_else(|error| panic!("{error}")))
 }
 
 #[test]
@@ -262,7 +261,7 @@ fn it_works_without_the_launcher_too() {
     let Some(program) = compiled("programs/demo/racy.cu", "shared", &[]) else { return };
     let folder = product::bin().join("sim");
     if !folder.exists() {
-        panic!("no {}: scripts/place_sim makes it", folder.display());
+        panic!("no {}: scripts/build --place makes it", folder.display());
     }
     let mut command = run::preloaded(&program, "error-exitcode=66");
     let ended = run::end(command.env("LD_LIBRARY_PATH", &folder));

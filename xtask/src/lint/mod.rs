@@ -38,6 +38,13 @@ pub struct Args {
     by_module: bool,
 }
 
+impl Args {
+    /// The checks that `cargo xtask check` and `scripts/test` run: those that the tree passes.
+    pub fn wired() -> Self {
+        Self { only: vec![Check::Comments], inside: None, by_module: false }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum Check {
     /// Comments in Rust sources end by column 100.
