@@ -14,11 +14,14 @@ use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Arguments, Trial};
 
+/// The beginning of a list's names, and what makes its tests.
+type List = (&'static str, fn() -> Vec<Trial>);
+
 fn main() {
     let arguments = Arguments::from_args();
     // cargo-nextest runs a process for each test, which needs not know all lists.
     let one = arguments.filter.as_deref().filter(|_| arguments.exact);
-    let lists: [(&str, fn() -> Vec<Trial>); 4] = [
+    let lists: [List; 4] = [
         ("corpus::", corpus::trials),
         ("samples::", samples::trials),
         ("schedules::", schedules::trials),

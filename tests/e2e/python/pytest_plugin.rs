@@ -1,7 +1,6 @@
 //! `pytest --streamsan`: findings belong to the test that ran. Runs against the fake driver.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 use tests::run::{Ended, command, end};
