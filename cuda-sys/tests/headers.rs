@@ -84,7 +84,7 @@ fn every_driver_function_has_a_row_and_every_row_a_function() {
         assert!(unknown.is_empty(), "no header has {unknown:?}");
         assert_eq!(known.iter().filter(|name| !profiler.contains(&name.as_str())).count(), 685);
     } else if !all.is_empty() {
-        println!("SKIPPED: names that no header has (scripts/cuda_table_headers fetches CUDA 13.5's)");
+        println!("SKIPPED: names that no header has (cargo xtask cuda-headers fetches CUDA 13.5's)");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Counts what the PTX front end makes of PTX texts: which do not parse, and for the others what
 //! share of the instructions has a rule. Not a test: the measuring tool behind
-//! `scripts/ptx-census`.
+//! `cargo xtask ptx-census`.
 //!
 //! `cargo run --release -p kernels --example ptx_survey -- [-v] FOLDER...` prints one row for each
 //! folder (all `.ptx` files under it). An instruction counts once for each kernel that contains it,

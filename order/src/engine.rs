@@ -375,8 +375,7 @@ impl Engine {
         s.clock.join(&from.clock, slot, known);
     }
 
-    // ---- questions
-    // -------------------------------------------------------------------------------------------------
+    // ---- questions ------------------------------------------------------------------------------
 
     /// Time of a stream now: the value to pass back in [`Op::StreamIdle`]'s `upto`. 0 for a stream
     /// never seen.

@@ -4,8 +4,9 @@
 //! their ends:
 //!
 //! ```json
-//! {"pid":1,"launch":1,"kernel":"_Z4copyPfS_i","grid":[4,1,1],"block":[256,1,1],"complete":true,"accesses":[
-//!  {"kind":"read","bytes":4,"count":1000,"file":"a.cu","line":9,"ptx_line":57,"ranges":[["0x700000000200","0x7000000011a0"]]}]}
+//! {"pid":1,"launch":1,"kernel":"_Z4copyPfS_i","grid":[4,1,1],"block":[256,1,1],"complete":true,
+//!  "accesses":[{"kind":"read","bytes":4,"count":1000,"file":"a.cu","line":9,"ptx_line":57,
+//!               "ranges":[["0x700000000200","0x7000000011a0"]]}]}
 //! ```
 //!
 //! An access is one instruction (with inlining, one copy of it) and kind: `read`, `write` or

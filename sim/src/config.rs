@@ -8,20 +8,25 @@
 //! | `devices` | `1` | how many devices there are, 0 to 8 |
 //! | `mem` | `8G` | memory of each device; `K`, `M` and `G` multiply by powers of 1024 |
 //! | `schedule` | `eager` | how ready work is picked, see below |
-//! | `seed` | `0` | chooses among the schedules of `random`; a seed repeats its schedule for a program with one host thread |
-//! | `workers` | `8` | upper limit of threads that execute work at the same time (`eager` only; threads start when first needed) |
-//! | `hold` | `150` | milliseconds without a call of the program after which `random` and `late-first` let work run that nobody waits for |
-//! | `sass` | `refuse` | what machine code without PTX does: `refuse` to load it, or `skip`: its kernels return at once |
+//! | `seed` | `0` | chooses among the schedules of `random`, see below |
+//! | `workers` | `8` | most threads that execute work at the same time (`eager` only) |
+//! | `hold` | `150` | milliseconds without a call after which held work runs, see below |
+//! | `sass` | `refuse` | machine code without PTX: `refuse` to load it, or `skip` its kernels |
 //!
 //! Schedules. None of them ever runs an operation before one that CUDA orders before it.
 //! - `eager`: work runs as soon as it may, on several threads: like a real device, not repeatable.
 //! - `random`: work is held until a host thread waits (or polls), then runs one operation at a
-//!   time, picked by `seed`: see `sched::policy`.
+//!   time, picked by `seed`: see `sched::policy`. A seed repeats its schedule for a program with
+//!   one host thread.
 //! - `late-first`: like `random`, but the operation enqueued last goes first, so that an order that
 //!   only timing gave is turned round: the schedule in which most missing synchronisation shows in
 //!   the results.
 //! - `in-order`: one operation at a time in the order of enqueueing, each finished before the call
 //!   returns that asked for it: the schedule in which no race shows.
+//!
+//! With `eager`, threads start when first needed. `random` and `late-first` let work that no thread
+//! waits for run when the program has made no call for `hold` milliseconds. A kernel that `skip`
+//! leaves out returns at once.
 //!
 //! In all but `eager`, memory has a content that no program expects when it comes into being in
 //! stream order, and after it was freed in stream order.

@@ -1,6 +1,7 @@
 //! Compiles programs, once for each content: outputs lie in a cache folder under a hash of sources
 //! and command.
 
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,24 +38,43 @@ pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) ->
         std::fs::read(input).map_err(|e| format!("{}: {e}", input.display()))?.hash(&mut hash);
     }
     let folder = cache().join(format!("{:016x}", hash.finish()));
-    let output = folder.join(name);
-    if output.exists() {
-        return Ok(output);
-    }
-    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
-    // Another test may be compiling the same: each writes a file of its own, and the rename
-    // decides.
-    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let partial = folder.join(format!("{}.{number}.{name}", std::process::id()));
-    let args: Vec<String> = args.iter().map(|a| a.replace("{out}", &partial.to_string_lossy())).collect();
-    let made = Command::new(compiler).args(&args).output().map_err(|e| format!("{}: {e}", compiler.display()))?;
-    if !made.status.success() {
+    once(&folder.join(name), |partial| {
+        let args: Vec<String> = args.iter().map(|a| a.replace("{out}", &partial.to_string_lossy())).collect();
+        let made = Command::new(compiler).args(&args).output().map_err(|e| format!("{}: {e}", compiler.display()))?;
+        if made.status.success() {
+            return Ok(());
+        }
         let said = String::from_utf8_lossy(&made.stderr).into_owned();
-        return Err(format!("{} {}: {said}", compiler.display(), args.join(" ")));
+        Err(format!("{} {}: {said}", compiler.display(), args.join(" ")))
+    })
+}
+
+/// Makes a file unless it is there: once, whichever processes and threads ask for it at a time.
+/// `make` gets the name to write to.
+pub fn once(file: &Path, make: impl FnOnce(&Path) -> Result<(), String>) -> Result<PathBuf, String> {
+    if file.exists() {
+        return Ok(file.to_path_buf());
     }
-    std::fs::rename(&partial, &output).map_err(|e| e.to_string())?;
-    Ok(output)
+    let name = file.file_name().expect("a file").to_string_lossy();
+    let _held = lock(&file.with_file_name(format!("{name}.lock")))?;
+    if !file.exists() {
+        let partial = file.with_file_name(format!("partial.{name}"));
+        make(&partial)?;
+        std::fs::rename(&partial, file).map_err(|e| e.to_string())?;
+    }
+    Ok(file.to_path_buf())
+}
+
+/// Waits for other processes and threads that hold the lock. It is given back when the file is
+/// dropped.
+pub fn lock(file: &Path) -> Result<File, String> {
+    let open = || {
+        std::fs::create_dir_all(file.parent().expect("a file lies in a folder"))?;
+        let lock = File::options().create(true).write(true).truncate(false).open(file)?;
+        lock.lock()?;
+        Ok(lock)
+    };
+    open().map_err(|error: std::io::Error| format!("{}: {error}", file.display()))
 }
 
 /// Keeps generated source under a name that says its content, so that what is compiled from it is
@@ -63,14 +83,8 @@ pub fn generated(name: &str, text: &str) -> PathBuf {
     let mut hash = DefaultHasher::new();
     text.hash(&mut hash);
     let folder = cache().join(format!("{:016x}", hash.finish()));
-    let file = folder.join(name);
-    if !file.exists() {
-        std::fs::create_dir_all(&folder).expect("the target folder can be written");
-        let partial = folder.join(format!("{}.{name}", std::process::id()));
-        std::fs::write(&partial, text).expect("the target folder can be written");
-        std::fs::rename(&partial, &file).expect("the target folder can be written");
-    }
-    file
+    once(&folder.join(name), |partial| std::fs::write(partial, text).map_err(|error| error.to_string()))
+        .expect("the target folder can be written")
 }
 
 /// Compiles a C program of `tests/programs` with the given extra arguments.
@@ -100,6 +114,8 @@ pub fn toolkit() -> Result<&'static Path, &'static str> {
         {
             return Ok(home);
         }
+        // It installs where it finds nothing: one at a time.
+        let _held = lock(&cache().join("toolkit.lock"))?;
         let ran = Command::new(product::root().join("scripts/toolkit")).output().map_err(|e| e.to_string())?;
         if !ran.status.success() {
             return Err(format!("scripts/toolkit: {}", String::from_utf8_lossy(&ran.stderr)));

@@ -1,6 +1,6 @@
 //! Expected outputs: one table of normalisers, and a way to bless.
 //!
-//! `BLESS=1 cargo test -p tests --test reports` writes what came out as what is expected.
+//! `cargo xtask bless` writes what came out as what is expected.
 
 use std::path::Path;
 

@@ -27,35 +27,43 @@ pub fn bin() -> &'static Path {
             assert!(folder.join("streamsan").exists(), "no streamsan in STREAMSAN_BIN ({})", folder.display());
             folder
         }
-        None => build(),
+        None => build().unwrap_or_else(|error| panic!("{error}")),
     })
 }
 
-fn build() -> PathBuf {
+/// Builds the product. cargo-nextest runs a process for each test: the first one builds.
+fn build() -> Result<PathBuf, String> {
     let folder = profile_folder();
+    let Some(run) = std::env::var_os("NEXTEST_RUN_ID") else {
+        cargo_build(&folder)?;
+        return Ok(folder);
+    };
+    let built = crate::build::cache().join(format!("built-{}", run.to_string_lossy()));
+    crate::build::once(&built, |stamp| {
+        cargo_build(&folder)?;
+        std::fs::write(stamp, "").map_err(|error| error.to_string())
+    })?;
+    Ok(folder)
+}
+
+fn cargo_build(folder: &Path) -> Result<(), String> {
     let target = folder.parent().expect("PROFILE lies in the target folder");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root()).args([
-        "build",
-        "-q",
-        "-p",
-        "shim",
-        "-p",
-        "shim-threads",
-        "-p",
-        "analyzer",
-        "-p",
-        "sim",
-        "-p",
-        "sim-cudart",
-    ]);
+    cargo.current_dir(root()).args(["build", "-q"]);
+    for name in ["shim", "shim-threads", "analyzer", "sim", "sim-cudart"] {
+        cargo.args(["-p", name]);
+    }
     cargo.arg("--target-dir").arg(target);
     if folder.file_name().is_some_and(|name| name == "release") {
         cargo.arg("--release");
     }
-    let status = cargo.status().expect("cargo runs");
-    assert!(status.success(), "the product does not build");
-    folder
+    let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
+    if !status.success() {
+        return Err("the product does not build".to_owned());
+    }
+    let mut place = Command::new(root().join("scripts/build"));
+    let placed = place.arg("--place").arg(folder).status().map_err(|error| format!("scripts/build: {error}"))?;
+    if placed.success() { Ok(()) } else { Err("the simulator cannot be put in its place".to_owned()) }
 }
 
 /// The `streamsan` program.
@@ -66,4 +74,23 @@ pub fn streamsan() -> PathBuf {
 /// The library to preload.
 pub fn shim() -> PathBuf {
     bin().join("libstreamsan.so")
+}
+
+/// What `cargo xtask VERB` prints, which is a path: an environment that it installs unless it is
+/// there.
+pub fn xtask(verb: &str) -> Result<PathBuf, String> {
+    // Beside prebuilt binaries cargo would build it anew, with other features of its dependencies.
+    let built = bin().join("xtask");
+    let mut command = if std::env::var_os("STREAMSAN_BIN").is_some() && built.exists() {
+        Command::new(built)
+    } else {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.arg("xtask");
+        cargo
+    };
+    let made = command.current_dir(root()).arg(verb).output().map_err(|error| format!("xtask: {error}"))?;
+    if !made.status.success() {
+        return Err(format!("cargo xtask {verb}: {}", String::from_utf8_lossy(&made.stderr)));
+    }
+    Ok(PathBuf::from(String::from_utf8_lossy(&made.stdout).trim()))
 }

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! header: magic (8)  version (4)  reserved (4)
-//! frame:  magic (4)  process (4)  bytes stored (4)  bytes of records (4)  crc32 of the stored bytes (4)  then the stored bytes (zstd)
+//! frame:  magic (4)  process (4)  bytes stored (4)  bytes of records (4)
+//!         crc32 of the stored bytes (4)  then the stored bytes (zstd)
 //! records: length (4), record, length, record ...
 //! ```
 //!

@@ -7,7 +7,8 @@
 //! A row is
 //!
 //! ```text
-//! both   fn cuStreamSynchronize(stream: CUstream) [legacy cuStreamSynchronize, per_thread cuStreamSynchronize_ptsz];
+//! both   fn cuStreamSynchronize(stream: CUstream)
+//!            [legacy cuStreamSynchronize, per_thread cuStreamSynchronize_ptsz];
 //! skip   fn cuDeviceGet [plain cuDeviceGet];
 //! ```
 //!
@@ -34,7 +35,10 @@
 //! ```
 //! use cuda_sys::*;
 //! # macro_rules! ops {
-//! #     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($aliases:tt)*];)*) => {
+//! #     ($(
+//! #         $when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+//! #             [$($aliases:tt)*];
+//! #     )*) => {
 //! #         #[allow(non_snake_case, unused_variables)]
 //! #         mod ops {
 //! #             use cuda_sys::*;
@@ -43,13 +47,18 @@
 //! #     };
 //! #     (@op $name:ident) => {};
 //! #     (@op $name:ident ($($arg:ident: $ty:ty),*)) => {
-//! #         pub fn $name(per_thread: Option<bool>, $($arg: $ty),*) -> CUresult { CUresult::SUCCESS }
+//! #         pub fn $name(per_thread: Option<bool>, $($arg: $ty),*) -> CUresult {
+//! #             CUresult::SUCCESS
+//! #         }
 //! #     };
 //! # }
 //! # driver_api!(ops); // in the shim: one function in a file per class
 //!
 //! macro_rules! wrappers {
-//!     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+//!     ($(
+//!         $when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+//!             [$($zero:ident $symbol:ident),+ $(,)?];
+//!     )*) => {
 //!         $( wrappers! { @row $name $(($($arg: $ty),*))? [$($zero $symbol),+] } )*
 //!     };
 //!     (@row $name:ident [$($aliases:tt)*]) => {}; // skip: no signature
@@ -82,7 +91,10 @@
 //! ```compile_fail,E0425
 //! use cuda_sys::*;
 //! # macro_rules! ops {
-//! #     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($aliases:tt)*];)*) => {
+//! #     ($(
+//! #         $when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+//! #             [$($aliases:tt)*];
+//! #     )*) => {
 //! #         #[allow(non_snake_case, unused_variables)]
 //! #         mod ops {
 //! #             use cuda_sys::*;
@@ -92,12 +104,17 @@
 //! #     (@op $name:ident) => {};
 //! #     (@op cuMemFree_v2 $args:tt) => {};
 //! #     (@op $name:ident ($($arg:ident: $ty:ty),*)) => {
-//! #         pub fn $name(per_thread: Option<bool>, $($arg: $ty),*) -> CUresult { CUresult::SUCCESS }
+//! #         pub fn $name(per_thread: Option<bool>, $($arg: $ty),*) -> CUresult {
+//! #             CUresult::SUCCESS
+//! #         }
 //! #     };
 //! # }
 //! # driver_api!(ops); // in the shim: one function in a file per class
 //! # macro_rules! wrappers {
-//! #     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
+//! #     ($(
+//! #         $when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
+//! #             [$($zero:ident $symbol:ident),+ $(,)?];
+//! #     )*) => {
 //! #         $( wrappers! { @row $name $(($($arg: $ty),*))? [$($zero $symbol),+] } )*
 //! #     };
 //! #     (@row $name:ident [$($aliases:tt)*]) => {}; // skip: no signature
@@ -128,7 +145,7 @@
 //!
 //! # Adding a function
 //!
-//! The tests compare the table with `cuda.h` (`scripts/cuda_table_headers` fetches the newest) and
+//! The tests compare the table with `cuda.h` (`cargo xtask cuda-headers` fetches the newest) and
 //! print a row for each function that has none. Paste it into the file of its class, fill in the
 //! first word, the names, the meaning of stream 0, and write `ops::<row name>`. Versions and
 //! `_ptsz`/`_ptds` twins with the same parameters join the brackets.

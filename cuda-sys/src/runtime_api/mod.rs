@@ -5,8 +5,10 @@
 //! row says only
 //!
 //! ```text
-//! name   fn cudaFree(ptr: *mut c_void) -> cudaError_t [plain cudaFree];     // note the name around the real call
-//! skip   fn cudaGetDevice [plain cudaGetDevice];                            // nothing worth noting
+//! // note the name around the real call
+//! name   fn cudaFree(ptr: *mut c_void) -> cudaError_t [plain cudaFree];
+//! // nothing worth noting
+//! skip   fn cudaGetDevice [plain cudaGetDevice];
 //! ```
 //!
 //! with the aliases as in [`driver_api`](mod@crate::driver_api), and the result always given. A

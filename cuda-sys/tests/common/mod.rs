@@ -14,7 +14,7 @@ pub struct Headers {
 }
 
 /// All headers on this machine, oldest first: the toolkit's (`scripts/toolkit`) and those that
-/// `scripts/cuda_table_headers` fetched. Empty, with a word on stderr, where there are none; a
+/// `cargo xtask cuda-headers` fetched. Empty, with a word on stderr, where there are none; a
 /// failure in CI.
 pub fn headers() -> Vec<Headers> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");

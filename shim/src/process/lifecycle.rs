@@ -3,8 +3,10 @@
 //! ```text
 //! Dormant --first op--> Running --internal fault, dead analyzer--> Off
 //!    ^                     |
-//!    +------- fork --------+        (the child starts anew if it uses CUDA; the parent's ring is not mapped there)
+//!    +------- fork --------+
 //! ```
+//!
+//! A forked child starts anew if it uses CUDA; the parent's ring is not mapped there.
 //!
 //! A page that the kernel wipes in forked children tells parent and child apart without a system
 //! call per op.

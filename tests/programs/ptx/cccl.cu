@@ -1,5 +1,5 @@
 // What CUDA's own headers make of algorithms and of the newer instructions: CUB, Thrust, barriers, pipelines, cooperative groups.
-// Compiled to PTX only, for the census (scripts/ptx-census).
+// Compiled to PTX only, for the census (cargo xtask ptx-census).
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>

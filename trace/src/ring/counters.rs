@@ -3,7 +3,7 @@
 //! Owns head and tail, their memory orders, and the arithmetic of free space and of hostile
 //! lengths. Knows of no mapping: it says at which byte something lies, and the two ends
 //! ([`Producer`](super::Producer), [`Consumer`](super::Consumer)) touch it. That is why loom can
-//! run this very source over its own atomics and its own memory: `scripts/loom`.
+//! run this very source over its own atomics and its own memory: `cargo xtask loom`.
 
 use super::ALIGN;
 use crate::sync::{AtomicU64, Ordering};

@@ -1,0 +1,93 @@
+//! Every program of `tests/corpus/cuda` on the simulated GPU: does `streamsan --sim` say what the
+//! program's header says?
+//!
+//! What is known not to work yet stands in `known_failures.txt`, and a program there that gets the
+//! right verdict fails. It must also show what it shows on a real GPU (`on_gpu.txt`): the same
+//! pairs, or the same output; exceptions stand, with the reason, in `differs_from_gpu.txt`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+use serde_json::Value;
+use tests::verdict::{self, OnGpu, Verdict};
+use tests::{build, fake, product, run};
+
+use crate::{expect, programs, trial};
+
+/// What a program's header promises.
+struct Case {
+    name: String,
+    file: PathBuf,
+    verdict: Verdict,
+    driver_api: bool,
+    /// Being right takes seeing accesses of the CPU.
+    sees_host: bool,
+}
+
+impl Case {
+    fn read(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).expect("the corpus can be read");
+        let field = |name: &str| verdict::needed_field(file, &text, name);
+        Self {
+            name: file.file_stem().expect("a name").to_string_lossy().into_owned(),
+            file: file.to_path_buf(),
+            verdict: Verdict::read(file, &field("expect"), &field("pair")),
+            driver_api: field("needs").contains("driver-api"),
+            sees_host: field("needs").split_whitespace().any(|word| word == "host"),
+        }
+    }
+
+    /// Compiles and runs the program. The error says what is not as it should be.
+    fn check(&self, options: &[&str], on_gpu: &OnGpu) -> Result<(), String> {
+        let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
+        let link: Vec<&str> = link.iter().map(String::as_str).collect();
+        let extra = if self.driver_api { link.as_slice() } else { &[] };
+        let program = build::cuda_program(&self.file, "shared", extra)?;
+        let folder = build::scratch(&format!("corpus-{}{}", self.name, options.concat()));
+        let json = folder.join("report.json");
+        let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0"]);
+        command.args(options).arg("--json").arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH");
+        let ended = run::end(&mut command);
+        if ended.hung {
+            return Err(format!("hangs\n{}\n{}", ended.out, ended.err));
+        }
+        if ended.status.code() != Some(0) {
+            return Err(format!("ends with {}\n{}\n{}", ended.status, ended.out, ended.err));
+        }
+        let text = std::fs::read_to_string(&json).map_err(|e| format!("no JSON: {e}\n{}", ended.err))?;
+        let report: Value = serde_json::from_str(&text).map_err(|e| format!("JSON: {e}"))?;
+        self.verdict.judge(&report).map_err(|why| format!("{why}\n{}", ended.err))?;
+        // With more options it may show more.
+        if options.is_empty() { on_gpu.judge(&format!("cuda/{}", self.name), &report, &ended.out) } else { Ok(()) }
+    }
+}
+
+/// A test of each program, and a second one of those whose race takes seeing the CPU.
+pub fn trials() -> Vec<Trial> {
+    let corpus = product::root().join("tests/corpus");
+    let known = verdict::known_failures(&corpus);
+    let on_gpu = Arc::new(OnGpu::read(&corpus));
+    let cases: Vec<Arc<Case>> = programs(&corpus.join("cuda")).iter().map(|file| Arc::new(Case::read(file))).collect();
+    for name in known.keys() {
+        assert!(
+            cases.iter().any(|case| case.name == *name),
+            "known_failures.txt names '{name}', which is not in the corpus"
+        );
+    }
+    let mut trials = Vec::new();
+    for case in cases {
+        if case.sees_host {
+            // What is known not to be seen by default is seen with this.
+            let (case, on_gpu) = (case.clone(), on_gpu.clone());
+            let name = format!("{}::host_accesses", case.name);
+            trials.push(trial("corpus", &name, move || case.check(&["--host-accesses"], &on_gpu)));
+        }
+        let is_known = known.contains_key(&case.name);
+        let on_gpu = on_gpu.clone();
+        let name = case.name.clone();
+        let test = move || expect(case.check(&[], &on_gpu), is_known, "known_failures.txt");
+        trials.push(trial("corpus", &name, test));
+    }
+    trials
+}

@@ -1,0 +1,123 @@
+//! The programs of `tests/samples` on the simulated GPU: each must print what a real GPU prints
+//! (`tests/samples/expected`) and get the verdict of its header. Those with a line `racy:` are run
+//! a second time with the argument `racy`, which leaves out one piece of synchronisation; what they
+//! compute then is nobody's business, the verdict is.
+//!
+//! A program that takes long to compile (`needs: heavy`) is run with `STREAMSAN_HEAVY=1` only.
+//! `python3 tests/gpu check --samples` runs the same programs on a real GPU.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+use serde_json::Value;
+use tests::verdict::{self, OnGpu, Verdict};
+use tests::{build, fake, product, run};
+
+use crate::{expect, programs, trial};
+
+#[derive(Clone)]
+struct Sample {
+    name: String,
+    file: PathBuf,
+    /// The line `needs:`, by words.
+    needs: Vec<String>,
+    clean: Verdict,
+    racy: Option<Verdict>,
+}
+
+impl Sample {
+    fn read(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).expect("the sample can be read");
+        let field = |name: &str| verdict::needed_field(file, &text, name);
+        let pair = field("pair");
+        let clean = Verdict::read(file, &field("expect"), &pair);
+        assert!(clean.hazard.is_none(), "{}: samples are clean without the argument `racy`", file.display());
+        Self {
+            name: file.file_stem().expect("a name").to_string_lossy().into_owned(),
+            file: file.to_path_buf(),
+            needs: field("needs").split_whitespace().map(str::to_owned).collect(),
+            clean,
+            racy: verdict::field(&text, "racy").map(|expect| Verdict::read(file, &expect, &pair)),
+        }
+    }
+
+    fn needs(&self, word: &str) -> bool {
+        self.needs.iter().any(|need| need == word)
+    }
+
+    fn compiled(&self) -> Result<PathBuf, String> {
+        let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
+        let mut extra: Vec<&str> = Vec::new();
+        if self.needs("driver-api") {
+            extra.extend(link.iter().map(String::as_str));
+        }
+        if self.needs("sm_90") {
+            // The last one counts.
+            extra.push("-arch=sm_90");
+        }
+        build::cuda_program(&self.file, "shared", &extra)
+    }
+
+    /// Compiles and runs the program. The error says what is not as it should be.
+    fn check(&self, racy: bool, on_gpu: &OnGpu) -> Result<(), String> {
+        let program = self.compiled()?;
+        let folder = build::scratch(&format!("sample-{}-{racy}", self.name));
+        let json = folder.join("report.json");
+        let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--json"]);
+        command.arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH");
+        if racy {
+            command.arg("racy");
+        }
+        if self.needs("sm_90") {
+            command.env("STREAMSAN_SIM", "arch=90");
+        }
+        let ended = run::end(&mut command);
+        if ended.hung {
+            return Err(format!("hangs\n{}\n{}", ended.out, ended.err));
+        }
+        if ended.status.code() != Some(0) {
+            return Err(format!("ends with {}\n{}\n{}", ended.status, ended.out, ended.err));
+        }
+        let text = std::fs::read_to_string(&json).map_err(|e| format!("no JSON: {e}\n{}", ended.err))?;
+        let report: Value = serde_json::from_str(&text).map_err(|e| format!("JSON: {e}"))?;
+        let verdict = if racy { self.racy.as_ref().expect("a racy twin") } else { &self.clean };
+        verdict.judge(&report).map_err(|why| format!("{why}\n{}", ended.err))?;
+        let twin = if racy { "-racy" } else { "" };
+        on_gpu.judge(&format!("sample/{}{twin}", self.name), &report, &ended.out)?;
+        if racy {
+            return Ok(());
+        }
+        let expected = self.file.with_file_name(format!("expected/{}.txt", self.name));
+        let wanted = std::fs::read_to_string(&expected).map_err(|e| format!("{}: {e}", expected.display()))?;
+        if ended.out == wanted {
+            Ok(())
+        } else {
+            Err(format!("prints\n{}instead of\n{wanted}{}", ended.out, ended.err))
+        }
+    }
+}
+
+/// A test of each program, and one of each racy twin.
+pub fn trials() -> Vec<Trial> {
+    let folder = product::root().join("tests/samples");
+    let on_gpu = Arc::new(OnGpu::read(&product::root().join("tests/corpus")));
+    let mut known = verdict::known_failures(&folder);
+    let heavy = std::env::var_os("STREAMSAN_HEAVY").is_some_and(|value| value == "1");
+    let mut trials = Vec::new();
+    for file in programs(&folder) {
+        let sample = Sample::read(&file);
+        let skip = sample.needs("heavy") && !heavy;
+        let twins = if sample.racy.is_some() { vec![false, true] } else { vec![false] };
+        for racy in twins {
+            let sample = sample.clone();
+            let name = if racy { format!("{}-racy", sample.name) } else { sample.name.clone() };
+            let is_known = known.remove(&name).is_some();
+            let on_gpu = on_gpu.clone();
+            let test = move || expect(sample.check(racy, &on_gpu), is_known, "known_failures.txt");
+            trials.push(trial("samples", &name, test).with_ignored_flag(skip));
+        }
+    }
+    assert!(known.is_empty(), "known_failures.txt names what is not there: {known:?}");
+    trials
+}

@@ -1,0 +1,6 @@
+//! Which races are found, and which orders are known.
+
+mod exact;
+mod host_order;
+mod ipc;
+mod random;

@@ -1,0 +1,8 @@
+//! How the shim gets between a program and the driver, and that the program never notices.
+
+mod guests;
+mod hardening;
+mod libraries;
+mod portable;
+mod processes;
+mod symbol_hooks;

@@ -1,0 +1,118 @@
+//! `pytest --streamsan`: findings belong to the test that ran. Runs against the fake driver.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use tests::run::{Ended, command, end};
+use tests::{build, product};
+
+/// Tests that fill the same memory on two streams: one without a wait between them, one with, two
+/// that share memory between them.
+const TESTS: &str = r#"
+import ctypes
+
+cuda = ctypes.CDLL("libcuda.so.1")
+
+
+def make(function, *arguments):
+    handle = ctypes.c_void_p()
+    assert function(ctypes.byref(handle), *arguments) == 0
+    return handle
+
+
+def setup_module(module):
+    assert cuda.cuInit(0) == 0
+    assert cuda.cuCtxSetCurrent(make(cuda.cuDevicePrimaryCtxRetain, 0)) == 0
+    module.first, module.second = make(cuda.cuStreamCreate, 1), make(cuda.cuStreamCreate, 1)
+    module.shared = make(cuda.cuMemAlloc_v2, ctypes.c_size_t(4096))
+
+
+def fill(memory, stream):
+    assert cuda.cuMemsetD8Async(memory, ctypes.c_ubyte(1), ctypes.c_size_t(4096), stream) == 0
+
+
+def test_ordered():
+    memory = make(cuda.cuMemAlloc_v2, ctypes.c_size_t(4096))
+    fill(memory, first)
+    assert cuda.cuStreamSynchronize(first) == 0
+    fill(memory, second)
+
+
+def test_nothing():
+    pass
+"#;
+
+const RACY: &str = r#"
+
+def test_racy():
+    memory = make(cuda.cuMemAlloc_v2, ctypes.c_size_t(4096))
+    fill(memory, first)
+    fill(memory, second)
+    assert cuda.cuCtxSynchronize() == 0
+
+
+def test_leaves_work_behind():
+    fill(shared, first)
+
+
+def test_meets_it():
+    fill(shared, second)
+"#;
+
+/// A Python with pytest, made once.
+fn python() -> Option<PathBuf> {
+    static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let make = || {
+        if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+            return None;
+        }
+        let validators = product::xtask("validators").unwrap_or_else(|error| panic!("{error}"));
+        Some(validators.join("venv/bin/python"))
+    };
+    MADE.get_or_init(make).clone()
+}
+
+fn pytest(python: &Path, folder: &Path, text: &str, words: &[&str]) -> Ended {
+    std::fs::write(folder.join("test_streams.py"), text).expect("write");
+    let mut pytest = command(python);
+    let path = std::env::var("PATH").unwrap_or_default();
+    pytest.args(["-m", "pytest", "-q", "-p", "streamsan.pytest_plugin", "-p", "no:cacheprovider"]).args(words);
+    pytest.env("PYTHONPATH", product::root().join("python")).env("PYTHONDONTWRITEBYTECODE", "1");
+    end(pytest.env("PATH", format!("{}:{path}", product::bin().display())).arg("test_streams.py").current_dir(folder))
+}
+
+#[test]
+fn a_race_fails_the_test_that_it_belongs_to() {
+    let Some(python) = python() else { return };
+    let folder = build::scratch("pytest");
+    let ended = pytest(&python, &folder, &format!("{TESTS}{RACY}"), &["--streamsan"]);
+    assert_eq!(ended.code(), Some(1), "{}\n{}", ended.out, ended.err);
+    let mut failed: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("FAILED")).collect();
+    failed.sort_unstable();
+    let race = "streamsan: write-after-write by cuMemsetD8Async (certain)";
+    let expected = [
+        format!("FAILED test_streams.py::test_meets_it - {race}, after test_streams.py::test_leaves_work_behind"),
+        format!("FAILED test_streams.py::test_racy - {race}"),
+    ];
+    assert_eq!(failed, expected, "{}\n{}", ended.out, ended.err);
+    assert!(ended.out.contains("5 passed") && ended.out.contains("2 data race(s)"), "{}", ended.out);
+    // Options reach streamsan; without --streamsan nothing is checked.
+    std::fs::write(folder.join("supp"), "race:fill\n").expect("write");
+    let ended =
+        pytest(&python, &folder, &format!("{TESTS}{RACY}"), &["--streamsan", "--streamsan-args=--suppressions supp"]);
+    assert_eq!(ended.code(), Some(0), "{}\n{}", ended.out, ended.err);
+    assert_eq!(pytest(&python, &folder, &format!("{TESTS}{RACY}"), &[]).code(), Some(0));
+}
+
+#[test]
+fn clean_tests_pass_and_other_failures_stay_what_they_are() {
+    let Some(python) = python() else { return };
+    let folder = build::scratch("pytest-clean");
+    let ended = pytest(&python, &folder, TESTS, &["--streamsan"]);
+    assert_eq!(ended.code(), Some(0), "{}\n{}", ended.out, ended.err);
+    assert!(!ended.out.contains("FAILED") && ended.out.contains("2 passed"), "{}", ended.out);
+    let ended =
+        pytest(&python, &folder, &format!("{TESTS}\n\ndef test_wrong():\n    assert 1 == 2\n"), &["--streamsan"]);
+    assert_eq!(ended.code(), Some(1), "{}", ended.out);
+    assert!(ended.out.contains("1 failed") && !ended.out.contains("data race"), "{}", ended.out);
+}

@@ -1,0 +1,6 @@
+//! What is printed and written: reports, the gate, pages, tables.
+
+mod fleet;
+mod gate;
+mod pages;
+mod reports;

@@ -1,0 +1,101 @@
+//! The printed reports, word by word: `tests/expected/NAME.txt` holds what each program must make
+//! StreamSan say.
+//!
+//! `cargo xtask bless` accepts what is printed now. What differs between runs and machines is replaced
+//! first (`tests::compare`).
+
+use std::path::Path;
+
+use tests::compare::{Context, compare, normalised};
+use tests::{build, fake, product, run};
+
+fn assert_report(name: &str, program: &Path, sim: bool) {
+    let mut command = run::streamsan(["run", "--color", "never"]);
+    if sim {
+        command.arg("--sim").env_remove("LD_LIBRARY_PATH");
+    }
+    let ended = run::end(command.arg("--").arg(program));
+    assert!(matches!(ended.code(), Some(0 | 66)), "{name}: {:?}\n{}", ended.status, ended.err);
+    let toolkit = build::toolkit().map(|path| path.display().to_string()).unwrap_or_default();
+    let context =
+        Context { root: product::root().display().to_string(), scratch: build::cache().display().to_string(), toolkit };
+    let got = normalised(&context, &ended.err);
+    let expected = product::root().join("tests/expected").join(format!("{name}.txt"));
+    if let Err(why) = compare(&expected, &got) {
+        panic!("{why}");
+    }
+}
+
+/// A program of the corpus on the simulated GPU, with the host's part compiled without
+/// optimisation.
+fn cuda(file: &str) {
+    let file = product::root().join("tests").join(file);
+    let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return;
+    }
+    let program = build::cuda_program(&file, "shared", &["-Xcompiler", "-O0"]).unwrap_or_else(|e| panic!("{e}"));
+    assert_report(&name, &program, true);
+}
+
+/// A trace from a real GPU (`tests/recorded`), where there is neither a GPU nor PyTorch.
+fn assert_recorded(name: &str, code: i32) {
+    let trace = product::root().join("tests/recorded").join(format!("{name}.trace"));
+    let ended = run::end(run::streamsan(["check", "--color", "never"]).arg(trace));
+    assert_eq!(ended.code(), Some(code), "{name}: {}", ended.err);
+    let expected = product::root().join("tests/expected").join(format!("{name}.txt"));
+    // Whatever machine checks it: it is compared as it is.
+    if let Err(why) = compare(&expected, &ended.err) {
+        panic!("{why}");
+    }
+}
+
+#[test]
+fn a_recorded_run_of_pytorch_and_its_mended_twin() {
+    assert_recorded("triton_step", 66);
+    assert_recorded("triton_step_waited", 0);
+}
+
+#[test]
+fn two_fills_of_the_same_bytes() {
+    assert_report(
+        "racy_fills",
+        &build::c_program("racy.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]),
+        false,
+    );
+}
+
+#[test]
+fn the_demo() {
+    cuda("programs/demo/racy.cu");
+}
+
+#[test]
+fn an_event_recorded_too_early() {
+    cuda("corpus/cuda/event_recorded_early.cu");
+}
+
+#[test]
+fn an_event_never_recorded() {
+    cuda("corpus/cuda/event_never_recorded.cu");
+}
+
+#[test]
+fn a_free_while_another_stream_reads() {
+    cuda("corpus/cuda/free_async_while_read.cu");
+}
+
+#[test]
+fn the_legacy_stream_and_a_non_blocking_one() {
+    cuda("corpus/cuda/legacy_vs_nonblocking.cu");
+}
+
+#[test]
+fn nodes_of_a_graph_without_an_edge() {
+    cuda("corpus/cuda/graph_kernel_nodes_no_edge.cu");
+}
+
+#[test]
+fn a_clean_program() {
+    cuda("corpus/cuda/stream_pair_event.cu");
+}

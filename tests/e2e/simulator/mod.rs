@@ -1,0 +1,4 @@
+//! The simulated GPU: what a user meets, and what it answers.
+
+mod answers;
+mod simulated;

@@ -1,0 +1,6 @@
+//! The program `streamsan`: its commands, recorded traces, explanations.
+
+mod command_line;
+mod explain;
+mod offline;
+mod traces;

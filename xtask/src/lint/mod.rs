@@ -1,0 +1,114 @@
+//! `cargo xtask lint`: the rules of the house that neither rustfmt nor clippy knows.
+//!
+//! Owns the list of checks and how violations print. Each check has its own file; `modules` reads
+//! crates for the two that need to know modules.
+
+mod comments;
+mod cycles;
+mod folders;
+mod markdown;
+mod modules;
+mod names;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::workspace;
+
+/// Widest line of a comment or of prose.
+const COLUMNS: usize = 100;
+
+/// Checks what rustfmt and clippy do not: comment and prose width, folder size, module cycles and
+/// duplicate type names.
+///
+/// Prints each violation as FILE:LINE and exits with 1 if there is any.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Run only these checks.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CHECK")]
+    only: Vec<Check>,
+    /// Look only at crates or files below this folder of the repository.
+    #[arg(long = "in", value_name = "FOLDER")]
+    inside: Option<PathBuf>,
+    /// Report only cycles of the modules themselves. The default takes all files of a folder as one
+    /// unit, so that folders form layers.
+    #[arg(long)]
+    by_module: bool,
+}
+
+impl Args {
+    /// The checks that `cargo xtask check` and `scripts/test` run: those that the tree passes.
+    pub fn wired() -> Self {
+        Self { only: vec![Check::Comments], inside: None, by_module: false }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Check {
+    /// Comments in Rust sources end by column 100.
+    Comments,
+    /// Prose in Markdown ends by column 100; tables, code and addresses may be wider.
+    Markdown,
+    /// No folder below `src/` has more than 15 source files beside each other.
+    Folders,
+    /// No cycle of modules crosses folders.
+    Cycles,
+    /// No two public types of a crate have one name.
+    Names,
+}
+
+/// What breaks a rule.
+struct Violation {
+    file: PathBuf,
+    line: usize,
+    text: String,
+}
+
+impl Violation {
+    fn new(file: &Path, line: usize, text: impl Into<String>) -> Self {
+        Self { file: file.to_path_buf(), line, text: text.into() }
+    }
+}
+
+/// Runs the checks that are asked for.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let asked = |check| args.only.is_empty() || args.only.contains(&check);
+    let inside = |path: &Path| args.inside.as_ref().is_none_or(|folder| path.starts_with(folder));
+    let sources = || Ok::<_, anyhow::Error>(workspace::files("rs")?.into_iter().filter(|path| inside(path)));
+    let mut violations = Vec::new();
+    if asked(Check::Comments) {
+        for file in sources()? {
+            violations.extend(comments::check(&file)?);
+        }
+    }
+    if asked(Check::Markdown) {
+        for file in workspace::files("md")?.iter().filter(|path| inside(path)) {
+            violations.extend(markdown::check(file)?);
+        }
+    }
+    if asked(Check::Folders) {
+        violations.extend(folders::check(sources()?));
+    }
+    if asked(Check::Cycles) || asked(Check::Names) {
+        for folder in workspace::crates()?.iter().filter(|folder| inside(folder)) {
+            for tree in modules::read(folder)? {
+                if asked(Check::Cycles) {
+                    violations.extend(cycles::check(&tree, args.by_module));
+                }
+                if asked(Check::Names) {
+                    violations.extend(names::check(&tree));
+                }
+            }
+        }
+    }
+    for Violation { file, line, text } in &violations {
+        println!("{}:{line}: {text}", file.display());
+    }
+    if violations.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("lint: {} violations", violations.len());
+    Ok(ExitCode::FAILURE)
+}

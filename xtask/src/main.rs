@@ -1,0 +1,62 @@
+//! `cargo xtask VERB`: what developers run that needs no GPU.
+//!
+//! Owns the list of verbs and their command line; each verb has a file under `verbs/` of its own.
+//! What users run is in `scripts/`, what needs a GPU in `tests/gpu`.
+
+mod columns;
+mod command;
+mod environment;
+mod lint;
+mod verbs;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use verbs::{
+    bless, check, cuda_headers, fuzz, loom, numba, precision, ptx_census, schedules, torch_sim, unsafe_blocks,
+    validators,
+};
+
+/// Tasks for developers of StreamSan that need no GPU.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Verb {
+    Bless(bless::Args),
+    Check(check::Args),
+    CudaHeaders(cuda_headers::Args),
+    Fuzz(fuzz::Args),
+    Lint(lint::Args),
+    Loom(loom::Args),
+    Numba(numba::Args),
+    Precision(precision::Args),
+    PtxCensus(ptx_census::Args),
+    Schedules(schedules::Args),
+    TorchSim(torch_sim::Args),
+    #[command(name = "unsafe")]
+    UnsafeBlocks(unsafe_blocks::Args),
+    Validators(validators::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Verb::parse() {
+        Verb::Bless(args) => bless::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::CudaHeaders(args) => cuda_headers::run(&args),
+        Verb::Fuzz(args) => fuzz::run(&args),
+        Verb::Lint(args) => lint::run(&args),
+        Verb::Loom(args) => loom::run(&args),
+        Verb::Numba(args) => numba::run(&args),
+        Verb::Precision(args) => precision::run(&args),
+        Verb::PtxCensus(args) => ptx_census::run(&args),
+        Verb::Schedules(args) => schedules::run(&args),
+        Verb::TorchSim(args) => torch_sim::run(&args),
+        Verb::UnsafeBlocks(args) => unsafe_blocks::run(&args),
+        Verb::Validators(args) => validators::run(&args),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,14 @@
+//! The verbs, one a file, and what they all take and give.
+
+pub mod bless;
+pub mod check;
+pub mod cuda_headers;
+pub mod fuzz;
+pub mod loom;
+pub mod numba;
+pub mod precision;
+pub mod ptx_census;
+pub mod schedules;
+pub mod torch_sim;
+pub mod unsafe_blocks;
+pub mod validators;

@@ -1,0 +1,57 @@
+//! `cargo xtask validators`: what the tests check reports with.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::{command, environment};
+
+/// Install what the tests hold reports against, and print the folder.
+///
+/// The schemas of SARIF 2.1.0 and of JUnit XML, the Python packages that apply them, DuckDB and
+/// pytest: `venv/bin/python`, `sarif.json`, `junit.xsd`.
+#[derive(clap::Args)]
+pub struct Args {}
+
+/// Installs and prints.
+pub fn run(_: &Args) -> Result<ExitCode> {
+    println!("{}", folder()?.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn folder() -> Result<PathBuf> {
+    environment::folder("validators", "3", |folder| {
+        let venv = folder.join("venv");
+        environment::venv(&venv)?;
+        environment::pip_install(&venv, &["jsonschema==4.23.0", "xmlschema==3.4.3", "duckdb==1.4.1", "pytest==8.3.4"])?;
+        let fetched = folder.join("fetch");
+        sarif_schema(&fetched, &folder.join("sarif.json"))?;
+        junit_schema(&venv, &fetched, &folder.join("junit.xsd"))?;
+        Ok(std::fs::remove_dir_all(fetched)?)
+    })
+}
+
+/// A crate carries OASIS's schema file; nothing of it is built.
+fn sarif_schema(work: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(work.join("src"))?;
+    std::fs::write(work.join("src/lib.rs"), "")?;
+    let manifest = "[package]\nname = \"fetch\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
+                    [dependencies]\nserde-sarif = \"=0.8.0\"\n[workspace]\n";
+    std::fs::write(work.join("Cargo.toml"), manifest)?;
+    let mut vendor = command::cargo(["vendor", "-q", "--versioned-dirs", "vendor"]);
+    command::run(vendor.current_dir(work).stdout(Stdio::null()))?;
+    std::fs::copy(work.join("vendor/serde-sarif-0.8.0/src/schema.json"), to).context("SARIF's schema")?;
+    Ok(())
+}
+
+/// pytest's source package carries the schema of Jenkins' xUnit plugin.
+fn junit_schema(venv: &Path, work: &Path, to: &Path) -> Result<()> {
+    let folder = work.to_string_lossy();
+    let args = ["--no-deps", "--no-binary", "pytest", "-d", &folder, "pytest==8.3.4"];
+    environment::pip_download(&venv.join("bin/python"), &args)?;
+    let schema = "pytest-8.3.4/testing/example_scripts/junit-10.xsd";
+    command::run(Command::new("tar").current_dir(work).args(["xzf", "pytest-8.3.4.tar.gz", schema]))?;
+    std::fs::copy(work.join(schema), to).context("JUnit's schema")?;
+    Ok(())
+}
