@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use verbs::{
-    bless, check, cuda_headers, fuzz, loom, numba, precision, ptx_census, schedules, torch_sim, unsafe_blocks,
-    validators,
+    bless, check, compare_reports, cuda_headers, fuzz, loom, numba, precision, ptx_census, schedules, torch_sim,
+    unsafe_blocks, validators,
 };
 
 /// Tasks for developers of StreamSan that need no GPU.
@@ -25,6 +25,7 @@ use verbs::{
 enum Verb {
     Bless(bless::Args),
     Check(check::Args),
+    CompareReports(compare_reports::Args),
     CudaHeaders(cuda_headers::Args),
     Fuzz(fuzz::Args),
     Lint(lint::Args),
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     let done = match Verb::parse() {
         Verb::Bless(args) => bless::run(&args),
         Verb::Check(args) => check::run(&args),
+        Verb::CompareReports(args) => compare_reports::run(&args),
         Verb::CudaHeaders(args) => cuda_headers::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Lint(args) => lint::run(&args),

@@ -2,6 +2,7 @@
 
 pub mod bless;
 pub mod check;
+pub mod compare_reports;
 pub mod cuda_headers;
 pub mod fuzz;
 pub mod loom;

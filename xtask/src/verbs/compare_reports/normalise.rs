@@ -1,0 +1,103 @@
+//! What differs between two runs of one program, levelled, so that the rest can be compared.
+//!
+//! Owns the rules. Equal addresses stay equal: each is replaced by the number of its first
+//! appearance.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Replaces folders by names, and dates by `DATE`.
+pub fn fixed(bytes: &[u8], folders: &[(&Path, &str)]) -> Vec<u8> {
+    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    for (folder, name) in folders {
+        text = text.replace(&*folder.to_string_lossy(), name);
+    }
+    dates(&text).into_bytes()
+}
+
+/// `2026-11-23T10:00:00Z` becomes `DATE`.
+fn dates(text: &str) -> String {
+    const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd";
+    let is_date = |at: &[u8]| {
+        at.len() >= SHAPE.len()
+            && SHAPE.iter().zip(at).all(|(shape, c)| if *shape == b'd' { c.is_ascii_digit() } else { shape == c })
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if is_date(rest.as_bytes()) {
+            out.push_str("DATE");
+            rest = rest[SHAPE.len()..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+            rest = rest.strip_prefix('Z').unwrap_or(rest);
+        } else {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    out
+}
+
+/// Levels what a live run has besides: addresses, ids of processes and threads, handles.
+pub fn run(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut names: HashMap<&str, usize> = HashMap::new();
+    let mut out = String::with_capacity(text.len());
+    let mut rest = &*text;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    while let Some(c) = rest.chars().next() {
+        let len = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        if len == 0 {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+            continue;
+        }
+        let word = &rest[..len];
+        let is_address = word.strip_prefix("0x").is_some_and(|digits| digits.len() >= 5);
+        // Handles and addresses in decimal, as CSAN's wording and JSON have them.
+        let is_large = len >= 12 && word.bytes().all(|b| b.is_ascii_digit());
+        let is_id = word.bytes().all(|b| b.is_ascii_digit()) && ID_WORDS.iter().any(|before| out.ends_with(before));
+        match (is_address || is_large, is_id) {
+            (true, _) => {
+                let next = names.len();
+                out.push_str(&format!("ADDRESS{}", names.entry(word).or_insert(next)));
+            }
+            (_, true) => out.push_str("ID"),
+            _ => out.push_str(word),
+        }
+        rest = &rest[len..];
+    }
+    out.into_bytes()
+}
+
+/// What stands in front of the id of a process or a thread.
+const ID_WORDS: [&str; 12] = [
+    "host thread ",
+    "process ",
+    "pid=",
+    "pid\": ",
+    "pid\":",
+    "tid=",
+    "tid\": ",
+    "tid\":",
+    "\"thread\": ",
+    "\"id\": ",
+    "id=\"",
+    "Process ",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_addresses_stay_equal() {
+        let text = run(b"0x7f0011 0x7f0022 0x7f0011, host thread 12 (app), 12 bytes");
+        assert_eq!(String::from_utf8(text).unwrap(), "ADDRESS0 ADDRESS1 ADDRESS0, host thread ID (app), 12 bytes");
+    }
+
+    #[test]
+    fn dates_and_folders_are_levelled() {
+        let text = fixed(b"/a/b/x at 2026-11-23T10:00:00.25Z, 2026-11-23", &[(Path::new("/a/b"), "OUT")]);
+        assert_eq!(String::from_utf8(text).unwrap(), "OUT/x at DATE, 2026-11-23");
+    }
+}
