@@ -12,23 +12,14 @@
 //! with an interpreter.
 #![recursion_limit = "512"]
 
-mod addresses;
+pub(crate) mod access_log;
 mod api;
-mod array;
-mod capture;
 pub mod config;
-mod context;
-mod event;
-mod graph;
 mod handles;
 #[allow(missing_docs)]
 pub mod interp;
+pub(crate) mod loader;
 mod memory;
-mod module;
-mod results;
+pub(crate) mod objects;
 mod sched;
 mod status;
-mod stream;
-mod task;
-mod texture;
-mod thread;

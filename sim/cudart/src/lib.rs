@@ -15,21 +15,12 @@
 #[macro_use]
 mod macros;
 
-mod arrays;
-mod copies;
-mod device;
-mod driver;
-mod events;
-mod graph_nodes;
-mod graphs;
-mod launch;
-mod libraries;
-mod memory;
-mod missing;
-mod pools;
-mod properties;
-mod register;
-mod state;
-mod streams;
-mod symbols;
+pub(crate) mod driver_link;
+pub(crate) mod graphs;
+pub(crate) mod kernels;
+pub(crate) mod memory;
+pub(crate) mod startup;
+pub(crate) mod streams_events;
+pub(crate) mod thread_state;
+pub(crate) mod unsupported;
 mod version;

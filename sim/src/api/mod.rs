@@ -7,37 +7,20 @@
 #![allow(non_snake_case, reason = "C names")]
 
 #[macro_use]
-mod macros;
-
-mod contexts;
-mod copies;
-mod devices;
-mod entry;
-mod errors;
-mod events;
-mod functions;
-mod graphs;
-mod graphs_exec;
-mod graphs_nodes;
-mod ipc;
-mod launches;
-mod linker;
-mod memory;
-mod missing;
-mod occupancy;
-mod pointers;
-mod pools;
-mod sets;
-mod streams;
-mod textures;
-mod virt;
+pub(crate) mod abi;
+pub(crate) mod graphs;
+pub(crate) mod kernels;
+pub(crate) mod memory;
+pub(crate) mod startup;
+pub(crate) mod streams_events;
+pub(crate) mod unsupported;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuda_sys::*;
 
-use crate::{capture, thread};
+use crate::objects::{capture, thread};
 
 type Res = Result<(), CUresult>;
 

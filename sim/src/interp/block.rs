@@ -1,10 +1,10 @@
 //! Owns one block: its shared memory, its barriers, and taking turns among its warps.
 
-use super::api::FaultKind;
 use super::cluster::Members;
-use super::code::{LANES, Row};
 use super::grid::Env;
 use super::warp::{Outcome, Wait, Warp};
+use crate::interp::interface::FaultKind;
+use crate::interp::program::{LANES, Row};
 
 /// Jumps that a warp may make before the next warp of the block gets its turn.
 const TURN: u32 = 1 << 14;

@@ -5,10 +5,10 @@
 //! byte, when it is not zero, is the rank of another block of the cluster plus one. (Shared memory
 //! of a block is smaller than 16 MiB.)
 
-use super::api::FaultKind;
 use super::block::{Block, BlockState, Progress};
 use super::grid::Env;
 use super::warp::Warp;
+use crate::interp::interface::FaultKind;
 
 /// Where the rank is in an address of the window of shared memory.
 pub(crate) const RANK_SHIFT: u32 = 24;

@@ -19,20 +19,20 @@
 //! a plain access of 4 or 8 bytes is one relaxed atomic. Within a block, warps take turns on one
 //! thread, and so do the blocks of a cluster.
 
-mod api;
 mod block;
 mod cluster;
-mod code;
 mod compile;
 mod exec;
 mod float;
+pub(crate) mod float16;
 mod grid;
-mod image;
+pub(crate) mod interface;
+pub(crate) mod module_variables;
 mod printf;
-mod small;
+pub(crate) mod program;
 mod warp;
 
-pub use api::*;
-pub use code::{Kernel, Program};
+pub use crate::interp::interface::*;
+pub use crate::interp::module_variables::{GlobalInfo, globals, initial_bytes};
+pub use crate::interp::program::{Kernel, Program};
 pub use grid::run;
-pub use image::{GlobalInfo, globals, initial_bytes};

@@ -7,10 +7,10 @@
 //! while others could run gives way after a number of jumps, so that a lane which spins for another
 //! lane of its warp does not hang.
 
-use super::api::{Extent, FaultKind};
 use super::block::BlockState;
-use super::code::{Inst, LANES, Next, Pred, Row, Slot};
 use super::grid::Env;
+use crate::interp::interface::{Extent, FaultKind};
+use crate::interp::program::{Inst, LANES, Next, Pred, Row, Slot};
 
 /// Jumps after which a group gives way to the other groups of its warp.
 const SLICE: u32 = 512;
@@ -320,7 +320,7 @@ impl<'b> Warp<'b> {
     /// Writes the result of `barrier.red` for lanes that waited.
     fn barrier_result(&mut self, group: Group, result: u32) {
         let inst = self.env.program.code[group.pc as usize];
-        super::exec::sync::write_barrier_result(self, &inst, group, result);
+        crate::interp::exec::warp_sync::write_barrier_result(self, &inst, group, result);
     }
 
     /// Joins groups that stand at the same place.
@@ -366,7 +366,7 @@ impl<'b> Warp<'b> {
                 let group = self.groups[at];
                 if let Wait::Lanes(need) = group.wait
                     && need & alive & !waiting == 0
-                    && super::exec::sync::is_warp_barrier(&self.env.program.code[group.pc as usize])
+                    && crate::interp::exec::warp_sync::is_warp_barrier(&self.env.program.code[group.pc as usize])
                 {
                     self.groups[at].wait = Wait::None;
                     self.groups[at].pc += 1;

@@ -14,8 +14,8 @@ use std::sync::Mutex;
 use cuda_sys::CUresult;
 
 use super::arena::round_up;
-use super::space::{GRANULE, Page};
 use super::{ALIGN, DEVICE_STEP, Kind, Memory, lock};
+use crate::memory::address_space::{GRANULE, Page};
 use crate::sched::ContextId;
 
 /// What a handle says, in the 64 bytes that CUDA has for it.
@@ -147,7 +147,7 @@ impl Memory {
     }
 }
 
-impl super::space::Space {
+impl crate::memory::address_space::Space {
     /// Maps a file of another process where device memory would lie.
     fn map_foreign(&self, addr: u64, len: u64, fd: i32, offset: u64) -> bool {
         let done = self.map_alias(addr, len, fd, offset);

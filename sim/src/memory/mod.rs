@@ -2,12 +2,15 @@
 //! giving out addresses in `arena`, stream-ordered memory in `pool`, memory of other processes in
 //! `ipc`, reserved and mapped memory in `virt`, moving bytes in `copy`.
 
+pub mod address_space;
 pub mod arena;
-pub mod copy;
+pub(crate) mod array;
 pub mod ipc;
+pub mod memcpy;
 pub mod pool;
-pub mod space;
-pub mod virt;
+pub(crate) mod result_digests;
+pub(crate) mod texture;
+pub mod virtual_memory;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +19,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 use cuda_sys::CUresult;
 
 use crate::config;
-use crate::results;
+use crate::memory::address_space::{GRANULE, Space};
 use crate::sched::ContextId;
 use arena::{Arena, round_up};
-use space::{GRANULE, Space};
 
 /// Device memory is mapped in steps of this size, as on a device: bytes beside an allocation do not
 /// fault.
@@ -89,7 +91,7 @@ pub struct Memory {
     device: Vec<Mutex<Arena>>,
     used: Vec<AtomicU64>,
     host: Mutex<Arena>,
-    reserved: Mutex<virt::Reserved>,
+    reserved: Mutex<crate::memory::virtual_memory::Reserved>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -121,7 +123,7 @@ impl Memory {
             device: (0..devices).map(arena).collect(),
             used: (0..devices).map(|_| AtomicU64::new(0)).collect(),
             host: Mutex::new(Arena::new(host_start, host_end, ALIGN)),
-            reserved: Mutex::new(virt::Reserved::new(space)),
+            reserved: Mutex::new(crate::memory::virtual_memory::Reserved::new(space)),
         })
     }
 
@@ -228,7 +230,7 @@ impl Memory {
     pub fn free_device(&self, at: u64) -> Result<(), CUresult> {
         let plain = |kind| matches!(kind, Kind::Device | Kind::Global | Kind::Array);
         let block = self.remove(at, plain).ok_or(CUresult::ERROR_INVALID_VALUE)?;
-        results::block_ends(&block);
+        result_digests::block_ends(&block);
         self.give_device(block.device, block.at, block.size);
         Ok(())
     }
@@ -262,7 +264,7 @@ impl Memory {
             _ => false,
         };
         let block = self.remove(at, wanted).ok_or(CUresult::ERROR_INVALID_VALUE)?;
-        results::block_ends(&block);
+        result_digests::block_ends(&block);
         let size = round_up(block.size.max(1), ALIGN).unwrap_or(block.size);
         let mut arena = lock(&self.host);
         let (start, len) = arena.give(at, size);
@@ -300,7 +302,7 @@ impl Memory {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         let block = self.remove(at, |kind| matches!(kind, Kind::Registered(_)));
-        block.map(|block| results::block_ends(&block)).ok_or(CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED)
+        block.map(|block| result_digests::block_ends(&block)).ok_or(CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED)
     }
 
     /// Gives back what a context owns when it ends.

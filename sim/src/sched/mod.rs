@@ -8,7 +8,6 @@
 //! forgotten: an id that is no longer in the table means "done".
 
 pub mod policy;
-mod waiting;
 mod worker;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -17,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use crate::config::{self, Config, Schedule};
-pub use waiting::Called;
+pub use crate::sched::host_wait::Called;
 use worker::{PATIENCE, Running};
 
 /// One operation, unique in the process. Zero is "none", which counts as done.
@@ -477,5 +476,6 @@ impl Core {
     }
 }
 
+pub(crate) mod host_wait;
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,9 @@
 use kernels::ptx::Type;
 
 use super::Op;
-use crate::interp::code::{Exec, Inst, Next, Slot};
-use crate::interp::exec::lanes::{self, op1, op2, op3};
+use crate::interp::exec::per_lane;
+use crate::interp::exec::per_lane::{op1, op2, op3};
+use crate::interp::program::{Exec, Inst, Next, Slot};
 use crate::interp::warp::Warp;
 
 /// Two words as one, `b` above `a`.
@@ -172,7 +173,7 @@ pub(super) fn with_carry(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (reads, writes, subtract, multiply, high, signed, double) = (is(0), is(1), is(2), is(3), is(4), is(5), is(6));
     let width = if double { 64 } else { 32 };
     let ones = if double { u64::MAX } else { 0xffff_ffff };
-    lanes::each(mask, |l| {
+    per_lane::each(mask, |l| {
         let (a, b) = (w.get(i.a, l) & ones, w.get(i.b, l) & ones);
         let carry = if reads { u128::from(w.get(flag, l) & 1) } else { 0 };
         let (x, y) = if multiply {

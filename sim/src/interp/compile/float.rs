@@ -3,10 +3,10 @@
 use kernels::ptx::{Operand, Type};
 
 use super::Op;
-use super::scope::{Result, Scope};
-use crate::interp::code::Exec;
-use crate::interp::exec::lanes::{op1, op2, op2x, op3, op3x, set, setp};
+use crate::interp::compile::function::{Result, Scope};
+use crate::interp::exec::per_lane::{op1, op2, op2x, op3, op3x, set, setp};
 use crate::interp::float::*;
+use crate::interp::program::Exec;
 
 /// The constant that carries an opcode's rounding mode and flags.
 pub(super) fn flags(op: Op<'_>) -> u64 {
@@ -202,9 +202,9 @@ impl<'m> Scope<'_, 'm> {
         let run = if ty == Type::F32 { test!(f32) } else { test!(f64) };
         let a = self.src(operands.get(1), ty)?;
         let p = self.dst_pred(operands.first())?;
-        let none = crate::interp::code::Pred::ALWAYS.0;
-        let d = crate::interp::code::Slot(p.0);
-        self.emit(crate::interp::code::Inst { d, a, b: a, z: none, ..super::blank(run) });
+        let none = crate::interp::program::Pred::ALWAYS.0;
+        let d = crate::interp::program::Slot(p.0);
+        self.emit(crate::interp::program::Inst { d, a, b: a, z: none, ..super::blank(run) });
         Ok(true)
     }
 }

@@ -6,12 +6,12 @@
 use kernels::ptx::{Operand, Type};
 
 use super::float::{flags, float_comparisons};
-use super::scope::{Result, Scope};
 use super::{Op, blank};
-use crate::interp::code::{Exec, Inst, Next, Pred, Slot};
-use crate::interp::exec::lanes::{Lane, each, op2x, op3x, set, setp};
+use crate::interp::compile::function::{Result, Scope};
+use crate::interp::exec::per_lane::{Lane, each, op2x, op3x, set, setp};
 use crate::interp::float::*;
-use crate::interp::small::{Brain, Half, Small};
+use crate::interp::float16::{Brain, Half, Small};
+use crate::interp::program::{Exec, Inst, Next, Pred, Slot};
 use crate::interp::warp::Warp;
 
 /// A half as a register holds it.
@@ -197,7 +197,7 @@ impl<'m> Scope<'_, 'm> {
             return self.unsupported(op);
         }
         let (a, b) = (self.src(operands.get(1), Type::B32)?, self.src(operands.get(2), Type::B32)?);
-        let shift = crate::interp::exec::lanes::op1(|a: u32| a >> 16);
+        let shift = crate::interp::exec::per_lane::op1(|a: u32| a >> 16);
         let (upper_a, upper_b) = (self.temporary(), self.temporary());
         self.emit_op(shift, upper_a, [a, a, a], 0);
         self.emit_op(shift, upper_b, [b, b, b], 0);

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use kernels::ptx::{Base, Function, Linkage, Module, Name, Operand, Parameter, Space, Variable};
 
-use crate::interp::api::ParamInfo;
-use crate::interp::code::Kernel;
+use crate::interp::interface::ParamInfo;
+use crate::interp::program::Kernel;
 
 /// Where the shared variables of a module are. Those that device functions use have one place in
 /// all kernels; those that only kernels use overlap those of other kernels.

@@ -3,14 +3,14 @@
 
 use kernels::ptx::{Operand, Type};
 
-use super::memory::space_of;
-use super::scope::{Result, SCRATCH, Scope};
 use super::{Op, blank};
-use crate::interp::code::{Inst, Slot};
+use crate::interp::compile::function::{Result, SCRATCH, Scope};
+use crate::interp::compile::load_store::space_of;
 use crate::interp::exec::control;
+use crate::interp::exec::load_store::SHARED;
 use crate::interp::exec::matrix::{self, Element, Form};
 use crate::interp::exec::mbarrier;
-use crate::interp::exec::memory::SHARED;
+use crate::interp::program::{Inst, Slot};
 
 fn element(name: &str) -> Option<Element> {
     Some(match name {
@@ -244,7 +244,7 @@ impl<'m> Scope<'_, 'm> {
             let constant = scope.c.constant(offset);
             let sum = scope.temporary();
             scope.emit_op(
-                crate::interp::exec::lanes::op2(|a: u64, b: u64| a.wrapping_add(b)),
+                crate::interp::exec::per_lane::op2(|a: u64, b: u64| a.wrapping_add(b)),
                 sum,
                 [slot, constant, slot],
                 0,

@@ -6,12 +6,12 @@ mod bits;
 mod control;
 mod convert;
 mod float;
+pub(crate) mod function;
 mod half;
 mod int;
 mod layout;
+pub(crate) mod load_store;
 mod matrix;
-mod memory;
-mod scope;
 mod simd;
 mod texture;
 
@@ -19,11 +19,11 @@ use std::collections::{HashMap, HashSet};
 
 use kernels::ptx::{Module, Parameter, Type};
 
-use super::api::{CompileError, Linker};
-use super::code::{Builtin, FunctionCode, Inst, LANES, Place, Pred, Program, Row, Slot};
-use super::image::function_index;
+use crate::interp::compile::function::Scope;
+use crate::interp::interface::{CompileError, Linker};
+use crate::interp::module_variables::function_index;
+use crate::interp::program::{Builtin, FunctionCode, Inst, LANES, Place, Pred, Program, Row, Slot};
 use layout::SharedLayout;
-use scope::Scope;
 
 /// Instructions that a program may have.
 const MAX_CODE: usize = 1 << 26;
@@ -206,7 +206,7 @@ impl<'m> Op<'m> {
 }
 
 /// An instruction with nothing in it.
-pub(crate) fn blank(run: super::code::Exec) -> Inst {
+pub(crate) fn blank(run: crate::interp::program::Exec) -> Inst {
     Inst {
         run,
         guard: Pred::ALWAYS,
@@ -223,16 +223,22 @@ pub(crate) fn blank(run: super::code::Exec) -> Inst {
 }
 
 /// The places of a function's parameters or return values.
-pub(crate) fn places(list: &[Parameter], variables: &[scope::VariableHome], rows: &[scope::Home]) -> Vec<Place> {
+pub(crate) fn places(
+    list: &[Parameter],
+    variables: &[crate::interp::compile::function::VariableHome],
+    rows: &[crate::interp::compile::function::Home],
+) -> Vec<Place> {
     list.iter()
         .map(|parameter| match parameter {
             Parameter::Space(variable, Some(local)) => match variables[local.index()] {
-                scope::VariableHome::Frame(offset) => Place::Local(offset, variable.size() as u32),
+                crate::interp::compile::function::VariableHome::Frame(offset) => {
+                    Place::Local(offset, variable.size() as u32)
+                }
                 _ => Place::Local(0, 0),
             },
             Parameter::Register(_, Some(register)) => match rows[register.index()] {
-                scope::Home::Row(slot) => Place::Row(slot),
-                scope::Home::Pred(_) => Place::Row(Slot(1)),
+                crate::interp::compile::function::Home::Row(slot) => Place::Row(slot),
+                crate::interp::compile::function::Home::Pred(_) => Place::Row(Slot(1)),
             },
             _ => Place::Local(0, 0),
         })

@@ -5,8 +5,8 @@
 use kernels::ptx::{Operand, Type};
 
 use super::Op;
-use super::scope::{Result, Scope};
-use crate::interp::exec::lanes::op3x;
+use crate::interp::compile::function::{Result, Scope};
+use crate::interp::exec::per_lane::op3x;
 
 /// What is done in each lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

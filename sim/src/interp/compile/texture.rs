@@ -2,10 +2,10 @@
 
 use kernels::ptx::{Base, Operand, Type};
 
-use super::scope::{Result, Scope};
 use super::{Op, blank};
-use crate::interp::code::{Inst, Slot};
+use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::texture;
+use crate::interp::program::{Inst, Slot};
 
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.

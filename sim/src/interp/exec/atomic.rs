@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use super::lanes::each;
-use crate::interp::api::AccessKind;
-use crate::interp::code::{Exec, Inst, LANES, Next};
+use crate::interp::exec::per_lane::each;
+use crate::interp::interface::AccessKind;
+use crate::interp::program::{Exec, Inst, LANES, Next};
 use crate::interp::warp::Warp;
 
 /// A word that the CPU can update atomically.

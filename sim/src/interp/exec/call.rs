@@ -1,9 +1,9 @@
 //! Owns calls, returns, and the functions of the device runtime that have no PTX: printf, assert,
 //! malloc, free.
 
-use super::lanes::each;
-use crate::interp::api::FaultKind;
-use crate::interp::code::{Builtin, CallSite, Inst, LANES, Next, Place, Slot, function_number};
+use crate::interp::exec::per_lane::each;
+use crate::interp::interface::FaultKind;
+use crate::interp::program::{Builtin, CallSite, Inst, LANES, Next, Place, Slot, function_number};
 use crate::interp::warp::Warp;
 
 /// Moves a value of one lane between frames. Rows and local offsets are counted from the bases

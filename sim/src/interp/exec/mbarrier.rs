@@ -4,12 +4,12 @@
 //! missing (20 bits), bytes still missing (22 bits, signed), and the phase's parity in bit 62.
 //! Programs treat it as opaque.
 
-use super::cluster::OFFSET;
-use super::lanes::each;
-use super::memory::{Cell, GLOBAL, SHARED};
-use crate::interp::api::AccessKind;
 use crate::interp::cluster::RANK_SHIFT;
-use crate::interp::code::{Inst, LANES, Next, Pred, Slot};
+use crate::interp::exec::cluster_memory::OFFSET;
+use crate::interp::exec::load_store::{Cell, GLOBAL, SHARED};
+use crate::interp::exec::per_lane::each;
+use crate::interp::interface::AccessKind;
+use crate::interp::program::{Inst, LANES, Next, Pred, Slot};
 use crate::interp::warp::Warp;
 
 const COUNT: u64 = (1 << 20) - 1;

@@ -3,12 +3,12 @@
 
 pub(crate) mod atomic;
 pub(crate) mod call;
-pub(crate) mod cluster;
+pub(crate) mod cluster_memory;
 pub(crate) mod control;
-pub(crate) mod lanes;
+pub(crate) mod load_store;
 pub(crate) mod matrix;
 pub(crate) mod mbarrier;
-pub(crate) mod memory;
-pub(crate) mod sync;
+pub(crate) mod per_lane;
 pub(crate) mod texture;
-mod wide;
+pub(crate) mod vector_access;
+pub(crate) mod warp_sync;

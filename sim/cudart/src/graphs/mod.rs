@@ -1,0 +1,4 @@
+//! Graphs.
+
+pub(crate) mod nodes;
+pub(crate) mod structure;

@@ -1,0 +1,5 @@
+//! Kernels.
+
+pub(crate) mod launches;
+pub(crate) mod libraries;
+pub(crate) mod registration;

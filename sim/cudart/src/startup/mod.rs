@@ -1,0 +1,4 @@
+//! Start-up.
+
+pub(crate) mod devices;
+pub(crate) mod properties;

@@ -1,0 +1,4 @@
+//! Streams and events.
+
+pub(crate) mod events;
+pub(crate) mod streams;

@@ -1,0 +1,5 @@
+//! Loader.
+
+pub mod fatbin;
+pub mod ptx_link;
+pub mod stand_in;
