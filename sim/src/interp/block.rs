@@ -34,6 +34,13 @@ pub(crate) const RESULT_ALL: u32 = 1 << 16;
 /// Bit of a barrier's result: the predicate was true in some thread.
 pub(crate) const RESULT_ANY: u32 = 1 << 17;
 
+/// Kinds of block barriers, in `y` of their instruction.
+pub(crate) const BARRIER_SYNC: u32 = 0;
+pub(crate) const BARRIER_ARRIVE: u32 = 1;
+pub(crate) const BARRIER_POPC: u32 = 2;
+pub(crate) const BARRIER_AND: u32 = 3;
+pub(crate) const BARRIER_OR: u32 = 4;
+
 /// What the warps of a block share.
 pub(crate) struct BlockState {
     pub index: [u32; 3],

@@ -72,6 +72,16 @@ pub(crate) struct Inst {
     pub location: u32,
 }
 
+/// What `z` of `bar.warp.sync` holds, and of nothing else.
+pub(crate) const WARP_BARRIER: u32 = 0x5741_5250;
+
+impl Inst {
+    /// True for `bar.warp.sync`, which joins lanes at different places of the code.
+    pub(crate) fn is_warp_barrier(&self) -> bool {
+        self.z == WARP_BARRIER
+    }
+}
+
 /// Where the parameter or return value of a device function is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {

@@ -7,7 +7,7 @@ use cuda_sys::*;
 
 use crate::handles::Handles;
 use crate::memory::{self, Kind};
-use crate::objects::context::Context;
+use crate::sched::ContextId;
 
 /// All live arrays.
 pub static ARRAYS: Handles<Array> = Handles::new();
@@ -38,8 +38,8 @@ pub fn channel_bytes(format: CUarray_format) -> Option<u64> {
 }
 
 impl Array {
-    /// Makes an array in a context.
-    pub fn create(ctx: &Arc<Context>, descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> Result<Arc<Array>, CUresult> {
+    /// Makes an array in a context, on a device.
+    pub fn create(ctx: ContextId, device: u32, descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> Result<Arc<Array>, CUresult> {
         let channel = channel_bytes(descriptor.Format).ok_or(CUresult::ERROR_NOT_SUPPORTED)?;
         if !matches!(descriptor.NumChannels, 1 | 2 | 4) || descriptor.Width == 0 {
             return Err(CUresult::ERROR_INVALID_VALUE);
@@ -49,7 +49,7 @@ impl Array {
             .iter()
             .try_fold(texel, |size, &n| size.checked_mul(n as u64))
             .ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
-        let at = memory::get().alloc_device(ctx.id, ctx.device, size, 512, Kind::Array)?;
+        let at = memory::get().alloc_device(ctx, device, size, 512, Kind::Array)?;
         let array = Arc::new(Array { descriptor: *descriptor, at, texel });
         ARRAYS.insert(array.clone());
         Ok(array)

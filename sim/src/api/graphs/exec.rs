@@ -7,7 +7,8 @@ use crate::api::kernels::launches::node_task as kernel_task;
 use crate::api::*;
 use crate::handles::handle_of;
 use crate::objects::event::EVENTS;
-use crate::objects::graph::{EXECS, Exec, GRAPHS, NODES};
+use crate::objects::graph::{GRAPHS, NODES};
+use crate::objects::graph_exec::{EXECS, Exec};
 use crate::objects::stream::resolve;
 use crate::objects::task::Task;
 
@@ -101,7 +102,7 @@ abi! {
     call fn [cuGraphExecMemcpyNodeSetParams plain](
         _z, exec: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMCPY3D, ctx: CUcontext
     ) {
-        set(exec, node, crate::api::memory::copies::copy_node(&get(params)?, &context(ctx)?)?)
+        set(exec, node, crate::api::memory::copy_descriptors::copy_node(&get(params)?, &context(ctx)?)?)
     }
     call fn [cuGraphExecMemsetNodeSetParams plain](
         _z, exec: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS, ctx: CUcontext
@@ -127,7 +128,7 @@ abi! {
         _z, exec: CUgraphExec, node: CUgraphNode, params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS
     ) {
         let params = get(params)?;
-        set(exec, node, crate::api::streams_events::streams::batch_task(&list(params.paramArray, params.count as usize)?)?)
+        set(exec, node, crate::api::streams_events::stream_memops::batch_task(&list(params.paramArray, params.count as usize)?)?)
     }
     call fn [cuGraphExecNodeSetParams plain](
         _z, exec: CUgraphExec, node: CUgraphNode, params: *mut CUgraphNodeParams

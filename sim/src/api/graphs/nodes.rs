@@ -138,7 +138,7 @@ pub(crate) fn any_task(p: *mut CUgraphNodeParams) -> Result<Task, CUresult> {
                 kernel_task(&v2, &context(k.ctx)?)
             }
             CU_GRAPH_NODE_TYPE_MEMCPY => {
-                crate::api::memory::copies::copy_node(&u.memcpy.copyParams, &context(u.memcpy.copyCtx)?)
+                crate::api::memory::copy_descriptors::copy_node(&u.memcpy.copyParams, &context(u.memcpy.copyCtx)?)
             }
             CU_GRAPH_NODE_TYPE_MEMSET => {
                 let m = u.memset;
@@ -157,9 +157,10 @@ pub(crate) fn any_task(p: *mut CUgraphNodeParams) -> Result<Task, CUresult> {
             CU_GRAPH_NODE_TYPE_EVENT_RECORD => Ok(Task::Record(EVENTS.get(u.eventRecord.event.bits())?)),
             CU_GRAPH_NODE_TYPE_MEM_ALLOC => alloc((&raw mut (*p).anon1.alloc).cast()),
             CU_GRAPH_NODE_TYPE_MEM_FREE => free(u.free.dptr),
-            CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => {
-                crate::api::streams_events::streams::batch_task(&list(u.memOp.paramArray, u.memOp.count as usize)?)
-            }
+            CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => crate::api::streams_events::stream_memops::batch_task(&list(
+                u.memOp.paramArray,
+                u.memOp.count as usize,
+            )?),
             CU_GRAPH_NODE_TYPE_CONDITIONAL => conditional((&raw mut (*p).anon1.conditional).cast()),
             kind => {
                 crate::status::complain(&format!("graph nodes of {kind:?} are not simulated"));
@@ -240,7 +241,7 @@ abi! {
         _z, out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, n: usize, params: *const CUDA_MEMCPY3D,
         ctx: CUcontext
     ) {
-        add(out, graph, deps, n, crate::api::memory::copies::copy_node(&get(params)?, &context(ctx)?)?)
+        add(out, graph, deps, n, crate::api::memory::copy_descriptors::copy_node(&get(params)?, &context(ctx)?)?)
     }
     call fn [cuGraphAddMemsetNode plain](
         _z, out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, n: usize,
@@ -280,7 +281,7 @@ abi! {
         params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS
     ) {
         let params = get(params)?;
-        add(out, graph, deps, n, crate::api::streams_events::streams::batch_task(&list(params.paramArray, params.count as usize)?)?)
+        add(out, graph, deps, n, crate::api::streams_events::stream_memops::batch_task(&list(params.paramArray, params.count as usize)?)?)
     }
     call fn [cuGraphAddMemAllocNode plain](
         _z, out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, n: usize,
@@ -368,7 +369,7 @@ abi! {
         put(value.cast::<[u8; 64]>(), bytes)
     }
     call fn [cuGraphMemcpyNodeSetParams plain](_z, node: CUgraphNode, params: *const CUDA_MEMCPY3D) {
-        set(node, crate::api::memory::copies::copy_node(&get(params)?, &thread::context()?)?)
+        set(node, crate::api::memory::copy_descriptors::copy_node(&get(params)?, &thread::context()?)?)
     }
     call fn [cuGraphMemcpyNodeGetParams plain](_z, node: CUgraphNode, params: *mut CUDA_MEMCPY3D) {
         let (_, Task::Copy(copy)) = task_of(node)? else { return Err(INVALID) };

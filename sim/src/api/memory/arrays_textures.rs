@@ -12,16 +12,21 @@ fn destroy(object: u64) -> Res {
     Ok(())
 }
 
+fn create(out: *mut CUarray, descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> Res {
+    let ctx = thread::context()?;
+    put(out, CUarray::from_bits(handle_of(&Array::create(ctx.id, ctx.device, descriptor)?)))
+}
+
 abi! {
     uncaptured fn [cuArrayCreate_v2 plain](_z, out: *mut CUarray, d: *const CUDA_ARRAY_DESCRIPTOR) {
         let d = get(d)?;
         let descriptor = CUDA_ARRAY3D_DESCRIPTOR {
             Width: d.Width, Height: d.Height, Depth: 0, Format: d.Format, NumChannels: d.NumChannels, Flags: 0,
         };
-        put(out, CUarray::from_bits(handle_of(&Array::create(&thread::context()?, &descriptor)?)))
+        create(out, &descriptor)
     }
     uncaptured fn [cuArray3DCreate_v2 plain](_z, out: *mut CUarray, d: *const CUDA_ARRAY3D_DESCRIPTOR) {
-        put(out, CUarray::from_bits(handle_of(&Array::create(&thread::context()?, &get(d)?)?)))
+        create(out, &get(d)?)
     }
     uncaptured fn [cuArrayDestroy plain](_z, array: CUarray) {
         let array = ARRAYS.remove(array.bits())?;

@@ -3,6 +3,7 @@
 pub(crate) mod allocations;
 pub(crate) mod arrays_textures;
 pub(crate) mod copies;
+pub(crate) mod copy_descriptors;
 pub(crate) mod ipc;
 pub(crate) mod memsets;
 pub(crate) mod pointers;

@@ -4,9 +4,10 @@
 use kernels::ptx::{Operand, Parameter, Type};
 
 use super::{Op, bits, blank};
+use crate::interp::block;
 use crate::interp::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
 use crate::interp::exec::{call, control, warp_sync};
-use crate::interp::program::{CallSite, Inst, Place, Pred, Slot};
+use crate::interp::program::{CallSite, Inst, Place, Pred, Slot, WARP_BARRIER};
 
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
@@ -216,7 +217,7 @@ impl<'m> Scope<'_, 'm> {
         // barrier.cluster.arrive/wait
         if op.has("warp") {
             let a = self.src(operands.first(), Type::B32)?;
-            self.emit(Inst { a, z: warp_sync::WARP_BARRIER, ..blank(warp_sync::warp_barrier) });
+            self.emit(Inst { a, z: WARP_BARRIER, ..blank(warp_sync::warp_barrier) });
             return Ok(());
         }
         if op.has("cluster") {
@@ -224,21 +225,18 @@ impl<'m> Scope<'_, 'm> {
             return Ok(());
         }
         let kind = match op.parts.iter().position(|part| part == "red") {
-            Some(_) if op.has("popc") => warp_sync::BARRIER_POPC,
-            Some(_) if op.has("and") => warp_sync::BARRIER_AND,
-            Some(_) => warp_sync::BARRIER_OR,
-            None if op.has("arrive") => warp_sync::BARRIER_ARRIVE,
-            None => warp_sync::BARRIER_SYNC,
+            Some(_) if op.has("popc") => block::BARRIER_POPC,
+            Some(_) if op.has("and") => block::BARRIER_AND,
+            Some(_) => block::BARRIER_OR,
+            None if op.has("arrive") => block::BARRIER_ARRIVE,
+            None => block::BARRIER_SYNC,
         };
         let mut rest = operands;
         let mut inst = Inst { y: kind, ..blank(warp_sync::barrier) };
-        if kind >= warp_sync::BARRIER_POPC {
+        if kind >= block::BARRIER_POPC {
             let [first, middle @ .., last] = operands else { return self.misfit() };
-            inst.d = if kind == warp_sync::BARRIER_POPC {
-                self.dst(Some(first))?
-            } else {
-                Slot(self.dst_pred(Some(first))?.0)
-            };
+            inst.d =
+                if kind == block::BARRIER_POPC { self.dst(Some(first))? } else { Slot(self.dst_pred(Some(first))?.0) };
             inst.c = Slot(self.src_pred(Some(last))?.0);
             rest = middle;
         }

@@ -1,7 +1,7 @@
 //! Owns what lanes and warps do together: barriers, votes, shuffles, matches, reductions over a
 //! warp.
 
-use crate::interp::block::{RESULT_ALL, RESULT_ANY};
+use crate::interp::block::{BARRIER_ARRIVE, BARRIER_POPC};
 use crate::interp::exec::per_lane::each;
 use crate::interp::program::{Inst, Next, Pred, Row, Slot};
 use crate::interp::warp::{Group, Wait, Warp};
@@ -45,14 +45,6 @@ pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let ready = assemble(w, mask, i.a);
     finish(w, ready, mask)
 }
-
-/// True for `bar.warp.sync`, which joins lanes at different places of the code.
-pub(crate) fn is_warp_barrier(i: &Inst) -> bool {
-    i.z == WARP_BARRIER
-}
-
-/// What `z` of `bar.warp.sync` holds, and of nothing else.
-pub(crate) const WARP_BARRIER: u32 = 0x5741_5250;
 
 /// `shfl.sync`: `d` (and predicate `z`) from `a`, lane `b`, clamp and segments `c`, members in slot
 /// `x`; `y` is the mode.
@@ -198,13 +190,6 @@ fn reduce_two(op: u32, a: u32, b: u32) -> u32 {
     }
 }
 
-/// Kinds of block barriers in `y`.
-pub(crate) const BARRIER_SYNC: u32 = 0;
-pub(crate) const BARRIER_ARRIVE: u32 = 1;
-pub(crate) const BARRIER_POPC: u32 = 2;
-pub(crate) const BARRIER_AND: u32 = 3;
-pub(crate) const BARRIER_OR: u32 = 4;
-
 /// `barrier.sync`, `.arrive`, `.red`: barrier number `a`, threads `b` (or none), predicate `c`,
 /// result `d`.
 pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
@@ -242,25 +227,4 @@ pub(crate) fn cluster_wait(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     w.send(mask, group);
     w.pc += 1;
     Next::Repick
-}
-
-/// Writes what a barrier's reduction found for lanes that wait at it.
-pub(crate) fn write_barrier_result(w: &mut Warp<'_>, i: &Inst, group: Group, result: u32) {
-    if i.y < BARRIER_POPC {
-        return;
-    }
-    // The running frame may be another one: results go to the frame of the lanes that waited.
-    let (rbase, pbase) = (w.rbase, w.pbase);
-    (w.rbase, w.pbase) = (group.rbase, group.pbase);
-    match i.y {
-        BARRIER_POPC => {
-            let row = w.absolute(group.rbase + i.d.0);
-            each(group.mask, |l| row.0[l] = u64::from(result & 0xffff));
-        }
-        kind => {
-            let flag = if kind == BARRIER_AND { RESULT_ALL } else { RESULT_ANY };
-            w.set_pred(Pred(i.d.0), group.mask, if result & flag != 0 { u32::MAX } else { 0 });
-        }
-    }
-    (w.rbase, w.pbase) = (rbase, pbase);
 }
