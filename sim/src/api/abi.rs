@@ -16,7 +16,7 @@ macro_rules! abi {
     };
     (@body ($zero:ident $(, $arg:ident: $ty:ty)* $(,)?) $body:block) => {
         #[allow(clippy::too_many_arguments, unused_variables)]
-        fn body($zero: $crate::objects::stream::Zero, $($arg: $ty),*) -> $crate::api::Res $body
+        fn body($zero: $crate::objects::stream::DefaultStream, $($arg: $ty),*) -> $crate::api::Res $body
     };
     (@symbol $guard:ident $symbol:ident $kind:ident ($zero:ident $(, $arg:ident: $ty:ty)* $(,)?)) => {
         // SAFETY: the table's name with the table's signature; nothing else in the process's own
@@ -27,8 +27,8 @@ macro_rules! abi {
             $crate::api::$guard(stringify!($symbol), || body(abi!(@zero $kind), $($arg),*))
         }
     };
-    (@zero plain) => { $crate::objects::stream::Zero::Legacy };
-    (@zero legacy) => { $crate::objects::stream::Zero::Legacy };
-    (@zero per_thread) => { $crate::objects::stream::Zero::PerThread };
+    (@zero plain) => { $crate::objects::stream::DefaultStream::Legacy };
+    (@zero legacy) => { $crate::objects::stream::DefaultStream::Legacy };
+    (@zero per_thread) => { $crate::objects::stream::DefaultStream::PerThread };
     ($($guard:ident fn $symbols:tt $args:tt $body:block)*) => { $( abi! { @function $guard $symbols $args $body } )* };
 }

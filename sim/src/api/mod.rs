@@ -29,7 +29,7 @@ const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 fn finish(name: &str, body: impl FnOnce() -> Res) -> CUresult {
-    let _called = crate::sched::Called::begin();
+    let _called = crate::sched::DriverCall::begin();
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CUresult::SUCCESS,
         Ok(Err(error)) => error,

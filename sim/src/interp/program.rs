@@ -54,12 +54,12 @@ pub(crate) enum Next {
 }
 
 /// What executes an instruction for the lanes of a mask that is never empty.
-pub(crate) type Exec = for<'a, 'b, 'c> fn(&'a mut Warp<'b>, &'c Inst, u32) -> Next;
+pub(crate) type InstFn = for<'a, 'b, 'c> fn(&'a mut Warp<'b>, &'c Inst, u32) -> Next;
 
 /// One instruction. What the fields mean is up to `run`.
 #[derive(Clone, Copy)]
 pub(crate) struct Inst {
-    pub run: Exec,
+    pub run: InstFn,
     pub guard: Pred,
     pub d: Slot,
     pub a: Slot,
@@ -84,7 +84,7 @@ impl Inst {
 
 /// Where the parameter or return value of a device function is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ArgumentHome {
     /// Bytes of the frame in local memory: offset and size.
     Local(u32, u32),
     /// A register row.
@@ -102,8 +102,8 @@ pub(crate) struct FunctionCode {
     pub preds: u32,
     /// Bytes of its frame in local memory.
     pub local: u32,
-    pub params: Vec<Place>,
-    pub returns: Vec<Place>,
+    pub params: Vec<ArgumentHome>,
+    pub returns: Vec<ArgumentHome>,
     /// True when it is one of the functions that the interpreter provides.
     pub builtin: Option<Builtin>,
     /// Why it has no code although it has a body.
@@ -126,8 +126,8 @@ pub(crate) struct CallSite {
     pub caller: u32,
     /// The function, or None when a register holds its address.
     pub callee: Option<u32>,
-    pub arguments: Vec<Place>,
-    pub returns: Vec<Place>,
+    pub arguments: Vec<ArgumentHome>,
+    pub returns: Vec<ArgumentHome>,
 }
 
 /// A kernel, compiled.

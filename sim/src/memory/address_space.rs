@@ -21,7 +21,7 @@ pub const GRANULE: u64 = 1 << 16;
 
 /// A range of addresses could not be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct UnmappedAddress {
     /// The first address of the access that failed.
     pub addr: u64,
 }
@@ -39,7 +39,7 @@ pub enum Page {
 }
 
 /// The reserved range and its second view. There is one per process.
-pub struct Space {
+pub struct AddressSpace {
     base: u64,
     size: u64,
     alias: u64,
@@ -53,9 +53,9 @@ pub struct Space {
 }
 
 // SAFETY: the raw pointer is to an immortal table of atomics.
-unsafe impl Send for Space {}
+unsafe impl Send for AddressSpace {}
 // SAFETY: as above; everything else is plain data that never changes after creation.
-unsafe impl Sync for Space {}
+unsafe impl Sync for AddressSpace {}
 
 fn map(at: u64, len: u64, prot: i32, flags: i32, fd: i32, offset: u64) -> Option<u64> {
     // SAFETY: either a fresh mapping (no MAP_FIXED), or a fixed one inside the ranges that this
@@ -79,15 +79,15 @@ fn memfd(name: &std::ffi::CStr, len: u64) -> Option<i32> {
     (unsafe { libc::ftruncate(fd, len as libc::off_t) } == 0).then_some(fd)
 }
 
-impl Space {
+impl AddressSpace {
     /// The space of this process; made on first use. `None` when the kernel refuses to reserve
     /// addresses.
-    pub fn get() -> Option<&'static Space> {
-        static SPACE: OnceLock<Option<Space>> = OnceLock::new();
-        SPACE.get_or_init(|| (31..=41).rev().find_map(|bits| Space::create(1 << bits))).as_ref()
+    pub fn get() -> Option<&'static AddressSpace> {
+        static SPACE: OnceLock<Option<AddressSpace>> = OnceLock::new();
+        SPACE.get_or_init(|| (31..=41).rev().find_map(|bits| AddressSpace::create(1 << bits))).as_ref()
     }
 
-    fn create(size: u64) -> Option<Space> {
+    fn create(size: u64) -> Option<AddressSpace> {
         let candidates = [0x7000_0000_0000u64, 0x6800_0000_0000, 0x4000_0000_0000, 0x3000_0000_0000];
         let base = candidates.iter().find_map(|&at| {
             let got = map(at, size, NONE, ANON | libc::MAP_FIXED_NOREPLACE, -1, 0)?;
@@ -116,7 +116,7 @@ impl Space {
         map(alias + (host_at - base), host_size, RW, libc::MAP_SHARED | libc::MAP_FIXED, host_fd, 0)?;
         let phys_fd = memfd(c"streamsan-sim device memory", size / 2)?;
         let mem = open_mem();
-        Some(Space { base, size, alias, pages, device_fd, host_fd, host_at, phys_fd, phys_size: size / 2, mem })
+        Some(AddressSpace { base, size, alias, pages, device_fd, host_fd, host_at, phys_fd, phys_size: size / 2, mem })
     }
 
     /// Addresses for device memory of plain allocations: half of the space.
@@ -233,7 +233,7 @@ impl Space {
         done && (!cpu || map(addr, len, RW, shared, self.phys_fd, offset).is_some())
     }
 
-    /// Undoes [`Space::map_phys`].
+    /// Undoes [`AddressSpace::map_phys`].
     pub fn unmap_phys(&self, addr: u64, len: u64) {
         self.mark(addr, len, Page::None);
         map(addr - self.base + self.alias, len, RW, ANON | libc::MAP_FIXED, -1, 0);
@@ -254,16 +254,16 @@ impl Space {
 
     /// Where the simulator itself reaches `addr`, if all of `len` bytes are mapped in the space
     /// (and writable).
-    pub fn view(&self, addr: u64, len: u64, write: bool) -> Result<*mut u8, Fault> {
+    pub fn view(&self, addr: u64, len: u64, write: bool) -> Result<*mut u8, UnmappedAddress> {
         if !self.contains(addr) || len > self.size - (addr - self.base) {
-            return Err(Fault { addr });
+            return Err(UnmappedAddress { addr });
         }
         let mut at = addr;
         let end = addr + len.max(1);
         while at < end {
             let page = self.page(at).load(Ordering::Acquire);
             if page == Page::None as u8 || (write && page != Page::ReadWrite as u8) {
-                return Err(Fault { addr: at });
+                return Err(UnmappedAddress { addr: at });
             }
             at = (at & !(GRANULE - 1)) + GRANULE;
         }
@@ -271,7 +271,7 @@ impl Space {
     }
 
     /// Reads bytes at any address: of the space, or of the host.
-    pub fn read(&self, addr: u64, into: &mut [u8]) -> Result<(), Fault> {
+    pub fn read(&self, addr: u64, into: &mut [u8]) -> Result<(), UnmappedAddress> {
         if self.contains(addr) {
             let from = self.view(addr, into.len() as u64, false)?;
             // SAFETY: `view` vouches for the source; other threads may write it meanwhile, as on a
@@ -284,7 +284,7 @@ impl Space {
     }
 
     /// Writes bytes at any address: of the space, or of the host.
-    pub fn write(&self, addr: u64, from: &[u8]) -> Result<(), Fault> {
+    pub fn write(&self, addr: u64, from: &[u8]) -> Result<(), UnmappedAddress> {
         if self.contains(addr) {
             let to = self.view(addr, from.len() as u64, true)?;
             // SAFETY: `view` vouches for the destination.
@@ -295,7 +295,7 @@ impl Space {
     }
 
     /// Copies bytes between any two addresses; overlapping ranges are copied as by `memmove`.
-    pub fn copy(&self, dst: u64, src: u64, len: u64) -> Result<(), Fault> {
+    pub fn copy(&self, dst: u64, src: u64, len: u64) -> Result<(), UnmappedAddress> {
         if len == 0 {
             return Ok(());
         }
@@ -326,11 +326,11 @@ impl Space {
 
     /// # Safety
     /// `into` must be writable for `len` bytes.
-    unsafe fn read_host(&self, addr: u64, into: *mut u8, len: usize) -> Result<(), Fault> {
+    unsafe fn read_host(&self, addr: u64, into: *mut u8, len: usize) -> Result<(), UnmappedAddress> {
         // SAFETY: the caller vouches for the destination; u8 has no invalid values.
         let into = unsafe { std::slice::from_raw_parts_mut(into, len) };
         match &self.mem {
-            Some(mem) => mem.read_exact_at(into, addr).map_err(|_| Fault { addr }),
+            Some(mem) => mem.read_exact_at(into, addr).map_err(|_| UnmappedAddress { addr }),
             None => {
                 // SAFETY: without /proc the only way is the direct one; the program vouches for its
                 // own pointer.
@@ -340,9 +340,9 @@ impl Space {
         }
     }
 
-    fn write_host(&self, addr: u64, from: &[u8]) -> Result<(), Fault> {
+    fn write_host(&self, addr: u64, from: &[u8]) -> Result<(), UnmappedAddress> {
         match &self.mem {
-            Some(mem) => mem.write_all_at(from, addr).map_err(|_| Fault { addr }),
+            Some(mem) => mem.write_all_at(from, addr).map_err(|_| UnmappedAddress { addr }),
             None => {
                 // SAFETY: as in `read_host`.
                 unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), addr as *mut u8, from.len()) };

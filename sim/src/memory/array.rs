@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cuda_sys::*;
 
 use crate::handles::Handles;
-use crate::memory::{self, Kind};
+use crate::memory::{self, AllocationKind};
 use crate::sched::ContextId;
 
 /// All live arrays.
@@ -49,7 +49,7 @@ impl Array {
             .iter()
             .try_fold(texel, |size, &n| size.checked_mul(n as u64))
             .ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
-        let at = memory::get().alloc_device(ctx, device, size, 512, Kind::Array)?;
+        let at = memory::get().alloc_device(ctx, device, size, 512, AllocationKind::Array)?;
         let array = Arc::new(Array { descriptor: *descriptor, at, texel });
         ARRAYS.insert(array.clone());
         Ok(array)

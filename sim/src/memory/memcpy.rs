@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::memory::address_space::{Fault, Space};
+use crate::memory::address_space::{AddressSpace, UnmappedAddress};
 use crate::memory::array::Array;
 
 /// One end of a copy: rows of bytes in memory. Arrays are memory too; `keep` holds theirs alive.
 #[derive(Clone, Default)]
-pub struct Side {
+pub struct CopyEnd {
     /// Address of the first byte.
     pub at: u64,
     /// Bytes from row to row.
@@ -21,11 +21,11 @@ pub struct Side {
 
 /// A copy of `width` bytes in each of `height` rows of each of `depth` layers.
 #[derive(Clone, Default)]
-pub struct Copy {
+pub struct Memcpy {
     /// Where to.
-    pub dst: Side,
+    pub dst: CopyEnd,
     /// Where from.
-    pub src: Side,
+    pub src: CopyEnd,
     /// Bytes in a row.
     pub width: u64,
     /// Rows in a layer.
@@ -34,10 +34,10 @@ pub struct Copy {
     pub depth: u64,
 }
 
-impl Side {
+impl CopyEnd {
     /// Plain memory.
-    pub fn linear(at: u64) -> Side {
-        Side { at, ..Side::default() }
+    pub fn linear(at: u64) -> CopyEnd {
+        CopyEnd { at, ..CopyEnd::default() }
     }
 
     /// Where a row begins.
@@ -54,10 +54,10 @@ impl Side {
     }
 }
 
-impl Copy {
+impl Memcpy {
     /// A copy of a range of bytes.
-    pub fn linear(dst: u64, src: u64, bytes: u64) -> Copy {
-        Copy { dst: Side::linear(dst), src: Side::linear(src), width: bytes, height: 1, depth: 1 }
+    pub fn linear(dst: u64, src: u64, bytes: u64) -> Memcpy {
+        Memcpy { dst: CopyEnd::linear(dst), src: CopyEnd::linear(src), width: bytes, height: 1, depth: 1 }
     }
 
     /// How many bytes are moved.
@@ -66,7 +66,7 @@ impl Copy {
     }
 
     /// Moves them.
-    pub fn run(&self, space: &Space) -> Result<(), Fault> {
+    pub fn run(&self, space: &AddressSpace) -> Result<(), UnmappedAddress> {
         for z in 0..self.depth {
             for y in 0..self.height {
                 space.copy(self.dst.row(y, z), self.src.row(y, z), self.width)?;
@@ -76,7 +76,7 @@ impl Copy {
     }
 
     /// Reads the source into memory of the simulator, as a driver stages pageable memory.
-    pub fn stage(&self, space: &Space) -> Result<Vec<u8>, Fault> {
+    pub fn stage(&self, space: &AddressSpace) -> Result<Vec<u8>, UnmappedAddress> {
         let mut staged = vec![0; self.bytes() as usize];
         if self.width == 0 {
             return Ok(staged);
@@ -88,8 +88,8 @@ impl Copy {
         Ok(staged)
     }
 
-    /// Writes what [`Copy::stage`] read to the destination.
-    pub fn unstage(&self, space: &Space, staged: &[u8]) -> Result<(), Fault> {
+    /// Writes what [`Memcpy::stage`] read to the destination.
+    pub fn unstage(&self, space: &AddressSpace, staged: &[u8]) -> Result<(), UnmappedAddress> {
         if self.width == 0 {
             return Ok(());
         }
@@ -103,7 +103,7 @@ impl Copy {
 
 /// Sets `width` elements in each of `height` rows to a value of `size` (1, 2 or 4) bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Set {
+pub struct Memset {
     /// Address of the first element.
     pub at: u64,
     /// Bytes from row to row.
@@ -118,7 +118,7 @@ pub struct Set {
     pub height: u64,
 }
 
-impl Set {
+impl Memset {
     /// Bytes from the first to the last one set.
     pub fn span(&self) -> u64 {
         let row = self.width.saturating_mul(u64::from(self.size));
@@ -126,7 +126,7 @@ impl Set {
     }
 
     /// Sets them.
-    pub fn run(&self, space: &Space) -> Result<(), Fault> {
+    pub fn run(&self, space: &AddressSpace) -> Result<(), UnmappedAddress> {
         let bytes = self.width * u64::from(self.size);
         let pattern = self.value.to_le_bytes();
         let chunk: Vec<u8> =

@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 use cuda_sys::CUresult;
 
 use crate::config;
-use crate::memory::address_space::{GRANULE, Space};
+use crate::memory::address_space::{AddressSpace, GRANULE};
 use crate::sched::ContextId;
 use arena::{Arena, round_up};
 
@@ -31,7 +31,7 @@ pub const ALIGN: u64 = 512;
 
 /// What kind of memory lies in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AllocationKind {
     /// `cuMemAlloc`, `cuMemAllocPitch`.
     Device,
     /// A variable of a module.
@@ -54,13 +54,13 @@ pub enum Kind {
 
 /// An allocation.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub struct Allocation {
     /// First byte.
     pub at: u64,
     /// Bytes, as asked for.
     pub size: u64,
     /// What it is.
-    pub kind: Kind,
+    pub kind: AllocationKind,
     /// The context that it was made in.
     pub ctx: ContextId,
     /// The device that it is on (for host memory, of the context).
@@ -71,7 +71,7 @@ pub struct Block {
     pub sync_memops: bool,
 }
 
-impl Block {
+impl Allocation {
     /// One past the last byte.
     pub fn end(&self) -> u64 {
         self.at + self.size
@@ -79,15 +79,15 @@ impl Block {
 
     /// Whether the memory is the host's (pinned or managed: a copy to it needs no staging).
     pub fn is_host(&self) -> bool {
-        matches!(self.kind, Kind::Host(_) | Kind::Registered(_))
+        matches!(self.kind, AllocationKind::Host(_) | AllocationKind::Registered(_))
     }
 }
 
 /// All memory of the process.
 pub struct Memory {
     /// The address space.
-    pub space: &'static Space,
-    blocks: RwLock<BTreeMap<u64, Block>>,
+    pub space: &'static AddressSpace,
+    blocks: RwLock<BTreeMap<u64, Allocation>>,
     device: Vec<Mutex<Arena>>,
     used: Vec<AtomicU64>,
     host: Mutex<Arena>,
@@ -111,7 +111,7 @@ pub fn try_get() -> Option<&'static Memory> {
 
 impl Memory {
     fn new() -> Option<Memory> {
-        let space = Space::get()?;
+        let space = AddressSpace::get()?;
         let devices = 8;
         let (start, end) = space.device_range();
         let each = (end - start) / devices;
@@ -175,15 +175,15 @@ impl Memory {
         self.discharge(device, size);
     }
 
-    fn insert(&self, at: u64, size: u64, kind: Kind, ctx: ContextId, device: u32) {
+    fn insert(&self, at: u64, size: u64, kind: AllocationKind, ctx: ContextId, device: u32) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let block = Block { at, size, kind, ctx, device, id, sync_memops: false };
+        let block = Allocation { at, size, kind, ctx, device, id, sync_memops: false };
         self.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(at, block);
     }
 
     /// Takes a block out of the table. Its memory is not given back yet.
-    fn remove(&self, at: u64, wanted: impl Fn(Kind) -> bool) -> Option<Block> {
+    fn remove(&self, at: u64, wanted: impl Fn(AllocationKind) -> bool) -> Option<Allocation> {
         let mut blocks = self.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         if !blocks.get(&at).is_some_and(|block| wanted(block.kind)) {
             return None;
@@ -192,14 +192,14 @@ impl Memory {
     }
 
     /// The block that holds an address.
-    pub fn find(&self, addr: u64) -> Option<Block> {
+    pub fn find(&self, addr: u64) -> Option<Allocation> {
         let blocks = self.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (_, block) = blocks.range(..=addr).next_back()?;
         (addr < block.end()).then_some(*block)
     }
 
     /// All blocks there are now, by address.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub fn blocks(&self) -> Vec<Allocation> {
         let blocks = self.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         blocks.values().copied().collect()
     }
@@ -219,7 +219,7 @@ impl Memory {
         device: u32,
         size: u64,
         align: u64,
-        kind: Kind,
+        kind: AllocationKind,
     ) -> Result<u64, CUresult> {
         let at = self.take_device(device, size, align)?;
         self.insert(at, size, kind, ctx, device);
@@ -228,7 +228,7 @@ impl Memory {
 
     /// Gives plain device memory back. The caller has waited for the work that may use it.
     pub fn free_device(&self, at: u64) -> Result<(), CUresult> {
-        let plain = |kind| matches!(kind, Kind::Device | Kind::Global | Kind::Array);
+        let plain = |kind| matches!(kind, AllocationKind::Device | AllocationKind::Global | AllocationKind::Array);
         let block = self.remove(at, plain).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         result_digests::block_ends(&block);
         self.give_device(block.device, block.at, block.size);
@@ -236,7 +236,7 @@ impl Memory {
     }
 
     /// Pinned or managed memory.
-    pub fn alloc_host(&self, ctx: ContextId, device: u32, size: u64, kind: Kind) -> Result<u64, CUresult> {
+    pub fn alloc_host(&self, ctx: ContextId, device: u32, size: u64, kind: AllocationKind) -> Result<u64, CUresult> {
         let rounded = round_up(size.max(1), ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
         let mut arena = lock(&self.host);
         let at = arena.take(rounded, ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
@@ -259,8 +259,8 @@ impl Memory {
     /// Gives pinned (or, if `managed`, managed) memory back.
     pub fn free_host(&self, at: u64, managed: bool) -> Result<(), CUresult> {
         let wanted = |kind| match kind {
-            Kind::Host(_) => !managed,
-            Kind::Managed(_) => managed,
+            AllocationKind::Host(_) => !managed,
+            AllocationKind::Managed(_) => managed,
             _ => false,
         };
         let block = self.remove(at, wanted).ok_or(CUresult::ERROR_INVALID_VALUE)?;
@@ -280,7 +280,7 @@ impl Memory {
     /// Makes the program's own memory known as pinned.
     pub fn register(&self, ctx: ContextId, device: u32, at: u64, size: u64, flags: u32) -> Result<(), CUresult> {
         let end = at.checked_add(size).ok_or(CUresult::ERROR_INVALID_VALUE)?;
-        if self.find(at).is_some_and(|block| !matches!(block.kind, Kind::Registered(_)) && !block.is_host()) {
+        if self.find(at).is_some_and(|block| !matches!(block.kind, AllocationKind::Registered(_)) && !block.is_host()) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         if self.space.contains(at) || self.space.contains(end - 1) {
@@ -292,16 +292,16 @@ impl Memory {
         if overlaps {
             return Err(CUresult::ERROR_HOST_MEMORY_ALREADY_REGISTERED);
         }
-        self.insert(at, size, Kind::Registered(flags), ctx, device);
+        self.insert(at, size, AllocationKind::Registered(flags), ctx, device);
         Ok(())
     }
 
     /// Undoes [`Memory::register`].
     pub fn unregister(&self, at: u64) -> Result<(), CUresult> {
-        if self.find(at).is_some_and(|block| matches!(block.kind, Kind::Registered(_)) && block.at != at) {
+        if self.find(at).is_some_and(|block| matches!(block.kind, AllocationKind::Registered(_)) && block.at != at) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
-        let block = self.remove(at, |kind| matches!(kind, Kind::Registered(_)));
+        let block = self.remove(at, |kind| matches!(kind, AllocationKind::Registered(_)));
         block.map(|block| result_digests::block_ends(&block)).ok_or(CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED)
     }
 
@@ -309,12 +309,12 @@ impl Memory {
     pub fn forget_context(&self, ctx: ContextId) {
         for block in self.blocks().into_iter().filter(|block| block.ctx == ctx) {
             let _ = match block.kind {
-                Kind::Device | Kind::Global | Kind::Array => self.free_device(block.at),
-                Kind::Host(_) => self.free_host(block.at, false),
-                Kind::Managed(_) => self.free_host(block.at, true),
-                Kind::Registered(_) => self.unregister(block.at),
-                Kind::Ipc => self.close(block.at),
-                Kind::Pool(_) | Kind::Mapped => Ok(()),
+                AllocationKind::Device | AllocationKind::Global | AllocationKind::Array => self.free_device(block.at),
+                AllocationKind::Host(_) => self.free_host(block.at, false),
+                AllocationKind::Managed(_) => self.free_host(block.at, true),
+                AllocationKind::Registered(_) => self.unregister(block.at),
+                AllocationKind::Ipc => self.close(block.at),
+                AllocationKind::Pool(_) | AllocationKind::Mapped => Ok(()),
             };
         }
     }

@@ -14,8 +14,8 @@ use std::io::Write;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use crate::memory::memcpy::Copy;
-use crate::memory::{self, Block, Kind};
+use crate::memory::memcpy::Memcpy;
+use crate::memory::{self, Allocation, AllocationKind};
 use crate::sched;
 
 /// How long the end of the process waits for work that nobody has waited for.
@@ -94,20 +94,20 @@ fn digest_of(at: u64, len: u64, mut digest: u64) -> Option<u64> {
 }
 
 /// The content of an allocation will not change any more. Call it while the memory is still there.
-pub fn block_ends(block: &Block) {
+pub fn block_ends(block: &Allocation) {
     if !wanted() {
         return;
     }
     let kind = match block.kind {
-        Kind::Device => "device",
-        Kind::Global => "global",
-        Kind::Array => "array",
-        Kind::Pool(_) => "pool",
-        Kind::Host(_) => "pinned",
-        Kind::Managed(_) => "managed",
-        Kind::Registered(_) => "registered",
-        Kind::Mapped => "mapped",
-        Kind::Ipc => "ipc",
+        AllocationKind::Device => "device",
+        AllocationKind::Global => "global",
+        AllocationKind::Array => "array",
+        AllocationKind::Pool(_) => "pool",
+        AllocationKind::Host(_) => "pinned",
+        AllocationKind::Managed(_) => "managed",
+        AllocationKind::Registered(_) => "registered",
+        AllocationKind::Mapped => "mapped",
+        AllocationKind::Ipc => "ipc",
     };
     if let Some(digest) = digest_of(block.at, block.size, BASIS) {
         write(kind, block.size, digest);
@@ -116,7 +116,7 @@ pub fn block_ends(block: &Block) {
 
 /// A copy has been made. Only one to memory that CUDA does not know counts: of other memory the
 /// last content does.
-pub fn copied(copy: &Copy) {
+pub fn copied(copy: &Memcpy) {
     if !wanted() || memory::get().find(copy.dst.at).is_some() {
         return;
     }

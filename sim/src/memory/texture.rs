@@ -11,10 +11,10 @@ use crate::memory;
 use crate::memory::array::{ARRAYS, Array, channel_bytes};
 
 /// All live texture and surface objects.
-pub static OBJECTS: Handles<Object> = Handles::new();
+pub static TEXTURE_OBJECTS: Handles<TextureObject> = Handles::new();
 
 /// What an object is bound to.
-pub struct Object {
+pub struct TextureObject {
     /// As the program described it.
     pub resource: CUDA_RESOURCE_DESC,
     /// As the program described it; all zeros for surfaces.
@@ -37,13 +37,13 @@ struct View {
 }
 
 // SAFETY: descriptors are plain data; the pointers in them are never followed.
-unsafe impl Send for Object {}
+unsafe impl Send for TextureObject {}
 // SAFETY: as above.
-unsafe impl Sync for Object {}
+unsafe impl Sync for TextureObject {}
 
 const UNSUPPORTED: CUresult = CUresult::ERROR_NOT_SUPPORTED;
 
-impl Object {
+impl TextureObject {
     /// Makes an object known and answers its handle.
     pub fn create(resource: CUDA_RESOURCE_DESC, texture: CUDA_TEXTURE_DESC, surface: bool) -> Result<u64, CUresult> {
         let mut keep = None;
@@ -97,8 +97,8 @@ impl Object {
         if !matches!(view.channels, 1 | 2 | 4) || (keep.is_none() && memory::get().find(view.at).is_none()) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
-        let object = Object { resource, texture, surface, view, keep: Mutex::new(keep) };
-        Ok(OBJECTS.insert(Arc::new(object)) as u64)
+        let object = TextureObject { resource, texture, surface, view, keep: Mutex::new(keep) };
+        Ok(TEXTURE_OBJECTS.insert(Arc::new(object)) as u64)
     }
 
     fn address_of(&self, at: [u64; 3]) -> u64 {
@@ -246,7 +246,7 @@ fn half(bits: u16) -> f32 {
 /// coordinates and the width of surface accesses.
 pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
     let unsupported = || format!("{} is not simulated", request.opcode);
-    let object = OBJECTS.find(request.object as usize).ok_or("not a texture or surface object")?;
+    let object = TEXTURE_OBJECTS.find(request.object as usize).ok_or("not a texture or surface object")?;
     let parts: Vec<&str> = request.opcode.split('.').collect();
     let dimensions = parts.iter().find_map(|part| match *part {
         "1d" => Some(1),

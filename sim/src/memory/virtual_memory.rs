@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use cuda_sys::CUresult;
 
 use super::arena::Arena;
-use super::{Kind, Memory, lock};
-use crate::memory::address_space::{GRANULE, Page, Space};
+use super::{AllocationKind, Memory, lock};
+use crate::memory::address_space::{AddressSpace, GRANULE, Page};
 use crate::sched::ContextId;
 
 /// Smallest unit of mappings, as the device announces it.
@@ -45,7 +45,7 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    pub(super) fn new(space: &Space) -> Reserved {
+    pub(super) fn new(space: &AddressSpace) -> Reserved {
         let (start, end) = space.reserve_range();
         Reserved {
             addresses: Arena::new(start, end, STEP),
@@ -165,7 +165,7 @@ impl Memory {
             p.maps += 1;
         }
         drop(r);
-        self.insert(at, size, Kind::Mapped, ctx, p.device.unwrap_or(0));
+        self.insert(at, size, AllocationKind::Mapped, ctx, p.device.unwrap_or(0));
         Ok(())
     }
 
@@ -180,7 +180,7 @@ impl Memory {
         }
         for (at, map) in inside {
             r.maps.remove(&at);
-            self.remove(at, |kind| kind == Kind::Mapped);
+            self.remove(at, |kind| kind == AllocationKind::Mapped);
             self.space.unmap_phys(at, map.size);
             if let Some(p) = r.physical.get_mut(&map.handle) {
                 p.maps -= 1;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, Weak};
 use cuda_sys::*;
 
 use crate::handles::handle_of;
-use crate::objects::event::{Event, Record};
+use crate::objects::event::{Event, EventRecord};
 use crate::objects::graph::{Graph, Node};
 use crate::objects::stream::Stream;
 use crate::objects::task::Task;
@@ -15,7 +15,7 @@ use crate::objects::thread;
 use crate::sched::StreamKind;
 
 /// What the streams of one capture share.
-pub struct Shared {
+pub struct CaptureState {
     /// What `cuStreamGetCaptureInfo` answers.
     pub id: u64,
     /// What is being built.
@@ -29,15 +29,15 @@ pub struct Shared {
 }
 
 // SAFETY: the thread pointer is compared, never followed.
-unsafe impl Send for Shared {}
+unsafe impl Send for CaptureState {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for CaptureState {}
 
 /// A stream's part in a capture.
 #[derive(Clone)]
 pub struct Capture {
     /// The capture.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<CaptureState>,
     /// What the stream's next node comes after.
     pub deps: Vec<Arc<Node>>,
 }
@@ -45,18 +45,18 @@ pub struct Capture {
 /// An event recorded in a capture.
 #[derive(Clone)]
 pub struct CapturedEvent {
-    shared: Arc<Shared>,
+    shared: Arc<CaptureState>,
     deps: Vec<Arc<Node>>,
 }
 
-static ACTIVE: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
+static ACTIVE: Mutex<Vec<Arc<CaptureState>>> = Mutex::new(Vec::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-impl Shared {
+impl CaptureState {
     /// Whether something went wrong: the capture can only be ended.
     pub fn is_invalid(&self) -> bool {
         self.invalid.load(Ordering::Acquire)
@@ -116,7 +116,8 @@ fn refuse_legacy(stream: &Arc<Stream>) -> Result<(), CUresult> {
 /// stream then what it does. Asking does not disturb the capture.
 pub fn refuse_question(stream: &Stream) -> Result<(), CUresult> {
     let blocks = |captured: &Arc<Stream>| captured.ctx.id == stream.ctx.id && captured.kind == StreamKind::Blocking;
-    let captures = |shared: &Arc<Shared>| lock(&shared.streams).iter().filter_map(Weak::upgrade).any(|s| blocks(&s));
+    let captures =
+        |shared: &Arc<CaptureState>| lock(&shared.streams).iter().filter_map(Weak::upgrade).any(|s| blocks(&s));
     if stream.kind == StreamKind::Legacy && COUNT.load(Ordering::Acquire) > 0 && lock(&ACTIVE).iter().any(captures) {
         return Err(CUresult::ERROR_STREAM_CAPTURE_IMPLICIT);
     }
@@ -190,7 +191,7 @@ pub fn begin(
         return Err(CUresult::ERROR_ILLEGAL_STATE);
     }
     let (graph, deps) = into.unwrap_or_else(|| (Graph::create(), Vec::new()));
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(CaptureState {
         id: NEXT.fetch_add(1, Ordering::Relaxed),
         graph,
         mode,
@@ -246,7 +247,7 @@ pub fn record(event: &Event, capture: &Capture) -> Result<(), CUresult> {
         return Err(CUresult::ERROR_STREAM_CAPTURE_INVALIDATED);
     }
     let captured = CapturedEvent { shared: capture.shared.clone(), deps: capture.deps.clone() };
-    event.set(Record { captured: Some(captured), is_set: true, ..Record::default() });
+    event.set(EventRecord { captured: Some(captured), is_set: true, ..EventRecord::default() });
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use cuda_sys::*;
 use crate::objects::context::Context;
 use crate::objects::graph::{Graph, lock};
 use crate::objects::task::{Plan, Task};
-use crate::sched::{Part, Work};
+use crate::sched::{Step, Work};
 
 /// A condition: a value that kernels set and conditional nodes read.
 pub struct Condition {
@@ -107,7 +107,7 @@ impl Conditional {
     }
 
     /// What the node does when its turn has come.
-    pub fn steps(self: Arc<Self>, ctx: &Arc<Context>) -> Box<dyn FnMut() -> Option<Vec<Part>> + Send> {
+    pub fn steps(self: Arc<Self>, ctx: &Arc<Context>) -> Box<dyn FnMut() -> Option<Vec<Step>> + Send> {
         let ctx = ctx.clone();
         let mut first = true;
         Box::new(move || {

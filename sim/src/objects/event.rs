@@ -8,7 +8,7 @@ use cuda_sys::{CU_EVENT_DISABLE_TIMING, CU_EVENT_INTERPROCESS, CUresult};
 use crate::handles::Handles;
 use crate::objects::capture::CapturedEvent;
 use crate::objects::context::Context;
-pub use crate::objects::ipc_event::Shared;
+pub use crate::objects::ipc_event::IpcEventState;
 use crate::sched::{self, OpId, Stamp};
 
 /// All live events.
@@ -16,7 +16,7 @@ pub static EVENTS: Handles<Event> = Handles::new();
 
 /// The last record of an event.
 #[derive(Clone, Default)]
-pub struct Record {
+pub struct EventRecord {
     /// The point in the stream; "none" when never recorded, which counts as done.
     pub op: OpId,
     /// When the point was reached.
@@ -34,20 +34,20 @@ pub struct Event {
     /// `CU_EVENT_*`.
     pub flags: u32,
     /// Its last record.
-    pub record: Mutex<Record>,
+    pub record: Mutex<EventRecord>,
     /// What other processes see of it (`CU_EVENT_INTERPROCESS`).
-    pub shared: Option<Arc<Shared>>,
+    pub shared: Option<Arc<IpcEventState>>,
 }
 
 impl Event {
     /// An event for a program.
     pub fn create(ctx: &Arc<Context>, flags: u32) -> usize {
-        let shared = (flags & CU_EVENT_INTERPROCESS != 0).then(Shared::create).flatten();
+        let shared = (flags & CU_EVENT_INTERPROCESS != 0).then(IpcEventState::create).flatten();
         EVENTS.insert(Arc::new(Event { ctx: ctx.clone(), flags, record: Mutex::default(), shared }))
     }
 
     /// An event that another process has made.
-    pub fn open(ctx: &Arc<Context>, shared: Arc<Shared>) -> usize {
+    pub fn open(ctx: &Arc<Context>, shared: Arc<IpcEventState>) -> usize {
         let flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
         EVENTS.insert(Arc::new(Event { ctx: ctx.clone(), flags, record: Mutex::default(), shared: Some(shared) }))
     }
@@ -58,18 +58,18 @@ impl Event {
     }
 
     /// The last record.
-    pub fn last(&self) -> Record {
+    pub fn last(&self) -> EventRecord {
         self.record.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
     /// Replaces the last record. Waits that took the earlier one keep it.
-    pub fn set(&self, record: Record) {
+    pub fn set(&self, record: EventRecord) {
         *self.record.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = record;
     }
 
     /// The last record for a call of the host about the event; refused when it belongs to a
     /// capture.
-    pub fn for_host(&self) -> Result<Record, CUresult> {
+    pub fn for_host(&self) -> Result<EventRecord, CUresult> {
         let record = self.last();
         if record.captured.is_some() {
             return Err(CUresult::ERROR_CAPTURED_EVENT);
@@ -86,7 +86,7 @@ impl Event {
         if !sched::get().poll(&[from.op, to.op]) {
             return Err(CUresult::ERROR_NOT_READY);
         }
-        let at = |record: &Record| record.stamp.load(Ordering::Acquire) as f64;
+        let at = |record: &EventRecord| record.stamp.load(Ordering::Acquire) as f64;
         Ok(((at(&to) - at(&from)) / 1e6) as f32)
     }
 

@@ -14,7 +14,7 @@ use crate::objects::task::{Plan, Task};
 use crate::sched::OpId;
 
 /// All live executable graphs.
-pub static EXECS: Handles<Exec> = Handles::new();
+pub static GRAPH_EXECS: Handles<GraphExec> = Handles::new();
 
 /// One node of an executable graph.
 pub struct ExecNode {
@@ -28,7 +28,7 @@ pub struct ExecNode {
 }
 
 /// An executable graph: a snapshot of a graph.
-pub struct Exec {
+pub struct GraphExec {
     /// The context that it was made in.
     pub ctx: Arc<Context>,
     /// `CUDA_GRAPH_INSTANTIATE_FLAG_*`.
@@ -64,15 +64,15 @@ fn snapshot(task: Task) -> Result<Task, CUresult> {
     })
 }
 
-impl Exec {
+impl GraphExec {
     /// Makes a graph executable.
-    pub fn create(ctx: &Arc<Context>, graph: &Graph, flags: u64) -> Result<Arc<Exec>, CUresult> {
+    pub fn create(ctx: &Arc<Context>, graph: &Graph, flags: u64) -> Result<Arc<GraphExec>, CUresult> {
         let sorted = graph.sorted().ok_or(CUresult::ERROR_INVALID_VALUE)?;
         let mut nodes = Vec::with_capacity(sorted.len());
         for (node, deps) in sorted {
             nodes.push(ExecNode { source: handle_of(&node), task: snapshot(node.task())?, enabled: true, deps });
         }
-        let exec = Arc::new(Exec {
+        let exec = Arc::new(GraphExec {
             ctx: ctx.clone(),
             flags,
             nodes: Mutex::new(nodes),
@@ -82,7 +82,7 @@ impl Exec {
             conditions: crate::objects::conditional::with_defaults(graph),
         });
         debug_assert!(exec.objects.len() <= usize::MAX / 2);
-        EXECS.insert(exec.clone());
+        GRAPH_EXECS.insert(exec.clone());
         Ok(exec)
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cuda_sys::CUresult;
 
-use crate::memory::ipc::Handle;
+use crate::memory::ipc::IpcHandle;
 
 const EVENT: u64 = u64::from_le_bytes(*b"sim-evt1");
 const BYTES: usize = 4096;
@@ -22,40 +22,40 @@ struct Page {
 }
 
 /// An event's page.
-pub struct Shared {
+pub struct IpcEventState {
     page: *const Page,
     file: OwnedFd,
 }
 
 // SAFETY: the page is mapped as long as the object lives and is only used through atomics.
-unsafe impl Send for Shared {}
+unsafe impl Send for IpcEventState {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for IpcEventState {}
 
-impl Drop for Shared {
+impl Drop for IpcEventState {
     fn drop(&mut self) {
         // SAFETY: mapped by `map`, and nobody else has the address.
         unsafe { libc::munmap(self.page as *mut _, BYTES) };
     }
 }
 
-fn map(file: OwnedFd) -> Option<Arc<Shared>> {
+fn map(file: OwnedFd) -> Option<Arc<IpcEventState>> {
     // SAFETY: a fresh shared mapping of a file that we own; its size is checked by whoever made or
     // opened it.
     let page = unsafe {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         libc::mmap(std::ptr::null_mut(), BYTES, prot, libc::MAP_SHARED, file.as_raw_fd(), 0)
     };
-    (page != libc::MAP_FAILED).then(|| Arc::new(Shared { page: page.cast(), file }))
+    (page != libc::MAP_FAILED).then(|| Arc::new(IpcEventState { page: page.cast(), file }))
 }
 
 fn me() -> u64 {
     u64::from(std::process::id())
 }
 
-impl Shared {
+impl IpcEventState {
     /// A page for a new event; none when the system has no more.
-    pub fn create() -> Option<Arc<Shared>> {
+    pub fn create() -> Option<Arc<IpcEventState>> {
         // SAFETY: a valid C string; the descriptor is ours.
         let file = unsafe {
             let fd = libc::memfd_create(c"streamsan-sim event".as_ptr(), libc::MFD_CLOEXEC);
@@ -68,12 +68,12 @@ impl Shared {
     /// What another process needs to open it.
     pub fn export(&self) -> [u8; 64] {
         let fd = self.file.as_raw_fd() as u64;
-        Handle { magic: EVENT, pid: me(), fd, offset: 0, size: BYTES as u64, device: 0 }.to_bytes()
+        IpcHandle { magic: EVENT, pid: me(), fd, offset: 0, size: BYTES as u64, device: 0 }.to_bytes()
     }
 
     /// The page of another process's event.
-    pub fn import(bytes: &[u8; 64]) -> Result<Arc<Shared>, CUresult> {
-        let handle = Handle::from_bytes(bytes, EVENT).ok_or(CUresult::ERROR_MAP_FAILED)?;
+    pub fn import(bytes: &[u8; 64]) -> Result<Arc<IpcEventState>, CUresult> {
+        let handle = IpcHandle::from_bytes(bytes, EVENT).ok_or(CUresult::ERROR_MAP_FAILED)?;
         if handle.is_ours() {
             return Err(CUresult::ERROR_INVALID_CONTEXT);
         }

@@ -9,7 +9,7 @@ use crate::access_log::Collector;
 use crate::interp::{self, Accesses, Device, Extent, FaultKind, Linker, Program, TextureRequest};
 use crate::memory::address_space::{GRANULE, Page};
 use crate::memory::texture;
-use crate::memory::{self, Block, Kind};
+use crate::memory::{self, Allocation, AllocationKind};
 use crate::objects::context::Context;
 use crate::objects::module::{Function, Module};
 use crate::sched;
@@ -19,7 +19,7 @@ pub struct Compiled(Program);
 
 /// One launch.
 #[derive(Clone, Debug, Default)]
-pub struct Launch {
+pub struct LaunchConfig {
     /// Blocks in x, y, z.
     pub grid: [u32; 3],
     /// Threads of a block in x, y, z.
@@ -59,7 +59,7 @@ impl Device for Gpu {
         let space = memory.space;
         if !space.contains(address) {
             // Host memory that the program registered; any other is out of reach.
-            let block = memory.find(address).filter(|block| matches!(block.kind, Kind::Registered(_)))?;
+            let block = memory.find(address).filter(|block| matches!(block.kind, AllocationKind::Registered(_)))?;
             return Some(Extent { start: block.at, end: block.end(), writable: true });
         }
         // As on a device, what counts is what is mapped, not who owns it: memory freed a moment ago
@@ -103,7 +103,7 @@ impl Device for Gpu {
 
     fn malloc(&self, size: u64) -> u64 {
         let (ctx, device) = (self.ctx.id, self.ctx.device);
-        memory::get().alloc_device(ctx, device, size, memory::ALIGN, Kind::Global).unwrap_or(0)
+        memory::get().alloc_device(ctx, device, size, memory::ALIGN, AllocationKind::Global).unwrap_or(0)
     }
 
     fn free(&self, address: u64) {
@@ -140,7 +140,7 @@ impl Device for Gpu {
 /// What lies next to an address that no allocation holds, as words behind a report.
 fn nearest(fault: &FaultKind) -> String {
     let &FaultKind::OutOfBounds { address, space: "global", .. } = fault else { return String::new() };
-    let distance = |block: &Block| match address {
+    let distance = |block: &Allocation| match address {
         at if at < block.at => block.at - at,
         at => (at + 1).saturating_sub(block.end()),
     };
@@ -158,7 +158,7 @@ fn nearest(fault: &FaultKind) -> String {
 }
 
 /// Runs a kernel to its end.
-pub fn run(function: &Function, launch: &Launch) -> Result<(), CUresult> {
+pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
     let module = function.module()?;
     if module.code.stand_in {
         return Ok(());

@@ -10,7 +10,7 @@ use kernels::ptx::{self, Linkage, Parameter, Space};
 
 use crate::handles::{Handles, handle_of};
 use crate::interp::{self, Linker};
-use crate::memory::{self, Kind};
+use crate::memory::{self, AllocationKind};
 use crate::objects::context::Context;
 use crate::sched::ContextId;
 
@@ -19,7 +19,7 @@ pub static MODULES: Handles<Module> = Handles::new();
 /// Libraries that programs loaded.
 pub static LIBRARIES: Handles<Library> = Handles::new();
 /// Kernels of libraries.
-pub static KERNELS: Handles<Kernel> = Handles::new();
+pub static LIBRARY_KERNELS: Handles<LibraryKernel> = Handles::new();
 /// Functions of modules.
 pub static FUNCTIONS: Handles<Function> = Handles::new();
 
@@ -120,18 +120,18 @@ pub struct Function {
     /// Where its code is; a function handle does not keep its module loaded.
     pub module: Weak<Module>,
     /// The kernel of a library that it comes from.
-    pub kernel: Option<Weak<Kernel>>,
+    pub kernel: Option<Weak<LibraryKernel>>,
     /// Its parameters.
     pub params: Vec<Param>,
     /// Bytes of all parameters.
     pub param_bytes: usize,
     /// What can be asked and set about it.
-    pub facts: Facts,
+    pub facts: FunctionLimits,
 }
 
 /// Attributes of a kernel.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct FunctionLimits {
     /// Static shared memory, in bytes.
     pub shared: u32,
     /// Constant memory of the module, in bytes.
@@ -160,13 +160,19 @@ impl Module {
             let managed = code.managed.contains(&variable.name);
             let size = variable.size.max(1);
             let at = if managed {
-                memory.alloc_host(ctx.id, ctx.device, size, Kind::Managed(1))?
+                memory.alloc_host(ctx.id, ctx.device, size, AllocationKind::Managed(1))?
             } else {
-                memory.alloc_device(ctx.id, ctx.device, size, u64::from(variable.align.max(256)), Kind::Global)?
+                memory.alloc_device(
+                    ctx.id,
+                    ctx.device,
+                    size,
+                    u64::from(variable.align.max(256)),
+                    AllocationKind::Global,
+                )?
             };
             globals.insert(variable.name.clone(), Global { at, size: variable.size, managed });
         }
-        let known = Known(&globals);
+        let known = ModuleSymbols(&globals);
         for variable in variables.iter().filter(|variable| variable.linkage != Linkage::Extern) {
             let bytes = interp::initial_bytes(&code.ast, variable, &known).map_err(|name| {
                 crate::status::complain(&format!("PTX: symbol `{name}` is defined nowhere"));
@@ -180,7 +186,11 @@ impl Module {
     }
 
     /// A kernel by name.
-    pub fn function(self: &Arc<Module>, name: &str, kernel: Option<&Arc<Kernel>>) -> Result<Arc<Function>, CUresult> {
+    pub fn function(
+        self: &Arc<Module>,
+        name: &str,
+        kernel: Option<&Arc<LibraryKernel>>,
+    ) -> Result<Arc<Function>, CUresult> {
         let found = self.code.kernel(name).ok_or(CUresult::ERROR_NOT_FOUND)?;
         let mut functions = self.functions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(function) = functions.get(name) {
@@ -222,7 +232,7 @@ impl Module {
     }
 }
 
-fn facts(code: &Code, function: &ptx::Function) -> Facts {
+fn facts(code: &Code, function: &ptx::Function) -> FunctionLimits {
     let shared = |v: &&ptx::Variable| v.space == Space::Shared;
     let own = function.body.as_ref().map(|body| body.variables.iter()).into_iter().flatten();
     let static_shared: u64 = own.filter(shared).chain(code.ast.globals.iter().filter(shared)).map(|v| v.size()).sum();
@@ -232,7 +242,7 @@ fn facts(code: &Code, function: &ptx::Function) -> Facts {
     let max_threads = threads.map_or(1024, |values| values.iter().product::<u64>().clamp(1, 1024) as u32);
     let cluster = tuning("reqnctapercluster")
         .map_or([0; 3], |values| [0, 1, 2].map(|axis| values.get(axis).map_or(1, |&n| n as u32)));
-    Facts {
+    FunctionLimits {
         shared: static_shared as u32,
         constant: constant as u32,
         max_threads,
@@ -245,9 +255,9 @@ fn facts(code: &Code, function: &ptx::Function) -> Facts {
 }
 
 /// The variables of a module, for relocations among them.
-struct Known<'a>(&'a HashMap<String, Global>);
+struct ModuleSymbols<'a>(&'a HashMap<String, Global>);
 
-impl Linker for Known<'_> {
+impl Linker for ModuleSymbols<'_> {
     fn symbol(&self, name: &str, _space: Space) -> Option<u64> {
         self.0.get(name).map(|global| global.at)
     }
@@ -258,11 +268,11 @@ pub struct Library {
     /// What was loaded.
     pub code: Arc<Code>,
     modules: Mutex<HashMap<ContextId, Arc<Module>>>,
-    kernels: Mutex<HashMap<String, Arc<Kernel>>>,
+    kernels: Mutex<HashMap<String, Arc<LibraryKernel>>>,
 }
 
 /// A kernel of a library.
-pub struct Kernel {
+pub struct LibraryKernel {
     /// Its name.
     pub name: String,
     /// Where it is from.
@@ -290,14 +300,14 @@ impl Library {
     }
 
     /// A kernel by name.
-    pub fn kernel(self: &Arc<Library>, name: &str) -> Result<Arc<Kernel>, CUresult> {
+    pub fn kernel(self: &Arc<Library>, name: &str) -> Result<Arc<LibraryKernel>, CUresult> {
         if self.code.kernel(name).is_none() {
             return Err(CUresult::ERROR_NOT_FOUND);
         }
         let mut kernels = self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let kernel = kernels.entry(name.to_owned()).or_insert_with(|| {
-            let kernel = Arc::new(Kernel { name: name.to_owned(), library: Arc::downgrade(self) });
-            KERNELS.insert(kernel.clone());
+            let kernel = Arc::new(LibraryKernel { name: name.to_owned(), library: Arc::downgrade(self) });
+            LIBRARY_KERNELS.insert(kernel.clone());
             kernel
         });
         Ok(kernel.clone())
@@ -312,14 +322,14 @@ impl Library {
             let _ = MODULES.remove(handle_of(&module));
         }
         for (_, kernel) in self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain() {
-            let _ = KERNELS.remove(handle_of(&kernel));
+            let _ = LIBRARY_KERNELS.remove(handle_of(&kernel));
         }
     }
 }
 
-impl Kernel {
+impl LibraryKernel {
     /// The kernel in a context.
-    pub fn function(self: &Arc<Kernel>, ctx: &Arc<Context>) -> Result<Arc<Function>, CUresult> {
+    pub fn function(self: &Arc<LibraryKernel>, ctx: &Arc<Context>) -> Result<Arc<Function>, CUresult> {
         let library = self.library.upgrade().ok_or(CUresult::ERROR_INVALID_HANDLE)?;
         library.module(ctx)?.function(&self.name, Some(self))
     }
@@ -329,7 +339,7 @@ impl Kernel {
 pub fn function_of(handle: usize, ctx: &Arc<Context>) -> Result<Arc<Function>, CUresult> {
     match FUNCTIONS.find(handle) {
         Some(function) => Ok(function),
-        None => KERNELS.get(handle)?.function(ctx),
+        None => LIBRARY_KERNELS.get(handle)?.function(ctx),
     }
 }
 

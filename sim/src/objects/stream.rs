@@ -16,7 +16,7 @@ pub static STREAMS: Handles<Stream> = Handles::new();
 
 /// What stream 0 means to a function, by the symbol through which it was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Zero {
+pub enum DefaultStream {
     /// The legacy default stream.
     Legacy,
     /// The calling thread's default stream.
@@ -81,10 +81,10 @@ impl Stream {
 }
 
 /// The stream that a handle means in the current context.
-pub fn resolve(handle: usize, zero: Zero) -> Result<Arc<Stream>, CUresult> {
+pub fn resolve(handle: usize, zero: DefaultStream) -> Result<Arc<Stream>, CUresult> {
     match (handle, zero) {
-        (0, Zero::Legacy) | (1, _) => Ok(thread::context()?.legacy()),
-        (0, Zero::PerThread) | (2, _) => per_thread(),
+        (0, DefaultStream::Legacy) | (1, _) => Ok(thread::context()?.legacy()),
+        (0, DefaultStream::PerThread) | (2, _) => per_thread(),
         _ => {
             let stream = STREAMS.find(handle).ok_or(CUresult::ERROR_INVALID_HANDLE)?;
             stream.ctx.check()?;

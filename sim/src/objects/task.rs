@@ -7,19 +7,19 @@ use cuda_sys::*;
 
 use crate::config::{self, Schedule};
 use crate::memory;
-use crate::memory::Block;
-use crate::memory::address_space::Fault;
-use crate::memory::memcpy::{Copy, Set};
+use crate::memory::Allocation;
+use crate::memory::address_space::UnmappedAddress;
+use crate::memory::memcpy::{Memcpy, Memset};
 use crate::memory::result_digests;
 use crate::objects::conditional::Conditional;
 use crate::objects::context::Context;
-use crate::objects::event::{Event, Record};
+use crate::objects::event::{Event, EventRecord};
 use crate::objects::graph::Graph;
 use crate::objects::kernel_exec;
 use crate::objects::module::Function;
 use crate::objects::stream::Stream;
 use crate::objects::{capture, thread};
-use crate::sched::{self, OpId, Part, StreamId, Work};
+use crate::sched::{self, OpId, Step, StreamId, Work};
 
 /// A host function and its argument.
 #[derive(Clone, Copy)]
@@ -50,11 +50,11 @@ pub enum MemOp {
 
 /// A launch of a kernel.
 #[derive(Clone)]
-pub struct Kernel {
+pub struct KernelLaunch {
     /// What is launched.
     pub function: Arc<Function>,
     /// How.
-    pub launch: kernel_exec::Launch,
+    pub launch: kernel_exec::LaunchConfig,
 }
 
 /// What is to be done.
@@ -63,15 +63,15 @@ pub enum Task {
     /// Nothing.
     Empty,
     /// A kernel.
-    Kernel(Box<Kernel>),
+    Kernel(Box<KernelLaunch>),
     /// A copy.
-    Copy(Box<Copy>),
+    Copy(Box<Memcpy>),
     /// A copy whose source was read when it was enqueued.
-    Staged(Box<Copy>, Arc<Vec<u8>>),
+    Staged(Box<Memcpy>, Arc<Vec<u8>>),
     /// Copies without order among themselves.
-    Batch(Vec<Copy>),
+    Batch(Vec<Memcpy>),
     /// A set.
-    Set(Set),
+    Set(Memset),
     /// A call on a host thread.
     Host(HostFn),
     /// Stream memory operations, one after the other.
@@ -81,7 +81,7 @@ pub enum Task {
     /// Memory of a graph ends.
     Free(u64),
     /// Memory ends in stream order, whose block is in no table any more.
-    End(Block),
+    End(Allocation),
     /// Records an event.
     Record(Arc<Event>),
     /// Waits for an event.
@@ -97,12 +97,12 @@ pub enum Task {
 #[derive(Default)]
 pub struct Plan {
     /// The steps.
-    pub steps: Vec<Part>,
+    pub steps: Vec<Step>,
     /// Events that are recorded by steps.
     pub records: Vec<(usize, Arc<Event>, sched::Stamp)>,
 }
 
-fn fault(ctx: &Context, what: &str, fault: Fault) {
+fn fault(ctx: &Context, what: &str, fault: UnmappedAddress) {
     eprintln!("streamsan-sim: {what}: no memory at 0x{:x}", fault.addr);
     ctx.fail(CUresult::ERROR_ILLEGAL_ADDRESS);
 }
@@ -133,7 +133,7 @@ fn spoil(at: u64, size: u64) {
     }
 }
 
-fn end(block: &Block) {
+fn end(block: &Allocation) {
     result_digests::block_ends(block);
     if spoils() {
         spoil(block.at, block.size);
@@ -273,7 +273,7 @@ impl Plan {
         let scheduler = sched::get();
         let (end, ids) = scheduler.submit_dag(stream, self.steps, after);
         for (step, event, stamp) in self.records {
-            event.set(Record { op: ids[step], stamp, captured: None, is_set: true });
+            event.set(EventRecord { op: ids[step], stamp, captured: None, is_set: true });
         }
         end
     }

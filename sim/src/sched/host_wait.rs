@@ -14,17 +14,17 @@ use crate::config::Schedule;
 pub(super) static CALLS: (AtomicUsize, AtomicU64) = (AtomicUsize::new(0), AtomicU64::new(0));
 
 /// A call of the program into the driver, from here to its end.
-pub struct Called;
+pub struct DriverCall;
 
-impl Called {
+impl DriverCall {
     /// The call begins.
-    pub fn begin() -> Called {
+    pub fn begin() -> DriverCall {
         CALLS.0.fetch_add(1, Ordering::Relaxed);
-        Called
+        DriverCall
     }
 }
 
-impl Drop for Called {
+impl Drop for DriverCall {
     fn drop(&mut self) {
         CALLS.1.store(now(), Ordering::Relaxed);
         CALLS.0.fetch_sub(1, Ordering::Relaxed);

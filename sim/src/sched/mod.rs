@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use crate::config::{self, Config, Schedule};
-pub use crate::sched::host_wait::Called;
+pub use crate::sched::host_wait::DriverCall;
 use worker::{PATIENCE, Running};
 
 /// One operation, unique in the process. Zero is "none", which counts as done.
@@ -61,12 +61,12 @@ pub enum Work {
     /// Decides, when its turn has come, what runs in its place, and again when that is done, until
     /// there is nothing more. Asked with the scheduler locked. The parts may not wait for
     /// operations outside.
-    Expand(Box<dyn FnMut() -> Option<Vec<Part>> + Send>),
+    Expand(Box<dyn FnMut() -> Option<Vec<Step>> + Send>),
 }
 
 /// A part of a partial order: what it does, the parts before it, and operations outside that it
 /// waits for.
-pub type Part = (Work, Vec<usize>, Vec<OpId>);
+pub type Step = (Work, Vec<usize>, Vec<OpId>);
 
 struct Op {
     work: Option<Work>,
@@ -215,7 +215,7 @@ impl Scheduler {
     /// Puts a whole partial order at the end of a stream: `parts[i]` runs after the stream's
     /// earlier work, `after`, and those of `parts[..i]` that it names; what the stream does next
     /// runs after all of them. Answers the end and the parts.
-    pub fn submit_dag(&'static self, stream: StreamId, parts: Vec<Part>, after: &[OpId]) -> (OpId, Vec<OpId>) {
+    pub fn submit_dag(&'static self, stream: StreamId, parts: Vec<Step>, after: &[OpId]) -> (OpId, Vec<OpId>) {
         let mut core = self.lock();
         let mut deps = core.stream_deps(stream);
         deps.extend_from_slice(after);

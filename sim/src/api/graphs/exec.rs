@@ -8,7 +8,7 @@ use crate::api::*;
 use crate::handles::handle_of;
 use crate::objects::event::EVENTS;
 use crate::objects::graph::{GRAPHS, NODES};
-use crate::objects::graph_exec::{EXECS, Exec};
+use crate::objects::graph_exec::{GRAPH_EXECS, GraphExec};
 use crate::objects::stream::resolve;
 use crate::objects::task::Task;
 
@@ -16,19 +16,19 @@ fn instantiate(out: *mut CUgraphExec, graph: CUgraph, flags: u64) -> Res {
     if flags & u64::from(CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0 {
         return Err(CUresult::ERROR_NOT_SUPPORTED);
     }
-    let exec = Exec::create(&thread::context()?, &*GRAPHS.valid(graph.bits())?, flags)?;
+    let exec = GraphExec::create(&thread::context()?, &*GRAPHS.valid(graph.bits())?, flags)?;
     put(out, CUgraphExec::from_bits(handle_of(&exec)))
 }
 
 fn set(exec: CUgraphExec, node: CUgraphNode, task: Task) -> Res {
     NODES.find(node.bits()).ok_or(INVALID)?;
-    EXECS.valid(exec.bits())?.set(node.bits(), task)
+    GRAPH_EXECS.valid(exec.bits())?.set(node.bits(), task)
 }
 
 fn update(exec: CUgraphExec, graph: CUgraph) -> Result<(), (CUresult, CUgraphExecUpdateResult, usize)> {
     let outer = |error| (error, CU_GRAPH_EXEC_UPDATE_ERROR, 0);
     let graph = GRAPHS.valid(graph.bits()).map_err(outer)?;
-    let exec = EXECS.valid(exec.bits()).map_err(outer)?;
+    let exec = GRAPH_EXECS.valid(exec.bits()).map_err(outer)?;
     exec.update(&graph).map_err(|(why, node)| (CUresult::ERROR_GRAPH_EXEC_UPDATE_FAILURE, why, node))
 }
 
@@ -57,17 +57,17 @@ abi! {
         done
     }
     call fn [cuGraphExecDestroy plain](_z, exec: CUgraphExec) {
-        EXECS.remove(exec.bits()).map(|_| ())
+        GRAPH_EXECS.remove(exec.bits()).map(|_| ())
     }
     call fn [cuGraphLaunch legacy, cuGraphLaunch_ptsz per_thread](zero, exec: CUgraphExec, stream: CUstream) {
-        EXECS.valid(exec.bits())?.launch(&resolve(stream.bits(), zero)?)
+        GRAPH_EXECS.valid(exec.bits())?.launch(&resolve(stream.bits(), zero)?)
     }
     call fn [cuGraphUpload legacy, cuGraphUpload_ptsz per_thread](zero, exec: CUgraphExec, stream: CUstream) {
-        EXECS.valid(exec.bits())?;
+        GRAPH_EXECS.valid(exec.bits())?;
         resolve(stream.bits(), zero).map(|_| ())
     }
     call fn [cuGraphExecGetFlags plain](_z, exec: CUgraphExec, flags: *mut u64) {
-        put(flags, EXECS.valid(exec.bits())?.flags)
+        put(flags, GRAPH_EXECS.valid(exec.bits())?.flags)
     }
     call fn [cuGraphExecUpdate plain](
         _z, exec: CUgraphExec, graph: CUgraph, node: *mut CUgraphNode, result: *mut CUgraphExecUpdateResult
@@ -136,7 +136,7 @@ abi! {
         set(exec, node, any_task(params)?)
     }
     call fn [cuGraphNodeSetEnabled plain](_z, exec: CUgraphExec, node: CUgraphNode, enabled: c_uint) {
-        let exec = EXECS.valid(exec.bits())?;
+        let exec = GRAPH_EXECS.valid(exec.bits())?;
         let mut nodes = exec.nodes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let found = nodes.iter_mut().find(|n| n.source == node.bits()).ok_or(INVALID)?;
         if !matches!(found.task, Task::Kernel(_) | Task::Copy(_) | Task::Set(_)) {
@@ -146,7 +146,7 @@ abi! {
         Ok(())
     }
     call fn [cuGraphNodeGetEnabled plain](_z, exec: CUgraphExec, node: CUgraphNode, enabled: *mut c_uint) {
-        let exec = EXECS.valid(exec.bits())?;
+        let exec = GRAPH_EXECS.valid(exec.bits())?;
         let nodes = exec.nodes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let found = nodes.iter().find(|n| n.source == node.bits()).ok_or(INVALID)?;
         put(enabled, c_uint::from(found.enabled))

@@ -8,7 +8,7 @@ use crate::api::graphs::structure::nodes;
 use crate::api::kernels::launches::node_task as kernel_task;
 use crate::api::*;
 use crate::handles::handle_of;
-use crate::memory::{self, Kind};
+use crate::memory::{self, AllocationKind};
 use crate::objects::conditional;
 use crate::objects::conditional::Conditional;
 use crate::objects::context::{CONTEXTS, Context};
@@ -84,7 +84,7 @@ fn alloc(p: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<Task, CUresult> {
 
 fn free(dptr: CUdeviceptr) -> Result<Task, CUresult> {
     let block = memory::get().find(dptr).filter(|block| block.at == dptr).ok_or(INVALID)?;
-    if !matches!(block.kind, Kind::Pool(_)) {
+    if !matches!(block.kind, AllocationKind::Pool(_)) {
         return Err(INVALID);
     }
     Ok(Task::Free(dptr))

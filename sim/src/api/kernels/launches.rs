@@ -7,11 +7,11 @@ use cuda_sys::*;
 use crate::api::*;
 use crate::config;
 use crate::objects::context::Context;
-use crate::objects::event::{EVENTS, Event, Record};
+use crate::objects::event::{EVENTS, Event, EventRecord};
 use crate::objects::kernel_exec;
 use crate::objects::module::{Function, function_of};
-use crate::objects::stream::{Stream, Zero, resolve};
-use crate::objects::task::{Kernel, Task, enqueue};
+use crate::objects::stream::{DefaultStream, Stream, resolve};
+use crate::objects::task::{KernelLaunch, Task, enqueue};
 use crate::sched::{self, Work};
 
 const PARAM_END: usize = 0;
@@ -92,8 +92,8 @@ pub(crate) fn kernel(f: Arc<Function>, shape: Shape, params: Vec<u8>) -> Result<
     }
     // Compiled now, so that what cannot run is an error of this call and not of some later one.
     f.module()?.compiled()?;
-    let launch = kernel_exec::Launch { grid, block, cluster, shared, params, cooperative };
-    Ok(Task::Kernel(Box::new(Kernel { function: f, launch })))
+    let launch = kernel_exec::LaunchConfig { grid, block, cluster, shared, params, cooperative };
+    Ok(Task::Kernel(Box::new(KernelLaunch { function: f, launch })))
 }
 
 fn launch(f: CUfunction, shape: Shape, stream: &Arc<Stream>, params: *mut *mut c_void, extra: *mut *mut c_void) -> Res {
@@ -109,7 +109,7 @@ fn record_behind(stream: &Arc<Stream>, event: CUevent) -> Res {
     }
     let stamp = Event::new_stamp();
     let op = sched::get().submit(stream.id, Work::Point(Some(stamp.clone())), &[]);
-    event.set(Record { op, stamp, captured: None, is_set: true });
+    event.set(EventRecord { op, stamp, captured: None, is_set: true });
     Ok(())
 }
 
@@ -118,7 +118,7 @@ fn launch_ex(
     f: CUfunction,
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
-    zero: Zero,
+    zero: DefaultStream,
 ) -> Res {
     let c = get(config)?;
     let mut shape = Shape {

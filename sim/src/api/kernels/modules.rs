@@ -10,7 +10,7 @@ use crate::config;
 use crate::handles::handle_of;
 use crate::loader::{fatbin, stand_in};
 use crate::objects::module::{
-    Code, FUNCTIONS, Function, KERNELS, Kernel, LIBRARIES, Library, MODULES, Module, function_of,
+    Code, FUNCTIONS, Function, LIBRARIES, LIBRARY_KERNELS, Library, LibraryKernel, MODULES, Module, function_of,
 };
 use crate::sched;
 
@@ -68,10 +68,10 @@ fn function(handle: CUfunction) -> Result<Arc<Function>, CUresult> {
 }
 
 fn kernel_here(handle: CUkernel) -> Result<Arc<Function>, CUresult> {
-    KERNELS.get(handle.bits())?.function(&thread::context()?)
+    LIBRARY_KERNELS.get(handle.bits())?.function(&thread::context()?)
 }
 
-fn kernels_of(library: CUlibrary) -> Result<Vec<Arc<Kernel>>, CUresult> {
+fn kernels_of(library: CUlibrary) -> Result<Vec<Arc<LibraryKernel>>, CUresult> {
     let library = LIBRARIES.get(library.bits())?;
     library.code.kernels().into_iter().map(|name| library.kernel(name)).collect()
 }
@@ -238,11 +238,11 @@ abi! {
         put(out, CUfunction::from_bits(handle_of(&kernel_here(kernel)?)))
     }
     call fn [cuKernelGetLibrary plain](_z, out: *mut CUlibrary, kernel: CUkernel) {
-        let library = KERNELS.get(kernel.bits())?.library.upgrade().ok_or(CUresult::ERROR_INVALID_HANDLE)?;
+        let library = LIBRARY_KERNELS.get(kernel.bits())?.library.upgrade().ok_or(CUresult::ERROR_INVALID_HANDLE)?;
         put(out, CUlibrary::from_bits(handle_of(&library)))
     }
     call fn [cuKernelGetName plain](_z, name: *mut *const c_char, kernel: CUkernel) {
-        put(name, lasting_name(&KERNELS.get(kernel.bits())?.name))
+        put(name, lasting_name(&LIBRARY_KERNELS.get(kernel.bits())?.name))
     }
     call fn [cuKernelGetParamInfo plain](
         _z, kernel: CUkernel, index: usize, offset: *mut usize, size: *mut usize
@@ -263,7 +263,7 @@ abi! {
         set_attribute(&*kernel_here(kernel)?, attr, value)
     }
     call fn [cuKernelSetCacheConfig plain](_z, kernel: CUkernel, config: CUfunc_cache, dev: CUdevice) {
-        KERNELS.get(kernel.bits()).map(|_| ())
+        LIBRARY_KERNELS.get(kernel.bits()).map(|_| ())
     }
     call fn [cuFuncGetModule plain](_z, module: *mut CUmodule, f: CUfunction) {
         put(module, CUmodule::from_bits(handle_of(&function(f)?.module()?)))

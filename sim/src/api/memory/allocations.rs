@@ -3,7 +3,7 @@
 use cuda_sys::*;
 
 use crate::api::*;
-use crate::memory::{self, Kind};
+use crate::memory::{self, AllocationKind};
 use crate::objects::stream::resolve;
 use crate::objects::task::{Task, enqueue};
 use crate::sched;
@@ -13,7 +13,7 @@ fn alloc(size: usize) -> Result<u64, CUresult> {
     if size == 0 {
         return Err(INVALID);
     }
-    memory::get().alloc_device(ctx.id, ctx.device, size as u64, memory::ALIGN, Kind::Device)
+    memory::get().alloc_device(ctx.id, ctx.device, size as u64, memory::ALIGN, AllocationKind::Device)
 }
 
 fn alloc_host(size: usize, flags: u32) -> Result<u64, CUresult> {
@@ -22,7 +22,7 @@ fn alloc_host(size: usize, flags: u32) -> Result<u64, CUresult> {
     {
         return Err(INVALID);
     }
-    memory::get().alloc_host(ctx.id, ctx.device, size as u64, Kind::Host(flags | CU_MEMHOSTALLOC_DEVICEMAP))
+    memory::get().alloc_host(ctx.id, ctx.device, size as u64, AllocationKind::Host(flags | CU_MEMHOSTALLOC_DEVICEMAP))
 }
 
 /// Measured: frees of plain and host memory wait for all work of all streams.
@@ -31,9 +31,9 @@ fn wait_for_all() {
     scheduler.wait(&scheduler.all_tails());
 }
 
-fn prefetch(dev_ptr: CUdeviceptr, count: usize, stream: CUstream, zero: crate::objects::stream::Zero) -> Res {
+fn prefetch(dev_ptr: CUdeviceptr, count: usize, stream: CUstream, zero: crate::objects::stream::DefaultStream) -> Res {
     let block = memory::get().find(dev_ptr).ok_or(INVALID)?;
-    if count == 0 || !matches!(block.kind, Kind::Managed(_)) || count as u64 > block.end() - dev_ptr {
+    if count == 0 || !matches!(block.kind, AllocationKind::Managed(_)) || count as u64 > block.end() - dev_ptr {
         return Err(INVALID);
     }
     // All memory is in one place: the prefetch is a point in the stream.
@@ -42,7 +42,7 @@ fn prefetch(dev_ptr: CUdeviceptr, count: usize, stream: CUstream, zero: crate::o
 
 fn advise(dev_ptr: CUdeviceptr, count: usize) -> Res {
     let block = memory::get().find(dev_ptr).ok_or(INVALID)?;
-    if !matches!(block.kind, Kind::Managed(_)) || count as u64 > block.end() - dev_ptr {
+    if !matches!(block.kind, AllocationKind::Managed(_)) || count as u64 > block.end() - dev_ptr {
         return Err(INVALID);
     }
     Ok(())
@@ -69,20 +69,20 @@ abi! {
         let memory = memory::get();
         let block = memory.find(dptr).filter(|block| block.at == dptr).ok_or(INVALID)?;
         match block.kind {
-            Kind::Pool(_) => {
+            AllocationKind::Pool(_) => {
                 // Returns at once; nobody may use the memory any more, so it is free behind all
                 // that is under way.
                 let block = memory.take_pool_block(dptr).ok_or(INVALID)?;
-                let stream = resolve(1, crate::objects::stream::Zero::Legacy)?;
+                let stream = resolve(1, crate::objects::stream::DefaultStream::Legacy)?;
                 let op = sched::get().join(None, &sched::get().all_tails());
                 memory.give_pool(&block, stream.id, op);
                 Ok(())
             }
-            Kind::Device => {
+            AllocationKind::Device => {
                 wait_for_all();
                 memory.free_device(dptr)
             }
-            Kind::Managed(_) => {
+            AllocationKind::Managed(_) => {
                 wait_for_all();
                 memory.free_host(dptr, true)
             }
@@ -100,7 +100,7 @@ abi! {
             return Ok(());
         }
         let memory = memory::get();
-        let known = memory.find(p as u64).is_some_and(|b| b.at == p as u64 && matches!(b.kind, Kind::Host(_)));
+        let known = memory.find(p as u64).is_some_and(|b| b.at == p as u64 && matches!(b.kind, AllocationKind::Host(_)));
         if !known {
             return Err(INVALID);
         }
@@ -128,7 +128,7 @@ abi! {
     }
     call fn [cuMemHostGetFlags plain](_z, flags: *mut c_uint, p: *mut c_void) {
         match memory::get().find(p as u64).ok_or(INVALID)?.kind {
-            Kind::Host(set) | Kind::Registered(set) => put(flags, set),
+            AllocationKind::Host(set) | AllocationKind::Registered(set) => put(flags, set),
             _ => Err(INVALID),
         }
     }
@@ -137,7 +137,7 @@ abi! {
         if size == 0 || !matches!(flags, 1 | 2) {
             return Err(INVALID);
         }
-        put(dptr, memory::get().alloc_host(ctx.id, ctx.device, size as u64, Kind::Managed(flags))?)
+        put(dptr, memory::get().alloc_host(ctx.id, ctx.device, size as u64, AllocationKind::Managed(flags))?)
     }
     call fn [cuMemGetInfo plain](_z, free: *mut usize, total: *mut usize) {
         let (left, all) = memory::get().info(thread::context()?.device);

@@ -5,10 +5,10 @@ use cuda_sys::*;
 use crate::api::*;
 use crate::handles::handle_of;
 use crate::memory::array::{ARRAYS, Array};
-use crate::memory::texture::{OBJECTS, Object};
+use crate::memory::texture::{TEXTURE_OBJECTS, TextureObject};
 
 fn destroy(object: u64) -> Res {
-    OBJECTS.remove(object as usize)?.release();
+    TEXTURE_OBJECTS.remove(object as usize)?.release();
     Ok(())
 }
 
@@ -52,7 +52,7 @@ abi! {
         if !view.is_null() {
             return Err(CUresult::ERROR_NOT_SUPPORTED);
         }
-        put(out, Object::create(get(resource)?, get(texture)?, false)?)
+        put(out, TextureObject::create(get(resource)?, get(texture)?, false)?)
     }
     call fn [cuTexObjectDestroy plain](_z, object: CUtexObject) { destroy(object) }
     call fn [cuSurfObjectCreate plain](_z, out: *mut CUsurfObject, resource: *const CUDA_RESOURCE_DESC) {
@@ -61,16 +61,16 @@ abi! {
         if resource.resType != CU_RESOURCE_TYPE_ARRAY {
             return Err(INVALID);
         }
-        put(out, Object::create(resource, CUDA_TEXTURE_DESC::zeroed(), true)?)
+        put(out, TextureObject::create(resource, CUDA_TEXTURE_DESC::zeroed(), true)?)
     }
     call fn [cuSurfObjectDestroy plain](_z, object: CUsurfObject) { destroy(object) }
     call fn [cuTexObjectGetResourceDesc plain](_z, resource: *mut CUDA_RESOURCE_DESC, object: CUtexObject) {
-        put(resource, OBJECTS.get(object as usize)?.resource)
+        put(resource, TEXTURE_OBJECTS.get(object as usize)?.resource)
     }
     call fn [cuTexObjectGetTextureDesc plain](_z, texture: *mut CUDA_TEXTURE_DESC, object: CUtexObject) {
-        put(texture, OBJECTS.get(object as usize)?.texture)
+        put(texture, TEXTURE_OBJECTS.get(object as usize)?.texture)
     }
     call fn [cuSurfObjectGetResourceDesc plain](_z, resource: *mut CUDA_RESOURCE_DESC, object: CUsurfObject) {
-        put(resource, OBJECTS.get(object as usize)?.resource)
+        put(resource, TEXTURE_OBJECTS.get(object as usize)?.resource)
     }
 }

@@ -6,15 +6,15 @@ use cuda_sys::*;
 
 use super::copy_descriptors::*;
 use crate::api::*;
-use crate::memory::memcpy::{Copy, Side};
-use crate::memory::{self, Kind};
-use crate::objects::stream::{Stream, Zero, resolve};
+use crate::memory::memcpy::{CopyEnd, Memcpy};
+use crate::memory::{self, AllocationKind};
+use crate::objects::stream::{DefaultStream, Stream, resolve};
 use crate::objects::task::{Task, enqueue};
 use crate::sched;
 
 /// What one end of a copy is, as far as waiting goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum CopyMemory {
     /// Device, managed, mapped memory and arrays.
     Device,
     /// Memory of the host that the device can reach.
@@ -23,30 +23,30 @@ enum Place {
     Pageable,
 }
 
-fn place(side: &Side, width: u64, height: u64, depth: u64) -> Result<Place, CUresult> {
+fn place(side: &CopyEnd, width: u64, height: u64, depth: u64) -> Result<CopyMemory, CUresult> {
     if side.keep.is_some() {
-        return Ok(Place::Device);
+        return Ok(CopyMemory::Device);
     }
     let memory = memory::get();
     let (at, len) = side.span(width, height, depth);
     match memory.find(at) {
         Some(block) => {
-            if len > block.end() - at && block.kind != Kind::Mapped {
+            if len > block.end() - at && block.kind != AllocationKind::Mapped {
                 return Err(INVALID);
             }
-            Ok(if block.is_host() { Place::Pinned } else { Place::Device })
+            Ok(if block.is_host() { CopyMemory::Pinned } else { CopyMemory::Device })
         }
         None if memory.space.contains(at) || at == 0 => Err(INVALID),
-        None => Ok(Place::Pageable),
+        None => Ok(CopyMemory::Pageable),
     }
 }
 
-fn fails(_: crate::memory::address_space::Fault) -> CUresult {
+fn fails(_: crate::memory::address_space::UnmappedAddress) -> CUresult {
     INVALID
 }
 
 /// A copy in a stream.
-pub(crate) fn copy_async(stream: &Arc<Stream>, copy: Copy) -> Res {
+pub(crate) fn copy_async(stream: &Arc<Stream>, copy: Memcpy) -> Res {
     if copy.bytes() == 0 {
         return Ok(());
     }
@@ -57,23 +57,24 @@ pub(crate) fn copy_async(stream: &Arc<Stream>, copy: Copy) -> Res {
     }
     let memory = memory::get();
     match (src, dst) {
-        (Place::Pageable, Place::Device) => {
+        (CopyMemory::Pageable, CopyMemory::Device) => {
             // Staged: the source has been read when the call returns, the destination is written in
             // stream order.
             let staged = Arc::new(copy.stage(memory.space).map_err(fails)?);
             enqueue(stream, Task::Staged(Box::new(copy), staged)).map(|_| ())
         }
-        (Place::Device, Place::Pageable) | (Place::Pageable | Place::Pinned, Place::Pageable | Place::Pinned) => {
+        (CopyMemory::Device, CopyMemory::Pageable)
+        | (CopyMemory::Pageable | CopyMemory::Pinned, CopyMemory::Pageable | CopyMemory::Pinned) => {
             enqueue(stream, Task::Copy(Box::new(copy)))?.wait(&stream.ctx)
         }
-        (Place::Device, Place::Device | Place::Pinned) | (Place::Pinned, Place::Device) => {
+        (CopyMemory::Device, CopyMemory::Device | CopyMemory::Pinned) | (CopyMemory::Pinned, CopyMemory::Device) => {
             enqueue(stream, Task::Copy(Box::new(copy))).map(|_| ())
         }
     }
 }
 
 /// A copy that the host waits for, where CUDA does so.
-fn copy_sync(zero: Zero, copy: Copy) -> Res {
+fn copy_sync(zero: DefaultStream, copy: Memcpy) -> Res {
     let stream = resolve(0, zero)?;
     capture::refuse_unsafe()?;
     if copy.bytes() == 0 {
@@ -83,13 +84,13 @@ fn copy_sync(zero: Zero, copy: Copy) -> Res {
     let dst = place(&copy.dst, copy.width, copy.height, copy.depth)?;
     let memory = memory::get();
     match (src, dst) {
-        (Place::Device, Place::Device) => {
-            let marked = |side: &Side| memory.find(side.at).is_some_and(|block| block.sync_memops);
+        (CopyMemory::Device, CopyMemory::Device) => {
+            let marked = |side: &CopyEnd| memory.find(side.at).is_some_and(|block| block.sync_memops);
             let sync = marked(&copy.src) || marked(&copy.dst);
             let done = enqueue(&stream, Task::Copy(Box::new(copy)))?;
             if sync { done.wait(&stream.ctx) } else { Ok(()) }
         }
-        (Place::Pageable, Place::Device) => {
+        (CopyMemory::Pageable, CopyMemory::Device) => {
             // The stream is waited for, the source staged; the write to the destination may still
             // be under way when the call returns.
             sched::get().wait(&sched::get().pending_before(stream.id));
@@ -101,7 +102,7 @@ fn copy_sync(zero: Zero, copy: Copy) -> Res {
     }
 }
 
-fn batch(stream: CUstream, zero: Zero, copies: Vec<Copy>, orders: &[CUmemcpySrcAccessOrder]) -> Res {
+fn batch(stream: CUstream, zero: DefaultStream, copies: Vec<Memcpy>, orders: &[CUmemcpySrcAccessOrder]) -> Res {
     if stream.is_null() {
         return Err(INVALID);
     }
@@ -115,7 +116,7 @@ fn batch(stream: CUstream, zero: Zero, copies: Vec<Copy>, orders: &[CUmemcpySrcA
     let mut plan = crate::objects::task::Plan::default();
     for (copy, order) in copies.into_iter().zip(orders) {
         let task = if *order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL
-            || place(&copy.src, copy.width, copy.height, copy.depth)? == Place::Pageable
+            || place(&copy.src, copy.width, copy.height, copy.depth)? == CopyMemory::Pageable
         {
             let staged = Arc::new(copy.stage(memory.space).map_err(fails)?);
             Task::Staged(Box::new(copy), staged)
@@ -139,7 +140,7 @@ fn batch_1d(
     attrs_idxs: *mut usize,
     num_attrs: usize,
     stream: CUstream,
-    zero: Zero,
+    zero: DefaultStream,
 ) -> Res {
     let (dsts, srcs, sizes) = (list(dsts, count)?, list(srcs, count)?, list(sizes, count)?);
     let (attrs, firsts) = (list(attrs, num_attrs)?, list(attrs_idxs, num_attrs)?);
@@ -150,7 +151,7 @@ fn batch_1d(
         let which = firsts.iter().rposition(|&first| first <= n).unwrap_or(0);
         attrs[which].srcAccessOrder
     };
-    let copies: Vec<Copy> = (0..count).map(|n| linear(dsts[n], srcs[n], sizes[n])).collect();
+    let copies: Vec<Memcpy> = (0..count).map(|n| linear(dsts[n], srcs[n], sizes[n])).collect();
     for copy in &copies {
         place(&copy.src, copy.width, 1, 1)?;
         place(&copy.dst, copy.width, 1, 1)?;
@@ -158,7 +159,7 @@ fn batch_1d(
     batch(stream, zero, copies, &(0..count).map(order).collect::<Vec<_>>())
 }
 
-fn batch_3d(num_ops: usize, op_list: *mut CUDA_MEMCPY3D_BATCH_OP, stream: CUstream, zero: Zero) -> Res {
+fn batch_3d(num_ops: usize, op_list: *mut CUDA_MEMCPY3D_BATCH_OP, stream: CUstream, zero: DefaultStream) -> Res {
     let ops = list(op_list, num_ops)?;
     let mut copies = Vec::with_capacity(ops.len());
     for op in &ops {
@@ -173,7 +174,7 @@ fn batch_3d(num_ops: usize, op_list: *mut CUDA_MEMCPY3D_BATCH_OP, stream: CUstre
             }
         }
         let extent = op.extent;
-        copies.push(checked(Copy {
+        copies.push(checked(Memcpy {
             dst,
             src,
             width: extent.width as u64 * texel,
@@ -200,22 +201,22 @@ abi! {
     call fn [cuMemcpyDtoA_v2 legacy, cuMemcpyDtoA_v2_ptds per_thread](
         zero, dst: CUarray, offset: usize, src: CUdeviceptr, n: usize
     ) {
-        copy_sync(zero, sides(array_at(dst, offset)?, Side::linear(src), n)?)
+        copy_sync(zero, sides(array_at(dst, offset)?, CopyEnd::linear(src), n)?)
     }
     call fn [cuMemcpyAtoD_v2 legacy, cuMemcpyAtoD_v2_ptds per_thread](
         zero, dst: CUdeviceptr, src: CUarray, offset: usize, n: usize
     ) {
-        copy_sync(zero, sides(Side::linear(dst), array_at(src, offset)?, n)?)
+        copy_sync(zero, sides(CopyEnd::linear(dst), array_at(src, offset)?, n)?)
     }
     call fn [cuMemcpyHtoA_v2 legacy, cuMemcpyHtoA_v2_ptds per_thread](
         zero, dst: CUarray, offset: usize, src: *const c_void, n: usize
     ) {
-        copy_sync(zero, sides(array_at(dst, offset)?, Side::linear(src as u64), n)?)
+        copy_sync(zero, sides(array_at(dst, offset)?, CopyEnd::linear(src as u64), n)?)
     }
     call fn [cuMemcpyAtoH_v2 legacy, cuMemcpyAtoH_v2_ptds per_thread](
         zero, dst: *mut c_void, src: CUarray, offset: usize, n: usize
     ) {
-        copy_sync(zero, sides(Side::linear(dst as u64), array_at(src, offset)?, n)?)
+        copy_sync(zero, sides(CopyEnd::linear(dst as u64), array_at(src, offset)?, n)?)
     }
     call fn [cuMemcpyAtoA_v2 legacy, cuMemcpyAtoA_v2_ptds per_thread](
         zero, dst: CUarray, dst_offset: usize, src: CUarray, src_offset: usize, n: usize
@@ -225,12 +226,12 @@ abi! {
     call fn [cuMemcpyHtoAAsync_v2 legacy, cuMemcpyHtoAAsync_v2_ptsz per_thread](
         zero, dst: CUarray, offset: usize, src: *const c_void, n: usize, stream: CUstream
     ) {
-        copy_async(&resolve(stream.bits(), zero)?, sides(array_at(dst, offset)?, Side::linear(src as u64), n)?)
+        copy_async(&resolve(stream.bits(), zero)?, sides(array_at(dst, offset)?, CopyEnd::linear(src as u64), n)?)
     }
     call fn [cuMemcpyAtoHAsync_v2 legacy, cuMemcpyAtoHAsync_v2_ptsz per_thread](
         zero, dst: *mut c_void, src: CUarray, offset: usize, n: usize, stream: CUstream
     ) {
-        copy_async(&resolve(stream.bits(), zero)?, sides(Side::linear(dst as u64), array_at(src, offset)?, n)?)
+        copy_async(&resolve(stream.bits(), zero)?, sides(CopyEnd::linear(dst as u64), array_at(src, offset)?, n)?)
     }
     call fn [
         cuMemcpy2D_v2 legacy, cuMemcpy2D_v2_ptds per_thread,

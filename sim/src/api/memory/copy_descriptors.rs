@@ -6,12 +6,12 @@ use cuda_sys::*;
 
 use crate::api::*;
 use crate::memory::array::{ARRAYS, Array};
-use crate::memory::memcpy::{Copy, Side};
+use crate::memory::memcpy::{CopyEnd, Memcpy};
 use crate::objects::context::Context;
 use crate::objects::task::Task;
 
 /// The fields by which every C description of a copy's end says where it is.
-struct End {
+struct EndDescriptor {
     kind: CUmemorytype,
     host: u64,
     device: u64,
@@ -23,8 +23,8 @@ struct End {
     height: usize,
 }
 
-impl End {
-    fn side(&self, width: usize, rows: usize) -> Result<Side, CUresult> {
+impl EndDescriptor {
+    fn side(&self, width: usize, rows: usize) -> Result<CopyEnd, CUresult> {
         let (x, y, z) = (self.x as u64, self.y as u64, self.z as u64);
         if self.kind == CU_MEMORYTYPE_ARRAY {
             let array = ARRAYS.get(self.array.bits())?;
@@ -39,29 +39,29 @@ impl End {
         if self.pitch != 0 && width + self.x > self.pitch && rows > 1 {
             return Err(INVALID);
         }
-        Ok(Side { at: base + z * layer + y * pitch + x, pitch, layer, keep: None })
+        Ok(CopyEnd { at: base + z * layer + y * pitch + x, pitch, layer, keep: None })
     }
 }
 
-pub(crate) fn array_side(array: Arc<Array>, x: u64, y: u64, z: u64) -> Side {
+pub(crate) fn array_side(array: Arc<Array>, x: u64, y: u64, z: u64) -> CopyEnd {
     let (pitch, layer) = (array.pitch(), array.layer());
-    Side { at: array.at + z * layer + y * pitch + x, pitch, layer, keep: Some(array) }
+    CopyEnd { at: array.at + z * layer + y * pitch + x, pitch, layer, keep: Some(array) }
 }
 
-pub(crate) fn inside(side: &Side, width: u64, height: u64, depth: u64) -> Res {
+pub(crate) fn inside(side: &CopyEnd, width: u64, height: u64, depth: u64) -> Res {
     let Some(array) = &side.keep else { return Ok(()) };
     let (at, len) = side.span(width, height, depth);
     if at - array.at + len > array.size() { Err(INVALID) } else { Ok(()) }
 }
 
-pub(crate) fn checked(copy: Copy) -> Result<Copy, CUresult> {
+pub(crate) fn checked(copy: Memcpy) -> Result<Memcpy, CUresult> {
     inside(&copy.src, copy.width, copy.height, copy.depth)?;
     inside(&copy.dst, copy.width, copy.height, copy.depth)?;
     Ok(copy)
 }
 
-pub(crate) fn copy_2d(p: &CUDA_MEMCPY2D) -> Result<Copy, CUresult> {
-    let src = End {
+pub(crate) fn copy_2d(p: &CUDA_MEMCPY2D) -> Result<Memcpy, CUresult> {
+    let src = EndDescriptor {
         kind: p.srcMemoryType,
         host: p.srcHost as u64,
         device: p.srcDevice,
@@ -72,7 +72,7 @@ pub(crate) fn copy_2d(p: &CUDA_MEMCPY2D) -> Result<Copy, CUresult> {
         pitch: p.srcPitch,
         height: 0,
     };
-    let dst = End {
+    let dst = EndDescriptor {
         kind: p.dstMemoryType,
         host: p.dstHost as u64,
         device: p.dstDevice,
@@ -83,7 +83,7 @@ pub(crate) fn copy_2d(p: &CUDA_MEMCPY2D) -> Result<Copy, CUresult> {
         pitch: p.dstPitch,
         height: 0,
     };
-    checked(Copy {
+    checked(Memcpy {
         src: src.side(p.WidthInBytes, p.Height)?,
         dst: dst.side(p.WidthInBytes, p.Height)?,
         width: p.WidthInBytes as u64,
@@ -93,8 +93,8 @@ pub(crate) fn copy_2d(p: &CUDA_MEMCPY2D) -> Result<Copy, CUresult> {
 }
 
 /// A three-dimensional copy as described in C.
-pub(crate) fn copy_3d(p: &CUDA_MEMCPY3D) -> Result<Copy, CUresult> {
-    let src = End {
+pub(crate) fn copy_3d(p: &CUDA_MEMCPY3D) -> Result<Memcpy, CUresult> {
+    let src = EndDescriptor {
         kind: p.srcMemoryType,
         host: p.srcHost as u64,
         device: p.srcDevice,
@@ -105,7 +105,7 @@ pub(crate) fn copy_3d(p: &CUDA_MEMCPY3D) -> Result<Copy, CUresult> {
         pitch: p.srcPitch,
         height: p.srcHeight,
     };
-    let dst = End {
+    let dst = EndDescriptor {
         kind: p.dstMemoryType,
         host: p.dstHost as u64,
         device: p.dstDevice,
@@ -116,7 +116,7 @@ pub(crate) fn copy_3d(p: &CUDA_MEMCPY3D) -> Result<Copy, CUresult> {
         pitch: p.dstPitch,
         height: p.dstHeight,
     };
-    checked(Copy {
+    checked(Memcpy {
         src: src.side(p.WidthInBytes, p.Height)?,
         dst: dst.side(p.WidthInBytes, p.Height)?,
         width: p.WidthInBytes as u64,
@@ -125,7 +125,7 @@ pub(crate) fn copy_3d(p: &CUDA_MEMCPY3D) -> Result<Copy, CUresult> {
     })
 }
 
-pub(crate) fn copy_3d_peer(p: &CUDA_MEMCPY3D_PEER) -> Result<Copy, CUresult> {
+pub(crate) fn copy_3d_peer(p: &CUDA_MEMCPY3D_PEER) -> Result<Memcpy, CUresult> {
     copy_3d(&CUDA_MEMCPY3D {
         srcXInBytes: p.srcXInBytes,
         srcY: p.srcY,
@@ -154,19 +154,19 @@ pub(crate) fn copy_3d_peer(p: &CUDA_MEMCPY3D_PEER) -> Result<Copy, CUresult> {
     })
 }
 
-pub(crate) fn linear(dst: u64, src: u64, bytes: usize) -> Copy {
-    Copy::linear(dst, src, bytes as u64)
+pub(crate) fn linear(dst: u64, src: u64, bytes: usize) -> Memcpy {
+    Memcpy::linear(dst, src, bytes as u64)
 }
 
-pub(crate) fn array_at(array: CUarray, offset: usize) -> Result<Side, CUresult> {
+pub(crate) fn array_at(array: CUarray, offset: usize) -> Result<CopyEnd, CUresult> {
     Ok(array_side(ARRAYS.get(array.bits())?, offset as u64, 0, 0))
 }
 
-pub(crate) fn sides(dst: Side, src: Side, bytes: usize) -> Result<Copy, CUresult> {
-    checked(Copy { dst, src, width: bytes as u64, height: 1, depth: 1 })
+pub(crate) fn sides(dst: CopyEnd, src: CopyEnd, bytes: usize) -> Result<Memcpy, CUresult> {
+    checked(Memcpy { dst, src, width: bytes as u64, height: 1, depth: 1 })
 }
 
-pub(crate) fn operand(op: &CUmemcpy3DOperand, texels: CUextent3D) -> Result<(Side, u64), CUresult> {
+pub(crate) fn operand(op: &CUmemcpy3DOperand, texels: CUextent3D) -> Result<(CopyEnd, u64), CUresult> {
     // SAFETY: the type says which member is in use; both are plain data.
     unsafe {
         match op.type_ {
@@ -179,7 +179,7 @@ pub(crate) fn operand(op: &CUmemcpy3DOperand, texels: CUextent3D) -> Result<(Sid
                 let ptr = op.op.ptr;
                 let pitch = if ptr.rowLength == 0 { texels.width } else { ptr.rowLength } as u64;
                 let layer = pitch * if ptr.layerHeight == 0 { texels.height } else { ptr.layerHeight } as u64;
-                Ok((Side { at: ptr.ptr, pitch, layer, keep: None }, 0))
+                Ok((CopyEnd { at: ptr.ptr, pitch, layer, keep: None }, 0))
             }
             _ => Err(INVALID),
         }

@@ -3,7 +3,7 @@
 use cuda_sys::*;
 
 use crate::api::*;
-use crate::objects::event::{EVENTS, Event, Shared};
+use crate::objects::event::{EVENTS, Event, IpcEventState};
 use crate::{memory, sched};
 
 fn bytes_of(text: [c_char; 64]) -> [u8; 64] {
@@ -30,7 +30,7 @@ abi! {
     }
     uncaptured fn [cuIpcCloseMemHandle plain](_z, dptr: CUdeviceptr) {
         thread::context()?;
-        if !memory::get().find(dptr).is_some_and(|block| block.kind == memory::Kind::Ipc) {
+        if !memory::get().find(dptr).is_some_and(|block| block.kind == memory::AllocationKind::Ipc) {
             return Err(INVALID);
         }
         sched::get().wait(&sched::get().all_tails());
@@ -43,6 +43,6 @@ abi! {
     }
     call fn [cuIpcOpenEventHandle plain](_z, event: *mut CUevent, handle: CUipcEventHandle) {
         let ctx = thread::context()?;
-        put(event, CUevent::from_bits(Event::open(&ctx, Shared::import(&bytes_of(handle.reserved))?)))
+        put(event, CUevent::from_bits(Event::open(&ctx, IpcEventState::import(&bytes_of(handle.reserved))?)))
     }
 }

@@ -3,9 +3,9 @@
 use cuda_sys::*;
 
 use crate::api::*;
-use crate::memory::memcpy::Set;
-use crate::memory::{self, Kind};
-use crate::objects::stream::{Zero, resolve};
+use crate::memory::memcpy::Memset;
+use crate::memory::{self, AllocationKind};
+use crate::objects::stream::{DefaultStream, resolve};
 use crate::objects::task::{Task, enqueue};
 
 /// A set, checked against the allocation that it is for.
@@ -16,8 +16,8 @@ pub(crate) fn checked(
     size: u32,
     width: usize,
     height: usize,
-) -> Result<Set, CUresult> {
-    let set = Set { at, pitch: pitch as u64, value, size, width: width as u64, height: height as u64 };
+) -> Result<Memset, CUresult> {
+    let set = Memset { at, pitch: pitch as u64, value, size, width: width as u64, height: height as u64 };
     if !matches!(size, 1 | 2 | 4)
         || !at.is_multiple_of(u64::from(size))
         || (height > 1 && (pitch as u64) < set.width * u64::from(size))
@@ -28,13 +28,13 @@ pub(crate) fn checked(
         return Ok(set);
     }
     let block = memory::get().find(at).ok_or(INVALID)?;
-    if block.kind != Kind::Mapped && set.span() > block.end() - at {
+    if block.kind != AllocationKind::Mapped && set.span() > block.end() - at {
         return Err(INVALID);
     }
     Ok(set)
 }
 
-fn set(zero: Zero, stream: Option<CUstream>, set: Set) -> Res {
+fn set(zero: DefaultStream, stream: Option<CUstream>, set: Memset) -> Res {
     let target = resolve(stream.map_or(0, CUstream::bits), zero)?;
     if stream.is_none() {
         capture::refuse_unsafe()?;
@@ -45,7 +45,7 @@ fn set(zero: Zero, stream: Option<CUstream>, set: Set) -> Res {
     let done = enqueue(&target, Task::Set(set))?;
     // Measured: the host waits for sets of its own memory only.
     let block = memory::get().find(set.at);
-    let waits = block.is_some_and(|b| b.is_host() || b.sync_memops || matches!(b.kind, Kind::Managed(_)));
+    let waits = block.is_some_and(|b| b.is_host() || b.sync_memops || matches!(b.kind, AllocationKind::Managed(_)));
     if stream.is_none() && waits { done.wait(&target.ctx) } else { Ok(()) }
 }
 

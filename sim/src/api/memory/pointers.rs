@@ -4,10 +4,10 @@ use cuda_sys::*;
 
 use crate::api::*;
 use crate::handles::handle_of;
-use crate::memory::{self, Block, Kind};
+use crate::memory::{self, Allocation, AllocationKind};
 use crate::objects::context::CONTEXTS;
 
-fn attribute(block: &Block, ptr: u64, attr: CUpointer_attribute, data: *mut c_void) -> Res {
+fn attribute(block: &Allocation, ptr: u64, attr: CUpointer_attribute, data: *mut c_void) -> Res {
     let host = block.is_host();
     match attr {
         CU_POINTER_ATTRIBUTE_CONTEXT => {
@@ -19,18 +19,20 @@ fn attribute(block: &Block, ptr: u64, attr: CUpointer_attribute, data: *mut c_vo
         }
         CU_POINTER_ATTRIBUTE_DEVICE_POINTER => put(data.cast(), ptr),
         CU_POINTER_ATTRIBUTE_HOST_POINTER => {
-            if !host && !matches!(block.kind, Kind::Managed(_)) {
+            if !host && !matches!(block.kind, AllocationKind::Managed(_)) {
                 return Err(INVALID);
             }
             put(data.cast(), ptr)
         }
         CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
-            put(data.cast(), c_int::from(block.sync_memops || matches!(block.kind, Kind::Managed(_))))
+            put(data.cast(), c_int::from(block.sync_memops || matches!(block.kind, AllocationKind::Managed(_))))
         }
         CU_POINTER_ATTRIBUTE_BUFFER_ID | CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID => put(data.cast(), block.id),
-        CU_POINTER_ATTRIBUTE_IS_MANAGED => put(data.cast(), u8::from(matches!(block.kind, Kind::Managed(_)))),
+        CU_POINTER_ATTRIBUTE_IS_MANAGED => put(data.cast(), u8::from(matches!(block.kind, AllocationKind::Managed(_)))),
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => put(data.cast(), block.device as c_int),
-        CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => put(data.cast(), u8::from(block.kind == Kind::Device)),
+        CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => {
+            put(data.cast(), u8::from(block.kind == AllocationKind::Device))
+        }
         CU_POINTER_ATTRIBUTE_RANGE_START_ADDR | CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => put(data.cast(), block.at),
         CU_POINTER_ATTRIBUTE_RANGE_SIZE | CU_POINTER_ATTRIBUTE_MAPPING_SIZE => put(data.cast(), block.size as usize),
         CU_POINTER_ATTRIBUTE_MAPPED => put(data.cast(), 1u8),
@@ -39,7 +41,7 @@ fn attribute(block: &Block, ptr: u64, attr: CUpointer_attribute, data: *mut c_vo
         CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => put(data.cast(), 0u8),
         CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => put(data.cast(), CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE),
         CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => {
-            let pool = if let Kind::Pool(handle) = block.kind { handle } else { 0 };
+            let pool = if let AllocationKind::Pool(handle) = block.kind { handle } else { 0 };
             put(data.cast(), CUmemoryPool::from_bits(pool))
         }
         _ => Err(INVALID),

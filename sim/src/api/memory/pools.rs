@@ -8,7 +8,7 @@ use crate::api::*;
 use crate::config;
 use crate::handles::handle_of;
 use crate::memory::pool::{POOLS, Pool, current_of, default_of};
-use crate::memory::{self, Kind};
+use crate::memory::{self, AllocationKind};
 use crate::objects::stream::{Stream, resolve};
 use crate::objects::task::{Enqueued, Task, enqueue, enqueue_after};
 use crate::sched;
@@ -70,7 +70,7 @@ fn free(at: u64, stream: &Arc<Stream>) -> Res {
         return enqueue(stream, Task::Free(at)).map(|_| ());
     }
     match block.kind {
-        Kind::Pool(_) => {
+        AllocationKind::Pool(_) => {
             let block = memory.take_pool_block(at).ok_or(INVALID)?;
             match enqueue(stream, Task::End(block))? {
                 Enqueued::Op(op) => memory.give_pool(&block, stream.id, op),
@@ -78,7 +78,7 @@ fn free(at: u64, stream: &Arc<Stream>) -> Res {
             }
             Ok(())
         }
-        Kind::Device => {
+        AllocationKind::Device => {
             // Plain memory may be freed in stream order too, but only after everything else: the
             // host waits.
             sched::get().wait(&sched::get().all_tails());

@@ -4,12 +4,12 @@ use cuda_sys::*;
 
 use crate::api::*;
 use crate::objects::context::CONTEXTS;
-use crate::objects::event::{EVENTS, Event, Record};
-use crate::objects::stream::{Zero, resolve};
+use crate::objects::event::{EVENTS, Event, EventRecord};
+use crate::objects::stream::{DefaultStream, resolve};
 use crate::objects::task::{Task, enqueue};
 use crate::sched::{self, Work};
 
-fn record(event: CUevent, stream: CUstream, zero: Zero, flags: c_uint) -> Res {
+fn record(event: CUevent, stream: CUstream, zero: DefaultStream, flags: c_uint) -> Res {
     let stream = resolve(stream.bits(), zero)?;
     let event = EVENTS.get(event.bits())?;
     if event.ctx.id != stream.ctx.id {
@@ -41,7 +41,7 @@ fn record(event: CUevent, stream: CUstream, zero: Zero, flags: c_uint) -> Res {
         }
     };
     let op = sched::get().submit(stream.id, work, &[]);
-    event.set(Record { op, stamp, captured: None, is_set: true });
+    event.set(EventRecord { op, stamp, captured: None, is_set: true });
     Ok(())
 }
 
@@ -96,7 +96,7 @@ abi! {
         let event = EVENTS.get(event.bits())?;
         let stamp = Event::new_stamp();
         let op = sched::get().join(Some(stamp.clone()), &sched::get().context_tails(ctx.id));
-        event.set(Record { op, stamp, captured: None, is_set: true });
+        event.set(EventRecord { op, stamp, captured: None, is_set: true });
         Ok(())
     }
 }

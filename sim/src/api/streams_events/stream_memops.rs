@@ -58,7 +58,7 @@ fn no_flags_but(flags: c_uint, known: c_uint) -> Res {
     if flags & !known != 0 { Err(INVALID) } else { Ok(()) }
 }
 
-fn value_op(stream: CUstream, zero: crate::objects::stream::Zero, op: MemOp) -> Res {
+fn value_op(stream: CUstream, zero: crate::objects::stream::DefaultStream, op: MemOp) -> Res {
     if let MemOp::Wait(at, _, size, _) | MemOp::Write(at, _, size) = op {
         check_value_address(at, size)?;
     }

@@ -12,7 +12,10 @@ use crate::objects::stream::{STREAMS, Stream, resolve};
 use crate::objects::task::{Task, enqueue, enqueue_after};
 use crate::sched;
 
-pub(super) fn stream_of(handle: CUstream, zero: crate::objects::stream::Zero) -> Result<Arc<Stream>, CUresult> {
+pub(super) fn stream_of(
+    handle: CUstream,
+    zero: crate::objects::stream::DefaultStream,
+) -> Result<Arc<Stream>, CUresult> {
     resolve(handle.bits(), zero)
 }
 
@@ -129,7 +132,7 @@ abi! {
         let stream = stream_of(stream, zero)?;
         let block = crate::memory::get().find(dptr).ok_or(INVALID)?;
         let whole = length == 0 || length as u64 == block.size;
-        if !matches!(block.kind, crate::memory::Kind::Managed(_)) || !whole {
+        if !matches!(block.kind, crate::memory::AllocationKind::Managed(_)) || !whole {
             return Err(INVALID);
         }
         enqueue(&stream, Task::Empty).map(|_| ())

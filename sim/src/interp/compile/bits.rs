@@ -5,7 +5,7 @@ use kernels::ptx::Type;
 use super::Op;
 use crate::interp::exec::per_lane;
 use crate::interp::exec::per_lane::{op1, op2, op3};
-use crate::interp::program::{Exec, Inst, Next, Slot};
+use crate::interp::program::{Inst, InstFn, Next, Slot};
 use crate::interp::warp::Warp;
 
 /// Two words as one, `b` above `a`.
@@ -13,7 +13,7 @@ pub(super) fn wide(a: u32, b: u32) -> u64 {
     u64::from(a) | u64::from(b) << 32
 }
 
-pub(super) fn bfind(ty: Type, shift: bool) -> Exec {
+pub(super) fn bfind(ty: Type, shift: bool) -> InstFn {
     match (ty, shift) {
         (Type::U32, false) => op1(|a: u32| a.checked_ilog2().unwrap_or(u32::MAX)),
         (Type::U32, true) => op1(|a: u32| a.checked_ilog2().map_or(u32::MAX, |at| 31 - at)),
@@ -78,7 +78,7 @@ pub(super) fn bmsk(from: u32, length: u32) -> u32 {
     if from >= 32 { 0 } else { ones << from }
 }
 
-pub(super) fn szext(ty: Type, clamp: bool) -> Exec {
+pub(super) fn szext(ty: Type, clamp: bool) -> InstFn {
     fn extend(a: u32, n: u32, signed: bool) -> u32 {
         match n {
             0 => 0,
@@ -119,7 +119,7 @@ pub(super) fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
 }
 
 /// `dp4a.atype.btype`, `dp2a.lo/hi.atype.btype`
-pub(super) fn dot(op: Op<'_>, two: bool) -> Exec {
+pub(super) fn dot(op: Op<'_>, two: bool) -> InstFn {
     let mut types = op.types();
     let a = types.next() == Some(Type::S32);
     let b = types.next() == Some(Type::S32);

@@ -7,7 +7,7 @@ use super::{Op, bits, blank};
 use crate::interp::block;
 use crate::interp::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
 use crate::interp::exec::{call, control, warp_sync};
-use crate::interp::program::{CallSite, Inst, Place, Pred, Slot, WARP_BARRIER};
+use crate::interp::program::{ArgumentHome, CallSite, Inst, Pred, Slot, WARP_BARRIER};
 
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
@@ -169,10 +169,12 @@ impl<'m> Scope<'_, 'm> {
         let returns = self.call_places(returns)?;
         if let Some(number) = callee {
             let function = &self.c.module.functions[number as usize];
-            let agree = |actual: &[Place], formal: &[Parameter]| {
+            let agree = |actual: &[ArgumentHome], formal: &[Parameter]| {
                 actual.len() == formal.len()
                     && actual.iter().zip(formal).all(|(place, parameter)| match (place, parameter) {
-                        (Place::Local(_, size), Parameter::Space(variable, _)) => u64::from(*size) == variable.size(),
+                        (ArgumentHome::Local(_, size), Parameter::Space(variable, _)) => {
+                            u64::from(*size) == variable.size()
+                        }
                         _ => true,
                     })
             };
@@ -191,22 +193,22 @@ impl<'m> Scope<'_, 'm> {
         Ok(())
     }
 
-    fn call_places(&mut self, operands: &'m [Operand]) -> Result<Vec<Place>> {
+    fn call_places(&mut self, operands: &'m [Operand]) -> Result<Vec<ArgumentHome>> {
         let mut out = Vec::new();
         for operand in operands {
             out.push(match operand {
                 Operand::Local(local, 0) => match self.variables[local.index()] {
                     VariableHome::Frame(offset) => {
-                        Place::Local(offset, self.body.variables[local.index()].size() as u32)
+                        ArgumentHome::Local(offset, self.body.variables[local.index()].size() as u32)
                     }
                     _ => return self.misfit(),
                 },
                 Operand::Register(register) => match self.homes[register.index()] {
-                    Home::Row(slot) => Place::Row(slot),
+                    Home::Row(slot) => ArgumentHome::Row(slot),
                     Home::Pred(_) => return self.misfit(),
                 },
-                Operand::Sink => Place::Row(SCRATCH),
-                other => Place::Row(self.src(Some(other), Type::B64)?),
+                Operand::Sink => ArgumentHome::Row(SCRATCH),
+                other => ArgumentHome::Row(self.src(Some(other), Type::B64)?),
             });
         }
         Ok(out)

@@ -7,7 +7,7 @@ use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::{each, op1, op2x};
 use crate::interp::float::*;
 use crate::interp::float16::{Brain, Half, Small};
-use crate::interp::program::{Exec, Inst, Next, Slot};
+use crate::interp::program::{Inst, InstFn, Next, Slot};
 use crate::interp::warp::Warp;
 
 /// Bit of the constant: round to an integer in the float's own format, or on the way to an integer.
@@ -195,7 +195,7 @@ fn int_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Integer to integer without saturation: extended by the source's sign, cut to the bits of `x`.
-fn extend(from: Type) -> Exec {
+fn extend(from: Type) -> InstFn {
     match from {
         Type::S8 => op2x(|a: i8, _: u8, x| a as i64 as u64 & x),
         Type::S16 => op2x(|a: i16, _: u8, x| a as i64 as u64 & x),

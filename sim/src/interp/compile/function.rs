@@ -10,7 +10,7 @@ use crate::interp::exec::load_store;
 use crate::interp::exec::load_store::{FRAME, GENERIC, PARAM};
 use crate::interp::interface::CompileError;
 use crate::interp::module_variables::symbol_address;
-use crate::interp::program::{Exec, Inst, Pred, Slot};
+use crate::interp::program::{Inst, InstFn, Pred, Slot};
 
 pub(crate) type Result<T> = std::result::Result<T, CompileError>;
 
@@ -261,7 +261,7 @@ impl<'c, 'm> Scope<'c, 'm> {
     }
 
     /// Appends `d = run(a, b, c)`.
-    pub(crate) fn emit_op(&mut self, run: Exec, d: Slot, sources: [Slot; 3], x: u64) {
+    pub(crate) fn emit_op(&mut self, run: InstFn, d: Slot, sources: [Slot; 3], x: u64) {
         let [a, b, c] = sources;
         self.emit(Inst { d, a, b, c, x, ..blank(run) });
     }
@@ -387,7 +387,7 @@ impl<'c, 'm> Scope<'c, 'm> {
 
     fn variable_address(&mut self, home: VariableHome, offset: i64) -> Slot {
         let plus = |base: u32| u64::from(base).wrapping_add(offset as u64);
-        let (run, x): (Exec, u64) = match home {
+        let (run, x): (InstFn, u64) = match home {
             VariableHome::Shared(base) => return self.c.constant(plus(base)),
             VariableHome::Device(base) => return self.c.constant(base.wrapping_add(offset as u64)),
             VariableHome::Param(base) => (load_store::param_address, plus(base)),

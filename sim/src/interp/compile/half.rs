@@ -11,7 +11,7 @@ use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::{Lane, each, op2x, op3x, set, setp};
 use crate::interp::float::*;
 use crate::interp::float16::{Brain, Half, Small};
-use crate::interp::program::{Exec, Inst, Next, Pred, Slot};
+use crate::interp::program::{Inst, InstFn, Next, Pred, Slot};
 use crate::interp::warp::Warp;
 
 /// A half as a register holds it.
@@ -130,7 +130,7 @@ static ELEMENTS: [Element; 12] = [
 /// Compares halves: predicates or rows, `y`, `z`, `c` as `setp` has them, for each element of
 /// packed registers.
 #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are the opposites of ordered ones")]
-fn comparison(op: Op<'_>, ty: Type) -> Option<Exec> {
+fn comparison(op: Op<'_>, ty: Type) -> Option<InstFn> {
     let name = op.part(1);
     fn h(a: H) -> f32 {
         a.0

@@ -7,7 +7,7 @@ use super::{Op, bits, blank};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane;
 use crate::interp::exec::per_lane::{op1, op2, op3, op3x, set, setp};
-use crate::interp::program::{Exec, Inst, Slot};
+use crate::interp::program::{Inst, InstFn, Slot};
 
 /// `f(a)` for each integer type.
 macro_rules! int1 {
@@ -177,7 +177,7 @@ impl<'m> Scope<'_, 'm> {
         op: Op<'m>,
         operands: &'m [Operand],
         ty: Type,
-        run: Exec,
+        run: InstFn,
     ) -> Result<(Slot, [Slot; 3])> {
         if !(2..=4).contains(&operands.len()) {
             return self.misfit();
@@ -408,7 +408,7 @@ impl<'m> Scope<'_, 'm> {
     }
 
     /// Emits a comparison with its results and its third predicate.
-    pub(super) fn comparison(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type, run: Exec) -> Result<()> {
+    pub(super) fn comparison(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type, run: InstFn) -> Result<()> {
         let y = match op.part(2) {
             "and" => per_lane::COMBINE_AND,
             "or" => per_lane::COMBINE_OR,

@@ -13,7 +13,7 @@ use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, PARAM, SHARED, loa
 use crate::interp::exec::mbarrier;
 use crate::interp::float;
 use crate::interp::float16::{Brain, Half, Small};
-use crate::interp::program::{Exec, Inst, Slot};
+use crate::interp::program::{Inst, InstFn, Slot};
 
 /// The state space that an opcode names.
 pub(super) fn space_of(op: Op<'_>) -> u32 {
@@ -62,8 +62,8 @@ impl<'m> Scope<'_, 'm> {
                 let ty = if window { Type::B32 } else { Type::B64 };
                 let a = self.src(operands.get(1), ty)?;
                 let (b, run) = match op.name() {
-                    "mapa" => (self.src(operands.get(2), Type::B32)?, cluster_memory::map_to_block as Exec),
-                    _ => (a, cluster_memory::rank_of as Exec),
+                    "mapa" => (self.src(operands.get(2), Type::B32)?, cluster_memory::map_to_block as InstFn),
+                    _ => (a, cluster_memory::rank_of as InstFn),
                 };
                 self.emit(Inst { d, a, b, y: u32::from(window), ..blank(run) });
             }
@@ -257,7 +257,7 @@ impl<'m> Scope<'_, 'm> {
 }
 
 /// Chooses by size and sign.
-fn by_cell(ty: Type, unsigned: [Exec; 4], signed: [Exec; 3]) -> Exec {
+fn by_cell(ty: Type, unsigned: [InstFn; 4], signed: [InstFn; 3]) -> InstFn {
     match ty {
         Type::S8 => signed[0],
         Type::S16 => signed[1],
@@ -266,7 +266,7 @@ fn by_cell(ty: Type, unsigned: [Exec; 4], signed: [Exec; 3]) -> Exec {
     }
 }
 
-type Pair = (Exec, Option<Exec>);
+type Pair = (InstFn, Option<InstFn>);
 
 /// The execution of an atomic operation: on scalars, and on vectors where PTX has it.
 fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {

@@ -22,7 +22,7 @@ use kernels::ptx::{Module, Parameter, Type};
 use crate::interp::compile::function::Scope;
 use crate::interp::interface::{CompileError, Linker};
 use crate::interp::module_variables::function_index;
-use crate::interp::program::{Builtin, FunctionCode, Inst, LANES, Place, Pred, Program, Row, Slot};
+use crate::interp::program::{ArgumentHome, Builtin, FunctionCode, Inst, LANES, Pred, Program, Row, Slot};
 use layout::SharedLayout;
 
 /// Instructions that a program may have.
@@ -206,7 +206,7 @@ impl<'m> Op<'m> {
 }
 
 /// An instruction with nothing in it.
-pub(crate) fn blank(run: crate::interp::program::Exec) -> Inst {
+pub(crate) fn blank(run: crate::interp::program::InstFn) -> Inst {
     Inst {
         run,
         guard: Pred::ALWAYS,
@@ -227,20 +227,20 @@ pub(crate) fn places(
     list: &[Parameter],
     variables: &[crate::interp::compile::function::VariableHome],
     rows: &[crate::interp::compile::function::Home],
-) -> Vec<Place> {
+) -> Vec<ArgumentHome> {
     list.iter()
         .map(|parameter| match parameter {
             Parameter::Space(variable, Some(local)) => match variables[local.index()] {
                 crate::interp::compile::function::VariableHome::Frame(offset) => {
-                    Place::Local(offset, variable.size() as u32)
+                    ArgumentHome::Local(offset, variable.size() as u32)
                 }
-                _ => Place::Local(0, 0),
+                _ => ArgumentHome::Local(0, 0),
             },
             Parameter::Register(_, Some(register)) => match rows[register.index()] {
-                crate::interp::compile::function::Home::Row(slot) => Place::Row(slot),
-                crate::interp::compile::function::Home::Pred(_) => Place::Row(Slot(1)),
+                crate::interp::compile::function::Home::Row(slot) => ArgumentHome::Row(slot),
+                crate::interp::compile::function::Home::Pred(_) => ArgumentHome::Row(Slot(1)),
             },
-            _ => Place::Local(0, 0),
+            _ => ArgumentHome::Local(0, 0),
         })
         .collect()
 }

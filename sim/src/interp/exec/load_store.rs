@@ -6,7 +6,7 @@ use crate::interp::exec::cluster_memory::{OFFSET, window};
 use crate::interp::exec::per_lane::each;
 use crate::interp::exec::vector_access::{read_whole, write_whole};
 use crate::interp::interface::{AccessKind, Accesses, Extent, FaultKind};
-use crate::interp::program::{Exec, Inst, LANES, Next, Pred};
+use crate::interp::program::{Inst, InstFn, LANES, Next, Pred};
 use crate::interp::warp::Warp;
 
 /// State spaces as instructions carry them.
@@ -274,7 +274,7 @@ impl<'b> Warp<'b> {
 
 /// `ld`: bits 4 and up of `z` are the number of elements; one goes to `d`, more to the slots from
 /// `y` on. Values are cut to `c` bits.
-pub(crate) fn load<T: Cell>() -> Exec {
+pub(crate) fn load<T: Cell>() -> InstFn {
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let count = (i.z >> 4) as usize;
         let mut at = [0; LANES];
@@ -304,7 +304,7 @@ pub(crate) fn load<T: Cell>() -> Exec {
 }
 
 /// `st`: as `load`, the value in `b` or the slots from `y` on.
-pub(crate) fn store<T: Cell>() -> Exec {
+pub(crate) fn store<T: Cell>() -> InstFn {
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let count = (i.z >> 4) as usize;
         let mut at = [0; LANES];
@@ -335,7 +335,7 @@ pub(crate) fn store<T: Cell>() -> Exec {
 }
 
 /// `ld.param` of a kernel at a constant offset: `x` in the parameter block, elements as in `load`.
-pub(crate) fn load_param<T: Cell>() -> Exec {
+pub(crate) fn load_param<T: Cell>() -> InstFn {
     fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let count = (i.z >> 4) as usize;
         let cut = u64::MAX >> (64 - i.c.0);

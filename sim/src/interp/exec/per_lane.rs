@@ -1,6 +1,6 @@
 //! Owns the combinators that turn a function of one lane's values into an instruction of a warp.
 
-use crate::interp::program::{Exec, Inst, LANES, Next, Pred};
+use crate::interp::program::{Inst, InstFn, LANES, Next, Pred};
 use crate::interp::warp::Warp;
 
 /// A type of values in a register.
@@ -72,7 +72,7 @@ pub(crate) fn each(mask: u32, mut f: impl FnMut(usize)) {
 }
 
 /// `d = f(a)`
-pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> Exec {
+pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> InstFn {
     fn run<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let f = only::<F>();
         let (d, a) = (w.row_mut(i.d), w.row(i.a));
@@ -85,7 +85,7 @@ pub(crate) fn op1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(_: F) -> Exec {
 }
 
 /// `d = f(a, b)`
-pub(crate) fn op2<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(_: F) -> Exec {
+pub(crate) fn op2<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(_: F) -> InstFn {
     fn run<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let f = only::<F>();
         let (d, a, b) = (w.row_mut(i.d), w.row(i.a), w.row(i.b));
@@ -97,7 +97,7 @@ pub(crate) fn op2<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(_: F) -> E
 }
 
 /// `d = f(a, b, c)`
-pub(crate) fn op3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy>(_: F) -> Exec {
+pub(crate) fn op3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy>(_: F) -> InstFn {
     fn run<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy>(
         w: &mut Warp<'_>,
         i: &Inst,
@@ -115,7 +115,7 @@ pub(crate) fn op3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy
 }
 
 /// `d = f(a, b, x)` with the instruction's constant.
-pub(crate) fn op2x<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(_: F) -> Exec {
+pub(crate) fn op2x<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(_: F) -> InstFn {
     fn run<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let f = only::<F>();
         let (d, a, b, x) = (w.row_mut(i.d), w.row(i.a), w.row(i.b), i.x);
@@ -127,7 +127,7 @@ pub(crate) fn op2x<A: Lane, B: Lane, R: Lane, F: Fn(A, B, u64) -> R + Copy>(_: F
 }
 
 /// `d = f(a, b, c, x)` with the instruction's constant.
-pub(crate) fn op3x<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R + Copy>(_: F) -> Exec {
+pub(crate) fn op3x<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R + Copy>(_: F) -> InstFn {
     fn run<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C, u64) -> R + Copy>(
         w: &mut Warp<'_>,
         i: &Inst,
@@ -174,7 +174,7 @@ fn combine(w: &Warp<'_>, i: &Inst, bits: u32) -> (u32, u32) {
 
 /// `setp`: predicates `d` and `z` get the comparison of `a` and `b` and its opposite, each combined
 /// with `c`.
-pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> Exec {
+pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> InstFn {
     fn run<A: Lane, F: Fn(A, A) -> bool + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let bits = compare::<A, F>(w, i, mask);
         let (p, q) = combine(w, i, bits);
@@ -186,7 +186,7 @@ pub(crate) fn setp<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> Exec {
 }
 
 /// `set`: `d` gets `x` where the comparison (combined with `c`) holds, else zero.
-pub(crate) fn set<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> Exec {
+pub(crate) fn set<A: Lane, F: Fn(A, A) -> bool + Copy>(_: F) -> InstFn {
     fn run<A: Lane, F: Fn(A, A) -> bool + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let bits = compare::<A, F>(w, i, mask);
         let (p, _) = combine(w, i, bits);
