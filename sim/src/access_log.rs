@@ -1,7 +1,7 @@
-//! Which bytes of global memory each launch really touched.
+//! Logs which bytes of global memory each launch really touched.
 //!
-//! `STREAMSAN_SIM_ADDRESSES=FILE`: one line of JSON for each launch that has ended, in the order of
-//! their ends:
+//! `STREAMSAN_SIM_ADDRESSES=FILE` asks for one line of JSON for each launch that has ended, in the
+//! order of their ends:
 //!
 //! ```json
 //! {"pid":1,"launch":1,"kernel":"_Z4copyPfS_i","grid":[4,1,1],"block":[256,1,1],"complete":true,"accesses":[
@@ -9,9 +9,9 @@
 //! ```
 //!
 //! An access is one instruction (with inlining, one copy of it) and kind: `read`, `write` or
-//! `atomic`; `bytes` is what one lane touches, `count` how many lanes did so; ranges are merged,
+//! `atomic`. `bytes` is what one lane touches, `count` how many lanes did so. Ranges are merged and
 //! sorted, and end before their second address. `complete` is false when the kernel failed.
-//! Textures, shared and local memory are not listed; copies and sets are no launches.
+//! Textures, shared memory and local memory are not listed. Copies and sets are not launches.
 //!
 //! Owns the file, the collection and the merging.
 
@@ -87,7 +87,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Collector {
-    /// A collector for a launch, when somebody wants to know.
+    /// A collector for a launch, when the log was asked for.
     pub fn new() -> Option<Collector> {
         file()?;
         Some(Collector { parts: (0..16).map(|_| Mutex::default()).collect() })

@@ -1,4 +1,4 @@
-//! Finding the driver's functions, the way NVIDIA's runtime does.
+//! Finds the driver's functions, the way NVIDIA's runtime does.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;

@@ -1,4 +1,5 @@
-//! How the functions of this crate are written down, and how they call the driver.
+//! The macros in which the functions of this crate are written, and with which they call the
+//! driver.
 
 /// As `abi!` of the driver crate: every symbol in the brackets is defined, `pt` says whether stream
 /// 0 is the calling thread's default stream; the first word is the guard in `state` that the body

@@ -1,4 +1,4 @@
-//! What the runtime keeps for each host thread, start-up, and statuses.
+//! What the runtime keeps for each host thread, start-up, and the translation of statuses.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,7 +132,7 @@ pub fn ctx(body: impl FnOnce() -> Res) -> cudaError {
     finish(|| context().and_then(|()| body()))
 }
 
-/// Hands a result out. Programs vouch for their pointers; null is an error.
+/// Hands a result out. A program answers for its pointers; null is an error.
 pub fn put<T>(to: *mut T, value: T) -> Res {
     if to.is_null() {
         return Err(INVALID);

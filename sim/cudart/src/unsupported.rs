@@ -1,5 +1,4 @@
-//! What is not simulated: every other function of the runtime. They answer an error and say so,
-//! once each.
+//! Every function of the runtime that is not simulated. Each returns an error and says so once.
 
 use std::sync::atomic::AtomicBool;
 

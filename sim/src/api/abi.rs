@@ -1,4 +1,4 @@
-//! How the functions of this folder are written down.
+//! The macro `abi!`, in which the functions of this folder are written.
 
 /// ```text
 /// abi! {

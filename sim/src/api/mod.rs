@@ -1,9 +1,24 @@
-//! The driver's functions as programs call them: C names, C types, statuses. What they mean is in
-//! the modules beside this one; here arguments are checked and results handed out.
+//! The driver's functions as programs call them: C names, C types, statuses.
 //!
-//! Every symbol of the table in `cuda-sys` is defined: those that are simulated in the files named
-//! by topic, all others in `missing`, where they answer `CUDA_ERROR_NOT_SUPPORTED` and say so.
-//! `entry` refers to every symbol of the table, so that a missing one does not link.
+//! Owns the checks of arguments and the handing out of results, in one folder for each chapter of
+//! the driver API. What the functions mean is in [`crate::objects`], [`crate::memory`] and
+//! [`crate::sched`].
+//!
+//! Every symbol of the table in `cuda-sys` is defined. A function that is simulated stands in an
+//! `abi!` block (see `abi`) in the file of its topic. All others stand in `unsupported`: they
+//! return `CUDA_ERROR_NOT_SUPPORTED` and say so. `startup::proc_address` refers to every symbol of
+//! the table, so a missing one does not link.
+//!
+//! - `startup`: devices, contexts, entry points, names of statuses
+//! - `memory`: allocations, pools, virtual memory, IPC, copies, memsets, arrays and textures
+//! - `kernels`: modules, the linker, launches, occupancy
+//! - `streams_events`: streams, events, captures, host functions, stream memory operations
+//! - `graphs`: the structure, the nodes, executable graphs
+//!
+//! The chapters know each other at two places: nodes of graphs make the same tasks as other calls
+//! (`graphs` uses `memory::{copy_descriptors, memsets, pools}`, `kernels::launches` and
+//! `streams_events::stream_memops`), and `kernels` asks `startup::devices` for the limits of the
+//! device.
 #![allow(non_snake_case, reason = "C names")]
 
 #[macro_use]
@@ -64,7 +79,7 @@ fn uncaptured(name: &str, body: impl FnOnce() -> Res) -> CUresult {
     })
 }
 
-/// Hands a result out. Programs vouch for their pointers; null is an error.
+/// Hands a result out. A program answers for its pointers; null is an error.
 fn put<T>(to: *mut T, value: T) -> Res {
     if to.is_null() {
         return Err(INVALID);

@@ -1,5 +1,4 @@
-//! What is not simulated: every other symbol of the driver. They answer an error and say so, once
-//! each.
+//! Every symbol of the driver that is not simulated. Each returns an error and says so once.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,4 +1,4 @@
-//! Owns one block: its shared memory, its barriers, and taking turns among its warps.
+//! One block: its shared memory, its barriers, and the turns that its warps take.
 
 use super::cluster::Members;
 use super::grid::Env;

@@ -1,5 +1,5 @@
-//! Owns floating-point arithmetic as PTX defines it where the host's differs: rounding modes,
-//! flushing of subnormals, saturation, minima and maxima. Formats of 16 bits are in `small`.
+//! Floating-point arithmetic where PTX defines it otherwise than the host: rounding modes, flushing
+//! of subnormals, saturation, minima and maxima. Formats of 16 bits are in `float16`.
 //!
 //! Directed rounding starts from the host's nearest result and compares it with the exact one,
 //! which is kept as a sum of doubles that do not overlap.

@@ -1,4 +1,4 @@
-//! Owns the formats of 16 bits: half and bfloat16, to and from wider ones.
+//! The formats of 16 bits: half and bfloat16, to and from wider ones.
 
 use super::float::{Rounding, normal, scale};
 

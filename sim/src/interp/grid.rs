@@ -1,5 +1,5 @@
-//! Owns a launch: distributing blocks over threads, taking turns among resident blocks, and turning
-//! what went wrong into a [`Fault`].
+//! A launch: distributes blocks over threads, gives resident blocks their turns, and turns what
+//! went wrong into a [`Fault`].
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! Owns what the interpreter asks of its caller and tells it: launches, the device behind it,
-//! faults, observations.
+//! The boundary between the interpreter and its caller: launches, the device behind it, faults,
+//! observations.
 
 use std::fmt;
 
@@ -228,7 +228,7 @@ pub enum FaultKind {
     Unsupported(Box<CompileError>),
     /// Calls nested deeper than the stack allows.
     StackOverflow,
-    /// Threads wait at barriers that nobody can complete.
+    /// Threads wait at barriers that no thread can complete.
     Deadlock,
     /// The device said no to a texture or surface operation.
     Texture(String),

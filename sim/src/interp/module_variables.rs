@@ -1,5 +1,5 @@
-//! Owns the variables of a module: what memory the driver must provide for them, and what it holds
-//! at first.
+//! The variables of a module: what memory the driver must provide for them, and their initial
+//! content.
 
 use kernels::ptx::{Initial, Linkage, Module, Space, Variable};
 

@@ -1,5 +1,5 @@
-//! Owns the form that kernels are executed in: instructions with register slots, and the tables
-//! around them.
+//! The form that kernels are executed in: instructions with register slots, and the tables around
+//! them.
 
 use std::collections::HashMap;
 

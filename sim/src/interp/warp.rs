@@ -1,4 +1,4 @@
-//! Owns the state of one warp and the loop that executes its instructions, divergence included.
+//! The state of one warp and the loop that executes its instructions, divergence included.
 //!
 //! Lanes at the same instruction with the same frame form a group and execute together. Of several
 //! groups that can run, the one deepest in calls goes first, then the one that is furthest behind

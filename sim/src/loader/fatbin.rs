@@ -1,4 +1,4 @@
-//! Finding PTX in what programs load: PTX text, fat binaries (wrapped or not, compressed or not).
+//! Finds PTX in what programs load: PTX text, fat binaries (wrapped or not, compressed or not).
 //! Machine code is skipped: the simulator runs PTX only.
 
 use std::io::Read;

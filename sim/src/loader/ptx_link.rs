@@ -1,6 +1,7 @@
-//! Owns the joining of several PTX texts into one, for the driver's linker: what a text keeps to
-//! itself gets a name of its own, and the heads of all but the first are left out. Declarations of
-//! what another text defines are fine where they are.
+//! Joins several PTX texts into one, for the driver's linker.
+//!
+//! Owns the renaming: what a text keeps to itself gets a name of its own. The heads of all texts
+//! but the first are left out. Declarations of what another text defines are fine where they are.
 
 use std::collections::HashSet;
 

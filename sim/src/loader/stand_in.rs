@@ -1,10 +1,10 @@
 //! Stand-ins for machine code: a PTX text with the kernels' names and parameters, whose bodies
 //! return at once.
 //!
-//! Owns `STREAMSAN_SIM=sass=skip`: with it, programs whose libraries carry machine code only
+//! Owns `STREAMSAN_SIM=sass=skip`. With it, programs whose libraries carry machine code only
 //! (PyTorch) run on the simulator as far as they do not depend on results, and their streams,
-//! events, memory and launches can be checked. What a kernel touches is worked out by the analyzer
-//! from the machine code, which this does not change.
+//! events, memory and launches can be checked. The analyzer works out from the machine code what a
+//! kernel touches; a stand-in does not change that.
 
 use std::fmt::Write as _;
 

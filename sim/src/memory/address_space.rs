@@ -1,14 +1,14 @@
 //! The address space of the simulated GPU: where device, pinned and managed memory lie, and how the
-//! simulator reaches any byte that a program may name. Who owns which bytes is `memory::table`'s
-//! business, not this file's.
+//! simulator reaches any byte that a program may name. Does not know who owns which bytes: the
+//! table in `memory` does.
 //!
 //! One range of addresses is reserved, far from the host heap. Its first view ("public", the
 //! addresses that programs see) allows the CPU nothing where device memory lies, so that a host
 //! dereference of a device pointer faults as on a real machine, and everything where pinned or
 //! managed memory lies. The second view ("alias", at a constant distance) is the simulator's own
-//! and always readable and writable: like DMA, it does not care what `mprotect` says about the
-//! public view. Host memory that the simulator did not allocate is reached through
-//! `/proc/self/mem`, which ignores page protection too.
+//! and always readable and writable: like DMA, it ignores what `mprotect` says about the public
+//! view. Host memory that the simulator did not allocate is reached through `/proc/self/mem`, which
+//! ignores page protection too.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -362,7 +362,7 @@ fn open_mem() -> Option<File> {
         return None;
     }
     debug_assert!(fd.as_raw_fd() >= 0);
-    // SAFETY: a descriptor that was just opened and is owned by nobody else.
+    // SAFETY: a descriptor that was just opened and is owned by nothing else.
     let file = unsafe { File::from_raw_fd(fd) };
     let probe = 0x5au8;
     let mut got = [0u8];

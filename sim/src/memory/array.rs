@@ -1,5 +1,5 @@
-//! Arrays: memory whose layout is the device's own business. Here it is rows of texels, one after
-//! the other.
+//! CUDA arrays: memory whose layout only the device knows. Here it is rows of texels, one after the
+//! other.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! Device memory of other processes (`cuIpcGetMemHandle`): handing allocations out, mapping those
-//! of others.
+//! Device memory of other processes (`cuIpcGetMemHandle`): exports allocations, and maps those of
+//! others.
 //!
 //! Device memory lies in a file without a name. A handle says which process has which descriptor
-//! for it and where in it the allocation lies; whoever gets the handle opens that descriptor under
-//! `/proc` and maps the same pages. So a handle works as long as its process lives, and memory that
-//! was opened outlives it.
+//! for it and where in it the allocation lies. The process that gets the handle opens that
+//! descriptor under `/proc` and maps the same pages. So a handle works as long as its process
+//! lives, and memory that was opened outlives it.
 
 use std::collections::BTreeMap;
 use std::fs::File;

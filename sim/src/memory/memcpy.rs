@@ -1,5 +1,5 @@
-//! Moving bytes: copies and sets of up to three dimensions. When they happen and who may ask for
-//! them is decided elsewhere.
+//! Moves bytes: copies and sets of up to three dimensions. Does not decide when they happen and who
+//! may ask for them.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! Stream-ordered memory: pools, and when a freed block may be given out again.
+//! Stream-ordered memory: pools, and when a freed block may be allocated again.
 //!
 //! A freed block carries the operation that frees it. An allocation may take the block when that
-//! operation comes before it anyway (same stream, or by events the program recorded), when it has
-//! already happened, or when the pool may make the allocation wait for it. Each of the last three
-//! can be switched off, as in CUDA.
+//! operation is ordered before it anyway (same stream, or by events that the program recorded),
+//! when it has already happened, or when the pool may make the allocation wait for it. Each of the
+//! last three can be switched off, as in CUDA.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,13 +1,15 @@
 //! What a program computed, as digests, so that two schedules of one program can be compared
 //! without the program's help.
 //!
-//! `STREAMSAN_SIM_RESULTS=FILE`: one line for everything that the program can have taken for a
-//! result, appended when it can no longer change: the content of an allocation when it is freed (in
-//! stream order, when its free is reached), when its context ends, or when the process ends; the
-//! bytes that a copy put into memory of the host that CUDA does not know. A line is `KIND BYTES
-//! DIGEST`. Lines come in the order of events, which a schedule may change: compare them sorted.
+//! `STREAMSAN_SIM_RESULTS=FILE` asks for one line for everything that the program can have taken
+//! for a result, appended when it can no longer change: the content of an allocation when it is
+//! freed (in stream order, when its free is reached), when its context ends, or when the process
+//! ends; and the bytes that a copy put into host memory that CUDA does not know. A line is `KIND
+//! BYTES DIGEST`. Lines come in the order of events, which a schedule may change: compare them
+//! sorted.
 //!
-//! Owns the file and the digests. What is freed when is decided by `memory` and the calls.
+//! Owns the file and the digests. What is freed when is decided by the table of allocations and by
+//! the calls.
 
 use std::fs::File;
 use std::io::Write;
@@ -18,7 +20,7 @@ use crate::memory::memcpy::Memcpy;
 use crate::memory::{self, Allocation, AllocationKind};
 use crate::sched;
 
-/// How long the end of the process waits for work that nobody has waited for.
+/// How long the end of the process waits for work that no thread has waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn file() -> Option<&'static Mutex<File>> {
@@ -46,7 +48,7 @@ pub fn start() {
     file();
 }
 
-/// Whether somebody wants to know.
+/// Whether the file was asked for.
 pub fn wanted() -> bool {
     file().is_some()
 }
@@ -55,7 +57,7 @@ extern "C" fn at_exit() {
     // A panic must not cross the C library.
     let _ = std::panic::catch_unwind(|| {
         sched::get().drain(PATIENCE);
-        memory::get().blocks().iter().for_each(block_ends);
+        memory::get().allocations().iter().for_each(allocation_ends);
     });
 }
 
@@ -94,7 +96,7 @@ fn digest_of(at: u64, len: u64, mut digest: u64) -> Option<u64> {
 }
 
 /// The content of an allocation will not change any more. Call it while the memory is still there.
-pub fn block_ends(block: &Allocation) {
+pub fn allocation_ends(block: &Allocation) {
     if !wanted() {
         return;
     }

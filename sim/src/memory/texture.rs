@@ -1,4 +1,4 @@
-//! Texture and surface objects: what kernels read through them.
+//! Texture and surface objects: what kernels read and write through them.
 
 use std::sync::Arc;
 use std::sync::Mutex;

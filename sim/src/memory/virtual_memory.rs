@@ -1,4 +1,5 @@
-//! Addresses and memory that programs put together themselves: reserve, create, map, set access.
+//! Virtual memory that programs put together themselves: reserve addresses, create memory, map it,
+//! set access.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -146,7 +147,7 @@ impl Memory {
         Ok(map.handle)
     }
 
-    /// Maps memory at reserved addresses; nobody may touch it until access is set.
+    /// Maps memory at reserved addresses; no access is allowed until it is set.
     pub fn map(&self, ctx: ContextId, at: u64, size: u64, offset: u64, handle: u64) -> Result<(), CUresult> {
         let mut r = lock(&self.reserved);
         let (&range, &len) = r.ranges.range(..=at).next_back().ok_or(INVALID)?;

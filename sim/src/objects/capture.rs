@@ -1,4 +1,4 @@
-//! Stream capture: turning what streams are told into a graph.
+//! Stream capture: turns the calls on a stream into a graph.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -112,8 +112,8 @@ fn refuse_legacy(stream: &Arc<Stream>) -> Result<(), CUresult> {
     Ok(())
 }
 
-/// Whether a blocking stream of the legacy stream's context captures: nobody can say of the legacy
-/// stream then what it does. Asking does not disturb the capture.
+/// Whether a blocking stream of the legacy stream's context captures: what the legacy stream
+/// does is undefined then. Asking does not disturb the capture.
 pub fn refuse_question(stream: &Stream) -> Result<(), CUresult> {
     let blocks = |captured: &Arc<Stream>| captured.ctx.id == stream.ctx.id && captured.kind == StreamKind::Blocking;
     let captures =
@@ -124,7 +124,7 @@ pub fn refuse_question(stream: &Stream) -> Result<(), CUresult> {
     Ok(())
 }
 
-/// Refuses a wait for everything while anybody captures, whatever the modes.
+/// Refuses a wait for everything while any stream captures, whatever the modes.
 pub fn refuse_wait_for_all() -> Result<(), CUresult> {
     refuse_unsafe()?;
     match lock(&ACTIVE).iter().find(|shared| !shared.is_invalid()) {
@@ -136,7 +136,7 @@ pub fn refuse_wait_for_all() -> Result<(), CUresult> {
     }
 }
 
-/// Refuses a call that may not happen while somebody captures (allocations, waits): which captures
+/// Refuses a call that may not happen while a stream captures (allocations, waits): which captures
 /// count depends on their mode and on the thread's.
 pub fn refuse_unsafe() -> Result<(), CUresult> {
     if COUNT.load(Ordering::Acquire) == 0 {
@@ -251,7 +251,7 @@ pub fn record(event: &Event, capture: &Capture) -> Result<(), CUresult> {
     Ok(())
 }
 
-/// Makes a stream wait for an event. Answers whether that was a matter of a capture.
+/// Makes a stream wait for an event. Returns whether a capture handled it.
 pub fn wait(stream: &Arc<Stream>, event: &Event) -> Result<bool, CUresult> {
     let captured = event.last().captured;
     let mut slot = lock(&stream.capture);

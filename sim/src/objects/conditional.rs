@@ -1,9 +1,9 @@
-//! Conditional nodes: graphs that run, or not, as a value says that kernels set
+//! Conditional nodes: graphs that run, or not, depending on a value that kernels set
 //! (`cudaGraphSetConditional`).
 //!
-//! The value is read when the node's turn has come, and by a loop again after each round. A handle
-//! has one value, whichever executable graph runs; with a default it is set back at the start of
-//! every launch.
+//! The value is read when the node starts, and by a loop again after each round. A handle has one
+//! value, whichever executable graph runs. A handle with a default is set back to it at the start
+//! of every launch.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

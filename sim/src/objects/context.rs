@@ -1,5 +1,5 @@
-//! Contexts: what holds streams, modules and allocations together, and what a failing kernel
-//! breaks.
+//! Contexts: they hold streams, modules and allocations together, and a failing kernel breaks one
+//! as a whole.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Events: a snapshot of a stream, taken when it is recorded.
+//! Events: a snapshot of a stream, taken when the event is recorded.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

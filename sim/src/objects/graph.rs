@@ -1,4 +1,4 @@
-//! Graphs: tasks with an order, and their executable copies.
+//! Graphs: tasks with edges between them. Executable graphs are in `graph_exec`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
@@ -53,7 +53,7 @@ struct State {
 pub struct UserObject {
     /// Holds that the program has.
     pub count: AtomicU64,
-    /// What to call when nobody holds it any more.
+    /// What to call when its last holder lets go.
     pub destroy: HostFn,
 }
 

@@ -1,4 +1,4 @@
-//! Executable graphs.
+//! Executable graphs: snapshots of graphs, which can be changed and launched.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

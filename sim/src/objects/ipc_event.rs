@@ -1,5 +1,7 @@
-//! What processes share of an event made with `CU_EVENT_INTERPROCESS`: how often it was recorded
-//! and how many of these records have happened, in a page of memory that all of them map.
+//! The state of an event made with `CU_EVENT_INTERPROCESS` that processes share.
+//!
+//! Owns a page of memory that all of them map. It counts how often the event was recorded, and how
+//! many of these records have completed.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -34,14 +36,14 @@ unsafe impl Sync for IpcEventState {}
 
 impl Drop for IpcEventState {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map`, and nobody else has the address.
+        // SAFETY: mapped by `map`, and nothing else has the address.
         unsafe { libc::munmap(self.page as *mut _, BYTES) };
     }
 }
 
 fn map(file: OwnedFd) -> Option<Arc<IpcEventState>> {
-    // SAFETY: a fresh shared mapping of a file that we own; its size is checked by whoever made or
-    // opened it.
+    // SAFETY: a fresh shared mapping of a file that we own; its size is checked where it was made or
+    // opened.
     let page = unsafe {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         libc::mmap(std::ptr::null_mut(), BYTES, prot, libc::MAP_SHARED, file.as_raw_fd(), 0)

@@ -1,4 +1,4 @@
-//! Running kernels: between the driver's launches and the interpreter.
+//! Runs kernels: the connection between the driver's launches and the interpreter.
 
 use std::sync::Arc;
 
@@ -144,7 +144,7 @@ fn nearest(fault: &FaultKind) -> String {
         at if at < block.at => block.at - at,
         at => (at + 1).saturating_sub(block.end()),
     };
-    let blocks = memory::get().blocks();
+    let blocks = memory::get().allocations();
     let Some(block) = blocks.iter().min_by_key(|block| distance(block)) else {
         return "; there is no allocation".to_owned();
     };

@@ -1,5 +1,5 @@
-//! Modules, libraries, kernels, functions: code that programs loaded, and its variables. Running it
-//! is `exec`'s task.
+//! Modules, libraries, kernels and functions: code that programs loaded, and its variables.
+//! `kernel_exec` runs it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -117,7 +117,7 @@ fn run(ctx: &Arc<Context>, body: impl FnOnce(&Arc<Context>) + Send + 'static) ->
     }))
 }
 
-/// Whether memory that is not defined in stream order gets a content that nobody expects.
+/// Whether memory that is not defined in stream order gets a content that no program expects.
 fn spoils() -> bool {
     config::get_or_default().schedule != Schedule::Eager
 }
@@ -134,7 +134,7 @@ fn spoil(at: u64, size: u64) {
 }
 
 fn end(block: &Allocation) {
-    result_digests::block_ends(block);
+    result_digests::allocation_ends(block);
     if spoils() {
         spoil(block.at, block.size);
     }
@@ -143,7 +143,7 @@ fn end(block: &Allocation) {
 fn holds(addr: u64, value: u64, size: u32, flags: u32) -> bool {
     let mut bytes = [0u8; 8];
     if memory::get().space.read(addr, &mut bytes[..size as usize]).is_err() {
-        // The memory is gone: nobody can ever write it.
+        // The memory is gone: no write can ever come.
         return true;
     }
     let now = u64::from_le_bytes(bytes);

@@ -1,4 +1,4 @@
-//! What the driver knows about each host thread: its stack of contexts, its default streams, its
+//! What the driver keeps for each host thread: its stack of contexts, its default streams, its
 //! capture mode.
 //!
 //! The state is never destroyed: exit handlers and destructors of other thread-local data may still

@@ -1,4 +1,4 @@
-//! How host threads wait for operations, ask for them, and so let held ones run.
+//! How host threads wait for operations and poll them, and how that lets held ones run.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ impl Drop for DriverCall {
 }
 
 impl Scheduler {
-    /// Whether all have finished. Where work is held until somebody waits, some of the "no"s let
+    /// Whether all have finished. Where work is held until a thread waits, some of the "no"s let
     /// one operation run to its end, or a program that polls would never see an end.
     pub fn poll(&self, ops: &[OpId]) -> bool {
         let mut core = self.lock();

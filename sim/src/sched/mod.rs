@@ -6,7 +6,11 @@
 //! for. Nothing else orders: two operations without a path between them run in whatever order
 //! `policy` picks, and at the same time where workers are free. An operation that has finished is
 //! forgotten: an id that is no longer in the table means "done".
+//!
+//! `policy` picks the next operation, `worker` runs it, `host_wait` is how host threads wait for
+//! it. They know each other and this file: all work on its one locked `Core`.
 
+mod host_wait;
 pub mod policy;
 mod worker;
 
@@ -118,7 +122,7 @@ pub struct Core {
 pub struct Scheduler {
     core: Mutex<Core>,
     wake: Condvar,
-    /// Told of every operation that finishes while there are `watchers`.
+    /// Notified of every operation that finishes while there are `watchers`.
     settled: Condvar,
     /// The processor time of the process when running work last got on.
     progress: AtomicU64,
@@ -297,7 +301,7 @@ impl Scheduler {
         }
     }
 
-    /// Finishes what can finish without a worker, then sees to it that workers are there for the
+    /// Finishes what can finish without a worker, then makes sure that workers are there for the
     /// rest.
     fn settle(&'static self, mut core: MutexGuard<'_, Core>) {
         core.poll_parked();
@@ -476,6 +480,5 @@ impl Core {
     }
 }
 
-pub(crate) mod host_wait;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Graph nodes of any kind by one struct (`cudaGraphNodeParams`), and questions about nodes.
+//! Graph nodes of any kind by one struct (`cudaGraphNodeParams`), and queries of nodes.
 
 use cuda_sys::*;
 

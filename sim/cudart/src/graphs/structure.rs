@@ -1,5 +1,5 @@
-//! Graphs. Where versions 12 and 13 take different arguments, both forms are told apart by
-//! `version`.
+//! Graphs: creation, nodes of one kind each, instantiation, launches. Versions 12 and 13 take
+//! different arguments at some places; `version` tells the two forms apart.
 
 use cuda_sys::*;
 

@@ -1,4 +1,4 @@
-//! Launches of kernels and host functions, and what can be asked about kernels.
+//! Launches of kernels and host functions, and attributes of kernels.
 
 use std::cell::RefCell;
 

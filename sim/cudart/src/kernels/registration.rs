@@ -1,5 +1,5 @@
 //! What compiled programs register before `main`: fat binaries, and which host symbols stand for
-//! which kernels and variables. Code is given to the driver when it is first used.
+//! which kernels and variables. The driver gets the code when it is first used.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};

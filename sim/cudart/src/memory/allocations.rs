@@ -1,4 +1,4 @@
-//! Plain, managed and host memory, sets, and questions about addresses.
+//! Plain, managed and host memory, sets, and attributes of addresses.
 
 use cuda_sys::*;
 

@@ -1,4 +1,4 @@
-//! Streams and events.
+//! Streams, captures and events.
 
 pub(crate) mod events;
 pub(crate) mod streams;

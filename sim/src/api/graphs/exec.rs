@@ -1,4 +1,4 @@
-//! Executable graphs: making, changing, launching.
+//! Executable graphs: instantiation, changes, launches.
 
 use cuda_sys::*;
 

@@ -104,7 +104,7 @@ fn conditional(p: *mut CUDA_CONDITIONAL_NODE_PARAMS) -> Result<Task, CUresult> {
     }
     let condition = conditional::find(params.handle).ok_or(INVALID)?;
     let bodies: Vec<Arc<Graph>> = (0..params.size).map(|_| Graph::create()).collect();
-    // The array is the driver's own and is never told to be over: it stays.
+    // The array belongs to the driver and has no end in the interface: it stays.
     let handles: Vec<CUgraph> = bodies.iter().map(|body| CUgraph::from_bits(handle_of(body))).collect();
     params.phGraph_out = handles.leak().as_mut_ptr();
     put(p, params)?;

@@ -1,4 +1,4 @@
-//! Graphs as structures: making, copying, asking, changing edges, user objects.
+//! Graphs as structures: creation, clones, queries, changes of edges, user objects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! The just-in-time linker: PTX texts go in, one comes out.
+//! The just-in-time linker: several PTX texts go in, one comes out.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,5 @@
-//! How many blocks fit on a multiprocessor. The simulated device's numbers are those of the
-//! architecture it pretends to be; registers are not counted.
+//! How many blocks fit on a multiprocessor. The numbers of the simulated device are those of the
+//! architecture that it reports; registers are not counted.
 
 use std::sync::Arc;
 

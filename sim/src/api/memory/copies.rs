@@ -1,4 +1,6 @@
-//! Copies, and which of them the host waits for (measured; see the design's table).
+//! Copies, and which of them the host waits for (measured; see the table in the design).
+//!
+//! What a description of a copy means is in `copy_descriptors`.
 
 use std::sync::Arc;
 

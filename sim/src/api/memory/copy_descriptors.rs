@@ -1,4 +1,8 @@
-//! Copy descriptors.
+//! Turns C's descriptions of copies (`CUDA_MEMCPY2D`, `CUDA_MEMCPY3D`, operands of batches) into
+//! [`Memcpy`].
+//!
+//! Owns the checks of pitches and of the bounds of arrays. When a copy runs, and whether the host
+//! waits for it, is in `copies`.
 
 use std::sync::Arc;
 

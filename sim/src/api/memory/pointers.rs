@@ -1,4 +1,4 @@
-//! Questions about addresses.
+//! Attributes of addresses.
 
 use cuda_sys::*;
 

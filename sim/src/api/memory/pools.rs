@@ -38,8 +38,8 @@ fn alloc(pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Result<u64, CUr
     Ok(at)
 }
 
-/// Allocates and hands out; nothing is allocated for somebody who does not want to know where. No
-/// bytes are no memory.
+/// Allocates and hands out the address. Without a place for the address nothing is allocated; zero
+/// bytes give no memory.
 fn give(dptr: *mut CUdeviceptr, pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Res {
     put(dptr, 0)?;
     if size == 0 {

@@ -1,4 +1,4 @@
-//! Virtual memory management: reserve, create, map, access.
+//! Virtual memory management: reserve, create, map, set access.
 
 use cuda_sys::*;
 

@@ -1,4 +1,4 @@
-//! Start-up and contexts.
+//! `cuInit`, contexts, primary contexts, and limits.
 
 use std::sync::atomic::Ordering;
 

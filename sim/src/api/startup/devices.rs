@@ -1,4 +1,4 @@
-//! Devices and what they say about themselves.
+//! Devices: their properties, attributes and peers.
 
 use cuda_sys::*;
 

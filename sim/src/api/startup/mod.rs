@@ -1,4 +1,7 @@
-//! Start-up.
+//! Start-up: entry points, devices, contexts, and the names of statuses.
+//!
+//! Each file stands alone. `devices` also holds the limits of a multiprocessor, which `kernels`
+//! needs.
 
 pub(crate) mod contexts;
 pub(crate) mod devices;

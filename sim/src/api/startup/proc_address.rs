@@ -1,5 +1,7 @@
-//! Finding functions by name: `cuGetProcAddress`, the driver's version, private tables (there are
-//! none).
+//! Finds functions by name: `cuGetProcAddress`, the driver's version, private tables.
+//!
+//! There is one private table only, for the simulator's own runtime; NVIDIA's private tables do not
+//! exist here.
 
 use std::ffi::c_void;
 use std::sync::atomic::AtomicBool;

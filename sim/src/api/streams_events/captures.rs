@@ -1,4 +1,5 @@
-//! Captures.
+//! Stream capture: its beginning, its end, and questions about it. What a capture does is in
+//! [`crate::objects::capture`].
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Events.
+//! Events: creation, records, queries, elapsed time.
 
 use cuda_sys::*;
 

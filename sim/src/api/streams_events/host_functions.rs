@@ -1,4 +1,4 @@
-//! Host functions.
+//! Host functions and callbacks in stream order.
 
 use cuda_sys::*;
 

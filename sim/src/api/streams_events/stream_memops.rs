@@ -1,4 +1,4 @@
-//! Memory operations.
+//! Stream memory operations: values in memory that streams write and wait for.
 
 use cuda_sys::*;
 

@@ -1,4 +1,4 @@
-//! Streams, events' waits, captures, host functions and stream memory operations.
+//! Streams: creation, waiting, queries, attributes, and waits for events.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Owns the bit operations of integers that take more than a line, and arithmetic with carries.
+//! Bit operations of integers that take more than a line, and arithmetic with carries.
 
 use kernels::ptx::Type;
 

@@ -1,4 +1,4 @@
-//! Owns the instruction families of control flow, moves and predicates, and of what warps do
+//! Instruction families of control flow, moves and predicates, and of what the lanes of a warp do
 //! together.
 
 use kernels::ptx::{Operand, Parameter, Type};

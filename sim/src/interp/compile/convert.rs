@@ -1,4 +1,4 @@
-//! Owns `cvt` and its kin.
+//! The instruction family of `cvt`.
 
 use kernels::ptx::{Operand, Type};
 

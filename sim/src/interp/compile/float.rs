@@ -1,4 +1,4 @@
-//! Owns the instruction families of singles and doubles.
+//! Instruction families of single and double precision.
 
 use kernels::ptx::{Operand, Type};
 

@@ -1,5 +1,5 @@
-//! Owns the compilation of one function: homes of its registers and variables, operands, and the
-//! order of its instructions.
+//! Compiles one function: the homes of its registers and variables, operands, and the order of its
+//! instructions.
 
 use kernels::ptx::{Base, Body, Function, Instruction, Label, Operand, Space, Type, Variable};
 
@@ -36,7 +36,7 @@ pub(crate) enum VariableHome {
     Device(u64),
 }
 
-/// The row that takes results nobody wants.
+/// The row that takes unused results.
 pub(crate) const SCRATCH: Slot = Slot(1);
 
 /// A function being compiled.

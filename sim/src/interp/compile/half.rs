@@ -1,4 +1,4 @@
-//! Owns the instruction families of halves and bfloat16, single and packed, and of packed singles.
+//! Instruction families of halves and bfloat16, single and packed, and of packed singles.
 //!
 //! Halves are computed in doubles, whose results are exact or rounded to odd before they are cut:
 //! one rounding.

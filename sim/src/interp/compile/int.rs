@@ -1,4 +1,4 @@
-//! Owns the instruction families of integers and bits.
+//! Instruction families of integers and bits.
 
 use kernels::ptx::{Operand, Type};
 

@@ -1,4 +1,4 @@
-//! Owns memory layouts: kernel parameters, shared memory, stack depth.
+//! Memory layouts: kernel parameters, shared memory, stack depth.
 
 use std::collections::{HashMap, HashSet};
 

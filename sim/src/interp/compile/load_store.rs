@@ -1,5 +1,5 @@
-//! Owns the instruction families of memory: loads, stores, atomics, address conversions,
-//! asynchronous copies.
+//! Instruction families of memory: loads, stores, atomics, address conversions, asynchronous
+//! copies.
 
 use kernels::ptx::{Base, Operand, Type};
 
@@ -168,14 +168,14 @@ impl<'m> Scope<'_, 'm> {
         };
         self.emit(Inst { a, b: slots[0], x, y, z: count << 4 | space, ..blank(run) });
         if op.has("async") {
-            // `st.async`: done at once, and the barrier is told how many bytes came.
+            // `st.async`: done at once, and the barrier learns how many bytes came.
             let bytes = self.c.constant(u64::from(ty.size() * count));
             self.complete(operands.get(2), bytes)?;
         }
         Ok(())
     }
 
-    /// Tells the barrier at an address that bytes have come.
+    /// Makes bytes arrive at the barrier at an address.
     fn complete(&mut self, barrier: Option<&'m Operand>, bytes: Slot) -> Result<()> {
         let (a, x, space) = self.address(barrier, SHARED)?;
         let inst =

@@ -1,5 +1,4 @@
-//! Owns the instruction families of matrices (`mma`, `wmma`, `ldmatrix`) and of `mbarrier` with its
-//! copies.
+//! Instruction families of matrices (`mma`, `wmma`, `ldmatrix`) and of `mbarrier` with its copies.
 
 use kernels::ptx::{Operand, Type};
 
@@ -228,7 +227,7 @@ impl<'m> Scope<'_, 'm> {
         if op.has("tensor") || op.part(1) == "reduce" {
             return self.unsupported(op);
         }
-        // Both ways are told on a barrier; the way out is waited for by groups, and what was copied
+        // Both ways arrive at a barrier; the way out is waited for by groups, and what was copied
         // is there at once.
         let way = match (op.part(3), op.part(4)) {
             ("shared" | "shared::cta" | "shared::cluster", "global") => mbarrier::INWARD,

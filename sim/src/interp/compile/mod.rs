@@ -1,6 +1,11 @@
-//! Owns the compilation of a PTX module into a [`Program`]: where registers, variables and
-//! parameters are kept, and which instruction family handles what. The families are in the files
-//! beside it.
+//! Compiles a PTX module into a [`Program`]: where registers, variables and parameters are kept,
+//! and which instruction family handles what.
+//!
+//! `layout` places parameters and shared memory. `function` compiles one function and hands each
+//! instruction to its family, one file a family: `int` (with `bits` and `simd`), `float`, `half`,
+//! `convert`, `load_store`, `texture`, `matrix`, `control`. The families write the functions of
+//! [`super::exec`] into the instructions. This file, `function` and `control` know each other: the
+//! table of families is here, and a family emits into the function that is being compiled.
 
 mod bits;
 mod control;
@@ -40,7 +45,7 @@ pub(crate) struct Compiler<'m> {
 
 impl Program {
     /// Compiles a module. A kernel that uses an instruction which the interpreter does not execute,
-    /// or a symbol that nobody defines, is there, but names that in [`super::Kernel::error`], and
+    /// or a symbol that is defined nowhere, is there, but names that in [`super::Kernel::error`], and
     /// launches of it are refused.
     pub fn compile(module: &Module, linker: &dyn Linker) -> Program {
         let mut compiler = Compiler {

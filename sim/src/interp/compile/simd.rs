@@ -1,6 +1,6 @@
-//! Owns the SIMD instructions on bytes and halfwords of a word (`vadd2`, `vabsdiff4`, `vset4`, ...)
-//! with the default selection of lanes. Masks and selectors on operands, which no compiler writes,
-//! are not executed.
+//! SIMD instructions on bytes and halfwords of a word (`vadd2`, `vabsdiff4`, `vset4`, ...) with the
+//! default selection of lanes. Masks and selectors on operands, which no compiler writes, are not
+//! executed.
 
 use kernels::ptx::{Operand, Type};
 

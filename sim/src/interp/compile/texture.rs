@@ -1,4 +1,4 @@
-//! Owns the instruction families of textures and surfaces, which the device answers.
+//! Instruction families of textures and surfaces. The device executes them.
 
 use kernels::ptx::{Base, Operand, Type};
 
@@ -18,7 +18,7 @@ impl<'m> Scope<'_, 'm> {
         let address = usize::from(!stores);
         if !stores {
             let target = match operands.first() {
-                // With a predicate that tells whether the texel is resident: always.
+                // With a predicate that says whether the texel is resident: always.
                 Some(Operand::Pair(_)) => return self.unsupported(op),
                 target => target,
             };

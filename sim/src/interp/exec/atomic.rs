@@ -1,4 +1,4 @@
-//! Owns atomic operations: real ones of the CPU, because blocks run on several threads.
+//! Atomic operations: real atomics of the CPU, because blocks run on several threads.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Owns calls, returns, and the functions of the device runtime that have no PTX: printf, assert,
+//! Calls, returns, and the functions of the device runtime that have no PTX: printf, assert,
 //! malloc, free.
 
 use crate::interp::exec::per_lane::each;

@@ -1,4 +1,4 @@
-//! Owns addresses in the shared memory of other blocks of a cluster.
+//! Addresses in the shared memory of other blocks of a cluster.
 
 use crate::interp::cluster::RANK_SHIFT;
 use crate::interp::exec::per_lane::each;

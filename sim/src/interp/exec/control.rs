@@ -1,4 +1,4 @@
-//! Owns branches, moves between rows and predicates, special registers, and the ends of threads.
+//! Branches, moves between rows and predicates, special registers, and the ends of threads.
 
 use crate::interp::exec::per_lane::each;
 use crate::interp::interface::FaultKind;
@@ -290,5 +290,5 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// Multiprocessors that `%nsmid` tells of.
+/// Multiprocessors that `%nsmid` reports.
 const SMS: u64 = 132;

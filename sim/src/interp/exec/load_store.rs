@@ -1,4 +1,4 @@
-//! Owns loads, stores and address conversions: from addresses of PTX's state spaces to checked host
+//! Loads, stores and address conversions: from addresses of PTX's state spaces to checked host
 //! addresses.
 
 use crate::interp::cluster::RANK_SHIFT;
@@ -400,7 +400,7 @@ pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// `isspacep`: predicate `d` tells whether generic address `a` lies in the space in `z`; with `y` =
+/// `isspacep`: predicate `d` says whether generic address `a` lies in the space in `z`; with `y` =
 /// 1 in shared memory of any block of the cluster.
 pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let shared = (w.shared_base(), u64::from(w.block().shared_size).max(1));

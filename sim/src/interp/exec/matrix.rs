@@ -1,5 +1,5 @@
-//! Owns the matrix instructions of a warp. Products are summed in doubles and rounded once, which
-//! is closer than what the hardware promises.
+//! Matrix instructions of a warp. Products are summed in doubles and rounded once, which is closer
+//! than what the hardware promises.
 
 use crate::interp::exec::load_store::{Cell, SHARED};
 use crate::interp::exec::per_lane::each;

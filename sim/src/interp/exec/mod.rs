@@ -1,5 +1,9 @@
-//! Owns the execution of instructions: one small function each, made from closures by the
-//! combinators in `lanes`.
+//! Executes instructions: one small function each, made from closures by the combinators in
+//! `per_lane`.
+//!
+//! The other files each hold one family. `load_store` and `vector_access` know each other: a vector
+//! access is a load or store that was checked there. `mbarrier`, `matrix` and `load_store` find
+//! bytes of other blocks through `cluster_memory`.
 
 pub(crate) mod atomic;
 pub(crate) mod call;

@@ -1,4 +1,4 @@
-//! Owns the combinators that turn a function of one lane's values into an instruction of a warp.
+//! Combinators that turn a function of one lane's values into an instruction of a warp.
 
 use crate::interp::program::{Inst, InstFn, LANES, Next, Pred};
 use crate::interp::warp::Warp;

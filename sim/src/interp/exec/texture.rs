@@ -1,4 +1,4 @@
-//! Owns texture and surface operations: lane by lane, answered by the device.
+//! Texture and surface operations, lane by lane. The device executes them.
 
 use crate::interp::interface::{FaultKind, TextureRequest};
 use crate::interp::program::{Inst, LANES, Next};

@@ -1,4 +1,4 @@
-//! Owns accesses to memory of several elements at once.
+//! Accesses to memory of several elements at once.
 
 use crate::interp::exec::load_store::Cell;
 

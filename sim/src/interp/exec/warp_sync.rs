@@ -1,5 +1,4 @@
-//! Owns what lanes and warps do together: barriers, votes, shuffles, matches, reductions over a
-//! warp.
+//! What lanes and warps do together: barriers, votes, shuffles, matches, reductions over a warp.
 
 use crate::interp::block::{BARRIER_ARRIVE, BARRIER_POPC};
 use crate::interp::exec::per_lane::each;
