@@ -9,7 +9,7 @@ use std::time::Duration;
 use cuda_sys::*;
 use driver_support::*;
 
-/// Starts work that ends when the returned value is dropped or released: what a call waits for shows by
+/// Starts work that ends when the returned value is dropped or released. What a call waits for shows by
 /// whether it returns.
 struct Busy(&'static AtomicU32);
 
