@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use crate::values::OpenWait;
+use crate::state::sync_vars::OpenWait;
 
 /// One component of a clock: everything of timeline `slot` up to and including `time` has finished.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -132,17 +132,12 @@
 
 mod clock;
 mod engine;
-mod event;
-mod host;
-mod memory;
-mod moment;
+pub(crate) mod id_map;
 pub mod policy;
 mod rules;
-mod stream;
-mod table;
-mod threads;
-mod values;
+pub(crate) mod start_clock;
+pub(crate) mod state;
 
+pub use crate::start_clock::{ClockRef, KeptClock, Usual};
 pub use engine::{Engine, Options};
-pub use moment::{ClockRef, KeptClock, Usual};
 pub use policy::Policy;

@@ -4,9 +4,9 @@
 //! and `cuda.h` unless another source is given; what calls wait for beside that is in
 //! [`crate::policy`].
 
-pub(crate) mod graph;
-mod memory;
-mod sync;
+pub(crate) mod copies;
+pub(crate) mod graphs;
+pub(crate) mod host_sync;
 
 use trace::{
     Epoch, EventId, EventMode, HostFuncId, Op, SourceOrder, StreamId, StreamKind, ThreadId, TimelineId, WaitCompare,
@@ -14,9 +14,9 @@ use trace::{
 
 use crate::clock::{Entry, Snapshot};
 use crate::engine::Engine;
-use crate::host::{Covered, Holds};
-use crate::moment::View;
-use crate::values::{Answer, Condition};
+use crate::start_clock::View;
+use crate::state::host::{Covered, Holds};
+use crate::state::sync_vars::{Answer, Condition};
 
 /// Where the value of an external semaphore is kept: beyond all memory.
 fn semaphore_address(semaphore: u32) -> u64 {

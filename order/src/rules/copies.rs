@@ -5,10 +5,10 @@
 use trace::{ContextId, Epoch, FreeKind, MemoryKind, Region, Space, StreamId, ThreadId};
 
 use crate::engine::Engine;
-use crate::host::{Covered, Holds};
-use crate::moment::Start;
 use crate::policy::{self, HostWait, Place, Policy, Rule, SourceRead};
-use crate::stream::Stream;
+use crate::start_clock::Start;
+use crate::state::host::{Covered, Holds};
+use crate::state::stream::Stream;
 
 impl Engine {
     fn place(&self, region: &Region, space: Space) -> (Place, bool) {

@@ -6,7 +6,7 @@
 use trace::{ContextId, StreamId, StreamKind};
 
 use crate::clock::{Clock, Entry, Snapshot};
-use crate::table::IdMap;
+use crate::id_map::IdMap;
 
 /// Position in a [`WorkList`] of something that is not in it.
 const ABSENT: u32 = u32::MAX;

@@ -7,7 +7,7 @@ use trace::{ContextId, Epoch, EventId, StreamId, SyncId, SyncScope, ThreadId};
 
 use crate::clock::{Clock, Entry, NO_LINEAGE, Snapshot};
 use crate::engine::Engine;
-use crate::host::{Covered, Holds};
+use crate::state::host::{Covered, Holds};
 
 impl Engine {
     /// The host has seen this finish.

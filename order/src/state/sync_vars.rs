@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use trace::WaitCompare;
 
 use crate::clock::{Clock, Entry, Known, NO_LINEAGE, Snapshot};
-use crate::table::IdMap;
+use crate::id_map::IdMap;
 
 /// Writes remembered at each address.
 const WRITES: usize = 64;

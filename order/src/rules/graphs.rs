@@ -9,7 +9,7 @@ use trace::{EventId, GraphExecId, Op, StreamId};
 
 use crate::clock::Snapshot;
 use crate::engine::Engine;
-use crate::values::{Answer, Condition};
+use crate::state::sync_vars::{Answer, Condition};
 
 /// One executable graph.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use trace::{SyncId, ThreadId};
 
 use crate::clock::{Entry, Known, Snapshot};
-use crate::table::IdMap;
+use crate::id_map::IdMap;
 
 /// What a promise is worth: synchronisation that the driver performs, or that is also documented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

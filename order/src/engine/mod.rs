@@ -9,16 +9,16 @@ use trace::{
 };
 
 use crate::clock::{Entry, Known, Snapshot};
-use crate::event::Event;
-use crate::host::{Covered, Holds, Host};
-use crate::memory::Memory;
-use crate::moment::{ClockRef, KeptClock, Start, Usual, View};
+use crate::id_map::IdMap;
 use crate::policy::Policy;
-use crate::rules::graph::Exec;
-use crate::stream::{Stream, Streams};
-use crate::table::IdMap;
-use crate::threads::Threads;
-use crate::values::Values;
+use crate::rules::graphs::Exec;
+use crate::start_clock::{ClockRef, KeptClock, Start, Usual, View};
+use crate::state::allocations::Memory;
+use crate::state::event::Event;
+use crate::state::host::{Covered, Holds, Host};
+use crate::state::host_threads::Threads;
+use crate::state::stream::{Stream, Streams};
+use crate::state::sync_vars::Values;
 
 /// How an engine works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

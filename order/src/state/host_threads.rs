@@ -14,7 +14,7 @@
 use trace::ThreadId;
 
 use crate::clock::{Clock, Entry, Known, NO_LINEAGE, Snapshot};
-use crate::table::IdMap;
+use crate::id_map::IdMap;
 
 /// One host thread.
 #[derive(Debug, Default)]
