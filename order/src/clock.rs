@@ -12,9 +12,7 @@
 //! earlier one, and joining them is choosing; that keeps fork-join over thousands of streams, and
 //! default-stream traffic, from merging long vectors at every op.
 
-use std::sync::Arc;
-
-use crate::state::sync_vars::OpenWait;
+use std::sync::{Arc, OnceLock};
 
 /// One component of a clock: everything of timeline `slot` up to and including `time` has finished.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -359,6 +357,29 @@ pub(crate) struct Snapshot {
     /// Whether `clock` is exactly what the timeline knew at `own` (so that whoever covers `own`
     /// covers `clock`).
     pub exact: bool,
+}
+
+/// A wait that nothing seen so far can have released.
+#[derive(Debug, Default)]
+pub(crate) struct OpenWait {
+    released: OnceLock<Option<Snapshot>>,
+}
+
+impl OpenWait {
+    /// Whether it has been released.
+    pub fn is_released(&self) -> bool {
+        self.released.get().is_some()
+    }
+
+    /// By what, when that is known.
+    pub fn released_by(&self) -> Option<&Snapshot> {
+        self.released.get()?.as_ref()
+    }
+
+    /// Releases it. The first one counts.
+    pub fn release(&self, by: Option<Snapshot>) {
+        let _ = self.released.set(by);
+    }
 }
 
 #[cfg(test)]

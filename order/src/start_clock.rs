@@ -7,7 +7,8 @@ use std::sync::Arc;
 use trace::{Epoch, TimelineId};
 
 use crate::clock::{Clock, Entry};
-use crate::engine::Engine;
+use crate::state::host::Host;
+use crate::state::stream::Streams;
 
 /// Where the clock part of a start is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,38 +47,33 @@ pub struct ClockRef<'a> {
     floor: &'a Arc<Vec<u64>>,
     promised: Option<&'a Arc<Vec<u64>>>,
     clock: Option<&'a Clock>,
-    engine: Option<&'a Engine>,
+    streams: Option<&'a Streams>,
 }
 
 impl<'a> ClockRef<'a> {
     #[inline]
-    pub(crate) fn of_last(engine: &'a Engine) -> Self {
-        Self::of_start(engine, engine.last)
-    }
-
-    #[inline]
-    pub(crate) fn of_start(engine: &'a Engine, start: Start) -> Self {
+    pub(crate) fn of_start(host: &'a Host, streams: &'a Streams, start: Start) -> Self {
         let clock = match start.view {
-            View::Stream => engine.streams.slots.get(start.own as usize).map(|s| &s.clock),
+            View::Stream => streams.slots.get(start.own as usize).map(|s| &s.clock),
             View::Host | View::Kept => None,
         };
-        Self { start, clock, ..Self::of_host(engine) }
+        Self { start, clock, ..Self::of_host(host, streams) }
     }
 
     #[inline]
-    pub(crate) fn of_host(engine: &'a Engine) -> Self {
+    pub(crate) fn of_host(host: &'a Host, streams: &'a Streams) -> Self {
         Self {
-            start: Start { host_upto: engine.host.time, ..Start::default() },
-            floor: &engine.host.floor.times,
-            promised: engine.host.promised.as_ref().map(|f| &f.times),
+            start: Start { host_upto: host.time, ..Start::default() },
+            floor: &host.floor.times,
+            promised: host.promised.as_ref().map(|f| &f.times),
             clock: None,
-            engine: Some(engine),
+            streams: Some(streams),
         }
     }
 
-    /// At a start and a clock of one's own, over the floor.
-    pub(crate) fn of_clock(engine: &'a Engine, start: Start, clock: &'a Clock) -> Self {
-        Self { start, clock: Some(clock), ..Self::of_host(engine) }
+    /// A start with a clock that is not the clock of its stream, over the floor.
+    pub(crate) fn of_clock(host: &'a Host, streams: &'a Streams, start: Start, clock: &'a Clock) -> Self {
+        Self { start, clock: Some(clock), ..Self::of_host(host, streams) }
     }
 
     #[inline(always)]
@@ -110,7 +106,7 @@ impl<'a> ClockRef<'a> {
         }
         self.clock.is_some_and(|c| c.get(slot) >= epoch.time)
             || self.start.blocked
-            || self.engine.is_some_and(|e| e.in_future(epoch))
+            || self.streams.is_some_and(|s| s.in_future(epoch))
     }
 
     /// Whether this has finished before the op starts.
@@ -202,13 +198,13 @@ pub struct KeptClock {
 }
 
 impl KeptClock {
-    pub(crate) fn as_ref<'a>(&'a self, engine: Option<&'a Engine>) -> ClockRef<'a> {
+    pub(crate) fn as_ref<'a>(&'a self, streams: Option<&'a Streams>) -> ClockRef<'a> {
         ClockRef {
             start: self.start,
             floor: &self.floor,
             promised: self.promised.as_ref(),
             clock: Some(&self.clock),
-            engine,
+            streams,
         }
     }
 

@@ -3,19 +3,18 @@
 //! Owns the public interface and the path that every op of a stream takes. The rules of single ops
 //! are in `rules`; what the model is, and why it is sound, is told in the crate's documentation.
 
-use trace::{
-    ContextId, Epoch, EventId, FreeKind, GraphExecId, HostFuncId, MemoryKind, Op, StreamId, StreamKind, ThreadId,
-    TimelineId,
-};
+mod queries;
+
+use trace::{ContextId, Epoch, FreeKind, MemoryKind, Op, StreamId, StreamKind, ThreadId, TimelineId};
 
 use crate::clock::{Entry, Known, Snapshot};
 use crate::id_map::IdMap;
 use crate::policy::Policy;
-use crate::rules::graphs::Exec;
-use crate::start_clock::{ClockRef, KeptClock, Start, Usual, View};
+use crate::start_clock::{KeptClock, Start, View};
 use crate::state::allocations::Memory;
 use crate::state::event::Event;
-use crate::state::host::{Covered, Holds, Host};
+use crate::state::graph_exec::GraphExec;
+use crate::state::host::Host;
 use crate::state::host_threads::Threads;
 use crate::state::stream::{Stream, Streams};
 use crate::state::sync_vars::Values;
@@ -55,7 +54,7 @@ pub struct Engine {
     pub(crate) options: Options,
     pub(crate) events: IdMap<u32, Event>,
     pub(crate) memory: Memory,
-    pub(crate) execs: IdMap<u32, Exec>,
+    pub(crate) execs: IdMap<u32, GraphExec>,
     pub(crate) host_funcs: IdMap<u32, (Epoch, KeptClock)>,
     pub(crate) values: Values,
     pub(crate) kept: Option<KeptClock>,
@@ -152,79 +151,6 @@ impl Engine {
             self.start_on_thread();
         }
         self.host_epoch()
-    }
-
-    /// An op by a thread that has a timeline of its own: the thread is known, its time goes on.
-    #[cold]
-    pub(crate) fn enter_thread(&mut self, op: &Op<'_>, thread: ThreadId) {
-        self.thread = thread;
-        if op.tag() < 32 {
-            return;
-        }
-        let Some(mut threads) = self.threads.take() else { return };
-        if threads.get(thread).is_none() {
-            let slot = self.streams.host_slot();
-            let time = self.streams.slots[slot as usize].time;
-            let start = match *op {
-                Op::HostEdge { object, acquire: true, start: true } => Some(object),
-                _ => None,
-            };
-            threads.begin(thread, slot, time, start, self.host.known());
-        }
-        if let Some(t) = threads.get_mut(thread) {
-            t.time += 1;
-            self.streams.slots[t.slot as usize].time = t.time;
-        }
-        self.threads = Some(threads);
-    }
-
-    /// The op in hand is one of the host: it starts at what its thread knows.
-    fn start_on_thread(&mut self) {
-        let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) else { return };
-        let start = Start { own: t.slot, own_upto: t.time - 1, view: View::Kept, ..self.last };
-        self.kept = Some(ClockRef::of_clock(self, start, &t.clock).keep());
-        self.last = start;
-    }
-
-    /// A stream that begins an op takes in what the thread knows that enqueues it.
-    #[cold]
-    fn take_from_thread(&mut self, slot: u32) {
-        if let Some(now) = self.threads.as_ref().and_then(|threads| threads.snapshot(self.thread)) {
-            self.join(slot, &now);
-        }
-    }
-
-    /// `HostEdge`: knowledge passes from thread to thread.
-    pub(crate) fn host_edge(&mut self, object: u64, acquire: bool, start: bool) -> Epoch {
-        let thread = self.thread;
-        if let Some(mut threads) = self.threads.take() {
-            match (acquire, threads.left(object)) {
-                // A start was taken in when the thread was first seen.
-                (true, Some(_)) if start => {}
-                (true, Some(left)) => threads.learn(thread, &left, &mut Vec::new(), self.host.known()),
-                (true, None) => {}
-                (false, _) => threads.release(thread, object, self.host.known()),
-            }
-            self.threads = Some(threads);
-            if acquire {
-                self.raise_common(thread);
-            }
-        }
-        self.host_op()
-    }
-
-    /// What all threads know belongs on the floor.
-    pub(crate) fn raise_common(&mut self, thread: ThreadId) {
-        let Some(threads) = &self.threads else { return };
-        let mut many = threads.common(thread);
-        many.retain(|e| self.host.floor.get(e.slot) < e.time);
-        if !many.is_empty() {
-            self.host.acquire(thread, &Covered { many: many.clone(), ..Covered::default() }, Holds::ALWAYS);
-            let floor = self.host.weakest().times.clone();
-            for e in &many {
-                self.streams.settle(e.slot, &floor);
-            }
-        }
     }
 
     /// Slot of a stream, made now if the stream was never seen (a damaged trace, a tool that came
@@ -373,170 +299,6 @@ impl Engine {
         s.keep_past();
         s.clock.raise(from.own, slot, known);
         s.clock.join(&from.clock, slot, known);
-    }
-
-    // ---- questions
-    // -------------------------------------------------------------------------------------------------
-
-    /// Time of a stream now: the value to pass back in [`Op::StreamIdle`]'s `upto`. 0 for a stream
-    /// never seen.
-    pub fn stream_time(&self, stream: StreamId) -> u64 {
-        self.streams.find(stream).map_or(0, |slot| self.streams.slots[slot as usize].time)
-    }
-
-    /// Number of an event's latest record: the value to pass back in [`Op::EventReached`]'s
-    /// `record`. 0: never recorded.
-    pub fn event_record(&self, event: EventId) -> u64 {
-        self.events.get(&event.0).map_or(0, |e| e.record)
-    }
-
-    /// The timeline that a living stream's ops are on.
-    pub fn timeline(&self, stream: StreamId) -> Option<TimelineId> {
-        self.streams.find(stream).map(TimelineId)
-    }
-
-    /// What an event's latest record covers, to be kept. `None`: never recorded.
-    pub fn event_clock(&self, event: EventId) -> Option<KeptClock> {
-        let snapshot = self.events.get(&event.0).and_then(|e| e.current())?;
-        let start = Start { own: snapshot.own.slot, own_upto: snapshot.own.time, ..Start::default() };
-        Some(ClockRef::of_clock(self, start, &snapshot.clock).keep())
-    }
-
-    /// The stream that lives on a timeline, or lived there last.
-    pub fn stream_on(&self, timeline: TimelineId) -> Option<StreamId> {
-        let slot = timeline.0 as usize;
-        if slot == 0 { None } else { self.streams.slots.get(slot).map(|s| s.id) }
-    }
-
-    /// Number of timelines in use (for statistics): streams that live, and dead ones whose work
-    /// nobody has waited for.
-    pub fn timeline_count(&self) -> usize {
-        self.streams.slot_count()
-    }
-
-    /// The host's epoch now: what a load or store of the host gets that happens after the op
-    /// applied last.
-    #[inline]
-    pub fn host_epoch(&self) -> Epoch {
-        if let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) {
-            return Epoch { timeline: TimelineId(t.slot), time: t.time };
-        }
-        Epoch { timeline: TimelineId::HOST, time: self.host.time }
-    }
-
-    /// Whether the host has seen this finish. Nothing that comes later can race with it, so it may
-    /// be forgotten. To judge a load or store of the host, ask [`Engine::host_clock`], which is
-    /// lenient with what cannot be judged.
-    #[inline]
-    pub fn host_covers(&self, epoch: Epoch) -> bool {
-        epoch.timeline == TimelineId::HOST || self.host.floor.get(epoch.timeline.0) >= epoch.time
-    }
-
-    /// How often the host has learnt that something finished: while this stands still, so does what
-    /// [`Engine::host_covers`] says.
-    #[inline]
-    pub fn host_changes(&self) -> u64 {
-        self.host.changes
-    }
-
-    /// The clock at which the op applied last starts: all that it covers has finished before the op
-    /// begins. Valid until the next op; [`ClockRef::keep`] makes it last.
-    #[inline]
-    pub fn start_clock(&self) -> ClockRef<'_> {
-        match &self.kept {
-            Some(kept) if self.last.view == View::Kept => kept.as_ref(Some(self)),
-            _ => ClockRef::of_last(self),
-        }
-    }
-
-    /// What [`Engine::start_clock`] answers most questions with.
-    #[inline]
-    pub fn usual_start(&self) -> Usual<'_> {
-        match self.last.view {
-            View::Stream => {
-                Usual::of(self.last, &self.host.floor.times, &self.streams.slots[self.last.own as usize].clock)
-            }
-            View::Host | View::Kept => self.start_clock().usual(),
-        }
-    }
-
-    /// Lets a stream take in what an op of it would wait for if it were enqueued now;
-    /// [`Engine::stream_clock`] tells of it.
-    pub fn prepare_stream(&mut self, stream: StreamId) {
-        self.begin(stream);
-    }
-
-    /// The clock at which an op of this stream would start if it were enqueued now, as of the
-    /// latest [`Engine::prepare_stream`].
-    pub fn stream_clock(&self, stream: StreamId) -> ClockRef<'_> {
-        let Some(slot) = self.streams.find(stream) else { return self.host_clock() };
-        let s = &self.streams.slots[slot as usize];
-        let start = Start {
-            own: slot,
-            own_upto: s.time,
-            host_upto: self.host.time,
-            view: View::Stream,
-            blocked: s.clock.is_behind() || s.blocked_from != u64::MAX,
-            ..Start::default()
-        };
-        ClockRef::of_start(self, start)
-    }
-
-    /// The clock of the host now, for loads and stores of the host.
-    #[inline]
-    pub fn host_clock(&self) -> ClockRef<'_> {
-        if let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) {
-            let start = Start {
-                own: t.slot,
-                own_upto: t.time,
-                host_upto: self.host.time,
-                view: View::Kept,
-                ..Start::default()
-            };
-            return ClockRef::of_clock(self, start, &t.clock);
-        }
-        ClockRef::of_host(self)
-    }
-
-    /// When the copy applied last reads its source, if not with the rest of it: the host stages
-    /// pageable sources during the call. The read is then ordered by [`Engine::host_clock`].
-    pub fn source_epoch(&self) -> Option<Epoch> {
-        self.last_source
-    }
-
-    /// The clock that a host function in stream order runs at, and its epoch, while it is pending
-    /// or running.
-    pub fn host_function(&self, func: HostFuncId) -> Option<(Epoch, ClockRef<'_>)> {
-        self.host_funcs.get(&func.0).map(|(epoch, clock)| (*epoch, clock.as_ref(Some(self))))
-    }
-
-    /// Whether host functions have been put into streams that have not ended yet.
-    pub fn host_functions_pending(&self) -> bool {
-        !self.host_funcs.is_empty()
-    }
-
-    /// Epoch of the latest launch of an executable graph.
-    pub fn graph_epoch(&self, exec: GraphExecId) -> Option<Epoch> {
-        let last = &self.execs.get(&exec.0)?.last.as_ref()?.own;
-        Some(Epoch { timeline: TimelineId(last.slot), time: last.time })
-    }
-
-    /// Sort of memory at an address, as far as the rules of order track it (blocks of a program's
-    /// own allocator are not told from what they were cut from).
-    pub fn memory_kind(&self, address: u64) -> Option<MemoryKind> {
-        self.memory.find(address).map(|r| r.kind)
-    }
-
-    /// The policy in force.
-    pub fn policy(&self) -> Policy {
-        self.options.policy
-    }
-
-    /// Whether an epoch lies behind a wait for a value that nobody has been seen to write: then it
-    /// is in the future of everything that may still release it.
-    #[inline]
-    pub(crate) fn in_future(&self, epoch: Epoch) -> bool {
-        self.streams.slots.get(epoch.timeline.0 as usize).is_some_and(|s| epoch.time >= s.blocked_from)
     }
 }
 

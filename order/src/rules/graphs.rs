@@ -5,34 +5,11 @@
 //! memory. The order of the nodes of one launch among themselves is the analyzer's: all of them
 //! have the launch's epoch.
 
-use trace::{EventId, GraphExecId, Op, StreamId};
+use trace::{GraphExecId, Op, StreamId};
 
-use crate::clock::Snapshot;
 use crate::engine::Engine;
-use crate::state::sync_vars::{Answer, Condition};
-
-/// One executable graph.
-#[derive(Debug, Default)]
-pub(crate) struct Exec {
-    /// State of the stream of the latest launch, the launch included.
-    pub last: Option<Snapshot>,
-    /// Nodes by index that order the graph with what is outside.
-    links: Vec<(u32, Link)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Link {
-    Record(EventId),
-    Wait(EventId),
-    Write { address: u64, value: u64, barrier: bool },
-    WaitFor { address: u64, condition: Condition },
-}
-
-impl Exec {
-    fn writes(&self, to: u64) -> bool {
-        self.links.iter().any(|(_, link)| matches!(link, Link::Write { address, .. } if *address == to))
-    }
-}
+use crate::state::graph_exec::ExternalNode;
+use crate::state::sync_vars::Condition;
 
 impl Engine {
     /// The graph is new or was made anew: its nodes follow.
@@ -52,11 +29,11 @@ impl Engine {
             return;
         }
         let link = match Op::decode(tag, body) {
-            Ok(Op::EventRecord { event, .. }) => Link::Record(event),
-            Ok(Op::StreamWait { event, .. }) => Link::Wait(event),
-            Ok(Op::WriteValue { address, value, barrier, .. }) => Link::Write { address, value, barrier },
+            Ok(Op::EventRecord { event, .. }) => ExternalNode::Record(event),
+            Ok(Op::StreamWait { event, .. }) => ExternalNode::Wait(event),
+            Ok(Op::WriteValue { address, value, barrier, .. }) => ExternalNode::Write { address, value, barrier },
             Ok(Op::WaitValue { address, value, width, compare, .. }) => {
-                Link::WaitFor { address, condition: Condition { compare, value, width } }
+                ExternalNode::WaitFor { address, condition: Condition { compare, value, width } }
             }
             _ => return,
         };
@@ -74,8 +51,8 @@ impl Engine {
         }
         for (_, link) in &known.links {
             match *link {
-                Link::Wait(event) => self.join_event(slot, event),
-                Link::WaitFor { address, condition } if !known.writes(address) => {
+                ExternalNode::Wait(event) => self.join_event(slot, event),
+                ExternalNode::WaitFor { address, condition } if !known.writes(address) => {
                     self.hold_back(slot, address, condition);
                 }
                 _ => {}
@@ -87,8 +64,8 @@ impl Engine {
         let mut released = false;
         for (_, link) in &known.links {
             match *link {
-                Link::Record(event) => self.events.entry(event.0).or_default().set(now.clone()),
-                Link::Write { address, value, barrier } => {
+                ExternalNode::Record(event) => self.events.entry(event.0).or_default().set(now.clone()),
+                ExternalNode::Write { address, value, barrier } => {
                     released |= self.values.write(address, Some(value), barrier, now.clone(), self.host.known());
                 }
                 _ => {}
@@ -100,17 +77,5 @@ impl Engine {
         known.last = Some(now);
         self.execs.insert(exec.0, known);
         epoch
-    }
-
-    /// A stream that has begun an op waits for a value.
-    fn hold_back(&mut self, slot: u32, address: u64, condition: Condition) {
-        let known = self.host.known();
-        let s = &mut self.streams.slots[slot as usize];
-        let answer = self.values.wait(address, condition, s.time, &s.clock, slot, known);
-        s.keep_past();
-        match answer {
-            Answer::After(clock) => s.clock.join(&clock, slot, known),
-            Answer::Open(wait) => s.clock.put_behind(wait),
-        }
     }
 }

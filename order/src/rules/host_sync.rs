@@ -3,10 +3,11 @@
 //! Owns what each scope covers. A wait covers what was enqueued before it began and takes effect
 //! when it ends.
 
-use trace::{ContextId, Epoch, EventId, StreamId, SyncId, SyncScope, ThreadId};
+use trace::{ContextId, Epoch, EventId, HostFuncId, StreamId, StreamKind, SyncId, SyncScope, ThreadId};
 
-use crate::clock::{Clock, Entry, NO_LINEAGE, Snapshot};
+use crate::clock::{Entry, NO_LINEAGE, Snapshot};
 use crate::engine::Engine;
+use crate::start_clock::View;
 use crate::state::host::{Covered, Holds};
 
 impl Engine {
@@ -138,7 +139,7 @@ impl Engine {
         Covered { snapshot: Some(snapshot), many, all_before }
     }
 
-    fn frontier(&self, slot: u32) -> Entry {
+    pub(crate) fn frontier(&self, slot: u32) -> Entry {
         Entry { slot, time: self.streams.slots[slot as usize].time }
     }
 
@@ -159,39 +160,40 @@ impl Engine {
         self.host_op()
     }
 
-    /// `cuCtxRecordEvent`: the event captures the work of all streams of the context.
-    pub(crate) fn context_record(&mut self, event: EventId, context: ContextId) -> Epoch {
-        let snapshot = match self.streams.find_context(context) {
-            Some(index) => {
-                let known = self.host.known();
-                let context = &self.streams.contexts[index as usize];
-                let mut clock = Clock::default();
-                let mut many: Vec<Entry> = context.uncovered.iter().map(|slot| self.frontier(slot)).collect();
-                for e in &many {
-                    clock.join(&self.streams.slots[e.slot as usize].clock, NO_LINEAGE, known);
-                }
-                clock.raise_many(&mut many, NO_LINEAGE, known);
-                Snapshot { clock, ..Snapshot::default() }
-            }
-            None => Snapshot::default(),
-        };
-        self.events.entry(event.0).or_default().set(snapshot);
-        self.host_op()
+    /// Host functions run in stream order. What the host does inside is ordered as the function's
+    /// epoch is.
+    pub(crate) fn host_func_run(&mut self, thread: ThreadId, func: HostFuncId, done: bool) -> Epoch {
+        let found = if done { self.host_funcs.remove(&func.0) } else { self.host_funcs.get(&func.0).cloned() };
+        let Some((epoch, clock)) = found else { return self.host_op() };
+        if done && self.options.host_functions_signal {
+            let slot = epoch.timeline.0;
+            let snapshot = self.streams.slots.get(slot as usize).map(|s| s.at(slot, epoch.time));
+            // How the driver's thread tells the others is not followed: all of them know.
+            self.acquire_for_all(
+                thread,
+                &Covered { snapshot, ..Covered::default() },
+                Holds { by_policy: true, promised: false },
+            );
+        }
+        self.kept = Some(clock);
+        self.last.view = View::Kept;
+        epoch
     }
 
-    /// `cuCtxWaitEvent`: all future work of the context waits for the event.
-    pub(crate) fn context_wait(&mut self, context: ContextId, event: EventId) -> Epoch {
-        let index = self.streams.context(context);
-        if let Some(snapshot) = self.events.get(&event.0).and_then(|e| e.current()) {
-            let known = self.host.known();
-            let context = &mut self.streams.contexts[index as usize];
-            // Lineage of its own: no stream has a number like this one.
-            let owner = u32::MAX - index;
-            context.waits.raise(snapshot.own, owner, known);
-            context.waits.join(&snapshot.clock, owner, known);
-            context.wait_version += 1;
-            context.version += 1;
+    /// Whether a stream waits for the legacy stream and is waited for by it.
+    pub(crate) fn is_legacy(&self, slot: u32) -> bool {
+        self.streams.slots[slot as usize].kind == StreamKind::Legacy
+    }
+
+    /// A context is destroyed with all its work and memory: nothing of it runs afterwards.
+    pub(crate) fn context_destroy(&mut self, context: ContextId, thread: ThreadId) -> Epoch {
+        if let Some(index) = self.streams.find_context(context)
+            && !context.is_none()
+        {
+            let what = self.covered_by_contexts(|i, _| i == index);
+            self.acquire(thread, &what, Holds::ALWAYS);
         }
+        self.streams.destroy_context(context);
         self.host_op()
     }
 }

@@ -3,7 +3,7 @@
 //! Owns slots, the lists of streams with work that somebody still has to join, and recycling. The
 //! rules that read and change clocks are in `engine` and `rules`.
 
-use trace::{ContextId, StreamId, StreamKind};
+use trace::{ContextId, Epoch, StreamId, StreamKind};
 
 use crate::clock::{Clock, Entry, Snapshot};
 use crate::id_map::IdMap;
@@ -369,6 +369,13 @@ impl Streams {
                 self.zombies.push(slot);
             }
         }
+    }
+
+    /// Whether an epoch lies behind an open wait: then it is in the future of everything that may
+    /// still release the wait.
+    #[inline]
+    pub fn in_future(&self, epoch: Epoch) -> bool {
+        self.slots.get(epoch.timeline.0 as usize).is_some_and(|s| epoch.time >= s.blocked_from)
     }
 
     /// How many slots exist, those of dead and waiting streams included (for tests and statistics).

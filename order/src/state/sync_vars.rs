@@ -13,39 +13,16 @@
 //!   of everybody: it is not judged, see [`crate::ClockRef::is_unjudged`].
 
 use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use trace::WaitCompare;
 
-use crate::clock::{Clock, Entry, Known, NO_LINEAGE, Snapshot};
+use crate::clock::{Clock, Entry, Known, NO_LINEAGE, OpenWait, Snapshot};
 use crate::id_map::IdMap;
 
 /// Writes remembered at each address.
 const WRITES: usize = 64;
-
-/// A wait that nothing seen so far can have released.
-#[derive(Debug, Default)]
-pub(crate) struct OpenWait {
-    released: OnceLock<Option<Snapshot>>,
-}
-
-impl OpenWait {
-    /// Whether it has been released.
-    pub fn is_released(&self) -> bool {
-        self.released.get().is_some()
-    }
-
-    /// By what, when that is known.
-    pub fn released_by(&self) -> Option<&Snapshot> {
-        self.released.get()?.as_ref()
-    }
-
-    /// Releases it. The first one counts.
-    pub fn release(&self, by: Option<Snapshot>) {
-        let _ = self.released.set(by);
-    }
-}
 
 /// How a wait compares.
 #[derive(Clone, Copy, Debug)]
