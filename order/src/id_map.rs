@@ -1,5 +1,5 @@
-//! A hash map for ids: they are small numbers that nobody picks to collide, so one multiplication
-//! is hash enough.
+//! A hash map for ids. They are small numbers, and nothing picks them to collide, so one
+//! multiplication is hash enough.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

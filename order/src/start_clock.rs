@@ -1,6 +1,8 @@
 //! What an op knew when it started: the answers to "is this ordered before it?".
 //!
-//! Owns the borrowed and the kept form of a start clock. Nothing in here changes the engine.
+//! Owns the borrowed form of a start clock ([`ClockRef`]), the part of it that answers most
+//! questions without a call ([`FastClock`]), and the form that outlives the next op
+//! ([`ClockSnapshot`]). Does not change the engine.
 
 use std::sync::Arc;
 
@@ -12,19 +14,19 @@ use crate::state::stream::Streams;
 
 /// Where the clock part of a start is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum View {
+pub(crate) enum ClockSource {
     /// The host's floor only.
     #[default]
     Host,
     /// The floor and the clock of the stream `own`.
     Stream,
-    /// In [`Engine::kept`].
-    Kept,
+    /// A snapshot that the engine keeps for this op.
+    Snapshot,
 }
 
 /// The start of one op.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Start {
+pub(crate) struct OpStart {
     /// Timeline of the op; 0: the host.
     pub own: u32,
     /// Time on it that had finished.
@@ -32,9 +34,8 @@ pub(crate) struct Start {
     /// Host ops that had been made.
     pub host_upto: u64,
     /// Where the rest is.
-    pub view: View,
-    /// The op is behind a wait for a value that nobody has been seen to write: what is before it
-    /// cannot be told.
+    pub source: ClockSource,
+    /// The op is behind an open wait: what is before it is not known.
     pub blocked: bool,
     /// Everything was over (the driver drained the device for this op).
     pub drained: bool,
@@ -43,19 +44,19 @@ pub(crate) struct Start {
 /// The clock at which something starts. Copying it is free; it borrows the engine.
 #[derive(Clone, Copy)]
 pub struct ClockRef<'a> {
-    start: Start,
+    start: OpStart,
     floor: &'a Arc<Vec<u64>>,
-    promised: Option<&'a Arc<Vec<u64>>>,
+    documented: Option<&'a Arc<Vec<u64>>>,
     clock: Option<&'a Clock>,
     streams: Option<&'a Streams>,
 }
 
 impl<'a> ClockRef<'a> {
     #[inline]
-    pub(crate) fn of_start(host: &'a Host, streams: &'a Streams, start: Start) -> Self {
-        let clock = match start.view {
-            View::Stream => streams.slots.get(start.own as usize).map(|s| &s.clock),
-            View::Host | View::Kept => None,
+    pub(crate) fn of_start(host: &'a Host, streams: &'a Streams, start: OpStart) -> Self {
+        let clock = match start.source {
+            ClockSource::Stream => streams.slots.get(start.own as usize).map(|s| &s.clock),
+            ClockSource::Host | ClockSource::Snapshot => None,
         };
         Self { start, clock, ..Self::of_host(host, streams) }
     }
@@ -63,16 +64,16 @@ impl<'a> ClockRef<'a> {
     #[inline]
     pub(crate) fn of_host(host: &'a Host, streams: &'a Streams) -> Self {
         Self {
-            start: Start { host_upto: host.time, ..Start::default() },
+            start: OpStart { host_upto: host.time, ..OpStart::default() },
             floor: &host.floor.times,
-            promised: host.promised.as_ref().map(|f| &f.times),
+            documented: host.documented.as_ref().map(|f| &f.times),
             clock: None,
             streams: Some(streams),
         }
     }
 
     /// A start with a clock that is not the clock of its stream, over the floor.
-    pub(crate) fn of_clock(host: &'a Host, streams: &'a Streams, start: Start, clock: &'a Clock) -> Self {
+    pub(crate) fn of_clock(host: &'a Host, streams: &'a Streams, start: OpStart, clock: &'a Clock) -> Self {
         Self { start, clock: Some(clock), ..Self::of_host(host, streams) }
     }
 
@@ -89,7 +90,7 @@ impl<'a> ClockRef<'a> {
         self.covers_else(epoch)
     }
 
-    /// Not inlined: what it reads would be kept at hand wherever the usual answers are asked for.
+    /// Not inlined: what it reads would take up registers wherever the usual answers are asked for.
     #[inline(never)]
     fn covers_else(&self, epoch: Epoch) -> bool {
         let slot = epoch.timeline.0;
@@ -106,7 +107,7 @@ impl<'a> ClockRef<'a> {
         }
         self.clock.is_some_and(|c| c.get(slot) >= epoch.time)
             || self.start.blocked
-            || self.streams.is_some_and(|s| s.in_future(epoch))
+            || self.streams.is_some_and(|s| s.is_behind_open_wait(epoch))
     }
 
     /// Whether this has finished before the op starts.
@@ -115,19 +116,19 @@ impl<'a> ClockRef<'a> {
         self.covers_over(self.floor, epoch)
     }
 
-    /// What answers most questions of [`ClockRef::covers`], at hand.
+    /// The part that answers most questions of [`ClockRef::covers`] without a call.
     #[inline]
-    pub fn usual(&self) -> Usual<'a> {
-        let Start { own, own_upto, .. } = self.start;
-        Usual { own, own_upto, floor: self.floor, known: self.clock.map_or(&[], Clock::inline) }
+    pub fn fast(&self) -> FastClock<'a> {
+        let OpStart { own, own_upto, .. } = self.start;
+        FastClock { own, own_upto, floor: self.floor, entries: self.clock.map_or(&[], Clock::inline) }
     }
 
     /// Whether documented synchronisation alone would order it so. The same as [`ClockRef::covers`]
-    /// unless the engine was made with [`crate::Options::latent`]. A pair that is covered but not
-    /// promised is a latent race.
+    /// unless the engine was made with [`crate::Options::latent`]. A pair that is covered, but not by
+    /// documented synchronisation, is a latent race.
     #[inline]
-    pub fn covers_promised(&self, epoch: Epoch) -> bool {
-        self.covers_over(self.promised.unwrap_or(self.floor), epoch)
+    pub fn covers_documented(&self, epoch: Epoch) -> bool {
+        self.covers_over(self.documented.unwrap_or(self.floor), epoch)
     }
 
     /// The latest time of a timeline that is covered (for reports).
@@ -144,36 +145,36 @@ impl<'a> ClockRef<'a> {
 
     /// Whether the answers are only benevolent: the op is behind a wait for a value whose writer
     /// has not been seen, so that everything counts as ordered before it.
-    pub fn is_unjudged(&self) -> bool {
+    pub fn is_behind_open_wait(&self) -> bool {
         self.start.blocked
     }
 
     /// A copy that outlives the next op. Costs two reference counts and about a hundred bytes; the
-    /// engine copies its floor at the next synchronisation while any is kept.
-    pub fn keep(&self) -> KeptClock {
-        KeptClock {
+    /// engine copies its floor at the next synchronisation while any snapshot lives.
+    pub fn snapshot(&self) -> ClockSnapshot {
+        ClockSnapshot {
             start: self.start,
             floor: self.floor.clone(),
-            promised: self.promised.cloned(),
+            documented: self.documented.cloned(),
             clock: self.clock.cloned().unwrap_or_default(),
         }
     }
 }
 
-/// A start clock as far as it is looked up at once. It makes no calls, so that whoever asks it
-/// often keeps everything at hand.
+/// The part of a start clock that is looked up without a call, so that a caller who asks it often
+/// keeps everything in registers.
 #[derive(Clone, Copy, Default)]
-pub struct Usual<'a> {
+pub struct FastClock<'a> {
     own: u32,
     own_upto: u64,
     floor: &'a [u64],
-    known: &'a [Entry],
+    entries: &'a [Entry],
 }
 
-impl<'a> Usual<'a> {
+impl<'a> FastClock<'a> {
     #[inline]
-    pub(crate) fn of(start: Start, floor: &'a [u64], clock: &'a Clock) -> Self {
-        Self { own: start.own, own_upto: start.own_upto, floor, known: clock.inline() }
+    pub(crate) fn of(start: OpStart, floor: &'a [u64], clock: &'a Clock) -> Self {
+        Self { own: start.own, own_upto: start.own_upto, floor, entries: clock.inline() }
     }
 
     /// Whether this has finished before the op starts. No: [`ClockRef::covers`] may know more.
@@ -184,25 +185,25 @@ impl<'a> Usual<'a> {
             return time <= self.own_upto;
         }
         self.floor.get(slot as usize).is_some_and(|&upto| time <= upto)
-            || self.known.iter().any(|e| e.slot == slot && time <= e.time)
+            || self.entries.iter().any(|e| e.slot == slot && time <= e.time)
     }
 }
 
 /// A start clock of its own.
 #[derive(Clone, Debug)]
-pub struct KeptClock {
-    start: Start,
+pub struct ClockSnapshot {
+    start: OpStart,
     floor: Arc<Vec<u64>>,
-    promised: Option<Arc<Vec<u64>>>,
+    documented: Option<Arc<Vec<u64>>>,
     clock: Clock,
 }
 
-impl KeptClock {
+impl ClockSnapshot {
     pub(crate) fn as_ref<'a>(&'a self, streams: Option<&'a Streams>) -> ClockRef<'a> {
         ClockRef {
             start: self.start,
             floor: &self.floor,
-            promised: self.promised.as_ref(),
+            documented: self.documented.as_ref(),
             clock: Some(&self.clock),
             streams,
         }

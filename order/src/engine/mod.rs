@@ -1,32 +1,33 @@
-//! The engine: applies ops one after the other and answers what is ordered before what.
+//! The engine: applies ops one after the other.
 //!
-//! Owns the public interface and the path that every op of a stream takes. The rules of single ops
-//! are in `rules`; what the model is, and why it is sound, is told in the crate's documentation.
+//! Owns the state as a whole and the path that every op of a stream takes. What is ordered before
+//! what is asked in `queries`; the rules of single ops are in [`crate::rules`]. The documentation
+//! of the crate explains the model and why it is sound.
 
 mod queries;
 
 use trace::{ContextId, Epoch, FreeKind, MemoryKind, Op, StreamId, StreamKind, ThreadId, TimelineId};
 
-use crate::clock::{Entry, Known, Snapshot};
+use crate::clock::{Entry, FloorRef, TimelineSnapshot};
 use crate::id_map::IdMap;
 use crate::policy::Policy;
-use crate::start_clock::{KeptClock, Start, View};
-use crate::state::allocations::Memory;
+use crate::start_clock::{ClockSnapshot, ClockSource, OpStart};
+use crate::state::allocations::Allocations;
 use crate::state::event::Event;
 use crate::state::graph_exec::GraphExec;
 use crate::state::host::Host;
-use crate::state::host_threads::Threads;
+use crate::state::host_threads::HostThreads;
 use crate::state::stream::{Stream, Streams};
-use crate::state::sync_vars::Values;
+use crate::state::sync_vars::SyncVars;
 
 /// How an engine works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Whose word is taken for synchronisation that the program did not ask for.
+    /// Which synchronisation counts that the program did not ask for.
     pub policy: Policy,
     /// Also keep what documented synchronisation alone would order, for
-    /// [`ClockRef::covers_promised`]. Costs a second floor; clocks then shrink only at documented
+    /// [`ClockRef::covers_documented`]. Costs a second floor; clocks then shrink only at documented
     /// synchronisation.
     pub latent: bool,
     /// Take the end of a host function as a message to the host threads (a promise fulfilled, a
@@ -44,20 +45,20 @@ pub struct Options {
 #[repr(C)]
 pub struct Engine {
     pub(crate) host: Host,
-    pub(crate) last: Start,
+    pub(crate) last: OpStart,
     pub(crate) last_source: Option<Epoch>,
     /// Host threads, when each has a timeline of its own.
-    pub(crate) threads: Option<Box<Threads>>,
+    pub(crate) threads: Option<Box<HostThreads>>,
     pub(crate) streams: Streams,
     /// The thread that the op in hand was made by.
     pub(crate) thread: ThreadId,
     pub(crate) options: Options,
     pub(crate) events: IdMap<u32, Event>,
-    pub(crate) memory: Memory,
+    pub(crate) allocations: Allocations,
     pub(crate) execs: IdMap<u32, GraphExec>,
-    pub(crate) host_funcs: IdMap<u32, (Epoch, KeptClock)>,
-    pub(crate) values: Values,
-    pub(crate) kept: Option<KeptClock>,
+    pub(crate) host_funcs: IdMap<u32, (Epoch, ClockSnapshot)>,
+    pub(crate) sync_vars: SyncVars,
+    pub(crate) start_snapshot: Option<ClockSnapshot>,
     pub(crate) scratch: Vec<Entry>,
 }
 
@@ -74,13 +75,13 @@ impl Engine {
             streams: Streams::new(),
             host: Host::new(options.latent),
             events: IdMap::default(),
-            memory: Memory::default(),
+            allocations: Allocations::default(),
             execs: IdMap::default(),
             host_funcs: IdMap::default(),
-            values: Values::default(),
-            last: Start::default(),
+            sync_vars: SyncVars::default(),
+            last: OpStart::default(),
             last_source: None,
-            kept: None,
+            start_snapshot: None,
             scratch: Vec::new(),
             threads: None,
             thread: ThreadId::NONE,
@@ -111,7 +112,7 @@ impl Engine {
     }
 
     /// Applies a launch whose attributes say that it may overlap its predecessor, by a kernel that
-    /// is known to wait for it (`griddepcontrol.wait`): then nothing is weaker than usual.
+    /// is known to wait for it (`griddepcontrol.wait`): then it is ordered as any other launch.
     ///
     /// [`Engine::apply`] takes a launch with [`trace::launch_flags::PROGRAMMATIC_SERIALIZATION`] as
     /// one by a kernel that never waits.
@@ -146,7 +147,7 @@ impl Engine {
     /// An op of the host: its epoch, with the host's knowledge as its start.
     #[inline]
     pub(crate) fn host_op(&mut self) -> Epoch {
-        self.last = Start { host_upto: self.host.time - 1, view: View::Host, ..Start::default() };
+        self.last = OpStart { host_upto: self.host.time - 1, source: ClockSource::Host, ..OpStart::default() };
         if self.threads.is_some() {
             self.start_on_thread();
         }
@@ -188,9 +189,9 @@ impl Engine {
         let s = &self.streams.slots[slot as usize];
         let c = &self.streams.contexts[s.context as usize];
         let behind = match s.kind {
-            StreamKind::NonBlocking => s.seen != c.wait_version,
-            StreamKind::Legacy => s.seen != c.wait_version || !c.unjoined.is_empty(),
-            StreamKind::Blocking | StreamKind::PerThread => s.seen != c.version,
+            StreamKind::NonBlocking => s.joined_version != c.wait_version,
+            StreamKind::Legacy => s.joined_version != c.wait_version || !c.unjoined.is_empty(),
+            StreamKind::Blocking | StreamKind::PerThread => s.joined_version != c.version,
         };
         if behind {
             self.catch_up(slot);
@@ -217,20 +218,20 @@ impl Engine {
         s.kernel_start = kernel_start;
         s.batch = 0;
         let time = s.time;
-        if s.clock.is_behind() && s.blocked_from == u64::MAX {
+        if s.clock.has_open_wait() && s.blocked_from == u64::MAX {
             s.blocked_from = time;
         }
         c.enter(s, slot);
         if s.kind == StreamKind::Legacy {
             c.version += 1;
         }
-        self.last = Start {
+        self.last = OpStart {
             own: slot,
             own_upto: upto,
             host_upto: self.host.time - 1,
-            view: View::Stream,
+            source: ClockSource::Stream,
             blocked: s.blocked_from != u64::MAX,
-            ..Start::default()
+            ..OpStart::default()
         };
         Epoch { timeline: TimelineId(slot), time }
     }
@@ -248,13 +249,13 @@ impl Engine {
     /// stream waits for, the events that a whole context waits for.
     #[cold]
     fn catch_up(&mut self, slot: u32) {
-        let known = self.host.known();
+        let floor = self.host.floor_ref();
         let s = &mut self.streams.slots[slot as usize];
-        s.keep_past();
+        s.save_clock();
         let mut clock = std::mem::take(&mut s.clock);
-        let (kind, context, seen) = (s.kind, s.context as usize, s.seen);
+        let (kind, context, seen) = (s.kind, s.context as usize, s.joined_version);
         let c = &mut self.streams.contexts[context];
-        clock.join(&c.waits, slot, known);
+        clock.join(&c.waits, slot, floor);
         let seen = match kind {
             StreamKind::NonBlocking => c.wait_version,
             StreamKind::Legacy => {
@@ -263,9 +264,9 @@ impl Engine {
                     let other_stream = &self.streams.slots[other as usize];
                     self.scratch.push(Entry { slot: other, time: other_stream.time });
                 }
-                clock.raise_many(&mut self.scratch, slot, known);
+                clock.raise_many(&mut self.scratch, slot, floor);
                 for other in c.unjoined.iter() {
-                    clock.join(&self.streams.slots[other as usize].clock, slot, known);
+                    clock.join(&self.streams.slots[other as usize].clock, slot, floor);
                 }
                 c.unjoined.clear(&mut self.streams.slots, |s| &mut s.in_legacy_list);
                 c.wait_version
@@ -274,37 +275,37 @@ impl Engine {
                 let legacy = c.legacy;
                 if legacy != 0 && seen != c.version {
                     let l = &self.streams.slots[legacy as usize];
-                    clock.raise(Entry { slot: legacy, time: l.time }, slot, known);
-                    clock.join(&l.clock, slot, known);
+                    clock.raise(Entry { slot: legacy, time: l.time }, slot, floor);
+                    clock.join(&l.clock, slot, floor);
                 }
                 c.version
             }
         };
         let s = &mut self.streams.slots[slot as usize];
         s.clock = clock;
-        s.seen = seen;
+        s.joined_version = seen;
     }
 
     /// A stream's clock takes in a snapshot; the stream must have begun an op.
     #[inline]
-    pub(crate) fn join(&mut self, slot: u32, from: &Snapshot) {
-        Self::join_stream(&mut self.streams.slots[slot as usize], slot, from, self.host.known());
+    pub(crate) fn join(&mut self, slot: u32, from: &TimelineSnapshot) {
+        Self::join_stream(&mut self.streams.slots[slot as usize], slot, from, self.host.floor_ref());
     }
 
     #[inline]
-    pub(crate) fn join_stream(s: &mut Stream, slot: u32, from: &Snapshot, known: Known<'_>) {
-        if knows(s.time, slot, &s.clock, from, known) {
+    pub(crate) fn join_stream(s: &mut Stream, slot: u32, from: &TimelineSnapshot, floor: FloorRef<'_>) {
+        if knows(s.time, slot, &s.clock, from, floor) {
             return;
         }
-        s.keep_past();
-        s.clock.raise(from.own, slot, known);
-        s.clock.join(&from.clock, slot, known);
+        s.save_clock();
+        s.clock.raise(from.own, slot, floor);
+        s.clock.join(&from.clock, slot, floor);
     }
 }
 
 /// Whether a clock holds a snapshot already.
 #[inline]
-fn knows(time: u64, own: u32, clock: &crate::clock::Clock, from: &Snapshot, known: Known<'_>) -> bool {
+fn knows(time: u64, own: u32, clock: &crate::clock::Clock, from: &TimelineSnapshot, floor: FloorRef<'_>) -> bool {
     if !from.exact {
         return false;
     }
@@ -312,5 +313,5 @@ fn knows(time: u64, own: u32, clock: &crate::clock::Clock, from: &Snapshot, know
     if e.slot == own {
         return e.time <= time;
     }
-    known.times.get(e.slot as usize).is_some_and(|&t| e.time <= t) || clock.get(e.slot) >= e.time
+    floor.times.get(e.slot as usize).is_some_and(|&t| e.time <= t) || clock.get(e.slot) >= e.time
 }

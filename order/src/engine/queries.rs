@@ -1,10 +1,12 @@
-//! Queries.
+//! The questions that an engine answers: clocks, epochs, timelines.
+//!
+//! Does not change the engine, but for [`Engine::prepare_stream`].
 
 use trace::{Epoch, EventId, GraphExecId, HostFuncId, MemoryKind, StreamId, TimelineId};
 
 use crate::engine::Engine;
 use crate::policy::Policy;
-use crate::start_clock::{ClockRef, KeptClock, Start, Usual, View};
+use crate::start_clock::{ClockRef, ClockSnapshot, ClockSource, FastClock, OpStart};
 
 impl Engine {
     /// Time of a stream now: the value to pass back in [`Op::StreamIdle`]'s `upto`. 0 for a stream
@@ -24,11 +26,11 @@ impl Engine {
         self.streams.find(stream).map(TimelineId)
     }
 
-    /// What an event's latest record covers, to be kept. `None`: never recorded.
-    pub fn event_clock(&self, event: EventId) -> Option<KeptClock> {
+    /// What an event's latest record covers. `None`: never recorded.
+    pub fn event_clock(&self, event: EventId) -> Option<ClockSnapshot> {
         let snapshot = self.events.get(&event.0).and_then(|e| e.current())?;
-        let start = Start { own: snapshot.own.slot, own_upto: snapshot.own.time, ..Start::default() };
-        Some(ClockRef::of_clock(&self.host, &self.streams, start, &snapshot.clock).keep())
+        let start = OpStart { own: snapshot.own.slot, own_upto: snapshot.own.time, ..OpStart::default() };
+        Some(ClockRef::of_clock(&self.host, &self.streams, start, &snapshot.clock).snapshot())
     }
 
     /// The stream that lives on a timeline, or lived there last.
@@ -38,7 +40,7 @@ impl Engine {
     }
 
     /// Number of timelines in use (for statistics): streams that live, and dead ones whose work
-    /// nobody has waited for.
+    /// that has not been waited for.
     pub fn timeline_count(&self) -> usize {
         self.streams.slot_count()
     }
@@ -61,7 +63,7 @@ impl Engine {
         epoch.timeline == TimelineId::HOST || self.host.floor.get(epoch.timeline.0) >= epoch.time
     }
 
-    /// How often the host has learnt that something finished: while this stands still, so does what
+    /// How often the host has acquired that something finished: while this stands still, so does what
     /// [`Engine::host_covers`] says.
     #[inline]
     pub fn host_changes(&self) -> u64 {
@@ -69,28 +71,28 @@ impl Engine {
     }
 
     /// The clock at which the op applied last starts: all that it covers has finished before the op
-    /// begins. Valid until the next op; [`ClockRef::keep`] makes it last.
+    /// begins. Valid until the next op; [`ClockRef::snapshot`] makes it last.
     #[inline]
     pub fn start_clock(&self) -> ClockRef<'_> {
-        match &self.kept {
-            Some(kept) if self.last.view == View::Kept => kept.as_ref(Some(&self.streams)),
+        match &self.start_snapshot {
+            Some(kept) if self.last.source == ClockSource::Snapshot => kept.as_ref(Some(&self.streams)),
             _ => ClockRef::of_start(&self.host, &self.streams, self.last),
         }
     }
 
     /// What [`Engine::start_clock`] answers most questions with.
     #[inline]
-    pub fn usual_start(&self) -> Usual<'_> {
-        match self.last.view {
-            View::Stream => {
-                Usual::of(self.last, &self.host.floor.times, &self.streams.slots[self.last.own as usize].clock)
+    pub fn fast_start_clock(&self) -> FastClock<'_> {
+        match self.last.source {
+            ClockSource::Stream => {
+                FastClock::of(self.last, &self.host.floor.times, &self.streams.slots[self.last.own as usize].clock)
             }
-            View::Host | View::Kept => self.start_clock().usual(),
+            ClockSource::Host | ClockSource::Snapshot => self.start_clock().fast(),
         }
     }
 
     /// Lets a stream take in what an op of it would wait for if it were enqueued now;
-    /// [`Engine::stream_clock`] tells of it.
+    /// [`Engine::stream_clock`] gives that clock.
     pub fn prepare_stream(&mut self, stream: StreamId) {
         self.begin(stream);
     }
@@ -100,13 +102,13 @@ impl Engine {
     pub fn stream_clock(&self, stream: StreamId) -> ClockRef<'_> {
         let Some(slot) = self.streams.find(stream) else { return self.host_clock() };
         let s = &self.streams.slots[slot as usize];
-        let start = Start {
+        let start = OpStart {
             own: slot,
             own_upto: s.time,
             host_upto: self.host.time,
-            view: View::Stream,
-            blocked: s.clock.is_behind() || s.blocked_from != u64::MAX,
-            ..Start::default()
+            source: ClockSource::Stream,
+            blocked: s.clock.has_open_wait() || s.blocked_from != u64::MAX,
+            ..OpStart::default()
         };
         ClockRef::of_start(&self.host, &self.streams, start)
     }
@@ -115,12 +117,12 @@ impl Engine {
     #[inline]
     pub fn host_clock(&self) -> ClockRef<'_> {
         if let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) {
-            let start = Start {
+            let start = OpStart {
                 own: t.slot,
                 own_upto: t.time,
                 host_upto: self.host.time,
-                view: View::Kept,
-                ..Start::default()
+                source: ClockSource::Snapshot,
+                ..OpStart::default()
             };
             return ClockRef::of_clock(&self.host, &self.streams, start, &t.clock);
         }
@@ -150,10 +152,10 @@ impl Engine {
         Some(Epoch { timeline: TimelineId(last.slot), time: last.time })
     }
 
-    /// Sort of memory at an address, as far as the rules of order track it (blocks of a program's
-    /// own allocator are not told from what they were cut from).
+    /// Kind of memory at an address, as far as the rules of order track it (blocks of a program's
+    /// own allocator count as what they were cut from).
     pub fn memory_kind(&self, address: u64) -> Option<MemoryKind> {
-        self.memory.find(address).map(|r| r.kind)
+        self.allocations.find(address).map(|r| r.kind)
     }
 
     /// The policy in force.

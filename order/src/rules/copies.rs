@@ -1,26 +1,26 @@
-//! Copies, sets, allocations and frees: ops of streams, and waits of the host.
+//! Copies and sets: ops of streams, and waits of the host.
 //!
 //! Owns how the table in [`crate::policy`] changes clocks.
 
 use trace::{Epoch, Region, Space, StreamId, ThreadId};
 
 use crate::engine::Engine;
-use crate::policy::{self, HostWait, Place, Rule, SourceRead};
-use crate::state::host::{Covered, Holds};
+use crate::policy::{self, HostWait, MemoryClass, Rule, SourceRead};
+use crate::state::host::{Covered, Guarantee};
 use crate::state::stream::Stream;
 
 impl Engine {
-    fn place(&self, region: &Region, space: Space) -> (Place, bool) {
+    fn place(&self, region: &Region, space: Space) -> (MemoryClass, bool) {
         if !region.array.is_none() {
-            return (Place::Device, false);
+            return (MemoryClass::Device, false);
         }
-        let range = self.memory.find(region.start);
-        (Place::of(space, range.map(|r| r.kind)), range.is_some_and(|r| r.sync_memops))
+        let range = self.allocations.find(region.start);
+        (MemoryClass::of(space, range.map(|r| r.kind)), range.is_some_and(|r| r.sync_memops))
     }
 
     /// What a wait of this rule is worth, when it is at least `least`.
-    pub(crate) fn holds(&self, rule: &Rule, least: HostWait) -> Holds {
-        Holds { by_policy: rule.wait(self.options.policy) >= least, promised: rule.documented >= least }
+    pub(crate) fn guarantee(&self, rule: &Rule, least: HostWait) -> Guarantee {
+        Guarantee { by_policy: rule.wait(self.options.policy) >= least, documented: rule.documented >= least }
     }
 
     pub(crate) fn copy(
@@ -61,8 +61,8 @@ impl Engine {
     /// The devices of both sides, when they are two.
     fn between_devices(&self, dst: &Region, src: &Region) -> Option<[u32; 2]> {
         let device = |region: &Region| {
-            let range = self.memory.find(region.start).filter(|_| region.array.is_none())?;
-            let on_device = Place::of(Space::Unified, Some(range.kind)) == Place::Device;
+            let range = self.allocations.find(region.start).filter(|_| region.array.is_none())?;
+            let on_device = MemoryClass::of(Space::Unified, Some(range.kind)) == MemoryClass::Device;
             let context = self.streams.find_context(range.context).filter(|_| on_device)?;
             self.streams.contexts[context as usize].device
         };
@@ -74,29 +74,29 @@ impl Engine {
     /// issued to either device have completed" (programming guide, peer-to-peer memory copy).
     fn join_devices(&mut self, slot: u32, devices: [u32; 2]) {
         let all = self.covered_by_contexts(|_, device| device.is_some_and(|d| devices.contains(&d)));
-        let known = self.host.known();
+        let floor = self.host.floor_ref();
         let s = &mut self.streams.slots[slot as usize];
-        s.keep_past();
+        s.save_clock();
         let mut many = all.many;
         many.retain(|e| e.slot != slot);
-        s.clock.raise_many(&mut many, slot, known);
+        s.clock.raise_many(&mut many, slot, floor);
         // What those streams had waited for themselves, as far as it is not in `many`.
         if let Some(snapshot) = all.snapshot {
-            s.clock.join(&snapshot.clock, slot, known);
+            s.clock.join(&snapshot.clock, slot, floor);
         }
     }
 
     /// ... "and runs to completion before any commands issued after the copy to either device can
     /// start".
     fn hold_back_devices(&mut self, slot: u32, devices: [u32; 2]) {
-        let known = self.host.known();
-        let now = self.streams.slots[slot as usize].now(slot);
+        let floor = self.host.floor_ref();
+        let now = self.streams.slots[slot as usize].snapshot(slot);
         for (index, context) in self.streams.contexts.iter_mut().enumerate() {
             if context.device.is_some_and(|d| devices.contains(&d)) {
                 // Lineage of its own: no stream has a number like this one.
                 let owner = u32::MAX - index as u32;
-                context.waits.raise(now.own, owner, known);
-                context.waits.join(&now.clock, owner, known);
+                context.waits.raise(now.own, owner, floor);
+                context.waits.join(&now.clock, owner, floor);
                 context.wait_version += 1;
                 context.version += 1;
             }
@@ -106,7 +106,7 @@ impl Engine {
     pub(crate) fn set(&mut self, thread: ThreadId, stream: StreamId, dst: Region, asynchronous: bool) -> Epoch {
         let (to, sync) = self.place(&dst, Space::Unified);
         // Sets take device addresses: what is not known is memory from before the tool was loaded.
-        let to = if to == Place::Pageable { Place::Device } else { to };
+        let to = if to == MemoryClass::Pageable { MemoryClass::Device } else { to };
         let slot = self.begin(stream);
         let context = &self.streams.contexts[self.streams.slots[slot as usize].context as usize];
         let rule = policy::set(asynchronous, to, sync || context.sync_memops);
@@ -121,19 +121,19 @@ impl Engine {
     fn host_waits(&mut self, thread: ThreadId, slot: u32, rule: &Rule) {
         let s: &Stream = &self.streams.slots[slot as usize];
         for (least, time) in [(HostWait::Before, s.time - 1), (HostWait::Op, s.time)] {
-            let holds = self.holds(rule, least);
-            if holds.by_policy || holds.promised {
-                let mut snapshot = self.streams.slots[slot as usize].now(slot);
+            let guarantee = self.guarantee(rule, least);
+            if guarantee.by_policy || guarantee.documented {
+                let mut snapshot = self.streams.slots[slot as usize].snapshot(slot);
                 snapshot.own.time = time;
-                self.acquire(thread, &Covered { snapshot: Some(snapshot), ..Covered::default() }, holds);
+                self.acquire(thread, &Covered { snapshot: Some(snapshot), ..Covered::default() }, guarantee);
             }
         }
     }
 
     fn overwritten(&mut self, dst: &Region, slot: u32) {
-        if !self.values.is_empty() && dst.array.is_none() {
-            let now = self.streams.slots[slot as usize].now(slot);
-            self.values.overwrite(dst.start, dst.end(), &now, self.host.known());
+        if !self.sync_vars.is_empty() && dst.array.is_none() {
+            let now = self.streams.slots[slot as usize].snapshot(slot);
+            self.sync_vars.overwrite(dst.start, dst.end(), &now, self.host.floor_ref());
         }
     }
 }

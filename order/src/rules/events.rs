@@ -1,8 +1,8 @@
-//! Events.
+//! Events: records and waits of streams, and of whole contexts.
 
 use trace::{ContextId, Epoch, EventId, EventMode, StreamId, TimelineId};
 
-use crate::clock::{Clock, Entry, NO_LINEAGE, Snapshot};
+use crate::clock::{Clock, Entry, NO_LINEAGE, TimelineSnapshot};
 use crate::engine::Engine;
 
 impl Engine {
@@ -15,7 +15,7 @@ impl Engine {
             EventMode::Plain | EventMode::External => {
                 let epoch = self.stream_op(stream);
                 let slot = epoch.timeline.0;
-                let now = self.streams.slots[slot as usize].now(slot);
+                let now = self.streams.slots[slot as usize].snapshot(slot);
                 self.events.entry(event.0).or_default().set(now);
                 epoch
             }
@@ -23,7 +23,7 @@ impl Engine {
                 let slot = self.slot(stream);
                 let s = &self.streams.slots[slot as usize];
                 let time = s.kernel_start.unwrap_or(s.time);
-                let snapshot = Snapshot { own: Entry { slot, time }, clock: s.clock.clone(), exact: false };
+                let snapshot = TimelineSnapshot { own: Entry { slot, time }, clock: s.clock.clone(), exact: false };
                 self.events.entry(event.0).or_default().set(snapshot);
                 Epoch { timeline: TimelineId(slot), time: s.time }
             }
@@ -55,10 +55,10 @@ impl Engine {
     /// A clock takes in what the event captured last; an event never recorded is no order.
     #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn join_event(&mut self, slot: u32, event: EventId) {
-        let known = self.host.known();
+        let floor = self.host.floor_ref();
         let s = &mut self.streams.slots[slot as usize];
         if let Some(snapshot) = self.events.get(&event.0).and_then(|e| e.current()) {
-            Self::join_stream(s, slot, snapshot, known);
+            Self::join_stream(s, slot, snapshot, floor);
         }
     }
 
@@ -66,17 +66,17 @@ impl Engine {
     pub(crate) fn context_record(&mut self, event: EventId, context: ContextId) -> Epoch {
         let snapshot = match self.streams.find_context(context) {
             Some(index) => {
-                let known = self.host.known();
+                let floor = self.host.floor_ref();
                 let context = &self.streams.contexts[index as usize];
                 let mut clock = Clock::default();
                 let mut many: Vec<Entry> = context.uncovered.iter().map(|slot| self.frontier(slot)).collect();
                 for e in &many {
-                    clock.join(&self.streams.slots[e.slot as usize].clock, NO_LINEAGE, known);
+                    clock.join(&self.streams.slots[e.slot as usize].clock, NO_LINEAGE, floor);
                 }
-                clock.raise_many(&mut many, NO_LINEAGE, known);
-                Snapshot { clock, ..Snapshot::default() }
+                clock.raise_many(&mut many, NO_LINEAGE, floor);
+                TimelineSnapshot { clock, ..TimelineSnapshot::default() }
             }
-            None => Snapshot::default(),
+            None => TimelineSnapshot::default(),
         };
         self.events.entry(event.0).or_default().set(snapshot);
         self.host_op()
@@ -86,12 +86,12 @@ impl Engine {
     pub(crate) fn context_wait(&mut self, context: ContextId, event: EventId) -> Epoch {
         let index = self.streams.context(context);
         if let Some(snapshot) = self.events.get(&event.0).and_then(|e| e.current()) {
-            let known = self.host.known();
+            let floor = self.host.floor_ref();
             let context = &mut self.streams.contexts[index as usize];
             // Lineage of its own: no stream has a number like this one.
             let owner = u32::MAX - index;
-            context.waits.raise(snapshot.own, owner, known);
-            context.waits.join(&snapshot.clock, owner, known);
+            context.waits.raise(snapshot.own, owner, floor);
+            context.waits.join(&snapshot.clock, owner, floor);
             context.wait_version += 1;
             context.version += 1;
         }

@@ -1,7 +1,7 @@
 //! Executable graphs: a launch is one op of its stream, ordered after the previous launch of the
 //! same graph.
 //!
-//! Owns that, and the nodes inside a graph that order it with what is outside: events and values in
+//! Owns that, and what nodes do that order a graph with what is outside: events and values in
 //! memory. The order of the nodes of one launch among themselves is the analyzer's: all of them
 //! have the launch's epoch.
 
@@ -60,13 +60,13 @@ impl Engine {
         }
         let upto = self.streams.slots[slot as usize].time;
         let epoch = self.advance(slot, upto);
-        let now = self.streams.slots[slot as usize].now(slot);
+        let now = self.streams.slots[slot as usize].snapshot(slot);
         let mut released = false;
         for (_, link) in &known.links {
             match *link {
                 ExternalNode::Record(event) => self.events.entry(event.0).or_default().set(now.clone()),
                 ExternalNode::Write { address, value, barrier } => {
-                    released |= self.values.write(address, Some(value), barrier, now.clone(), self.host.known());
+                    released |= self.sync_vars.write(address, Some(value), barrier, now.clone(), self.host.floor_ref());
                 }
                 _ => {}
             }

@@ -1,34 +1,34 @@
-//! Waits of the host, and events that stand for a whole context.
+//! Waits of the host: explicit synchronisation, queries, host functions, the end of a context.
 //!
 //! Owns what each scope covers. A wait covers what was enqueued before it began and takes effect
 //! when it ends.
 
 use trace::{ContextId, Epoch, EventId, HostFuncId, StreamId, StreamKind, SyncId, SyncScope, ThreadId};
 
-use crate::clock::{Entry, NO_LINEAGE, Snapshot};
+use crate::clock::{Entry, NO_LINEAGE, TimelineSnapshot};
 use crate::engine::Engine;
-use crate::start_clock::View;
-use crate::state::host::{Covered, Holds};
+use crate::start_clock::ClockSource;
+use crate::state::host::{Covered, Guarantee};
 
 impl Engine {
     /// The host has seen this finish.
-    pub(crate) fn acquire(&mut self, thread: ThreadId, what: &Covered, holds: Holds) {
+    pub(crate) fn acquire(&mut self, thread: ThreadId, what: &Covered, guarantee: Guarantee) {
         if self.threads.is_some() {
-            return self.acquire_alone(thread, what, holds);
+            return self.acquire_alone(thread, what, guarantee);
         }
-        self.acquire_for_all(thread, what, holds);
+        self.acquire_for_all(thread, what, guarantee);
     }
 
     /// One host thread of several has seen this finish.
-    fn acquire_alone(&mut self, thread: ThreadId, what: &Covered, holds: Holds) {
-        if !holds.by_policy {
+    fn acquire_alone(&mut self, thread: ThreadId, what: &Covered, guarantee: Guarantee) {
+        if !guarantee.by_policy {
             return;
         }
         let mut many = what.many.clone();
-        let nothing = Snapshot::default();
+        let nothing = TimelineSnapshot::default();
         let snapshot = what.snapshot.as_ref().unwrap_or(&nothing);
         if let Some(threads) = self.threads.as_mut() {
-            threads.learn(thread, snapshot, &mut many, self.host.known());
+            threads.acquire(thread, snapshot, &mut many, self.host.floor_ref());
         }
         if snapshot.clock.release_waits() {
             self.released_waits();
@@ -37,8 +37,8 @@ impl Engine {
     }
 
     /// All host threads have seen this finish.
-    pub(crate) fn acquire_for_all(&mut self, thread: ThreadId, what: &Covered, holds: Holds) {
-        self.host.acquire(thread, what, holds);
+    pub(crate) fn acquire_for_all(&mut self, thread: ThreadId, what: &Covered, guarantee: Guarantee) {
+        self.host.acquire(thread, what, guarantee);
         let released = what.snapshot.as_ref().is_some_and(|s| s.clock.release_waits());
         if released {
             self.released_waits();
@@ -95,29 +95,29 @@ impl Engine {
         let slot = self.slot(stream);
         let s = &self.streams.slots[slot as usize];
         if self.is_legacy(slot) {
-            let now = s.now(slot);
+            let now = s.snapshot(slot);
             return self.covered_by_legacy(s.context, Some(now));
         }
-        Covered { snapshot: Some(s.now(slot)), ..Covered::default() }
+        Covered { snapshot: Some(s.snapshot(slot)), ..Covered::default() }
     }
 
     /// The legacy stream, when there is one, and all that its next op would wait for.
-    pub(crate) fn covered_by_legacy(&self, context: u32, legacy: Option<Snapshot>) -> Covered {
+    pub(crate) fn covered_by_legacy(&self, context: u32, legacy: Option<TimelineSnapshot>) -> Covered {
         let mut snapshot = legacy.unwrap_or_default();
-        let known = self.host.known();
+        let floor = self.host.floor_ref();
         let mut many = Vec::new();
         for slot in self.streams.contexts[context as usize].unjoined.iter() {
             let s = &self.streams.slots[slot as usize];
             many.push(Entry { slot, time: s.time });
-            snapshot.clock.join(&s.clock, snapshot.own.slot, known);
+            snapshot.clock.join(&s.clock, snapshot.own.slot, floor);
         }
         Covered { snapshot: Some(snapshot), many, all_before: 0 }
     }
 
     /// All work of some contexts.
     pub(crate) fn covered_by_contexts(&self, which: impl Fn(u32, Option<u32>) -> bool) -> Covered {
-        let known = self.host.known();
-        let mut snapshot = Snapshot::default();
+        let floor = self.host.floor_ref();
+        let mut snapshot = TimelineSnapshot::default();
         let mut many = Vec::new();
         let mut everything = true;
         for (index, context) in self.streams.contexts.iter().enumerate() {
@@ -131,8 +131,8 @@ impl Engine {
             let clock = &self.streams.slots[e.slot as usize].clock;
             // Clocks hold nothing but epochs of streams with work that is not covered: those of
             // these contexts are in `many` anyway.
-            if !everything || clock.is_behind() {
-                snapshot.clock.join(clock, NO_LINEAGE, known);
+            if !everything || clock.has_open_wait() {
+                snapshot.clock.join(clock, NO_LINEAGE, floor);
             }
         }
         let all_before = if everything { self.host.time } else { 0 };
@@ -149,13 +149,13 @@ impl Engine {
     pub(crate) fn stream_idle(&mut self, thread: ThreadId, stream: StreamId, upto: u64) -> Epoch {
         if let Some(slot) = self.streams.find(stream) {
             let s = &self.streams.slots[slot as usize];
-            let at = s.at(slot, upto);
+            let at = s.snapshot_at(slot, upto);
             let what = if self.is_legacy(slot) {
                 self.covered_by_legacy(s.context, Some(at))
             } else {
                 Covered { snapshot: Some(at), ..Covered::default() }
             };
-            self.acquire(thread, &what, Holds::ALWAYS);
+            self.acquire(thread, &what, Guarantee::ALWAYS);
         }
         self.host_op()
     }
@@ -167,16 +167,16 @@ impl Engine {
         let Some((epoch, clock)) = found else { return self.host_op() };
         if done && self.options.host_functions_signal {
             let slot = epoch.timeline.0;
-            let snapshot = self.streams.slots.get(slot as usize).map(|s| s.at(slot, epoch.time));
-            // How the driver's thread tells the others is not followed: all of them know.
+            let snapshot = self.streams.slots.get(slot as usize).map(|s| s.snapshot_at(slot, epoch.time));
+            // How the driver's thread notifies the others is not followed: all of them know.
             self.acquire_for_all(
                 thread,
                 &Covered { snapshot, ..Covered::default() },
-                Holds { by_policy: true, promised: false },
+                Guarantee { by_policy: true, documented: false },
             );
         }
-        self.kept = Some(clock);
-        self.last.view = View::Kept;
+        self.start_snapshot = Some(clock);
+        self.last.source = ClockSource::Snapshot;
         epoch
     }
 
@@ -191,7 +191,7 @@ impl Engine {
             && !context.is_none()
         {
             let what = self.covered_by_contexts(|i, _| i == index);
-            self.acquire(thread, &what, Holds::ALWAYS);
+            self.acquire(thread, &what, Guarantee::ALWAYS);
         }
         self.streams.destroy_context(context);
         self.host_op()

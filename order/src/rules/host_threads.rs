@@ -1,13 +1,16 @@
-//! Host threads.
+//! Host threads that have timelines of their own: how an op takes in what its thread knows, and how
+//! knowledge passes between threads.
+//!
+//! What each thread knows is in [`crate::state::host_threads`].
 
 use trace::{Epoch, Op, ThreadId};
 
 use crate::engine::Engine;
-use crate::start_clock::{ClockRef, Start, View};
-use crate::state::host::{Covered, Holds};
+use crate::start_clock::{ClockRef, ClockSource, OpStart};
+use crate::state::host::{Covered, Guarantee};
 
 impl Engine {
-    /// An op by a thread that has a timeline of its own: the thread is known, its time goes on.
+    /// An op by a thread that has a timeline of its own: the thread becomes known, its time goes on.
     #[cold]
     pub(crate) fn enter_thread(&mut self, op: &Op<'_>, thread: ThreadId) {
         self.thread = thread;
@@ -22,7 +25,7 @@ impl Engine {
                 Op::HostEdge { object, acquire: true, start: true } => Some(object),
                 _ => None,
             };
-            threads.begin(thread, slot, time, start, self.host.known());
+            threads.begin(thread, slot, time, start, self.host.floor_ref());
         }
         if let Some(t) = threads.get_mut(thread) {
             t.time += 1;
@@ -34,8 +37,8 @@ impl Engine {
     /// The op in hand is one of the host: it starts at what its thread knows.
     pub(crate) fn start_on_thread(&mut self) {
         let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) else { return };
-        let start = Start { own: t.slot, own_upto: t.time - 1, view: View::Kept, ..self.last };
-        self.kept = Some(ClockRef::of_clock(&self.host, &self.streams, start, &t.clock).keep());
+        let start = OpStart { own: t.slot, own_upto: t.time - 1, source: ClockSource::Snapshot, ..self.last };
+        self.start_snapshot = Some(ClockRef::of_clock(&self.host, &self.streams, start, &t.clock).snapshot());
         self.last = start;
     }
 
@@ -51,12 +54,12 @@ impl Engine {
     pub(crate) fn host_edge(&mut self, object: u64, acquire: bool, start: bool) -> Epoch {
         let thread = self.thread;
         if let Some(mut threads) = self.threads.take() {
-            match (acquire, threads.left(object)) {
+            match (acquire, threads.released(object)) {
                 // A start was taken in when the thread was first seen.
                 (true, Some(_)) if start => {}
-                (true, Some(left)) => threads.learn(thread, &left, &mut Vec::new(), self.host.known()),
+                (true, Some(left)) => threads.acquire(thread, &left, &mut Vec::new(), self.host.floor_ref()),
                 (true, None) => {}
-                (false, _) => threads.release(thread, object, self.host.known()),
+                (false, _) => threads.release(thread, object, self.host.floor_ref()),
             }
             self.threads = Some(threads);
             if acquire {
@@ -72,7 +75,7 @@ impl Engine {
         let mut many = threads.common(thread);
         many.retain(|e| self.host.floor.get(e.slot) < e.time);
         if !many.is_empty() {
-            self.host.acquire(thread, &Covered { many: many.clone(), ..Covered::default() }, Holds::ALWAYS);
+            self.host.acquire(thread, &Covered { many: many.clone(), ..Covered::default() }, Guarantee::ALWAYS);
             let floor = self.host.weakest().times.clone();
             for e in &many {
                 self.streams.settle(e.slot, &floor);

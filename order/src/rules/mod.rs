@@ -1,8 +1,12 @@
 //! CUDA's rules of order, op by op.
 //!
 //! Owns what each op does to the clocks. Each rule names where it comes from: the programming guide
-//! and `cuda.h` unless another source is given; what calls wait for beside that is in
+//! and `cuda.h` unless another source is given. What calls wait for beside that is in
 //! [`crate::policy`].
+//!
+//! This file hands each op to its rule. The rules are methods of [`Engine`], so one may use
+//! another: a graph launch joins events (`events`) and values (`stream_memops`), and copies, frees
+//! and host functions acquire for the host (`host_sync`).
 
 mod alloc_free;
 mod copies;
@@ -16,7 +20,7 @@ use trace::{Epoch, Op, SourceOrder, ThreadId, WaitCompare};
 
 use crate::engine::Engine;
 use crate::rules::stream_memops::semaphore_address;
-use crate::state::host::{Covered, Holds};
+use crate::state::host::{Covered, Guarantee};
 use crate::state::sync_vars::Condition;
 
 impl Engine {
@@ -71,7 +75,7 @@ impl Engine {
             }
             Op::SyncEnd { sync } => {
                 if let Some(covered) = self.host.end(thread, sync) {
-                    self.acquire(thread, &covered, Holds::ALWAYS);
+                    self.acquire(thread, &covered, Guarantee::ALWAYS);
                 }
                 self.host_op()
             }
@@ -79,18 +83,18 @@ impl Engine {
             Op::EventReached { event, record } => {
                 let snapshot = self.events.get(&event.0).and_then(|e| e.of_record(record)).cloned();
                 if snapshot.is_some() {
-                    self.acquire(thread, &Covered { snapshot, ..Covered::default() }, Holds::ALWAYS);
+                    self.acquire(thread, &Covered { snapshot, ..Covered::default() }, Guarantee::ALWAYS);
                 }
                 self.host_op()
             }
             Op::Alloc { ptr, size, kind, context, stream, .. } => self.alloc(ptr, size, kind, context, stream),
             Op::Free { ptr, kind, stream } => self.free(thread, ptr, kind, stream),
             Op::Alias { ptr, target, size } => {
-                self.memory.alias(ptr, target, size);
+                self.allocations.alias(ptr, target, size);
                 self.host_op()
             }
             Op::SyncMemops { ptr, on } => {
-                self.memory.set_sync_memops(ptr, on);
+                self.allocations.set_sync_memops(ptr, on);
                 self.host_op()
             }
             Op::Copy { stream, dst, src, dst_space, src_space, asynchronous, batch } => {
@@ -108,15 +112,15 @@ impl Engine {
             Op::Launch { stream, .. } | Op::Prefetch { stream, .. } | Op::Opaque { stream } => self.stream_op(stream),
             Op::HostFunc { stream, func, .. } => {
                 let epoch = self.stream_op(stream);
-                let kept = self.start_clock().keep();
+                let kept = self.start_clock().snapshot();
                 self.host_funcs.insert(func.0, (epoch, kept));
                 epoch
             }
             Op::HostFuncRun { func, done } => self.host_func_run(thread, func, done),
             Op::WriteValue { stream, address, value, barrier, .. } => {
                 let epoch = self.stream_op(stream);
-                let now = self.streams.slots[epoch.timeline.0 as usize].now(epoch.timeline.0);
-                if self.values.write(address, Some(value), barrier, now, self.host.known()) {
+                let now = self.streams.slots[epoch.timeline.0 as usize].snapshot(epoch.timeline.0);
+                if self.sync_vars.write(address, Some(value), barrier, now, self.host.floor_ref()) {
                     self.released_waits();
                 }
                 epoch
@@ -128,8 +132,8 @@ impl Engine {
             // visible, as writes with a barrier do.
             Op::SemaphoreSignal { stream, semaphore, value } => {
                 let epoch = self.stream_op(stream);
-                let now = self.streams.slots[epoch.timeline.0 as usize].now(epoch.timeline.0);
-                if self.values.write(semaphore_address(semaphore), Some(value), true, now, self.host.known()) {
+                let now = self.streams.slots[epoch.timeline.0 as usize].snapshot(epoch.timeline.0);
+                if self.sync_vars.write(semaphore_address(semaphore), Some(value), true, now, self.host.floor_ref()) {
                     self.released_waits();
                 }
                 epoch

@@ -1,4 +1,4 @@
-//! What the rules must know of memory: the sort of every live range, and which pool bytes were
+//! What the rules must know of memory: the kind of every live allocation, and which pool bytes were
 //! freed where.
 //!
 //! Owns the two maps. Blocks that a program's own allocator carves out are not in it: the memory
@@ -8,36 +8,36 @@ use std::collections::BTreeMap;
 
 use trace::{ContextId, FreeKind, MemoryKind};
 
-use crate::clock::{Known, Snapshot};
+use crate::clock::{FloorRef, TimelineSnapshot};
 
-/// One live range.
+/// One live allocation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
+pub(crate) struct Allocation {
     /// One past its last byte.
     pub end: u64,
-    /// Its sort.
+    /// Its kind.
     pub kind: MemoryKind,
     /// The context it was made in.
     pub context: ContextId,
     /// Synchronous operations on it always synchronise.
     pub sync_memops: bool,
-    /// It is a second name of another range.
+    /// It is a second address of another allocation.
     alias_of: Option<u64>,
 }
 
-/// All ranges.
+/// All live allocations, and freed pool memory.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
-    live: BTreeMap<u64, Range>,
+pub(crate) struct Allocations {
+    live: BTreeMap<u64, Allocation>,
     /// Bytes freed in stream order, disjoint, with the free's place in the order.
-    freed: BTreeMap<u64, (u64, Snapshot)>,
+    freed: BTreeMap<u64, (u64, TimelineSnapshot)>,
     /// Size of `freed` at which covered entries are swept out.
     sweep_at: usize,
 }
 
-impl Memory {
-    /// The live range around an address.
-    pub fn find(&self, address: u64) -> Option<&Range> {
+impl Allocations {
+    /// The live allocation around an address.
+    pub fn find(&self, address: u64) -> Option<&Allocation> {
         let (_, range) = self.live.range(..=address).next_back()?;
         (address < range.end).then_some(range)
     }
@@ -54,10 +54,10 @@ impl Memory {
             }
             self.live.remove(&other);
         }
-        self.live.insert(start, Range { end, kind, context, sync_memops: false, alias_of: None });
+        self.live.insert(start, Allocation { end, kind, context, sync_memops: false, alias_of: None });
     }
 
-    /// A second address of known memory; of unknown memory nothing is learnt.
+    /// A second address of known memory; unknown memory is ignored.
     pub fn alias(&mut self, start: u64, target: u64, size: u64) {
         if let Some(&range) = self.find(target)
             && self.find(start).is_none()
@@ -70,7 +70,7 @@ impl Memory {
     }
 
     /// Memory goes away, its aliases too.
-    pub fn remove(&mut self, start: u64, kind: FreeKind) -> Option<Range> {
+    pub fn remove(&mut self, start: u64, kind: FreeKind) -> Option<Allocation> {
         if kind == FreeKind::Block {
             return None;
         }
@@ -91,17 +91,17 @@ impl Memory {
     }
 
     /// Bytes went back to their pool in stream order.
-    pub fn freed(&mut self, start: u64, end: u64, by: Snapshot, known: Known<'_>) {
+    pub fn freed(&mut self, start: u64, end: u64, by: TimelineSnapshot, floor: FloorRef<'_>) {
         self.take_freed(start, end);
         if self.freed.len() >= self.sweep_at {
-            self.freed.retain(|_, (_, s)| known.times.get(s.own.slot as usize).is_none_or(|&t| t < s.own.time));
+            self.freed.retain(|_, (_, s)| floor.times.get(s.own.slot as usize).is_none_or(|&t| t < s.own.time));
             self.sweep_at = 64 + self.freed.len() * 2;
         }
         self.freed.insert(start, (end, by));
     }
 
     /// Bytes leave the pool again: the frees that they are ordered after.
-    pub fn take_freed(&mut self, start: u64, end: u64) -> Vec<Snapshot> {
+    pub fn take_freed(&mut self, start: u64, end: u64) -> Vec<TimelineSnapshot> {
         let mut found = Vec::new();
         while let Some((&s, (e, _))) = self.freed.range(..end).next_back() {
             if *e <= start {
@@ -128,17 +128,17 @@ mod tests {
     use super::*;
     use crate::clock::Entry;
 
-    fn by(time: u64) -> Snapshot {
-        Snapshot { own: Entry { slot: 1, time }, ..Snapshot::default() }
+    fn by(time: u64) -> TimelineSnapshot {
+        TimelineSnapshot { own: Entry { slot: 1, time }, ..TimelineSnapshot::default() }
     }
 
     #[test]
     fn reuse_of_a_part_keeps_the_rest() {
-        let known = Known { times: &[], all_before: 0, version: 0, now: 1 };
-        let mut m = Memory::default();
-        m.freed(100, 200, by(1), known);
-        m.freed(200, 300, by(2), known);
-        let times = |v: Vec<Snapshot>| v.iter().map(|s| s.own.time).collect::<Vec<_>>();
+        let floor = FloorRef { times: &[], all_before: 0, version: 0, now: 1 };
+        let mut m = Allocations::default();
+        m.freed(100, 200, by(1), floor);
+        m.freed(200, 300, by(2), floor);
+        let times = |v: Vec<TimelineSnapshot>| v.iter().map(|s| s.own.time).collect::<Vec<_>>();
         assert_eq!(times(m.take_freed(150, 250)), [2, 1]);
         assert_eq!(times(m.take_freed(150, 250)), [], "these bytes have left the pool");
         assert_eq!(times(m.take_freed(0, 400)), [2, 1], "the ends are still in it");
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn ranges_end_where_they_end() {
-        let mut m = Memory::default();
+        let mut m = Allocations::default();
         m.insert(100, 50, MemoryKind::Pool, ContextId(1));
         assert!(m.find(99).is_none() && m.find(150).is_none());
         assert_eq!(m.find(149).map(|r| r.kind), Some(MemoryKind::Pool));

@@ -1,15 +1,18 @@
-//! Executable graphs.
+//! Executable graphs: the latest launch, and the nodes that order the graph with what is outside
+//! it.
+//!
+//! Does not know the other nodes: the order inside one launch belongs to the analyzer.
 
 use trace::EventId;
 
-use crate::clock::Snapshot;
+use crate::clock::TimelineSnapshot;
 use crate::state::sync_vars::Condition;
 
 /// One executable graph.
 #[derive(Debug, Default)]
 pub(crate) struct GraphExec {
     /// State of the stream of the latest launch, the launch included.
-    pub last: Option<Snapshot>,
+    pub last: Option<TimelineSnapshot>,
     /// Nodes by index that order the graph with what is outside.
     pub links: Vec<(u32, ExternalNode)>,
 }

@@ -1,35 +1,33 @@
 //! The host's side: what it has seen finish, and which waits are under way.
 //!
-//! Owns the floor (what the merged host timeline knows, and with it everyone who enqueues work) and
-//! pending synchronisations. All calls carry the host thread, so that a timeline per host thread
-//! can move in here: the floor would then be what all threads know, and each thread would hold a
-//! clock of its own over it.
+//! Owns the floor (what the merged host timeline knows, and with it every op that is enqueued) and
+//! pending synchronisations. All calls carry the host thread; waits under way are kept by thread.
 
 use std::sync::Arc;
 
 use trace::{SyncId, ThreadId};
 
-use crate::clock::{Entry, Known, Snapshot};
+use crate::clock::{Entry, FloorRef, TimelineSnapshot};
 use crate::id_map::IdMap;
 
-/// What a promise is worth: synchronisation that the driver performs, or that is also documented.
+/// What a wait is worth: synchronisation that the driver performs, or that is also documented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Holds {
+pub(crate) struct Guarantee {
     /// Under the engine's policy.
     pub by_policy: bool,
     /// By the documents.
-    pub promised: bool,
+    pub documented: bool,
 }
 
-impl Holds {
+impl Guarantee {
     /// Explicit synchronisation: under every policy.
-    pub const ALWAYS: Self = Self { by_policy: true, promised: true };
+    pub const ALWAYS: Self = Self { by_policy: true, documented: true };
 }
 
 /// A dense vector of times known finished.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Floor {
-    /// By slot. Shared with clocks that somebody keeps; copied on the next change then.
+    /// By slot. Shared with clock snapshots that live; copied on the next change then.
     pub times: Arc<Vec<u64>>,
     /// Everything enqueued before this host time has finished.
     pub all_before: u64,
@@ -59,7 +57,7 @@ impl Floor {
 #[derive(Debug, Default)]
 pub(crate) struct Covered {
     /// One timeline or event with what it knew.
-    pub snapshot: Option<Snapshot>,
+    pub snapshot: Option<TimelineSnapshot>,
     /// Frontiers of many timelines.
     pub many: Vec<Entry>,
     /// When every timeline is covered: the host time at the beginning.
@@ -76,7 +74,7 @@ const PENDING_PER_THREAD: usize = 4;
 pub(crate) struct Host {
     pending: IdMap<u32, Vec<(SyncId, Covered)>>,
     /// What it would know by documented synchronisation alone; kept only on demand.
-    pub promised: Option<Floor>,
+    pub documented: Option<Floor>,
     /// What the host knows under the policy.
     pub floor: Floor,
     /// How often the floor changed.
@@ -88,30 +86,30 @@ pub(crate) struct Host {
 impl Host {
     /// A host that has seen nothing; with a second floor when `latent`.
     pub fn new(latent: bool) -> Self {
-        Self { promised: latent.then(Default::default), ..Self::default() }
+        Self { documented: latent.then(Default::default), ..Self::default() }
     }
 
-    /// The floor that clocks may leave out: the weakest one that anybody asks about.
+    /// The floor that clocks may leave out: the weakest one that can be asked about.
     #[inline]
     pub fn weakest(&self) -> &Floor {
-        self.promised.as_ref().unwrap_or(&self.floor)
+        self.documented.as_ref().unwrap_or(&self.floor)
     }
 
     /// The weakest floor as clocks see it.
     #[inline]
-    pub fn known(&self) -> Known<'_> {
+    pub fn floor_ref(&self) -> FloorRef<'_> {
         let floor = self.weakest();
-        Known { times: &floor.times, all_before: floor.all_before, version: self.changes, now: self.time }
+        FloorRef { times: &floor.times, all_before: floor.all_before, version: self.changes, now: self.time }
     }
 
     /// The host thread has seen all this finish.
-    pub fn acquire(&mut self, _thread: ThreadId, what: &Covered, holds: Holds) {
-        let of_use = holds.by_policy || (holds.promised && self.promised.is_some());
+    pub fn acquire(&mut self, _thread: ThreadId, what: &Covered, guarantee: Guarantee) {
+        let of_use = guarantee.by_policy || (guarantee.documented && self.documented.is_some());
         if !of_use {
             return;
         }
         self.changes += 1;
-        let floors = [(holds.by_policy, Some(&mut self.floor)), (holds.promised, self.promised.as_mut())];
+        let floors = [(guarantee.by_policy, Some(&mut self.floor)), (guarantee.documented, self.documented.as_mut())];
         for (raise, floor) in floors {
             if let (true, Some(floor)) = (raise, floor) {
                 floor.all_before = floor.all_before.max(what.all_before);

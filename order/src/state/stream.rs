@@ -1,11 +1,11 @@
 //! Timelines of streams: their state, the table of slots, and how slots are used again.
 //!
-//! Owns slots, the lists of streams with work that somebody still has to join, and recycling. The
-//! rules that read and change clocks are in `engine` and `rules`.
+//! Owns slots, the lists of streams with work that is still to be joined, and recycling. The rules
+//! that read and change clocks are in `engine` and `rules`.
 
 use trace::{ContextId, Epoch, StreamId, StreamKind};
 
-use crate::clock::{Clock, Entry, Snapshot};
+use crate::clock::{Clock, Entry, TimelineSnapshot};
 use crate::id_map::IdMap;
 
 /// Position in a [`WorkList`] of something that is not in it.
@@ -22,12 +22,11 @@ pub(crate) struct Stream {
     /// Time of its latest op. Goes on from one life to the next.
     pub time: u64,
     /// Version of the context's shared order that `clock` has taken in.
-    pub seen: u64,
+    pub joined_version: u64,
     /// When the latest op was a kernel launch: the time up to which its predecessors had finished
     /// when it started.
     pub kernel_start: Option<u64>,
-    /// First time that lies behind a wait for a value that nobody has written yet; `u64::MAX`:
-    /// none.
+    /// First time that lies behind an open wait; `u64::MAX`: none.
     pub blocked_from: u64,
     /// Index of its context.
     pub context: u32,
@@ -61,7 +60,7 @@ impl Stream {
             destroyed: false,
             time: 0,
             clock: Clock::default(),
-            seen: 0,
+            joined_version: 0,
             in_host_list: ABSENT,
             in_legacy_list: ABSENT,
             kernel_start: None,
@@ -82,7 +81,7 @@ impl Stream {
 
     /// To be called before `clock` changes. Of several changes by one op, the first counts.
     #[inline]
-    pub fn keep_past(&mut self) {
+    pub fn save_clock(&mut self) {
         if self.past.iter().any(|(valid, _)| *valid == self.time) {
             return;
         }
@@ -97,21 +96,21 @@ impl Stream {
 
     /// The stream's state just after its op at `upto`. When that is too long ago, the oldest clock
     /// still known, which holds at least as much.
-    pub fn at(&self, slot: u32, upto: u64) -> Snapshot {
+    pub fn snapshot_at(&self, slot: u32, upto: u64) -> TimelineSnapshot {
         let upto = upto.min(self.time);
         let clock = self.past.iter().filter(|(valid, _)| *valid >= upto).min_by_key(|(valid, _)| *valid);
         let clock = clock.map_or(&self.clock, |(_, c)| c);
-        Snapshot { own: Entry { slot, time: upto }, clock: clock.clone(), exact: true }
+        TimelineSnapshot { own: Entry { slot, time: upto }, clock: clock.clone(), exact: true }
     }
 
     /// The stream's state now.
     #[inline]
-    pub fn now(&self, slot: u32) -> Snapshot {
-        Snapshot { own: Entry { slot, time: self.time }, clock: self.clock.clone(), exact: true }
+    pub fn snapshot(&self, slot: u32) -> TimelineSnapshot {
+        TimelineSnapshot { own: Entry { slot, time: self.time }, clock: self.clock.clone(), exact: true }
     }
 }
 
-/// Slots that have something for somebody to join; membership is found in the stream itself, so
+/// Slots with work that is still to be joined; membership is found in the stream itself, so
 /// that adding and removing cost nothing.
 #[derive(Debug, Default)]
 pub(crate) struct WorkList(Vec<u32>);
@@ -374,7 +373,7 @@ impl Streams {
     /// Whether an epoch lies behind an open wait: then it is in the future of everything that may
     /// still release the wait.
     #[inline]
-    pub fn in_future(&self, epoch: Epoch) -> bool {
+    pub fn is_behind_open_wait(&self, epoch: Epoch) -> bool {
         self.slots.get(epoch.timeline.0 as usize).is_some_and(|s| epoch.time >= s.blocked_from)
     }
 

@@ -1,5 +1,5 @@
-//! Values in memory as synchronisation: what streams wrote (`cuStreamWriteValue`) and what streams
-//! wait for.
+//! Values in memory as synchronisation variables: what streams wrote (`cuStreamWriteValue`) and
+//! what streams wait for.
 //!
 //! Owns the writes seen at each address and the waits that none of them can have released. A write
 //! releases, a wait acquires; which write a wait sees is the question:
@@ -10,7 +10,7 @@
 //! - Without a candidate, the wait is released by something enqueued later (legal: the stream
 //!   blocks until then) or by something unseen (a kernel, a store of the host). Until a write comes
 //!   that satisfies it, or the host sees the stream get past it, what is behind it is in the future
-//!   of everybody: it is not judged, see [`crate::ClockRef::is_unjudged`].
+//!   of everything else: it is not judged, see [`crate::ClockRef::is_behind_open_wait`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use trace::WaitCompare;
 
-use crate::clock::{Clock, Entry, Known, NO_LINEAGE, OpenWait, Snapshot};
+use crate::clock::{Clock, Entry, FloorRef, NO_LINEAGE, OpenWait, TimelineSnapshot};
 use crate::id_map::IdMap;
 
 /// Writes remembered at each address.
@@ -61,7 +61,7 @@ impl Condition {
 struct Write {
     /// `None`: bytes came by a copy or a set, and what they are is not known.
     value: Option<u64>,
-    by: Snapshot,
+    by: TimelineSnapshot,
     /// Whether it makes earlier memory visible.
     releases: bool,
     /// Writes known to come after it.
@@ -69,13 +69,13 @@ struct Write {
 }
 
 #[derive(Debug, Default)]
-struct Cell {
+struct SyncVar {
     writes: VecDeque<Write>,
     open: Vec<(Condition, Arc<OpenWait>)>,
 }
 
 /// What a wait learns.
-pub(crate) enum Answer {
+pub(crate) enum WaitOutcome {
     /// It is ordered after this.
     After(Clock),
     /// Nothing seen releases it.
@@ -84,30 +84,37 @@ pub(crate) enum Answer {
 
 /// All addresses that were used so.
 #[derive(Debug, Default)]
-pub(crate) struct Values {
-    cells: IdMap<u64, Cell>,
+pub(crate) struct SyncVars {
+    vars: IdMap<u64, SyncVar>,
 }
 
-impl Values {
+impl SyncVars {
     /// Whether no address is in use.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+        self.vars.is_empty()
     }
 
     /// A write. Answers whether it released a wait.
-    pub fn write(&mut self, address: u64, value: Option<u64>, releases: bool, by: Snapshot, known: Known<'_>) -> bool {
-        let cell = self.cells.entry(address).or_default();
-        for earlier in &mut cell.writes {
-            if covers(&by, earlier.by.own, known) && earlier.overwritten.len() < 2 {
+    pub fn write(
+        &mut self,
+        address: u64,
+        value: Option<u64>,
+        releases: bool,
+        by: TimelineSnapshot,
+        floor: FloorRef<'_>,
+    ) -> bool {
+        let var = self.vars.entry(address).or_default();
+        for earlier in &mut var.writes {
+            if covers(&by, earlier.by.own, floor) && earlier.overwritten.len() < 2 {
                 earlier.overwritten.push(by.own);
             }
         }
-        let past = |e: &Entry| known.times.get(e.slot as usize).is_some_and(|&t| e.time <= t);
-        cell.writes.retain(|w| !w.overwritten.iter().any(past));
+        let past = |e: &Entry| floor.times.get(e.slot as usize).is_some_and(|&t| e.time <= t);
+        var.writes.retain(|w| !w.overwritten.iter().any(past));
         let mut released = false;
         if let Some(value) = value {
-            cell.open.retain(|(condition, wait)| {
+            var.open.retain(|(condition, wait)| {
                 let holds = condition.holds(value);
                 if holds {
                     wait.release(releases.then(|| by.clone()));
@@ -116,10 +123,10 @@ impl Values {
                 !holds && !wait.is_released()
             });
         }
-        if cell.writes.len() >= WRITES {
-            cell.writes.pop_front();
+        if var.writes.len() >= WRITES {
+            var.writes.pop_front();
         }
-        cell.writes.push_back(Write { value, by, releases, overwritten: SmallVec::new() });
+        var.writes.push_back(Write { value, by, releases, overwritten: SmallVec::new() });
         released
     }
 
@@ -131,54 +138,54 @@ impl Values {
         time: u64,
         clock: &Clock,
         own: u32,
-        known: Known<'_>,
-    ) -> Answer {
-        let cell = self.cells.entry(address).or_default();
-        let before = Snapshot { own: Entry { slot: own, time }, clock: clock.clone(), exact: true };
-        let mut candidates = cell
+        floor: FloorRef<'_>,
+    ) -> WaitOutcome {
+        let var = self.vars.entry(address).or_default();
+        let before = TimelineSnapshot { own: Entry { slot: own, time }, clock: clock.clone(), exact: true };
+        let mut candidates = var
             .writes
             .iter()
             .filter(|w| w.value.is_some_and(|v| condition.holds(v)))
-            .filter(|w| !w.overwritten.iter().any(|&by| covers(&before, by, known)));
+            .filter(|w| !w.overwritten.iter().any(|&by| covers(&before, by, floor)));
         let Some(first) = candidates.next() else {
             let wait = Arc::new(OpenWait::default());
-            cell.open.retain(|(_, w)| !w.is_released());
-            cell.open.push((condition, wait.clone()));
-            return Answer::Open(wait);
+            var.open.retain(|(_, w)| !w.is_released());
+            var.open.push((condition, wait.clone()));
+            return WaitOutcome::Open(wait);
         };
         let released = |w: &Write| {
             let mut clock = Clock::default();
             if w.releases {
-                clock.raise(w.by.own, NO_LINEAGE, known);
-                clock.join(&w.by.clock, NO_LINEAGE, known);
+                clock.raise(w.by.own, NO_LINEAGE, floor);
+                clock.join(&w.by.clock, NO_LINEAGE, floor);
             }
             clock
         };
         let mut common = released(first);
         for other in candidates {
             let other = released(other);
-            common = common.meet(|slot| other.get(slot), NO_LINEAGE, known);
+            common = common.meet(|slot| other.get(slot), NO_LINEAGE, floor);
         }
-        Answer::After(common)
+        WaitOutcome::After(common)
     }
 
     /// Bytes changed by a copy or a set: flags in them have been overwritten by who knows what.
-    pub fn overwrite(&mut self, start: u64, end: u64, by: &Snapshot, known: Known<'_>) {
-        let hit: SmallVec<[u64; 4]> = self.cells.keys().copied().filter(|a| (start..end).contains(a)).collect();
+    pub fn overwrite(&mut self, start: u64, end: u64, by: &TimelineSnapshot, floor: FloorRef<'_>) {
+        let hit: SmallVec<[u64; 4]> = self.vars.keys().copied().filter(|a| (start..end).contains(a)).collect();
         for address in hit {
-            self.write(address, None, false, by.clone(), known);
+            self.write(address, None, false, by.clone(), floor);
         }
     }
 
     /// The memory is gone.
     pub fn forget(&mut self, start: u64, end: u64) {
-        self.cells.retain(|a, _| !(start..end).contains(a));
+        self.vars.retain(|a, _| !(start..end).contains(a));
     }
 }
 
 /// Whether a state of a timeline is after an epoch.
-fn covers(state: &Snapshot, e: Entry, known: Known<'_>) -> bool {
-    known.times.get(e.slot as usize).is_some_and(|&t| e.time <= t)
+fn covers(state: &TimelineSnapshot, e: Entry, floor: FloorRef<'_>) -> bool {
+    floor.times.get(e.slot as usize).is_some_and(|&t| e.time <= t)
         || if e.slot == state.own.slot { e.time <= state.own.time } else { state.clock.get(e.slot) >= e.time }
 }
 
