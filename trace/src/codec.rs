@@ -5,7 +5,7 @@
 //! with a panic: what it reads may come from a crashed program.
 
 use crate::id::*;
-use crate::region::Region;
+use crate::op::region::Region;
 
 /// Why a record could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

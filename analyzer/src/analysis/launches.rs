@@ -9,7 +9,7 @@ use crate::launches::effects::{Code, Knowledge, Launch};
 use crate::launches::launch_key::Key;
 use crate::memory::{Cause, Site};
 use crate::state::graphs::Graph;
-use trace::wanted::Class;
+use trace::ring::back_channel::Class;
 use trace::{KernelId, StreamId};
 
 impl Analysis {

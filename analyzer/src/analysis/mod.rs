@@ -44,7 +44,7 @@ use order::Policy;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
-use trace::wanted::Class;
+use trace::ring::back_channel::Class;
 use trace::{Epoch, KernelId, NoteKind, Op, Record, ThreadId};
 
 /// What an analysis may be told.

@@ -9,7 +9,7 @@
 
 use crate::launches::effects::{Base, Evaluated, Knowledge};
 use rustc_hash::FxHashMap;
-use trace::wanted::Class;
+use trace::ring::back_channel::Class;
 
 /// The judgement on all launches of one process.
 #[derive(Default)]

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use cuda_sys::{CUcontext, CUfunction};
 use trace::KernelId;
-use trace::wanted::Wanted;
+use trace::ring::back_channel::Wanted;
 
 use super::sanitizer::LaunchData;
 use crate::process::lock::Lock;

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 use cuda_sys::CUstream;
 use trace::codec::List;
-use trace::wanted::Class;
+use trace::ring::back_channel::Class;
 use trace::{Epoch, GraphExecId, KernelId, Op};
 
 use super::demand::Function;

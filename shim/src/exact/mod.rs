@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cuda_sys::{CUcontext, CUstream};
-use trace::wanted::Class;
+use trace::ring::back_channel::Class;
 use trace::{Epoch, KernelId, NoteKind, Op};
 
 use crate::core::Core;

@@ -6,7 +6,7 @@
 //! run this very source over its own atomics and its own memory: `scripts/loom`.
 
 use super::ALIGN;
-use crate::sync::{AtomicU64, Ordering};
+use crate::atomics::{AtomicU64, Ordering};
 
 /// Bytes ever written and bytes ever consumed, a cache line each.
 #[repr(C)]

@@ -8,11 +8,15 @@
 //! kernels, names), stored once and referenced by id, and *ops* proper. A definition always
 //! precedes the first op that refers to it.
 
+pub mod items;
+pub mod kinds;
+pub mod region;
+
 use crate::codec::{DecodeError, Decoder, Encoder, Field, List, Text};
 use crate::id::*;
-use crate::kind::*;
-use crate::parts::*;
-use crate::region::Region;
+use crate::op::items::*;
+use crate::op::kinds::*;
+use crate::op::region::Region;
 
 macro_rules! ops {
     ($($(#[$doc:meta])* $tag:literal $name:ident { $($(#[$fdoc:meta])* $field:ident : $type:ty,)* })*) => {

@@ -28,9 +28,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
 use crate::FORMAT_VERSION;
-use crate::wanted::{Settled, Wanted};
+use crate::ring::back_channel::{Settled, Wanted};
 use counters::{Counters, Reading, Writing};
 
+pub mod back_channel;
 mod counters;
 #[cfg(all(test, not(loom)))]
 mod tests;
