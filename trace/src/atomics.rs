@@ -1,5 +1,5 @@
-//! The atomics of what two sides share: the machine's, or loom's where `--cfg loom` asks for every
-//! interleaving (`scripts/loom`).
+//! The atomics that both ends of the ring share: the machine's, or loom's where `--cfg loom` asks
+//! for every interleaving (`scripts/loom`).
 
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Bytes in, fields out: the little-endian primitives that ops are made of.
+//! The little-endian primitives that ops are encoded and decoded with.
 //!
 //! The encoder writes into a caller's buffer and never allocates: it runs inside the program under
 //! test. The decoder borrows from its input and answers every damage with a [`DecodeError`], never

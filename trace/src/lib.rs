@@ -5,6 +5,10 @@
 //! files. Knows nothing of CUDA's rules of order (crate `order`) nor of how calls are intercepted
 //! (crate `shim`).
 //!
+//! From the bottom up: `id` and `codec` (numbers and bytes), [`op`] (the ops and their fields),
+//! [`record`] (an op with its origin), then the two ways of a record out of the program: [`ring`]
+//! (shared memory) and `file`.
+//!
 //! # Format version
 //!
 //! [`FORMAT_VERSION`] is written into the ring header and into every trace file. The rule: **any**

@@ -9,7 +9,7 @@ use crate::launches::effects::{Code, Knowledge, Launch};
 use crate::launches::launch_key::Key;
 use crate::memory::{Cause, Site};
 use crate::state::graphs::Graph;
-use trace::ring::back_channel::Class;
+use trace::ring::back_channel::LaunchClass;
 use trace::{KernelId, StreamId};
 
 impl Analysis {
@@ -34,7 +34,7 @@ impl Analysis {
             self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
         }
         if let Some(settle) = &mut self.settle {
-            settle.judge(Class::of(kernel, l.grid, l.block), &predicted);
+            settle.judge(LaunchClass::of(kernel, l.grid, l.block), &predicted);
         }
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         let number = node.map_or(0, |(_, index)| index + 1);

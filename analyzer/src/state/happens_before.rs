@@ -4,7 +4,7 @@
 
 use crate::memory::access_map::{Clocks, Glance, Ordered};
 use crate::state::graphs::Graph;
-use order::{ClockRef, Engine, Options, Policy, FastClock};
+use order::{ClockRef, Engine, FastClock, Options, Policy};
 use trace::{Epoch, Op, StreamId, ThreadId};
 
 /// The engine of one process.

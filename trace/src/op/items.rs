@@ -1,4 +1,4 @@
-//! What ops are made of besides numbers: the items of their lists, and the bits of their flags.
+//! The items of lists in ops, and the bits of their flags.
 
 use crate::id::PyCodeId;
 use crate::item;
@@ -80,9 +80,9 @@ pub mod launch_flags {
     pub const EXTRA_BUFFER: u32 = 4;
     /// The parameter layout was unknown, so `params` is empty.
     pub const PARAMS_UNKNOWN: u32 = 8;
-    /// Made inside a call of a library that is an op of its own (NCCL): what it touches is told
-    /// there.
+    /// Made inside a call of a library that is an op of its own (NCCL), which says what it
+    /// touches.
     pub const INSIDE_LIBRARY: u32 = 16;
-    /// An [`Op::Exact`](crate::op::Op::Exact)(crate::op::Op::Exact) for this launch follows.
+    /// An [`Op::Exact`](crate::op::Op::Exact) for this launch follows.
     pub const EXACT: u32 = 32;
 }

@@ -1,7 +1,7 @@
-//! The small enumerations that ops are made of: kinds of streams and memory, scopes of
+//! The small enumerations in the fields of ops: kinds of streams and memory, scopes of
 //! synchronisation.
 //!
-//! Owns their numbers in the encoding, which never change; the ops themselves are in [`crate::op`].
+//! Owns their numbers in the encoding, which never change. The ops themselves are in [`crate::op`].
 
 use crate::codec::{DecodeError, Decoder, Encoder, Field};
 
@@ -55,7 +55,7 @@ flag_enum! {
         Pool = 4,
         /// `cuMemMap`: virtual memory management.
         Mapped = 5,
-        /// A `__device__` or `__constant__` variable, learnt when its address is asked for.
+        /// A `__device__` or `__constant__` variable, found when its address is asked for.
         ModuleGlobal = 6,
         /// Memory of another process or API: IPC handles, external memory, graphics.
         Imported = 7,
@@ -66,7 +66,7 @@ flag_enum! {
         Block = 9,
     }
 
-    /// Which sort of free a [`Op::Free`] is.
+    /// Which kind of free an [`Op::Free`](crate::op::Op::Free) is.
     FreeKind: u8 {
         /// `cuMemFree` on any address (pool memory included: then it does not wait).
         Plain = 0,
@@ -172,7 +172,7 @@ flag_enum! {
         Unobserved = 1,
         /// The shim switched itself off.
         Disabled = 2,
-        /// Anything a user should know that is no fault.
+        /// Anything else a user should know.
         Info = 3,
     }
 }

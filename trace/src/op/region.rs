@@ -1,6 +1,6 @@
 //! Which bytes a copy or a set touches: linear, pitched (2D, 3D) or inside an opaque array.
 //!
-//! Owns the shapes only; whose memory it is is found out by the analyzer.
+//! Owns the shapes only. The analyzer finds out whose memory it is.
 
 use crate::id::ArrayId;
 

@@ -1,23 +1,23 @@
 //! The ring: shared memory through which ops leave the program under test.
 //!
-//! Owns the layout of the memory, the mapping, and both ends; the counters and their orders are in
-//! [`counters`]. A ring has one producing process, which serialises its threads itself, and one
-//! consuming process. It does not decide who waits how long: the producer asks for space and is
-//! told whether there is any ([`Producer::try_reserve`]); policy (back-pressure, a dead consumer)
-//! belongs to the shim.
+//! Owns the layout of the memory, the mapping, and both ends. The counters and their memory orders
+//! are in [`counters`]; what the analyzer sends back is in [`back_channel`]. A ring has one
+//! producing process, which serialises its threads itself, and one consuming process. It does not
+//! decide how long either waits: the producer asks for space and gets it or not
+//! ([`Producer::try_reserve`]). Policy (back-pressure, a dead consumer) belongs to the shim.
 //!
 //! # Layout and protocol
 //!
-//! One page of header (in it also the way back, [`Wanted`] and [`Settled`]), then `capacity` bytes
-//! of data (a power of two). Both sides map the data **twice in a row**, so that a record that runs
-//! past the end is still contiguous. `head` counts bytes ever written, `tail` bytes ever consumed;
-//! both only grow. A record is a `u32` length, then that many bytes, padded to [`ALIGN`]. A length
-//! of all ones ends the lap: while the consumer keeps up, the producer stays in the first megabyte
-//! (a warm launch took 116 ns instead of 133, a copy 117 instead of 182; lowest of 8 alternating
-//! runs). The producer writes the record, then stores `head` with release order: a producer killed
-//! at any instruction leaves either a whole record or none, and the memory outlives it because the
-//! consumer maps it too (memfd; 200 random SIGKILLs and 114 million records were tried without a
-//! loss).
+//! One page of header (in it also the back channel, [`MeasureRequests`] and [`SettledLaunches`]),
+//! then `capacity` bytes of data (a power of two). Both sides map the data **twice in a row**, so
+//! that a record that runs past the end is still contiguous. `head` counts bytes ever written,
+//! `tail` bytes ever consumed; both only grow. A record is a `u32` length, then that many bytes,
+//! padded to [`ALIGN`]. A length of all ones ends the lap: while the consumer keeps up, the
+//! producer stays in the first megabyte (a warm launch took 116 ns instead of 133, a copy 117
+//! instead of 182; lowest of 8 alternating runs). The producer writes the record, then stores
+//! `head` with release order: a producer killed at any instruction leaves either a whole record or
+//! none, and the memory outlives it because the consumer maps it too (memfd; 200 random SIGKILLs
+//! and 114 million records were tried without a loss).
 //!
 //! The consumer treats the memory as hostile: a length that runs past `head` is damage and ends the
 //! stream ([`RingError::Damaged`]).
@@ -28,8 +28,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
 use crate::FORMAT_VERSION;
-use crate::ring::back_channel::{Settled, Wanted};
-use counters::{Counters, Reading, Writing};
+use crate::ring::back_channel::{MeasureRequests, SettledLaunches};
+use counters::{Counters, ReadCursor, WriteCursor};
 
 pub mod back_channel;
 mod counters;
@@ -66,9 +66,9 @@ pub struct Header {
     _line: [u8; 20],
     counters: Counters,
     /// Kernels that the consumer wants measured from now on.
-    pub wanted: Wanted,
+    pub wanted: MeasureRequests,
     /// Kernels that need no measuring.
-    pub settled: Settled,
+    pub settled: SettledLaunches,
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER);
@@ -133,14 +133,14 @@ impl Ring {
         if fd < 0 {
             return Err(system("memfd_create"));
         }
-        // SAFETY: fd was just opened by us and is owned by nobody else.
+        // SAFETY: fd was just opened by us and is owned by nothing else.
         let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
         // SAFETY: fd is an open, writable file.
         if unsafe { libc::ftruncate(fd.as_raw_fd(), (HEADER + capacity) as libc::off_t) } != 0 {
             return Err(system("ftruncate"));
         }
-        // Whoever makes the file shorter makes the other side die of SIGBUS: nobody shall. (Where
-        // there are no seals, nobody can yet.)
+        // A shorter file would kill the other side by SIGBUS: the seals forbid it. (Where there are no
+        // seals, nothing else has the file yet.)
         // SAFETY: fd is open.
         unsafe {
             libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL)
@@ -165,7 +165,7 @@ impl Ring {
         let ring = Self::map(&fd, capacity)?;
         let header = ring.base.as_ptr().cast::<Header>();
         // SAFETY: the mapping is at least HEADER bytes, page-aligned, zeroed by the kernel, and
-        // nobody else has it yet.
+        // nothing else has it yet.
         unsafe {
             (*header).version = FORMAT_VERSION;
             (*header).capacity = capacity as u64;
@@ -288,7 +288,7 @@ impl Drop for Ring {
 /// The writing end. The caller makes sure that only one thread uses it at a time.
 pub struct Producer {
     ring: Ring,
-    writing: Writing,
+    writing: WriteCursor,
     /// Bytes up to which lines were asked for.
     fetched: u64,
 }
@@ -296,7 +296,7 @@ pub struct Producer {
 impl Producer {
     /// Takes over a ring that was just created.
     pub fn new(ring: Ring) -> Self {
-        let writing = Writing::new(&ring.header().counters, ring.capacity);
+        let writing = WriteCursor::new(&ring.header().counters, ring.capacity);
         Self { ring, writing, fetched: 0 }
     }
 
@@ -371,13 +371,13 @@ const AHEAD: u64 = 512;
 /// The reading end.
 pub struct Consumer {
     ring: Ring,
-    reading: Reading,
+    reading: ReadCursor,
 }
 
 impl Consumer {
     /// Takes over an opened ring, from wherever an earlier consumer stopped.
     pub fn new(ring: Ring) -> Self {
-        let reading = Reading::new(&ring.header().counters, ring.capacity);
+        let reading = ReadCursor::new(&ring.header().counters, ring.capacity);
         Self { ring, reading }
     }
 
