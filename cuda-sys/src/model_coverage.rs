@@ -1,10 +1,11 @@
-//! How much of each function's meaning is modelled: what a coverage listing says.
+//! How much of each function's meaning is modelled, for the listing of `streamsan coverage`.
 //!
-//! Owns four lists by the names of rows. Rows that are `skip` in the table have no effect on order
-//! or memory; of all others, those named here have none that matters, are modelled in part, or not
-//! at all. The rest is modelled. The shim's tests hold the lists against what it does.
+//! Owns four lists of row names. Rows that are `skip` in the table have no effect on order or
+//! memory. Of all other rows, those named here have no effect that matters, are modelled in part,
+//! or are not modelled at all. The rest is modelled. The shim's tests compare the lists with what
+//! the shim does.
 
-use crate::functions::{FnId, When};
+use crate::driver_functions::{FnId, When};
 
 /// How much of a function is modelled.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -187,7 +188,7 @@ pub const NO_EFFECT: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::functions::DRIVER_FUNCTIONS;
+    use crate::driver_functions::DRIVER_FUNCTIONS;
 
     #[test]
     fn every_name_is_a_row_and_stands_in_one_list() {

@@ -1,5 +1,5 @@
-//! The table's own promises, without headers: classification, numbering, look-up, and the shape
-//! that callbacks rely on.
+//! Checks what the table promises, without headers: classification, numbering, look-up, and the
+//! shape that callbacks rely on.
 
 use cuda_sys::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! What the simulated driver and the simulated runtime say to each other past the driver API, as
-//! NVIDIA's own do.
+//! The private table through which the simulated runtime calls the simulated driver past the driver
+//! API, as NVIDIA's libraries do with theirs.
 //!
 //! Not part of CUDA's ABI.
 

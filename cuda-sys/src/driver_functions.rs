@@ -1,8 +1,8 @@
 //! What the table says about each symbol of the driver, as data: a fixed order, names to numbers,
 //! function types.
 //!
-//! Generated from [`driver_api!`](crate::driver_api!) at compile time; neither allocates nor locks,
-//! so that it can be used inside `dlsym`.
+//! Generated from [`driver_api!`](crate::driver_api!) at compile time. It neither allocates nor
+//! locks, so it can be used inside `dlsym`.
 
 use crate::types::*;
 
@@ -11,9 +11,9 @@ use crate::types::*;
 pub enum When {
     /// Before it: frees and destroys.
     Before,
-    /// After it: whatever needs its result.
+    /// After it: what needs its result.
     After,
-    /// Begun before, finished after: whatever may wait, or call the host back.
+    /// Begun before, finished after: what may wait, or call the host back.
     Both,
     /// Never: no effect on order or memory (or not modelled: see [`FnId::is_interop`]).
     Skip,
