@@ -124,8 +124,8 @@ impl<'a> ClockRef<'a> {
     }
 
     /// Whether documented synchronisation alone would order it so. The same as [`ClockRef::covers`]
-    /// unless the engine was made with [`crate::Options::latent`]. A pair that is covered, but not by
-    /// documented synchronisation, is a latent race.
+    /// unless the engine was made with [`crate::Options::latent`]. A pair that is covered, but not
+    /// by documented synchronisation, is a latent race.
     #[inline]
     pub fn covers_documented(&self, epoch: Epoch) -> bool {
         self.covers_over(self.documented.unwrap_or(self.floor), epoch)

@@ -561,8 +561,8 @@ proptest! {
         }
     }
 
-    /// Damaged traces: any ops in any order, ids that were never made. Nothing to compare; it must not
-    /// panic, and must answer.
+    /// Damaged traces: any ops in any order, ids that were never made. Nothing to compare; it must
+    /// not panic, and must answer.
     #[test]
     fn nothing_panics(ops in prop::collection::vec((0..40_u16, any::<[u8; 96]>(), 0..4_u32, any::<bool>()), 1..200)) {
         let mut engine = Engine::with_options(Options::default());

@@ -27,8 +27,8 @@ pub struct Options {
     /// Which synchronisation counts that the program did not ask for.
     pub policy: Policy,
     /// Also keep what documented synchronisation alone would order, for
-    /// [`ClockRef::covers_documented`]. Costs a second floor; clocks then shrink only at documented
-    /// synchronisation.
+    /// [`crate::ClockRef::covers_documented`]. Costs a second floor; clocks then shrink only at
+    /// documented synchronisation.
     pub latent: bool,
     /// Take the end of a host function as a message to the host threads (a promise fulfilled, a
     /// flag set). Off: such a program looks unordered. On: what was really unordered may look

@@ -9,13 +9,13 @@ use crate::policy::Policy;
 use crate::start_clock::{ClockRef, ClockSnapshot, ClockSource, FastClock, OpStart};
 
 impl Engine {
-    /// Time of a stream now: the value to pass back in [`Op::StreamIdle`]'s `upto`. 0 for a stream
-    /// never seen.
+    /// Time of a stream now: the value to pass back in [`trace::Op::StreamIdle`]'s `upto`. 0 for a
+    /// stream never seen.
     pub fn stream_time(&self, stream: StreamId) -> u64 {
         self.streams.find(stream).map_or(0, |slot| self.streams.slots[slot as usize].time)
     }
 
-    /// Number of an event's latest record: the value to pass back in [`Op::EventReached`]'s
+    /// Number of an event's latest record: the value to pass back in [`trace::Op::EventReached`]'s
     /// `record`. 0: never recorded.
     pub fn event_record(&self, event: EventId) -> u64 {
         self.events.get(&event.0).map_or(0, |e| e.record)
@@ -63,8 +63,8 @@ impl Engine {
         epoch.timeline == TimelineId::HOST || self.host.floor.get(epoch.timeline.0) >= epoch.time
     }
 
-    /// How often the host has acquired that something finished: while this stands still, so does what
-    /// [`Engine::host_covers`] says.
+    /// How often the host has acquired that something finished: while this stands still, so does
+    /// what [`Engine::host_covers`] says.
     #[inline]
     pub fn host_changes(&self) -> u64 {
         self.host.changes

@@ -10,7 +10,8 @@ use crate::start_clock::{ClockRef, ClockSource, OpStart};
 use crate::state::host::{Covered, Guarantee};
 
 impl Engine {
-    /// An op by a thread that has a timeline of its own: the thread becomes known, its time goes on.
+    /// An op by a thread that has a timeline of its own: the thread becomes known, its time goes
+    /// on.
     #[cold]
     pub(crate) fn enter_thread(&mut self, op: &Op<'_>, thread: ThreadId) {
         self.thread = thread;

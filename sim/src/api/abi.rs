@@ -2,7 +2,7 @@
 
 /// ```text
 /// abi! {
-///     call fn [cuStreamQuery legacy, cuStreamQuery_ptsz per_thread](zero, stream: CUstream) { ... }
+///   call fn [cuStreamQuery legacy, cuStreamQuery_ptsz per_thread](zero, stream: CUstream) { ... }
 /// }
 /// ```
 /// defines every symbol in the brackets. `zero` names the variable that says what stream 0 means;

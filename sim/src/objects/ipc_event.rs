@@ -42,8 +42,8 @@ impl Drop for IpcEventState {
 }
 
 fn map(file: OwnedFd) -> Option<Arc<IpcEventState>> {
-    // SAFETY: a fresh shared mapping of a file that we own; its size is checked where it was made or
-    // opened.
+    // SAFETY: a fresh shared mapping of a file that we own; its size is checked where it was made
+    // or opened.
     let page = unsafe {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         libc::mmap(std::ptr::null_mut(), BYTES, prot, libc::MAP_SHARED, file.as_raw_fd(), 0)

@@ -66,8 +66,8 @@ impl LaunchClass {
     }
 }
 
-/// Classes of launches of which the code determines every byte, so that there is nothing to measure. All
-/// zero is the empty set.
+/// Classes of launches of which the code determines every byte, so that there is nothing to
+/// measure. All zero is the empty set.
 #[repr(C)]
 pub struct SettledLaunches {
     bits: [AtomicU32; CLASSES as usize / 32],

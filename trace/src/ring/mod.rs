@@ -1,7 +1,7 @@
 //! The ring: shared memory through which ops leave the program under test.
 //!
 //! Owns the layout of the memory, the mapping, and both ends. The counters and their memory orders
-//! are in [`counters`]; what the analyzer sends back is in [`back_channel`]. A ring has one
+//! are in `counters`; what the analyzer sends back is in [`back_channel`]. A ring has one
 //! producing process, which serialises its threads itself, and one consuming process. It does not
 //! decide how long either waits: the producer asks for space and gets it or not
 //! ([`Producer::try_reserve`]). Policy (back-pressure, a dead consumer) belongs to the shim.
@@ -139,8 +139,8 @@ impl Ring {
         if unsafe { libc::ftruncate(fd.as_raw_fd(), (HEADER + capacity) as libc::off_t) } != 0 {
             return Err(system("ftruncate"));
         }
-        // A shorter file would kill the other side by SIGBUS: the seals forbid it. (Where there are no
-        // seals, nothing else has the file yet.)
+        // A shorter file would kill the other side by SIGBUS: the seals forbid it. (Where there are
+        // no seals, nothing else has the file yet.)
         // SAFETY: fd is open.
         unsafe {
             libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL)

@@ -70,8 +70,8 @@ abi! {
         let block = memory.find(dptr).filter(|block| block.at == dptr).ok_or(INVALID)?;
         match block.kind {
             AllocationKind::Pool(_) => {
-                // Returns at once. The program may not use the memory any more, so it is free behind
-                // all that is under way.
+                // Returns at once. The program may not use the memory any more, so it is free
+                // behind all that is under way.
                 let block = memory.take_pool_block(dptr).ok_or(INVALID)?;
                 let stream = resolve(1, crate::objects::stream::DefaultStream::Legacy)?;
                 let op = sched::get().join(None, &sched::get().all_tails());

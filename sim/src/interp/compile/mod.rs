@@ -45,8 +45,8 @@ pub(crate) struct Compiler<'m> {
 
 impl Program {
     /// Compiles a module. A kernel that uses an instruction which the interpreter does not execute,
-    /// or a symbol that is defined nowhere, is there, but names that in [`super::Kernel::error`], and
-    /// launches of it are refused.
+    /// or a symbol that is defined nowhere, is there, but names that in [`super::Kernel::error`],
+    /// and launches of it are refused.
     pub fn compile(module: &Module, linker: &dyn Linker) -> Program {
         let mut compiler = Compiler {
             module,
