@@ -1,5 +1,5 @@
 //! Gives the cdylib the driver's name, and binds its own references to itself: a preloaded tool
-//! that exports the same names must see what programs call, not what the driver does inside.
+//! that exports the same names must see what programs call, not what the driver calls inside.
 
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcuda.so.1");

@@ -1,7 +1,7 @@
 //! What the runtime's table says about each symbol, as data. Generated from
 //! [`runtime_api!`](crate::runtime_api!).
 
-use crate::functions::{Stream0, family};
+use crate::driver_functions::{Stream0, family};
 use crate::runtime_types::*;
 use crate::types::*;
 

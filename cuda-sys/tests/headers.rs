@@ -1,4 +1,4 @@
-//! The tables against CUDA's headers and libraries: every name, every signature.
+//! Compares the tables with CUDA's headers and libraries: every name, every signature.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Sizes, offsets and values of the types against CUDA's headers, through the C compiler.
+//! Compares sizes, offsets and values of the types with CUDA's headers, through the C compiler.
 
 mod common;
 

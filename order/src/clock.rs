@@ -1,7 +1,7 @@
-//! Vector clocks of streams, kept as what they know beyond the host's floor.
+//! Vector clocks of streams: what they know beyond the host's floor.
 //!
 //! Owns the representation (a few inline entries over a shared, immutable base) and the lattice
-//! operations on it. Knows no rule of CUDA: who joins whom is decided in `engine` and `rules`.
+//! operations on it. Knows no rule of CUDA: `engine` and `rules` decide who joins whom.
 //!
 //! A clock is a set of entries "timeline `slot` is known finished up to `time`". Programs with few
 //! streams never leave the inline part: taking a snapshot copies about a hundred bytes and
@@ -11,10 +11,12 @@
 //! Clocks of one timeline only grow, so of two bases of one lineage the later one contains the
 //! earlier one, and joining them is choosing; that keeps fork-join over thousands of streams, and
 //! default-stream traffic, from merging long vectors at every op.
+//!
+//! A clock may lie behind an *open wait* ([`OpenWait`]): a wait for a value that no write seen so
+//! far can have released. The waits are part of the clock, because everything that joins it lies
+//! behind them too.
 
-use std::sync::Arc;
-
-use crate::values::OpenWait;
+use std::sync::{Arc, OnceLock};
 
 /// One component of a clock: everything of timeline `slot` up to and including `time` has finished.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -100,14 +102,14 @@ impl Base {
     }
 
     /// Drops the chunks that the floor covers; false when nothing is left.
-    fn prune(&mut self, known: Known<'_>) -> bool {
-        if self.pruned != known.version {
-            self.pruned = known.version;
+    fn prune(&mut self, floor: FloorRef<'_>) -> bool {
+        if self.pruned != floor.version {
+            self.pruned = floor.version;
             for (i, chunk) in self.chunks.iter_mut().enumerate() {
-                let floor = known.times.get(i * CHUNK..).unwrap_or(&[]);
+                let known = floor.times.get(i * CHUNK..).unwrap_or(&[]);
                 let covered = |c: &Arc<Chunk>| {
-                    let in_floor = c.iter().zip(floor).all(|(time, floor)| time <= floor);
-                    in_floor && c.iter().skip(floor.len()).all(|&time| time == 0)
+                    let in_floor = c.iter().zip(known).all(|(time, known)| time <= known);
+                    in_floor && c.iter().skip(known.len()).all(|&time| time == 0)
                 };
                 chunk.take_if(|c| covered(c));
             }
@@ -124,9 +126,10 @@ impl Base {
     }
 }
 
-/// What everyone knows already (dense, indexed by slot), and since when that is all there was.
+/// The floor, as clocks see it: what every op knows already (dense, indexed by slot), and since
+/// when that is all there was.
 #[derive(Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct FloorRef<'a> {
     /// Times known finished, by slot.
     pub times: &'a [u64],
     /// Everything enqueued before this host time is known finished.
@@ -137,7 +140,7 @@ pub(crate) struct Known<'a> {
     pub now: u64,
 }
 
-impl Known<'_> {
+impl FloorRef<'_> {
     #[inline]
     fn covers(&self, e: Entry) -> bool {
         self.times.get(e.slot as usize).is_some_and(|&t| e.time <= t)
@@ -149,7 +152,7 @@ impl Known<'_> {
 pub(crate) struct Clock {
     base: Option<Arc<Base>>,
     /// Waits for values that lie before this point and that nothing seen has released.
-    behind: Option<Arc<Vec<Arc<OpenWait>>>>,
+    open_waits: Option<Arc<Vec<Arc<OpenWait>>>>,
     len: u8,
     small: [Entry; INLINE],
 }
@@ -158,7 +161,7 @@ impl Clock {
     /// Whether nothing is known beyond the floor.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
-        self.len == 0 && self.base.is_none() && self.behind.is_none()
+        self.len == 0 && self.base.is_none() && self.open_waits.is_none()
     }
 
     /// What is held without an allocation.
@@ -185,8 +188,8 @@ impl Clock {
 
     /// Learns one component. `own` is the timeline whose clock this is: it never holds itself.
     #[inline]
-    pub fn raise(&mut self, e: Entry, own: u32, known: Known<'_>) {
-        if e.slot == own || e.time == 0 || known.covers(e) {
+    pub fn raise(&mut self, e: Entry, own: u32, floor: FloorRef<'_>) {
+        if e.slot == own || e.time == 0 || floor.covers(e) {
             return;
         }
         let len = usize::from(self.len);
@@ -203,85 +206,86 @@ impl Clock {
             self.small[len] = e;
             self.len += 1;
         } else {
-            self.spill([e].into_iter(), None, own, known);
+            self.spill([e].into_iter(), None, own, floor);
         }
     }
 
     /// Learns all that another clock knows.
     #[inline]
-    pub fn join(&mut self, other: &Clock, own: u32, known: Known<'_>) {
+    pub fn join(&mut self, other: &Clock, own: u32, floor: FloorRef<'_>) {
         if let Some(theirs) = &other.base {
-            self.join_base(theirs, own, known);
+            self.join_base(theirs, own, floor);
         }
         for &e in other.inline() {
-            self.raise(e, own, known);
+            self.raise(e, own, floor);
         }
-        if let Some(waits) = &other.behind {
-            self.join_waits(waits, own, known);
+        if let Some(waits) = &other.open_waits {
+            self.join_waits(waits, own, floor);
         }
     }
 
     #[cold]
-    fn join_waits(&mut self, waits: &[Arc<OpenWait>], own: u32, known: Known<'_>) {
+    fn join_waits(&mut self, waits: &[Arc<OpenWait>], own: u32, floor: FloorRef<'_>) {
         for wait in waits {
             if wait.is_released() {
-                self.released(wait, own, known);
+                self.join_released(wait, own, floor);
             } else {
-                self.put_behind(wait.clone());
+                self.add_open_wait(wait.clone());
             }
         }
     }
 
-    fn released(&mut self, wait: &OpenWait, own: u32, known: Known<'_>) {
+    fn join_released(&mut self, wait: &OpenWait, own: u32, floor: FloorRef<'_>) {
         if let Some(by) = wait.released_by() {
-            self.raise(by.own, own, known);
-            self.join(&by.clock, own, known);
+            self.raise(by.own, own, floor);
+            self.join(&by.clock, own, floor);
         }
     }
 
     /// Whether a wait that nothing has released lies before this point.
     #[inline]
-    pub fn is_behind(&self) -> bool {
-        self.behind.is_some()
+    pub fn has_open_wait(&self) -> bool {
+        self.open_waits.is_some()
     }
 
-    /// From now on this is behind an open wait.
-    pub fn put_behind(&mut self, wait: Arc<OpenWait>) {
-        let waits = Arc::make_mut(self.behind.get_or_insert_default());
+    /// From now on this clock lies behind an open wait.
+    pub fn add_open_wait(&mut self, wait: Arc<OpenWait>) {
+        let waits = Arc::make_mut(self.open_waits.get_or_insert_default());
         if !waits.iter().any(|w| Arc::ptr_eq(w, &wait)) {
             waits.push(wait);
         }
     }
 
     /// Takes in what has been released meanwhile.
-    pub fn refresh(&mut self, own: u32, known: Known<'_>) {
-        if let Some(waits) = self.behind.take() {
-            self.join_waits(&waits, own, known);
+    pub fn refresh(&mut self, own: u32, floor: FloorRef<'_>) {
+        if let Some(waits) = self.open_waits.take() {
+            self.join_waits(&waits, own, floor);
         }
     }
 
-    /// Whoever holds this clock has seen it pass: its waits were released, by whatever it was.
+    /// The holder of this clock has seen it pass: its waits were released, by a write that need not
+    /// be known.
     pub fn release_waits(&self) -> bool {
-        let Some(waits) = &self.behind else { return false };
+        let Some(waits) = &self.open_waits else { return false };
         for wait in waits.iter() {
             wait.release(None);
         }
         true
     }
 
-    fn join_base(&mut self, theirs: &Arc<Base>, own: u32, known: Known<'_>) {
-        if theirs.serial < known.all_before {
+    fn join_base(&mut self, theirs: &Arc<Base>, own: u32, floor: FloorRef<'_>) {
+        if theirs.serial < floor.all_before {
             return;
         }
         match &self.base {
             Some(ours) if Arc::ptr_eq(ours, theirs) => {}
-            Some(ours) if ours.serial >= known.all_before => {
+            Some(ours) if ours.serial >= floor.all_before => {
                 if ours.owner == theirs.owner && ours.owner != NO_LINEAGE {
                     if ours.serial < theirs.serial {
                         self.adopt(theirs);
                     }
                 } else {
-                    self.spill(std::iter::empty(), Some(theirs), own, known);
+                    self.spill(std::iter::empty(), Some(theirs), own, floor);
                 }
             }
             _ => self.adopt(theirs),
@@ -304,68 +308,91 @@ impl Clock {
     }
 
     /// Learns many components at once, and leaves the list empty.
-    pub fn raise_many(&mut self, entries: &mut Vec<Entry>, own: u32, known: Known<'_>) {
+    pub fn raise_many(&mut self, entries: &mut Vec<Entry>, own: u32, floor: FloorRef<'_>) {
         if entries.len() <= INLINE - usize::from(self.len) {
             for e in entries.drain(..) {
-                self.raise(e, own, known);
+                self.raise(e, own, floor);
             }
         } else {
-            self.spill(entries.drain(..), None, own, known);
+            self.spill(entries.drain(..), None, own, floor);
         }
     }
 
     /// Moves everything into a new base: the old one, another one, what was inline, and `more`.
     #[cold]
-    fn spill(&mut self, more: impl Iterator<Item = Entry>, other: Option<&Arc<Base>>, own: u32, known: Known<'_>) {
-        let mut base = match self.base.take().filter(|b| b.serial >= known.all_before) {
-            // Nobody shares it: it can grow in place.
+    fn spill(&mut self, more: impl Iterator<Item = Entry>, other: Option<&Arc<Base>>, own: u32, floor: FloorRef<'_>) {
+        let mut base = match self.base.take().filter(|b| b.serial >= floor.all_before) {
+            // Not shared: it can grow in place.
             Some(old) => Arc::try_unwrap(old).unwrap_or_else(|old| (*old).clone()),
-            None => Base { owner: own, serial: 0, pruned: known.version, chunks: Vec::new() },
+            None => Base { owner: own, serial: 0, pruned: floor.version, chunks: Vec::new() },
         };
-        (base.owner, base.serial) = (own, known.now);
+        (base.owner, base.serial) = (own, floor.now);
         if let Some(other) = other {
             base.join(other);
         }
         let small = self.small;
         for e in small[..usize::from(self.len)].iter().copied().chain(more) {
-            if e.slot != own && !known.covers(e) {
+            if e.slot != own && !floor.covers(e) {
                 base.raise(e);
             }
         }
         self.len = 0;
-        self.base = base.prune(known).then(|| Arc::new(base));
+        self.base = base.prune(floor).then(|| Arc::new(base));
     }
 
     /// Keeps only what both clocks know: the components that hold whichever of two things happened.
-    pub fn meet(&self, other: impl Fn(u32) -> u64, own: u32, known: Known<'_>) -> Clock {
+    pub fn meet(&self, other: impl Fn(u32) -> u64, own: u32, floor: FloorRef<'_>) -> Clock {
         let mut common: Vec<Entry> = self
             .entries()
             .map(|e| Entry { slot: e.slot, time: e.time.min(other(e.slot)) })
             .filter(|e| e.time > 0)
             .collect();
         let mut clock = Clock::default();
-        clock.raise_many(&mut common, own, known);
+        clock.raise_many(&mut common, own, floor);
         clock
     }
 }
 
 /// The state of a timeline at one moment: its own epoch and what it knew of others.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Snapshot {
+pub(crate) struct TimelineSnapshot {
     /// Own epoch.
     pub own: Entry,
     /// What it knew of others.
     pub clock: Clock,
-    /// Whether `clock` is exactly what the timeline knew at `own` (so that whoever covers `own`
+    /// Whether `clock` is exactly what the timeline knew at `own` (so that what covers `own`
     /// covers `clock`).
     pub exact: bool,
+}
+
+/// A wait that nothing seen so far can have released.
+#[derive(Debug, Default)]
+pub(crate) struct OpenWait {
+    released: OnceLock<Option<TimelineSnapshot>>,
+}
+
+impl OpenWait {
+    /// Whether it has been released.
+    pub fn is_released(&self) -> bool {
+        self.released.get().is_some()
+    }
+
+    /// By what, when that is known.
+    pub fn released_by(&self) -> Option<&TimelineSnapshot> {
+        self.released.get()?.as_ref()
+    }
+
+    /// Releases it. The first one counts.
+    pub fn release(&self, by: Option<TimelineSnapshot>) {
+        let _ = self.released.set(by);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const NOTHING: Known<'static> = Known { times: &[], all_before: 0, version: 0, now: 1 };
+    const NOTHING: FloorRef<'static> = FloorRef { times: &[], all_before: 0, version: 0, now: 1 };
 
     fn e(slot: u32, time: u64) -> Entry {
         Entry { slot, time }
@@ -390,11 +417,11 @@ mod tests {
     fn join_is_the_maximum() {
         let (mut a, mut b) = (Clock::default(), Clock::default());
         for i in 1..40 {
-            a.raise(e(i, 100 + u64::from(i % 2) * 50), 1000, Known { now: 5, ..NOTHING });
-            b.raise(e(i + 20, 120), 1001, Known { now: 6, ..NOTHING });
+            a.raise(e(i, 100 + u64::from(i % 2) * 50), 1000, FloorRef { now: 5, ..NOTHING });
+            b.raise(e(i + 20, 120), 1001, FloorRef { now: 6, ..NOTHING });
         }
         let mut j = a.clone();
-        j.join(&b, 1002, Known { now: 7, ..NOTHING });
+        j.join(&b, 1002, FloorRef { now: 7, ..NOTHING });
         for i in 1..70 {
             assert_eq!(j.get(i), a.get(i).max(b.get(i)), "slot {i}");
         }
@@ -418,24 +445,24 @@ mod tests {
         let of = |from: u32, now| {
             let mut c = Clock::default();
             let mut many: Vec<_> = (from..from + 20).map(|i| e(i, 5)).collect();
-            c.raise_many(&mut many, NO_LINEAGE, Known { now, ..NOTHING });
+            c.raise_many(&mut many, NO_LINEAGE, FloorRef { now, ..NOTHING });
             c
         };
         let mut c = of(1, 3);
-        c.join(&of(30, 4), 200, Known { now: 5, ..NOTHING });
+        c.join(&of(30, 4), 200, FloorRef { now: 5, ..NOTHING });
         assert_eq!((c.get(1), c.get(30)), (5, 5));
     }
 
     #[test]
     fn floor_entries_are_dropped() {
         let times = vec![10; 64];
-        let known = Known { times: &times, all_before: 0, version: 1, now: 9 };
+        let floor = FloorRef { times: &times, all_before: 0, version: 1, now: 9 };
         let mut c = Clock::default();
         let mut many: Vec<_> = (1..40).map(|i| e(i, if i % 4 == 0 { 11 } else { 9 })).collect();
-        c.raise_many(&mut many, 0, known);
+        c.raise_many(&mut many, 0, floor);
         assert_eq!(c.entries().count(), 9);
         assert_eq!((c.get(4), c.get(5)), (11, 0));
-        let later = Known { all_before: 10, times: &[20; 64], version: 2, now: 11 };
+        let later = FloorRef { all_before: 10, times: &[20; 64], version: 2, now: 11 };
         let mut d = Clock::default();
         d.join(&c, 0, later);
         assert!(d.is_empty(), "what everybody knows is not carried on");

@@ -1,9 +1,9 @@
 //! The happens-before engine: vector clocks over streams and the host, and CUDA's rules of order.
 //!
-//! Owns the one implementation of "is this ordered before that", used by the shim, which stamps ops
-//! as they happen inside somebody else's process, and by the analyzer, which replays the ops of a
-//! trace, maybe under another policy. Knows nothing of bytes: which accesses conflict is the
-//! analyzer's business, as is the order of the nodes inside one graph launch.
+//! Owns the one implementation of "is this ordered before that". The shim uses it to stamp ops as
+//! they happen inside the program under test; the analyzer uses it to replay the ops of a trace,
+//! maybe under another policy. It knows nothing of bytes: the analyzer decides which accesses
+//! conflict, and how the nodes inside one graph launch are ordered.
 //!
 //! # The model
 //!
@@ -23,8 +23,11 @@
 //!   graph;
 //! - the host enqueues the op: what the host has seen finish by then, has finished.
 //!
+//! In the words of ThreadSanitizer: an event record, a free to a pool or a write of a value
+//! *releases*; a wait *acquires* what was released, by *joining* its snapshot into the clock.
+//!
 //! An event is a *snapshot* of a clock, never a reference to a stream: what the stream does after
-//! the record is not in it, and recording again changes later waits only. The host learns by
+//! the record is not in it, and recording again changes later waits only. The host acquires by
 //! synchronising (a wait covers what was enqueued before it **began** and takes effect when it
 //! **ends**), by queries that succeed, and by calls that wait without being asked ([`policy`]).
 //!
@@ -39,13 +42,13 @@
 //! floor raises every clock at once, and clocks shed what has sunk below it when they are next
 //! rebuilt.
 //!
-//! A kept clock ([`ClockRef::keep`]) and the clock of a pending host function hold the floor of
-//! their own moment, because they are asked later: what the host learns after a host function was
-//! enqueued may be over when it runs, by chance, but is not ordered before it.
+//! A clock snapshot ([`ClockRef::snapshot`]) and the clock of a pending host function hold the
+//! floor of their own moment, because they are asked later: what the host learns after a host
+//! function was enqueued may be over when it runs, by chance, but is not ordered before it.
 //!
 //! The host's own time counts applied ops. A load or store of the host between two ops belongs to
-//! the time of the first ([`Engine::host_epoch`]): covered by whatever is enqueued afterwards, not
-//! by what was enqueued before.
+//! the time of the first ([`Engine::host_epoch`]): covered by everything that is enqueued
+//! afterwards, not by what was enqueued before.
 //!
 //! # When a time advances
 //!
@@ -53,15 +56,15 @@
 //! for. So what a timeline knew at a time is settled when that time is given out, and one fact
 //! follows that much else rests on:
 //!
-//! > *Closure.* Whoever covers epoch `(s, t)` by a completion covers all that `s` knew at `t`.
+//! > *Closure.* A clock that covers epoch `(s, t)` by a completion covers all that `s` knew at `t`.
 //!
-//! It holds because nobody can wait for one op of a stream and not for those before it, and because
-//! every join takes a whole snapshot. It lets a join be skipped when its epoch is known already,
-//! and timelines be used again. Events that a kernel fires before it ends break it (their snapshot
-//! knows more of others than its own epoch says), so they carry a mark and are always joined in
-//! full. Overlapping launches and the copies of one batch start from less than their stream's whole
-//! past; that changes the start clock of that op and not the stream's clock, for whatever comes
-//! after them waits for all of them.
+//! It holds because nothing can wait for one op of a stream and not for those before it, and
+//! because every join takes a whole snapshot. It lets a join be skipped when its epoch is known
+//! already, and timelines be used again. Events that a kernel fires before it ends break it (their
+//! snapshot knows more of others than its own epoch says), so they carry a mark and are always
+//! joined in full. Overlapping launches and the copies of one batch start from less than their
+//! stream's whole past; that changes the start clock of that op and not the stream's clock, because
+//! everything that comes after them waits for all of them.
 //!
 //! # Default streams, lazily
 //!
@@ -80,8 +83,8 @@
 //! # Soundness
 //!
 //! For ops that the engine sees and models: if `x` is covered, then either CUDA promises (or, under
-//! [`Policy::Observed`], the driver was measured to see to it) that `x` has finished first, or one
-//! of the cases below applies, each of which errs towards order: a race may be missed, none is
+//! [`Policy::Observed`], the driver was measured to ensure) that `x` has finished first, or one of
+//! the cases below applies, each of which errs towards order: a race may be missed, none is
 //! invented.
 //!
 //! - Handovers between host threads that are not synchronised look ordered, unless each has a
@@ -96,53 +99,63 @@
 //!   query. A query overtaken by more than a few changes of the stream covers a few ops too many.
 //! - Event nodes in a graph record and wait for the whole launch.
 //! - What lies behind a wait for a value that no one has been seen to write is not judged
-//!   (`values`) until the writer turns up or the host sees the wait pass.
+//!   (`state::sync_vars`) until the writer turns up or the host sees the wait pass.
 //! - A kernel launch that may overlap its predecessor counts as one that never waits for it, unless
 //!   [`Engine::apply_waiting_launch`] says otherwise; then all its accesses count as made after the
 //!   wait.
 //!
-//! Order that is not seen errs the other way, and is for the shim's coverage to name: flags that
-//! kernels poll in memory, external semaphores that other APIs signal, what other processes do.
-//! Messages from a host function to the host are seen only with [`Options::host_functions_signal`].
+//! Order that is not seen errs the other way, and the shim's coverage names it: flags that kernels
+//! poll in memory, external semaphores that other APIs signal, what other processes do. Messages
+//! from a host function to the host are seen only with [`Options::host_functions_signal`].
 //!
 //! # Using timelines again
 //!
 //! Destroying a stream does not stop its work, so its timeline stays until the floor covers its
-//! last time `T`. Then a new stream may have it, with times going on from `T + 1`, and nobody can
-//! tell:
+//! last time `T`. Then a new stream may have it, with times going on from `T + 1`, and no answer
+//! changes:
 //!
 //! - Old epochs (`t <= T`), wherever they are kept, are covered by the floor, so by everything that
 //!   comes now. The new stream's ops also come after them, as times on one timeline suggest.
-//! - Whoever learns of a new epoch (`t > T`) thereby claims all old ones; they are below the floor,
-//!   so the claim is true.
-//! - Whoever holds an old epoch claims nothing of the new stream, whose times are larger.
+//! - A clock that covers a new epoch (`t > T`) thereby claims all old ones; they are below the
+//!   floor, so the claim is true.
+//! - A clock that holds an old epoch claims nothing of the new stream, whose times are larger.
 //!
 //! Clocks and snapshots need no search for remains of the old life. So memory is bounded by live
-//! streams, streams destroyed whose work nobody has waited for, live events, live allocations, and
-//! pool memory freed in work not yet waited for; an event's snapshots go when it is destroyed, a
-//! graph's when it is.
+//! streams, streams destroyed whose work has not been waited for, live events, live allocations,
+//! and pool memory freed in work not yet waited for; an event's snapshots go when it is destroyed,
+//! a graph's when it is.
 //!
 //! # Two floors
 //!
 //! The policies differ in what the host has seen finish, and in nothing else that clocks hold. So
-//! one engine can answer for both: with [`Options::latent`] a second floor rises by promised
+//! one engine can answer for both: with [`Options::latent`] a second floor rises by documented
 //! synchronisation alone, clocks keep what the *weaker* floor does not cover, and
-//! [`ClockRef::covers_promised`] asks that one. A pair that is covered but not promised is a latent
-//! race. (When a staged source is read is the one answer that stays with the policy.)
+//! [`ClockRef::covers_documented`] asks that one. A pair that is covered, but not by documented
+//! synchronisation, is a latent race. (When a staged source is read is the one answer that stays
+//! with the policy.)
+//!
+//! # Files
+//!
+//! From the bottom up; a file knows only what stands before it. (The engine calls the rules, but as
+//! methods of its own.)
+//!
+//! - `id_map`: maps keyed by ids.
+//! - `clock`: vector clocks and snapshots of timelines.
+//! - `policy`: what the host waits for by itself, one table.
+//! - `state`: streams, events, the host, host threads, allocations, values in memory, executable
+//!   graphs.
+//! - `start_clock`: the answers to "is this ordered before it?".
+//! - `engine`: the state as a whole, the path of every op, the queries.
+//! - `rules`: CUDA's rules, one file for each kind of op.
 
 mod clock;
 mod engine;
-mod event;
-mod host;
-mod memory;
-mod moment;
+pub(crate) mod id_map;
 pub mod policy;
 mod rules;
-mod stream;
-mod table;
-mod threads;
-mod values;
+pub(crate) mod start_clock;
+pub(crate) mod state;
 
+pub use crate::start_clock::{ClockRef, ClockSnapshot, FastClock};
 pub use engine::{Engine, Options};
-pub use moment::{ClockRef, KeptClock, Usual};
 pub use policy::Policy;

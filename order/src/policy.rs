@@ -1,7 +1,7 @@
 //! What the host waits for by itself: one table of call classes and memory kinds, under both
 //! policies.
 //!
-//! Owns the table; how a wait changes clocks is the engine's business. Explicit synchronisation
+//! Owns the table. The engine decides how a wait changes clocks. Explicit synchronisation
 //! (`*Synchronize`, successful queries, events, waits, default streams) is the same under every
 //! policy and is not in here.
 //!
@@ -11,13 +11,13 @@
 
 use trace::{FreeKind, MemoryKind, Space};
 
-/// Whose word is taken for synchronisation that the program did not ask for.
+/// Which synchronisation counts that the program did not ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
     /// What the driver does.
     #[default]
     Observed,
-    /// Only what is promised.
+    /// Only what the documents promise.
     Documented,
 }
 
@@ -43,9 +43,9 @@ pub enum SourceRead {
     DuringCall,
 }
 
-/// Sort of an address, as far as copies care.
+/// Class of an address, as far as copies care.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum MemoryClass {
     /// Memory of a device: allocated, pooled, mapped, global variables, arrays.
     Device,
     /// Page-locked host memory.
@@ -56,7 +56,7 @@ pub enum Place {
     Managed,
 }
 
-impl Place {
+impl MemoryClass {
     /// From what the function's name says and what is known of the address.
     pub fn of(space: Space, kind: Option<MemoryKind>) -> Self {
         match (space, kind) {
@@ -164,8 +164,8 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// The line for a copy.
-pub fn copy(asynchronous: bool, dst: Place, src: Place, sync_memops: bool) -> &'static Rule {
-    use Place::{Managed, Pageable, Pinned};
+pub fn copy(asynchronous: bool, dst: MemoryClass, src: MemoryClass, sync_memops: bool) -> &'static Rule {
+    use MemoryClass::{Managed, Pageable, Pinned};
     let host = |p| matches!(p, Pinned | Pageable);
     match (asynchronous, dst, src) {
         (true, d, s) if host(d) && host(s) => &ASYNC_HOST_TO_HOST,
@@ -183,16 +183,16 @@ pub fn copy(asynchronous: bool, dst: Place, src: Place, sync_memops: bool) -> &'
 }
 
 /// The line for a set.
-pub fn set(asynchronous: bool, dst: Place, sync_memops: bool) -> &'static Rule {
+pub fn set(asynchronous: bool, dst: MemoryClass, sync_memops: bool) -> &'static Rule {
     match (asynchronous, dst) {
         (true, _) => &ASYNC_SET,
-        (false, Place::Pinned | Place::Pageable | Place::Managed) => &SET_HOST,
-        (false, Place::Device) if sync_memops => &COPY_SYNC_MEMOPS,
-        (false, Place::Device) => &SET_DEVICE,
+        (false, MemoryClass::Pinned | MemoryClass::Pageable | MemoryClass::Managed) => &SET_HOST,
+        (false, MemoryClass::Device) if sync_memops => &COPY_SYNC_MEMOPS,
+        (false, MemoryClass::Device) => &SET_DEVICE,
     }
 }
 
-/// The line for a free; `memory` is the sort of the memory, when it is known. [`FreeKind::Async`]
+/// The line for a free; `memory` is the kind of the memory, when it is known. [`FreeKind::Async`]
 /// is a stream op and waits for nothing.
 pub fn free(kind: FreeKind, memory: Option<MemoryKind>) -> &'static Rule {
     match (kind, memory) {
@@ -210,26 +210,26 @@ mod tests {
     #[test]
     fn places_follow_the_memory_before_the_name() {
         use MemoryKind as M;
-        assert_eq!(Place::of(Space::Unified, None), Place::Pageable);
-        assert_eq!(Place::of(Space::Host, Some(M::PinnedHost)), Place::Pinned);
+        assert_eq!(MemoryClass::of(Space::Unified, None), MemoryClass::Pageable);
+        assert_eq!(MemoryClass::of(Space::Host, Some(M::PinnedHost)), MemoryClass::Pinned);
         assert_eq!(
-            Place::of(Space::Device, Some(M::RegisteredHost)),
-            Place::Pinned,
+            MemoryClass::of(Space::Device, Some(M::RegisteredHost)),
+            MemoryClass::Pinned,
             "mapped host memory stays host memory"
         );
-        assert_eq!(Place::of(Space::Unified, Some(M::Pool)), Place::Device);
-        assert_eq!(Place::of(Space::Device, None), Place::Device, "memory from before the tool was loaded");
-        assert_eq!(Place::of(Space::Array, None), Place::Device);
+        assert_eq!(MemoryClass::of(Space::Unified, Some(M::Pool)), MemoryClass::Device);
+        assert_eq!(MemoryClass::of(Space::Device, None), MemoryClass::Device, "memory from before the tool was loaded");
+        assert_eq!(MemoryClass::of(Space::Array, None), MemoryClass::Device);
     }
 
     #[test]
     fn copies_of_managed_memory_hold_the_host_and_device_copies_do_not() {
-        for (dst, src) in [(Place::Device, Place::Managed), (Place::Managed, Place::Device)] {
+        for (dst, src) in [(MemoryClass::Device, MemoryClass::Managed), (MemoryClass::Managed, MemoryClass::Device)] {
             let rule = copy(false, dst, src, false);
             assert_eq!((rule.observed, rule.documented), (Op, Nothing), "{dst:?} {src:?}");
             assert_eq!(copy(true, dst, src, false).observed, Nothing, "asynchronous copies do not");
         }
-        assert_eq!(copy(false, Place::Device, Place::Device, false).observed, Nothing);
+        assert_eq!(copy(false, MemoryClass::Device, MemoryClass::Device, false).observed, Nothing);
     }
 
     #[test]

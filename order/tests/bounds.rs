@@ -1,5 +1,5 @@
-//! Memory and timelines stay bounded; timelines of dead streams are used again only when nobody can
-//! tell.
+//! Memory and timelines stay bounded; timelines of dead streams are used again only when no answer
+//! changes.
 
 mod common;
 

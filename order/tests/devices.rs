@@ -142,7 +142,7 @@ fn a_semaphore_orders_two_streams() {
     assert!(w.launch_after(b, k), "silent");
     assert!(!w.launch_after(b, late), "reported");
     assert!(!w.launch_after(c, k), "reported: c did not wait");
-    // A value that nobody has given yet: not judged, until somebody does.
+    // A value that has not been signalled yet: not judged, until it is.
     w.op(Op::SemaphoreWait { stream: d, semaphore: 2, value: 1 });
     assert!(w.launch_after(d, late));
     w.op(Op::SemaphoreSignal { stream: c, semaphore: 2, value: 1 });

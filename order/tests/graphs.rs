@@ -147,7 +147,7 @@ fn a_graph_behind_an_open_wait_is_not_judged() {
     node(&mut w, 0, true, Op::WaitValue { stream, address: FLAG, value: 1, width: 4, compare: WaitCompare::Equal });
     let before = w.launch(c);
     w.op(Op::GraphLaunch { stream: b, exec: EXEC });
-    assert!(w.after(before) && w.engine.start_clock().is_unjudged());
+    assert!(w.after(before) && w.engine.start_clock().is_behind_open_wait());
     w.op(Op::WriteValue { stream: a, address: FLAG, value: 1, width: 4, barrier: true });
     assert!(!w.launch_after(b, before), "released by a, which knows nothing of c");
 }

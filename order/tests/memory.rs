@@ -268,16 +268,16 @@ fn a_latent_engine_tells_promises_from_observations() {
     let ka = w.launch(a);
     w.free(DEVICE2, FreeKind::Plain);
     w.launch(b);
-    assert!(w.after(ka) && !w.engine.start_clock().covers_promised(ka));
+    assert!(w.after(ka) && !w.engine.start_clock().covers_documented(ka));
     let copy = w.copy(a, PAGEABLE, DEVICE, true);
     w.launch(b);
-    assert!(w.after(copy) && !w.engine.start_clock().covers_promised(copy));
+    assert!(w.after(copy) && !w.engine.start_clock().covers_documented(copy));
     w.record(1, a);
     w.wait(b, 1);
     w.launch(b);
-    assert!(w.engine.start_clock().covers_promised(copy), "an event is a promise");
+    assert!(w.engine.start_clock().covers_documented(copy), "an event is a promise");
     let kb = w.launch(b);
     w.sync_stream(b);
     w.launch(a);
-    assert!(w.engine.start_clock().covers_promised(kb), "and so is a synchronise");
+    assert!(w.engine.start_clock().covers_documented(kb), "and so is a synchronise");
 }

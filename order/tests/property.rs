@@ -171,7 +171,7 @@ struct Run {
     next_sync: u32,
     query: Option<(u32, StreamId, u64)>,
     event_query: Option<(u32, u64)>,
-    /// Whether the end of a host function tells the host.
+    /// Whether the end of a host function signals the host.
     signal: bool,
 }
 
@@ -244,10 +244,10 @@ impl Run {
     /// An op of lane `i` was applied: compare, and let the model go on.
     fn check(&mut self, i: usize, epoch: Epoch, before: Set, whole: Set) -> Result<(), TestCaseError> {
         let clock = self.w.engine.start_clock();
-        let usual = self.w.engine.usual_start();
-        prop_assert!(!usual.covers(epoch), "{:?} has not finished before it starts", epoch);
+        let fast = self.w.engine.fast_start_clock();
+        prop_assert!(!fast.covers(epoch), "{:?} has not finished before it starts", epoch);
         for (n, &e) in self.epochs.iter().enumerate() {
-            prop_assert!(!usual.covers(e) || before.contains(&n), "{:?} against {:?} at a glance", epoch, e);
+            prop_assert!(!fast.covers(e) || before.contains(&n), "{:?} against {:?} on the fast path", epoch, e);
             prop_assert_eq!(
                 clock.covers(e),
                 before.contains(&n),
@@ -274,7 +274,7 @@ impl Run {
     fn check_host(&self) -> Result<(), TestCaseError> {
         for (n, &e) in self.epochs.iter().enumerate() {
             prop_assert_eq!(self.w.engine.host_covers(e), self.m.host.contains(&n), "host against op {}", n);
-            prop_assert_eq!(self.w.engine.host_clock().covers_promised(e), self.m.host.contains(&n));
+            prop_assert_eq!(self.w.engine.host_clock().covers_documented(e), self.m.host.contains(&n));
         }
         Ok(())
     }
@@ -504,7 +504,7 @@ impl Run {
                 let live = |f: &Func| {
                     let lane = self.m.lanes.iter().find(|l| l.id == f.lane)?;
                     // The engine remembers a few changes only, which matters to the end of a
-                    // function that tells the host.
+                    // function that signals the host.
                     (lane.history.iter().filter(|(t, _)| *t > f.time).count() <= 2).then_some(())
                 };
                 let Some(at) = self.m.funcs.len().checked_sub(1).map(|last| k.min(last)) else { return Ok(()) };
@@ -561,8 +561,8 @@ proptest! {
         }
     }
 
-    /// Damaged traces: any ops in any order, ids that nobody made. Nothing to compare; it must not
-    /// panic, and must answer.
+    /// Damaged traces: any ops in any order, ids that were never made. Nothing to compare; it must
+    /// not panic, and must answer.
     #[test]
     fn nothing_panics(ops in prop::collection::vec((0..40_u16, any::<[u8; 96]>(), 0..4_u32, any::<bool>()), 1..200)) {
         let mut engine = Engine::with_options(Options::default());
@@ -580,7 +580,7 @@ proptest! {
                 let epoch = engine.apply(&op, ThreadId(thread));
                 let clock = engine.start_clock();
                 let _ = clock.covers(epoch);
-                let _ = clock.keep().clock().time_of(epoch.timeline);
+                let _ = clock.snapshot().clock().time_of(epoch.timeline);
                 let _ = engine.host_covers(epoch);
             }
         }

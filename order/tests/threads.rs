@@ -1,5 +1,5 @@
-//! Host threads with timelines of their own: what one of them knows is the others' only along an
-//! edge.
+//! Host threads with timelines of their own: what one of them knows reaches the others only along
+//! an edge.
 
 mod common;
 
@@ -155,7 +155,7 @@ fn a_thread_starts_from_who_made_it() {
     assert!(t.launch_after(T1, a, k), "silent");
 }
 
-/// A thread of the driver, or one made before anybody looked: less than everything would be a
+/// A thread of the driver, or one made before the tool was loaded: less than everything would be a
 /// guess.
 #[test]
 fn a_thread_whose_start_was_not_seen_knows_everything() {
@@ -221,7 +221,7 @@ fn one_thread_keeps_nothing_to_itself() {
 }
 
 /// Follows: what several left with an object is not one thread's knowledge, however much that
-/// thread has learnt since. (Found by `property_threads`: over many streams, clocks of one thread
+/// thread has acquired since. (Found by `property_threads`: over many streams, clocks of one thread
 /// are compared by age.)
 #[test]
 fn what_others_left_is_not_lost_among_many_streams() {

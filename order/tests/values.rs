@@ -29,7 +29,7 @@ fn a_wait_is_after_the_write_that_satisfies_it() {
     wait(&mut w, b, GreaterEqual, 1);
     w.launch(b);
     assert!(w.after(before) && !w.after(after));
-    assert!(!w.engine.start_clock().is_unjudged());
+    assert!(!w.engine.start_clock().is_behind_open_wait());
 }
 
 /// cuda.h, `CUstreamWaitValue_flags`: greater or equal (cyclic), equal, and, nor.
@@ -135,7 +135,7 @@ fn a_write_without_a_barrier_releases_nothing() {
     w.op(Op::WriteValue { stream: a, address: FLAG, value: 1, width: 4, barrier: false });
     wait(&mut w, b, Equal, 1);
     assert!(!w.launch_after(b, k));
-    assert!(!w.engine.start_clock().is_unjudged());
+    assert!(!w.engine.start_clock().is_behind_open_wait());
 }
 
 /// `cuStreamWaitValue64`: the write may be enqueued later.
@@ -146,7 +146,7 @@ fn a_wait_may_come_before_its_write() {
     let early = w.launch(a);
     wait(&mut w, b, Equal, 1);
     let behind = w.launch(b);
-    assert!(w.after(early) && w.engine.start_clock().is_unjudged(), "it may well be before the write");
+    assert!(w.after(early) && w.engine.start_clock().is_behind_open_wait(), "it may well be before the write");
     w.launch(a);
     assert!(w.after(behind), "this is before the write, so the other is in its future");
     w.record(1, b);
@@ -156,9 +156,9 @@ fn a_wait_may_come_before_its_write() {
     let late = w.launch(a);
     assert!(!w.after(behind) && !w.after(transitive), "after the write nothing excuses it");
     w.launch(b);
-    assert!(w.after(early) && !w.after(late) && !w.engine.start_clock().is_unjudged());
+    assert!(w.after(early) && !w.after(late) && !w.engine.start_clock().is_behind_open_wait());
     w.launch(c);
-    assert!(w.after(early) && !w.after(late) && !w.engine.start_clock().is_unjudged());
+    assert!(w.after(early) && !w.after(late) && !w.engine.start_clock().is_behind_open_wait());
 }
 
 /// Follows: the record is behind the wait.
@@ -172,7 +172,7 @@ fn an_event_recorded_behind_a_wait_learns_of_the_write() {
     write(&mut w, a, 1);
     w.wait(c, 1);
     assert!(w.launch_after(c, k));
-    assert!(!w.engine.start_clock().is_unjudged());
+    assert!(!w.engine.start_clock().is_behind_open_wait());
 }
 
 /// Follows: a stream that is over has passed its waits.
@@ -187,7 +187,7 @@ fn a_synchronise_shows_that_the_wait_is_over() {
     let ka = w.launch(a);
     assert!(w.after(kb));
     w.launch(b);
-    assert!(!w.after(ka) && !w.engine.start_clock().is_unjudged());
+    assert!(!w.after(ka) && !w.engine.start_clock().is_behind_open_wait());
 }
 
 /// Follows: the address is other memory now.
@@ -201,5 +201,5 @@ fn freed_memory_forgets_its_flags() {
     w.free(FLAG, FreeKind::Unmap);
     wait(&mut w, b, Equal, 1);
     w.launch(b);
-    assert!(w.engine.start_clock().is_unjudged() && w.after(k));
+    assert!(w.engine.start_clock().is_behind_open_wait() && w.after(k));
 }

@@ -1,8 +1,8 @@
 //! The table of what calls really wait for, as measured on a GPU, against the `observed` policy.
 //!
-//! `tests/gpu/programs/what_waits.cu` prints one line a question: a kernel spins on one stream, a
-//! call is made, did the call return only after the kernel? Every line of the committed table is
-//! asked of the engine here, and a line that nobody knows how to ask fails the test.
+//! `tests/gpu/programs/what_waits.cu` prints one line a question: a kernel spins on one stream, a call is
+//! made, did the call return only after the kernel? This test asks the engine every line of the
+//! committed table. A line that it cannot ask fails the test.
 
 mod common;
 
@@ -45,7 +45,7 @@ impl Bench {
         self.w.copy(stream, dst, src, asynchronous);
     }
 
-    /// Makes the call of a row. False: nobody knows this call.
+    /// Makes the call of a row. False: this call is unknown.
     fn call(&mut self, call: &str) -> bool {
         let legacy = self.legacy;
         match call {

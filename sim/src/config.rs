@@ -1,4 +1,4 @@
-//! What the user may choose about the simulated GPU, read once from the environment.
+//! What the user can choose about the simulated GPU, read once from the environment.
 //!
 //! `STREAMSAN_SIM=key=value:key=value...`:
 //!
@@ -13,7 +13,8 @@
 //! | `hold` | `150` | milliseconds without a call after which held work runs, see below |
 //! | `sass` | `refuse` | machine code without PTX: `refuse` to load it, or `skip` its kernels |
 //!
-//! Schedules. None of them ever runs an operation before one that CUDA orders before it.
+//! No schedule ever runs an operation before one that CUDA orders before it.
+//!
 //! - `eager`: work runs as soon as it may, on several threads: like a real device, not repeatable.
 //! - `random`: work is held until a host thread waits (or polls), then runs one operation at a
 //!   time, picked by `seed`: see `sched::policy`. A seed repeats its schedule for a program with
@@ -21,8 +22,8 @@
 //! - `late-first`: like `random`, but the operation enqueued last goes first, so that an order that
 //!   only timing gave is turned round: the schedule in which most missing synchronisation shows in
 //!   the results.
-//! - `in-order`: one operation at a time in the order of enqueueing, each finished before the call
-//!   returns that asked for it: the schedule in which no race shows.
+//! - `in-order`: one operation at a time in the order of enqueueing. Each is finished before the
+//!   call that asked for it returns: the schedule in which no race shows.
 //!
 //! With `eager`, threads start when first needed. `random` and `late-first` let work that no thread
 //! waits for run when the program has made no call for `hold` milliseconds. A kernel that `skip`
@@ -31,10 +32,11 @@
 //! In all but `eager`, memory has a content that no program expects when it comes into being in
 //! stream order, and after it was freed in stream order.
 //!
-//! Three files can be asked for beside these: `STREAMSAN_SIM_ADDRESSES` (see `addresses`),
-//! `STREAMSAN_SIM_RESULTS` (see `results`), `STREAMSAN_SIM_STATUS` (see `status`).
+//! Three files can be asked for as well: `STREAMSAN_SIM_ADDRESSES` (see `access_log`),
+//! `STREAMSAN_SIM_RESULTS` (see `memory::result_digests`) and `STREAMSAN_SIM_STATUS` (see
+//! `status`).
 //!
-//! An unknown key or a bad value is named on stderr and makes `cuInit` fail: a mistyped option must
+//! An unknown key or a bad value is named on stderr and makes `cuInit` fail. A mistyped option must
 //! not silently give another run than the one asked for.
 
 use std::sync::OnceLock;
@@ -44,9 +46,9 @@ use std::sync::OnceLock;
 pub enum Schedule {
     /// As soon as possible, several at a time.
     Eager,
-    /// One at a time, picked by the seed, when somebody waits.
+    /// One at a time, picked by the seed, when a thread waits.
     Random,
-    /// One at a time, the one enqueued last first, when somebody waits.
+    /// One at a time, the one enqueued last first, when a thread waits.
     LateFirst,
     /// One at a time in the order of enqueueing, before the call returns.
     InOrder,

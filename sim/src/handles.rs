@@ -1,5 +1,7 @@
-//! Handles: what programs hold instead of objects. A handle is looked up, never dereferenced: a
-//! wrong one is an error.
+//! Handles: what programs hold instead of objects.
+//!
+//! Owns the map from handles to live objects. A handle is looked up and never dereferenced, so a
+//! wrong one is an error and not a crash.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};

@@ -1,34 +1,33 @@
 //! The simulated GPU: a `libcuda.so.1` that runs unmodified CUDA programs on the CPU.
 //!
-//! From the outside in: `api` (the C functions), the objects they are about (`context`, `stream`,
-//! `event`, `capture`, `graph`, `module`, `array`, `texture`), `task` (what a call asks the device
-//! to do), `sched` (when it happens), `memory` (to which bytes), `interp` (kernels). What can be
-//! chosen is in `config`.
+//! The folders follow a call from the outside in:
 //!
-//! It is a GPU driver and nothing else: it detects no races. What CUDA leaves unordered may really
-//! happen in any order.
+//! - `api`: the C functions. They check arguments and hand out results.
+//! - `objects`: what the functions act on (contexts, streams, events, captures, graphs, modules),
+//!   and `objects::task`: what a call asks the device to do.
+//! - `loader`: from the bytes that a program loads to the PTX text in them.
+//! - `sched`: when a task runs.
+//! - `memory`: which bytes it reads and writes.
+//! - `interp`: the kernels.
 //!
-//! The feature `driver` (on by default) exports the C functions; without it the crate is a library
+//! Beside them stand `config` (what the user can choose), `handles` (what programs hold instead of
+//! objects), `status` and `access_log` (files that a run can leave behind).
+//!
+//! The crate is a GPU driver and nothing else: it detects no races. What CUDA leaves unordered may
+//! really happen in any order.
+//!
+//! The feature `driver` (on by default) exports the C functions. Without it the crate is a library
 //! with an interpreter.
 #![recursion_limit = "512"]
 
-mod addresses;
+mod access_log;
 mod api;
-mod array;
-mod capture;
 pub mod config;
-mod context;
-mod event;
-mod graph;
 mod handles;
 #[allow(missing_docs)]
 pub mod interp;
+mod loader;
 mod memory;
-mod module;
-mod results;
+mod objects;
 mod sched;
 mod status;
-mod stream;
-mod task;
-mod texture;
-mod thread;

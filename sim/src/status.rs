@@ -1,9 +1,8 @@
-//! Tells whoever started the program what the simulated GPU could not do, for the program itself
-//! may swallow the error.
+//! Reports what the simulated GPU could not do, because the program itself may swallow the error.
 //!
-//! `STREAMSAN_SIM_STATUS=FILE`: one line for each reason, appended: `all REASON` when the program
-//! cannot work at all here, `part REASON` when something it asked for is not there. `streamsan
-//! --sim` names the file and reads it.
+//! `STREAMSAN_SIM_STATUS=FILE` asks for one line for each reason, appended: `all REASON` when the
+//! program cannot work at all here, `part REASON` when something it asked for is missing.
+//! `streamsan --sim` names the file and reads it.
 
 use std::fs::File;
 use std::io::Write;
@@ -21,8 +20,7 @@ pub fn complain(why: &str) {
 
 fn note(weight: &str, why: &str) {
     let Some(path) = std::env::var_os("STREAMSAN_SIM_STATUS").filter(|path| !path.is_empty()) else { return };
-    // Whoever asked finds nothing where it cannot be written; standard error has the message
-    // anyway.
+    // A file that cannot be written stays empty; standard error has the message anyway.
     if let Ok(mut file) = File::options().create(true).append(true).open(path) {
         let _ = file.write_all(format!("{weight} {}\n", why.replace('\n', " ")).as_bytes());
     }

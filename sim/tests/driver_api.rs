@@ -9,8 +9,8 @@ use std::time::Duration;
 use cuda_sys::*;
 use driver_support::*;
 
-/// Starts work that ends when the answer is dropped or told so: what a call waits for shows by
-/// whether it returns.
+/// Starts work that ends when the returned value is dropped or released. What a call waits for
+/// shows by whether it returns.
 struct Busy(&'static AtomicU32);
 
 fn busy(gpu: &Gpu, stream: CUstream) -> Busy {

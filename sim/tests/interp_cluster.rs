@@ -1,5 +1,5 @@
-//! Owns tests of clusters: shared memory of other blocks, the cluster's barrier, stores and bulk
-//! copies that tell a barrier.
+//! Tests of clusters: shared memory of other blocks, the cluster's barrier, stores and bulk copies
+//! that arrive at a barrier.
 
 mod interp_support;
 

@@ -1,5 +1,5 @@
-//! Owns tests with CUB's block-wide algorithms, which lean on shuffles, votes, bit tricks and
-//! shared memory.
+//! Tests with CUB's block-wide algorithms, which depend on shuffles, votes, bit tricks and shared
+//! memory.
 
 mod interp_support;
 

@@ -1,5 +1,5 @@
-//! Owns tests of single instructions: one kernel of generated PTX for each, run on edge cases,
-//! against expected bits.
+//! Tests of single instructions: one kernel of generated PTX for each, run on edge cases, against
+//! expected bits.
 
 mod interp_support;
 

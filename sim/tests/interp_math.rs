@@ -1,4 +1,4 @@
-//! Owns tests of CUDA's math functions as nvcc lowers them: long chains of fused multiply-adds, bit
+//! Tests of CUDA's math functions as nvcc lowers them: long chains of fused multiply-adds, bit
 //! tricks, conversions and local arrays, against the host's functions.
 
 mod interp_support;

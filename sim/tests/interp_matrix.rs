@@ -1,4 +1,4 @@
-//! Owns tests of matrix instructions, `mbarrier`, asynchronous copies and textures.
+//! Tests of matrix instructions, `mbarrier`, asynchronous copies and textures.
 
 mod interp_support;
 

@@ -1,4 +1,4 @@
-//! Owns tests of whole kernels: loops, guards, shared memory, barriers, warps, calls, printf.
+//! Tests of whole kernels: loops, guards, shared memory, barriers, warps, calls, printf.
 
 mod interp_support;
 

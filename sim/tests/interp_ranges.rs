@@ -1,7 +1,7 @@
-//! Owns the comparison of byte-range summaries with the truth: generated kernels run in the
-//! interpreter, every address they touch must lie in what `kernels::Summary::evaluate` predicts,
-//! for the PTX and for the machine code of the same source; and what a summary calls exact must be
-//! touched to the last byte.
+//! Compares byte-range summaries with the truth. Generated kernels run in the interpreter, for the
+//! PTX and for the machine code of the same source: every address that they touch must lie in what
+//! `kernels::Summary::evaluate` predicts, and every byte that a summary calls exact must be
+//! touched.
 
 mod interp_support;
 

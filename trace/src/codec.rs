@@ -1,11 +1,11 @@
-//! Bytes in, fields out: the little-endian primitives that ops are made of.
+//! The little-endian primitives that ops are encoded and decoded with.
 //!
 //! The encoder writes into a caller's buffer and never allocates: it runs inside the program under
 //! test. The decoder borrows from its input and answers every damage with a [`DecodeError`], never
 //! with a panic: what it reads may come from a crashed program.
 
 use crate::id::*;
-use crate::region::Region;
+use crate::op::region::Region;
 
 /// Why a record could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

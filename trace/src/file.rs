@@ -142,8 +142,8 @@ impl<W: Write> Writer<W> {
 }
 
 /// Hands the late definitions of a trace to `each`, with the number of their process (without
-/// [`LATE`]), passing over everything else without unpacking it. Damage ends the search: whoever
-/// reads the whole file names it.
+/// [`LATE`]), passing over everything else without unpacking it. Damage ends the search:
+/// reading the whole file names it.
 pub fn late(mut from: impl Read + Seek, mut each: impl FnMut(u32, &[u8])) {
     // Foreign files and those of another version have nothing for us.
     if Reader::new(&mut from).is_err() {

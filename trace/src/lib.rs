@@ -5,6 +5,10 @@
 //! files. Knows nothing of CUDA's rules of order (crate `order`) nor of how calls are intercepted
 //! (crate `shim`).
 //!
+//! From the bottom up: `id` and `codec` (numbers and bytes), [`op`] (the ops and their fields),
+//! [`record`] (an op with its origin), then the two ways of a record out of the program: [`ring`]
+//! (shared memory) and `file`.
+//!
 //! # Format version
 //!
 //! [`FORMAT_VERSION`] is written into the ring header and into every trace file. The rule: **any**
@@ -13,26 +17,22 @@
 //! ([`DecodeError::UnknownTag`] carries the record's length). Retired tags are never given out
 //! again.
 
+mod atomics;
 pub mod codec;
 #[cfg(feature = "file")]
 pub mod file;
 pub mod id;
-pub mod kind;
 pub mod op;
-pub mod parts;
 pub mod record;
-pub mod region;
 pub mod ring;
-mod sync;
-pub mod wanted;
 
 pub use codec::{DecodeError, Decoder, Encoder};
 pub use id::*;
-pub use kind::*;
-pub use op::*;
-pub use parts::*;
+pub use op::Op;
+pub use op::items::*;
+pub use op::kinds::*;
+pub use op::region::*;
 pub use record::*;
-pub use region::*;
 
 /// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the
 /// crate docs.

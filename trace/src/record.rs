@@ -213,9 +213,9 @@ impl<'a> From<LaunchRecord<'a>> for Record<'a> {
 mod tests {
     use super::*;
     use crate::codec::List;
-    use crate::kind::*;
-    use crate::parts::*;
-    use crate::region::Region;
+    use crate::op::items::*;
+    use crate::op::kinds::*;
+    use crate::op::region::Region;
 
     fn round_trip(op: Op<'_>) {
         let record = Record {

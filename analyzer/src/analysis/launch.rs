@@ -10,7 +10,7 @@ use crate::launch_memory::replay::ReplayLog;
 use crate::launches::effects::{Knowledge, Launch, candidate_pointers};
 use crate::memory::{Cause, Site};
 use crate::state::graphs::Graph;
-use trace::wanted::Class;
+use trace::ring::back_channel::LaunchClass;
 use trace::{KernelId, StreamId};
 
 impl Analysis {
@@ -35,7 +35,7 @@ impl Analysis {
             self.member.iter_mut().filter(|_| signals).for_each(Member::signals);
         }
         if let Some(settle) = &mut self.settle {
-            settle.judge(Class::of(kernel, l.grid, l.block), &predicted);
+            settle.judge(LaunchClass::of(kernel, l.grid, l.block), &predicted);
         }
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         let number = node.map_or(0, |(_, index)| index + 1);

@@ -44,7 +44,7 @@ use order::Policy;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
-use trace::wanted::Class;
+use trace::ring::back_channel::LaunchClass;
 use trace::{Epoch, KernelId, NoteKind, Op, Record, ThreadId};
 
 /// What an analysis may be told.
@@ -230,7 +230,7 @@ impl Analysis {
     }
 
     /// Launches of which it has changed whether they need to be measured: true when they need not.
-    pub fn settled(&mut self) -> Option<(Class, bool)> {
+    pub fn settled(&mut self) -> Option<(LaunchClass, bool)> {
         self.settle.as_mut()?.changed()
     }
 

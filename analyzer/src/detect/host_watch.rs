@@ -14,7 +14,7 @@
 //!   race beside one is missed. Copies are not: what they write may not be read before one has
 //!   waited for them.
 
-use order::KeptClock;
+use order::ClockSnapshot;
 use rustc_hash::FxHashMap;
 use trace::{Epoch, MemoryKind, Region, TimelineId};
 
@@ -32,7 +32,7 @@ pub struct HostWatch {
     /// Where its bytes are.
     pub home: Home,
     /// What the host knew when the watch began.
-    pub known: KeptClock,
+    pub known: ClockSnapshot,
     /// Other work may have been writing to the bytes then.
     pub void: bool,
 }

@@ -9,18 +9,18 @@
 
 use crate::launches::effects::{EffectBase, Evaluated, Knowledge};
 use rustc_hash::FxHashMap;
-use trace::wanted::Class;
+use trace::ring::back_channel::LaunchClass;
 
 /// The judgement on all launches of one process.
 #[derive(Default)]
 pub struct Settle {
-    settled: FxHashMap<Class, bool>,
-    fresh: Vec<(Class, bool)>,
+    settled: FxHashMap<LaunchClass, bool>,
+    fresh: Vec<(LaunchClass, bool)>,
 }
 
 impl Settle {
     /// Takes note of a launch.
-    pub fn judge(&mut self, class: Class, predicted: &Evaluated) {
+    pub fn judge(&mut self, class: LaunchClass, predicted: &Evaluated) {
         let decided = is_decided(predicted);
         let was = self.settled.get(&class).copied();
         if was.is_none() || was == Some(true) && !decided {
@@ -32,7 +32,7 @@ impl Settle {
     }
 
     /// A class of which the judgement has changed: whether it is settled now.
-    pub fn changed(&mut self) -> Option<(Class, bool)> {
+    pub fn changed(&mut self) -> Option<(LaunchClass, bool)> {
         self.fresh.pop()
     }
 }
@@ -61,7 +61,7 @@ mod tests {
         let exact = Evaluated { exact: true, ..measured::effects(&[]) };
         let bound = Evaluated { exact: false, ..exact.clone() };
         let indirect = Evaluated { indirect: true, ..exact.clone() };
-        let k = Class::of(trace::KernelId(3), [1; 3], [32, 1, 1]);
+        let k = LaunchClass::of(trace::KernelId(3), [1; 3], [32, 1, 1]);
         let mut settle = Settle::default();
         settle.judge(k, &exact);
         settle.judge(k, &exact);

@@ -3,7 +3,7 @@
 //! Owns the objects that processes share, each with its access map, the events that they share, and
 //! what was found.
 
-use order::KeptClock;
+use order::ClockSnapshot;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,17 +33,17 @@ pub enum Message {
     /// Memory has a name between processes.
     Memory { root: AllocationId, key: Arc<[u8]>, at: u64, imported: bool },
     /// Shared memory is touched.
-    Access { root: AllocationId, access: Access, clock: Option<KeptClock> },
+    Access { root: AllocationId, access: Access, clock: Option<ClockSnapshot> },
     /// Shared memory goes away, in this process.
     Gone { root: AllocationId },
     /// A shared event is recorded.
-    Record { key: Arc<[u8]>, clock: KeptClock },
+    Record { key: Arc<[u8]>, clock: ClockSnapshot },
     /// An op waits for a shared event.
     Wait { key: Arc<[u8]>, epoch: Epoch },
     /// The host has waited for a shared event, from this time on.
     HostWaited { key: Arc<[u8]>, began: u64 },
     /// What the host knows.
-    Host { clock: KeptClock },
+    Host { clock: ClockSnapshot },
     /// A kernel that may wait for kernels of other processes.
     Signals,
     /// The process has ended.
@@ -98,7 +98,7 @@ struct Found {
 }
 
 /// Records of one event, oldest first: when, by which process, and what they cover.
-type Records = VecDeque<(u64, u32, KeptClock)>;
+type Records = VecDeque<(u64, u32, ClockSnapshot)>;
 
 /// See the module.
 pub struct Exchange {
@@ -251,7 +251,7 @@ impl Exchange {
         }
     }
 
-    fn access(&mut self, member: u32, root: AllocationId, access: Access, clock: Option<&KeptClock>) {
+    fn access(&mut self, member: u32, root: AllocationId, access: Access, clock: Option<&ClockSnapshot>) {
         let Some((at, shift)) = self.peers[member as usize].roots.get(&root).copied() else { return };
         let Some(epoch) = global(member, access.epoch) else { return };
         let access = Access { epoch, extent: access.extent.moved(shift), ..access };

@@ -3,7 +3,7 @@
 //! Owns which memory and which events of the process are shared, and since when it says what it
 //! does with them. A process that shares nothing says nothing.
 
-use order::KeptClock;
+use order::ClockSnapshot;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use trace::{Epoch, EventId, SyncId};
@@ -97,7 +97,7 @@ impl Member {
 
     /// The process touches shared memory. `clock`: what was over by then; `None` when it was before
     /// the memory was shared.
-    pub fn access(&mut self, root: AllocationId, access: &Access, clock: Option<KeptClock>) {
+    pub fn access(&mut self, root: AllocationId, access: &Access, clock: Option<ClockSnapshot>) {
         let Some(base) = self.memory.get(&root) else { return };
         let moved = access.extent.moved(BASE.wrapping_sub(*base));
         let access = Access { extent: moved, ..*access };
@@ -115,7 +115,7 @@ impl Member {
     }
 
     /// An event got a name between processes; `record` and `clock` are those of its latest record.
-    pub fn event(&mut self, event: EventId, key: &[u8], record: u64, clock: Option<KeptClock>) {
+    pub fn event(&mut self, event: EventId, key: &[u8], record: u64, clock: Option<ClockSnapshot>) {
         self.shares = true;
         if self.events.contains_key(&event) {
             return;
@@ -128,7 +128,7 @@ impl Member {
     }
 
     /// The event may have been recorded: `record` is the number of its latest record.
-    pub fn recorded(&mut self, event: EventId, record: u64, clock: impl FnOnce() -> Option<KeptClock>) {
+    pub fn recorded(&mut self, event: EventId, record: u64, clock: impl FnOnce() -> Option<ClockSnapshot>) {
         let Some((key, told)) = self.events.get_mut(&event) else { return };
         if *told == record {
             return;
@@ -188,7 +188,7 @@ impl Member {
     }
 
     /// The host may have learnt that something is over: `changes` counts that.
-    pub fn host(&mut self, changes: u64, clock: impl FnOnce() -> KeptClock) {
+    pub fn host(&mut self, changes: u64, clock: impl FnOnce() -> ClockSnapshot) {
         if self.shares && self.changes != changes {
             self.changes = changes;
             self.tell(Message::Host { clock: clock() });

@@ -2,7 +2,7 @@
 //!
 //! Owns the order between processes. Order inside one process is told by its clocks.
 
-use order::KeptClock;
+use order::ClockSnapshot;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use trace::{Epoch, TimelineId};
@@ -49,7 +49,7 @@ impl CrossProcessOrder {
     }
 
     /// The host of a process knows what this clock covers, and with it everybody's.
-    pub fn seen(&mut self, member: u32, clock: &KeptClock) {
+    pub fn seen(&mut self, member: u32, clock: &ClockSnapshot) {
         self.pending.retain(|epoch, after| !reaches(*epoch, after, member, clock));
     }
 
@@ -59,7 +59,7 @@ impl CrossProcessOrder {
     }
 
     /// What the clock of one process covers is over when this op of another starts.
-    pub fn link(&mut self, from: u32, clock: &KeptClock, to: u32, waits: Epoch) {
+    pub fn link(&mut self, from: u32, clock: &ClockSnapshot, to: u32, waits: Epoch) {
         for (epoch, after) in &mut self.pending {
             if !reaches(*epoch, after, from, clock) {
                 continue;
@@ -83,7 +83,7 @@ impl CrossProcessOrder {
 }
 
 /// Whether what a clock of this process covers includes the access.
-fn reaches(epoch: Epoch, after: &After, member: u32, clock: &KeptClock) -> bool {
+fn reaches(epoch: Epoch, after: &After, member: u32, clock: &ClockSnapshot) -> bool {
     let clock = clock.clock();
     let (home, own) = local(epoch);
     (home == member && clock.covers(own)) || after.iter().any(|(m, at)| *m == member && clock.covers(*at))
@@ -93,7 +93,7 @@ fn reaches(epoch: Epoch, after: &After, member: u32, clock: &KeptClock) -> bool 
 /// before it.
 pub struct PeerView<'a> {
     pub member: u32,
-    pub clock: Option<&'a KeptClock>,
+    pub clock: Option<&'a ClockSnapshot>,
     pub known: &'a CrossProcessOrder,
 }
 

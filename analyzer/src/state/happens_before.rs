@@ -4,7 +4,7 @@
 
 use crate::memory::access_map::{Clocks, Glance, Ordered};
 use crate::state::graphs::Graph;
-use order::{ClockRef, Engine, Options, Policy, Usual};
+use order::{ClockRef, Engine, FastClock, Options, Policy};
 use trace::{Epoch, Op, StreamId, ThreadId};
 
 /// The engine of one process.
@@ -49,18 +49,18 @@ impl Ordering {
     #[inline]
     pub fn reach(&self, epoch: Epoch, node: bool) -> Reach<'_> {
         // What is not promised is not finished here.
-        let usual = if self.latent { Usual::default() } else { self.engine.usual_start() };
+        let usual = if self.latent { FastClock::default() } else { self.engine.fast_start_clock() };
         Reach { usual, epoch: (!node).then_some(epoch) }
     }
 
     /// What the host knows now, to be kept.
-    pub fn known(&self) -> order::KeptClock {
-        self.engine.host_clock().keep()
+    pub fn known(&self) -> order::ClockSnapshot {
+        self.engine.host_clock().snapshot()
     }
 
     /// Where the op applied last starts, to be kept.
-    pub fn kept_start(&self) -> order::KeptClock {
-        self.engine.start_clock().keep()
+    pub fn kept_start(&self) -> order::ClockSnapshot {
+        self.engine.start_clock().snapshot()
     }
 
     /// Number of an event's latest record.
@@ -69,7 +69,7 @@ impl Ordering {
     }
 
     /// What an event's latest record covers.
-    pub fn event_clock(&self, event: trace::EventId) -> Option<order::KeptClock> {
+    pub fn event_clock(&self, event: trace::EventId) -> Option<order::ClockSnapshot> {
         self.engine.event_clock(event)
     }
 
@@ -120,7 +120,7 @@ impl View<'_> {
 
 /// What a [`View`] tells at a glance.
 pub struct Reach<'a> {
-    usual: Usual<'a>,
+    usual: FastClock<'a>,
     /// Of an op that is no node of a graph.
     epoch: Option<Epoch>,
 }
@@ -148,7 +148,7 @@ impl Clocks for View<'_> {
         }
         if !self.clock.covers(earlier) {
             Ordered::No
-        } else if self.latent && !self.clock.covers_promised(earlier) {
+        } else if self.latent && !self.clock.covers_documented(earlier) {
             Ordered::Latent
         } else {
             Ordered::Yes
@@ -164,6 +164,6 @@ impl Clocks for View<'_> {
     fn dead(&self, earlier: Epoch) -> bool {
         earlier != self.epoch
             && self.engine.host_covers(earlier)
-            && (!self.latent || self.engine.host_clock().covers_promised(earlier))
+            && (!self.latent || self.engine.host_clock().covers_documented(earlier))
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::report::escape::harmless;
-use cuda_sys::effects::Effect;
+use cuda_sys::model_coverage::Effect;
 use cuda_sys::{DRIVER_FUNCTIONS, FnId};
 use trace::file::FileError;
 use trace::{NoteKind, Op, Record};

@@ -1,5 +1,6 @@
-//! Rows of [`driver_api!`](crate::driver_api!): functions of cudaGL.h, cudaEGL.h and cudaVDPAU.h:
-//! forwarded, and NOT modelled. How to read a row, and how to add one: see the parent module.
+//! Rows of [`driver_api!`](crate::driver_api!): functions of cudaGL.h, cudaEGL.h and cudaVDPAU.h.
+//! They are forwarded and NOT modelled. How to read a row, and how to add one: see the parent
+//! module.
 
 #[doc(hidden)]
 #[macro_export]

@@ -15,11 +15,11 @@
 //! - The first word says when the op is recorded, relative to the real call. `before`: frees and
 //!   destroys (when they return, another thread may already own the address or the handle).
 //!   `after`: what needs the result or the success of the call: allocations, creations, launches,
-//!   records, waits, loads. `both`: whatever may hold the host up, hand completion to the host, or
-//!   call back into the host: what was enqueued before it began is covered, and takes effect when
-//!   it returns. `skip`: no effect on order or memory; such rows have no signature, they are
-//!   forwarded by a jump. (Whoever calls such a function finds its type in [`pfn`](crate::pfn),
-//!   from [`driver_signatures!`](crate::driver_signatures!).)
+//!   records, waits, loads. `both`: what may block the host, hand completion to the host, or call
+//!   back into the host: it covers what was enqueued before the call began, and takes effect when
+//!   the call returns. `skip`: no effect on order or memory; such rows have no signature, they are
+//!   forwarded by a jump. (The type of such a function is in [`pfn`](crate::pfn), from
+//!   [`driver_signatures!`](crate::driver_signatures!).)
 //! - The name of the row is that of the newest function with this signature and meaning. Versions
 //!   that differ in either are rows of their own (`cuMemAlloc` and `cuMemAlloc_v2`). The result is
 //!   a [`CUresult`](crate::CUresult), always.

@@ -1,6 +1,6 @@
-//! Rows of [`driver_api!`](crate::driver_api!): functions without effect on order or memory:
-//! counted, forwarded, never recorded. How to read a row, and how to add one: see the parent
-//! module.
+//! Rows of [`driver_api!`](crate::driver_api!): functions without effect on order or memory. They
+//! are counted and forwarded, and never recorded. How to read a row, and how to add one: see the
+//! parent module.
 
 #[doc(hidden)]
 #[macro_export]

@@ -1,5 +1,5 @@
-//! Signatures of the functions that are only forwarded (`skip` rows of `cuda.h`): the wrappers need
-//! none, but whoever calls such a function, or simulates it, does. Symbols with the suffixes
+//! Signatures of the functions that are only forwarded (`skip` rows of `cuda.h`). The wrappers need
+//! none, but a caller of such a function, or a simulation of it, does. Symbols with the suffixes
 //! `_ptsz` and `_ptds` have the signature of the name without.
 
 /// Calls the macro `$callback` with rows `fn name(arguments);`, one for each version of each

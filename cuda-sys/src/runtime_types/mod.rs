@@ -1,9 +1,9 @@
 //! The types of the runtime API (`cudart`), as of CUDA 13 unless a name ends in `_v12`: what the
 //! noted functions take, and what a simulated `libcudart` has to fill in.
 //!
-//! Same rules as [`crate::types`]. Where the runtime's handle is the driver's by definition, it is
-//! an alias here. Only types that [`runtime_api!`](crate::runtime_api!) or the simulation need are
-//! listed; `tests/layout.rs` compares them with `cuda_runtime_api.h`.
+//! The rules are those of [`crate::types`]. Where the runtime's handle is the driver's by
+//! definition, it is an alias here. Only types that [`runtime_api!`](crate::runtime_api!) or the
+//! simulation need are listed; `tests/layout.rs` compares them with `cuda_runtime_api.h`.
 #![allow(missing_docs, non_camel_case_types, non_snake_case, non_upper_case_globals)]
 
 mod enums;

@@ -1,6 +1,6 @@
-//! Device properties, as of CUDA 13, and the structs that were different in CUDA 12 (`_v12`): a
-//! `libcudart.so.12` must write those, for callers reserve no more. `cudaLaunchParams` ended with
-//! CUDA 12.
+//! Device properties, as of CUDA 13, and the structs that were different in CUDA 12 (`_v12`). A
+//! `libcudart.so.12` must write those, because its callers reserve no more. `cudaLaunchParams`
+//! ended with CUDA 12.
 
 use super::*;
 

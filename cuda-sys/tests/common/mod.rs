@@ -1,4 +1,4 @@
-//! Finds CUDA's headers and runs the C compiler over them. Not a place for checks.
+//! Finds CUDA's headers and runs the C compiler over them. Contains no checks.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};

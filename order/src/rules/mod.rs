@@ -1,29 +1,30 @@
 //! CUDA's rules of order, op by op.
 //!
 //! Owns what each op does to the clocks. Each rule names where it comes from: the programming guide
-//! and `cuda.h` unless another source is given; what calls wait for beside that is in
+//! and `cuda.h` unless another source is given. What calls wait for beside that is in
 //! [`crate::policy`].
+//!
+//! This file hands each op to its rule. The rules are methods of [`Engine`], so one may use
+//! another: a graph launch joins events (`events`) and values (`stream_memops`), and copies, frees
+//! and host functions acquire for the host (`host_sync`).
 
-pub(crate) mod graph;
-mod memory;
-mod sync;
+mod alloc_free;
+mod copies;
+mod events;
+mod graphs;
+mod host_sync;
+mod host_threads;
+mod stream_memops;
 
-use trace::{
-    Epoch, EventId, EventMode, HostFuncId, Op, SourceOrder, StreamId, StreamKind, ThreadId, TimelineId, WaitCompare,
-};
+use trace::{Epoch, Op, SourceOrder, ThreadId, WaitCompare};
 
-use crate::clock::{Entry, Snapshot};
 use crate::engine::Engine;
-use crate::host::{Covered, Holds};
-use crate::moment::View;
-use crate::values::{Answer, Condition};
-
-/// Where the value of an external semaphore is kept: beyond all memory.
-fn semaphore_address(semaphore: u32) -> u64 {
-    1 << 63 | u64::from(semaphore)
-}
+use crate::rules::stream_memops::semaphore_address;
+use crate::state::host::{Covered, Guarantee};
+use crate::state::sync_vars::Condition;
 
 impl Engine {
+    /// Applies any op but those that [`Engine::apply`] handles itself.
     pub(crate) fn apply_other(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
         if op.tag() < 32 {
             return self.host_epoch();
@@ -74,7 +75,7 @@ impl Engine {
             }
             Op::SyncEnd { sync } => {
                 if let Some(covered) = self.host.end(thread, sync) {
-                    self.acquire(thread, &covered, Holds::ALWAYS);
+                    self.acquire(thread, &covered, Guarantee::ALWAYS);
                 }
                 self.host_op()
             }
@@ -82,18 +83,18 @@ impl Engine {
             Op::EventReached { event, record } => {
                 let snapshot = self.events.get(&event.0).and_then(|e| e.of_record(record)).cloned();
                 if snapshot.is_some() {
-                    self.acquire(thread, &Covered { snapshot, ..Covered::default() }, Holds::ALWAYS);
+                    self.acquire(thread, &Covered { snapshot, ..Covered::default() }, Guarantee::ALWAYS);
                 }
                 self.host_op()
             }
             Op::Alloc { ptr, size, kind, context, stream, .. } => self.alloc(ptr, size, kind, context, stream),
             Op::Free { ptr, kind, stream } => self.free(thread, ptr, kind, stream),
             Op::Alias { ptr, target, size } => {
-                self.memory.alias(ptr, target, size);
+                self.allocations.alias(ptr, target, size);
                 self.host_op()
             }
             Op::SyncMemops { ptr, on } => {
-                self.memory.set_sync_memops(ptr, on);
+                self.allocations.set_sync_memops(ptr, on);
                 self.host_op()
             }
             Op::Copy { stream, dst, src, dst_space, src_space, asynchronous, batch } => {
@@ -111,15 +112,15 @@ impl Engine {
             Op::Launch { stream, .. } | Op::Prefetch { stream, .. } | Op::Opaque { stream } => self.stream_op(stream),
             Op::HostFunc { stream, func, .. } => {
                 let epoch = self.stream_op(stream);
-                let kept = self.start_clock().keep();
+                let kept = self.start_clock().snapshot();
                 self.host_funcs.insert(func.0, (epoch, kept));
                 epoch
             }
             Op::HostFuncRun { func, done } => self.host_func_run(thread, func, done),
             Op::WriteValue { stream, address, value, barrier, .. } => {
                 let epoch = self.stream_op(stream);
-                let now = self.streams.slots[epoch.timeline.0 as usize].now(epoch.timeline.0);
-                if self.values.write(address, Some(value), barrier, now, self.host.known()) {
+                let now = self.streams.slots[epoch.timeline.0 as usize].snapshot(epoch.timeline.0);
+                if self.sync_vars.write(address, Some(value), barrier, now, self.host.floor_ref()) {
                     self.released_waits();
                 }
                 epoch
@@ -131,8 +132,8 @@ impl Engine {
             // visible, as writes with a barrier do.
             Op::SemaphoreSignal { stream, semaphore, value } => {
                 let epoch = self.stream_op(stream);
-                let now = self.streams.slots[epoch.timeline.0 as usize].now(epoch.timeline.0);
-                if self.values.write(semaphore_address(semaphore), Some(value), true, now, self.host.known()) {
+                let now = self.streams.slots[epoch.timeline.0 as usize].snapshot(epoch.timeline.0);
+                if self.sync_vars.write(semaphore_address(semaphore), Some(value), true, now, self.host.floor_ref()) {
                     self.released_waits();
                 }
                 epoch
@@ -166,122 +167,5 @@ impl Engine {
             // nothing.
             _ => self.host_op(),
         }
-    }
-
-    /// An event captures "the contents of the stream at the time of the call"; recording again
-    /// replaces the snapshot. An event fired by a kernel (programmatic, launch completion) says no
-    /// more than that the kernel has started.
-    #[unsafe(link_section = "streamsan_hot")]
-    fn event_record_op(&mut self, event: EventId, stream: StreamId, mode: EventMode) -> Epoch {
-        match mode {
-            EventMode::Plain | EventMode::External => {
-                let epoch = self.stream_op(stream);
-                let slot = epoch.timeline.0;
-                let now = self.streams.slots[slot as usize].now(slot);
-                self.events.entry(event.0).or_default().set(now);
-                epoch
-            }
-            EventMode::Programmatic | EventMode::LaunchCompletion => {
-                let slot = self.slot(stream);
-                let s = &self.streams.slots[slot as usize];
-                let time = s.kernel_start.unwrap_or(s.time);
-                let snapshot = Snapshot { own: Entry { slot, time }, clock: s.clock.clone(), exact: false };
-                self.events.entry(event.0).or_default().set(snapshot);
-                Epoch { timeline: TimelineId(slot), time: s.time }
-            }
-        }
-    }
-
-    /// `cuStreamWaitEvent`. A wait for an event that was never recorded ("the empty set") is
-    /// nothing at all, not even an action of the legacy stream: measured on an H200
-    /// (`tests/gpu/programs/what_waits.cu`), a record on one blocking stream does not wait for
-    /// another one across it. Its epoch is the stream's as it was.
-    #[unsafe(link_section = "streamsan_hot")]
-    fn stream_wait(&mut self, stream: StreamId, event: EventId) -> Epoch {
-        let recorded = self.events.get(&event.0).is_some_and(|e| e.current().is_some());
-        if !recorded {
-            let slot = self.slot(stream);
-            self.host_op();
-            let s = &mut self.streams.slots[slot as usize];
-            // Whether a kernel may still overlap one on the far side of such a wait was not
-            // measured.
-            s.kernel_start = None;
-            return Epoch { timeline: TimelineId(slot), time: s.time };
-        }
-        let slot = self.begin(stream);
-        self.join_event(slot, event);
-        let upto = self.streams.slots[slot as usize].time;
-        self.advance(slot, upto)
-    }
-
-    /// A clock takes in what the event captured last; an event never recorded is no order.
-    #[unsafe(link_section = "streamsan_hot")]
-    pub(crate) fn join_event(&mut self, slot: u32, event: EventId) {
-        let known = self.host.known();
-        let s = &mut self.streams.slots[slot as usize];
-        if let Some(snapshot) = self.events.get(&event.0).and_then(|e| e.current()) {
-            Self::join_stream(s, slot, snapshot, known);
-        }
-    }
-
-    /// Host functions run in stream order. What the host does inside is ordered as the function's
-    /// epoch is.
-    fn host_func_run(&mut self, thread: ThreadId, func: HostFuncId, done: bool) -> Epoch {
-        let found = if done { self.host_funcs.remove(&func.0) } else { self.host_funcs.get(&func.0).cloned() };
-        let Some((epoch, clock)) = found else { return self.host_op() };
-        if done && self.options.host_functions_signal {
-            let slot = epoch.timeline.0;
-            let snapshot = self.streams.slots.get(slot as usize).map(|s| s.at(slot, epoch.time));
-            // How the driver's thread tells the others is not followed: all of them know.
-            self.acquire_for_all(
-                thread,
-                &Covered { snapshot, ..Covered::default() },
-                Holds { by_policy: true, promised: false },
-            );
-        }
-        self.kept = Some(clock);
-        self.last.view = View::Kept;
-        epoch
-    }
-
-    fn wait_value(&mut self, stream: StreamId, address: u64, condition: Condition) -> Epoch {
-        let slot = self.begin(stream);
-        let known = self.host.known();
-        let s = &mut self.streams.slots[slot as usize];
-        match self.values.wait(address, condition, s.time, &s.clock, slot, known) {
-            Answer::After(clock) => {
-                s.keep_past();
-                s.clock.join(&clock, slot, known);
-                let upto = s.time;
-                self.advance(slot, upto)
-            }
-            Answer::Open(wait) => {
-                let upto = s.time;
-                // The wait itself is not behind itself, and it touches its flag only when it is
-                // released.
-                s.keep_past();
-                s.clock.put_behind(wait);
-                self.advance(slot, upto)
-            }
-        }
-    }
-
-    /// Some open wait was released: streams behind it learn by what.
-    #[cold]
-    pub(crate) fn released_waits(&mut self) {
-        let known = self.host.known();
-        for (slot, s) in self.streams.slots.iter_mut().enumerate().skip(1) {
-            if s.clock.is_behind() {
-                s.clock.refresh(slot as u32, known);
-                if !s.clock.is_behind() {
-                    s.blocked_from = u64::MAX;
-                }
-            }
-        }
-    }
-
-    /// Whether a stream waits for the legacy stream and is waited for by it.
-    pub(crate) fn is_legacy(&self, slot: u32) -> bool {
-        self.streams.slots[slot as usize].kind == StreamKind::Legacy
     }
 }

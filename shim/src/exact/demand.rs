@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use cuda_sys::{CUcontext, CUfunction};
 use trace::KernelId;
-use trace::wanted::Wanted;
+use trace::ring::back_channel::MeasureRequests;
 
 use super::sanitizer::LaunchData;
 use crate::process::lock::Lock;
@@ -97,12 +97,12 @@ impl Demand {
 
     /// Behind a launch of this kernel: its function, when the analyzer wants it and it is not known
     /// yet.
-    pub fn asked(&self, kernel: KernelId, wanted: &Wanted) -> Option<Function> {
+    pub fn asked(&self, kernel: KernelId, wanted: &MeasureRequests) -> Option<Function> {
         self.asked_of(LAST.take()?, kernel, wanted)
     }
 
     /// The same of a function that is known to be this kernel.
-    pub fn asked_of(&self, function: Function, kernel: KernelId, wanted: &Wanted) -> Option<Function> {
+    pub fn asked_of(&self, function: Function, kernel: KernelId, wanted: &MeasureRequests) -> Option<Function> {
         if !wanted.any() || !wanted.has(kernel) {
             return None;
         }
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_kernel_is_measured_from_the_launch_after_the_one_that_tells_its_function() {
         // SAFETY: all-zero is an empty list.
-        let wanted: Wanted = unsafe { std::mem::zeroed() };
+        let wanted: MeasureRequests = unsafe { std::mem::zeroed() };
         let demand = Demand::default();
         assert!(!demand.measures(&launch(8, 16)));
         assert!(demand.asked(KernelId(3), &wanted).is_none(), "nobody has asked for anything");
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn code_that_could_not_be_patched_is_never_measured_and_what_is_gone_is_forgotten() {
         // SAFETY: all-zero is an empty list.
-        let wanted: Wanted = unsafe { std::mem::zeroed() };
+        let wanted: MeasureRequests = unsafe { std::mem::zeroed() };
         wanted.add(KernelId(3));
         let demand = Demand::default();
         assert!(!demand.measures(&launch(8, 16)));

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 use cuda_sys::CUstream;
 use trace::codec::List;
-use trace::wanted::Class;
+use trace::ring::back_channel::LaunchClass;
 use trace::{Epoch, GraphExecId, KernelId, Op};
 
 use super::demand::Function;
@@ -172,7 +172,7 @@ impl Launching {
             };
             let mut settled = false;
             if let Some(all) = &exact.settled {
-                settled = core.header().settled.has(Class::of(kernel, grid, block));
+                settled = core.header().settled.has(LaunchClass::of(kernel, grid, block));
                 if settled != node.settled {
                     all.change(node.function, node.shape, settled);
                 }

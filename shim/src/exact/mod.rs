@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cuda_sys::{CUcontext, CUstream};
-use trace::wanted::Class;
+use trace::ring::back_channel::LaunchClass;
 use trace::{Epoch, KernelId, NoteKind, Op};
 
 use crate::core::Core;
@@ -429,7 +429,7 @@ pub fn launched() -> Option<Launched> {
 pub fn seen(kernel: KernelId, grid: [u32; 3], block: [u32; 3], core: &Core) {
     let Some(exact) = running() else { return };
     if let Some(settled) = &exact.settled {
-        settled.follow(core.header().settled.has(Class::of(kernel, grid, block)));
+        settled.follow(core.header().settled.has(LaunchClass::of(kernel, grid, block)));
     }
     if let Some(demand) = &exact.demand
         && let Some(function) = demand.asked(kernel, &core.header().wanted)

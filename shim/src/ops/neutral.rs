@@ -208,17 +208,17 @@ pub(crate) unsafe fn cuInit(cx: &mut Cx<'_>, _flags: c_uint) {
 
 #[cfg(test)]
 mod tests {
-    use cuda_sys::effects;
+    use cuda_sys::model_coverage;
 
     /// What the coverage listing says of these functions is what is done with them here.
     #[test]
     fn the_listing_tells_the_same() {
         for name in super::NOT_MODELLED {
-            assert!(effects::NOT_MODELLED.contains(name), "{name} is missing in cuda-sys's list");
+            assert!(model_coverage::NOT_MODELLED.contains(name), "{name} is missing in cuda-sys's list");
         }
         for name in super::NO_EFFECT {
-            assert!(effects::NO_EFFECT.contains(name), "{name} is missing in cuda-sys's list");
+            assert!(model_coverage::NO_EFFECT.contains(name), "{name} is missing in cuda-sys's list");
         }
-        assert_eq!(effects::NOT_MODELLED.len(), super::NOT_MODELLED.len(), "a name that is not in ours");
+        assert_eq!(model_coverage::NOT_MODELLED.len(), super::NOT_MODELLED.len(), "a name that is not in ours");
     }
 }

@@ -1,4 +1,5 @@
-//! How the functions of this crate are written down, and how they call the driver.
+//! The macros in which the functions of this crate are written, and with which they call the
+//! driver.
 
 /// As `abi!` of the driver crate: every symbol in the brackets is defined, `pt` says whether stream
 /// 0 is the calling thread's default stream; the first word is the guard in `state` that the body
@@ -12,14 +13,14 @@ macro_rules! rt {
     };
     (@body ($pt:ident $(, $arg:ident: $ty:ty)* $(,)?) $body:block) => {
         #[allow(clippy::too_many_arguments, unused_variables)]
-        fn body($pt: bool, $($arg: $ty),*) -> $crate::state::Res $body
+        fn body($pt: bool, $($arg: $ty),*) -> $crate::thread_state::Res $body
     };
     (@symbol $guard:ident $symbol:ident $kind:ident ($pt:ident $(, $arg:ident: $ty:ty)* $(,)?)) => {
         // SAFETY: the name of a function of the runtime API, with its signature.
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments)]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> cuda_sys::cudaError_t {
-            $crate::state::$guard(|| body(rt!(@kind $kind), $($arg),*))
+            $crate::thread_state::$guard(|| body(rt!(@kind $kind), $($arg),*))
         }
     };
     (@kind plain) => { false };
@@ -36,7 +37,7 @@ macro_rules! cu {
     ($name:ident @ $version:literal ($($arg:expr),* $(,)?)) => { cu!(@call $name, false, $version, ($($arg),*)) };
     ($name:ident, $pt:expr; ($($arg:expr),* $(,)?)) => { cu!(@call $name, $pt, 13000, ($($arg),*)) };
     (@call $name:ident, $pt:expr, $version:literal, ($($arg:expr),*)) => {{
-        static SLOTS: [$crate::driver::Slot; 2] = [const { $crate::driver::Slot::new() }; 2];
+        static SLOTS: [$crate::driver_link::Slot; 2] = [const { $crate::driver_link::Slot::new() }; 2];
         let per_thread: bool = $pt;
         let family = cuda_sys::id::$name.info().family;
         match SLOTS[usize::from(per_thread)].get(family, $version, per_thread) {
@@ -45,7 +46,7 @@ macro_rules! cu {
             // NVIDIA's runtime.
             Some(address) => unsafe {
                 let function: cuda_sys::pfn::$name = std::mem::transmute::<*mut std::ffi::c_void, _>(address);
-                $crate::state::check(function($($arg),*))
+                $crate::thread_state::check(function($($arg),*))
             },
             None => Err(cuda_sys::cudaErrorInsufficientDriver),
         }

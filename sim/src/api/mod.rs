@@ -1,43 +1,41 @@
-//! The driver's functions as programs call them: C names, C types, statuses. What they mean is in
-//! the modules beside this one; here arguments are checked and results handed out.
+//! The driver's functions as programs call them: C names, C types, statuses.
 //!
-//! Every symbol of the table in `cuda-sys` is defined: those that are simulated in the files named
-//! by topic, all others in `missing`, where they answer `CUDA_ERROR_NOT_SUPPORTED` and say so.
-//! `entry` refers to every symbol of the table, so that a missing one does not link.
+//! Owns the checks of arguments and the handing out of results, in one folder for each chapter of
+//! the driver API. What the functions mean is in [`crate::objects`], [`crate::memory`] and
+//! [`crate::sched`].
+//!
+//! Every symbol of the table in `cuda-sys` is defined. A function that is simulated stands in an
+//! `abi!` block (see `abi`) in the file of its topic. All others stand in `unsupported`: they
+//! return `CUDA_ERROR_NOT_SUPPORTED` and say so. `startup::proc_address` refers to every symbol of
+//! the table, so a missing one does not link.
+//!
+//! - `startup`: devices, contexts, entry points, names of statuses
+//! - `memory`: allocations, pools, virtual memory, IPC, copies, memsets, arrays and textures
+//! - `kernels`: modules, the linker, launches, occupancy
+//! - `streams_events`: streams, events, captures, host functions, stream memory operations
+//! - `graphs`: the structure, the nodes, executable graphs
+//!
+//! The chapters know each other at two places: nodes of graphs make the same tasks as other calls
+//! (`graphs` uses `memory::{copy_descriptors, memsets, pools}`, `kernels::launches` and
+//! `streams_events::stream_memops`), and `kernels` asks `startup::devices` for the limits of the
+//! device.
 #![allow(non_snake_case, reason = "C names")]
 
 #[macro_use]
-mod macros;
-
-mod contexts;
-mod copies;
-mod devices;
-mod entry;
-mod errors;
-mod events;
-mod functions;
-mod graphs;
-mod graphs_exec;
-mod graphs_nodes;
-mod ipc;
-mod launches;
-mod linker;
-mod memory;
-mod missing;
-mod occupancy;
-mod pointers;
-mod pools;
-mod sets;
-mod streams;
-mod textures;
-mod virt;
+pub(crate) mod abi;
+pub(crate) mod graphs;
+pub(crate) mod kernels;
+pub(crate) mod memory;
+pub(crate) mod startup;
+pub(crate) mod streams_events;
+pub(crate) mod unsupported;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuda_sys::*;
 
-use crate::{capture, thread};
+use crate::objects::{capture, thread};
 
 type Res = Result<(), CUresult>;
 
@@ -46,7 +44,7 @@ const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 fn finish(name: &str, body: impl FnOnce() -> Res) -> CUresult {
-    let _called = crate::sched::Called::begin();
+    let _called = crate::sched::DriverCall::begin();
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CUresult::SUCCESS,
         Ok(Err(error)) => error,
@@ -81,7 +79,7 @@ fn uncaptured(name: &str, body: impl FnOnce() -> Res) -> CUresult {
     })
 }
 
-/// Hands a result out. Programs vouch for their pointers; null is an error.
+/// Hands a result out. A program answers for its pointers; null is an error.
 fn put<T>(to: *mut T, value: T) -> Res {
     if to.is_null() {
         return Err(INVALID);

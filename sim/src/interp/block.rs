@@ -1,10 +1,10 @@
-//! Owns one block: its shared memory, its barriers, and taking turns among its warps.
+//! One block: its shared memory, its barriers, and the turns that its warps take.
 
-use super::api::FaultKind;
 use super::cluster::Members;
-use super::code::{LANES, Row};
 use super::grid::Env;
 use super::warp::{Outcome, Wait, Warp};
+use crate::interp::interface::FaultKind;
+use crate::interp::program::{LANES, Row};
 
 /// Jumps that a warp may make before the next warp of the block gets its turn.
 const TURN: u32 = 1 << 14;
@@ -33,6 +33,13 @@ struct Barrier {
 pub(crate) const RESULT_ALL: u32 = 1 << 16;
 /// Bit of a barrier's result: the predicate was true in some thread.
 pub(crate) const RESULT_ANY: u32 = 1 << 17;
+
+/// Kinds of block barriers, in `y` of their instruction.
+pub(crate) const BARRIER_SYNC: u32 = 0;
+pub(crate) const BARRIER_ARRIVE: u32 = 1;
+pub(crate) const BARRIER_POPC: u32 = 2;
+pub(crate) const BARRIER_AND: u32 = 3;
+pub(crate) const BARRIER_OR: u32 = 4;
 
 /// What the warps of a block share.
 pub(crate) struct BlockState {

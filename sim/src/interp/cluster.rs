@@ -1,14 +1,14 @@
-//! Owns a cluster: blocks that begin together, run on one thread, see each other's shared memory
-//! and meet at a barrier of their own. A launch without clusters has clusters of one block.
+//! A cluster: blocks that begin together, run on one thread, see each other's shared memory and
+//! meet at a barrier of their own. A launch without clusters has clusters of one block.
 //!
 //! An address in the window of shared memory is an offset into the block's own memory; the high
 //! byte, when it is not zero, is the rank of another block of the cluster plus one. (Shared memory
 //! of a block is smaller than 16 MiB.)
 
-use super::api::FaultKind;
 use super::block::{Block, BlockState, Progress};
 use super::grid::Env;
 use super::warp::Warp;
+use crate::interp::interface::FaultKind;
 
 /// Where the rank is in an address of the window of shared memory.
 pub(crate) const RANK_SHIFT: u32 = 24;

@@ -1,5 +1,5 @@
-//! Owns floating-point arithmetic as PTX defines it where the host's differs: rounding modes,
-//! flushing of subnormals, saturation, minima and maxima. Formats of 16 bits are in `small`.
+//! Floating-point arithmetic where PTX defines it otherwise than the host: rounding modes, flushing
+//! of subnormals, saturation, minima and maxima. Formats of 16 bits are in `float16`.
 //!
 //! Directed rounding starts from the host's nearest result and compares it with the exact one,
 //! which is kept as a sum of doubles that do not overlap.
@@ -450,53 +450,4 @@ pub(crate) fn odd_sum(a: f64, b: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directed_rounding_brackets_the_exact_value() {
-        let mut state = 1u64;
-        let mut random = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            state >> 16
-        };
-        for _ in 0..20_000 {
-            let (a, b, c) =
-                (f32::from_bits(random() as u32), f32::from_bits(random() as u32), f32::from_bits(random() as u32));
-            for (down, up, near) in [
-                (add32(a, b, Rounding::Down), add32(a, b, Rounding::Up), a + b),
-                (mul32(a, b, Rounding::Down), mul32(a, b, Rounding::Up), a * b),
-                (div32(a, b, Rounding::Down), div32(a, b, Rounding::Up), a / b),
-                (fma32(a, b, c, Rounding::Down), fma32(a, b, c, Rounding::Up), a.mul_add(b, c)),
-            ] {
-                if near.is_nan() {
-                    continue;
-                }
-                assert!(down <= near && near <= up, "{a:e} {b:e} {c:e}: {down:e} {near:e} {up:e}");
-                assert!(down == up || down.next_up() == up, "{a:e} {b:e} {c:e}: {down:e} {up:e}");
-            }
-            let (a, b, c) = (
-                f64::from_bits(random() << 8 ^ random()),
-                f64::from_bits(random() << 9),
-                f64::from_bits(random() << 7),
-            );
-            for (down, up, near) in [
-                (add64(a, b, Rounding::Down), add64(a, b, Rounding::Up), a + b),
-                (mul64(a, b, Rounding::Down), mul64(a, b, Rounding::Up), a * b),
-                (div64(a, b, Rounding::Down), div64(a, b, Rounding::Up), a / b),
-                (fma64(a, b, c, Rounding::Down), fma64(a, b, c, Rounding::Up), a.mul_add(b, c)),
-            ] {
-                if near.is_nan() {
-                    continue;
-                }
-                assert!(down <= near && near <= up, "{a:e} {b:e} {c:e}: {down:e} {near:e} {up:e}");
-                assert!(down == up || down.next_up() == up, "{a:e} {b:e} {c:e}: {down:e} {up:e}");
-            }
-        }
-        assert_eq!(add32(1.0, f32::MIN_POSITIVE, Rounding::Up), 1f32.next_up());
-        assert_eq!(div32(1.0, 3.0, Rounding::Down).next_up(), div32(1.0, 3.0, Rounding::Up));
-        assert_eq!(sqrt64(2.0, Rounding::Zero).next_up(), sqrt64(2.0, Rounding::Up));
-        assert_eq!(mul32(f32::MAX, 2.0, Rounding::Zero), f32::MAX);
-        assert_eq!(add32(1.0, -1.0, Rounding::Down).to_bits(), (-0f32).to_bits());
-    }
-}
+mod tests;

@@ -1,14 +1,14 @@
-//! Owns a launch: distributing blocks over threads, taking turns among resident blocks, and turning
-//! what went wrong into a [`Fault`].
+//! A launch: distributes blocks over threads, gives resident blocks their turns, and turns what
+//! went wrong into a [`Fault`].
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::api::{Device, Fault, FaultKind, Launch};
 use super::block::Progress;
 use super::cluster::Cluster;
-use super::code::{Kernel, LANES, Program};
+use crate::interp::interface::{Device, Fault, FaultKind, Launch};
+use crate::interp::program::{Kernel, LANES, Program};
 
 /// Turns that a block gets before the next one is begun beside it: a block that spins for a later
 /// one must not hang.

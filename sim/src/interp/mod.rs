@@ -1,38 +1,50 @@
-//! Owns the execution of kernels on the CPU: PTX is compiled once into instructions with register
-//! slots ([`Program::compile`]), and a launch ([`run()`]) executes them a warp at a time, blocks
-//! spread over threads. It owns no device memory and knows nothing of streams: the driver around it
-//! answers through [`Device`] and [`Linker`].
+//! Executes kernels on the CPU. PTX is compiled once into instructions with register slots
+//! ([`Program::compile`]); a launch ([`run()`]) executes them a warp at a time, with blocks spread
+//! over threads. Owns no device memory and knows nothing of streams: the driver around it answers
+//! through [`Device`] and [`Linker`].
 //!
 //! How the driver uses it:
+//!
 //! 1. parse the PTX with `kernels::ptx::parse`, allocate device memory for [`globals`], fill it
 //!    with [`initial_bytes`];
 //! 2. [`Program::compile`] with a [`Linker`] that knows those addresses;
 //! 3. [`Program::kernel`] for the parameter layout, then [`run()`] for every launch.
 //!
-//! Addresses: device memory is host memory at the same address. Shared and local memory are host
-//! memory too, and the generic address of a shared or local byte is its host address; inside their
-//! own state spaces they count from zero. Constants of the module live in device memory, kernel
-//! parameters in a copy of the launch's parameter block. Function pointers are numbers above
+//! # Files
+//!
+//! `interface` is the boundary to the driver. `compile` turns PTX into a `program`;
+//! `module_variables` lays out the variables. A launch goes from `grid` to `cluster`, `block` and
+//! `warp`, and from there to the functions in `exec`, one for each instruction. `float`, `float16`
+//! and `printf` are arithmetic and text without state. `program` and `warp` know each other (an
+//! instruction is a function of a warp); so do `cluster`, `block`, `warp` and `grid`, which share
+//! the launch's environment. `exec` uses all of these and is used by `compile` only.
+//!
+//! # Addresses
+//!
+//! Device memory is host memory at the same address. Shared and local memory are host memory too,
+//! and the generic address of a shared or local byte is its host address; inside their own state
+//! spaces they count from zero. Constants of the module live in device memory, kernel parameters in
+//! a copy of the launch's parameter block. Function pointers are numbers above
 //! 0x00f0_0000_0000_0000.
 //!
 //! Blocks run side by side on several threads, so global memory is accessed with the CPU's atomics;
 //! a plain access of 4 or 8 bytes is one relaxed atomic. Within a block, warps take turns on one
 //! thread, and so do the blocks of a cluster.
 
-mod api;
 mod block;
 mod cluster;
-mod code;
 mod compile;
 mod exec;
 mod float;
+pub(crate) mod float16;
 mod grid;
-mod image;
+pub(crate) mod interface;
+pub(crate) mod module_variables;
 mod printf;
-mod small;
+pub(crate) mod program;
 mod warp;
 
-pub use api::*;
-pub use code::{Kernel, Program};
+pub use crate::interp::interface::*;
+pub use crate::interp::module_variables::{GlobalInfo, globals, initial_bytes};
+pub use crate::interp::program::{Kernel, Program};
 pub use grid::run;
-pub use image::{GlobalInfo, globals, initial_bytes};

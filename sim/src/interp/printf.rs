@@ -1,4 +1,4 @@
-//! Owns the formatting of device-side printf: C's conversions over a packed argument buffer.
+//! Formats device-side printf: C's conversions over a packed argument buffer.
 
 use super::warp::Warp;
 

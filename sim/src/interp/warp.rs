@@ -1,4 +1,4 @@
-//! Owns the state of one warp and the loop that executes its instructions, divergence included.
+//! The state of one warp and the loop that executes its instructions, divergence included.
 //!
 //! Lanes at the same instruction with the same frame form a group and execute together. Of several
 //! groups that can run, the one deepest in calls goes first, then the one that is furthest behind
@@ -7,10 +7,10 @@
 //! while others could run gives way after a number of jumps, so that a lane which spins for another
 //! lane of its warp does not hang.
 
-use super::api::{Extent, FaultKind};
-use super::block::BlockState;
-use super::code::{Inst, LANES, Next, Pred, Row, Slot};
+use super::block::{BARRIER_AND, BARRIER_POPC, BlockState, RESULT_ALL, RESULT_ANY};
 use super::grid::Env;
+use crate::interp::interface::{Extent, FaultKind};
+use crate::interp::program::{Inst, LANES, Next, Pred, Row, Slot};
 
 /// Jumps after which a group gives way to the other groups of its warp.
 const SLICE: u32 = 512;
@@ -290,7 +290,7 @@ impl<'b> Warp<'b> {
                 group.wait = Wait::None;
                 let resume = *group;
                 group.pc += 1;
-                self.barrier_result(resume, result);
+                self.write_barrier_result(resume, result);
             } else if let Wait::Cluster(phase) = self.groups[at].wait
                 && self.block().members.passed(phase)
             {
@@ -317,10 +317,26 @@ impl<'b> Warp<'b> {
         true
     }
 
-    /// Writes the result of `barrier.red` for lanes that waited.
-    fn barrier_result(&mut self, group: Group, result: u32) {
-        let inst = self.env.program.code[group.pc as usize];
-        super::exec::sync::write_barrier_result(self, &inst, group, result);
+    /// Writes what a barrier's reduction (`barrier.red`) found for lanes that waited at it.
+    fn write_barrier_result(&mut self, group: Group, result: u32) {
+        let i = self.env.program.code[group.pc as usize];
+        if i.y < BARRIER_POPC {
+            return;
+        }
+        // The running frame may be another one: results go to the frame of the lanes that waited.
+        let (rbase, pbase) = (self.rbase, self.pbase);
+        (self.rbase, self.pbase) = (group.rbase, group.pbase);
+        match i.y {
+            BARRIER_POPC => {
+                let row = self.absolute(group.rbase + i.d.0);
+                (0..LANES).filter(|l| group.mask >> l & 1 != 0).for_each(|l| row.0[l] = u64::from(result & 0xffff));
+            }
+            kind => {
+                let flag = if kind == BARRIER_AND { RESULT_ALL } else { RESULT_ANY };
+                self.set_pred(Pred(i.d.0), group.mask, if result & flag != 0 { u32::MAX } else { 0 });
+            }
+        }
+        (self.rbase, self.pbase) = (rbase, pbase);
     }
 
     /// Joins groups that stand at the same place.
@@ -366,7 +382,7 @@ impl<'b> Warp<'b> {
                 let group = self.groups[at];
                 if let Wait::Lanes(need) = group.wait
                     && need & alive & !waiting == 0
-                    && super::exec::sync::is_warp_barrier(&self.env.program.code[group.pc as usize])
+                    && self.env.program.code[group.pc as usize].is_warp_barrier()
                 {
                     self.groups[at].wait = Wait::None;
                     self.groups[at].pc += 1;

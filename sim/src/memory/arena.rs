@@ -1,7 +1,6 @@
-//! Giving out ranges of addresses: which are free, which are taken. Knows nothing of what lies at
-//! them.
+//! Hands out ranges of addresses: which are free, which are taken. Does not know what lies at them.
 //!
-//! First fit from the lowest address, as freed addresses must come back quickly: programs (and
+//! First fit from the lowest address: freed addresses must come back quickly, because programs (and
 //! races between an old and a new owner of an address) depend on it.
 
 use std::collections::BTreeMap;

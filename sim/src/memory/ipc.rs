@@ -1,10 +1,10 @@
-//! Device memory of other processes (`cuIpcGetMemHandle`): handing allocations out, mapping those
-//! of others.
+//! Device memory of other processes (`cuIpcGetMemHandle`): exports allocations, and maps those of
+//! others.
 //!
 //! Device memory lies in a file without a name. A handle says which process has which descriptor
-//! for it and where in it the allocation lies; whoever gets the handle opens that descriptor under
-//! `/proc` and maps the same pages. So a handle works as long as its process lives, and memory that
-//! was opened outlives it.
+//! for it and where in it the allocation lies. The process that gets the handle opens that
+//! descriptor under `/proc` and maps the same pages. So a handle works as long as its process
+//! lives, and memory that was opened outlives it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,13 +14,13 @@ use std::sync::Mutex;
 use cuda_sys::CUresult;
 
 use super::arena::round_up;
-use super::space::{GRANULE, Page};
-use super::{ALIGN, DEVICE_STEP, Kind, Memory, lock};
+use super::{ALIGN, AllocationKind, DEVICE_STEP, Memory, lock};
+use crate::memory::address_space::{GRANULE, Page};
 use crate::sched::ContextId;
 
 /// What a handle says, in the 64 bytes that CUDA has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handle {
+pub struct IpcHandle {
     /// What the handle is for: an allocation, an event.
     pub magic: u64,
     /// The process that it comes from.
@@ -37,7 +37,7 @@ pub struct Handle {
 
 const MEMORY: u64 = u64::from_le_bytes(*b"sim-mem1");
 
-impl Handle {
+impl IpcHandle {
     /// As programs carry it.
     pub fn to_bytes(self) -> [u8; 64] {
         let mut bytes = [0; 64];
@@ -49,10 +49,10 @@ impl Handle {
     }
 
     /// From what a program hands over; nothing if it is not of the kind wanted.
-    pub fn from_bytes(bytes: &[u8; 64], magic: u64) -> Option<Handle> {
+    pub fn from_bytes(bytes: &[u8; 64], magic: u64) -> Option<IpcHandle> {
         let mut words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
         let mut next = || words.next().unwrap_or(0);
-        let handle = Handle { magic: next(), pid: next(), fd: next(), offset: next(), size: next(), device: next() };
+        let handle = IpcHandle { magic: next(), pid: next(), fd: next(), offset: next(), size: next(), device: next() };
         (handle.magic == magic).then_some(handle)
     }
 
@@ -71,7 +71,7 @@ impl Handle {
 /// An allocation of another process that is mapped here.
 #[derive(Clone, Copy)]
 struct Opened {
-    handle: Handle,
+    handle: IpcHandle,
     at: u64,
     /// The addresses that it takes up.
     region: (u64, u64),
@@ -83,9 +83,10 @@ static OPENED: Mutex<BTreeMap<u64, Opened>> = Mutex::new(BTreeMap::new());
 impl Memory {
     /// A handle for the plain allocation that holds an address.
     pub fn export(&self, at: u64) -> Result<[u8; 64], CUresult> {
-        let block = self.find(at).filter(|block| block.kind == Kind::Device).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let block =
+            self.find(at).filter(|block| block.kind == AllocationKind::Device).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         let (fd, offset) = self.space.device_file(block.at);
-        let handle = Handle {
+        let handle = IpcHandle {
             magic: MEMORY,
             pid: u64::from(std::process::id()),
             fd: fd as u64,
@@ -99,7 +100,7 @@ impl Memory {
     /// Maps an allocation of another process. The same one again is counted.
     pub fn import(&self, ctx: ContextId, device: u32, bytes: &[u8; 64]) -> Result<u64, CUresult> {
         const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
-        let handle = Handle::from_bytes(bytes, MEMORY).ok_or(INVALID)?;
+        let handle = IpcHandle::from_bytes(bytes, MEMORY).ok_or(INVALID)?;
         if handle.is_ours() {
             return Err(CUresult::ERROR_INVALID_CONTEXT);
         }
@@ -125,7 +126,7 @@ impl Memory {
         drop(arena);
         let at = region + (handle.offset - from);
         opened.insert(at, Opened { handle, at, region: (region, len), count: 1 });
-        self.insert(at, handle.size, Kind::Ipc, ctx, device);
+        self.insert(at, handle.size, AllocationKind::Ipc, ctx, device);
         Ok(at)
     }
 
@@ -139,7 +140,7 @@ impl Memory {
             return Ok(());
         }
         let (region, len) = known.region;
-        let device = self.remove(at, |kind| kind == Kind::Ipc).map_or(0, |block| block.device);
+        let device = self.remove(at, |kind| kind == AllocationKind::Ipc).map_or(0, |block| block.device);
         opened.remove(&at);
         self.space.unmap_foreign(region, len);
         lock(&self.device[device as usize]).give(region, len);
@@ -147,7 +148,7 @@ impl Memory {
     }
 }
 
-impl super::space::Space {
+impl crate::memory::address_space::AddressSpace {
     /// Maps a file of another process where device memory would lie.
     fn map_foreign(&self, addr: u64, len: u64, fd: i32, offset: u64) -> bool {
         let done = self.map_alias(addr, len, fd, offset);

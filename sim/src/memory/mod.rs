@@ -1,13 +1,24 @@
-//! Memory of the simulated GPU: who owns which bytes. The address space itself is in `space`,
-//! giving out addresses in `arena`, stream-ordered memory in `pool`, memory of other processes in
-//! `ipc`, reserved and mapped memory in `virt`, moving bytes in `copy`.
+//! Memory of the simulated GPU: who owns which bytes.
+//!
+//! This file keeps the table of allocations. Below it lie `address_space` (where memory is mapped)
+//! and `arena` (which addresses are free). Beside it, one file for each kind of memory: `pool`
+//! (stream-ordered), `virtual_memory` (reserved and mapped), `ipc` (of other processes), `array`
+//! and `texture`. `memcpy` moves bytes.
+//!
+//! Some files know the table and the table knows them: a free digests the content of the allocation
+//! (`result_digests`), and the digest reads it through the table; `virtual_memory` keeps its
+//! reservations in it. `memcpy` holds an `array` alive while it copies from it, and an `array` is
+//! an allocation of the table.
 
+pub mod address_space;
 pub mod arena;
-pub mod copy;
+pub(crate) mod array;
 pub mod ipc;
+pub mod memcpy;
 pub mod pool;
-pub mod space;
-pub mod virt;
+pub(crate) mod result_digests;
+pub(crate) mod texture;
+pub mod virtual_memory;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +27,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 use cuda_sys::CUresult;
 
 use crate::config;
-use crate::results;
+use crate::memory::address_space::{AddressSpace, GRANULE};
 use crate::sched::ContextId;
 use arena::{Arena, round_up};
-use space::{GRANULE, Space};
 
 /// Device memory is mapped in steps of this size, as on a device: bytes beside an allocation do not
 /// fault.
@@ -27,9 +37,9 @@ const DEVICE_STEP: u64 = 2 << 20;
 /// Alignment of every allocation.
 pub const ALIGN: u64 = 512;
 
-/// What kind of memory lies in a block.
+/// What kind of memory lies in an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AllocationKind {
     /// `cuMemAlloc`, `cuMemAllocPitch`.
     Device,
     /// A variable of a module.
@@ -52,13 +62,13 @@ pub enum Kind {
 
 /// An allocation.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub struct Allocation {
     /// First byte.
     pub at: u64,
     /// Bytes, as asked for.
     pub size: u64,
     /// What it is.
-    pub kind: Kind,
+    pub kind: AllocationKind,
     /// The context that it was made in.
     pub ctx: ContextId,
     /// The device that it is on (for host memory, of the context).
@@ -69,7 +79,7 @@ pub struct Block {
     pub sync_memops: bool,
 }
 
-impl Block {
+impl Allocation {
     /// One past the last byte.
     pub fn end(&self) -> u64 {
         self.at + self.size
@@ -77,19 +87,19 @@ impl Block {
 
     /// Whether the memory is the host's (pinned or managed: a copy to it needs no staging).
     pub fn is_host(&self) -> bool {
-        matches!(self.kind, Kind::Host(_) | Kind::Registered(_))
+        matches!(self.kind, AllocationKind::Host(_) | AllocationKind::Registered(_))
     }
 }
 
 /// All memory of the process.
 pub struct Memory {
     /// The address space.
-    pub space: &'static Space,
-    blocks: RwLock<BTreeMap<u64, Block>>,
+    pub space: &'static AddressSpace,
+    allocations: RwLock<BTreeMap<u64, Allocation>>,
     device: Vec<Mutex<Arena>>,
     used: Vec<AtomicU64>,
     host: Mutex<Arena>,
-    reserved: Mutex<virt::Reserved>,
+    reserved: Mutex<crate::memory::virtual_memory::Reserved>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -109,7 +119,7 @@ pub fn try_get() -> Option<&'static Memory> {
 
 impl Memory {
     fn new() -> Option<Memory> {
-        let space = Space::get()?;
+        let space = AddressSpace::get()?;
         let devices = 8;
         let (start, end) = space.device_range();
         let each = (end - start) / devices;
@@ -117,11 +127,11 @@ impl Memory {
         let (host_start, host_end) = space.host_range();
         Some(Memory {
             space,
-            blocks: RwLock::default(),
+            allocations: RwLock::default(),
             device: (0..devices).map(arena).collect(),
             used: (0..devices).map(|_| AtomicU64::new(0)).collect(),
             host: Mutex::new(Arena::new(host_start, host_end, ALIGN)),
-            reserved: Mutex::new(virt::Reserved::new(space)),
+            reserved: Mutex::new(crate::memory::virtual_memory::Reserved::new(space)),
         })
     }
 
@@ -143,7 +153,7 @@ impl Memory {
         self.used[device as usize].fetch_sub(size, Ordering::Relaxed);
     }
 
-    /// Takes device memory without making it a block.
+    /// Takes device memory without making it an allocation.
     fn take_device(&self, device: u32, size: u64, align: u64) -> Result<u64, CUresult> {
         let size = round_up(size.max(1), ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
         self.charge(device, size)?;
@@ -173,40 +183,40 @@ impl Memory {
         self.discharge(device, size);
     }
 
-    fn insert(&self, at: u64, size: u64, kind: Kind, ctx: ContextId, device: u32) {
+    fn insert(&self, at: u64, size: u64, kind: AllocationKind, ctx: ContextId, device: u32) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let block = Block { at, size, kind, ctx, device, id, sync_memops: false };
-        self.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(at, block);
+        let allocation = Allocation { at, size, kind, ctx, device, id, sync_memops: false };
+        self.allocations.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(at, allocation);
     }
 
-    /// Takes a block out of the table. Its memory is not given back yet.
-    fn remove(&self, at: u64, wanted: impl Fn(Kind) -> bool) -> Option<Block> {
-        let mut blocks = self.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if !blocks.get(&at).is_some_and(|block| wanted(block.kind)) {
+    /// Takes an allocation out of the table. Its memory is not given back yet.
+    fn remove(&self, at: u64, wanted: impl Fn(AllocationKind) -> bool) -> Option<Allocation> {
+        let mut allocations = self.allocations.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !allocations.get(&at).is_some_and(|allocation| wanted(allocation.kind)) {
             return None;
         }
-        blocks.remove(&at)
+        allocations.remove(&at)
     }
 
-    /// The block that holds an address.
-    pub fn find(&self, addr: u64) -> Option<Block> {
-        let blocks = self.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (_, block) = blocks.range(..=addr).next_back()?;
-        (addr < block.end()).then_some(*block)
+    /// The allocation that holds an address.
+    pub fn find(&self, addr: u64) -> Option<Allocation> {
+        let allocations = self.allocations.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (_, allocation) = allocations.range(..=addr).next_back()?;
+        (addr < allocation.end()).then_some(*allocation)
     }
 
-    /// All blocks there are now, by address.
-    pub fn blocks(&self) -> Vec<Block> {
-        let blocks = self.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        blocks.values().copied().collect()
+    /// All allocations there are now, by address.
+    pub fn allocations(&self) -> Vec<Allocation> {
+        let allocations = self.allocations.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        allocations.values().copied().collect()
     }
 
-    /// Changes a block's flag for synchronous operations.
+    /// Changes an allocation's flag for synchronous operations.
     pub fn set_sync_memops(&self, addr: u64, on: bool) -> Result<(), CUresult> {
         let at = self.find(addr).ok_or(CUresult::ERROR_INVALID_VALUE)?.at;
-        let mut blocks = self.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        blocks.get_mut(&at).ok_or(CUresult::ERROR_INVALID_VALUE)?.sync_memops = on;
+        let mut allocations = self.allocations.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        allocations.get_mut(&at).ok_or(CUresult::ERROR_INVALID_VALUE)?.sync_memops = on;
         Ok(())
     }
 
@@ -217,7 +227,7 @@ impl Memory {
         device: u32,
         size: u64,
         align: u64,
-        kind: Kind,
+        kind: AllocationKind,
     ) -> Result<u64, CUresult> {
         let at = self.take_device(device, size, align)?;
         self.insert(at, size, kind, ctx, device);
@@ -226,15 +236,15 @@ impl Memory {
 
     /// Gives plain device memory back. The caller has waited for the work that may use it.
     pub fn free_device(&self, at: u64) -> Result<(), CUresult> {
-        let plain = |kind| matches!(kind, Kind::Device | Kind::Global | Kind::Array);
-        let block = self.remove(at, plain).ok_or(CUresult::ERROR_INVALID_VALUE)?;
-        results::block_ends(&block);
-        self.give_device(block.device, block.at, block.size);
+        let plain = |kind| matches!(kind, AllocationKind::Device | AllocationKind::Global | AllocationKind::Array);
+        let allocation = self.remove(at, plain).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        result_digests::allocation_ends(&allocation);
+        self.give_device(allocation.device, allocation.at, allocation.size);
         Ok(())
     }
 
     /// Pinned or managed memory.
-    pub fn alloc_host(&self, ctx: ContextId, device: u32, size: u64, kind: Kind) -> Result<u64, CUresult> {
+    pub fn alloc_host(&self, ctx: ContextId, device: u32, size: u64, kind: AllocationKind) -> Result<u64, CUresult> {
         let rounded = round_up(size.max(1), ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
         let mut arena = lock(&self.host);
         let at = arena.take(rounded, ALIGN).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
@@ -257,13 +267,13 @@ impl Memory {
     /// Gives pinned (or, if `managed`, managed) memory back.
     pub fn free_host(&self, at: u64, managed: bool) -> Result<(), CUresult> {
         let wanted = |kind| match kind {
-            Kind::Host(_) => !managed,
-            Kind::Managed(_) => managed,
+            AllocationKind::Host(_) => !managed,
+            AllocationKind::Managed(_) => managed,
             _ => false,
         };
-        let block = self.remove(at, wanted).ok_or(CUresult::ERROR_INVALID_VALUE)?;
-        results::block_ends(&block);
-        let size = round_up(block.size.max(1), ALIGN).unwrap_or(block.size);
+        let allocation = self.remove(at, wanted).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        result_digests::allocation_ends(&allocation);
+        let size = round_up(allocation.size.max(1), ALIGN).unwrap_or(allocation.size);
         let mut arena = lock(&self.host);
         let (start, len) = arena.give(at, size);
         let from = start.max(at & !(GRANULE - 1));
@@ -278,41 +288,50 @@ impl Memory {
     /// Makes the program's own memory known as pinned.
     pub fn register(&self, ctx: ContextId, device: u32, at: u64, size: u64, flags: u32) -> Result<(), CUresult> {
         let end = at.checked_add(size).ok_or(CUresult::ERROR_INVALID_VALUE)?;
-        if self.find(at).is_some_and(|block| !matches!(block.kind, Kind::Registered(_)) && !block.is_host()) {
+        if self.find(at).is_some_and(|allocation| {
+            !matches!(allocation.kind, AllocationKind::Registered(_)) && !allocation.is_host()
+        }) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         if self.space.contains(at) || self.space.contains(end - 1) {
             return Err(CUresult::ERROR_HOST_MEMORY_ALREADY_REGISTERED);
         }
-        let blocks = self.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let overlaps = blocks.range(..end).next_back().is_some_and(|(_, block)| block.end() > at);
-        drop(blocks);
+        let allocations = self.allocations.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let overlaps = allocations.range(..end).next_back().is_some_and(|(_, allocation)| allocation.end() > at);
+        drop(allocations);
         if overlaps {
             return Err(CUresult::ERROR_HOST_MEMORY_ALREADY_REGISTERED);
         }
-        self.insert(at, size, Kind::Registered(flags), ctx, device);
+        self.insert(at, size, AllocationKind::Registered(flags), ctx, device);
         Ok(())
     }
 
     /// Undoes [`Memory::register`].
     pub fn unregister(&self, at: u64) -> Result<(), CUresult> {
-        if self.find(at).is_some_and(|block| matches!(block.kind, Kind::Registered(_)) && block.at != at) {
+        if self
+            .find(at)
+            .is_some_and(|allocation| matches!(allocation.kind, AllocationKind::Registered(_)) && allocation.at != at)
+        {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
-        let block = self.remove(at, |kind| matches!(kind, Kind::Registered(_)));
-        block.map(|block| results::block_ends(&block)).ok_or(CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED)
+        let allocation = self.remove(at, |kind| matches!(kind, AllocationKind::Registered(_)));
+        allocation
+            .map(|allocation| result_digests::allocation_ends(&allocation))
+            .ok_or(CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED)
     }
 
     /// Gives back what a context owns when it ends.
     pub fn forget_context(&self, ctx: ContextId) {
-        for block in self.blocks().into_iter().filter(|block| block.ctx == ctx) {
-            let _ = match block.kind {
-                Kind::Device | Kind::Global | Kind::Array => self.free_device(block.at),
-                Kind::Host(_) => self.free_host(block.at, false),
-                Kind::Managed(_) => self.free_host(block.at, true),
-                Kind::Registered(_) => self.unregister(block.at),
-                Kind::Ipc => self.close(block.at),
-                Kind::Pool(_) | Kind::Mapped => Ok(()),
+        for allocation in self.allocations().into_iter().filter(|allocation| allocation.ctx == ctx) {
+            let _ = match allocation.kind {
+                AllocationKind::Device | AllocationKind::Global | AllocationKind::Array => {
+                    self.free_device(allocation.at)
+                }
+                AllocationKind::Host(_) => self.free_host(allocation.at, false),
+                AllocationKind::Managed(_) => self.free_host(allocation.at, true),
+                AllocationKind::Registered(_) => self.unregister(allocation.at),
+                AllocationKind::Ipc => self.close(allocation.at),
+                AllocationKind::Pool(_) | AllocationKind::Mapped => Ok(()),
             };
         }
     }

@@ -1,16 +1,16 @@
-//! Stream-ordered memory: pools, and when a freed block may be given out again.
+//! Stream-ordered memory: pools, and when a freed block may be allocated again.
 //!
 //! A freed block carries the operation that frees it. An allocation may take the block when that
-//! operation comes before it anyway (same stream, or by events the program recorded), when it has
-//! already happened, or when the pool may make the allocation wait for it. Each of the last three
-//! can be switched off, as in CUDA.
+//! operation is ordered before it anyway (same stream, or by events that the program recorded),
+//! when it has already happened, or when the pool may make the allocation wait for it. Each of the
+//! last three can be switched off, as in CUDA.
 
 use std::sync::{Arc, Mutex};
 
 use cuda_sys::*;
 
 use super::arena::round_up;
-use super::{ALIGN, Block, Kind, Memory, lock};
+use super::{ALIGN, Allocation, AllocationKind, Memory, lock};
 use crate::handles::{Handles, handle_of};
 use crate::sched::{self, ContextId, OpId, StreamId};
 
@@ -27,7 +27,7 @@ struct Free {
 }
 
 /// The attributes and free blocks of a pool.
-pub struct State {
+pub struct PoolState {
     /// `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`.
     pub follow_events: bool,
     /// `CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC`.
@@ -54,13 +54,13 @@ pub struct Pool {
     /// Most bytes that it may hold; zero is no limit.
     pub max_size: u64,
     /// Its attributes.
-    pub state: Mutex<State>,
+    pub state: Mutex<PoolState>,
 }
 
 impl Pool {
     /// A pool of a device's memory.
     pub fn create(device: u32, default: bool, host: bool, max_size: u64) -> Arc<Pool> {
-        let state = State {
+        let state = PoolState {
             follow_events: true,
             opportunistic: true,
             internal: true,
@@ -116,12 +116,12 @@ impl Pool {
         state.used.0 += size;
         state.used.1 = state.used.1.max(state.used.0);
         drop(state);
-        memory.insert(at, size, Kind::Pool(handle_of(self)), ctx, self.device);
+        memory.insert(at, size, AllocationKind::Pool(handle_of(self)), ctx, self.device);
         Ok((at, after))
     }
 
     /// Takes back a block that `op` in `stream` frees.
-    fn give(&self, block: &Block, stream: StreamId, op: OpId) {
+    fn give(&self, block: &Allocation, stream: StreamId, op: OpId) {
         let size = round_up(block.size, ALIGN).unwrap_or(block.size);
         let mut state = lock(&self.state);
         state.used.0 = state.used.0.saturating_sub(block.size);
@@ -130,7 +130,7 @@ impl Pool {
 
     /// Gives blocks whose free has happened back to the device until no more than `keep` bytes are
     /// held.
-    fn release(&self, state: &mut State, memory: &Memory, keep: u64) {
+    fn release(&self, state: &mut PoolState, memory: &Memory, keep: u64) {
         let mut at = 0;
         while at < state.free.len() && state.reserved.0 > keep {
             if sched::get().is_done(state.free[at].op) {
@@ -149,7 +149,7 @@ impl Pool {
     }
 }
 
-impl State {
+impl PoolState {
     /// The best free block: first one that is ordered anyway, then one that needs a dependency;
     /// among equals the smallest that fits, and among those the one freed last.
     fn find(&self, stream: StreamId, now: &[OpId], size: u64) -> Option<(usize, Vec<OpId>)> {
@@ -195,14 +195,14 @@ pub fn current_of(device: u32) -> &'static Mutex<Option<Arc<Pool>>> {
 impl Memory {
     /// Takes a pool block out of the table; the memory goes back to the pool by
     /// [`Memory::give_pool`].
-    pub fn take_pool_block(&self, at: u64) -> Option<Block> {
-        self.remove(at, |kind| matches!(kind, Kind::Pool(_)))
+    pub fn take_pool_block(&self, at: u64) -> Option<Allocation> {
+        self.remove(at, |kind| matches!(kind, AllocationKind::Pool(_)))
     }
 
     /// Hands a block taken out by [`Memory::take_pool_block`] back to its pool, to be free once
     /// `op` has happened.
-    pub fn give_pool(&self, block: &Block, stream: StreamId, op: OpId) {
-        if let Kind::Pool(handle) = block.kind {
+    pub fn give_pool(&self, block: &Allocation, stream: StreamId, op: OpId) {
+        if let AllocationKind::Pool(handle) = block.kind {
             match POOLS.find(handle) {
                 Some(pool) => pool.give(block, stream, op),
                 None => self.give_device(block.device, block.at, block.size),

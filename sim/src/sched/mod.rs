@@ -6,9 +6,12 @@
 //! for. Nothing else orders: two operations without a path between them run in whatever order
 //! `policy` picks, and at the same time where workers are free. An operation that has finished is
 //! forgotten: an id that is no longer in the table means "done".
+//!
+//! `policy` picks the next operation, `worker` runs it, `host_wait` is how host threads wait for
+//! it. They know each other and this file: all work on its one locked `Core`.
 
+mod host_wait;
 pub mod policy;
-mod waiting;
 mod worker;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -17,7 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use crate::config::{self, Config, Schedule};
-pub use waiting::Called;
+pub use crate::sched::host_wait::DriverCall;
 use worker::{PATIENCE, Running};
 
 /// One operation, unique in the process. Zero is "none", which counts as done.
@@ -62,12 +65,12 @@ pub enum Work {
     /// Decides, when its turn has come, what runs in its place, and again when that is done, until
     /// there is nothing more. Asked with the scheduler locked. The parts may not wait for
     /// operations outside.
-    Expand(Box<dyn FnMut() -> Option<Vec<Part>> + Send>),
+    Expand(Box<dyn FnMut() -> Option<Vec<Step>> + Send>),
 }
 
 /// A part of a partial order: what it does, the parts before it, and operations outside that it
 /// waits for.
-pub type Part = (Work, Vec<usize>, Vec<OpId>);
+pub type Step = (Work, Vec<usize>, Vec<OpId>);
 
 struct Op {
     work: Option<Work>,
@@ -119,7 +122,7 @@ pub struct Core {
 pub struct Scheduler {
     core: Mutex<Core>,
     wake: Condvar,
-    /// Told of every operation that finishes while there are `watchers`.
+    /// Notified of every operation that finishes while there are `watchers`.
     settled: Condvar,
     /// The processor time of the process when running work last got on.
     progress: AtomicU64,
@@ -216,7 +219,7 @@ impl Scheduler {
     /// Puts a whole partial order at the end of a stream: `parts[i]` runs after the stream's
     /// earlier work, `after`, and those of `parts[..i]` that it names; what the stream does next
     /// runs after all of them. Answers the end and the parts.
-    pub fn submit_dag(&'static self, stream: StreamId, parts: Vec<Part>, after: &[OpId]) -> (OpId, Vec<OpId>) {
+    pub fn submit_dag(&'static self, stream: StreamId, parts: Vec<Step>, after: &[OpId]) -> (OpId, Vec<OpId>) {
         let mut core = self.lock();
         let mut deps = core.stream_deps(stream);
         deps.extend_from_slice(after);
@@ -298,7 +301,7 @@ impl Scheduler {
         }
     }
 
-    /// Finishes what can finish without a worker, then sees to it that workers are there for the
+    /// Finishes what can finish without a worker, then makes sure that workers are there for the
     /// rest.
     fn settle(&'static self, mut core: MutexGuard<'_, Core>) {
         core.poll_parked();

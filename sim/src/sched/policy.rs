@@ -1,12 +1,13 @@
-//! Which of the operations that may run goes first. Only a choice among what CUDA leaves open.
+//! Picks which of the operations that may run goes first. It chooses only among what CUDA leaves
+//! open.
 //!
-//! A race shows in a result when its two sides run in the order that the program did not mean, so
-//! one of them must be held back past work that is ordered behind nothing. No single way of
-//! choosing does that for every program: a chain of fifty operations is hardly ever overtaken as a
-//! whole by choosing anew each time, one operation out of a long stream is never singled out by
-//! ranking whole streams. `random` therefore takes one of four ways by the seed, and the details by
-//! the seed too (the ranking of streams with points of change is the idea of probabilistic
-//! concurrency testing, Burckhardt et al., ASPLOS 2010).
+//! A race shows in a result when its two sides run in the order that the program did not mean. So
+//! one of them must be held back past work that is not ordered behind anything. No single way of
+//! choosing does that for every program: choosing anew each time hardly ever overtakes a chain of
+//! fifty operations as a whole, and ranking whole streams never singles out one operation of a long
+//! stream. `random` therefore takes one of four ways by the seed, and the details by the seed too
+//! (the ranking of streams with points of change is the idea of probabilistic concurrency testing,
+//! Burckhardt et al., ASPLOS 2010).
 
 use super::OpId;
 use crate::config::{Config, Schedule};

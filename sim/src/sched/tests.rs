@@ -1,4 +1,4 @@
-//! What CUDA orders is never reversed, and what it leaves open happens both ways.
+//! Tests that what CUDA orders is never reversed, and that what it leaves open happens both ways.
 
 use super::*;
 

@@ -5,9 +5,9 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::waiting::CALLS;
 use super::{Core, OpId, Scheduler, Work, now};
 use crate::config::Schedule;
+use crate::sched::host_wait::CALLS;
 
 /// After this long, host code in a one-at-a-time schedule is taken to be waiting for another host
 /// thread, and gets company.

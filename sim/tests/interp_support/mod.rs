@@ -1,5 +1,5 @@
-//! Owns what the interpreter's tests share: compiling CUDA C++ to PTX with the toolkit's nvcc, a
-//! device of plain host memory, and launching with typed arguments.
+//! What the tests of the interpreter share: compiling CUDA C++ to PTX with the toolkit's nvcc, a
+//! device of plain host memory, and launches with typed arguments.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The protocol of the ring: two counters, and who may touch which bytes when.
+//! The protocol of the ring: two counters, and which end may touch which bytes when.
 //!
 //! Owns head and tail, their memory orders, and the arithmetic of free space and of hostile
 //! lengths. Knows of no mapping: it says at which byte something lies, and the two ends
@@ -6,7 +6,7 @@
 //! run this very source over its own atomics and its own memory: `cargo xtask loom`.
 
 use super::ALIGN;
-use crate::sync::{AtomicU64, Ordering};
+use crate::atomics::{AtomicU64, Ordering};
 
 /// Bytes ever written and bytes ever consumed, a cache line each.
 #[repr(C)]
@@ -19,12 +19,12 @@ pub(super) struct Counters {
 struct Line(AtomicU64);
 
 impl Counters {
-    /// Bytes ever written. What lies before them may be read by whoever has this answer.
+    /// Bytes ever written. What lies before them may be read once this was returned.
     pub fn written(&self) -> u64 {
         self.head.0.load(Ordering::Acquire)
     }
 
-    /// Bytes ever consumed. Their room may be written by whoever has this answer.
+    /// Bytes ever consumed. Their room may be written once this was returned.
     pub fn consumed(&self) -> u64 {
         self.tail.0.load(Ordering::Acquire)
     }
@@ -52,7 +52,7 @@ fn room(len: u64) -> u64 {
 }
 
 /// What the writing end knows.
-pub(super) struct Writing {
+pub(super) struct WriteCursor {
     head: u64,
     /// A tail that was seen once: reading the real one costs a cache miss.
     tail_seen: u64,
@@ -62,7 +62,7 @@ pub(super) struct Writing {
     look_at: u64,
 }
 
-impl Writing {
+impl WriteCursor {
     pub fn new(counters: &Counters, capacity: usize) -> Self {
         let (head, capacity) = (counters.written(), capacity as u64);
         let window = WINDOW.min(capacity / 4);
@@ -75,8 +75,8 @@ impl Writing {
         self.head
     }
 
-    /// Whether there is room for a record of `len` bytes at [`Writing::at`]: until it is published
-    /// nobody else touches that room.
+    /// Whether there is room for a record of `len` bytes at [`WriteCursor::at`]: until it is
+    /// published the other end does not touch that room.
     #[inline]
     pub fn has_room(&mut self, counters: &Counters, len: usize) -> bool {
         let need = room(len as u64);
@@ -91,7 +91,7 @@ impl Writing {
         self.head + need - self.tail_seen <= self.capacity
     }
 
-    /// Publishes the record of `len` bytes that was written at [`Writing::at`], length and all.
+    /// Publishes the record of `len` bytes that was written at [`WriteCursor::at`], length and all.
     /// `mark` writes a length at a byte: it is asked to when the lap ends here.
     #[inline]
     pub fn publish(&mut self, counters: &Counters, len: usize, mark: impl FnOnce(u64, u32)) {
@@ -126,19 +126,19 @@ impl Writing {
 
 /// A length, or counters, that cannot be.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Impossible {
+pub(super) struct ImpossibleLength {
     /// Count of bytes consumed so far.
     pub at: u64,
     pub length: u32,
 }
 
 /// What the reading end knows.
-pub(super) struct Reading {
+pub(super) struct ReadCursor {
     tail: u64,
     capacity: u64,
 }
 
-impl Reading {
+impl ReadCursor {
     pub fn new(counters: &Counters, capacity: usize) -> Self {
         Self { tail: counters.consumed(), capacity: capacity as u64 }
     }
@@ -150,11 +150,11 @@ impl Reading {
         counters: &Counters,
         length_at: impl Fn(u64) -> u32,
         mut each: impl FnMut(u64, u32),
-    ) -> Result<usize, Impossible> {
+    ) -> Result<usize, ImpossibleLength> {
         let mut count = 0;
         let head = counters.written();
         if head < self.tail || head - self.tail > self.capacity {
-            return Err(Impossible { at: self.tail, length: 0 });
+            return Err(ImpossibleLength { at: self.tail, length: 0 });
         }
         // Space is given back in steps, so that a producer that waits goes on before a long batch
         // is done.
@@ -169,7 +169,7 @@ impl Reading {
             }
             let need = room(u64::from(length));
             if need > head - self.tail {
-                return Err(Impossible { at: self.tail, length });
+                return Err(ImpossibleLength { at: self.tail, length });
             }
             each(self.tail, length);
             self.tail += need;
@@ -245,7 +245,7 @@ mod loom_tests {
         }
     }
 
-    fn send(shared: &Shared, writing: &mut Writing, n: u64, len: usize) {
+    fn send(shared: &Shared, writing: &mut WriteCursor, n: u64, len: usize) {
         while !writing.has_room(&shared.counters, len) {
             thread::yield_now();
         }
@@ -255,7 +255,7 @@ mod loom_tests {
         writing.publish(&shared.counters, len, mark);
     }
 
-    fn take(shared: &Shared, reading: &mut Reading, lens: &[usize], next: &mut usize) -> usize {
+    fn take(shared: &Shared, reading: &mut ReadCursor, lens: &[usize], next: &mut usize) -> usize {
         let each = |at, length: u32| {
             assert_eq!(length as usize, lens[*next]);
             shared.check(at, *next as u64, lens[*next]);
@@ -272,18 +272,18 @@ mod loom_tests {
 
     /// Records of these lengths go through a ring of so many cells; `sent` looks at the writer when
     /// it has written them all.
-    fn pass(cells: usize, lens: &'static [usize], sent: fn(&Writing)) {
+    fn pass(cells: usize, lens: &'static [usize], sent: fn(&WriteCursor)) {
         model(3, move || {
             let shared = Shared::new(cells * ALIGN);
             let theirs = Arc::clone(&shared);
             let writer = thread::spawn(move || {
-                let mut writing = Writing::new(&theirs.counters, theirs.capacity());
+                let mut writing = WriteCursor::new(&theirs.counters, theirs.capacity());
                 for (n, len) in lens.iter().enumerate() {
                     send(&theirs, &mut writing, n as u64, *len);
                 }
                 sent(&writing);
             });
-            let mut reading = Reading::new(&shared.counters, shared.capacity());
+            let mut reading = ReadCursor::new(&shared.counters, shared.capacity());
             let mut next = 0;
             while next < lens.len() {
                 if take(&shared, &mut reading, lens, &mut next) == 0 {
@@ -322,7 +322,7 @@ mod loom_tests {
                 let shared = Shared::new(4 * ALIGN);
                 let theirs = Arc::clone(&shared);
                 let writer = thread::spawn(move || {
-                    let mut writing = Writing::new(&theirs.counters, theirs.capacity());
+                    let mut writing = WriteCursor::new(&theirs.counters, theirs.capacity());
                     for (n, len) in LENS.into_iter().enumerate().take(lived) {
                         send(&theirs, &mut writing, n as u64, len);
                     }
@@ -332,14 +332,14 @@ mod loom_tests {
                     }
                 });
                 let (mut next, mut rounds) = (0, 0);
-                let mut reading = Reading::new(&shared.counters, shared.capacity());
+                let mut reading = ReadCursor::new(&shared.counters, shared.capacity());
                 while next < lived && rounds < 3 {
                     rounds += 1;
                     take(&shared, &mut reading, &LENS, &mut next);
                     thread::yield_now();
                 }
                 drop(reading);
-                let mut second = Reading::new(&shared.counters, shared.capacity());
+                let mut second = ReadCursor::new(&shared.counters, shared.capacity());
                 while next < lived {
                     if take(&shared, &mut second, &LENS, &mut next) == 0 {
                         thread::yield_now();

@@ -1,4 +1,4 @@
-//! Both ends against each other: order, laps, damage, a producer that dies.
+//! Tests both ends against each other: order, laps, damage, a producer that dies.
 
 use std::os::fd::AsFd;
 
@@ -115,7 +115,7 @@ fn a_ring_scribbled_over_anywhere_is_read_within_bounds() {
             sum += got.iter().map(|byte| u64::from(*byte)).sum::<u64>();
         });
         assert!(count <= 4096 && sum <= 255 * 4096, "{count} bytes");
-        // The writing end trusts nobody either.
+        // The writing end does not trust the other side either.
         put(&mut producer, &[2; 100]);
     }
 }

@@ -3,10 +3,10 @@
 //!
 //! `streamsan-cudart12 libstreamsan_sim_cudart.so libcudart.so.12`
 //!
-//! The linker takes the symbol version from the library's name, so one build gives one version. The
-//! copy gets the other name wherever the first stands (the string table of the dynamic section, and
-//! the static that the library itself looks at to know which one it is), and the hashes of its
-//! version definitions are computed anew.
+//! The linker takes the symbol version from the library's name, so one build gives one version. In
+//! the copy, the other name replaces the first wherever that stands (the string table of the
+//! dynamic section, and the static by which the library itself knows which one it is), and the
+//! hashes of its version definitions are computed anew.
 
 use std::process::ExitCode;
 

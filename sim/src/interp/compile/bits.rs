@@ -1,10 +1,11 @@
-//! Owns the bit operations of integers that take more than a line, and arithmetic with carries.
+//! Bit operations of integers that take more than a line, and arithmetic with carries.
 
 use kernels::ptx::Type;
 
 use super::Op;
-use crate::interp::code::{Exec, Inst, Next, Slot};
-use crate::interp::exec::lanes::{self, op1, op2, op3};
+use crate::interp::exec::per_lane;
+use crate::interp::exec::per_lane::{op1, op2, op3};
+use crate::interp::program::{Inst, InstFn, Next, Slot};
 use crate::interp::warp::Warp;
 
 /// Two words as one, `b` above `a`.
@@ -12,7 +13,7 @@ pub(super) fn wide(a: u32, b: u32) -> u64 {
     u64::from(a) | u64::from(b) << 32
 }
 
-pub(super) fn bfind(ty: Type, shift: bool) -> Exec {
+pub(super) fn bfind(ty: Type, shift: bool) -> InstFn {
     match (ty, shift) {
         (Type::U32, false) => op1(|a: u32| a.checked_ilog2().unwrap_or(u32::MAX)),
         (Type::U32, true) => op1(|a: u32| a.checked_ilog2().map_or(u32::MAX, |at| 31 - at)),
@@ -77,7 +78,7 @@ pub(super) fn bmsk(from: u32, length: u32) -> u32 {
     if from >= 32 { 0 } else { ones << from }
 }
 
-pub(super) fn szext(ty: Type, clamp: bool) -> Exec {
+pub(super) fn szext(ty: Type, clamp: bool) -> InstFn {
     fn extend(a: u32, n: u32, signed: bool) -> u32 {
         match n {
             0 => 0,
@@ -118,7 +119,7 @@ pub(super) fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
 }
 
 /// `dp4a.atype.btype`, `dp2a.lo/hi.atype.btype`
-pub(super) fn dot(op: Op<'_>, two: bool) -> Exec {
+pub(super) fn dot(op: Op<'_>, two: bool) -> InstFn {
     let mut types = op.types();
     let a = types.next() == Some(Type::S32);
     let b = types.next() == Some(Type::S32);
@@ -172,7 +173,7 @@ pub(super) fn with_carry(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (reads, writes, subtract, multiply, high, signed, double) = (is(0), is(1), is(2), is(3), is(4), is(5), is(6));
     let width = if double { 64 } else { 32 };
     let ones = if double { u64::MAX } else { 0xffff_ffff };
-    lanes::each(mask, |l| {
+    per_lane::each(mask, |l| {
         let (a, b) = (w.get(i.a, l) & ones, w.get(i.b, l) & ones);
         let carry = if reads { u128::from(w.get(flag, l) & 1) } else { 0 };
         let (x, y) = if multiply {

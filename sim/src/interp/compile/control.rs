@@ -1,12 +1,13 @@
-//! Owns the instruction families of control flow, moves and predicates, and of what warps do
+//! Instruction families of control flow, moves and predicates, and of what the lanes of a warp do
 //! together.
 
 use kernels::ptx::{Operand, Parameter, Type};
 
-use super::scope::{Home, Result, SCRATCH, Scope, VariableHome};
 use super::{Op, bits, blank};
-use crate::interp::code::{CallSite, Inst, Place, Pred, Slot};
-use crate::interp::exec::{call, control, sync};
+use crate::interp::block;
+use crate::interp::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
+use crate::interp::exec::{call, control, warp_sync};
+use crate::interp::program::{ArgumentHome, CallSite, Inst, Pred, Slot, WARP_BARRIER};
 
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
@@ -41,12 +42,12 @@ impl<'m> Scope<'_, 'm> {
             "redux" => self.redux(op, operands)?,
             "activemask" => {
                 let d = self.dst(operands.first())?;
-                self.emit(Inst { d, ..blank(sync::active_mask) });
+                self.emit(Inst { d, ..blank(warp_sync::active_mask) });
             }
             "elect" => {
                 let (d, p) = self.pair(operands.first())?;
                 let a = self.src(operands.get(1), Type::B32)?;
-                self.emit(Inst { d, a, z: p.0, ..blank(sync::elect) });
+                self.emit(Inst { d, a, z: p.0, ..blank(warp_sync::elect) });
             }
             "mov" => self.mov(op, operands)?,
             "selp" => {
@@ -98,7 +99,7 @@ impl<'m> Scope<'_, 'm> {
         if !unpack && !pack && ty != Type::B128 {
             let d = self.dst(operands.first())?;
             let a = self.src(operands.get(1), ty)?;
-            self.emit_op(crate::interp::exec::lanes::op1(|a: u64| a), d, [a, a, a], 0);
+            self.emit_op(crate::interp::exec::per_lane::op1(|a: u64| a), d, [a, a, a], 0);
             return Ok(());
         }
         let (into, into_width) = self.wide(operands.first(), ty, true)?;
@@ -168,10 +169,12 @@ impl<'m> Scope<'_, 'm> {
         let returns = self.call_places(returns)?;
         if let Some(number) = callee {
             let function = &self.c.module.functions[number as usize];
-            let agree = |actual: &[Place], formal: &[Parameter]| {
+            let agree = |actual: &[ArgumentHome], formal: &[Parameter]| {
                 actual.len() == formal.len()
                     && actual.iter().zip(formal).all(|(place, parameter)| match (place, parameter) {
-                        (Place::Local(_, size), Parameter::Space(variable, _)) => u64::from(*size) == variable.size(),
+                        (ArgumentHome::Local(_, size), Parameter::Space(variable, _)) => {
+                            u64::from(*size) == variable.size()
+                        }
                         _ => true,
                     })
             };
@@ -190,22 +193,22 @@ impl<'m> Scope<'_, 'm> {
         Ok(())
     }
 
-    fn call_places(&mut self, operands: &'m [Operand]) -> Result<Vec<Place>> {
+    fn call_places(&mut self, operands: &'m [Operand]) -> Result<Vec<ArgumentHome>> {
         let mut out = Vec::new();
         for operand in operands {
             out.push(match operand {
                 Operand::Local(local, 0) => match self.variables[local.index()] {
                     VariableHome::Frame(offset) => {
-                        Place::Local(offset, self.body.variables[local.index()].size() as u32)
+                        ArgumentHome::Local(offset, self.body.variables[local.index()].size() as u32)
                     }
                     _ => return self.misfit(),
                 },
                 Operand::Register(register) => match self.homes[register.index()] {
-                    Home::Row(slot) => Place::Row(slot),
+                    Home::Row(slot) => ArgumentHome::Row(slot),
                     Home::Pred(_) => return self.misfit(),
                 },
-                Operand::Sink => Place::Row(SCRATCH),
-                other => Place::Row(self.src(Some(other), Type::B64)?),
+                Operand::Sink => ArgumentHome::Row(SCRATCH),
+                other => ArgumentHome::Row(self.src(Some(other), Type::B64)?),
             });
         }
         Ok(out)
@@ -216,26 +219,26 @@ impl<'m> Scope<'_, 'm> {
         // barrier.cluster.arrive/wait
         if op.has("warp") {
             let a = self.src(operands.first(), Type::B32)?;
-            self.emit(Inst { a, z: sync::WARP_BARRIER, ..blank(sync::warp_barrier) });
+            self.emit(Inst { a, z: WARP_BARRIER, ..blank(warp_sync::warp_barrier) });
             return Ok(());
         }
         if op.has("cluster") {
-            self.emit(blank(if op.has("wait") { sync::cluster_wait } else { sync::cluster_arrive }));
+            self.emit(blank(if op.has("wait") { warp_sync::cluster_wait } else { warp_sync::cluster_arrive }));
             return Ok(());
         }
         let kind = match op.parts.iter().position(|part| part == "red") {
-            Some(_) if op.has("popc") => sync::BARRIER_POPC,
-            Some(_) if op.has("and") => sync::BARRIER_AND,
-            Some(_) => sync::BARRIER_OR,
-            None if op.has("arrive") => sync::BARRIER_ARRIVE,
-            None => sync::BARRIER_SYNC,
+            Some(_) if op.has("popc") => block::BARRIER_POPC,
+            Some(_) if op.has("and") => block::BARRIER_AND,
+            Some(_) => block::BARRIER_OR,
+            None if op.has("arrive") => block::BARRIER_ARRIVE,
+            None => block::BARRIER_SYNC,
         };
         let mut rest = operands;
-        let mut inst = Inst { y: kind, ..blank(sync::barrier) };
-        if kind >= sync::BARRIER_POPC {
+        let mut inst = Inst { y: kind, ..blank(warp_sync::barrier) };
+        if kind >= block::BARRIER_POPC {
             let [first, middle @ .., last] = operands else { return self.misfit() };
             inst.d =
-                if kind == sync::BARRIER_POPC { self.dst(Some(first))? } else { Slot(self.dst_pred(Some(first))?.0) };
+                if kind == block::BARRIER_POPC { self.dst(Some(first))? } else { Slot(self.dst_pred(Some(first))?.0) };
             inst.c = Slot(self.src_pred(Some(last))?.0);
             rest = middle;
         }
@@ -258,7 +261,7 @@ impl<'m> Scope<'_, 'm> {
             return self.unsupported(op);
         }
         let b = self.src(operands.get(2), Type::B32)?;
-        self.emit(Inst { d, a, b, y, ..blank(sync::vote) });
+        self.emit(Inst { d, a, b, y, ..blank(warp_sync::vote) });
         Ok(())
     }
 
@@ -271,7 +274,7 @@ impl<'m> Scope<'_, 'm> {
         let a = self.src(operands.get(1), Type::B32)?;
         let (b, c) = (self.src(operands.get(2), Type::B32)?, self.src(operands.get(3), Type::B32)?);
         let members = self.src(operands.get(4), Type::B32)?;
-        self.emit(Inst { d, a, b, c, x: u64::from(members.0), y, z: p.0, ..blank(sync::shuffle) });
+        self.emit(Inst { d, a, b, c, x: u64::from(members.0), y, z: p.0, ..blank(warp_sync::shuffle) });
         Ok(())
     }
 
@@ -280,7 +283,7 @@ impl<'m> Scope<'_, 'm> {
         let a = self.src(operands.get(1), op.ty().unwrap_or(Type::B32))?;
         let b = self.src(operands.get(2), Type::B32)?;
         let y = u32::from(op.has("all"));
-        self.emit(Inst { d, a, b, y, z: p.0, ..blank(sync::match_values) });
+        self.emit(Inst { d, a, b, y, z: p.0, ..blank(warp_sync::match_values) });
         Ok(())
     }
 
@@ -325,8 +328,8 @@ impl<'m> Scope<'_, 'm> {
         let d = self.dst(operands.first())?;
         let a = self.src(operands.get(1), Type::B32)?;
         let b = self.src(operands.get(2), Type::B32)?;
-        let y = if op.has("abs") { y + sync::REDUX_ABS } else { y };
-        self.emit(Inst { d, a, b, y, ..blank(sync::reduce) });
+        let y = if op.has("abs") { y + warp_sync::REDUX_ABS } else { y };
+        self.emit(Inst { d, a, b, y, ..blank(warp_sync::reduce) });
         Ok(())
     }
 }

@@ -1,13 +1,13 @@
-//! Owns `cvt` and its kin.
+//! The instruction family of `cvt`.
 
 use kernels::ptx::{Operand, Type};
 
-use super::scope::{Result, Scope};
 use super::{Op, bits, blank};
-use crate::interp::code::{Exec, Inst, Next, Slot};
-use crate::interp::exec::lanes::{each, op1, op2x};
+use crate::interp::compile::function::{Result, Scope};
+use crate::interp::exec::per_lane::{each, op1, op2x};
 use crate::interp::float::*;
-use crate::interp::small::{Brain, Half, Small};
+use crate::interp::float16::{Brain, Half, Small};
+use crate::interp::program::{Inst, InstFn, Next, Slot};
 use crate::interp::warp::Warp;
 
 /// Bit of the constant: round to an integer in the float's own format, or on the way to an integer.
@@ -195,7 +195,7 @@ fn int_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Integer to integer without saturation: extended by the source's sign, cut to the bits of `x`.
-fn extend(from: Type) -> Exec {
+fn extend(from: Type) -> InstFn {
     match from {
         Type::S8 => op2x(|a: i8, _: u8, x| a as i64 as u64 & x),
         Type::S16 => op2x(|a: i16, _: u8, x| a as i64 as u64 & x),
@@ -314,7 +314,7 @@ impl<'m> Scope<'_, 'm> {
         let (a, b) = (self.src(operands.get(1), Type::S32)?, self.src(operands.get(2), Type::S32)?);
         let c = if operands.len() > 3 { self.src(operands.get(3), Type::B32)? } else { self.c.constant(0) };
         let d = self.dst(operands.first())?;
-        use crate::interp::exec::lanes::op3;
+        use crate::interp::exec::per_lane::op3;
         let run = match to {
             Type::U16 => op3(|a: i32, b: i32, _: u32| (a.clamp(0, 0xffff) as u32) << 16 | b.clamp(0, 0xffff) as u32),
             Type::S16 => op3(|a: i32, b: i32, _: u32| {

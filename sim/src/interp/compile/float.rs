@@ -1,12 +1,12 @@
-//! Owns the instruction families of singles and doubles.
+//! Instruction families of single and double precision.
 
 use kernels::ptx::{Operand, Type};
 
 use super::Op;
-use super::scope::{Result, Scope};
-use crate::interp::code::Exec;
-use crate::interp::exec::lanes::{op1, op2, op2x, op3, op3x, set, setp};
+use crate::interp::compile::function::{Result, Scope};
+use crate::interp::exec::per_lane::{op1, op2, op2x, op3, op3x, set, setp};
 use crate::interp::float::*;
+use crate::interp::program::InstFn;
 
 /// The constant that carries an opcode's rounding mode and flags.
 pub(super) fn flags(op: Op<'_>) -> u64 {
@@ -22,7 +22,7 @@ pub(super) fn flags(op: Op<'_>) -> u64 {
     mode | if op.has("ftz") { FTZ } else { 0 } | if op.has("sat") { SAT } else { 0 }
 }
 
-fn single(op: Op<'_>) -> Option<Exec> {
+fn single(op: Op<'_>) -> Option<InstFn> {
     let plain = flags(op) == 0;
     Some(match op.name() {
         "add" if plain => op2(|a: f32, b: f32| output(a + b, 0)),
@@ -68,7 +68,7 @@ fn xorsign(a: f32, b: f32, magnitude: f32) -> f32 {
     f32::from_bits(magnitude.to_bits() & 0x7fff_ffff | (a.to_bits() ^ b.to_bits()) & 0x8000_0000)
 }
 
-fn double(op: Op<'_>) -> Option<Exec> {
+fn double(op: Op<'_>) -> Option<InstFn> {
     let plain = flags(op) == 0;
     Some(match op.name() {
         "add" if plain => op2(|a: f64, b: f64| a + b),
@@ -131,7 +131,7 @@ macro_rules! float_comparisons {
 pub(super) use float_comparisons;
 
 #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are the opposites of ordered ones")]
-fn comparison(op: Op<'_>, ty: Type) -> Option<Exec> {
+fn comparison(op: Op<'_>, ty: Type) -> Option<InstFn> {
     fn keep32(a: f32) -> f32 {
         a
     }
@@ -202,9 +202,9 @@ impl<'m> Scope<'_, 'm> {
         let run = if ty == Type::F32 { test!(f32) } else { test!(f64) };
         let a = self.src(operands.get(1), ty)?;
         let p = self.dst_pred(operands.first())?;
-        let none = crate::interp::code::Pred::ALWAYS.0;
-        let d = crate::interp::code::Slot(p.0);
-        self.emit(crate::interp::code::Inst { d, a, b: a, z: none, ..super::blank(run) });
+        let none = crate::interp::program::Pred::ALWAYS.0;
+        let d = crate::interp::program::Slot(p.0);
+        self.emit(crate::interp::program::Inst { d, a, b: a, z: none, ..super::blank(run) });
         Ok(true)
     }
 }

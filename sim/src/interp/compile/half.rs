@@ -1,4 +1,4 @@
-//! Owns the instruction families of halves and bfloat16, single and packed, and of packed singles.
+//! Instruction families of halves and bfloat16, single and packed, and of packed singles.
 //!
 //! Halves are computed in doubles, whose results are exact or rounded to odd before they are cut:
 //! one rounding.
@@ -6,12 +6,12 @@
 use kernels::ptx::{Operand, Type};
 
 use super::float::{flags, float_comparisons};
-use super::scope::{Result, Scope};
 use super::{Op, blank};
-use crate::interp::code::{Exec, Inst, Next, Pred, Slot};
-use crate::interp::exec::lanes::{Lane, each, op2x, op3x, set, setp};
+use crate::interp::compile::function::{Result, Scope};
+use crate::interp::exec::per_lane::{Lane, each, op2x, op3x, set, setp};
 use crate::interp::float::*;
-use crate::interp::small::{Brain, Half, Small};
+use crate::interp::float16::{Brain, Half, Small};
+use crate::interp::program::{Inst, InstFn, Next, Pred, Slot};
 use crate::interp::warp::Warp;
 
 /// A half as a register holds it.
@@ -130,7 +130,7 @@ static ELEMENTS: [Element; 12] = [
 /// Compares halves: predicates or rows, `y`, `z`, `c` as `setp` has them, for each element of
 /// packed registers.
 #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are the opposites of ordered ones")]
-fn comparison(op: Op<'_>, ty: Type) -> Option<Exec> {
+fn comparison(op: Op<'_>, ty: Type) -> Option<InstFn> {
     let name = op.part(1);
     fn h(a: H) -> f32 {
         a.0
@@ -197,7 +197,7 @@ impl<'m> Scope<'_, 'm> {
             return self.unsupported(op);
         }
         let (a, b) = (self.src(operands.get(1), Type::B32)?, self.src(operands.get(2), Type::B32)?);
-        let shift = crate::interp::exec::lanes::op1(|a: u32| a >> 16);
+        let shift = crate::interp::exec::per_lane::op1(|a: u32| a >> 16);
         let (upper_a, upper_b) = (self.temporary(), self.temporary());
         self.emit_op(shift, upper_a, [a, a, a], 0);
         self.emit_op(shift, upper_b, [b, b, b], 0);

@@ -1,12 +1,13 @@
-//! Owns the instruction families of integers and bits.
+//! Instruction families of integers and bits.
 
 use kernels::ptx::{Operand, Type};
 
 use super::bits::{bfe, bfi, bfind, bmsk, dot, fns, lop3, prmt, szext, wide, with_carry};
-use super::scope::{Result, Scope};
 use super::{Op, bits, blank};
-use crate::interp::code::{Exec, Inst, Slot};
-use crate::interp::exec::lanes::{self, op1, op2, op3, op3x, set, setp};
+use crate::interp::compile::function::{Result, Scope};
+use crate::interp::exec::per_lane;
+use crate::interp::exec::per_lane::{op1, op2, op3, op3x, set, setp};
+use crate::interp::program::{Inst, InstFn, Slot};
 
 /// `f(a)` for each integer type.
 macro_rules! int1 {
@@ -176,7 +177,7 @@ impl<'m> Scope<'_, 'm> {
         op: Op<'m>,
         operands: &'m [Operand],
         ty: Type,
-        run: Exec,
+        run: InstFn,
     ) -> Result<(Slot, [Slot; 3])> {
         if !(2..=4).contains(&operands.len()) {
             return self.misfit();
@@ -341,10 +342,10 @@ impl<'m> Scope<'_, 'm> {
             let p = self.dst_pred(Some(&pair.1))?;
             let q = self.src_pred(operands.get(5))?;
             self.emit_op(run, d, [a, b, c], *table);
-            let y = if op.has("and") { lanes::COMBINE_AND } else { lanes::COMBINE_OR };
+            let y = if op.has("and") { per_lane::COMBINE_AND } else { per_lane::COMBINE_OR };
             let zero = self.c.constant(0);
             let ne = setp(|a: u32, b: u32| a != b);
-            let none = crate::interp::code::Pred::ALWAYS.0;
+            let none = crate::interp::program::Pred::ALWAYS.0;
             self.emit(Inst { d: Slot(p.0), a: d, b: zero, c: Slot(q.0), y, z: none, ..blank(ne) });
         } else {
             let d = self.dst(operands.first())?;
@@ -407,22 +408,22 @@ impl<'m> Scope<'_, 'm> {
     }
 
     /// Emits a comparison with its results and its third predicate.
-    pub(super) fn comparison(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type, run: Exec) -> Result<()> {
+    pub(super) fn comparison(&mut self, op: Op<'m>, operands: &'m [Operand], ty: Type, run: InstFn) -> Result<()> {
         let y = match op.part(2) {
-            "and" => lanes::COMBINE_AND,
-            "or" => lanes::COMBINE_OR,
-            "xor" => lanes::COMBINE_XOR,
-            _ => lanes::COMBINE_NONE,
+            "and" => per_lane::COMBINE_AND,
+            "or" => per_lane::COMBINE_OR,
+            "xor" => per_lane::COMBINE_XOR,
+            _ => per_lane::COMBINE_NONE,
         };
         let (a, b) = (self.src(operands.get(1), ty)?, self.src(operands.get(2), ty)?);
         let mut inst = Inst { a, b, y, ..blank(run) };
-        if y != lanes::COMBINE_NONE {
+        if y != per_lane::COMBINE_NONE {
             inst.c = Slot(self.src_pred(operands.get(3))?.0);
         }
         if op.name() == "setp" {
             let (p, q) = match operands.first() {
                 Some(Operand::Pair(pair)) => (self.dst_pred(Some(&pair.0))?, self.dst_pred(Some(&pair.1))?),
-                other => (self.dst_pred(other)?, crate::interp::code::Pred::ALWAYS),
+                other => (self.dst_pred(other)?, crate::interp::program::Pred::ALWAYS),
             };
             (inst.d, inst.z) = (Slot(p.0), q.0);
         } else {

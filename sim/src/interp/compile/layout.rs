@@ -1,11 +1,11 @@
-//! Owns memory layouts: kernel parameters, shared memory, stack depth.
+//! Memory layouts: kernel parameters, shared memory, stack depth.
 
 use std::collections::{HashMap, HashSet};
 
 use kernels::ptx::{AddressBase, Function, Linkage, Module, Name, Operand, Parameter, Space, Variable};
 
-use crate::interp::api::ParamInfo;
-use crate::interp::code::Kernel;
+use crate::interp::interface::ParamInfo;
+use crate::interp::program::Kernel;
 
 /// Where the shared variables of a module are. Those that device functions use have one place in
 /// all kernels; those that only kernels use overlap those of other kernels.

@@ -1,16 +1,15 @@
-//! Owns the instruction families of matrices (`mma`, `wmma`, `ldmatrix`) and of `mbarrier` with its
-//! copies.
+//! Instruction families of matrices (`mma`, `wmma`, `ldmatrix`) and of `mbarrier` with its copies.
 
 use kernels::ptx::{Operand, Type};
 
-use super::memory::space_of;
-use super::scope::{Result, SCRATCH, Scope};
 use super::{Op, blank};
-use crate::interp::code::{Inst, Slot};
+use crate::interp::compile::function::{Result, SCRATCH, Scope};
+use crate::interp::compile::load_store::space_of;
 use crate::interp::exec::control;
+use crate::interp::exec::load_store::SHARED;
 use crate::interp::exec::matrix::{self, Element, Form};
 use crate::interp::exec::mbarrier;
-use crate::interp::exec::memory::SHARED;
+use crate::interp::program::{Inst, Slot};
 
 fn element(name: &str) -> Option<Element> {
     Some(match name {
@@ -228,7 +227,7 @@ impl<'m> Scope<'_, 'm> {
         if op.has("tensor") || op.part(1) == "reduce" {
             return self.unsupported(op);
         }
-        // Both ways are told on a barrier; the way out is waited for by groups, and what was copied
+        // Both ways arrive at a barrier; the way out is waited for by groups, and what was copied
         // is there at once.
         let way = match (op.part(3), op.part(4)) {
             ("shared" | "shared::cta" | "shared::cluster", "global") => mbarrier::INWARD,
@@ -244,7 +243,7 @@ impl<'m> Scope<'_, 'm> {
             let constant = scope.c.constant(offset);
             let sum = scope.temporary();
             scope.emit_op(
-                crate::interp::exec::lanes::op2(|a: u64, b: u64| a.wrapping_add(b)),
+                crate::interp::exec::per_lane::op2(|a: u64, b: u64| a.wrapping_add(b)),
                 sum,
                 [slot, constant, slot],
                 0,

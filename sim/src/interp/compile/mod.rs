@@ -1,17 +1,22 @@
-//! Owns the compilation of a PTX module into a [`Program`]: where registers, variables and
-//! parameters are kept, and which instruction family handles what. The families are in the files
-//! beside it.
+//! Compiles a PTX module into a [`Program`]: where registers, variables and parameters are kept,
+//! and which instruction family handles what.
+//!
+//! `layout` places parameters and shared memory. `function` compiles one function and hands each
+//! instruction to its family, one file a family: `int` (with `bits` and `simd`), `float`, `half`,
+//! `convert`, `load_store`, `texture`, `matrix`, `control`. The families write the functions of
+//! [`super::exec`] into the instructions. This file, `function` and `control` know each other: the
+//! table of families is here, and a family emits into the function that is being compiled.
 
 mod bits;
 mod control;
 mod convert;
 mod float;
+pub(crate) mod function;
 mod half;
 mod int;
 mod layout;
+pub(crate) mod load_store;
 mod matrix;
-mod memory;
-mod scope;
 mod simd;
 mod texture;
 
@@ -19,11 +24,11 @@ use std::collections::{HashMap, HashSet};
 
 use kernels::ptx::{Module, Parameter, Type};
 
-use super::api::{CompileError, Linker};
-use super::code::{Builtin, FunctionCode, Inst, LANES, Place, Pred, Program, Row, Slot};
-use super::image::function_index;
+use crate::interp::compile::function::Scope;
+use crate::interp::interface::{CompileError, Linker};
+use crate::interp::module_variables::function_index;
+use crate::interp::program::{ArgumentHome, Builtin, FunctionCode, Inst, LANES, Pred, Program, Row, Slot};
 use layout::SharedLayout;
-use scope::Scope;
 
 /// Instructions that a program may have.
 const MAX_CODE: usize = 1 << 26;
@@ -40,8 +45,8 @@ pub(crate) struct Compiler<'m> {
 
 impl Program {
     /// Compiles a module. A kernel that uses an instruction which the interpreter does not execute,
-    /// or a symbol that nobody defines, is there, but names that in [`super::Kernel::error`], and
-    /// launches of it are refused.
+    /// or a symbol that is defined nowhere, is there, but names that in [`super::Kernel::error`],
+    /// and launches of it are refused.
     pub fn compile(module: &Module, linker: &dyn Linker) -> Program {
         let mut compiler = Compiler {
             module,
@@ -206,7 +211,7 @@ impl<'m> Op<'m> {
 }
 
 /// An instruction with nothing in it.
-pub(crate) fn blank(run: super::code::Exec) -> Inst {
+pub(crate) fn blank(run: crate::interp::program::InstFn) -> Inst {
     Inst {
         run,
         guard: Pred::ALWAYS,
@@ -223,18 +228,24 @@ pub(crate) fn blank(run: super::code::Exec) -> Inst {
 }
 
 /// The places of a function's parameters or return values.
-pub(crate) fn places(list: &[Parameter], variables: &[scope::VariableHome], rows: &[scope::Home]) -> Vec<Place> {
+pub(crate) fn places(
+    list: &[Parameter],
+    variables: &[crate::interp::compile::function::VariableHome],
+    rows: &[crate::interp::compile::function::Home],
+) -> Vec<ArgumentHome> {
     list.iter()
         .map(|parameter| match parameter {
             Parameter::Space(variable, Some(local)) => match variables[local.index()] {
-                scope::VariableHome::Frame(offset) => Place::Local(offset, variable.size() as u32),
-                _ => Place::Local(0, 0),
+                crate::interp::compile::function::VariableHome::Frame(offset) => {
+                    ArgumentHome::Local(offset, variable.size() as u32)
+                }
+                _ => ArgumentHome::Local(0, 0),
             },
             Parameter::Register(_, Some(register)) => match rows[register.index()] {
-                scope::Home::Row(slot) => Place::Row(slot),
-                scope::Home::Pred(_) => Place::Row(Slot(1)),
+                crate::interp::compile::function::Home::Row(slot) => ArgumentHome::Row(slot),
+                crate::interp::compile::function::Home::Pred(_) => ArgumentHome::Row(Slot(1)),
             },
-            _ => Place::Local(0, 0),
+            _ => ArgumentHome::Local(0, 0),
         })
         .collect()
 }

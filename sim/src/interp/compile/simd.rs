@@ -1,12 +1,12 @@
-//! Owns the SIMD instructions on bytes and halfwords of a word (`vadd2`, `vabsdiff4`, `vset4`, ...)
-//! with the default selection of lanes. Masks and selectors on operands, which no compiler writes,
-//! are not executed.
+//! SIMD instructions on bytes and halfwords of a word (`vadd2`, `vabsdiff4`, `vset4`, ...) with the
+//! default selection of lanes. Masks and selectors on operands, which no compiler writes, are not
+//! executed.
 
 use kernels::ptx::{Operand, Type};
 
 use super::Op;
-use super::scope::{Result, Scope};
-use crate::interp::exec::lanes::op3x;
+use crate::interp::compile::function::{Result, Scope};
+use crate::interp::exec::per_lane::op3x;
 
 /// What is done in each lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

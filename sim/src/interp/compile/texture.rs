@@ -1,11 +1,11 @@
-//! Owns the instruction families of textures and surfaces, which the device answers.
+//! Instruction families of textures and surfaces. The device executes them.
 
 use kernels::ptx::{AddressBase, Operand, Type};
 
-use super::scope::{Result, Scope};
 use super::{Op, blank};
-use crate::interp::code::{Inst, Slot};
+use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::texture;
+use crate::interp::program::{Inst, Slot};
 
 impl<'m> Scope<'_, 'm> {
     /// Returns false when the instruction is of another family.
@@ -18,7 +18,7 @@ impl<'m> Scope<'_, 'm> {
         let address = usize::from(!stores);
         if !stores {
             let target = match operands.first() {
-                // With a predicate that tells whether the texel is resident: always.
+                // With a predicate that says whether the texel is resident: always.
                 Some(Operand::Pair(_)) => return self.unsupported(op),
                 target => target,
             };

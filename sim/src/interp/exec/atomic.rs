@@ -1,10 +1,10 @@
-//! Owns atomic operations: real ones of the CPU, because blocks run on several threads.
+//! Atomic operations: real atomics of the CPU, because blocks run on several threads.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use super::lanes::each;
-use crate::interp::api::AccessKind;
-use crate::interp::code::{Exec, Inst, LANES, Next};
+use crate::interp::exec::per_lane::each;
+use crate::interp::interface::AccessKind;
+use crate::interp::program::{Inst, InstFn, LANES, Next};
 use crate::interp::warp::Warp;
 
 /// A word that the CPU can update atomically.
@@ -50,7 +50,7 @@ word!(u16, AtomicU16; u32, AtomicU32; u64, AtomicU64);
 
 /// `atom` and `red`: address `a` + `x` in the space of `z`, operands `b` and `c`; the old value
 /// goes to `d`.
-pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
+pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {
     fn run<T: Word, F: Fn(T, T, T) -> T + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         const { assert!(size_of::<F>() == 0) };
         // SAFETY: `F` has no bytes, and a value of it existed: `atom` took one.
@@ -72,7 +72,7 @@ pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
 
 /// `atom` on vectors: each element is updated by itself. Bits 4 and up of `z` are their number;
 /// destinations and then operands are in the slots from `y` on.
-pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> Exec {
+pub(crate) fn atom_vector<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {
     fn run<T: Word, F: Fn(T, T, T) -> T + Copy>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         const { assert!(size_of::<F>() == 0) };
         // SAFETY: as in `atom`.

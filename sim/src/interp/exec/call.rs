@@ -1,35 +1,35 @@
-//! Owns calls, returns, and the functions of the device runtime that have no PTX: printf, assert,
+//! Calls, returns, and the functions of the device runtime that have no PTX: printf, assert,
 //! malloc, free.
 
-use super::lanes::each;
-use crate::interp::api::FaultKind;
-use crate::interp::code::{Builtin, CallSite, Inst, LANES, Next, Place, Slot, function_number};
+use crate::interp::exec::per_lane::each;
+use crate::interp::interface::FaultKind;
+use crate::interp::program::{ArgumentHome, Builtin, CallSite, Inst, LANES, Next, Slot, function_number};
 use crate::interp::warp::Warp;
 
 /// Moves a value of one lane between frames. Rows and local offsets are counted from the bases
 /// given.
-fn transfer(w: &mut Warp<'_>, from: (Place, u32, u32), to: (Place, u32, u32), lane: usize) {
+fn transfer(w: &mut Warp<'_>, from: (ArgumentHome, u32, u32), to: (ArgumentHome, u32, u32), lane: usize) {
     let each = w.env.lane_local as usize;
     let base = w.local() as usize + each * lane;
     match (from, to) {
-        ((Place::Local(source, size), _, from_base), (Place::Local(target, room), _, to_base)) => {
+        ((ArgumentHome::Local(source, size), _, from_base), (ArgumentHome::Local(target, room), _, to_base)) => {
             let size = size.min(room) as usize;
             let (source, target) = ((from_base + source) as usize, (to_base + target) as usize);
             // SAFETY: calls are refused unless both frames fit into the lane's local memory; frames
             // never overlap.
             unsafe { std::ptr::copy((base + source) as *const u8, (base + target) as *mut u8, size) };
         }
-        ((Place::Row(source), from_base, _), (Place::Row(target), to_base, _)) => {
+        ((ArgumentHome::Row(source), from_base, _), (ArgumentHome::Row(target), to_base, _)) => {
             let value = source_value(w, source, from_base, lane);
             w.absolute(to_base + target.0).0[lane] = value;
         }
-        ((Place::Row(source), from_base, _), (Place::Local(target, size), _, to_base)) => {
+        ((ArgumentHome::Row(source), from_base, _), (ArgumentHome::Local(target, size), _, to_base)) => {
             let value = source_value(w, source, from_base, lane).to_le_bytes();
             let target = (base + (to_base + target) as usize) as *mut u8;
             // SAFETY: as above.
             unsafe { std::ptr::copy(value.as_ptr(), target, size.min(8) as usize) };
         }
-        ((Place::Local(source, size), _, from_base), (Place::Row(target), to_base, _)) => {
+        ((ArgumentHome::Local(source, size), _, from_base), (ArgumentHome::Row(target), to_base, _)) => {
             let mut value = [0; 8];
             let source = (base + (from_base + source) as usize) as *const u8;
             // SAFETY: as above.
@@ -138,8 +138,8 @@ pub(crate) fn ret(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// One argument of a call as a number.
 fn argument(w: &mut Warp<'_>, site: &CallSite, at: usize, lane: usize) -> u64 {
     match site.arguments.get(at) {
-        Some(&Place::Row(slot)) => source_value(w, slot, w.rbase, lane),
-        Some(&Place::Local(offset, size)) => {
+        Some(&ArgumentHome::Row(slot)) => source_value(w, slot, w.rbase, lane),
+        Some(&ArgumentHome::Local(offset, size)) => {
             let from = w.local() as usize + w.env.lane_local as usize * lane + (w.lbase + offset) as usize;
             let mut value = [0; 8];
             // SAFETY: the caller's frame lies in the lane's local memory.
@@ -152,11 +152,11 @@ fn argument(w: &mut Warp<'_>, site: &CallSite, at: usize, lane: usize) -> u64 {
 
 fn give_back(w: &mut Warp<'_>, site: &CallSite, lane: usize, value: u64) {
     match site.returns.first() {
-        Some(&Place::Row(slot)) => {
+        Some(&ArgumentHome::Row(slot)) => {
             let row = w.rbase + slot.0;
             w.absolute(row).0[lane] = value;
         }
-        Some(&Place::Local(offset, size)) => {
+        Some(&ArgumentHome::Local(offset, size)) => {
             let to = w.local() as usize + w.env.lane_local as usize * lane + (w.lbase + offset) as usize;
             // SAFETY: as in `argument`.
             unsafe { std::ptr::copy(value.to_le_bytes().as_ptr(), to as *mut u8, size.min(8) as usize) };

@@ -1,8 +1,8 @@
-//! Owns branches, moves between rows and predicates, special registers, and the ends of threads.
+//! Branches, moves between rows and predicates, special registers, and the ends of threads.
 
-use super::lanes::each;
-use crate::interp::api::FaultKind;
-use crate::interp::code::{Inst, Next, Pred};
+use crate::interp::exec::per_lane::each;
+use crate::interp::interface::FaultKind;
+use crate::interp::program::{Inst, Next, Pred};
 use crate::interp::warp::Warp;
 
 /// `bra`: to `x`.
@@ -290,5 +290,5 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// Multiprocessors that `%nsmid` tells of.
+/// Multiprocessors that `%nsmid` reports.
 const SMS: u64 = 132;

@@ -1,12 +1,12 @@
-//! Owns the matrix instructions of a warp. Products are summed in doubles and rounded once, which
-//! is closer than what the hardware promises.
+//! Matrix instructions of a warp. Products are summed in doubles and rounded once, which is closer
+//! than what the hardware promises.
 
-use super::lanes::each;
-use super::memory::{Cell, SHARED};
-use crate::interp::api::AccessKind;
-use crate::interp::code::{Inst, LANES, Next, Slot};
+use crate::interp::exec::load_store::{Cell, SHARED};
+use crate::interp::exec::per_lane::each;
 use crate::interp::float::Rounding;
-use crate::interp::small::{Brain, Half, Small};
+use crate::interp::float16::{Brain, Half, Small};
+use crate::interp::interface::AccessKind;
+use crate::interp::program::{Inst, LANES, Next, Slot};
 use crate::interp::warp::Warp;
 
 /// Type of a matrix element.

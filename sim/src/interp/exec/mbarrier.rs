@@ -1,15 +1,15 @@
-//! Owns barriers in shared memory (`mbarrier`) and the bulk copies that complete on them.
+//! Barriers in shared memory (`mbarrier`) and the bulk copies that complete on them.
 //!
 //! The 64-bit object holds, from bit 0: arrivals expected in each phase (20 bits), arrivals still
 //! missing (20 bits), bytes still missing (22 bits, signed), and the phase's parity in bit 62.
 //! Programs treat it as opaque.
 
-use super::cluster::OFFSET;
-use super::lanes::each;
-use super::memory::{Cell, GLOBAL, SHARED};
-use crate::interp::api::AccessKind;
 use crate::interp::cluster::RANK_SHIFT;
-use crate::interp::code::{Inst, LANES, Next, Pred, Slot};
+use crate::interp::exec::cluster_memory::OFFSET;
+use crate::interp::exec::load_store::{Cell, GLOBAL, SHARED};
+use crate::interp::exec::per_lane::each;
+use crate::interp::interface::AccessKind;
+use crate::interp::program::{Inst, LANES, Next, Pred, Slot};
 use crate::interp::warp::Warp;
 
 const COUNT: u64 = (1 << 20) - 1;
@@ -85,7 +85,7 @@ fn pack_open(state: State) -> u64 {
     state.expected | state.missing << 20 | (state.bytes as u64 & ((1 << 22) - 1)) << 40 | state.phase
 }
 
-/// `test_wait` and `try_wait`: predicate `d` tells whether the phase of state `b` (with `y` = 1: of
+/// `test_wait` and `try_wait`: predicate `d` says whether the phase of state `b` (with `y` = 1: of
 /// parity `b`) is over.
 pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut at = [0; LANES];
@@ -101,7 +101,7 @@ pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     });
     w.set_pred(Pred(i.d.0), mask, done);
     if done != mask {
-        // Whoever completes it must get to run.
+        // The warp that completes it must get to run.
         w.pc += 1;
         return Next::Yield;
     }

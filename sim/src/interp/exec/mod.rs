@@ -1,14 +1,18 @@
-//! Owns the execution of instructions: one small function each, made from closures by the
-//! combinators in `lanes`.
+//! Executes instructions: one small function each, made from closures by the combinators in
+//! `per_lane`.
+//!
+//! The other files each hold one family. `load_store` and `vector_access` know each other: a vector
+//! access is a load or store that was checked there. `mbarrier`, `matrix` and `load_store` find
+//! bytes of other blocks through `cluster_memory`.
 
 pub(crate) mod atomic;
 pub(crate) mod call;
-pub(crate) mod cluster;
+pub(crate) mod cluster_memory;
 pub(crate) mod control;
-pub(crate) mod lanes;
+pub(crate) mod load_store;
 pub(crate) mod matrix;
 pub(crate) mod mbarrier;
-pub(crate) mod memory;
-pub(crate) mod sync;
+pub(crate) mod per_lane;
 pub(crate) mod texture;
-mod wide;
+pub(crate) mod vector_access;
+pub(crate) mod warp_sync;

@@ -1,7 +1,7 @@
-//! Owns texture and surface operations: lane by lane, answered by the device.
+//! Texture and surface operations, lane by lane. The device executes them.
 
-use crate::interp::api::{FaultKind, TextureRequest};
-use crate::interp::code::{Inst, LANES, Next};
+use crate::interp::interface::{FaultKind, TextureRequest};
+use crate::interp::program::{Inst, LANES, Next};
 use crate::interp::warp::Warp;
 
 /// Object `a`, opcode text `x`; `z` counts results, coordinates and values (a byte each), whose

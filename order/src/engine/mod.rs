@@ -1,0 +1,317 @@
+//! The engine: applies ops one after the other.
+//!
+//! Owns the state as a whole and the path that every op of a stream takes. What is ordered before
+//! what is asked in `queries`; the rules of single ops are in [`crate::rules`]. The documentation
+//! of the crate explains the model and why it is sound.
+
+mod queries;
+
+use trace::{ContextId, Epoch, FreeKind, MemoryKind, Op, StreamId, StreamKind, ThreadId, TimelineId};
+
+use crate::clock::{Entry, FloorRef, TimelineSnapshot};
+use crate::id_map::IdMap;
+use crate::policy::Policy;
+use crate::start_clock::{ClockSnapshot, ClockSource, OpStart};
+use crate::state::allocations::Allocations;
+use crate::state::event::Event;
+use crate::state::graph_exec::GraphExec;
+use crate::state::host::Host;
+use crate::state::host_threads::HostThreads;
+use crate::state::stream::{Stream, Streams};
+use crate::state::sync_vars::SyncVars;
+
+/// How an engine works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// Which synchronisation counts that the program did not ask for.
+    pub policy: Policy,
+    /// Also keep what documented synchronisation alone would order, for
+    /// [`crate::ClockRef::covers_documented`]. Costs a second floor; clocks then shrink only at
+    /// documented synchronisation.
+    pub latent: bool,
+    /// Take the end of a host function as a message to the host threads (a promise fulfilled, a
+    /// flag set). Off: such a program looks unordered. On: what was really unordered may look
+    /// ordered when the function happened to run early.
+    pub host_functions_signal: bool,
+    /// Give each host thread a timeline of its own, from [`Op::HostThreads`] on; without that op
+    /// there are no edges between threads to take, and they share one. Not together with `latent`.
+    pub host_threads: bool,
+}
+
+/// The happens-before engine. What every op touches lies together, from the end of `host` to the
+/// beginning of `streams`: in the program under test it is cold whenever an op comes.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Engine {
+    pub(crate) host: Host,
+    pub(crate) last: OpStart,
+    pub(crate) last_source: Option<Epoch>,
+    /// Host threads, when each has a timeline of its own.
+    pub(crate) threads: Option<Box<HostThreads>>,
+    pub(crate) streams: Streams,
+    /// The thread that the op in hand was made by.
+    pub(crate) thread: ThreadId,
+    pub(crate) options: Options,
+    pub(crate) events: IdMap<u32, Event>,
+    pub(crate) allocations: Allocations,
+    pub(crate) execs: IdMap<u32, GraphExec>,
+    pub(crate) host_funcs: IdMap<u32, (Epoch, ClockSnapshot)>,
+    pub(crate) sync_vars: SyncVars,
+    pub(crate) start_snapshot: Option<ClockSnapshot>,
+    pub(crate) scratch: Vec<Entry>,
+}
+
+impl Engine {
+    /// An engine that knows nothing yet.
+    pub fn new(policy: Policy) -> Self {
+        Self::with_options(Options { policy, ..Options::default() })
+    }
+
+    /// An engine with all options.
+    pub fn with_options(options: Options) -> Self {
+        Self {
+            options,
+            streams: Streams::new(),
+            host: Host::new(options.latent),
+            events: IdMap::default(),
+            allocations: Allocations::default(),
+            execs: IdMap::default(),
+            host_funcs: IdMap::default(),
+            sync_vars: SyncVars::default(),
+            last: OpStart::default(),
+            last_source: None,
+            start_snapshot: None,
+            scratch: Vec::new(),
+            threads: None,
+            thread: ThreadId::NONE,
+        }
+    }
+
+    /// Applies one op, made by host thread `thread`. Answers the op's epoch: of its stream for ops
+    /// of a stream, of the host for all others. Definitions change nothing.
+    ///
+    /// Ops must come in the order of the calls; ops on one stream in the order in which they were
+    /// enqueued.
+    #[inline]
+    pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
+        if self.threads.is_some() {
+            self.enter_thread(op, thread);
+        }
+        match *op {
+            Op::Launch { stream, flags, .. } => {
+                self.launch(stream, flags & trace::launch_flags::PROGRAMMATIC_SERIALIZATION != 0)
+            }
+            // What a program's own allocator does says nothing of order, and it does much of it.
+            Op::Alloc { kind: MemoryKind::Block, .. } | Op::Free { kind: FreeKind::Block, .. } => {
+                self.tick();
+                self.host_op()
+            }
+            _ => self.apply_other(op, thread),
+        }
+    }
+
+    /// Applies a launch whose attributes say that it may overlap its predecessor, by a kernel that
+    /// is known to wait for it (`griddepcontrol.wait`): then it is ordered as any other launch.
+    ///
+    /// [`Engine::apply`] takes a launch with [`trace::launch_flags::PROGRAMMATIC_SERIALIZATION`] as
+    /// one by a kernel that never waits.
+    pub fn apply_waiting_launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
+        if self.threads.is_some() {
+            self.enter_thread(&Op::Opaque { stream }, thread);
+        }
+        self.launch(stream, false)
+    }
+
+    #[unsafe(link_section = "streamsan_hot")]
+    fn launch(&mut self, stream: StreamId, overlaps: bool) -> Epoch {
+        self.tick();
+        let slot = self.begin_here(stream);
+        let s = &self.streams.slots[slot as usize];
+        // The programmatic dependency is on a kernel directly before; anything in between is waited
+        // for as usual.
+        let upto = match s.kernel_start {
+            Some(start) if overlaps => start,
+            _ => s.time,
+        };
+        self.advance_here(slot, upto, Some(upto))
+    }
+
+    /// A new op: host time goes on.
+    #[inline]
+    pub(crate) fn tick(&mut self) {
+        self.host.time += 1;
+        self.last_source = None;
+    }
+
+    /// An op of the host: its epoch, with the host's knowledge as its start.
+    #[inline]
+    pub(crate) fn host_op(&mut self) -> Epoch {
+        self.last = OpStart { host_upto: self.host.time - 1, source: ClockSource::Host, ..OpStart::default() };
+        if self.threads.is_some() {
+            self.start_on_thread();
+        }
+        self.host_epoch()
+    }
+
+    /// Slot of a stream, made now if the stream was never seen (a damaged trace, a tool that came
+    /// late): such a stream counts as a blocking one.
+    #[inline]
+    pub(crate) fn slot(&mut self, id: StreamId) -> u32 {
+        match self.streams.find(id) {
+            Some(slot) => {
+                self.streams.remember(id, slot);
+                slot
+            }
+            None => self.backfill(id),
+        }
+    }
+
+    #[cold]
+    fn backfill(&mut self, id: StreamId) -> u32 {
+        self.create_stream(id, ContextId::NONE, StreamKind::Blocking)
+    }
+
+    pub(crate) fn create_stream(&mut self, id: StreamId, context: ContextId, kind: StreamKind) -> u32 {
+        let floor = self.host.weakest();
+        self.streams.create(id, context, kind, &floor.times, self.host.changes)
+    }
+
+    /// What comes before any op of a stream: it takes in what the context's streams share.
+    #[unsafe(link_section = "streamsan_hot")]
+    pub(crate) fn begin(&mut self, id: StreamId) -> u32 {
+        self.begin_here(id)
+    }
+
+    #[inline(always)]
+    fn begin_here(&mut self, id: StreamId) -> u32 {
+        let slot = self.slot(id);
+        let s = &self.streams.slots[slot as usize];
+        let c = &self.streams.contexts[s.context as usize];
+        let behind = match s.kind {
+            StreamKind::NonBlocking => s.joined_version != c.wait_version,
+            StreamKind::Legacy => s.joined_version != c.wait_version || !c.unjoined.is_empty(),
+            StreamKind::Blocking | StreamKind::PerThread => s.joined_version != c.version,
+        };
+        if behind {
+            self.catch_up(slot);
+        }
+        if self.threads.is_some() {
+            self.take_from_thread(slot);
+        }
+        slot
+    }
+
+    /// The op takes place: its stream's time goes on. `upto` is the time of the stream that has
+    /// finished when it starts.
+    #[unsafe(link_section = "streamsan_hot")]
+    pub(crate) fn advance(&mut self, slot: u32, upto: u64) -> Epoch {
+        self.advance_here(slot, upto, None)
+    }
+
+    #[inline(always)]
+    fn advance_here(&mut self, slot: u32, upto: u64, kernel_start: Option<u64>) -> Epoch {
+        let Streams { slots, contexts, .. } = &mut self.streams;
+        let s = &mut slots[slot as usize];
+        let c = &mut contexts[s.context as usize];
+        s.time += 1;
+        s.kernel_start = kernel_start;
+        s.batch = 0;
+        let time = s.time;
+        if s.clock.has_open_wait() && s.blocked_from == u64::MAX {
+            s.blocked_from = time;
+        }
+        c.enter(s, slot);
+        if s.kind == StreamKind::Legacy {
+            c.version += 1;
+        }
+        self.last = OpStart {
+            own: slot,
+            own_upto: upto,
+            host_upto: self.host.time - 1,
+            source: ClockSource::Stream,
+            blocked: s.blocked_from != u64::MAX,
+            ..OpStart::default()
+        };
+        Epoch { timeline: TimelineId(slot), time }
+    }
+
+    /// An ordinary op of a stream.
+    #[inline]
+    #[unsafe(link_section = "streamsan_hot")]
+    pub(crate) fn stream_op(&mut self, id: StreamId) -> Epoch {
+        let slot = self.begin(id);
+        let upto = self.streams.slots[slot as usize].time;
+        self.advance(slot, upto)
+    }
+
+    /// Joins what all streams of a kind share: the legacy stream's work, the work that the legacy
+    /// stream waits for, the events that a whole context waits for.
+    #[cold]
+    fn catch_up(&mut self, slot: u32) {
+        let floor = self.host.floor_ref();
+        let s = &mut self.streams.slots[slot as usize];
+        s.save_clock();
+        let mut clock = std::mem::take(&mut s.clock);
+        let (kind, context, seen) = (s.kind, s.context as usize, s.joined_version);
+        let c = &mut self.streams.contexts[context];
+        clock.join(&c.waits, slot, floor);
+        let seen = match kind {
+            StreamKind::NonBlocking => c.wait_version,
+            StreamKind::Legacy => {
+                self.scratch.clear();
+                for other in c.unjoined.iter() {
+                    let other_stream = &self.streams.slots[other as usize];
+                    self.scratch.push(Entry { slot: other, time: other_stream.time });
+                }
+                clock.raise_many(&mut self.scratch, slot, floor);
+                for other in c.unjoined.iter() {
+                    clock.join(&self.streams.slots[other as usize].clock, slot, floor);
+                }
+                c.unjoined.clear(&mut self.streams.slots, |s| &mut s.in_legacy_list);
+                c.wait_version
+            }
+            StreamKind::Blocking | StreamKind::PerThread => {
+                let legacy = c.legacy;
+                if legacy != 0 && seen != c.version {
+                    let l = &self.streams.slots[legacy as usize];
+                    clock.raise(Entry { slot: legacy, time: l.time }, slot, floor);
+                    clock.join(&l.clock, slot, floor);
+                }
+                c.version
+            }
+        };
+        let s = &mut self.streams.slots[slot as usize];
+        s.clock = clock;
+        s.joined_version = seen;
+    }
+
+    /// A stream's clock takes in a snapshot; the stream must have begun an op.
+    #[inline]
+    pub(crate) fn join(&mut self, slot: u32, from: &TimelineSnapshot) {
+        Self::join_stream(&mut self.streams.slots[slot as usize], slot, from, self.host.floor_ref());
+    }
+
+    #[inline]
+    pub(crate) fn join_stream(s: &mut Stream, slot: u32, from: &TimelineSnapshot, floor: FloorRef<'_>) {
+        if knows(s.time, slot, &s.clock, from, floor) {
+            return;
+        }
+        s.save_clock();
+        s.clock.raise(from.own, slot, floor);
+        s.clock.join(&from.clock, slot, floor);
+    }
+}
+
+/// Whether a clock holds a snapshot already.
+#[inline]
+fn knows(time: u64, own: u32, clock: &crate::clock::Clock, from: &TimelineSnapshot, floor: FloorRef<'_>) -> bool {
+    if !from.exact {
+        return false;
+    }
+    let e = from.own;
+    if e.slot == own {
+        return e.time <= time;
+    }
+    floor.times.get(e.slot as usize).is_some_and(|&t| e.time <= t) || clock.get(e.slot) >= e.time
+}

@@ -1,0 +1,165 @@
+//! The questions that an engine answers: clocks, epochs, timelines.
+//!
+//! Does not change the engine, but for [`Engine::prepare_stream`].
+
+use trace::{Epoch, EventId, GraphExecId, HostFuncId, MemoryKind, StreamId, TimelineId};
+
+use crate::engine::Engine;
+use crate::policy::Policy;
+use crate::start_clock::{ClockRef, ClockSnapshot, ClockSource, FastClock, OpStart};
+
+impl Engine {
+    /// Time of a stream now: the value to pass back in [`trace::Op::StreamIdle`]'s `upto`. 0 for a
+    /// stream never seen.
+    pub fn stream_time(&self, stream: StreamId) -> u64 {
+        self.streams.find(stream).map_or(0, |slot| self.streams.slots[slot as usize].time)
+    }
+
+    /// Number of an event's latest record: the value to pass back in [`trace::Op::EventReached`]'s
+    /// `record`. 0: never recorded.
+    pub fn event_record(&self, event: EventId) -> u64 {
+        self.events.get(&event.0).map_or(0, |e| e.record)
+    }
+
+    /// The timeline that a living stream's ops are on.
+    pub fn timeline(&self, stream: StreamId) -> Option<TimelineId> {
+        self.streams.find(stream).map(TimelineId)
+    }
+
+    /// What an event's latest record covers. `None`: never recorded.
+    pub fn event_clock(&self, event: EventId) -> Option<ClockSnapshot> {
+        let snapshot = self.events.get(&event.0).and_then(|e| e.current())?;
+        let start = OpStart { own: snapshot.own.slot, own_upto: snapshot.own.time, ..OpStart::default() };
+        Some(ClockRef::of_clock(&self.host, &self.streams, start, &snapshot.clock).snapshot())
+    }
+
+    /// The stream that lives on a timeline, or lived there last.
+    pub fn stream_on(&self, timeline: TimelineId) -> Option<StreamId> {
+        let slot = timeline.0 as usize;
+        if slot == 0 { None } else { self.streams.slots.get(slot).map(|s| s.id) }
+    }
+
+    /// Number of timelines in use (for statistics): streams that live, and dead ones whose work
+    /// that has not been waited for.
+    pub fn timeline_count(&self) -> usize {
+        self.streams.slot_count()
+    }
+
+    /// The host's epoch now: what a load or store of the host gets that happens after the op
+    /// applied last.
+    #[inline]
+    pub fn host_epoch(&self) -> Epoch {
+        if let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) {
+            return Epoch { timeline: TimelineId(t.slot), time: t.time };
+        }
+        Epoch { timeline: TimelineId::HOST, time: self.host.time }
+    }
+
+    /// Whether the host has seen this finish. Nothing that comes later can race with it, so it may
+    /// be forgotten. To judge a load or store of the host, ask [`Engine::host_clock`], which is
+    /// lenient with what cannot be judged.
+    #[inline]
+    pub fn host_covers(&self, epoch: Epoch) -> bool {
+        epoch.timeline == TimelineId::HOST || self.host.floor.get(epoch.timeline.0) >= epoch.time
+    }
+
+    /// How often the host has acquired that something finished: while this stands still, so does
+    /// what [`Engine::host_covers`] says.
+    #[inline]
+    pub fn host_changes(&self) -> u64 {
+        self.host.changes
+    }
+
+    /// The clock at which the op applied last starts: all that it covers has finished before the op
+    /// begins. Valid until the next op; [`ClockRef::snapshot`] makes it last.
+    #[inline]
+    pub fn start_clock(&self) -> ClockRef<'_> {
+        match &self.start_snapshot {
+            Some(kept) if self.last.source == ClockSource::Snapshot => kept.as_ref(Some(&self.streams)),
+            _ => ClockRef::of_start(&self.host, &self.streams, self.last),
+        }
+    }
+
+    /// What [`Engine::start_clock`] answers most questions with.
+    #[inline]
+    pub fn fast_start_clock(&self) -> FastClock<'_> {
+        match self.last.source {
+            ClockSource::Stream => {
+                FastClock::of(self.last, &self.host.floor.times, &self.streams.slots[self.last.own as usize].clock)
+            }
+            ClockSource::Host | ClockSource::Snapshot => self.start_clock().fast(),
+        }
+    }
+
+    /// Lets a stream take in what an op of it would wait for if it were enqueued now;
+    /// [`Engine::stream_clock`] gives that clock.
+    pub fn prepare_stream(&mut self, stream: StreamId) {
+        self.begin(stream);
+    }
+
+    /// The clock at which an op of this stream would start if it were enqueued now, as of the
+    /// latest [`Engine::prepare_stream`].
+    pub fn stream_clock(&self, stream: StreamId) -> ClockRef<'_> {
+        let Some(slot) = self.streams.find(stream) else { return self.host_clock() };
+        let s = &self.streams.slots[slot as usize];
+        let start = OpStart {
+            own: slot,
+            own_upto: s.time,
+            host_upto: self.host.time,
+            source: ClockSource::Stream,
+            blocked: s.clock.has_open_wait() || s.blocked_from != u64::MAX,
+            ..OpStart::default()
+        };
+        ClockRef::of_start(&self.host, &self.streams, start)
+    }
+
+    /// The clock of the host now, for loads and stores of the host.
+    #[inline]
+    pub fn host_clock(&self) -> ClockRef<'_> {
+        if let Some(t) = self.threads.as_ref().and_then(|threads| threads.get(self.thread)) {
+            let start = OpStart {
+                own: t.slot,
+                own_upto: t.time,
+                host_upto: self.host.time,
+                source: ClockSource::Snapshot,
+                ..OpStart::default()
+            };
+            return ClockRef::of_clock(&self.host, &self.streams, start, &t.clock);
+        }
+        ClockRef::of_host(&self.host, &self.streams)
+    }
+
+    /// When the copy applied last reads its source, if not with the rest of it: the host stages
+    /// pageable sources during the call. The read is then ordered by [`Engine::host_clock`].
+    pub fn source_epoch(&self) -> Option<Epoch> {
+        self.last_source
+    }
+
+    /// The clock that a host function in stream order runs at, and its epoch, while it is pending
+    /// or running.
+    pub fn host_function(&self, func: HostFuncId) -> Option<(Epoch, ClockRef<'_>)> {
+        self.host_funcs.get(&func.0).map(|(epoch, clock)| (*epoch, clock.as_ref(Some(&self.streams))))
+    }
+
+    /// Whether host functions have been put into streams that have not ended yet.
+    pub fn host_functions_pending(&self) -> bool {
+        !self.host_funcs.is_empty()
+    }
+
+    /// Epoch of the latest launch of an executable graph.
+    pub fn graph_epoch(&self, exec: GraphExecId) -> Option<Epoch> {
+        let last = &self.execs.get(&exec.0)?.last.as_ref()?.own;
+        Some(Epoch { timeline: TimelineId(last.slot), time: last.time })
+    }
+
+    /// Kind of memory at an address, as far as the rules of order track it (blocks of a program's
+    /// own allocator count as what they were cut from).
+    pub fn memory_kind(&self, address: u64) -> Option<MemoryKind> {
+        self.allocations.find(address).map(|r| r.kind)
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Policy {
+        self.options.policy
+    }
+}

@@ -1,0 +1,139 @@
+//! Copies and sets: ops of streams, and waits of the host.
+//!
+//! Owns how the table in [`crate::policy`] changes clocks.
+
+use trace::{Epoch, Region, Space, StreamId, ThreadId};
+
+use crate::engine::Engine;
+use crate::policy::{self, HostWait, MemoryClass, Rule, SourceRead};
+use crate::state::host::{Covered, Guarantee};
+use crate::state::stream::Stream;
+
+impl Engine {
+    fn place(&self, region: &Region, space: Space) -> (MemoryClass, bool) {
+        if !region.array.is_none() {
+            return (MemoryClass::Device, false);
+        }
+        let range = self.allocations.find(region.start);
+        (MemoryClass::of(space, range.map(|r| r.kind)), range.is_some_and(|r| r.sync_memops))
+    }
+
+    /// What a wait of this rule is worth, when it is at least `least`.
+    pub(crate) fn guarantee(&self, rule: &Rule, least: HostWait) -> Guarantee {
+        Guarantee { by_policy: rule.wait(self.options.policy) >= least, documented: rule.documented >= least }
+    }
+
+    pub(crate) fn copy(
+        &mut self,
+        thread: ThreadId,
+        stream: StreamId,
+        (dst, dst_space): (Region, Space),
+        (src, src_space): (Region, Space),
+        asynchronous: bool,
+        batch: u32,
+    ) -> Epoch {
+        let (to, to_sync) = self.place(&dst, dst_space);
+        let (from, from_sync) = self.place(&src, src_space);
+        let slot = self.begin(stream);
+        let context = &self.streams.contexts[self.streams.slots[slot as usize].context as usize];
+        let rule = policy::copy(asynchronous, to, from, to_sync || from_sync || context.sync_memops);
+        let between = if asynchronous { None } else { self.between_devices(&dst, &src) };
+        if let Some(devices) = between {
+            self.join_devices(slot, devices);
+        }
+        let s = &self.streams.slots[slot as usize];
+        // Copies inside one batch are unordered among themselves.
+        let upto = if batch != 0 && s.batch == batch { s.batch_start } else { s.time };
+        let epoch = self.advance(slot, upto);
+        let s = &mut self.streams.slots[slot as usize];
+        (s.batch, s.batch_start) = (batch, upto);
+        self.host_waits(thread, slot, rule);
+        if rule.source(self.options.policy) == SourceRead::DuringCall {
+            self.last_source = Some(self.host_epoch());
+        }
+        self.overwritten(&dst, slot);
+        if let Some(devices) = between {
+            self.hold_back_devices(slot, devices);
+        }
+        epoch
+    }
+
+    /// The devices of both sides, when they are two.
+    fn between_devices(&self, dst: &Region, src: &Region) -> Option<[u32; 2]> {
+        let device = |region: &Region| {
+            let range = self.allocations.find(region.start).filter(|_| region.array.is_none())?;
+            let on_device = MemoryClass::of(Space::Unified, Some(range.kind)) == MemoryClass::Device;
+            let context = self.streams.find_context(range.context).filter(|_| on_device)?;
+            self.streams.contexts[context as usize].device
+        };
+        let (to, from) = (device(dst)?, device(src)?);
+        (to != from).then_some([to, from])
+    }
+
+    /// A copy between two devices without a stream "does not start until all commands previously
+    /// issued to either device have completed" (programming guide, peer-to-peer memory copy).
+    fn join_devices(&mut self, slot: u32, devices: [u32; 2]) {
+        let all = self.covered_by_contexts(|_, device| device.is_some_and(|d| devices.contains(&d)));
+        let floor = self.host.floor_ref();
+        let s = &mut self.streams.slots[slot as usize];
+        s.save_clock();
+        let mut many = all.many;
+        many.retain(|e| e.slot != slot);
+        s.clock.raise_many(&mut many, slot, floor);
+        // What those streams had waited for themselves, as far as it is not in `many`.
+        if let Some(snapshot) = all.snapshot {
+            s.clock.join(&snapshot.clock, slot, floor);
+        }
+    }
+
+    /// ... "and runs to completion before any commands issued after the copy to either device can
+    /// start".
+    fn hold_back_devices(&mut self, slot: u32, devices: [u32; 2]) {
+        let floor = self.host.floor_ref();
+        let now = self.streams.slots[slot as usize].snapshot(slot);
+        for (index, context) in self.streams.contexts.iter_mut().enumerate() {
+            if context.device.is_some_and(|d| devices.contains(&d)) {
+                // Lineage of its own: no stream has a number like this one.
+                let owner = u32::MAX - index as u32;
+                context.waits.raise(now.own, owner, floor);
+                context.waits.join(&now.clock, owner, floor);
+                context.wait_version += 1;
+                context.version += 1;
+            }
+        }
+    }
+
+    pub(crate) fn set(&mut self, thread: ThreadId, stream: StreamId, dst: Region, asynchronous: bool) -> Epoch {
+        let (to, sync) = self.place(&dst, Space::Unified);
+        // Sets take device addresses: what is not known is memory from before the tool was loaded.
+        let to = if to == MemoryClass::Pageable { MemoryClass::Device } else { to };
+        let slot = self.begin(stream);
+        let context = &self.streams.contexts[self.streams.slots[slot as usize].context as usize];
+        let rule = policy::set(asynchronous, to, sync || context.sync_memops);
+        let upto = self.streams.slots[slot as usize].time;
+        let epoch = self.advance(slot, upto);
+        self.host_waits(thread, slot, rule);
+        self.overwritten(&dst, slot);
+        epoch
+    }
+
+    /// The host waits for the op just applied on `slot`, or for what came before it.
+    fn host_waits(&mut self, thread: ThreadId, slot: u32, rule: &Rule) {
+        let s: &Stream = &self.streams.slots[slot as usize];
+        for (least, time) in [(HostWait::Before, s.time - 1), (HostWait::Op, s.time)] {
+            let guarantee = self.guarantee(rule, least);
+            if guarantee.by_policy || guarantee.documented {
+                let mut snapshot = self.streams.slots[slot as usize].snapshot(slot);
+                snapshot.own.time = time;
+                self.acquire(thread, &Covered { snapshot: Some(snapshot), ..Covered::default() }, guarantee);
+            }
+        }
+    }
+
+    fn overwritten(&mut self, dst: &Region, slot: u32) {
+        if !self.sync_vars.is_empty() && dst.array.is_none() {
+            let now = self.streams.slots[slot as usize].snapshot(slot);
+            self.sync_vars.overwrite(dst.start, dst.end(), &now, self.host.floor_ref());
+        }
+    }
+}

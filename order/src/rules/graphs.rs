@@ -1,0 +1,81 @@
+//! Executable graphs: a launch is one op of its stream, ordered after the previous launch of the
+//! same graph.
+//!
+//! Owns that, and what nodes do that order a graph with what is outside: events and values in
+//! memory. The order of the nodes of one launch among themselves is the analyzer's: all of them
+//! have the launch's epoch.
+
+use trace::{GraphExecId, Op, StreamId};
+
+use crate::engine::Engine;
+use crate::state::graph_exec::ExternalNode;
+use crate::state::sync_vars::Condition;
+
+impl Engine {
+    /// The graph is new or was made anew: its nodes follow.
+    pub(crate) fn graph_exec(&mut self, exec: GraphExecId) {
+        self.execs.entry(exec.0).or_default().links.clear();
+    }
+
+    /// One node. A body that does not decode belongs to no such node that we know.
+    pub(crate) fn graph_node(&mut self, exec: GraphExecId, index: u32, enabled: bool, tag: u16, body: &[u8]) {
+        const RECORD: u16 = 38;
+        const WAIT: u16 = 39;
+        const WRITE_VALUE: u16 = 101;
+        const WAIT_VALUE: u16 = 102;
+        let known = self.execs.entry(exec.0).or_default();
+        known.links.retain(|(i, _)| *i != index);
+        if !enabled || !matches!(tag, RECORD | WAIT | WRITE_VALUE | WAIT_VALUE) {
+            return;
+        }
+        let link = match Op::decode(tag, body) {
+            Ok(Op::EventRecord { event, .. }) => ExternalNode::Record(event),
+            Ok(Op::StreamWait { event, .. }) => ExternalNode::Wait(event),
+            Ok(Op::WriteValue { address, value, barrier, .. }) => ExternalNode::Write { address, value, barrier },
+            Ok(Op::WaitValue { address, value, width, compare, .. }) => {
+                ExternalNode::WaitFor { address, condition: Condition { compare, value, width } }
+            }
+            _ => return,
+        };
+        known.links.push((index, link));
+    }
+
+    /// The graph runs. A wait node holds back the whole graph, a record or write node completes
+    /// with it: the true order is weaker for nodes beside them, and races that hang on that are
+    /// missed. A wait for a value that the graph itself writes is an edge inside it.
+    pub(crate) fn graph_launch(&mut self, stream: StreamId, exec: GraphExecId) -> trace::Epoch {
+        let slot = self.begin(stream);
+        let mut known = self.execs.remove(&exec.0).unwrap_or_default();
+        if let Some(last) = &known.last {
+            self.join(slot, last);
+        }
+        for (_, link) in &known.links {
+            match *link {
+                ExternalNode::Wait(event) => self.join_event(slot, event),
+                ExternalNode::WaitFor { address, condition } if !known.writes(address) => {
+                    self.hold_back(slot, address, condition);
+                }
+                _ => {}
+            }
+        }
+        let upto = self.streams.slots[slot as usize].time;
+        let epoch = self.advance(slot, upto);
+        let now = self.streams.slots[slot as usize].snapshot(slot);
+        let mut released = false;
+        for (_, link) in &known.links {
+            match *link {
+                ExternalNode::Record(event) => self.events.entry(event.0).or_default().set(now.clone()),
+                ExternalNode::Write { address, value, barrier } => {
+                    released |= self.sync_vars.write(address, Some(value), barrier, now.clone(), self.host.floor_ref());
+                }
+                _ => {}
+            }
+        }
+        if released {
+            self.released_waits();
+        }
+        known.last = Some(now);
+        self.execs.insert(exec.0, known);
+        epoch
+    }
+}

@@ -1,0 +1,4 @@
+//! Streams, captures and events.
+
+pub(crate) mod events;
+pub(crate) mod streams;

@@ -1,0 +1,217 @@
+//! Graphs as structures: creation, clones, queries, changes of edges, user objects.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cuda_sys::*;
+
+use crate::api::*;
+use crate::handles::{Handles, handle_of};
+use crate::objects::graph::{GRAPHS, Graph, NODES, Node, UserObject, node_type};
+use crate::objects::task::HostFn;
+
+static OBJECTS: Handles<UserObject> = Handles::new();
+
+/// Nodes from an array of handles.
+pub(crate) fn nodes(from: *const CUgraphNode, count: usize) -> Result<Vec<Arc<Node>>, CUresult> {
+    list(from, count)?.iter().map(|node| NODES.find(node.bits()).ok_or(INVALID)).collect()
+}
+
+/// Hands out an array and how long it is: as the interface says, the count alone when there is no
+/// array.
+fn put_nodes(to: *mut CUgraphNode, count: *mut usize, nodes: &[usize]) -> Res {
+    if !to.is_null() {
+        let room = get(count)?;
+        for n in 0..room {
+            put(to.wrapping_add(n), CUgraphNode::from_bits(nodes.get(n).copied().unwrap_or(0)))?;
+        }
+        return put(count, nodes.len().min(room));
+    }
+    put(count, nodes.len())
+}
+
+fn graph_of(node: &Node) -> Result<Arc<Graph>, CUresult> {
+    node.graph.upgrade().ok_or(CUresult::ERROR_INVALID_HANDLE)
+}
+
+fn neighbours(node: CUgraphNode, before: bool) -> Result<Vec<usize>, CUresult> {
+    let found = NODES.valid(node.bits())?;
+    let me = node.bits();
+    let edges = graph_of(&found)?.edges();
+    Ok(edges
+        .iter()
+        .filter_map(|&(from, to)| match before {
+            true => (to == me).then_some(from),
+            false => (from == me).then_some(to),
+        })
+        .collect())
+}
+
+fn put_edges(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) -> Res {
+    let edges = GRAPHS.valid(graph.bits())?.edges();
+    if from.is_null() && to.is_null() {
+        return put(count, edges.len());
+    }
+    let room = get(count)?;
+    let starts: Vec<usize> = edges.iter().map(|edge| edge.0).collect();
+    let ends: Vec<usize> = edges.iter().map(|edge| edge.1).collect();
+    put_nodes(from, count, &starts)?;
+    put(count, room)?;
+    put_nodes(to, count, &ends)
+}
+
+fn zero_edge_data(to: *mut CUgraphEdgeData, count: usize) {
+    if !to.is_null() {
+        for n in 0..count {
+            put_if(to.wrapping_add(n), CUgraphEdgeData::zeroed());
+        }
+    }
+}
+
+fn change(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize, add: bool) -> Res {
+    let (from, to) = (list(from, count)?, list(to, count)?);
+    let edges: Vec<_> = from.iter().zip(&to).map(|(from, to)| (from.bits(), to.bits())).collect();
+    GRAPHS.valid(graph.bits())?.change_edges(&edges, add)
+}
+
+abi! {
+    call fn [cuGraphCreate plain](_z, graph: *mut CUgraph, flags: c_uint) {
+        if flags != 0 {
+            return Err(INVALID);
+        }
+        put(graph, CUgraph::from_bits(handle_of(&Graph::create())))
+    }
+    call fn [cuGraphDestroy plain](_z, graph: CUgraph) {
+        GRAPHS.remove(graph.bits())?.forget_nodes();
+        Ok(())
+    }
+    call fn [cuGraphClone plain](_z, clone: *mut CUgraph, graph: CUgraph) {
+        put(clone, CUgraph::from_bits(handle_of(&GRAPHS.valid(graph.bits())?.duplicate()?)))
+    }
+    call fn [cuGraphNodeFindInClone plain](_z, node: *mut CUgraphNode, original: CUgraphNode, clone: CUgraph) {
+        let nodes = GRAPHS.valid(clone.bits())?.nodes();
+        let found = nodes.iter().find(|node| node.origin == Some(original.bits())).ok_or(INVALID)?;
+        put(node, CUgraphNode::from_bits(handle_of(found)))
+    }
+    call fn [cuGraphGetNodes plain](_z, graph: CUgraph, out: *mut CUgraphNode, count: *mut usize) {
+        let nodes: Vec<usize> = GRAPHS.valid(graph.bits())?.nodes().iter().map(handle_of).collect();
+        put_nodes(out, count, &nodes)
+    }
+    call fn [cuGraphGetRootNodes plain](_z, graph: CUgraph, out: *mut CUgraphNode, count: *mut usize) {
+        let graph = GRAPHS.valid(graph.bits())?;
+        let edges = graph.edges();
+        let nodes = graph.nodes();
+        let roots: Vec<usize> =
+            nodes.iter().map(handle_of).filter(|node| !edges.iter().any(|edge| edge.1 == *node)).collect();
+        put_nodes(out, count, &roots)
+    }
+    call fn [cuGraphGetEdges plain](
+        _z, graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize
+    ) {
+        put_edges(graph, from, to, count)
+    }
+    call fn [cuGraphGetEdges_v2 plain](
+        _z, graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize
+    ) {
+        put_edges(graph, from, to, count)?;
+        zero_edge_data(data, get(count)?);
+        Ok(())
+    }
+    call fn [cuGraphNodeGetDependencies plain](_z, node: CUgraphNode, out: *mut CUgraphNode, count: *mut usize) {
+        put_nodes(out, count, &neighbours(node, true)?)
+    }
+    call fn [cuGraphNodeGetDependencies_v2 plain](
+        _z, node: CUgraphNode, out: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize
+    ) {
+        put_nodes(out, count, &neighbours(node, true)?)?;
+        zero_edge_data(data, get(count)?);
+        Ok(())
+    }
+    call fn [cuGraphNodeGetDependentNodes plain](_z, node: CUgraphNode, out: *mut CUgraphNode, count: *mut usize) {
+        put_nodes(out, count, &neighbours(node, false)?)
+    }
+    call fn [cuGraphNodeGetDependentNodes_v2 plain](
+        _z, node: CUgraphNode, out: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize
+    ) {
+        put_nodes(out, count, &neighbours(node, false)?)?;
+        zero_edge_data(data, get(count)?);
+        Ok(())
+    }
+    call fn [cuGraphNodeGetType plain](_z, node: CUgraphNode, kind: *mut CUgraphNodeType) {
+        put(kind, node_type(&NODES.valid(node.bits())?.task()))
+    }
+    call fn [cuGraphAddDependencies plain](
+        _z, graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize
+    ) {
+        change(graph, from, to, count, true)
+    }
+    call fn [cuGraphAddDependencies_v2 plain](
+        _z, graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize
+    ) {
+        change(graph, from, to, count, true)
+    }
+    call fn [cuGraphRemoveDependencies plain](
+        _z, graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize
+    ) {
+        change(graph, from, to, count, false)
+    }
+    call fn [cuGraphRemoveDependencies_v2 plain](
+        _z, graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize
+    ) {
+        change(graph, from, to, count, false)
+    }
+    call fn [cuGraphDestroyNode plain](_z, node: CUgraphNode) {
+        let node = NODES.valid(node.bits())?;
+        graph_of(&node)?.remove(&node);
+        Ok(())
+    }
+    call fn [cuUserObjectCreate plain](
+        _z, out: *mut CUuserObject, ptr: *mut c_void, destroy: CUhostFn, count: c_uint, flags: c_uint
+    ) {
+        if count == 0 {
+            return Err(INVALID);
+        }
+        let destroy = HostFn { call: destroy.ok_or(INVALID)?, data: ptr };
+        let object = Arc::new(UserObject { count: AtomicU64::new(u64::from(count)), destroy });
+        put(out, CUuserObject::from_bits(OBJECTS.insert(object)))
+    }
+    call fn [cuUserObjectRetain plain](_z, object: CUuserObject, count: c_uint) {
+        OBJECTS.get(object.bits())?.count.fetch_add(u64::from(count), Ordering::Relaxed);
+        Ok(())
+    }
+    call fn [cuUserObjectRelease plain](_z, object: CUuserObject, count: c_uint) {
+        release(object, count)
+    }
+    call fn [cuGraphRetainUserObject plain](
+        _z, graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint
+    ) {
+        let graph = GRAPHS.valid(graph.bits())?;
+        let held = OBJECTS.get(object.bits())?;
+        let mut objects = graph.objects.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for _ in 0..count {
+            objects.push(held.clone());
+        }
+        drop(objects);
+        // `MOVE`: the program's own holds go over to the graph.
+        if flags & CU_GRAPH_USER_OBJECT_MOVE != 0 { release(object, count) } else { Ok(()) }
+    }
+    call fn [cuGraphReleaseUserObject plain](_z, graph: CUgraph, object: CUuserObject, count: c_uint) {
+        let graph = GRAPHS.valid(graph.bits())?;
+        let mut objects = graph.objects.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for _ in 0..count {
+            let at = objects.iter().position(|held| handle_of(held) == object.bits()).ok_or(INVALID)?;
+            objects.remove(at);
+        }
+        Ok(())
+    }
+}
+
+fn release(object: CUuserObject, count: c_uint) -> Res {
+    let held = OBJECTS.get(object.bits())?;
+    let left = held.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| now.checked_sub(u64::from(count)));
+    if left.map_err(|_| INVALID)? == u64::from(count) {
+        // The destructor runs when no graph holds it either.
+        OBJECTS.remove(object.bits())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! The just-in-time linker: several PTX texts go in, one comes out.
+
+use std::sync::{Arc, Mutex};
+
+use cuda_sys::*;
+
+use crate::api::*;
+use crate::config;
+use crate::handles::Handles;
+use crate::loader::{fatbin, ptx_link};
+
+/// One linking under way.
+#[derive(Default)]
+struct Link {
+    /// PTX texts with a zero at the end, as modules are loaded from them.
+    inputs: Mutex<Vec<Vec<u8>>>,
+    /// What they were joined to, each time that was asked for.
+    images: Mutex<Vec<Vec<u8>>>,
+}
+
+static LINKS: Handles<Link> = Handles::new();
+
+fn add(state: CUlinkState, kind: CUjitInputType, data: &[u8]) -> Res {
+    if !matches!(kind, CU_JIT_INPUT_PTX | CU_JIT_INPUT_FATBINARY) {
+        crate::status::complain(&format!("the linker takes PTX only, not {kind:?}"));
+        return Err(CUresult::ERROR_NOT_SUPPORTED);
+    }
+    let text = fatbin::find_ptx_in(data, config::get_or_default().arch).map_err(|error| {
+        crate::status::complain(&format!("linker input: {error}"));
+        error.status()
+    })?;
+    let mut bytes = text.into_bytes();
+    bytes.push(0);
+    let link = LINKS.get(state.bits())?;
+    link.inputs.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(bytes);
+    Ok(())
+}
+
+abi! {
+    call fn [cuLinkCreate plain, cuLinkCreate_v2 plain](
+        _z, num_options: c_uint, options: *mut CUjit_option, values: *mut *mut c_void, state: *mut CUlinkState
+    ) {
+        thread::context()?;
+        put(state, CUlinkState::from_bits(LINKS.insert(Arc::default())))
+    }
+    call fn [cuLinkAddData plain, cuLinkAddData_v2 plain](
+        _z, state: CUlinkState, kind: CUjitInputType, data: *mut c_void, size: usize, name: *const c_char,
+        num_options: c_uint, options: *mut CUjit_option, values: *mut *mut c_void
+    ) {
+        add(state, kind, &list(data.cast::<u8>(), size)?)
+    }
+    call fn [cuLinkAddFile plain, cuLinkAddFile_v2 plain](
+        _z, state: CUlinkState, kind: CUjitInputType, path: *const c_char, num_options: c_uint,
+        options: *mut CUjit_option, values: *mut *mut c_void
+    ) {
+        let bytes = std::fs::read(text(path)?).map_err(|_| CUresult::ERROR_FILE_NOT_FOUND)?;
+        add(state, kind, &bytes)
+    }
+    call fn [cuLinkComplete plain](_z, state: CUlinkState, image: *mut *mut c_void, size: *mut usize) {
+        let link = LINKS.get(state.bits())?;
+        let inputs = link.inputs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let texts: Vec<_> = inputs.iter().map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len() - 1])).collect();
+        let joined = match texts.as_slice() {
+            [one] => one.clone().into_owned(),
+            several => ptx_link::join(&several.iter().map(|text| &**text).collect::<Vec<_>>()).map_err(|why| {
+                crate::status::complain(&format!("linking {} images: {why}", several.len()));
+                CUresult::ERROR_INVALID_PTX
+            })?,
+        };
+        let mut bytes = joined.into_bytes();
+        bytes.push(0);
+        // Valid until the state is destroyed, as the interface says.
+        put_if(size, bytes.len());
+        let done = put(image, bytes.as_ptr().cast_mut().cast());
+        link.images.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(bytes);
+        done
+    }
+    call fn [cuLinkDestroy plain](_z, state: CUlinkState) {
+        LINKS.remove(state.bits()).map(|_| ())
+    }
+}

@@ -1,0 +1,204 @@
+//! Stream-ordered memory and its pools.
+
+use std::sync::Arc;
+
+use cuda_sys::*;
+
+use crate::api::*;
+use crate::config;
+use crate::handles::handle_of;
+use crate::memory::pool::{POOLS, Pool, current_of, default_of};
+use crate::memory::{self, AllocationKind};
+use crate::objects::stream::{Stream, resolve};
+use crate::objects::task::{Enqueued, Task, enqueue, enqueue_after};
+use crate::sched;
+
+fn device(dev: c_int) -> Result<u32, CUresult> {
+    let dev = u32::try_from(dev).map_err(|_| CUresult::ERROR_INVALID_DEVICE)?;
+    if dev < config::get_or_default().devices { Ok(dev) } else { Err(CUresult::ERROR_INVALID_DEVICE) }
+}
+
+fn current(dev: u32) -> Arc<Pool> {
+    let slot = current_of(dev).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    slot.clone().unwrap_or_else(|| default_of(dev))
+}
+
+fn alloc(pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Result<u64, CUresult> {
+    let memory = memory::get();
+    if capture::of(stream).is_some() {
+        // A graph's memory has its address from the beginning; nothing else gets it while the graph
+        // lives.
+        let at = graph_memory(stream.ctx.device, size as u64)?;
+        enqueue(stream, Task::Alloc(at, size as u64))?;
+        return Ok(at);
+    }
+    let now = sched::get().pending_before(stream.id);
+    let (at, after) = pool.alloc(memory, stream.ctx.id, stream.id, &now, size as u64)?;
+    enqueue_after(stream, Task::Alloc(at, size as u64), &after)?;
+    Ok(at)
+}
+
+/// Allocates and hands out the address. Without a place for the address nothing is allocated; zero
+/// bytes give no memory.
+fn give(dptr: *mut CUdeviceptr, pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Res {
+    put(dptr, 0)?;
+    if size == 0 {
+        return Ok(());
+    }
+    put(dptr, alloc(pool, stream, size)?)
+}
+
+/// Memory for a node of a graph.
+pub(crate) fn graph_memory(dev: u32, size: u64) -> Result<u64, CUresult> {
+    let ctx = thread::context()?;
+    let pool = default_of(dev);
+    // No stream is this one: what was freed in streams is taken only when that has happened or may
+    // be waited for.
+    let none = sched::StreamId(u64::MAX);
+    let (at, after) = pool.alloc(memory::get(), ctx.id, none, &[], size)?;
+    sched::get().wait(&after);
+    Ok(at)
+}
+
+fn free(at: u64, stream: &Arc<Stream>) -> Res {
+    if at == 0 {
+        return Ok(());
+    }
+    let memory = memory::get();
+    let block = memory.find(at).filter(|block| block.at == at).ok_or(INVALID)?;
+    if capture::of(stream).is_some() {
+        return enqueue(stream, Task::Free(at)).map(|_| ());
+    }
+    match block.kind {
+        AllocationKind::Pool(_) => {
+            let block = memory.take_pool_block(at).ok_or(INVALID)?;
+            match enqueue(stream, Task::End(block))? {
+                Enqueued::Op(op) => memory.give_pool(&block, stream.id, op),
+                Enqueued::Captured => {}
+            }
+            Ok(())
+        }
+        AllocationKind::Device => {
+            // Plain memory may be freed in stream order too, but only after everything else: the
+            // host waits.
+            sched::get().wait(&sched::get().all_tails());
+            memory.free_device(at)
+        }
+        _ => Err(INVALID),
+    }
+}
+
+fn flag(value: *mut c_void) -> Result<bool, CUresult> {
+    Ok(get(value.cast::<c_int>())? != 0)
+}
+
+abi! {
+    call fn [cuMemAllocAsync legacy, cuMemAllocAsync_ptsz per_thread](
+        zero, dptr: *mut CUdeviceptr, size: usize, stream: CUstream
+    ) {
+        let stream = resolve(stream.bits(), zero)?;
+        give(dptr, &current(stream.ctx.device), &stream, size)
+    }
+    call fn [cuMemAllocFromPoolAsync legacy, cuMemAllocFromPoolAsync_ptsz per_thread](
+        zero, dptr: *mut CUdeviceptr, size: usize, pool: CUmemoryPool, stream: CUstream
+    ) {
+        give(dptr, &POOLS.valid(pool.bits())?, &resolve(stream.bits(), zero)?, size)
+    }
+    call fn [cuMemFreeAsync legacy, cuMemFreeAsync_ptsz per_thread](zero, dptr: CUdeviceptr, stream: CUstream) {
+        free(dptr, &resolve(stream.bits(), zero)?)
+    }
+    call fn [cuDeviceGetDefaultMemPool plain](_z, pool: *mut CUmemoryPool, dev: CUdevice) {
+        put(pool, CUmemoryPool::from_bits(handle_of(&default_of(device(dev)?))))
+    }
+    call fn [cuDeviceGetMemPool plain](_z, pool: *mut CUmemoryPool, dev: CUdevice) {
+        put(pool, CUmemoryPool::from_bits(handle_of(&current(device(dev)?))))
+    }
+    call fn [cuDeviceSetMemPool plain](_z, dev: CUdevice, pool: CUmemoryPool) {
+        let pool = POOLS.get(pool.bits())?;
+        if pool.device != device(dev)? || pool.host {
+            return Err(INVALID);
+        }
+        *current_of(pool.device).lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(pool.clone());
+        Ok(())
+    }
+    call fn [cuMemPoolCreate plain](_z, pool: *mut CUmemoryPool, props: *const CUmemPoolProps) {
+        let props = get(props)?;
+        // Exporting a pool is not simulated, but one that could be exported is an ordinary one
+        // until then.
+        let types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.0;
+        if props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props.handleTypes.0 & !types != 0 {
+            return Err(INVALID);
+        }
+        if props.location.type_ != CU_MEM_LOCATION_TYPE_DEVICE {
+            return Err(CUresult::ERROR_NOT_SUPPORTED);
+        }
+        let made = Pool::create(device(props.location.id).map_err(|_| INVALID)?, false, false, props.maxSize as u64);
+        put(pool, CUmemoryPool::from_bits(handle_of(&made)))
+    }
+    call fn [cuMemPoolDestroy plain](_z, pool: CUmemoryPool) {
+        let found = POOLS.get(pool.bits())?;
+        if found.default {
+            return Err(INVALID);
+        }
+        let mut current = current_of(found.device).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if current.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &found)) {
+            *current = None;
+        }
+        drop(current);
+        found.trim(memory::get(), 0);
+        POOLS.remove(pool.bits()).map(|_| ())
+    }
+    call fn [cuMemPoolTrimTo plain](_z, pool: CUmemoryPool, keep: usize) {
+        POOLS.get(pool.bits())?.trim(memory::get(), keep as u64);
+        Ok(())
+    }
+    call fn [cuMemPoolSetAccess plain](_z, pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize) {
+        POOLS.get(pool.bits())?;
+        for access in list(map, count)? {
+            if access.location.type_ == CU_MEM_LOCATION_TYPE_DEVICE {
+                device(access.location.id)?;
+            }
+        }
+        Ok(())
+    }
+    call fn [cuMemPoolGetAccess plain](
+        _z, flags: *mut CUmemAccess_flags, pool: CUmemoryPool, location: *mut CUmemLocation
+    ) {
+        POOLS.get(pool.bits())?;
+        get(location)?;
+        put(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+    }
+    call fn [cuMemPoolSetAttribute plain](_z, pool: CUmemoryPool, attr: CUmemPool_attribute, value: *mut c_void) {
+        let pool = POOLS.get(pool.bits())?;
+        let mut state = pool.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match attr {
+            CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES => state.follow_events = flag(value)?,
+            CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC => state.opportunistic = flag(value)?,
+            CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES => state.internal = flag(value)?,
+            CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => state.threshold = get(value.cast::<u64>())?,
+            // They can only be set back.
+            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH | CU_MEMPOOL_ATTR_USED_MEM_HIGH if get(value.cast::<u64>())? != 0 => {
+                return Err(INVALID);
+            }
+            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH => state.reserved.1 = state.reserved.0,
+            CU_MEMPOOL_ATTR_USED_MEM_HIGH => state.used.1 = state.used.0,
+            _ => return Err(INVALID),
+        }
+        Ok(())
+    }
+    call fn [cuMemPoolGetAttribute plain](_z, pool: CUmemoryPool, attr: CUmemPool_attribute, value: *mut c_void) {
+        let pool = POOLS.get(pool.bits())?;
+        let state = pool.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match attr {
+            CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES => put(value.cast(), c_int::from(state.follow_events)),
+            CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC => put(value.cast(), c_int::from(state.opportunistic)),
+            CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES => put(value.cast(), c_int::from(state.internal)),
+            CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => put(value.cast(), state.threshold),
+            CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT => put(value.cast(), state.reserved.0),
+            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH => put(value.cast(), state.reserved.1),
+            CU_MEMPOOL_ATTR_USED_MEM_CURRENT => put(value.cast(), state.used.0),
+            CU_MEMPOOL_ATTR_USED_MEM_HIGH => put(value.cast(), state.used.1),
+            _ => Err(INVALID),
+        }
+    }
+}

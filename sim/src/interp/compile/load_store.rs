@@ -1,0 +1,358 @@
+//! Instruction families of memory: loads, stores, atomics, address conversions, asynchronous
+//! copies.
+
+use kernels::ptx::{AddressBase, Operand, Type};
+
+use super::{Op, bits, blank};
+use crate::interp::compile::function::{Result, SCRATCH, Scope, VariableHome};
+use crate::interp::exec::atomic::{atom, atom_vector};
+use crate::interp::exec::cluster_memory;
+use crate::interp::exec::control;
+use crate::interp::exec::load_store as exec;
+use crate::interp::exec::load_store::{GENERIC, GLOBAL, LOCAL, PARAM, SHARED, load, load_param, store};
+use crate::interp::exec::mbarrier;
+use crate::interp::float;
+use crate::interp::float16::{Brain, Half, Small};
+use crate::interp::program::{Inst, InstFn, Slot};
+
+/// The state space that an opcode names.
+pub(super) fn space_of(op: Op<'_>) -> u32 {
+    for part in &op.parts[1..] {
+        match part.as_str() {
+            "global" | "const" => return GLOBAL,
+            "shared" | "shared::cta" | "shared::cluster" => return SHARED,
+            "local" => return LOCAL,
+            "param" | "param::entry" | "param::func" => return PARAM,
+            _ => {}
+        }
+    }
+    GENERIC
+}
+
+impl<'m> Scope<'_, 'm> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn memory(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
+        match op.name() {
+            "ld" | "ldu" => self.load(op, operands)?,
+            "st" => self.store(op, operands)?,
+            "atom" => self.atom(op, operands)?,
+            "red" if op.has("async") => {
+                let Some(ty) = op.ty() else { return self.unsupported(op) };
+                self.atom(op, operands)?;
+                let bytes = self.c.constant(u64::from(ty.size()));
+                self.complete(operands.get(2), bytes)?;
+            }
+            "red" => self.atom(op, operands)?,
+            "cvta" => {
+                let back = op.has("to");
+                let d = self.dst(operands.first())?;
+                let a = self.src(operands.get(1), Type::U64)?;
+                let inst = Inst { d, a, y: u32::from(back), z: space_of(op), ..blank(exec::convert_address) };
+                self.emit(inst);
+            }
+            "isspacep" => {
+                let d = Slot(self.dst_pred(operands.first())?.0);
+                let a = self.src(operands.get(1), Type::U64)?;
+                let y = u32::from(op.has("shared::cluster"));
+                self.emit(Inst { d, a, y, z: space_of(op), ..blank(exec::is_space) });
+            }
+            "mapa" | "getctarank" => {
+                let window = op.has("shared::cluster");
+                let d = self.dst(operands.first())?;
+                let ty = if window { Type::B32 } else { Type::B64 };
+                let a = self.src(operands.get(1), ty)?;
+                let (b, run) = match op.name() {
+                    "mapa" => (self.src(operands.get(2), Type::B32)?, cluster_memory::map_to_block as InstFn),
+                    _ => (a, cluster_memory::rank_of as InstFn),
+                };
+                self.emit(Inst { d, a, b, y: u32::from(window), ..blank(run) });
+            }
+            // Hints, and promises about memory that caches nothing here.
+            "prefetch" | "prefetchu" | "applypriority" | "discard" => self.emit(blank(control::nothing)),
+            "createpolicy" => {
+                let d = self.dst(operands.first())?;
+                let a = self.c.constant(0);
+                self.emit_op(crate::interp::exec::per_lane::op1(|a: u64| a), d, [a, a, a], 0);
+            }
+            "cp" => self.copy(op, operands)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Elements of a vector access.
+    fn count(&self, op: Op<'m>) -> u32 {
+        if op.has("v8") {
+            8
+        } else if op.has("v4") {
+            4
+        } else if op.has("v2") {
+            2
+        } else {
+            1
+        }
+    }
+
+    fn load(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        let Some(ty) = op.ty() else { return self.unsupported(op) };
+        if ty == Type::B128 {
+            return self.unsupported(op);
+        }
+        let count = self.count(op);
+        let elements = self.elements(operands.first());
+        if elements.len() != count as usize {
+            return self.misfit();
+        }
+        let mut slots = Vec::new();
+        let mut width = bits(ty);
+        for element in elements {
+            slots.push(self.dst(Some(element))?);
+            // A signed value fills the register it goes to.
+            if let Some(register) = self.register_type(element) {
+                width = width.max(bits(register));
+            }
+        }
+        let y = if count > 1 { self.list(&slots) } else { 0 };
+        let (d, c) = (slots[0], Slot(width.min(64)));
+        if let Some(Operand::Memory(AddressBase::Local(local), offset)) = operands.get(1)
+            && let VariableHome::Param(at) = self.variables[local.index()]
+        {
+            let x = u64::from(at).wrapping_add(*offset as u64);
+            let size = u64::from(ty.size() * count);
+            let variable = &self.body.variables[local.index()];
+            if *offset < 0 || *offset as u64 + size > variable.size() || x % u64::from(ty.size()) != 0 {
+                return self.misfit();
+            }
+            let run = by_cell(
+                ty,
+                [load_param::<u8>(), load_param::<u16>(), load_param::<u32>(), load_param::<u64>()],
+                [load_param::<i8>(), load_param::<i16>(), load_param::<i32>()],
+            );
+            self.emit(Inst { d, c, x, y, z: count << 4, ..blank(run) });
+            return Ok(());
+        }
+        let (a, x, space) = self.address(operands.get(1), space_of(op))?;
+        let run = by_cell(
+            ty,
+            [load::<u8>(), load::<u16>(), load::<u32>(), load::<u64>()],
+            [load::<i8>(), load::<i16>(), load::<i32>()],
+        );
+        self.emit(Inst { d, a, c, x, y, z: count << 4 | space, ..blank(run) });
+        Ok(())
+    }
+
+    fn store(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        if op.has("bulk") || op.has("async") && !op.has("mbarrier::complete_tx::bytes") {
+            return self.unsupported(op);
+        }
+        let Some(ty) = op.ty() else { return self.unsupported(op) };
+        if ty == Type::B128 {
+            return self.unsupported(op);
+        }
+        let count = self.count(op);
+        let (a, x, space) = self.address(operands.first(), space_of(op))?;
+        let elements = self.elements(operands.get(1));
+        if elements.len() != count as usize {
+            return self.misfit();
+        }
+        let mut slots = Vec::new();
+        for element in elements {
+            slots.push(self.src(Some(element), ty)?);
+        }
+        let y = if count > 1 { self.list(&slots) } else { 0 };
+        let run = match ty.size() {
+            1 => store::<u8>(),
+            2 => store::<u16>(),
+            4 => store::<u32>(),
+            _ => store::<u64>(),
+        };
+        self.emit(Inst { a, b: slots[0], x, y, z: count << 4 | space, ..blank(run) });
+        if op.has("async") {
+            // `st.async`: done at once, and the barrier learns how many bytes came.
+            let bytes = self.c.constant(u64::from(ty.size() * count));
+            self.complete(operands.get(2), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Makes bytes arrive at the barrier at an address.
+    fn complete(&mut self, barrier: Option<&'m Operand>, bytes: Slot) -> Result<()> {
+        let (a, x, space) = self.address(barrier, SHARED)?;
+        let inst =
+            Inst { d: SCRATCH, a, b: bytes, x, y: mbarrier::COMPLETE, z: 1 << 4 | space, ..blank(mbarrier::operate) };
+        self.emit(inst);
+        Ok(())
+    }
+
+    /// `atom` and `red`.
+    fn atom(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        let Some(ty) = op.ty() else { return self.unsupported(op) };
+        let count = self.count(op);
+        let returns = op.name() == "atom";
+        let rest = if returns { operands.get(1..).unwrap_or(&[]) } else { operands };
+        let (a, x, space) = self.address(rest.first(), space_of(op))?;
+        let Some((run, vector)) = atomic(op, ty) else { return self.unsupported(op) };
+        if count > 1 {
+            let Some(run) = vector else { return self.unsupported(op) };
+            let sources = self.elements(rest.get(1));
+            let mut slots = Vec::new();
+            for at in 0..count as usize {
+                slots.push(match operands.first() {
+                    Some(Operand::Vector(list)) if returns => self.dst(list.get(at))?,
+                    _ => SCRATCH,
+                });
+            }
+            for at in 0..count as usize {
+                slots.push(self.src(sources.get(at).copied(), ty)?);
+            }
+            let y = self.list(&slots);
+            self.emit(Inst { a, x, y, z: count << 4 | space, ..blank(run) });
+            return Ok(());
+        }
+        let d = if returns { self.dst(operands.first())? } else { SCRATCH };
+        let b = self.src(rest.get(1), ty)?;
+        let c = if op.has("cas") { self.src(rest.get(2), ty)? } else { b };
+        self.emit(Inst { d, a, b, c, x, z: 1 << 4 | space, ..blank(run) });
+        Ok(())
+    }
+
+    fn copy(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        if op.has("bulk") || op.has("mbarrier") {
+            return self.bulk(op, operands);
+        }
+        if op.part(1) != "async" {
+            return self.unsupported(op);
+        }
+        if op.has("commit_group") || op.has("wait_group") || op.has("wait_all") {
+            self.emit(blank(control::nothing));
+            return Ok(());
+        }
+        let Some(Operand::Int(size)) = operands.get(2) else { return self.misfit() };
+        let (a, x, space) = self.address(operands.first(), SHARED)?;
+        let (b, from, _) = self.address(operands.get(1), GLOBAL)?;
+        let c = match operands.get(3) {
+            Some(operand @ (Operand::Int(_) | Operand::Register(_)))
+                if self.register_type(operand) != Some(Type::Pred) =>
+            {
+                self.src(Some(operand), Type::U32)?
+            }
+            None => self.c.constant(*size),
+            Some(_) => return self.unsupported(op),
+        };
+        if !matches!(size, 4 | 8 | 16) || from > u64::from(u32::MAX) {
+            return self.unsupported(op);
+        }
+        self.emit(Inst {
+            d: Slot(from as u32),
+            a,
+            b,
+            c,
+            x,
+            y: *size as u32,
+            z: 1 << 4 | space,
+            ..blank(exec::copy_async)
+        });
+        Ok(())
+    }
+}
+
+/// Chooses by size and sign.
+fn by_cell(ty: Type, unsigned: [InstFn; 4], signed: [InstFn; 3]) -> InstFn {
+    match ty {
+        Type::S8 => signed[0],
+        Type::S16 => signed[1],
+        Type::S32 => signed[2],
+        _ => unsigned[ty.size().trailing_zeros().min(3) as usize],
+    }
+}
+
+type Pair = (InstFn, Option<InstFn>);
+
+/// The execution of an atomic operation: on scalars, and on vectors where PTX has it.
+fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
+    macro_rules! both {
+        ($word:ty, |$old:ident, $b:ident, $c:ident| $e:expr) => {
+            Some((
+                atom(|$old: $word, $b: $word, $c: $word| -> $word {
+                    let _ = ($b, $c);
+                    $e
+                }),
+                Some(atom_vector(|$old: $word, $b: $word, $c: $word| -> $word {
+                    let _ = ($b, $c);
+                    $e
+                })),
+            ))
+        };
+    }
+    macro_rules! ints {
+        (|$old:ident, $b:ident, $c:ident| $e:expr) => {
+            match ty.size() {
+                2 => both!(u16, |$old, $b, $c| $e),
+                4 => both!(u32, |$old, $b, $c| $e),
+                _ => both!(u64, |$old, $b, $c| $e),
+            }
+        };
+    }
+    let kind = op.parts[1..].iter().find(|part| {
+        matches!(part.as_str(), "add" | "min" | "max" | "inc" | "dec" | "and" | "or" | "xor" | "exch" | "cas" | "sub")
+    })?;
+    let signed = matches!(ty, Type::S32 | Type::S64);
+    if ty == Type::B128 || ty.size() == 1 {
+        return None;
+    }
+    match (kind.as_str(), ty) {
+        ("exch", _) => ints!(|_old, b, c| b),
+        ("cas", _) => ints!(|old, b, c| if old == b { c } else { old }),
+        ("and", _) => ints!(|old, b, c| old & b),
+        ("or", _) => ints!(|old, b, c| old | b),
+        ("xor", _) => ints!(|old, b, c| old ^ b),
+        ("inc", Type::U32) => both!(u32, |old, b, c| if old >= b { 0 } else { old + 1 }),
+        ("dec", Type::U32) => both!(u32, |old, b, c| if old == 0 || old > b { b } else { old - 1 }),
+        ("add", Type::F32) => both!(u32, |old, b, c| add_singles(old, b)),
+        ("add", Type::F64) => both!(u64, |old, b, c| (f64::from_bits(old) + f64::from_bits(b)).to_bits()),
+        ("add", Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, |a, b| a + b)),
+        ("add", Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, |a, b| a + b)),
+        ("add", Type::F16x2) => both!(u32, |old, b, c| packed::<Half>(old, b, |a, b| a + b)),
+        ("add", Type::Bf16x2) => both!(u32, |old, b, c| packed::<Brain>(old, b, |a, b| a + b)),
+        ("min", Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, least)),
+        ("max", Type::F16) => both!(u16, |old, b, c| small::<Half>(old, b, most)),
+        ("min", Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, least)),
+        ("max", Type::Bf16) => both!(u16, |old, b, c| small::<Brain>(old, b, most)),
+        ("min", Type::F16x2) => both!(u32, |old, b, c| packed::<Half>(old, b, least)),
+        ("max", Type::F16x2) => both!(u32, |old, b, c| packed::<Half>(old, b, most)),
+        ("min", Type::Bf16x2) => both!(u32, |old, b, c| packed::<Brain>(old, b, least)),
+        ("max", Type::Bf16x2) => both!(u32, |old, b, c| packed::<Brain>(old, b, most)),
+        ("add", _) => ints!(|old, b, c| old.wrapping_add(b)),
+        ("min", Type::S32) => both!(u32, |old, b, c| (old as i32).min(b as i32) as u32),
+        ("max", Type::S32) => both!(u32, |old, b, c| (old as i32).max(b as i32) as u32),
+        ("min", Type::S64) => both!(u64, |old, b, c| (old as i64).min(b as i64) as u64),
+        ("max", Type::S64) => both!(u64, |old, b, c| (old as i64).max(b as i64) as u64),
+        ("min", Type::F32) => both!(u32, |old, b, c| float::min32(f32::from_bits(old), f32::from_bits(b)).to_bits()),
+        ("max", Type::F32) => both!(u32, |old, b, c| float::max32(f32::from_bits(old), f32::from_bits(b)).to_bits()),
+        ("min", Type::U32 | Type::U64) if !signed => ints!(|old, b, c| old.min(b)),
+        ("max", Type::U32 | Type::U64) if !signed => ints!(|old, b, c| old.max(b)),
+        _ => None,
+    }
+}
+
+fn add_singles(a: u32, b: u32) -> u32 {
+    float::output(f32::from_bits(a) + f32::from_bits(b), 0).to_bits()
+}
+
+fn least(a: f64, b: f64) -> f64 {
+    float::min64(a, b)
+}
+
+fn most(a: f64, b: f64) -> f64 {
+    float::max64(a, b)
+}
+
+fn small<S: Small>(a: u16, b: u16, f: impl Fn(f64, f64) -> f64) -> u16 {
+    S::cut(f(f64::from(S::widen(a)), f64::from(S::widen(b))), float::Rounding::Nearest)
+}
+
+fn packed<S: Small>(a: u32, b: u32, f: impl Fn(f64, f64) -> f64) -> u32 {
+    let low = small::<S>(a as u16, b as u16, &f);
+    let high = small::<S>((a >> 16) as u16, (b >> 16) as u16, &f);
+    u32::from(low) | u32::from(high) << 16
+}

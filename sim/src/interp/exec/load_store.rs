@@ -1,0 +1,455 @@
+//! Loads, stores and address conversions: from addresses of PTX's state spaces to checked host
+//! addresses.
+
+use crate::interp::cluster::RANK_SHIFT;
+use crate::interp::exec::cluster_memory::{OFFSET, window};
+use crate::interp::exec::per_lane::each;
+use crate::interp::exec::vector_access::{read_whole, write_whole};
+use crate::interp::interface::{AccessKind, Accesses, Extent, FaultKind};
+use crate::interp::program::{Inst, InstFn, LANES, Next, Pred};
+use crate::interp::warp::Warp;
+
+/// State spaces as instructions carry them.
+pub(crate) const GENERIC: u32 = 0;
+pub(crate) const GLOBAL: u32 = 1;
+pub(crate) const SHARED: u32 = 2;
+pub(crate) const LOCAL: u32 = 3;
+/// Kernel parameters, by their host address.
+pub(crate) const PARAM: u32 = 4;
+/// Local memory at a constant offset in the running function's frame.
+pub(crate) const FRAME: u32 = 5;
+
+/// A value in memory.
+pub(crate) trait Cell: Copy {
+    const SIZE: u32;
+    /// # Safety
+    /// `at` is aligned and points to memory that stays mapped.
+    unsafe fn read(at: u64) -> u64;
+    /// # Safety
+    /// As `read`.
+    unsafe fn write(at: u64, value: u64);
+    /// The low bits of a word as a value, extended by its sign.
+    fn extend(bits: u64) -> u64;
+}
+
+macro_rules! cell {
+    ($($ty:ty, $atomic:ident, $unsigned:ty);*) => {$(
+        impl Cell for $ty {
+            const SIZE: u32 = size_of::<$ty>() as u32;
+            #[inline(always)]
+            unsafe fn read(at: u64) -> u64 {
+                use std::sync::atomic::*;
+                // SAFETY: the caller's promise; other threads of the simulated device access it
+                // atomically too.
+                let bits = unsafe { (*(at as *const $atomic)).load(Ordering::Relaxed) };
+                bits as $ty as i64 as u64
+            }
+            #[inline(always)]
+            unsafe fn write(at: u64, value: u64) {
+                use std::sync::atomic::*;
+                // SAFETY: as in `read`.
+                unsafe { (*(at as *const $atomic)).store(value as $unsigned, Ordering::Relaxed) }
+            }
+            #[inline(always)]
+            fn extend(bits: u64) -> u64 {
+                bits as $ty as i64 as u64
+            }
+        }
+    )*};
+}
+cell!(u8, AtomicU8, u8; u16, AtomicU16, u16; u32, AtomicU32, u32; u64, AtomicU64, u64;
+      i8, AtomicU8, u8; i16, AtomicU16, u16; i32, AtomicU32, u32);
+
+impl<'b> Warp<'b> {
+    /// First byte of the local memory of lane 0; the others follow.
+    pub(crate) fn local(&mut self) -> *mut u8 {
+        if self.local.is_empty() {
+            self.local = vec![0; (self.env.lane_local as usize * LANES / 8).max(1)];
+        }
+        self.local.as_mut_ptr().cast()
+    }
+
+    /// The live allocation that holds an address, remembered from last time.
+    pub(crate) fn extent(&mut self, address: u64) -> Option<Extent> {
+        if let Some(found) = self.extents.iter().find(|e| e.start <= address && address < e.end) {
+            return Some(*found);
+        }
+        let found = self.env.device.allocation(address)?;
+        self.extents[self.next_extent] = found;
+        self.next_extent = (self.next_extent + 1) % self.extents.len();
+        Some(found)
+    }
+
+    /// Where shared memory begins as a generic address.
+    pub(crate) fn shared_base(&mut self) -> u64 {
+        self.block().shared() as u64
+    }
+
+    /// The host address of `size` bytes at an address of a space, for one lane.
+    pub(crate) fn resolve(
+        &mut self,
+        space: u32,
+        address: u64,
+        size: u32,
+        kind: AccessKind,
+        lane: usize,
+    ) -> Result<u64, FaultKind> {
+        let end = address.wrapping_add(u64::from(size));
+        let out = |space| FaultKind::OutOfBounds { address, size, access: kind, space };
+        if !address.is_multiple_of(u64::from(size)) && !matches!(space, PARAM | FRAME) {
+            return Err(FaultKind::Misaligned { address, size, access: kind });
+        }
+        match space {
+            SHARED => {
+                let limit = u64::from(self.block().shared_size);
+                let offset = address & OFFSET;
+                if address >> (RANK_SHIFT + 8) != 0 || offset + u64::from(size) > limit {
+                    return Err(out("shared"));
+                }
+                // All blocks of a cluster have as much.
+                match (address >> RANK_SHIFT) as usize {
+                    0 => Ok(self.shared_base() + offset),
+                    rank if rank <= self.block().members.count() => Ok(self.shared_to_generic(address)),
+                    _ => Err(out("shared")),
+                }
+            }
+            LOCAL | FRAME => {
+                let each = u64::from(self.env.lane_local);
+                if end > each || end < address {
+                    return Err(out("local"));
+                }
+                Ok(self.local() as u64 + each * lane as u64 + address)
+            }
+            PARAM => {
+                let start = self.env.params.as_ptr() as u64;
+                let limit = start + self.env.params.len() as u64 * 8;
+                if address < start || end > limit || kind != AccessKind::Read { Err(out("param")) } else { Ok(address) }
+            }
+            _ => {
+                if let Some(extent) = self.extent(address)
+                    && end <= extent.end
+                    && end > address
+                    && (extent.writable || kind == AccessKind::Read)
+                {
+                    return Ok(self.env.device.host_address(address));
+                }
+                let (start, limit) = self.env.workspace();
+                if start <= address && end <= limit {
+                    return Ok(address);
+                }
+                if space == GENERIC {
+                    let start = self.shared_base();
+                    if start <= address && end <= start + u64::from(self.block().shared_size) {
+                        return Ok(address);
+                    }
+                    if self.shared_owner(address).is_some() && self.shared_owner(end - 1).is_some() {
+                        return Ok(address);
+                    }
+                    let each = u64::from(self.env.lane_local);
+                    let start = self.local() as u64;
+                    if each > 0 && start <= address && end <= start + each * LANES as u64 {
+                        return Ok(address);
+                    }
+                    if self.resolve(PARAM, address, size, kind, lane).is_ok() {
+                        return Ok(address);
+                    }
+                }
+                Err(out("global"))
+            }
+        }
+    }
+
+    /// The host addresses of all lanes of a mask, or the fault that one of them met. Row `a` plus
+    /// `x` is the address, the low bits of `z` are the space.
+    #[inline]
+    pub(crate) fn addresses(
+        &mut self,
+        i: &Inst,
+        mask: u32,
+        size: u32,
+        kind: AccessKind,
+        out: &mut [u64; LANES],
+    ) -> Result<(), Next> {
+        let space = i.z & 15;
+        let (mut low, mut high, mut bits) = (u64::MAX, 0, 0);
+        let narrow = if matches!(space, SHARED | LOCAL | FRAME) { 0xffff_ffff } else { u64::MAX };
+        let frame = if space == FRAME { u64::from(self.lbase) } else { 0 };
+        let row = self.row(i.a);
+        each(mask, |l| {
+            // SAFETY: a live row; nothing writes it meanwhile.
+            let address = (unsafe { (*row).0[l] }.wrapping_add(i.x) & narrow) + frame;
+            out[l] = address;
+            low = low.min(address);
+            high = high.max(address);
+            bits |= address;
+        });
+        let end = high.wrapping_add(u64::from(size));
+        let aligned = bits & (u64::from(size) - 1) == 0;
+        let global = matches!(space, GLOBAL | GENERIC);
+        if aligned && end > high {
+            match space {
+                SHARED if end <= u64::from(self.block().shared_size) => {
+                    let base = self.shared_base();
+                    each(mask, |l| out[l] += base);
+                    return Ok(());
+                }
+                LOCAL | FRAME if end <= u64::from(self.env.lane_local) => {
+                    let (base, stride) = (self.local() as u64, u64::from(self.env.lane_local));
+                    each(mask, |l| out[l] += base + stride * l as u64);
+                    return Ok(());
+                }
+                GLOBAL | GENERIC => {
+                    if let Some(extent) = self.extents.iter().find(|e| e.start <= low && end <= e.end)
+                        && (extent.writable || kind == AccessKind::Read)
+                    {
+                        if self.env.observing {
+                            self.observe(i, mask, size, kind, out);
+                        }
+                        let bias = self.env.device.host_address(low).wrapping_sub(low);
+                        each(mask, |l| out[l] = out[l].wrapping_add(bias));
+                        return Ok(());
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut fault = None;
+        let asked = *out;
+        each(mask, |l| match self.resolve(space, out[l], size, kind, l) {
+            Ok(address) => out[l] = address,
+            Err(kind) if fault.is_none() => fault = Some((kind, l)),
+            Err(_) => {}
+        });
+        if let Some((kind, lane)) = fault {
+            return Err(self.fail(kind, 1 << lane));
+        }
+        if self.env.observing && global {
+            let mut device = 0;
+            each(mask, |l| device |= u32::from(self.env.device.allocation(asked[l]).is_some()) << l);
+            self.observe(i, device, size, kind, &asked);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    pub(crate) fn observe(&mut self, i: &Inst, mask: u32, size: u32, kind: AccessKind, addresses: &[u64; LANES]) {
+        if mask == 0 {
+            return;
+        }
+        let mut lanes = [(0, 0); LANES];
+        let mut count = 0;
+        let first = self.index * LANES as u32;
+        each(mask, |l| {
+            lanes[count] = (addresses[l], first + l as u32);
+            count += 1;
+        });
+        let block = self.block().index;
+        let source = self.env.program.locations.get(i.location as usize).map(|(file, line)| (file.as_str(), *line));
+        self.env.device.observe(&Accesses { kind, size, lanes: &lanes[..count], block, line: i.line, source });
+    }
+
+    /// Reads bytes that the device holds, for system calls. None when they are not there.
+    pub(crate) fn read_bytes(&mut self, address: u64, size: u32, lane: usize) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(size as usize);
+        for at in 0..u64::from(size) {
+            let from = self.resolve(GENERIC, address.wrapping_add(at), 1, AccessKind::Read, lane).ok()?;
+            // SAFETY: `resolve` vouches for the byte.
+            bytes.push(unsafe { u8::read(from) } as u8);
+        }
+        Some(bytes)
+    }
+
+    /// Reads a string that ends with a zero byte.
+    pub(crate) fn read_string(&mut self, address: u64, lane: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < 1 << 16 {
+            match self.read_bytes(address.wrapping_add(bytes.len() as u64), 1, lane) {
+                Some(byte) if byte[0] != 0 => bytes.push(byte[0]),
+                _ => break,
+            }
+        }
+        bytes
+    }
+}
+
+/// `ld`: bits 4 and up of `z` are the number of elements; one goes to `d`, more to the slots from
+/// `y` on. Values are cut to `c` bits.
+pub(crate) fn load<T: Cell>() -> InstFn {
+    fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+        let count = (i.z >> 4) as usize;
+        let mut at = [0; LANES];
+        if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Read, &mut at) {
+            return next;
+        }
+        let cut = u64::MAX >> (64 - i.c.0);
+        if count == 1 {
+            let d = w.row_mut(i.d);
+            // SAFETY: `addresses` vouches for the memory; the row is live.
+            each(mask, |l| unsafe { (*d).0[l] = T::read(at[l]) & cut });
+        } else {
+            let parts = T::SIZE as usize * count;
+            each(mask, |l| {
+                // SAFETY: `addresses` vouches for the memory, and for its alignment.
+                let words = unsafe { read_whole(at[l], parts) };
+                for element in 0..count {
+                    let byte = element * T::SIZE as usize;
+                    let value = T::extend(words[byte / 8] >> (byte % 8 * 8)) & cut;
+                    w.set(w.env.program.slots[i.y as usize + element], l, value);
+                }
+            });
+        }
+        Next::Step
+    }
+    run::<T>
+}
+
+/// `st`: as `load`, the value in `b` or the slots from `y` on.
+pub(crate) fn store<T: Cell>() -> InstFn {
+    fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+        let count = (i.z >> 4) as usize;
+        let mut at = [0; LANES];
+        if let Err(next) = w.addresses(i, mask, T::SIZE * count as u32, AccessKind::Write, &mut at) {
+            return next;
+        }
+        if count == 1 {
+            let b = w.row(i.b);
+            // SAFETY: `addresses` vouches for the memory; the row is live.
+            each(mask, |l| unsafe { T::write(at[l], (*b).0[l]) });
+            return Next::Step;
+        }
+        let parts = T::SIZE as usize * count;
+        let keep = u64::MAX >> (64 - 8 * T::SIZE);
+        each(mask, |l| {
+            let mut words = [0; 4];
+            for element in 0..count {
+                let byte = element * T::SIZE as usize;
+                let value = w.get(w.env.program.slots[i.y as usize + element], l) & keep;
+                words[byte / 8] |= value << (byte % 8 * 8);
+            }
+            // SAFETY: `addresses` vouches for the memory, and for its alignment.
+            unsafe { write_whole(at[l], parts, &words) };
+        });
+        Next::Step
+    }
+    run::<T>
+}
+
+/// `ld.param` of a kernel at a constant offset: `x` in the parameter block, elements as in `load`.
+pub(crate) fn load_param<T: Cell>() -> InstFn {
+    fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+        let count = (i.z >> 4) as usize;
+        let cut = u64::MAX >> (64 - i.c.0);
+        let start = w.env.params.as_ptr() as u64;
+        for element in 0..count {
+            let from = start + i.x + element as u64 * u64::from(T::SIZE);
+            // SAFETY: the compiler checked the offset against the parameter block, which is padded
+            // and 8-aligned; unaligned fields were refused there.
+            let value = unsafe { T::read(from) } & cut;
+            let d = w.row_mut(if count == 1 { i.d } else { w.env.program.slots[i.y as usize + element] });
+            // SAFETY: a live row.
+            each(mask, |l| unsafe { (*d).0[l] = value });
+        }
+        Next::Step
+    }
+    run::<T>
+}
+
+/// The address of a kernel parameter: `x` from the start of the parameter block.
+pub(crate) fn param_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let value = w.env.params.as_ptr() as u64 + i.x;
+    each(mask, |l| w.set(i.d, l, value));
+    Next::Step
+}
+
+/// The address of a variable of the running function in local memory: `x` from the start of its
+/// frame.
+pub(crate) fn frame_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let value = u64::from(w.lbase) + i.x;
+    each(mask, |l| w.set(i.d, l, value));
+    Next::Step
+}
+
+/// Dynamic shared memory begins where the static ends: `x` from there.
+pub(crate) fn dynamic_shared_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let value = u64::from(w.env.dynamic_start()) + i.x;
+    each(mask, |l| w.set(i.d, l, value));
+    Next::Step
+}
+
+/// `cvta`: from the space in `z` to generic, or (`y` = 1) back.
+pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let back = i.y == 1;
+    if i.z == SHARED && w.block().members.count() > 1 {
+        each(mask, |l| {
+            let address = w.get(i.a, l);
+            let value = if back { window(w, address) } else { w.shared_to_generic(address) };
+            w.set(i.d, l, value);
+        });
+        return Next::Step;
+    }
+    let (base, stride) = match i.z {
+        SHARED => (w.shared_base(), 0),
+        LOCAL => (w.local() as u64, u64::from(w.env.lane_local)),
+        _ => (0, 0),
+    };
+    each(mask, |l| {
+        let (address, base) = (w.get(i.a, l), base + stride * l as u64);
+        let value = if back { address.wrapping_sub(base) } else { address.wrapping_add(base) };
+        w.set(i.d, l, value);
+    });
+    Next::Step
+}
+
+/// `isspacep`: predicate `d` says whether generic address `a` lies in the space in `z`; with `y` =
+/// 1 in shared memory of any block of the cluster.
+pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let shared = (w.shared_base(), u64::from(w.block().shared_size).max(1));
+    let local = (w.local() as u64, u64::from(w.env.lane_local).max(1) * LANES as u64);
+    let params = (w.env.params.as_ptr() as u64, w.env.params.len() as u64 * 8);
+    let within = |address: u64, (start, size): (u64, u64)| address.wrapping_sub(start) < size;
+    let mut bits = 0;
+    each(mask, |l| {
+        let address = w.get(i.a, l);
+        let is = match i.z {
+            SHARED if i.y == 1 => w.shared_owner(address).is_some(),
+            SHARED => within(address, shared),
+            LOCAL => within(address, local),
+            PARAM => within(address, params),
+            _ => !within(address, shared) && !within(address, local) && !within(address, params),
+        };
+        bits |= u32::from(is) << l;
+    });
+    w.set_pred(Pred(i.d.0), mask, bits);
+    Next::Step
+}
+
+/// `cp.async`: copies `y` bytes from global address `b` to shared address `a` at once (what waits
+/// for it finds it done), and fills what is beyond the `c` bytes to read with zeros.
+pub(crate) fn copy_async(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let size = i.y;
+    let (mut to, mut from) = ([0; LANES], [0; LANES]);
+    if let Err(next) = w.addresses(i, mask, size, AccessKind::Write, &mut to) {
+        return next;
+    }
+    let mut reading = 0;
+    each(mask, |l| {
+        reading |= u32::from(w.get(i.c, l) as u32 != 0) << l;
+    });
+    let source = Inst { a: i.b, x: u64::from(i.d.0), z: GLOBAL, ..*i };
+    if reading != 0
+        && let Err(next) = w.addresses(&source, reading, size, AccessKind::Read, &mut from)
+    {
+        return next;
+    }
+    each(mask, |l| {
+        let read = (w.get(i.c, l) as u32).min(size);
+        for at in 0..u64::from(size) {
+            // SAFETY: `addresses` vouches for both ranges.
+            unsafe {
+                let value = if at < u64::from(read) { u8::read(from[l] + at) } else { 0 };
+                u8::write(to[l] + at, value);
+            }
+        }
+    });
+    Next::Step
+}

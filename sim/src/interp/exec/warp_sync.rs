@@ -1,0 +1,229 @@
+//! What lanes and warps do together: barriers, votes, shuffles, matches, reductions over a warp.
+
+use crate::interp::block::{BARRIER_ARRIVE, BARRIER_POPC};
+use crate::interp::exec::per_lane::each;
+use crate::interp::program::{Inst, Next, Pred, Row, Slot};
+use crate::interp::warp::{Group, Wait, Warp};
+
+/// The lanes of `mask` whose partners (row `members`) are all here; the others are sent to wait.
+fn assemble(w: &mut Warp<'_>, mask: u32, members: Slot) -> u32 {
+    let alive = w.alive;
+    let (mut blocked, mut need) = (0, 0);
+    each(mask, |l| {
+        let wanted = w.get(members, l) as u32 & alive;
+        if wanted & !mask != 0 {
+            blocked |= 1 << l;
+            need |= wanted;
+        }
+    });
+    if blocked != 0 {
+        let group = Group { wait: Wait::Lanes(need), ..w.here(w.pc) };
+        w.send(blocked, group);
+    }
+    mask & !blocked
+}
+
+fn finish(w: &mut Warp<'_>, ready: u32, mask: u32) -> Next {
+    if ready == mask {
+        return Next::Step;
+    }
+    w.pc += 1;
+    Next::Repick
+}
+
+/// The lanes that have the same member mask as the first of `left`, and that mask.
+fn team(w: &Warp<'_>, left: u32, members: Slot) -> (u32, u32) {
+    let wanted = w.get(members, left.trailing_zeros() as usize) as u32;
+    let mut team = 0;
+    each(left, |l| team |= u32::from(w.get(members, l) as u32 == wanted) << l);
+    (team, wanted)
+}
+
+/// `bar.warp.sync`: members in `a`.
+pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let ready = assemble(w, mask, i.a);
+    finish(w, ready, mask)
+}
+
+/// `shfl.sync`: `d` (and predicate `z`) from `a`, lane `b`, clamp and segments `c`, members in slot
+/// `x`; `y` is the mode.
+pub(crate) fn shuffle(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let ready = assemble(w, mask, Slot(i.x as u32));
+    // SAFETY: a live row, copied before anything is written.
+    let source: Row = unsafe { (*w.row(i.a)).clone() };
+    let mut inside = 0;
+    each(ready, |l| {
+        let lane = l as u32;
+        let (b, c) = (w.get(i.b, l) as u32 & 31, w.get(i.c, l) as u32);
+        let (segment, clamp) = (c >> 8 & 31, c & 31);
+        let highest = (lane & segment) | (clamp & !segment);
+        let (from, ok) = match i.y {
+            0 => (lane.wrapping_sub(b), lane as i32 - b as i32 >= highest as i32),
+            1 => (lane + b, lane + b <= highest),
+            2 => (lane ^ b, lane ^ b <= highest),
+            _ => {
+                let from = (lane & segment) | (b & !segment);
+                (from, from <= highest)
+            }
+        };
+        let from = if ok { from } else { lane };
+        inside |= u32::from(ok) << l;
+        w.set(i.d, l, source.0[from as usize & 31]);
+    });
+    w.set_pred(Pred(i.z), ready, inside);
+    finish(w, ready, mask)
+}
+
+/// `vote.sync`: predicate `a`, members `b`; `y`: 0 all, 1 any, 2 uni (to predicate `d`), 3 ballot
+/// (to row `d`).
+pub(crate) fn vote(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let ready = assemble(w, mask, i.b);
+    let truth = w.pred(Pred(i.a.0));
+    let mut left = ready;
+    while left != 0 {
+        let (team, _) = team(w, left, i.b);
+        left &= !team;
+        let votes = truth & team;
+        let result = match i.y {
+            0 => votes == team,
+            1 => votes != 0,
+            2 => votes == team || votes == 0,
+            _ => {
+                each(team, |l| w.set(i.d, l, u64::from(votes)));
+                continue;
+            }
+        };
+        w.set_pred(Pred(i.d.0), team, if result { u32::MAX } else { 0 });
+    }
+    finish(w, ready, mask)
+}
+
+/// `activemask`
+pub(crate) fn active_mask(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    each(mask, |l| w.set(i.d, l, u64::from(mask)));
+    Next::Step
+}
+
+/// `elect.sync`: row `d` gets the leader, predicate `z` is true there; members in `a`.
+pub(crate) fn elect(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let ready = assemble(w, mask, i.a);
+    let mut left = ready;
+    while left != 0 {
+        let (team, _) = team(w, left, i.a);
+        left &= !team;
+        let leader = team.trailing_zeros();
+        each(team, |l| w.set(i.d, l, u64::from(leader)));
+        w.set_pred(Pred(i.z), team, 1 << leader);
+    }
+    finish(w, ready, mask)
+}
+
+/// `match.sync`: values `a`, members `b`; `y`: 0 any (to row `d`), 1 all (to row `d` and predicate
+/// `z`).
+pub(crate) fn match_values(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let ready = assemble(w, mask, i.b);
+    // SAFETY: a live row, copied before anything is written.
+    let source: Row = unsafe { (*w.row(i.a)).clone() };
+    let mut left = ready;
+    while left != 0 {
+        let (team, _) = team(w, left, i.b);
+        left &= !team;
+        if i.y == 0 {
+            each(team, |l| {
+                let mut same = 0;
+                each(team, |other| same |= u32::from(source.0[other] == source.0[l]) << other);
+                w.set(i.d, l, u64::from(same));
+            });
+        } else {
+            let first = source.0[team.trailing_zeros() as usize];
+            let mut equal = true;
+            each(team, |l| equal &= source.0[l] == first);
+            each(team, |l| w.set(i.d, l, if equal { u64::from(team) } else { 0 }));
+            w.set_pred(Pred(i.z), team, if equal { u32::MAX } else { 0 });
+        }
+    }
+    finish(w, ready, mask)
+}
+
+/// `redux.sync`: values `a`, members `b`; `y` is the operation.
+pub(crate) fn reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let ready = assemble(w, mask, i.b);
+    // SAFETY: a live row, copied before anything is written.
+    let source: Row = unsafe { (*w.row(i.a)).clone() };
+    let mut left = ready;
+    while left != 0 {
+        let (team, _) = team(w, left, i.b);
+        left &= !team;
+        let mut result: Option<u32> = None;
+        each(team, |l| {
+            let value = source.0[l] as u32;
+            let value = if i.y >= REDUX_ABS { value & 0x7fff_ffff } else { value };
+            result = Some(match result {
+                None => value,
+                Some(so_far) => reduce_two(i.y, so_far, value),
+            });
+        });
+        each(team, |l| w.set(i.d, l, u64::from(result.unwrap_or(0))));
+    }
+    finish(w, ready, mask)
+}
+
+/// Added to the number of a floating-point operation of `redux` that takes absolute values.
+pub(crate) const REDUX_ABS: u32 = 32;
+
+fn reduce_two(op: u32, a: u32, b: u32) -> u32 {
+    let (fa, fb) = (f32::from_bits(a), f32::from_bits(b));
+    match op & 31 {
+        0 => a.wrapping_add(b),
+        1 => a.min(b),
+        2 => a.max(b),
+        3 => (a as i32).min(b as i32) as u32,
+        4 => (a as i32).max(b as i32) as u32,
+        5 => a & b,
+        6 => a | b,
+        7 => a ^ b,
+        8 => crate::interp::float::min32(fa, fb).to_bits(),
+        9 => crate::interp::float::max32(fa, fb).to_bits(),
+        10 => crate::interp::float::min32_nan(fa, fb).to_bits(),
+        _ => crate::interp::float::max32_nan(fa, fb).to_bits(),
+    }
+}
+
+/// `barrier.sync`, `.arrive`, `.red`: barrier number `a`, threads `b` (or none), predicate `c`,
+/// result `d`.
+pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let first = mask.trailing_zeros() as usize;
+    let number = w.get(i.a, first) as u8 & 15;
+    let expected = if i.b == Slot::NONE { 0 } else { w.get(i.b, first) as u32 };
+    let truth = if i.y >= BARRIER_POPC { w.pred(Pred(i.c.0)) } else { 0 };
+    let index = w.index as usize;
+    let phase = w.block().arrive(number, index, mask, expected, truth);
+    if i.y == BARRIER_ARRIVE {
+        return Next::Step;
+    }
+    let group = Group { wait: Wait::Barrier(number, phase), ..w.here(w.pc) };
+    w.send(mask, group);
+    w.pc += 1;
+    Next::Repick
+}
+
+/// `barrier.cluster.arrive`
+pub(crate) fn cluster_arrive(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+    let index = w.index as usize;
+    w.block().arrive_in_cluster(index, mask);
+    Next::Step
+}
+
+/// `barrier.cluster.wait`: until all threads of the cluster have arrived for the phase that these
+/// lanes arrived for.
+pub(crate) fn cluster_wait(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+    let index = w.index as usize;
+    let phase = w.block().cluster_phase(index, mask);
+    if w.block().members.passed(phase) {
+        return Next::Step;
+    }
+    let group = Group { wait: Wait::Cluster(phase), ..w.here(w.pc) };
+    w.send(mask, group);
+    w.pc += 1;
+    Next::Repick
+}

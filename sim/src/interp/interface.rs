@@ -1,0 +1,296 @@
+//! The boundary between the interpreter and its caller: launches, the device behind it, faults,
+//! observations.
+
+use std::fmt;
+
+use kernels::ptx::Space;
+use thiserror::Error;
+
+/// The addresses of symbols that a module does not lay out itself.
+pub trait Linker {
+    /// Device address of a `.global` or `.const` variable of the module being compiled (or of
+    /// another one, when the module only declares it). `None` makes the compilation fail with
+    /// [`CompileError::UnknownSymbol`].
+    fn symbol(&self, name: &str, space: Space) -> Option<u64>;
+}
+
+/// Why a module could not be compiled for the interpreter.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CompileError {
+    /// An instruction or form of it that the interpreter does not execute.
+    #[error("Unsupported({instruction}) in `{function}`, PTX line {line}")]
+    Unsupported {
+        /// Opcode with its modifiers, and what about it when the opcode alone is known.
+        instruction: String,
+        /// The function it stands in.
+        function: String,
+        /// Line of the PTX text.
+        line: u32,
+    },
+    /// A variable or function that is defined nowhere.
+    #[error("symbol `{name}` used by `{function}` is defined nowhere")]
+    UnknownSymbol {
+        /// The symbol.
+        name: String,
+        /// Who uses it.
+        function: String,
+    },
+    /// Operands that do not fit the instruction.
+    #[error("PTX line {line}: operands do not fit `{instruction}` in `{function}`")]
+    Operands {
+        /// Opcode with its modifiers.
+        instruction: String,
+        /// The function it stands in.
+        function: String,
+        /// Line of the PTX text.
+        line: u32,
+    },
+    /// More registers, constants or memory than the interpreter provides for.
+    #[error("`{function}` is too large: {what}")]
+    TooLarge {
+        /// The function.
+        function: String,
+        /// Which limit.
+        what: &'static str,
+    },
+}
+
+/// One parameter of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParamInfo {
+    /// Bytes from the start of the parameter block.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+    /// Bytes.
+    pub align: u32,
+}
+
+/// One launch of a kernel.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z; at most 1024 together.
+    pub block: [u32; 3],
+    /// Blocks of a cluster in x, y, z; 0 or 1 for none.
+    pub cluster: [u32; 3],
+    /// Bytes of dynamic shared memory for each block.
+    pub dynamic_shared: u32,
+    /// The parameter block, laid out as [`super::Kernel::params`] says. Missing bytes at its end
+    /// read as zero.
+    pub params: Vec<u8>,
+    /// All blocks are resident at once and take turns, so that a grid-wide barrier works.
+    pub cooperative: bool,
+    /// Bytes of stack for each thread, used when calls nest without a known bound. 0 for the
+    /// default (64 KiB).
+    pub stack: u32,
+    /// What `%gridid` reads.
+    pub grid_id: u64,
+}
+
+/// A live allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// First byte; device addresses are host addresses.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// False for memory that kernels may only read.
+    pub writable: bool,
+}
+
+/// What an access does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum AccessKind {
+    Read,
+    Write,
+    Atomic,
+}
+
+/// The accesses of one warp instruction to global memory (generic ones included, shared and local
+/// ones not).
+#[derive(Debug)]
+pub struct Accesses<'a> {
+    /// What they do.
+    pub kind: AccessKind,
+    /// Bytes from each address on.
+    pub size: u32,
+    /// One address for each active lane, with its linear thread index in the block.
+    pub lanes: &'a [(u64, u32)],
+    /// The block.
+    pub block: [u32; 3],
+    /// PTX line of the instruction.
+    pub line: u32,
+    /// Its source file and line from `.loc`.
+    pub source: Option<(&'a str, u32)>,
+}
+
+/// A texture or surface operation, see [`Device::texture`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextureRequest<'a> {
+    /// Opcode with its modifiers: `tex.1d.v4.f32.s32`, `suld.b.2d.b32.trap`.
+    pub opcode: &'a str,
+    /// The texture or surface object.
+    pub object: u64,
+    /// Coordinates (then level or gradients) as raw bits, in the order of the operands.
+    pub coordinates: &'a [u32],
+    /// What a store writes, as raw bits.
+    pub values: &'a [u64],
+}
+
+/// What the interpreter needs from the driver around it. Memory is host memory at the same
+/// addresses.
+///
+/// An allocation that a running kernel may touch must stay mapped until the launch has ended, for
+/// addresses are checked against [`Extent`]s that are remembered for a while.
+pub trait Device: Sync {
+    /// The live allocation that holds `address`.
+    fn allocation(&self, address: u64) -> Option<Extent>;
+    /// Where the interpreter itself reads and writes the byte at a device address inside a live
+    /// allocation; the same distance for all bytes of one allocation. Not the address itself where
+    /// the CPU may not touch that: device memory that must fault when a host program dereferences
+    /// it, or pinned memory that a tool has protected.
+    fn host_address(&self, address: u64) -> u64 {
+        address
+    }
+    /// Output of device-side `printf`, formatted.
+    fn print(&self, text: &[u8]);
+    /// What a failed assertion of a kernel says, for standard error.
+    fn complain(&self, text: &[u8]) {
+        self.print(text);
+    }
+    /// Device-side `malloc`; 0 when there is none left.
+    fn malloc(&self, size: u64) -> u64 {
+        let _ = size;
+        0
+    }
+    /// Device-side `free`.
+    fn free(&self, address: u64) {
+        let _ = address;
+    }
+    /// `cudaGraphSetConditional`: the value of a graph's condition.
+    fn set_conditional(&self, handle: u64, value: u32) {
+        let _ = (handle, value);
+    }
+    /// Textures and surfaces: raw bits of up to four elements, or the reason why not.
+    fn texture(&self, request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
+        Err(format!("{} is not supported by this device", request.opcode))
+    }
+    /// True when [`Device::observe`] wants to be called.
+    fn observing(&self) -> bool {
+        false
+    }
+    /// Every access to global memory, when [`Device::observing`] is true. Called from several
+    /// threads.
+    fn observe(&self, accesses: &Accesses<'_>) {
+        let _ = accesses;
+    }
+    /// A block has ended.
+    fn progress(&self) {}
+    /// True when running kernels should stop (the process ends); asked now and then.
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// What went wrong in a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultKind {
+    /// An access outside every live allocation, or a write to read-only memory.
+    OutOfBounds {
+        /// The address, in the space named.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// What it tried.
+        access: AccessKind,
+        /// `global`, `shared`, `local` or `param`.
+        space: &'static str,
+    },
+    /// An address that is no multiple of the access's size.
+    Misaligned {
+        /// The address.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// What it tried.
+        access: AccessKind,
+    },
+    /// `trap`, or `brkpt` without a debugger.
+    Trap,
+    /// A failed `assert`, already printed.
+    Assert,
+    /// A call through a pointer that is no function.
+    BadCall(u64),
+    /// The kernel or a function that it called could not be compiled.
+    Unsupported(Box<CompileError>),
+    /// Calls nested deeper than the stack allows.
+    StackOverflow,
+    /// Threads wait at barriers that no thread can complete.
+    Deadlock,
+    /// The device said no to a texture or surface operation.
+    Texture(String),
+    /// [`Device::cancelled`] became true.
+    Cancelled,
+    /// The launch itself is impossible: a dimension of zero, too many threads, too much shared
+    /// memory.
+    BadLaunch(&'static str),
+}
+
+/// A kernel that could not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// The block.
+    pub block: [u32; 3],
+    /// The thread in the block.
+    pub thread: [u32; 3],
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// PTX line, 0 when there is none.
+    pub line: u32,
+    /// Source file and line from `.loc`.
+    pub source: Option<(String, u32)>,
+}
+
+// By hand: thiserror takes a field called `source` for the cause.
+impl std::error::Error for Fault {}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = |access: AccessKind| match access {
+            AccessKind::Read => "read",
+            AccessKind::Write => "write",
+            AccessKind::Atomic => "atomic operation",
+        };
+        match &self.kind {
+            FaultKind::OutOfBounds { address, size, access, space } => {
+                write!(f, "out-of-bounds {space} {} of {size} bytes at 0x{address:x}", verb(*access))?;
+            }
+            FaultKind::Misaligned { address, size, access } => {
+                write!(f, "misaligned {} of {size} bytes at 0x{address:x}", verb(*access))?;
+            }
+            FaultKind::Trap => f.write_str("trap")?,
+            FaultKind::Assert => f.write_str("assertion failed")?,
+            FaultKind::BadCall(target) => write!(f, "call of 0x{target:x}, which is no function")?,
+            FaultKind::Unsupported(error) => write!(f, "{error}")?,
+            FaultKind::StackOverflow => f.write_str("stack overflow")?,
+            FaultKind::Deadlock => f.write_str("deadlock: threads wait at a barrier that the others never reach")?,
+            FaultKind::Texture(why) => write!(f, "texture or surface access: {why}")?,
+            FaultKind::Cancelled => f.write_str("cancelled")?,
+            FaultKind::BadLaunch(why) => write!(f, "impossible launch: {why}")?,
+        }
+        let [bx, by, bz] = self.block;
+        let [tx, ty, tz] = self.thread;
+        write!(f, " in kernel `{}`, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})", self.kernel)?;
+        if let Some((file, line)) = &self.source {
+            write!(f, ", {file}:{line}")?;
+        } else if self.line != 0 {
+            write!(f, ", PTX line {}", self.line)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! The form that kernels are executed in: instructions with register slots, and the tables around
+//! them.
+
+use std::collections::HashMap;
+
+use super::warp::Warp;
+use crate::interp::interface::{CompileError, ParamInfo};
+
+/// Lanes of a warp.
+pub(crate) const LANES: usize = 32;
+
+/// One register of all lanes of a warp. Values are zero-extended to 64 bits.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(crate) struct Row(pub [u64; LANES]);
+
+/// Where an operand's row is: in the frame of the running function, or (top bit set) in the
+/// program's constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slot(pub u32);
+
+impl Slot {
+    /// The bit that marks constants.
+    pub(crate) const CONSTANT: u32 = 1 << 31;
+    /// An operand that is not there.
+    pub(crate) const NONE: Slot = Slot(0x7fff_ffff);
+}
+
+/// A predicate of the running function, in the low 24 bits; or a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pred(pub u32);
+
+impl Pred {
+    pub(crate) const NEGATED: u32 = 1 << 31;
+    /// The predicate that is true in all lanes.
+    pub(crate) const ALWAYS: Pred = Pred(0x7fff_ffff);
+    /// The predicate that is false in all lanes.
+    pub(crate) const NEVER: Pred = Pred(0xffff_ffff);
+}
+
+/// What the main loop does after an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Go on with the next one.
+    Step,
+    /// The program counter was set, all lanes stay together.
+    Jumped,
+    /// The groups changed: choose one again.
+    Repick,
+    /// Let others run before this one goes on (its program counter was advanced).
+    Yield,
+    /// `Warp::fault` says what is wrong.
+    Fault,
+}
+
+/// What executes an instruction for the lanes of a mask that is never empty.
+pub(crate) type InstFn = for<'a, 'b, 'c> fn(&'a mut Warp<'b>, &'c Inst, u32) -> Next;
+
+/// One instruction. What the fields mean is up to `run`.
+#[derive(Clone, Copy)]
+pub(crate) struct Inst {
+    pub run: InstFn,
+    pub guard: Pred,
+    pub d: Slot,
+    pub a: Slot,
+    pub b: Slot,
+    pub c: Slot,
+    pub x: u64,
+    pub y: u32,
+    pub z: u32,
+    pub line: u32,
+    pub location: u32,
+}
+
+/// What `z` of `bar.warp.sync` holds, and of nothing else.
+pub(crate) const WARP_BARRIER: u32 = 0x5741_5250;
+
+impl Inst {
+    /// True for `bar.warp.sync`, which joins lanes at different places of the code.
+    pub(crate) fn is_warp_barrier(&self) -> bool {
+        self.z == WARP_BARRIER
+    }
+}
+
+/// Where the parameter or return value of a device function is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ArgumentHome {
+    /// Bytes of the frame in local memory: offset and size.
+    Local(u32, u32),
+    /// A register row.
+    Row(Slot),
+}
+
+/// A device function or kernel, compiled.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FunctionCode {
+    /// Index of its first instruction, `u32::MAX` for functions without a body here.
+    pub entry: u32,
+    /// Rows of its frame; the first holds the return address.
+    pub rows: u32,
+    /// Predicates of its frame.
+    pub preds: u32,
+    /// Bytes of its frame in local memory.
+    pub local: u32,
+    pub params: Vec<ArgumentHome>,
+    pub returns: Vec<ArgumentHome>,
+    /// True when it is one of the functions that the interpreter provides.
+    pub builtin: Option<Builtin>,
+    /// Why it has no code although it has a body.
+    pub error: Option<CompileError>,
+}
+
+/// Functions of CUDA's device runtime that have no body in PTX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    Vprintf,
+    Assertfail,
+    Malloc,
+    Free,
+    SetConditional,
+}
+
+/// A call: from where, to what, with which values.
+#[derive(Debug, Clone)]
+pub(crate) struct CallSite {
+    pub caller: u32,
+    /// The function, or None when a register holds its address.
+    pub callee: Option<u32>,
+    pub arguments: Vec<ArgumentHome>,
+    pub returns: Vec<ArgumentHome>,
+}
+
+/// A kernel, compiled.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    pub(crate) name: String,
+    pub(crate) function: u32,
+    pub(crate) params: Vec<ParamInfo>,
+    pub(crate) static_shared: u32,
+    pub(crate) shared_align: u32,
+    pub(crate) local: u32,
+    pub(crate) nested: bool,
+    pub(crate) max_threads: Option<[u32; 3]>,
+    pub(crate) cluster: Option<[u32; 3]>,
+    pub(crate) error: Option<CompileError>,
+}
+
+impl Kernel {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its parameters in order.
+    pub fn params(&self) -> &[ParamInfo] {
+        &self.params
+    }
+
+    /// Bytes of the whole parameter block.
+    pub fn params_size(&self) -> u32 {
+        self.params.last().map_or(0, |param| param.offset + param.size)
+    }
+
+    /// Bytes of shared memory that it declares.
+    pub fn static_shared(&self) -> u32 {
+        self.static_shared
+    }
+
+    /// Bytes of local memory that its own frame takes for each thread.
+    pub fn local_bytes(&self) -> u32 {
+        self.local
+    }
+
+    /// `.maxntid` or `.reqntid`.
+    pub fn max_threads(&self) -> Option<[u32; 3]> {
+        self.max_threads
+    }
+
+    /// Why it cannot be launched: an instruction that is not executed here, or an unknown symbol.
+    pub fn error(&self) -> Option<&CompileError> {
+        self.error.as_ref()
+    }
+
+    /// `.reqnctapercluster`.
+    pub fn cluster(&self) -> Option<[u32; 3]> {
+        self.cluster
+    }
+}
+
+/// A module, compiled for the interpreter.
+pub struct Program {
+    pub(crate) code: Vec<Inst>,
+    pub(crate) constants: Vec<Row>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) calls: Vec<CallSite>,
+    pub(crate) tables: Vec<Vec<u32>>,
+    pub(crate) functions: Vec<FunctionCode>,
+    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) by_name: HashMap<String, usize>,
+    /// Source file and line of each location number that instructions carry.
+    pub(crate) locations: Vec<(String, u32)>,
+    /// Texts that instructions refer to (texture opcodes).
+    pub(crate) texts: Vec<String>,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program").field("kernels", &self.kernels).field("instructions", &self.code.len()).finish()
+    }
+}
+
+impl Program {
+    /// The kernel of that (mangled) name.
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.by_name.get(name).map(|&at| &self.kernels[at])
+    }
+
+    /// All kernels in the order of the text.
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+}
+
+/// The address that a pointer to the function of that number holds. It lies where no memory can be.
+pub(crate) fn function_address(number: u32) -> u64 {
+    FUNCTION_BASE + u64::from(number) * 16
+}
+
+/// The function that an address points to.
+pub(crate) fn function_number(address: u64) -> Option<u32> {
+    let offset = address.checked_sub(FUNCTION_BASE)?;
+    (offset % 16 == 0 && offset / 16 < 1 << 24).then_some((offset / 16) as u32)
+}
+
+const FUNCTION_BASE: u64 = 0x00f0_0000_0000_0000;

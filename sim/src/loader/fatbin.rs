@@ -1,0 +1,252 @@
+//! Finds PTX in what programs load: PTX text, fat binaries (wrapped or not, compressed or not).
+//! Machine code is skipped: the simulator runs PTX only.
+
+use std::io::Read;
+
+use cuda_sys::CUresult;
+
+const WRAPPER: u32 = 0x4662_43b1;
+const FATBIN: u32 = 0xba55_ed50;
+const ELF: &[u8; 4] = b"\x7fELF";
+const KIND_PTX: u16 = 1;
+const FLAG_LZ4: u64 = 0x2000;
+const FLAG_ZSTD: u64 = 0x8000;
+/// No PTX text is longer; guards against nonsense in size fields.
+const MAX_TEXT: usize = 1 << 30;
+
+/// Why an image holds nothing that can run here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    /// Neither PTX, nor a fat binary, nor ELF.
+    #[error("not a code image that CUDA knows")]
+    Unknown,
+    /// Only machine code.
+    #[error("no PTX inside, only machine code: build with PTX for it (nvcc -arch=sm_80, or -gencode with compute_80)")]
+    NoPtx,
+    /// Ends in the middle, or its compressed parts are damaged.
+    #[error("damaged: {0}")]
+    Damaged(&'static str),
+}
+
+impl ImageError {
+    /// The status that the driver answers.
+    pub fn status(&self) -> CUresult {
+        match self {
+            ImageError::NoPtx => CUresult::ERROR_NO_BINARY_FOR_GPU,
+            ImageError::Unknown | ImageError::Damaged(_) => CUresult::ERROR_INVALID_IMAGE,
+        }
+    }
+}
+
+/// The image itself, where a fat binary's wrapper is given.
+///
+/// # Safety
+/// As for [`find_ptx`].
+pub unsafe fn unwrapped(image: *const u8) -> *const u8 {
+    // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by
+    // byte.
+    unsafe {
+        let head = [0, 1, 2, 3].map(|n| if n == 0 || *image.add(n - 1) != 0 { *image.add(n) } else { 0 });
+        if u32::from_le_bytes(head) == WRAPPER { image.add(8).cast::<*const u8>().read_unaligned() } else { image }
+    }
+}
+
+/// The PTX text of the image at `image` that suits compute capability `arch` (times ten) best.
+///
+/// # Safety
+/// `image` must point to an image of one of the kinds that `cuModuleLoadData` takes: its length is
+/// in it.
+pub unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError> {
+    // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by
+    // byte.
+    unsafe {
+        let head = [0, 1, 2, 3].map(|n| if n == 0 || *image.add(n - 1) != 0 { *image.add(n) } else { 0 });
+        match u32::from_le_bytes(head) {
+            WRAPPER => {
+                let data = image.add(8).cast::<*const u8>().read_unaligned();
+                if data.is_null() { Err(ImageError::Damaged("wrapper without data")) } else { find_ptx(data, arch) }
+            }
+            FATBIN => {
+                let header = u16::from_le_bytes([*image.add(6), *image.add(7)]) as usize;
+                let size = image.add(8).cast::<u64>().read_unaligned() as usize;
+                if size > MAX_TEXT * 4 {
+                    return Err(ImageError::Damaged("impossible size"));
+                }
+                from_fatbin(std::slice::from_raw_parts(image.add(header), size), arch)
+            }
+            _ if &head == ELF => Err(ImageError::NoPtx),
+            _ => {
+                let text = std::ffi::CStr::from_ptr(image.cast()).to_bytes();
+                from_text(text)
+            }
+        }
+    }
+}
+
+/// The same for an image of known length, as read from a file.
+pub fn find_ptx_in(image: &[u8], arch: u32) -> Result<String, ImageError> {
+    let head: [u8; 4] = image.get(..4).and_then(|head| head.try_into().ok()).ok_or(ImageError::Unknown)?;
+    match u32::from_le_bytes(head) {
+        FATBIN => {
+            let header = (read_u32(image, 4)? >> 16) as usize;
+            let size = read_u64(image, 8)? as usize;
+            let body = image.get(header..).ok_or(ImageError::Damaged("truncated"))?;
+            from_fatbin(body.get(..size).ok_or(ImageError::Damaged("truncated"))?, arch)
+        }
+        _ if &head == ELF => Err(ImageError::NoPtx),
+        _ => from_text(image.split(|&byte| byte == 0).next().unwrap_or_default()),
+    }
+}
+
+fn from_text(text: &[u8]) -> Result<String, ImageError> {
+    let text = std::str::from_utf8(text).map_err(|_| ImageError::Unknown)?;
+    if !text.contains(".version") {
+        return Err(ImageError::Unknown);
+    }
+    Ok(text.to_owned())
+}
+
+fn read_u64(data: &[u8], at: usize) -> Result<u64, ImageError> {
+    let bytes = data.get(at..at + 8).ok_or(ImageError::Damaged("truncated"))?;
+    Ok(u64::from_le_bytes(bytes.try_into().unwrap_or_default()))
+}
+
+fn read_u32(data: &[u8], at: usize) -> Result<u32, ImageError> {
+    let bytes = data.get(at..at + 4).ok_or(ImageError::Damaged("truncated"))?;
+    Ok(u32::from_le_bytes(bytes.try_into().unwrap_or_default()))
+}
+
+/// The entries of a fat binary: the PTX for the newest architecture that is not newer than `arch`,
+/// or the oldest one (a device would refuse that; an interpreter need not).
+fn from_fatbin(mut rest: &[u8], arch: u32) -> Result<String, ImageError> {
+    let mut best: Option<((bool, u32), &[u8])> = None;
+    while rest.len() >= 64 {
+        let kind = u16::from_le_bytes([rest[0], rest[1]]);
+        let (header, payload) = (read_u32(rest, 4)? as usize, read_u64(rest, 8)? as usize);
+        let entry =
+            header.checked_add(payload).and_then(|end| rest.get(..end)).ok_or(ImageError::Damaged("truncated"))?;
+        if header < 64 {
+            return Err(ImageError::Damaged("short entry header"));
+        }
+        let sm = read_u32(entry, 28)?;
+        let key = (sm <= arch, if sm <= arch { sm } else { u32::MAX - sm });
+        if kind == KIND_PTX && best.is_none_or(|(other, _)| key > other) {
+            best = Some((key, entry));
+        }
+        rest = &rest[entry.len()..];
+    }
+    let (_, entry) = best.ok_or(ImageError::NoPtx)?;
+    unpack(entry)
+}
+
+fn unpack(entry: &[u8]) -> Result<String, ImageError> {
+    let header = read_u32(entry, 4)? as usize;
+    let payload = &entry[header..];
+    let (flags, compressed) = (read_u64(entry, 40)?, read_u32(entry, 16)? as usize);
+    let full = read_u64(entry, 56)? as usize;
+    if full > MAX_TEXT {
+        return Err(ImageError::Damaged("impossible size"));
+    }
+    let packed =
+        if compressed != 0 { payload.get(..compressed).ok_or(ImageError::Damaged("truncated"))? } else { payload };
+    let bytes = if flags & FLAG_ZSTD != 0 {
+        let mut decoder =
+            ruzstd::decoding::StreamingDecoder::new(packed).map_err(|_| ImageError::Damaged("zstd frame"))?;
+        let mut out = Vec::new();
+        decoder.by_ref().take(MAX_TEXT as u64).read_to_end(&mut out).map_err(|_| ImageError::Damaged("zstd data"))?;
+        out
+    } else if flags & FLAG_LZ4 != 0 {
+        lz4_flex::block::decompress(packed, full).map_err(|_| ImageError::Damaged("LZ4 data"))?
+    } else {
+        packed.to_vec()
+    };
+    from_text(bytes.split(|&byte| byte == 0).next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+    fn entry(kind: u16, sm: u32, flags: u64, payload: &[u8], compressed: usize) -> Vec<u8> {
+        let mut entry = vec![0; 64];
+        entry[0..2].copy_from_slice(&kind.to_le_bytes());
+        entry[2..4].copy_from_slice(&0x101u16.to_le_bytes());
+        entry[4..8].copy_from_slice(&64u32.to_le_bytes());
+        entry[8..16].copy_from_slice(&(payload.len() as u64).to_le_bytes());
+        entry[16..20].copy_from_slice(&(compressed as u32).to_le_bytes());
+        entry[28..32].copy_from_slice(&sm.to_le_bytes());
+        entry[40..48].copy_from_slice(&flags.to_le_bytes());
+        entry[56..64].copy_from_slice(&(PTX.len() as u64 + 9).to_le_bytes());
+        entry.extend_from_slice(payload);
+        entry
+    }
+
+    fn fatbin(entries: &[Vec<u8>]) -> Vec<u8> {
+        let body = entries.concat();
+        let mut image = FATBIN.to_le_bytes().to_vec();
+        image.extend_from_slice(&1u16.to_le_bytes());
+        image.extend_from_slice(&16u16.to_le_bytes());
+        image.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        image.extend(body);
+        image
+    }
+
+    fn text(sm: u32) -> Vec<u8> {
+        format!("{PTX}// sm_{sm}\0").into_bytes()
+    }
+
+    #[test]
+    fn picks_the_newest_that_the_device_can_run() {
+        let image = fatbin(&[
+            entry(2, 80, 0x11, b"\x7fELF....", 0),
+            entry(KIND_PTX, 70, 0x11, &text(70), 0),
+            entry(KIND_PTX, 80, 0x11, &text(80), 0),
+            entry(KIND_PTX, 90, 0x11, &text(90), 0),
+        ]);
+        for (arch, expected) in [(75, "sm_70"), (80, "sm_80"), (89, "sm_80"), (100, "sm_90"), (50, "sm_70")] {
+            assert!(find_ptx_in(&image, arch).unwrap().contains(expected), "{arch}");
+        }
+    }
+
+    #[test]
+    fn unpacks_lz4() {
+        let packed = lz4_flex::block::compress(&text(80));
+        let image = fatbin(&[entry(KIND_PTX, 80, 0x11 | FLAG_LZ4, &packed, packed.len())]);
+        assert!(find_ptx_in(&image, 80).unwrap().contains("sm_80"));
+    }
+
+    #[test]
+    fn follows_wrappers() {
+        let image = fatbin(&[entry(KIND_PTX, 80, 0x11, &text(80), 0)]);
+        let mut wrapper = WRAPPER.to_le_bytes().to_vec();
+        wrapper.extend_from_slice(&1u32.to_le_bytes());
+        wrapper.extend_from_slice(&(image.as_ptr() as u64).to_le_bytes());
+        wrapper.extend_from_slice(&[0; 8]);
+        // SAFETY: a well-formed image.
+        assert!(unsafe { find_ptx(wrapper.as_ptr(), 80) }.unwrap().contains("sm_80"));
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_run() {
+        assert_eq!(find_ptx_in(b"\x7fELF\x02\x01\x01", 80), Err(ImageError::NoPtx));
+        assert_eq!(find_ptx_in(b"hello", 80), Err(ImageError::Unknown));
+        assert_eq!(find_ptx_in(b"", 80), Err(ImageError::Unknown));
+        assert_eq!(find_ptx_in(&fatbin(&[entry(2, 80, 0x11, b"\x7fELF....", 0)]), 80), Err(ImageError::NoPtx));
+    }
+
+    #[test]
+    fn damaged_images_are_errors_at_every_length() {
+        let packed = lz4_flex::block::compress(&text(80));
+        let image = fatbin(&[entry(KIND_PTX, 80, 0x11 | FLAG_LZ4, &packed, packed.len())]);
+        for len in 0..image.len() {
+            assert!(find_ptx_in(&image[..len], 80).is_err(), "{len}");
+        }
+        for at in 16..image.len() {
+            let mut broken = image.clone();
+            broken[at] ^= 0xff;
+            let _ = find_ptx_in(&broken, 80);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The address space of the simulated GPU: where device, pinned and managed memory lie, and how the
+//! simulator reaches any byte that a program may name. Does not know who owns which bytes: the
+//! table in `memory` does.
+//!
+//! One range of addresses is reserved, far from the host heap. Its first view ("public", the
+//! addresses that programs see) allows the CPU nothing where device memory lies, so that a host
+//! dereference of a device pointer faults as on a real machine, and everything where pinned or
+//! managed memory lies. The second view ("alias", at a constant distance) is the simulator's own
+//! and always readable and writable: like DMA, it ignores what `mprotect` says about the public
+//! view. Host memory that the simulator did not allocate is reached through `/proc/self/mem`, which
+//! ignores page protection too.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Bytes per entry of the page table: what is mapped or not is decided in steps of this size.
+pub const GRANULE: u64 = 1 << 16;
+
+/// A range of addresses could not be accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnmappedAddress {
+    /// The first address of the access that failed.
+    pub addr: u64,
+}
+
+/// What lies at a granule of the public view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Page {
+    /// Nothing: access faults.
+    None = 0,
+    /// Readable and writable by the device.
+    ReadWrite = 1,
+    /// Readable by the device.
+    ReadOnly = 2,
+}
+
+/// The reserved range and its second view. There is one per process.
+pub struct AddressSpace {
+    base: u64,
+    size: u64,
+    alias: u64,
+    pages: *const AtomicU8,
+    device_fd: i32,
+    host_fd: i32,
+    host_at: u64,
+    phys_fd: i32,
+    phys_size: u64,
+    mem: Option<File>,
+}
+
+// SAFETY: the raw pointer is to an immortal table of atomics.
+unsafe impl Send for AddressSpace {}
+// SAFETY: as above; everything else is plain data that never changes after creation.
+unsafe impl Sync for AddressSpace {}
+
+fn map(at: u64, len: u64, prot: i32, flags: i32, fd: i32, offset: u64) -> Option<u64> {
+    // SAFETY: either a fresh mapping (no MAP_FIXED), or a fixed one inside the ranges that this
+    // module reserved.
+    let p = unsafe { libc::mmap(at as *mut _, len as usize, prot, flags, fd, offset as libc::off_t) };
+    (p != libc::MAP_FAILED).then_some(p as u64)
+}
+
+const NONE: i32 = libc::PROT_NONE;
+const RW: i32 = libc::PROT_READ | libc::PROT_WRITE;
+const ANON: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
+fn memfd(name: &std::ffi::CStr, len: u64) -> Option<i32> {
+    // By number: C libraries before 2.27 have no such function.
+    // SAFETY: a valid C string; the descriptor is ours.
+    let fd = unsafe { libc::syscall(libc::SYS_memfd_create, name.as_ptr(), libc::MFD_CLOEXEC) } as i32;
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: fd is a memfd that was just made.
+    (unsafe { libc::ftruncate(fd, len as libc::off_t) } == 0).then_some(fd)
+}
+
+impl AddressSpace {
+    /// The space of this process; made on first use. `None` when the kernel refuses to reserve
+    /// addresses.
+    pub fn get() -> Option<&'static AddressSpace> {
+        static SPACE: OnceLock<Option<AddressSpace>> = OnceLock::new();
+        SPACE.get_or_init(|| (31..=41).rev().find_map(|bits| AddressSpace::create(1 << bits))).as_ref()
+    }
+
+    fn create(size: u64) -> Option<AddressSpace> {
+        let candidates = [0x7000_0000_0000u64, 0x6800_0000_0000, 0x4000_0000_0000, 0x3000_0000_0000];
+        let base = candidates.iter().find_map(|&at| {
+            let got = map(at, size, NONE, ANON | libc::MAP_FIXED_NOREPLACE, -1, 0)?;
+            if got == at {
+                return Some(at);
+            }
+            // SAFETY: kernels that do not know MAP_FIXED_NOREPLACE gave us another, fresh range:
+            // give it back.
+            unsafe { libc::munmap(got as *mut _, size as usize) };
+            None
+        })?;
+        let alias = map(0, size, RW, ANON, -1, 0)?;
+        // A file, so that other processes can map parts of it.
+        let device_fd = memfd(c"streamsan-sim plain device memory", size / 2)?;
+        map(alias, size / 2, RW, libc::MAP_SHARED | libc::MAP_FIXED, device_fd, 0)?;
+        // SAFETY: advice about a range that was just mapped: no copy in children, none in core
+        // files.
+        unsafe {
+            libc::madvise(alias as *mut _, size as usize, libc::MADV_DONTDUMP);
+            libc::madvise(alias as *mut _, size as usize, libc::MADV_DONTFORK);
+        }
+        let pages = map(0, size / GRANULE, RW, ANON, -1, 0)? as *const AtomicU8;
+        let host_size = size / 8;
+        let host_at = base + size - host_size;
+        let host_fd = memfd(c"streamsan-sim host memory", host_size)?;
+        map(alias + (host_at - base), host_size, RW, libc::MAP_SHARED | libc::MAP_FIXED, host_fd, 0)?;
+        let phys_fd = memfd(c"streamsan-sim device memory", size / 2)?;
+        let mem = open_mem();
+        Some(AddressSpace { base, size, alias, pages, device_fd, host_fd, host_at, phys_fd, phys_size: size / 2, mem })
+    }
+
+    /// Addresses for device memory of plain allocations: half of the space.
+    pub fn device_range(&self) -> (u64, u64) {
+        (self.base, self.base + self.size / 2)
+    }
+
+    /// Addresses for reservations (`cuMemAddressReserve`).
+    pub fn reserve_range(&self) -> (u64, u64) {
+        (self.base + self.size / 2, self.host_at)
+    }
+
+    /// Addresses for pinned and managed memory.
+    pub fn host_range(&self) -> (u64, u64) {
+        (self.host_at, self.base + self.size)
+    }
+
+    /// How many bytes of physical memory handles (`cuMemCreate`) can be given out.
+    pub fn phys_size(&self) -> u64 {
+        self.phys_size
+    }
+
+    /// Whether the address belongs to the simulated space, mapped or not.
+    pub fn contains(&self, addr: u64) -> bool {
+        addr.wrapping_sub(self.base) < self.size
+    }
+
+    fn page(&self, addr: u64) -> &AtomicU8 {
+        debug_assert!(self.contains(addr));
+        // SAFETY: the table has one byte for each granule of the space and `addr` lies in the
+        // space.
+        unsafe { &*self.pages.add(((addr - self.base) / GRANULE) as usize) }
+    }
+
+    /// What is mapped at an address of the space.
+    pub fn page_at(&self, addr: u64) -> Page {
+        match self.page(addr).load(Ordering::Acquire) {
+            1 => Page::ReadWrite,
+            2 => Page::ReadOnly,
+            _ => Page::None,
+        }
+    }
+
+    /// Where the simulator itself reaches an address: of the space, through the second view; of the
+    /// host, directly.
+    pub fn alias_of(&self, addr: u64) -> u64 {
+        if self.contains(addr) { addr - self.base + self.alias } else { addr }
+    }
+
+    fn mark(&self, addr: u64, len: u64, page: Page) {
+        let mut at = addr;
+        while at < addr + len {
+            self.page(at).store(page as u8, Ordering::Release);
+            at += GRANULE;
+        }
+    }
+
+    /// Makes granules of device memory accessible to the device. Both ends are multiples of the
+    /// granule.
+    pub fn map_device(&self, addr: u64, len: u64) {
+        self.mark(addr, len, Page::ReadWrite);
+    }
+
+    /// Takes granules of device memory away and gives their memory back to the system.
+    pub fn unmap_device(&self, addr: u64, len: u64) {
+        self.mark(addr, len, Page::None);
+        let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: our own memfd; the content is no longer wanted.
+        unsafe { libc::fallocate(self.device_fd, hole, (addr - self.base) as libc::off_t, len as libc::off_t) };
+    }
+
+    /// The descriptor of the file that plain device memory lies in, and where in it.
+    pub fn device_file(&self, addr: u64) -> (i32, u64) {
+        (self.device_fd, addr - self.base)
+    }
+
+    /// Lets the simulator reach part of a file at an address of device memory. All are multiples of
+    /// the granule.
+    pub(super) fn map_alias(&self, addr: u64, len: u64, fd: i32, offset: u64) -> bool {
+        let at = addr - self.base + self.alias;
+        let done = map(at, len, RW, libc::MAP_SHARED | libc::MAP_FIXED, fd, offset).is_some();
+        // SAFETY: advice about a range that was just mapped: as in `create`.
+        unsafe {
+            libc::madvise(at as *mut _, len as usize, libc::MADV_DONTDUMP);
+            libc::madvise(at as *mut _, len as usize, libc::MADV_DONTFORK);
+        }
+        done
+    }
+
+    /// Makes granules of pinned or managed memory accessible to the device and to the CPU.
+    pub fn map_host(&self, addr: u64, len: u64) -> bool {
+        let shared = libc::MAP_SHARED | libc::MAP_FIXED;
+        if map(addr, len, RW, shared, self.host_fd, addr - self.host_at).is_none() {
+            return false;
+        }
+        self.mark(addr, len, Page::ReadWrite);
+        true
+    }
+
+    /// Takes granules of pinned or managed memory away.
+    pub fn unmap_host(&self, addr: u64, len: u64) {
+        self.mark(addr, len, Page::None);
+        map(addr, len, NONE, ANON | libc::MAP_FIXED, -1, 0);
+        let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: our own memfd.
+        unsafe { libc::fallocate(self.host_fd, hole, (addr - self.host_at) as libc::off_t, len as libc::off_t) };
+    }
+
+    /// Maps physical memory (an offset of a `cuMemCreate` handle) at a reserved address; `access`
+    /// is none until set.
+    pub fn map_phys(&self, addr: u64, len: u64, offset: u64, cpu: bool) -> bool {
+        let shared = libc::MAP_SHARED | libc::MAP_FIXED;
+        let done = map(addr - self.base + self.alias, len, RW, shared, self.phys_fd, offset).is_some();
+        done && (!cpu || map(addr, len, RW, shared, self.phys_fd, offset).is_some())
+    }
+
+    /// Undoes [`AddressSpace::map_phys`].
+    pub fn unmap_phys(&self, addr: u64, len: u64) {
+        self.mark(addr, len, Page::None);
+        map(addr - self.base + self.alias, len, RW, ANON | libc::MAP_FIXED, -1, 0);
+        map(addr, len, NONE, ANON | libc::MAP_FIXED, -1, 0);
+    }
+
+    /// Says what the device may do with granules of reserved memory.
+    pub fn protect(&self, addr: u64, len: u64, page: Page) {
+        self.mark(addr, len, page);
+    }
+
+    /// Gives the content of a physical range back to the system; it reads as zeros afterwards.
+    pub fn drop_phys(&self, offset: u64, len: u64) {
+        let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: our own memfd.
+        unsafe { libc::fallocate(self.phys_fd, hole, offset as libc::off_t, len as libc::off_t) };
+    }
+
+    /// Where the simulator itself reaches `addr`, if all of `len` bytes are mapped in the space
+    /// (and writable).
+    pub fn view(&self, addr: u64, len: u64, write: bool) -> Result<*mut u8, UnmappedAddress> {
+        if !self.contains(addr) || len > self.size - (addr - self.base) {
+            return Err(UnmappedAddress { addr });
+        }
+        let mut at = addr;
+        let end = addr + len.max(1);
+        while at < end {
+            let page = self.page(at).load(Ordering::Acquire);
+            if page == Page::None as u8 || (write && page != Page::ReadWrite as u8) {
+                return Err(UnmappedAddress { addr: at });
+            }
+            at = (at & !(GRANULE - 1)) + GRANULE;
+        }
+        Ok((addr - self.base + self.alias) as *mut u8)
+    }
+
+    /// Reads bytes at any address: of the space, or of the host.
+    pub fn read(&self, addr: u64, into: &mut [u8]) -> Result<(), UnmappedAddress> {
+        if self.contains(addr) {
+            let from = self.view(addr, into.len() as u64, false)?;
+            // SAFETY: `view` vouches for the source; other threads may write it meanwhile, as on a
+            // GPU.
+            unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+            return Ok(());
+        }
+        // SAFETY: the slice is writable for its length.
+        unsafe { self.read_host(addr, into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Writes bytes at any address: of the space, or of the host.
+    pub fn write(&self, addr: u64, from: &[u8]) -> Result<(), UnmappedAddress> {
+        if self.contains(addr) {
+            let to = self.view(addr, from.len() as u64, true)?;
+            // SAFETY: `view` vouches for the destination.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+            return Ok(());
+        }
+        self.write_host(addr, from)
+    }
+
+    /// Copies bytes between any two addresses; overlapping ranges are copied as by `memmove`.
+    pub fn copy(&self, dst: u64, src: u64, len: u64) -> Result<(), UnmappedAddress> {
+        if len == 0 {
+            return Ok(());
+        }
+        match (self.contains(dst), self.contains(src)) {
+            (true, true) => {
+                let (from, to) = (self.view(src, len, false)?, self.view(dst, len, true)?);
+                // SAFETY: `view` vouches for both ranges.
+                unsafe { std::ptr::copy(from, to, len as usize) };
+                Ok(())
+            }
+            (true, false) => {
+                let to = self.view(dst, len, true)?;
+                // SAFETY: `view` vouches for the destination.
+                unsafe { self.read_host(src, to, len as usize) }
+            }
+            (false, true) => {
+                let from = self.view(src, len, false)?;
+                // SAFETY: `view` vouches for the source.
+                self.write_host(dst, unsafe { std::slice::from_raw_parts(from, len as usize) })
+            }
+            (false, false) => {
+                let mut buffer = vec![0; len as usize];
+                self.read(src, &mut buffer)?;
+                self.write(dst, &buffer)
+            }
+        }
+    }
+
+    /// # Safety
+    /// `into` must be writable for `len` bytes.
+    unsafe fn read_host(&self, addr: u64, into: *mut u8, len: usize) -> Result<(), UnmappedAddress> {
+        // SAFETY: the caller vouches for the destination; u8 has no invalid values.
+        let into = unsafe { std::slice::from_raw_parts_mut(into, len) };
+        match &self.mem {
+            Some(mem) => mem.read_exact_at(into, addr).map_err(|_| UnmappedAddress { addr }),
+            None => {
+                // SAFETY: without /proc the only way is the direct one; the program vouches for its
+                // own pointer.
+                unsafe { std::ptr::copy_nonoverlapping(addr as *const u8, into.as_mut_ptr(), len) };
+                Ok(())
+            }
+        }
+    }
+
+    fn write_host(&self, addr: u64, from: &[u8]) -> Result<(), UnmappedAddress> {
+        match &self.mem {
+            Some(mem) => mem.write_all_at(from, addr).map_err(|_| UnmappedAddress { addr }),
+            None => {
+                // SAFETY: as in `read_host`.
+                unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), addr as *mut u8, from.len()) };
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The process's own memory as a file. Read access to it must be proved, for some sandboxes give an
+/// unusable file.
+fn open_mem() -> Option<File> {
+    // SAFETY: a valid C string; the descriptor is ours. Close-on-exec, or a child program would
+    // hold our memory.
+    let fd = unsafe { libc::open(c"/proc/self/mem".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+    if fd < 0 {
+        return None;
+    }
+    debug_assert!(fd.as_raw_fd() >= 0);
+    // SAFETY: a descriptor that was just opened and is owned by nothing else.
+    let file = unsafe { File::from_raw_fd(fd) };
+    let probe = 0x5au8;
+    let mut got = [0u8];
+    file.read_exact_at(&mut got, &raw const probe as u64).ok()?;
+    (got[0] == probe).then_some(file)
+}

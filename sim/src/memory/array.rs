@@ -1,0 +1,80 @@
+//! CUDA arrays: memory whose layout only the device knows. Here it is rows of texels, one after the
+//! other.
+
+use std::sync::Arc;
+
+use cuda_sys::*;
+
+use crate::handles::Handles;
+use crate::memory::{self, AllocationKind};
+use crate::sched::ContextId;
+
+/// All live arrays.
+pub static ARRAYS: Handles<Array> = Handles::new();
+
+/// One array.
+pub struct Array {
+    /// How it was described.
+    pub descriptor: CUDA_ARRAY3D_DESCRIPTOR,
+    /// Where it lies.
+    pub at: u64,
+    /// Bytes of a texel.
+    pub texel: u64,
+}
+
+// SAFETY: the descriptor is plain numbers.
+unsafe impl Send for Array {}
+// SAFETY: as above; nothing changes after creation.
+unsafe impl Sync for Array {}
+
+/// Bytes of one channel of a format, or `None` for formats that are not simulated.
+pub fn channel_bytes(format: CUarray_format) -> Option<u64> {
+    Some(match format {
+        CU_AD_FORMAT_UNSIGNED_INT8 | CU_AD_FORMAT_SIGNED_INT8 => 1,
+        CU_AD_FORMAT_UNSIGNED_INT16 | CU_AD_FORMAT_SIGNED_INT16 | CU_AD_FORMAT_HALF => 2,
+        CU_AD_FORMAT_UNSIGNED_INT32 | CU_AD_FORMAT_SIGNED_INT32 | CU_AD_FORMAT_FLOAT => 4,
+        _ => return None,
+    })
+}
+
+impl Array {
+    /// Makes an array in a context, on a device.
+    pub fn create(ctx: ContextId, device: u32, descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> Result<Arc<Array>, CUresult> {
+        let channel = channel_bytes(descriptor.Format).ok_or(CUresult::ERROR_NOT_SUPPORTED)?;
+        if !matches!(descriptor.NumChannels, 1 | 2 | 4) || descriptor.Width == 0 {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
+        let texel = channel * u64::from(descriptor.NumChannels);
+        let size = [descriptor.Width, descriptor.Height.max(1), descriptor.Depth.max(1)]
+            .iter()
+            .try_fold(texel, |size, &n| size.checked_mul(n as u64))
+            .ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
+        let at = memory::get().alloc_device(ctx, device, size, 512, AllocationKind::Array)?;
+        let array = Arc::new(Array { descriptor: *descriptor, at, texel });
+        ARRAYS.insert(array.clone());
+        Ok(array)
+    }
+
+    /// Bytes of a row.
+    pub fn pitch(&self) -> u64 {
+        self.descriptor.Width as u64 * self.texel
+    }
+
+    /// Bytes of a layer.
+    pub fn layer(&self) -> u64 {
+        self.pitch() * self.descriptor.Height.max(1) as u64
+    }
+
+    /// Bytes of everything.
+    pub fn size(&self) -> u64 {
+        self.layer() * self.descriptor.Depth.max(1) as u64
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        // Held by copies under way, so nothing uses it any more; a destroyed context has freed it
+        // already.
+        let _ = memory::get().free_device(self.at);
+    }
+}

@@ -1,0 +1,281 @@
+//! Graphs: tasks with edges between them. Executable graphs are in `graph_exec`.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use cuda_sys::*;
+
+use crate::handles::{Handles, handle_of};
+use crate::objects::context::Context;
+use crate::objects::task::{HostFn, Plan, Task};
+use crate::sched::Work;
+
+/// All live graphs.
+pub static GRAPHS: Handles<Graph> = Handles::new();
+/// All live nodes.
+pub static NODES: Handles<Node> = Handles::new();
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// One node.
+pub struct Node {
+    /// What it does.
+    pub task: Mutex<Task>,
+    /// Where it belongs.
+    pub graph: Weak<Graph>,
+    /// Attributes that were set (id and bytes): remembered, without effect.
+    pub attributes: Mutex<Vec<(u32, [u8; 64])>>,
+    /// The node of the original, in a clone.
+    pub origin: Option<usize>,
+}
+
+/// One graph.
+#[derive(Default)]
+pub struct Graph {
+    state: Mutex<State>,
+    /// Conditions that were made for this graph.
+    pub conditions: Mutex<Vec<Arc<crate::objects::conditional::Condition>>>,
+    /// Destructors that hang on the graph's life, with counts.
+    pub objects: Mutex<Vec<Arc<UserObject>>>,
+}
+
+#[derive(Default, Clone)]
+struct State {
+    nodes: Vec<Arc<Node>>,
+    /// From, to: handles.
+    edges: Vec<(usize, usize)>,
+}
+
+/// A count with a destructor.
+pub struct UserObject {
+    /// Holds that the program has.
+    pub count: AtomicU64,
+    /// What to call when its last holder lets go.
+    pub destroy: HostFn,
+}
+
+impl Drop for UserObject {
+    fn drop(&mut self) {
+        crate::objects::task::call_host(self.destroy);
+    }
+}
+
+/// The kind of a task, as graphs name it.
+pub fn node_type(task: &Task) -> CUgraphNodeType {
+    match task {
+        Task::Empty | Task::End(_) => CU_GRAPH_NODE_TYPE_EMPTY,
+        Task::Kernel(_) => CU_GRAPH_NODE_TYPE_KERNEL,
+        Task::Copy(_) | Task::Staged(..) => CU_GRAPH_NODE_TYPE_MEMCPY,
+        Task::Batch(_) => CU_GRAPH_NODE_TYPE_MEMCPY_BATCH,
+        Task::Set(_) => CU_GRAPH_NODE_TYPE_MEMSET,
+        Task::Host(_) => CU_GRAPH_NODE_TYPE_HOST,
+        Task::Memory(_) => CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+        Task::Alloc(..) => CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+        Task::Free(_) => CU_GRAPH_NODE_TYPE_MEM_FREE,
+        Task::Record(_) => CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+        Task::Wait(_) => CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+        Task::Child(_) => CU_GRAPH_NODE_TYPE_GRAPH,
+        Task::Conditional(_) => CU_GRAPH_NODE_TYPE_CONDITIONAL,
+    }
+}
+
+impl Node {
+    /// The graphs inside: a child graph, or the bodies of a conditional node.
+    pub fn inner(&self) -> Vec<Arc<Graph>> {
+        match self.task() {
+            Task::Child(child) => vec![child],
+            Task::Conditional(node) => node.bodies.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A copy of what it does.
+    pub fn task(&self) -> Task {
+        lock(&self.task).clone()
+    }
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn create() -> Arc<Graph> {
+        let graph = Arc::new(Graph::default());
+        GRAPHS.insert(graph.clone());
+        graph
+    }
+
+    /// Adds a node behind others of the same graph.
+    pub fn add(self: &Arc<Graph>, task: Task, deps: &[Arc<Node>]) -> Result<Arc<Node>, CUresult> {
+        self.add_copy(task, deps, None)
+    }
+
+    fn add_copy(
+        self: &Arc<Graph>,
+        task: Task,
+        deps: &[Arc<Node>],
+        origin: Option<usize>,
+    ) -> Result<Arc<Node>, CUresult> {
+        let mut state = lock(&self.state);
+        if deps.iter().enumerate().any(|(n, dep)| deps[..n].iter().any(|other| Arc::ptr_eq(other, dep))) {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
+        if !deps.iter().all(|dep| state.nodes.iter().any(|node| Arc::ptr_eq(node, dep))) {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
+        let node = Arc::new(Node {
+            task: Mutex::new(task),
+            graph: Arc::downgrade(self),
+            attributes: Mutex::default(),
+            origin,
+        });
+        let handle = NODES.insert(node.clone());
+        for dep in deps {
+            let edge = (handle_of(dep), handle);
+            if !state.edges.contains(&edge) {
+                state.edges.push(edge);
+            }
+        }
+        state.nodes.push(node.clone());
+        Ok(node)
+    }
+
+    /// All nodes, in order of creation.
+    pub fn nodes(&self) -> Vec<Arc<Node>> {
+        lock(&self.state).nodes.clone()
+    }
+
+    /// All edges, as handles.
+    pub fn edges(&self) -> Vec<(usize, usize)> {
+        lock(&self.state).edges.clone()
+    }
+
+    /// Adds or removes edges.
+    pub fn change_edges(&self, edges: &[(usize, usize)], add: bool) -> Result<(), CUresult> {
+        let mut state = lock(&self.state);
+        let known: HashSet<usize> = state.nodes.iter().map(handle_of).collect();
+        let exists = |edge: &(usize, usize)| state.edges.contains(edge);
+        let wrong = |edge: &(usize, usize)| {
+            !known.contains(&edge.0) || !known.contains(&edge.1) || edge.0 == edge.1 || exists(edge) == add
+        };
+        if edges.iter().any(wrong) {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
+        if add {
+            state.edges.extend_from_slice(edges);
+        } else {
+            state.edges.retain(|edge| !edges.contains(edge));
+        }
+        Ok(())
+    }
+
+    /// Takes a node and its edges out.
+    pub fn remove(&self, node: &Arc<Node>) {
+        let handle = handle_of(node);
+        let mut state = lock(&self.state);
+        state.nodes.retain(|other| !Arc::ptr_eq(other, node));
+        state.edges.retain(|edge| edge.0 != handle && edge.1 != handle);
+        let _ = NODES.remove(handle);
+    }
+
+    /// Whether `node` comes before one of `ends` or is one of them.
+    pub fn reaches(&self, node: &Arc<Node>, ends: &[Arc<Node>]) -> bool {
+        let state = lock(&self.state);
+        let mut seen = HashSet::new();
+        let mut todo: Vec<usize> = ends.iter().map(handle_of).collect();
+        while let Some(at) = todo.pop() {
+            if at == handle_of(node) {
+                return true;
+            }
+            if seen.insert(at) {
+                todo.extend(state.edges.iter().filter(|edge| edge.1 == at).map(|edge| edge.0));
+            }
+        }
+        false
+    }
+
+    /// A copy; child graphs are copied too.
+    pub fn duplicate(&self) -> Result<Arc<Graph>, CUresult> {
+        let clone = Graph::create();
+        let state = lock(&self.state).clone();
+        let mut new = HashMap::new();
+        for node in &state.nodes {
+            let task = match node.task() {
+                Task::Child(child) => Task::Child(child.duplicate()?),
+                Task::Conditional(node) => Task::Conditional(node.with_bodies(|body| body.duplicate())?),
+                task => task,
+            };
+            let copy = clone.add_copy(task, &[], Some(handle_of(node)))?;
+            *lock(&copy.attributes) = lock(&node.attributes).clone();
+            new.insert(handle_of(node), handle_of(&copy));
+        }
+        let edges: Vec<_> = state.edges.iter().map(|edge| (new[&edge.0], new[&edge.1])).collect();
+        clone.change_edges(&edges, true)?;
+        *lock(&clone.objects) = lock(&self.objects).clone();
+        Ok(clone)
+    }
+
+    /// The graph's nodes are no longer known by handle.
+    pub fn forget_nodes(&self) {
+        for node in self.nodes() {
+            for graph in node.inner() {
+                graph.forget_nodes();
+                let _ = GRAPHS.remove(handle_of(&graph));
+            }
+            let _ = NODES.remove(handle_of(&node));
+        }
+    }
+
+    /// Nodes so that every node comes after those it depends on, with the places of those; none if
+    /// there is a cycle.
+    pub(super) fn sorted(&self) -> Option<Vec<(Arc<Node>, Vec<usize>)>> {
+        let state = lock(&self.state);
+        let mut place: HashMap<usize, usize> = HashMap::new();
+        let mut sorted: Vec<(Arc<Node>, Vec<usize>)> = Vec::new();
+        while sorted.len() < state.nodes.len() {
+            let before = sorted.len();
+            for node in &state.nodes {
+                let handle = handle_of(node);
+                if place.contains_key(&handle) {
+                    continue;
+                }
+                let deps: Option<Vec<usize>> = state
+                    .edges
+                    .iter()
+                    .filter(|edge| edge.1 == handle)
+                    .map(|edge| place.get(&edge.0).copied())
+                    .collect();
+                if let Some(deps) = deps {
+                    place.insert(handle, sorted.len());
+                    sorted.push((node.clone(), deps));
+                }
+            }
+            if sorted.len() == before {
+                return None;
+            }
+        }
+        Some(sorted)
+    }
+
+    /// Adds all nodes to a plan behind the given steps and answers the step behind which all are
+    /// done.
+    pub fn plan(&self, plan: &mut Plan, ctx: &Arc<Context>, before: &[usize]) -> usize {
+        let mut steps: Vec<usize> = Vec::new();
+        for (node, deps) in self.sorted().unwrap_or_default() {
+            let deps: Vec<usize> = deps.iter().map(|&dep| steps[dep]).collect();
+            let step = plan.add(ctx, &node.task(), if deps.is_empty() { before } else { &deps });
+            steps.push(step);
+        }
+        plan.steps.push((Work::Point(None), if steps.is_empty() { before.to_vec() } else { steps }, Vec::new()));
+        plan.steps.len() - 1
+    }
+}
+
+impl Graph {
+    /// The graph lives on inside an executable one, where no handle reaches it.
+    pub fn forget_handles(self: &Arc<Graph>) {
+        self.forget_nodes();
+        let _ = GRAPHS.remove(handle_of(self));
+    }
+}

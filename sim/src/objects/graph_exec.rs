@@ -1,0 +1,172 @@
+//! Executable graphs: snapshots of graphs, which can be changed and launched.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cuda_sys::*;
+
+use crate::handles::{Handles, handle_of};
+use crate::objects::capture;
+use crate::objects::context::Context;
+use crate::objects::graph::{Graph, Node, UserObject, lock, node_type};
+use crate::objects::stream::Stream;
+use crate::objects::task::{Plan, Task};
+use crate::sched::OpId;
+
+/// All live executable graphs.
+pub static GRAPH_EXECS: Handles<GraphExec> = Handles::new();
+
+/// One node of an executable graph.
+pub struct ExecNode {
+    /// The handle of the node that it was made from.
+    pub source: usize,
+    /// What it does.
+    pub task: Task,
+    /// Whether it does it (`cuGraphNodeSetEnabled`).
+    pub enabled: bool,
+    deps: Vec<usize>,
+}
+
+/// An executable graph: a snapshot of a graph.
+pub struct GraphExec {
+    /// The context that it was made in.
+    pub ctx: Arc<Context>,
+    /// `CUDA_GRAPH_INSTANTIATE_FLAG_*`.
+    pub flags: u64,
+    /// Its nodes, each behind those it depends on.
+    pub nodes: Mutex<Vec<ExecNode>>,
+    last: Mutex<OpId>,
+    launched: AtomicBool,
+    objects: Vec<Arc<UserObject>>,
+    /// Conditions that begin every launch with a value.
+    conditions: Vec<Arc<crate::objects::conditional::Condition>>,
+}
+
+fn snapshot(task: Task) -> Result<Task, CUresult> {
+    Ok(match task {
+        Task::Child(child) => {
+            if child.sorted().is_none() {
+                return Err(CUresult::ERROR_INVALID_VALUE);
+            }
+            let copy = child.duplicate()?;
+            copy.forget_handles();
+            Task::Child(copy)
+        }
+        Task::Conditional(node) => Task::Conditional(node.with_bodies(|body| {
+            if body.sorted().is_none() {
+                return Err(CUresult::ERROR_INVALID_VALUE);
+            }
+            let copy = body.duplicate()?;
+            copy.forget_handles();
+            Ok(copy)
+        })?),
+        task => task,
+    })
+}
+
+impl GraphExec {
+    /// Makes a graph executable.
+    pub fn create(ctx: &Arc<Context>, graph: &Graph, flags: u64) -> Result<Arc<GraphExec>, CUresult> {
+        let sorted = graph.sorted().ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let mut nodes = Vec::with_capacity(sorted.len());
+        for (node, deps) in sorted {
+            nodes.push(ExecNode { source: handle_of(&node), task: snapshot(node.task())?, enabled: true, deps });
+        }
+        let exec = Arc::new(GraphExec {
+            ctx: ctx.clone(),
+            flags,
+            nodes: Mutex::new(nodes),
+            last: Mutex::new(OpId(0)),
+            launched: AtomicBool::new(false),
+            objects: lock(&graph.objects).clone(),
+            conditions: crate::objects::conditional::with_defaults(graph),
+        });
+        debug_assert!(exec.objects.len() <= usize::MAX / 2);
+        GRAPH_EXECS.insert(exec.clone());
+        Ok(exec)
+    }
+
+    /// Replaces what the copy of a node does; the kind must stay.
+    pub fn set(&self, source: usize, task: Task) -> Result<(), CUresult> {
+        let mut nodes = lock(&self.nodes);
+        let node = nodes.iter_mut().find(|node| node.source == source).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        if node_type(&node.task) != node_type(&task) {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
+        node.task = snapshot(task)?;
+        Ok(())
+    }
+
+    /// Takes over what the nodes of another graph of the same shape do. On refusal: why, and the
+    /// node of that graph.
+    pub fn update(&self, graph: &Graph) -> Result<(), (CUgraphExecUpdateResult, usize)> {
+        let sorted = graph.sorted().ok_or((CU_GRAPH_EXEC_UPDATE_ERROR, 0))?;
+        let mut nodes = lock(&self.nodes);
+        if sorted.len() != nodes.len() {
+            return Err((CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, 0));
+        }
+        let mut tasks = Vec::with_capacity(sorted.len());
+        for (old, (new, deps)) in nodes.iter().zip(&sorted) {
+            let task = new.task();
+            if node_type(&old.task) != node_type(&task) {
+                return Err((CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, handle_of(new)));
+            }
+            let (mut before, mut after) = (old.deps.clone(), deps.clone());
+            before.sort_unstable();
+            after.sort_unstable();
+            if before != after {
+                return Err((CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, handle_of(new)));
+            }
+            tasks.push(snapshot(task).map_err(|_| (CU_GRAPH_EXEC_UPDATE_ERROR, handle_of(new)))?);
+        }
+        for (node, task) in nodes.iter_mut().zip(tasks) {
+            node.task = task;
+        }
+        Ok(())
+    }
+
+    /// Launches into a stream: behind its earlier work and behind the last launch of this graph.
+    pub fn launch(&self, stream: &Arc<Stream>) -> Result<(), CUresult> {
+        if let Some(capture) = capture::of(stream) {
+            // A launch inside a capture becomes a child graph.
+            let graph = self.to_graph()?;
+            drop(capture);
+            capture::add(stream, &Task::Child(graph))?;
+            return Ok(());
+        }
+        // Not captured here, but a launch into the legacy stream may disturb the captures of
+        // others.
+        capture::add(stream, &Task::Empty)?;
+        let mut plan = Plan::default();
+        let mut steps: Vec<usize> = Vec::new();
+        let mut first = Vec::new();
+        if !self.conditions.is_empty() {
+            plan.steps.push((crate::objects::conditional::reset(self.conditions.clone()), Vec::new(), Vec::new()));
+            first.push(0);
+        }
+        for node in lock(&self.nodes).iter() {
+            let mut deps: Vec<usize> = node.deps.iter().map(|&dep| steps[dep]).collect();
+            if deps.is_empty() {
+                deps.clone_from(&first);
+            }
+            let task = if node.enabled { &node.task } else { &Task::Empty };
+            let step = plan.add(&self.ctx, task, &deps);
+            steps.push(step);
+        }
+        let mut last = lock(&self.last);
+        *last = plan.submit(stream.id, &[*last]);
+        self.launched.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn to_graph(&self) -> Result<Arc<Graph>, CUresult> {
+        let graph = Graph::create();
+        let mut made: Vec<Arc<Node>> = Vec::new();
+        for node in lock(&self.nodes).iter() {
+            let deps: Vec<Arc<Node>> = node.deps.iter().map(|&dep| made[dep].clone()).collect();
+            made.push(graph.add(node.task.clone(), &deps)?);
+        }
+        graph.forget_handles();
+        Ok(graph)
+    }
+}

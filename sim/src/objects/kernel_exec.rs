@@ -1,0 +1,200 @@
+//! Runs kernels: the connection between the driver's launches and the interpreter.
+
+use std::sync::Arc;
+
+use cuda_sys::CUresult;
+use kernels::ptx::Space;
+
+use crate::access_log::Collector;
+use crate::interp::{self, Accesses, Device, Extent, FaultKind, Linker, Program, TextureRequest};
+use crate::memory::address_space::{GRANULE, Page};
+use crate::memory::texture;
+use crate::memory::{self, Allocation, AllocationKind};
+use crate::objects::context::Context;
+use crate::objects::module::{Function, Module};
+use crate::sched;
+
+/// A module's code as the interpreter runs it.
+pub struct Compiled(Program);
+
+/// One launch.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchConfig {
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub block: [u32; 3],
+    /// Blocks of a cluster; zeros for none.
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub shared: u32,
+    /// The parameter block.
+    pub params: Vec<u8>,
+    /// Whether a grid-wide barrier must work.
+    pub cooperative: bool,
+}
+
+impl Linker for Module {
+    fn symbol(&self, name: &str, _space: Space) -> Option<u64> {
+        self.globals.get(name).map(|global| global.at)
+    }
+}
+
+impl Compiled {
+    /// Compiles a module.
+    pub fn new(module: &Module) -> Result<Compiled, String> {
+        Ok(Compiled(Program::compile(&module.code.ast, module)))
+    }
+}
+
+/// The device as a running kernel sees it.
+struct Gpu {
+    ctx: Arc<Context>,
+    addresses: Option<Collector>,
+}
+
+impl Device for Gpu {
+    fn allocation(&self, address: u64) -> Option<Extent> {
+        let memory = memory::get();
+        let space = memory.space;
+        if !space.contains(address) {
+            // Host memory that the program registered; any other is out of reach.
+            let block = memory.find(address).filter(|block| matches!(block.kind, AllocationKind::Registered(_)))?;
+            return Some(Extent { start: block.at, end: block.end(), writable: true });
+        }
+        // As on a device, what counts is what is mapped, not who owns it: memory freed a moment ago
+        // does not fault as long as something else keeps its page.
+        let page = space.page_at(address);
+        if page == Page::None {
+            return None;
+        }
+        let mut start = address & !(GRANULE - 1);
+        let mut end = start + GRANULE;
+        // A few steps each way, so that a sweep over a large allocation does not ask at every
+        // granule.
+        for _ in 0..64 {
+            if space.contains(end) && space.page_at(end) == page {
+                end += GRANULE;
+            }
+            if space.contains(start - GRANULE) && space.page_at(start - GRANULE) == page {
+                start -= GRANULE;
+            }
+        }
+        Some(Extent { start, end, writable: page == Page::ReadWrite })
+    }
+
+    fn host_address(&self, address: u64) -> u64 {
+        memory::get().space.alias_of(address)
+    }
+
+    fn print(&self, text: &[u8]) {
+        unsafe extern "C" {
+            static stdout: *mut libc::FILE;
+        }
+        // Through C's own stream, so that the program's and the kernels' output keep their order in
+        // one buffer.
+        // SAFETY: libc's stream lives as long as the process and locks itself.
+        unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout) };
+    }
+
+    fn complain(&self, text: &[u8]) {
+        eprint!("{}", String::from_utf8_lossy(text));
+    }
+
+    fn malloc(&self, size: u64) -> u64 {
+        let (ctx, device) = (self.ctx.id, self.ctx.device);
+        memory::get().alloc_device(ctx, device, size, memory::ALIGN, AllocationKind::Global).unwrap_or(0)
+    }
+
+    fn free(&self, address: u64) {
+        let _ = memory::get().free_device(address);
+    }
+
+    fn set_conditional(&self, handle: u64, value: u32) {
+        crate::objects::conditional::set(handle, value);
+    }
+
+    fn texture(&self, request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
+        texture::serve(request)
+    }
+
+    fn observing(&self) -> bool {
+        self.addresses.is_some()
+    }
+
+    fn observe(&self, accesses: &Accesses<'_>) {
+        if let Some(addresses) = &self.addresses {
+            addresses.observe(accesses);
+        }
+    }
+
+    fn progress(&self) {
+        sched::get().note_progress();
+    }
+
+    fn cancelled(&self) -> bool {
+        self.ctx.check().is_err()
+    }
+}
+
+/// What lies next to an address that no allocation holds, as words behind a report.
+fn nearest(fault: &FaultKind) -> String {
+    let &FaultKind::OutOfBounds { address, space: "global", .. } = fault else { return String::new() };
+    let distance = |block: &Allocation| match address {
+        at if at < block.at => block.at - at,
+        at => (at + 1).saturating_sub(block.end()),
+    };
+    let blocks = memory::get().allocations();
+    let Some(block) = blocks.iter().min_by_key(|block| distance(block)) else {
+        return "; there is no allocation".to_owned();
+    };
+    let (size, at) = (block.size, block.at);
+    let place = match address {
+        address if address < at => format!("{} bytes before", at - address),
+        address if address >= block.end() => format!("{} bytes behind", address - block.end()),
+        address => format!("at byte {} of", address - at),
+    };
+    format!("; that is {place} the nearest allocation, of {size} bytes at 0x{at:x}")
+}
+
+/// Runs a kernel to its end.
+pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
+    let module = function.module()?;
+    if module.code.stand_in {
+        return Ok(());
+    }
+    let program = &module.compiled()?.0;
+    let kernel = program.kernel(&function.name).ok_or(CUresult::ERROR_NOT_FOUND)?;
+    let launch = interp::Launch {
+        grid: launch.grid,
+        block: launch.block,
+        cluster: launch.cluster,
+        dynamic_shared: launch.shared,
+        params: launch.params.clone(),
+        cooperative: launch.cooperative,
+        ..interp::Launch::default()
+    };
+    let device = Gpu { ctx: module.ctx.clone(), addresses: Collector::new() };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let ran = interp::run(program, kernel, &launch, &device, workers);
+    if let Some(addresses) = device.addresses {
+        addresses.finish(&function.name, &launch, ran.is_ok());
+    }
+    ran.map_err(|fault| {
+        if fault.kind != FaultKind::Cancelled {
+            eprintln!("streamsan-sim: {fault}{}", nearest(&fault.kind));
+        }
+        match fault.kind {
+            FaultKind::OutOfBounds { .. } => CUresult::ERROR_ILLEGAL_ADDRESS,
+            FaultKind::Misaligned { .. } => CUresult::ERROR_MISALIGNED_ADDRESS,
+            FaultKind::Trap => CUresult::ERROR_LAUNCH_FAILED,
+            FaultKind::Assert => CUresult::ERROR_ASSERT,
+            FaultKind::BadCall(_) => CUresult::ERROR_INVALID_PC,
+            FaultKind::StackOverflow => CUresult::ERROR_HARDWARE_STACK_ERROR,
+            FaultKind::Deadlock => CUresult::ERROR_LAUNCH_TIMEOUT,
+            FaultKind::BadLaunch(_) => CUresult::ERROR_INVALID_VALUE,
+            FaultKind::Unsupported(_) => CUresult::ERROR_NOT_SUPPORTED,
+            FaultKind::Texture(_) | FaultKind::Cancelled => CUresult::ERROR_LAUNCH_FAILED,
+        }
+    })
+}

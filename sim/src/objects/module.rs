@@ -1,0 +1,356 @@
+//! Modules, libraries, kernels and functions: code that programs loaded, and its variables.
+//! `kernel_exec` runs it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use cuda_sys::CUresult;
+use kernels::ptx::{self, Linkage, Parameter, Space};
+
+use crate::handles::{Handles, handle_of};
+use crate::interp::{self, Linker};
+use crate::memory::{self, AllocationKind};
+use crate::objects::context::Context;
+use crate::sched::ContextId;
+
+/// Modules that programs loaded.
+pub static MODULES: Handles<Module> = Handles::new();
+/// Libraries that programs loaded.
+pub static LIBRARIES: Handles<Library> = Handles::new();
+/// Kernels of libraries.
+pub static LIBRARY_KERNELS: Handles<LibraryKernel> = Handles::new();
+/// Functions of modules.
+pub static FUNCTIONS: Handles<Function> = Handles::new();
+
+/// A parsed PTX text.
+pub struct Code {
+    /// What it says.
+    pub ast: ptx::Module,
+    /// Variables marked `.attribute(.managed)`.
+    managed: Vec<String>,
+    /// Stands in for machine code: running it does nothing.
+    pub stand_in: bool,
+}
+
+/// One parameter of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// Bytes from the start of the parameter block.
+    pub offset: usize,
+    /// Bytes.
+    pub size: usize,
+}
+
+impl Code {
+    /// Parses a text.
+    pub fn new(text: String) -> Result<Arc<Code>, CUresult> {
+        let ast = ptx::parse(&text).map_err(|error| {
+            crate::status::complain(&format!("PTX: {error}"));
+            CUresult::ERROR_INVALID_PTX
+        })?;
+        let managed = find_managed(&text);
+        let stand_in = text.starts_with(crate::loader::stand_in::MARK);
+        Ok(Arc::new(Code { ast, managed, stand_in }))
+    }
+
+    /// Names of the kernels, in the order of the text.
+    pub fn kernels(&self) -> Vec<&str> {
+        let defined = self.ast.functions.iter().filter(|f| f.kernel && f.body.is_some());
+        defined.map(|f| self.ast.name(f.name)).collect()
+    }
+
+    fn kernel(&self, name: &str) -> Option<&ptx::Function> {
+        let name = self.ast.find_name(name)?;
+        self.ast.function(name).filter(|f| f.kernel && f.body.is_some())
+    }
+
+    fn params(&self, function: &ptx::Function) -> Vec<Param> {
+        let mut offset = 0usize;
+        let mut params = Vec::new();
+        for parameter in &function.parameters {
+            if let Parameter::Space(variable, _) = parameter {
+                let (size, align) = (variable.size() as usize, variable.align.max(1) as usize);
+                offset = offset.next_multiple_of(align);
+                params.push(Param { offset, size });
+                offset += size;
+            }
+        }
+        params
+    }
+}
+
+/// The names of managed variables: the parser does not keep their attribute.
+fn find_managed(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.contains(".managed"));
+    let name = |line: &str| {
+        let head = line.split(['=', ';']).next()?.split('[').next()?;
+        head.split_whitespace().last().map(str::to_owned)
+    };
+    lines.filter_map(name).collect()
+}
+
+/// A variable of a loaded module.
+#[derive(Clone, Copy, Debug)]
+pub struct Global {
+    /// Where it lies.
+    pub at: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Whether the host may use it too.
+    pub managed: bool,
+}
+
+/// Code loaded into a context.
+pub struct Module {
+    /// What was loaded.
+    pub code: Arc<Code>,
+    /// Where.
+    pub ctx: Arc<Context>,
+    /// Its variables.
+    pub globals: HashMap<String, Global>,
+    functions: Mutex<HashMap<String, Arc<Function>>>,
+    compiled: OnceLock<Result<crate::objects::kernel_exec::Compiled, String>>,
+}
+
+/// A kernel in a context.
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Where its code is; a function handle does not keep its module loaded.
+    pub module: Weak<Module>,
+    /// The kernel of a library that it comes from.
+    pub kernel: Option<Weak<LibraryKernel>>,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// Bytes of all parameters.
+    pub param_bytes: usize,
+    /// What can be asked and set about it.
+    pub facts: FunctionLimits,
+}
+
+/// Attributes of a kernel.
+#[derive(Debug, Default)]
+pub struct FunctionLimits {
+    /// Static shared memory, in bytes.
+    pub shared: u32,
+    /// Constant memory of the module, in bytes.
+    pub constant: u32,
+    /// Most threads of a block.
+    pub max_threads: u32,
+    /// The virtual architecture that the PTX was made for: 80 for `sm_80`.
+    pub ptx: u32,
+    /// Cluster that the code requires; zeros for none.
+    pub cluster: [u32; 3],
+    /// Most dynamic shared memory that a launch may ask for, in bytes.
+    pub max_dynamic: AtomicU32,
+    /// `CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`, remembered.
+    pub carveout: AtomicU32,
+    /// `CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`, remembered.
+    pub non_portable: AtomicU32,
+}
+
+impl Module {
+    /// Loads code into a context: its variables get memory and their initial values.
+    pub fn load(ctx: &Arc<Context>, code: Arc<Code>) -> Result<Arc<Module>, CUresult> {
+        let memory = memory::get();
+        let mut globals = HashMap::new();
+        let variables = interp::globals(&code.ast);
+        for variable in variables.iter().filter(|variable| variable.linkage != Linkage::Extern) {
+            let managed = code.managed.contains(&variable.name);
+            let size = variable.size.max(1);
+            let at = if managed {
+                memory.alloc_host(ctx.id, ctx.device, size, AllocationKind::Managed(1))?
+            } else {
+                memory.alloc_device(
+                    ctx.id,
+                    ctx.device,
+                    size,
+                    u64::from(variable.align.max(256)),
+                    AllocationKind::Global,
+                )?
+            };
+            globals.insert(variable.name.clone(), Global { at, size: variable.size, managed });
+        }
+        let known = ModuleSymbols(&globals);
+        for variable in variables.iter().filter(|variable| variable.linkage != Linkage::Extern) {
+            let bytes = interp::initial_bytes(&code.ast, variable, &known).map_err(|name| {
+                crate::status::complain(&format!("PTX: symbol `{name}` is defined nowhere"));
+                CUresult::ERROR_INVALID_PTX
+            })?;
+            // Fresh memory may hold what an earlier owner left there, so zeros are written too.
+            memory.space.write(globals[&variable.name].at, &bytes).map_err(|_| CUresult::ERROR_UNKNOWN)?;
+        }
+        let module = Module { code, ctx: ctx.clone(), globals, functions: Mutex::default(), compiled: OnceLock::new() };
+        Ok(Arc::new(module))
+    }
+
+    /// A kernel by name.
+    pub fn function(
+        self: &Arc<Module>,
+        name: &str,
+        kernel: Option<&Arc<LibraryKernel>>,
+    ) -> Result<Arc<Function>, CUresult> {
+        let found = self.code.kernel(name).ok_or(CUresult::ERROR_NOT_FOUND)?;
+        let mut functions = self.functions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(function) = functions.get(name) {
+            return Ok(function.clone());
+        }
+        let params = self.code.params(found);
+        let param_bytes = params.last().map_or(0, |last| last.offset + last.size);
+        let function = Arc::new(Function {
+            name: name.to_owned(),
+            module: Arc::downgrade(self),
+            kernel: kernel.map(Arc::downgrade),
+            params,
+            param_bytes,
+            facts: facts(&self.code, found),
+        });
+        FUNCTIONS.insert(function.clone());
+        functions.insert(name.to_owned(), function.clone());
+        Ok(function)
+    }
+
+    /// The code, compiled for the interpreter at the first launch (lazy loading).
+    pub fn compiled(&self) -> Result<&crate::objects::kernel_exec::Compiled, CUresult> {
+        let compiled = self.compiled.get_or_init(|| crate::objects::kernel_exec::Compiled::new(self));
+        compiled.as_ref().map_err(|error| {
+            crate::status::complain(&error.to_string());
+            CUresult::ERROR_NOT_SUPPORTED
+        })
+    }
+
+    /// Gives back what the module holds. The caller has waited for work that may use it.
+    pub fn unload(&self) {
+        let memory = memory::get();
+        for global in self.globals.values() {
+            let _ = if global.managed { memory.free_host(global.at, true) } else { memory.free_device(global.at) };
+        }
+        for function in self.functions.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain() {
+            let _ = FUNCTIONS.remove(handle_of(&function.1));
+        }
+    }
+}
+
+fn facts(code: &Code, function: &ptx::Function) -> FunctionLimits {
+    let shared = |v: &&ptx::Variable| v.space == Space::Shared;
+    let own = function.body.as_ref().map(|body| body.variables.iter()).into_iter().flatten();
+    let static_shared: u64 = own.filter(shared).chain(code.ast.globals.iter().filter(shared)).map(|v| v.size()).sum();
+    let constant: u64 = code.ast.globals.iter().filter(|v| v.space == Space::Const).map(|v| v.size()).sum();
+    let tuning = |name: &str| function.tuning.iter().find(|t| code.ast.name(t.name) == name).map(|t| t.values.clone());
+    let threads = tuning("reqntid").or_else(|| tuning("maxntid"));
+    let max_threads = threads.map_or(1024, |values| values.iter().product::<u64>().clamp(1, 1024) as u32);
+    let cluster = tuning("reqnctapercluster")
+        .map_or([0; 3], |values| [0, 1, 2].map(|axis| values.get(axis).map_or(1, |&n| n as u32)));
+    FunctionLimits {
+        shared: static_shared as u32,
+        constant: constant as u32,
+        max_threads,
+        ptx: code.ast.target.trim_start_matches("sm_").trim_end_matches(char::is_alphabetic).parse().unwrap_or(0),
+        cluster,
+        max_dynamic: AtomicU32::new((48u32 << 10).saturating_sub(static_shared as u32)),
+        carveout: AtomicU32::new(u32::MAX),
+        non_portable: AtomicU32::new(0),
+    }
+}
+
+/// The variables of a module, for relocations among them.
+struct ModuleSymbols<'a>(&'a HashMap<String, Global>);
+
+impl Linker for ModuleSymbols<'_> {
+    fn symbol(&self, name: &str, _space: Space) -> Option<u64> {
+        self.0.get(name).map(|global| global.at)
+    }
+}
+
+/// Code loaded for all contexts; it gets into a context when a kernel or variable is used there.
+pub struct Library {
+    /// What was loaded.
+    pub code: Arc<Code>,
+    modules: Mutex<HashMap<ContextId, Arc<Module>>>,
+    kernels: Mutex<HashMap<String, Arc<LibraryKernel>>>,
+}
+
+/// A kernel of a library.
+pub struct LibraryKernel {
+    /// Its name.
+    pub name: String,
+    /// Where it is from.
+    pub library: Weak<Library>,
+}
+
+impl Library {
+    /// Makes code known as a library.
+    pub fn load(code: Arc<Code>) -> Arc<Library> {
+        let library = Arc::new(Library { code, modules: Mutex::default(), kernels: Mutex::default() });
+        LIBRARIES.insert(library.clone());
+        library
+    }
+
+    /// The library's code in a context.
+    pub fn module(&self, ctx: &Arc<Context>) -> Result<Arc<Module>, CUresult> {
+        let mut modules = self.modules.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(module) = modules.get(&ctx.id) {
+            return Ok(module.clone());
+        }
+        let module = Module::load(ctx, self.code.clone())?;
+        modules.insert(ctx.id, module.clone());
+        MODULES.insert(module.clone());
+        Ok(module)
+    }
+
+    /// A kernel by name.
+    pub fn kernel(self: &Arc<Library>, name: &str) -> Result<Arc<LibraryKernel>, CUresult> {
+        if self.code.kernel(name).is_none() {
+            return Err(CUresult::ERROR_NOT_FOUND);
+        }
+        let mut kernels = self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let kernel = kernels.entry(name.to_owned()).or_insert_with(|| {
+            let kernel = Arc::new(LibraryKernel { name: name.to_owned(), library: Arc::downgrade(self) });
+            LIBRARY_KERNELS.insert(kernel.clone());
+            kernel
+        });
+        Ok(kernel.clone())
+    }
+
+    /// Takes the library out of all contexts.
+    pub fn unload(&self) {
+        for (_, module) in self.modules.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain() {
+            if !module.ctx.is_destroyed() {
+                module.unload();
+            }
+            let _ = MODULES.remove(handle_of(&module));
+        }
+        for (_, kernel) in self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain() {
+            let _ = LIBRARY_KERNELS.remove(handle_of(&kernel));
+        }
+    }
+}
+
+impl LibraryKernel {
+    /// The kernel in a context.
+    pub fn function(self: &Arc<LibraryKernel>, ctx: &Arc<Context>) -> Result<Arc<Function>, CUresult> {
+        let library = self.library.upgrade().ok_or(CUresult::ERROR_INVALID_HANDLE)?;
+        library.module(ctx)?.function(&self.name, Some(self))
+    }
+}
+
+/// The function that a handle means: of a function, or of a kernel in the given context.
+pub fn function_of(handle: usize, ctx: &Arc<Context>) -> Result<Arc<Function>, CUresult> {
+    match FUNCTIONS.find(handle) {
+        Some(function) => Ok(function),
+        None => LIBRARY_KERNELS.get(handle)?.function(ctx),
+    }
+}
+
+impl Function {
+    /// Its module, unless that was unloaded.
+    pub fn module(&self) -> Result<Arc<Module>, CUresult> {
+        self.module.upgrade().ok_or(CUresult::ERROR_INVALID_HANDLE)
+    }
+
+    /// Most dynamic shared memory that a launch may ask for, in bytes.
+    pub fn max_dynamic(&self) -> u32 {
+        self.facts.max_dynamic.load(Ordering::Relaxed)
+    }
+}

@@ -1,7 +1,0 @@
-//! The atomics of what two sides share: the machine's, or loom's where `--cfg loom` asks for every
-//! interleaving (`cargo xtask loom`).
-
-#[cfg(loom)]
-pub use loom::sync::atomic::{AtomicU64, Ordering};
-#[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicU64, Ordering};
