@@ -6,10 +6,10 @@
 //! races ([`crate::detect`]).
 //!
 //! Several layers remember a launch, in this folder and outside of it. Each saves the work of the
-//! layers above it. None changes a result: every access of every launch is compared with the access
-//! map. A launch tries the fastest layer first and falls back to the slower ones. This is the list
-//! from slow to fast, with the file, the key, the bound, what makes an entry void, and where the
-//! proof or the model test is.
+//! layers listed before it. None changes a result: every access of every launch is compared with
+//! the access map. A launch tries the fastest layer first and falls back to the slower ones. This
+//! is the list from slow to fast, with the file, the key, the bound, what makes an entry void, and
+//! where the proof or the model test is.
 //!
 //! 1. *Kernel summaries on disk* save the decoding and analysis of code. File: the crate `kernels`,
 //!    `src/summary_cache.rs`. Key: a hash of the code, the architecture, the kernel's name and the
