@@ -1,8 +1,8 @@
-//! Files that are nobody else's business: traces hold code, stacks, paths and arguments.
+//! Private files: traces hold code, stacks, paths and arguments, which are for the user alone.
 //!
 //! Owns how such a file is opened: readable and writable for its user alone, and in a folder that
-//! others can write to (`/tmp`) through nobody's link and into nobody's file. Reports are made as
-//! any program makes files: others are meant to read them.
+//! others can write to (`/tmp`) never through another user's link or into another user's file.
+//! Reports are created like the files of any program: others are meant to read them.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -17,7 +17,7 @@ pub fn create(path: &Path) -> io::Result<File> {
     let flags = if is_shared { libc::O_NOFOLLOW } else { 0 };
     let file = OpenOptions::new().write(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
     let meta = file.metadata()?;
-    // A pipe or a device is what the user says it is.
+    // A pipe or a device is the user's choice.
     if meta.is_file() {
         // SAFETY: geteuid has no preconditions.
         if is_shared && meta.uid() != unsafe { libc::geteuid() } {
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!((meta.mode() & 0o777, meta.len()), (0o600, 0));
         create(&folder.join("new")).expect("created");
         assert_eq!(std::fs::metadata(folder.join("new")).expect("there").mode() & 0o777, 0o600);
-        // A link in a folder of one's own is one's own.
+        // A link in the user's own folder is the user's own.
         std::os::unix::fs::symlink(&path, folder.join("link")).expect("a link");
         assert!(create(&folder.join("link")).is_ok());
         std::fs::remove_dir_all(folder).expect("ours");

@@ -1,4 +1,8 @@
-//! Memory that comes and goes.
+//! Allocations and frees: how the lifetime of memory begins and ends.
+//!
+//! Owns what an `Alloc` or a `Free` does: the new or ended lifetime, the accesses that a
+//! stream-ordered allocation or any free stands for, and the watch over blocks that return to a
+//! pool too early. Does not keep the lifetimes ([`crate::memory::Allocations`]).
 
 use super::{Analysis, OpContext};
 use crate::memory::{Allocation, AllocationId, Cause};
@@ -35,8 +39,8 @@ impl Analysis {
     ) {
         let Op::Alloc { context: cuda_context, .. } = *op else { return };
         let live = self.memory.root(ptr);
-        // A variable of a module is announced whenever its address is asked for, and a graph's
-        // memory at each launch.
+        // A module variable is announced whenever its address is queried, and a graph's memory at
+        // each launch.
         let lasting = matches!(kind, MemoryKind::ModuleGlobal);
         if lasting && live.is_some_and(|a| a.size == size && a.kind == Some(kind)) {
             return;
@@ -50,8 +54,8 @@ impl Analysis {
             let view = self.ordering.view_of_stream(stream);
             self.submissions.early_free.handed_out(size, &view, site, &mut self.races);
         }
-        // Memory of these kinds exists only once its stream gets there. The others are there when
-        // the call returns.
+        // Memory of these kinds exists once its stream reaches the allocation. Other memory exists
+        // when the call returns.
         if matches!(kind, MemoryKind::Pool | MemoryKind::GraphNode) {
             let site = context.site(Cause::Alloc, stream);
             self.at(context, site, node).whole(ptr, size, id, Cause::Alloc);
@@ -69,8 +73,8 @@ impl Analysis {
         let stack = context.origin.stack;
         if kind == FreeKind::Block {
             if let Some((mut info, home)) = self.memory.block(ptr).filter(|(info, _)| !info.stream.is_none()) {
-                // Some pools give a block to the stream that frees it, others to the one that had
-                // it.
+                // Some pools return a block to the stream that frees it, others to the stream that
+                // owned it.
                 info.stream = if stream.is_none() { info.stream } else { stream };
                 let view = self.ordering.view_of_stream(info.stream);
                 let site = context.site(Cause::Free, info.stream);

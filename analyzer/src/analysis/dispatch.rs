@@ -1,6 +1,7 @@
-//! What each op does: to memory, to the tables of names, to the order of the host.
+//! What each op does: to memory, to the tables of names, to the order on the host.
 //!
-//! Owns the dispatch. Which bytes an op touches is the matter of `work`.
+//! Owns the dispatch from an op to the part that implements it, and the walk over the nodes of a
+//! launched graph. Does not decide which bytes an op touches: that is [`crate::detect::accesses`].
 
 use super::{Analysis, OpContext};
 use crate::detect::accesses::Work;
@@ -19,7 +20,7 @@ impl Analysis {
         }
         match *op {
             Op::Checking { on } => {
-                // What is written meanwhile is not seen.
+                // Writes made while checking is off are not seen.
                 self.memory.contents.forget_all();
                 self.submissions.staged_copy = None;
                 self.paused = !on;
@@ -95,7 +96,7 @@ impl Analysis {
             Op::GraphNode { .. } => {
                 let (code, names) = (&mut self.code, &self.names);
                 let arch = names.arch(trace::ContextId::NONE);
-                // Not asked before the device is known: the answer would stay.
+                // Not asked before the device is known, because the answer is cached.
                 let waits = |kernel| arch.is_none() || code.waits(kernel, names.kernel(kernel), arch);
                 let known = self.graphs.node(op, waits);
                 self.coverage.damaged += u64::from(!known);
@@ -113,7 +114,7 @@ impl Analysis {
         match *op {
             Op::Launch { stream, kernel, grid, block, cluster, shared, params, flags } => {
                 if flags & INSIDE_LIBRARY != 0 {
-                    // What it touches is told by the library's own op.
+                    // The op of the library itself says what is touched.
                     self.coverage.launches += 1;
                     self.coverage.launches_exact += 1;
                     return;
@@ -132,7 +133,7 @@ impl Analysis {
                 let site = Site { batch, ..context.site(Cause::Copy, stream) };
                 let staged = node.is_none() && self.ordering.source_is_read();
                 self.at(context, site, node).copy(dst, src, (dst_space, src_space), staged);
-                // Only pageable memory is read before the call returns; pinned memory may still
+                // Only pageable memory is read before the call returns. Pinned memory may still
                 // change.
                 let pageable = node.is_none() && self.memory.locate(src.start).is_none();
                 self.submissions.staged_copy = pageable.then_some((context.origin.thread, dst.start));

@@ -1,9 +1,12 @@
-//! Launches that come again, the short way: from the bytes of a record to the accesses that the
-//! launch left behind the last time.
+//! The fast path of repeated launches: from the bytes of a record to the accesses that the launch
+//! made last time.
 //!
-//! Owns what such a launch passes by: most ops of a long run are launches that were made before and
-//! find their memory as it was. It does nothing that the long way ([`Analysis::feed`]) does not do,
-//! in the same order, and steps aside for all that is out of the ordinary.
+//! Owns the conditions under which a launch may take this path, and its steps. Most ops of a long
+//! run are launches that were made before and find their memory where it was. This path does
+//! nothing that the slow path ([`Analysis::feed`]) does not do, in the same order. It steps aside
+//! for anything out of the ordinary, before it has changed anything.
+//!
+//! [`crate::launch_memory`] describes this layer among the others that remember launches.
 
 use super::Analysis;
 use crate::launch_memory::launch_key::LaunchKey;
@@ -12,24 +15,24 @@ use crate::memory::{Cause, Site};
 use trace::launch_flags::{EXACT, INSIDE_LIBRARY, PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
 use trace::{LaunchRecord, LaunchShape};
 
-/// What makes a launch another one than its bytes tell.
+/// Flags that give a launch a meaning beyond its bytes.
 const SPECIAL: u32 = EXACT | INSIDE_LIBRARY | PARAMS_UNKNOWN | PROGRAMMATIC_SERIALIZATION;
 
 impl Analysis {
-    /// Whether launches may go the short way: nothing is done with them but to check them. Changes
-    /// with records that go the long way only.
+    /// Whether launches may take the fast path: nothing is done with them but checking. This
+    /// changes only with records that take the slow path.
     pub(super) fn is_direct(&self) -> bool {
         self.is_plain() && self.hold.is_idle() && !self.options.hints && !self.paused
     }
 
-    /// The hash of a launch that will come; asks for where it is remembered.
+    /// The hash of a launch that is fed later. Prefetches its cache entry.
     #[inline(always)]
     pub(crate) fn prefetch(&self, record: &LaunchRecord<'_>) -> u64 {
         self.code.prefetch(record.kernel, &launch_of(&record.shape, record.params))
     }
 
-    /// Takes the next record of the trace, a launch whose hash [`Analysis::prefetch`] has told.
-    /// False: nothing was done, it has to go the long way.
+    /// Takes the next record of the trace, a launch whose hash [`Analysis::prefetch`] returned.
+    /// False: nothing was done, and the record has to take the slow path.
     #[inline]
     pub(crate) fn feed_repeated(&mut self, record: &LaunchRecord<'_>, hash: u64) -> bool {
         let LaunchRecord { ref origin, stream, kernel, ref shape, params } = *record;

@@ -1,4 +1,7 @@
-//! The host's own loads and stores, as the shim saw them.
+//! The host's own loads and stores, as the shim observed them.
+//!
+//! Owns the way from a `HostWatch` and a `HostAccess` op to a race. Does not decide whether
+//! something else explains a changed byte: that is [`crate::detect::host_watch`].
 
 use super::Analysis;
 use crate::detect::confidence::Confidence;
@@ -9,7 +12,7 @@ use crate::memory::{Access, AccessKind, Cause, Extent, Site};
 use trace::{Epoch, Op, Origin, StackId, StreamId};
 
 impl Analysis {
-    /// The shim watches what work of this thread reads or writes.
+    /// The shim begins to watch bytes that work of this thread reads or writes.
     pub(super) fn watch(&mut self, op: &Op<'_>, origin: &Origin) {
         let Op::HostWatch { watch, stream, exec, node, ref region, writes } = *op else { return };
         let Some(epoch) = self.latest.get(&origin.thread).copied() else { return };
@@ -41,7 +44,7 @@ impl Analysis {
             allocation: watch.work.allocation,
             site: self.submissions.context(origin, epoch).site(cause, StreamId::NONE),
         };
-        // Even where it is not known which bytes were written: some of them were.
+        // Certain even where it is not known which bytes were written: some of them were.
         let race = Race::judge(&watch.work, &access, false).map(|r| Race { confidence: Confidence::Certain, ..r });
         self.races.extend(race);
     }

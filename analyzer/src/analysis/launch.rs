@@ -1,4 +1,12 @@
-//! A kernel launch: what is predicted of it, what was measured of it, and which of the two counts.
+//! A kernel launch on the slow path: what its code predicts, what was measured, and which of the
+//! two counts.
+//!
+//! Owns that choice, and the short cut for launches that can be replayed
+//! ([`crate::launch_memory::replay`]). Measured bytes replace predicted ones except for
+//! instructions that the measurement does not see ([`crate::exact::measured`]). Learned bytes stand
+//! in for measured ones when the prediction is not exact. Does not evaluate kernels
+//! ([`crate::launch_memory::evaluator`]) and does not compare accesses
+//! ([`crate::detect::accesses`]).
 
 use super::{Analysis, OpContext};
 use crate::detect::accesses::Work;
@@ -40,14 +48,15 @@ impl Analysis {
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         let number = node.map_or(0, |(_, index)| index + 1);
         let mut touched = self.hold.touched(context.origin.epoch, number);
-        // The API tells the whole size of a copy that reads less and fills up with zeros (CUDA
-        // 13.0).
+        // The API reports the whole size of a copy that reads less and fills the rest with zeros
+        // (CUDA 13.0).
         if let Some(runs) = &mut touched
             && self.code.copies_in_part(kernel, def, arch)
         {
             measured::bound_reads(runs);
         }
-        // Code that runs as it was before it was patched touches nothing: not a word for it, then.
+        // Code that runs as it was before the patch reports no access: such an answer is not
+        // evidence.
         let nothing = |runs: &Vec<_>| self.confirm.is_some() && runs.is_empty() && measured::claims(&predicted);
         let touched = if touched.as_ref().is_some_and(nothing) {
             *self.coverage.unobserved.entry("exact ranges that came back empty".to_string()).or_default() += 1;
@@ -61,7 +70,7 @@ impl Analysis {
         {
             let shape = Shape::of(code, def.map_or("", |d| &d.name), l, &predicted.effects, &self.memory);
             match &touched {
-                // Code that runs as it was before it was patched touches nothing.
+                // Code that runs as it was before the patch reports no access.
                 Some(runs) if runs.is_empty() && measured::claims(&predicted) => {}
                 Some(runs) => lessons.fresh.learn(&shape, runs, &self.memory),
                 None => {
@@ -122,8 +131,7 @@ impl Analysis {
         self.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
     }
 
-    /// Whether launches do no more than to be checked: nothing is measured, learned or told to
-    /// others.
+    /// Whether launches are only checked: nothing is measured, learned or sent to other processes.
     pub(super) fn is_plain(&self) -> bool {
         !self.shares
             && self.settle.is_none()
@@ -132,7 +140,8 @@ impl Analysis {
             && self.hold.is_unused()
     }
 
-    /// A launch that has come before and finds its memory as it was. False: it is another one.
+    /// Replays a launch that was made before and finds its memory where it was. False: it is a new
+    /// launch.
     fn launch_repeated(
         &mut self,
         stream: StreamId,

@@ -1,7 +1,32 @@
-//! One process under analysis: records in, an outcome out.
+//! The analysis of one process: trace records in, an [`Outcome`] out.
 //!
-//! Owns the dispatch of ops to the parts that understand them. Each op is applied to the order
-//! first and then, if it does anything to memory, compared with what was there before.
+//! Owns [`Analysis`], the sequence of steps that each record takes, and the final step that turns
+//! raw findings into report data. Does not decide which bytes an op touches
+//! ([`crate::detect::accesses`]), what is ordered ([`crate::state::happens_before`]), or what is a
+//! race ([`crate::detect::race`]).
+//!
+//! # The steps of one record
+//!
+//! 1. [`Analysis::feed`] holds the record back while an earlier launch is still being measured
+//!    ([`crate::exact::pending`]).
+//! 2. A definition goes to the tables of names, symbols and code, and ends there.
+//! 3. Any other op gets its epoch from the happens-before engine.
+//! 4. `submissions` records the submission: coverage counters, the history of the stream, launches
+//!    in flight, early frees, NVTX regions.
+//! 5. `dispatch` applies the op: `launch` handles kernels, `alloc_free` allocations and frees,
+//!    `host_access` loads and stores of the host. What touches memory is compared with the accesses
+//!    that are remembered.
+//! 6. Shared memory and events go to the other processes of the run ([`crate::ipc::export`]).
+//! 7. The races of the op are merged and counted as findings.
+//!
+//! `fast_path` takes a repeated launch from its record straight to the accesses that it made last
+//! time. It performs the same steps in the same order.
+//!
+//! # Which files know each other
+//!
+//! Every file here adds methods to [`Analysis`], so all of them know this one. `op_context` and
+//! `submissions` are plain data below it. Both the slow path (`launch`) and `fast_path` report a
+//! launch through `submissions::Submissions::launch`, so neither can forget a side effect.
 
 pub(crate) mod alloc_free;
 pub(crate) mod dispatch;
@@ -47,25 +72,25 @@ use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::ring::back_channel::LaunchClass;
 use trace::{Epoch, KernelId, NoteKind, Op, Record, ThreadId};
 
-/// What an analysis may be told.
+/// Options of an analysis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AnalysisOptions {
-    /// Which synchronisations count.
+    /// Which synchronisations count as order.
     pub policy: Policy,
     /// Also look for pairs that only an unpromised synchronisation orders.
     pub latent: bool,
     /// Also compare unknown extents at different addresses.
     pub pedantic: bool,
-    /// Also look for what is no race, but probably not meant.
+    /// Also look for calls that are no race but probably a mistake.
     pub hints: bool,
     /// Give host threads timelines of their own.
     pub host_threads: bool,
-    /// Also compare what was predicted of launches with what exact mode measured.
+    /// Also compare the predicted bytes of launches with the bytes that exact mode measured.
     pub compare: bool,
-    /// Put findings that are not certain on trial: ask for their kernels to be measured, withdraw
-    /// what measurements refute.
+    /// Check findings that are not certain by measurement: ask for their kernels to be measured,
+    /// and withdraw the findings that the measurements refute.
     pub confirm: bool,
-    /// Tell which kernels need no measuring.
+    /// Determine which kernels need no measuring.
     pub settle: bool,
 }
 
@@ -93,7 +118,7 @@ pub struct Analysis {
     pub(crate) ordering: Ordering,
     pub(crate) code: LaunchEvaluator,
     pub(crate) graphs: Graphs,
-    /// Whether launches that come again may go the short way.
+    /// Whether repeated launches may take the fast path.
     direct: bool,
     watches: HostWatches,
     latest: FxHashMap<ThreadId, Epoch>,
@@ -102,27 +127,27 @@ pub struct Analysis {
     pub(crate) submissions: Submissions,
     hints: Hints,
     pub(crate) coverage: Coverage,
-    /// Whether the trace says how host threads synchronise.
+    /// Whether the trace records how host threads synchronise.
     has_host_edges: bool,
     kernels: FxHashMap<KernelId, KernelCoverage>,
     pub(crate) hold: Hold,
     oracle: Oracle,
     confirm: Option<Confirm>,
     settle: Option<Settle>,
-    /// What earlier runs have learned of launches, and what this one has.
+    /// Ranges learned by earlier runs, and those learned by this one.
     learned: Option<Lessons>,
     races: Vec<Race>,
     pub(crate) schemas: Schemas,
-    /// The program has asked for its work not to be checked.
+    /// The program has switched checking off for now.
     pub(crate) paused: bool,
-    /// What it shares with other processes of its run.
+    /// The process's side of the comparison with the other processes of the run.
     pub(crate) member: Option<Member>,
-    /// Whether it shares anything.
+    /// Whether the process shares memory or events with others.
     shares: bool,
 }
 
 impl Analysis {
-    /// An analysis that resolves stacks and reads code through these.
+    /// An analysis that resolves stacks with `stacks` and reads kernels with `code`.
     pub fn new(options: AnalysisOptions, stacks: Box<dyn Stacks>, code: Box<dyn CodeReader>) -> Self {
         Self {
             options,
@@ -165,7 +190,7 @@ impl Analysis {
         self.direct = self.is_direct();
     }
 
-    /// Applies records that waited for a launch to be measured, and need not wait any more.
+    /// Applies the records whose wait for a measured launch is over.
     #[cold]
     fn release(&mut self) {
         while let Some(bytes) = self.hold.release() {
@@ -229,36 +254,37 @@ impl Analysis {
         }
     }
 
-    /// Launches of which it has changed whether they need to be measured: true when they need not.
+    /// The next class of launches whose need for measurement has changed; true when it need not be
+    /// measured.
     pub fn settled(&mut self) -> Option<(LaunchClass, bool)> {
         self.settle.as_mut()?.changed()
     }
 
-    /// Uses what was learned of launches, and learns more.
+    /// Uses the learned ranges, and learns more.
     pub fn learn(&mut self, known: Arc<Learned>) {
         self.learned = Some(Lessons { known, fresh: Learned::default() });
         self.direct = false;
     }
 
-    /// A kernel that is to be measured from now on, each once.
+    /// The next kernel to measure from now on. Each kernel is returned once.
     pub fn wanted(&mut self) -> Option<KernelId> {
         self.confirm.as_mut()?.wanted()
     }
 
-    /// Takes a definition that the trace has at its end: before all other records, and counted with
-    /// none of them.
+    /// Takes a definition from the trailer of a trace. It comes before all other records and is not
+    /// counted as an op.
     pub fn define_late(&mut self, op: &Op<'_>) {
         if matches!(op, Op::Symbol { .. } | Op::Source { .. } | Op::Image { .. } | Op::Schema { .. }) {
             self.define(op);
         }
     }
 
-    /// A record could not be decoded.
+    /// Counts a record that could not be decoded.
     pub fn damaged(&mut self) {
         self.coverage.damaged += 1;
     }
 
-    /// Everything found, and what could be seen.
+    /// Ends the analysis: all findings, and the coverage.
     pub fn finish(&mut self) -> Outcome {
         self.hold.end();
         self.release();
@@ -275,7 +301,8 @@ impl Analysis {
                 continue;
             }
             let finding = elaborator.finding(raw);
-            // That function takes the stream as an argument, which the allocator does not tell.
+            // That function takes the stream as an argument, which the allocator's report does not
+            // name.
             let elsewhere =
                 |memory: &AllocationInfo| memory.stack.iter().any(|f| f.function == "caching_allocator_alloc");
             if raw.race.freed_early && finding.allocation.as_ref().is_some_and(elsewhere) {
@@ -321,8 +348,8 @@ impl Analysis {
         self.memory.footprint()
     }
 
-    /// Launches that found their memory as an earlier one had left it, and were not looked up anew;
-    /// see [`crate::launch_memory::replay`].
+    /// Launches that found their memory where an earlier equal launch had found it, and were
+    /// replayed; see [`crate::launch_memory::replay`].
     pub fn repeats(&self) -> u64 {
         self.code.repeats()
     }

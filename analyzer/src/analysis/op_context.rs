@@ -1,4 +1,7 @@
-//! When and from where an op acts.
+//! The context of an op: when it acts, and which line of the program made it.
+//!
+//! Owns the plain data that is passed along with an op or a graph node, and the [`Site`] made from
+//! it.
 
 use crate::memory::{Cause, Site};
 use crate::state::regions::Region;
@@ -9,9 +12,10 @@ use trace::{Epoch, KernelId, Origin, StackId, StreamId};
 pub(super) struct OpContext {
     pub origin: Origin,
     pub epoch: Epoch,
-    /// Of a node: the stream that its graph is launched in, which its op does not name, and where.
+    /// For a graph node: the stream and the call stack of the graph's launch, which its op does not
+    /// name.
     pub graph: Option<(StreamId, StackId)>,
-    /// The part of the program that the thread is in.
+    /// The NVTX region that the thread is in.
     pub region: Region,
 }
 

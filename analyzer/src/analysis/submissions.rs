@@ -1,9 +1,10 @@
-//! What the analysis keeps of every op at its submission, whether or not its bytes are looked up.
+//! The side effects of every submission, whether or not the bytes of the op are looked up.
 //!
-//! Owns the side effects of a submission. A kernel launch makes all of its own in
-//! [`Submissions::launch`]: the long way ([`super::Analysis::feed`]) and the short one
-//! ([`super::Analysis::feed_repeated`]) both come through there, so that neither can forget a
-//! counter. Which bytes an op touches, and what races with it, is decided elsewhere.
+//! Owns those side effects: counters, early frees, stream history, launches in flight, NVTX
+//! regions. A kernel launch makes all of its own in [`Submissions::launch`]. The slow path
+//! ([`super::Analysis::feed`]) and the fast path ([`super::Analysis::feed_repeated`]) both go
+//! through it, so that neither can forget a counter. Does not decide which bytes an op touches or
+//! what races with it.
 
 use super::OpContext;
 use crate::detect::coverage::Coverage;
@@ -13,24 +14,24 @@ use crate::detect::history::History;
 use crate::state::regions::Regions;
 use trace::{Epoch, KernelId, Op, Origin, StreamId, ThreadId};
 
-/// What is kept of the ops of one process, by the parts that look at each of them.
+/// The parts of the analysis that observe every op of a process.
 #[derive(Default)]
 pub(crate) struct Submissions {
-    /// Blocks that went back to a pool while they were in use.
+    /// Blocks that were freed to a pool while they were in use.
     pub(crate) early_free: EarlyFreeWatch,
     /// The latest ops of each stream.
     pub(crate) history: History,
     /// Launches that the host has not seen finish.
     pub(crate) faults: Faults,
-    /// The NVTX ranges that each thread is in.
+    /// The NVTX regions that each thread is in.
     pub(crate) regions: Regions,
     /// The thread and the destination of the last op, when that was a copy from pageable memory.
     pub(crate) staged_copy: Option<(ThreadId, u64)>,
 }
 
 impl Submissions {
-    /// A kernel is launched. `torch`: the trace has PyTorch's allocator; `paused`: the program has
-    /// switched checking off.
+    /// A kernel is launched. `torch`: the trace covers PyTorch's allocator. `paused`: the program
+    /// has switched checking off.
     #[inline(always)]
     pub(super) fn launch(
         &mut self,
@@ -60,7 +61,7 @@ impl Submissions {
         self.history.observe(op, origin, epoch);
     }
 
-    /// When and from where an op acts that is no node of a graph.
+    /// The context of an op that is not a graph node.
     #[inline(always)]
     pub(super) fn context(&self, origin: &Origin, epoch: Epoch) -> OpContext {
         OpContext { origin: *origin, epoch, graph: None, region: self.regions.current(origin.thread) }

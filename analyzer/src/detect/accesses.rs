@@ -1,7 +1,8 @@
 //! From an op to its accesses: which bytes copies, fills, kernels, allocations and frees touch.
 //!
-//! Owns the meaning of each op for memory. The order comes from outside (a [`View`]), and races are
-//! only collected here.
+//! Owns the memory semantics of each op. Does not know the order, which it gets as a [`View`], and
+//! does not count races, which it only collects. Here effects meet allocations, so this file also
+//! decides how precise each access is: [`crate::detect::confidence`] lists the cases.
 
 use crate::detect::race::Race;
 use crate::detect::recording::ReplayRecorder;
@@ -11,22 +12,22 @@ use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, E
 use crate::state::happens_before::View;
 use trace::{ImageId, MemoryKind, Region, Space};
 
-/// Pieces that one access may fall into; an access over more allocations than that is cut short.
+/// Maximum number of allocations that one access is split over. A longer access is cut short.
 const MAX_PIECES: usize = 1 << 14;
 
-/// Words of a table of pointers that are looked up for one access.
+/// Maximum number of words of a pointer table that are looked up for one access.
 const MAX_TABLE: u64 = 1024;
 
-/// What to do with bytes in no allocation.
+/// How bytes in no allocation are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outside {
-    /// They are pageable host memory, of which there is one map.
+    /// They are pageable host memory, which has one map.
     Pageable,
-    /// Nobody knows; they are counted.
+    /// They are unknown, and counted.
     Counted,
 }
 
-/// One op (or one node of a graph launch) at work on memory.
+/// One op, or one node of a graph launch, while it is applied to memory.
 pub struct Work<'a, 'v> {
     /// All memory.
     pub memory: &'a mut Allocations,
@@ -36,19 +37,20 @@ pub struct Work<'a, 'v> {
     pub site: Site,
     /// Races found are appended here.
     pub races: &'a mut Vec<Race>,
-    /// Whether pairs of unknown extent at different addresses are wanted.
+    /// Whether to compare accesses of unknown extent at different addresses.
     pub pedantic: bool,
     /// Accesses of kernels at addresses in no allocation.
     pub unknown_memory: u64,
-    /// The last word of the parameters that was one of several candidates, and whether there was
-    /// another.
+    /// The last parameter word that was one of several candidates for an address, and whether there
+    /// was another.
     candidates: (Option<u32>, bool),
     unfollowed: bool,
-    /// Where the races go that predictions of measured launches suppose, when such are on trial.
+    /// Collects the races that the predictions of measured launches would make, when findings are
+    /// being confirmed.
     supposed: Option<&'a mut Vec<Race>>,
-    /// The accesses at hand are such predictions.
+    /// The current accesses are such predictions.
     predicting: bool,
-    /// What the launch at hand leaves behind, when that is wanted.
+    /// The recording of the current launch, when one is wanted.
     pub(crate) recording: Option<ReplayRecorder>,
 }
 
@@ -81,7 +83,7 @@ impl<'a, 'v> Work<'a, 'v> {
         self.recording = Some(ReplayRecorder::default());
     }
 
-    /// Where an address lies.
+    /// Looks an address up.
     fn locate(&mut self, address: u64) -> Option<Location> {
         let place = self.memory.locate(address);
         if let Some(recording) = &mut self.recording {
@@ -90,12 +92,12 @@ impl<'a, 'v> Work<'a, 'v> {
         place
     }
 
-    /// The launch does something that no trail can tell of.
+    /// The launch does something that can not be replayed.
     fn spoil(&mut self) {
         self.recording.iter_mut().for_each(ReplayRecorder::spoil);
     }
 
-    /// Also compares with what measured launches were predicted to touch; see
+    /// Also compares with the predicted accesses of measured launches; see
     /// [`crate::exact::confirm`].
     #[must_use]
     pub fn suppose(mut self, races: Option<&'a mut Vec<Race>>) -> Self {
@@ -103,8 +105,7 @@ impl<'a, 'v> Work<'a, 'v> {
         self
     }
 
-    /// Does something with the accesses that a measured launch was predicted to make: they raise
-    /// supposed races only.
+    /// Applies the predicted accesses of a measured launch: they raise supposed races only.
     pub fn predicted(&mut self, run: impl FnOnce(&mut Self)) {
         if self.supposed.is_none() {
             return;
@@ -116,14 +117,14 @@ impl<'a, 'v> Work<'a, 'v> {
         (self.site, self.unknown_memory, self.candidates, self.unfollowed) = before;
     }
 
-    /// Whether the address of some access was made of several words, more than one of which points
-    /// into an allocation.
+    /// Whether the address of some access was computed from several words, more than one of which
+    /// points into an allocation.
     pub fn several(&self) -> bool {
         self.candidates.1
     }
 
     /// A copy. `staged`: the source (pageable memory) has been read when the call returns, so
-    /// nothing later can disturb it.
+    /// nothing later can race with the read.
     pub fn copy(&mut self, dst: &Region, src: &Region, spaces: (Space, Space), staged: bool) {
         self.site.cause = Cause::Copy;
         self.region(src, AccessKind::Read, spaces.1, !staged);
@@ -149,7 +150,7 @@ impl<'a, 'v> Work<'a, 'v> {
         self.spread(extent, kind, Outside::Pageable, keep);
     }
 
-    /// A whole allocation: stream-ordered allocation and any free count as writes of every byte.
+    /// A whole allocation: a stream-ordered allocation and any free count as writes of every byte.
     pub fn whole(&mut self, ptr: u64, size: u64, id: AllocationId, cause: Cause) {
         self.site.cause = cause;
         self.add(Home::Root(ptr), id, AccessKind::Write, Extent::exact(ptr, ptr.saturating_add(size)));
@@ -166,9 +167,9 @@ impl<'a, 'v> Work<'a, 'v> {
     /// A stream writes a value.
     pub fn value(&mut self, address: u64, width: u8) {
         self.site.cause = Cause::Value;
-        // The flag is there to be raced for: plain loads that poll it are the other half of the
-        // protocol, but a copy or a fill of it is not. Atomic says just that, as far as the kernels
-        // that poll do so with volatile loads.
+        // The flag exists to be polled: plain loads that poll it are the other half of the
+        // protocol, but a copy or a fill of it is not. An atomic access models this, provided that
+        // the polling kernels use volatile loads.
         self.spread(
             Extent::exact(address, address.saturating_add(u64::from(width))),
             AccessKind::Atomic,
@@ -181,7 +182,8 @@ impl<'a, 'v> Work<'a, 'v> {
     /// afterwards.
     pub fn effects(&mut self, evaluated: &Evaluated, image: ImageId) {
         self.site.cause = Cause::Kernel;
-        // Tables are looked up first: what the launch writes is no part of what it found.
+        // Tables are looked up first: a write of the launch itself is not part of what it reads
+        // from them.
         let tables: Vec<(&Effect, Vec<u64>)> =
             match evaluated.effects.iter().any(|e| matches!(e.base, EffectBase::PointerTable(_))) {
                 true => {
@@ -217,8 +219,8 @@ impl<'a, 'v> Work<'a, 'v> {
         }
     }
 
-    /// What the tables of a launch hold: only those of which every word is known and points into an
-    /// allocation, and which the launch itself does not change.
+    /// The contents of a launch's pointer tables: only tables whose words are all known and point
+    /// into allocations, and which the launch itself does not change.
     fn tables<'e>(&self, effects: &'e [Effect]) -> Vec<(&'e Effect, Vec<u64>)> {
         let unknown_writes = effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown);
         if self.memory.contents.is_empty() || unknown_writes {
@@ -262,8 +264,8 @@ impl<'a, 'v> Work<'a, 'v> {
         self.unfollowed
     }
 
-    /// What the copy that was just made has put into memory, when its source is beyond doubt:
-    /// pageable memory, which has been read by now.
+    /// Learns the words that the last copy stored, when its source is certain: pageable memory,
+    /// which has been read by now.
     pub fn learn(memory: &mut Allocations, bytes: &[u8], ptr: u64) {
         let kinds = [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped];
         for (i, word) in bytes.chunks_exact(8).enumerate() {
@@ -334,7 +336,8 @@ impl<'a, 'v> Work<'a, 'v> {
         }
     }
 
-    /// Offsets inside a variable become addresses; an unknown extent is at most the whole variable.
+    /// An access to a variable: offsets become addresses, and an unknown extent is at most the
+    /// whole variable.
     fn global_bytes(&mut self, ptr: u64, size: u64, bytes: &EffectExtent, kind: AccessKind) {
         match bytes {
             EffectExtent::Bounded { .. } | EffectExtent::Among { .. } => self.kernel_bytes(ptr, ptr, bytes, kind),
@@ -344,7 +347,7 @@ impl<'a, 'v> Work<'a, 'v> {
         }
     }
 
-    /// Bytes that a kernel touches from a base address on.
+    /// The bytes that a kernel touches from a base address on.
     fn kernel_bytes(&mut self, base: u64, shift: u64, bytes: &EffectExtent, kind: AccessKind) {
         match bytes {
             EffectExtent::Bounded { lo, hi, width, dims, exact } => {
@@ -356,7 +359,7 @@ impl<'a, 'v> Work<'a, 'v> {
                     self.spread(Extent::pattern(lo, *width, dims, lo, Precision::Exact), kind, Outside::Counted, true);
                     return;
                 }
-                // An upper bound says nothing of allocations other than the one that the pointer
+                // An upper bound says nothing about allocations other than the one that the pointer
                 // points into.
                 let Some(place) = self.locate(base).or_else(|| self.locate(lo)) else {
                     self.unknown_memory += 1;
@@ -371,7 +374,7 @@ impl<'a, 'v> Work<'a, 'v> {
                 extent = extent.clip(start, end);
                 extent.anchor = extent.start;
                 if moved == 0 && extent.end > self.memory.root_end(&place) {
-                    // A block over several mappings: each keeps what lies in it.
+                    // A block over several mappings: each keeps the part in it.
                     self.spread(extent, kind, Outside::Counted, true);
                 } else {
                     self.add(place.home, place.allocation, kind, extent);
@@ -395,8 +398,8 @@ impl<'a, 'v> Work<'a, 'v> {
         self.unknown_extent(&place, kind, scattered);
     }
 
-    /// By default an unknown extent is compared by where it starts, so one byte of it is all the
-    /// map needs to hold.
+    /// An access of unknown extent at a place. By default it is compared by its start only, so the
+    /// map holds one byte of it.
     fn unknown_extent(&mut self, place: &Location, kind: AccessKind, scattered: bool) {
         let at = place.address;
         let (start, end) = if self.pedantic { self.memory.bounds(place) } else { (at, at.saturating_add(1)) };
@@ -415,8 +418,8 @@ impl<'a, 'v> Work<'a, 'v> {
         self.spread(Extent::bound(region.start, end, region.start), kind, Outside::Counted, true);
     }
 
-    /// A launch of which nothing is known: every word that points into an allocation is taken to be
-    /// read and written.
+    /// A launch without known accesses: the memory behind every word that points into an allocation
+    /// counts as read and written.
     pub fn pointers(&mut self, params: impl Iterator<Item = (u32, u64)>) {
         self.site.cause = Cause::Kernel;
         if !self.predicting {
@@ -465,7 +468,7 @@ impl<'a, 'v> Work<'a, 'v> {
         self.put(home, allocation, kind, extent, true);
     }
 
-    /// Compares an access with what is there and, unless it is over already, keeps it.
+    /// Compares an access with the remembered ones and keeps it, unless it has already finished.
     fn put(&mut self, home: Home, allocation: AllocationId, kind: AccessKind, extent: Extent, keep: bool) {
         let access = Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site };
         if self.predicting {
@@ -485,7 +488,7 @@ impl<'a, 'v> Work<'a, 'v> {
             Some(map) => map.check(&access, &self.view, &mut race),
             None => {}
         }
-        // What is measured has put its prediction beside it.
+        // A measured launch adds its predicted accesses itself.
         if !access.site.measured
             && let Some(supposed) = self.supposed.as_deref_mut()
             && let Some(map) = self.memory.supposed(home)
@@ -494,7 +497,7 @@ impl<'a, 'v> Work<'a, 'v> {
         }
     }
 
-    /// Compares a predicted access of a measured launch with everything, and keeps it apart.
+    /// Compares a predicted access of a measured launch with all accesses, and keeps it apart.
     fn put_supposed(&mut self, home: Home, access: &Access) {
         let Some(supposed) = self.supposed.as_deref_mut() else { return };
         let mut race = |e: &Access, latent| supposed.extend(Race::judge(e, access, latent));

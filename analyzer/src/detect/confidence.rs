@@ -1,19 +1,82 @@
-//! How sure it is that two accesses share a byte: why a finding is `certain`, `likely` or `possible`.
+//! Confidence: why a finding is `certain`, `likely` or `possible`.
 //!
-//! Owns the rule. What is known of each side's bytes ([`Precision`]) comes from the calls' arguments,
-//! from the kernels' code ([`crate::launches`]) or from measurements ([`crate::exact`]).
+//! Owns the rule that grades a pair of extents. It does not know the order: only unordered,
+//! conflicting pairs arrive here, from [`super::race::Race::judge`]. Confidence answers one
+//! question, whether the two accesses share a byte. A race of any confidence is unordered for
+//! certain.
+//!
+//! # The rule
+//!
+//! Each side has an [`Extent`] with a [`Precision`]: `Exact` (exactly these bytes), `Bound` (no
+//! byte outside, but not every byte inside need be touched) or `Unknown` (only the start, the
+//! *anchor*).
+//!
+//! | sides | finding |
+//! |---|---|
+//! | both `Exact`, a common byte | certain |
+//! | both `Exact` or `Bound`, no common byte | none |
+//! | both `Exact`, too irregular to compare ([`Meet::Maybe`]) | likely |
+//! | otherwise, same anchor | likely |
+//! | otherwise, the `Exact` or `Bound` bytes of one side hold the anchor of the other | likely |
+//! | otherwise | possible |
+//!
+//! Two cases are graded down to possible, because the bytes are selected by data
+//! ([`Extent::scattered`]): two scatters that both write, which usually divide a table among
+//! themselves, and a bound around measured pieces, which proves absence only.
+//!
+//! A finding keeps the highest confidence of all its occurrences ([`super::race::merge`],
+//! [`super::findings`]).
+//!
+//! # Where the precision of a side comes from
+//!
+//! - *Calls.* Copies, fills, allocations and frees are exact: their bytes are arguments of the call
+//!   ([`super::accesses::Work::region`]).
+//! - *Code.* A kernel's effects come from the analysis of its code ([`crate::launches::effects`],
+//!   [`crate::launches::image_reader`]). A range that is exact for this launch stays `Exact`, even
+//!   if it has gaps, unless the pattern has more gaps than [`Extent::pattern`] can hold. An upper
+//!   bound is cut at the allocation and becomes `Bound`. So do a texture or surface, and a
+//!   `__device__` variable of unknown extent. Any other unknown extent becomes `Unknown`. If the
+//!   kernel loads the index, it is `scattered` too.
+//! - *No code.* If the code can not be read, the memory behind every parameter word that points
+//!   into an allocation counts as read and written, with `Unknown` extent
+//!   ([`super::accesses::Work::pointers`]).
+//! - *Measurement.* Exact mode replaces predicted bytes with measured ones, which are `Exact`
+//!   ([`crate::exact::measured`]). Too many pieces to keep apart become a scattered `Bound`, and so
+//!   do reads of asynchronous copies, because the API reports their whole size. Accesses that the
+//!   API does not report keep their prediction. Ranges learned in an earlier run count as measured
+//!   ([`crate::exact::learned`]).
+//! - *The host.* An access of the host is certain, also where only changed bytes were seen: some of
+//!   them were written (`analysis/host_access.rs`).
+//! - *Other processes.* Pairs of two processes are graded alike, but are possible if one of them
+//!   runs kernels that may signal the other ([`crate::ipc`]).
+//!
+//! # Why a given finding is not certain
+//!
+//! 1. The report says it: `established=` in the key-value block says how the bytes are known
+//!    (`call`, `code`, `exact`), and each side has its precision: `exact`, `bound` or `unknown`.
+//! 2. For a side with `bound` or `unknown`, the coverage of the kernel in the JSON report (`gaps`)
+//!    names the reason and the instruction of the first unknown range, and `streamsan explain`
+//!    prints what each pointer of the kernel reads and writes.
+//! 3. The reason is a `kernels::Reason`: its variant names the construct at which the analysis gave
+//!    up. `kernels/src/ranges/` owns the way from an instruction to its range.
+//! 4. If the range in `explain` is exact but the finding is not, the loss is on this side: in
+//!    `launches/image_reader.rs` (translation), in `launches/coalesce.rs` (only bounds), in
+//!    `detect/accesses.rs` (`kernel_bytes`, `unknown_extent`) or in [`Extent::pattern`].
+//! 5. If both sides are `exact`, [`Extent::meet`] has given up on irregular patterns.
+//! 6. `--exact`, or `--confirm` for the kernels in question, measures the bytes and makes the
+//!    finding certain or withdraws it.
 
 use crate::memory::{Extent, Meet, Precision};
 
-/// How sure it is that the two share a byte.
+/// How certain it is that the two accesses share a byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Confidence {
-    /// Anything weaker than the others: same allocation, extents unknown.
+    /// Anything weaker than the other two, for example two unknown extents in one allocation.
     Possible,
-    /// An extent is unknown, but both start at one address, or one side's range holds the other's
+    /// An extent is not exact, but both start at one address, or one side's bytes hold the other's
     /// start.
     Likely,
-    /// Both ranges are exact, and they overlap.
+    /// Both extents are exact, and they share a byte.
     Certain,
 }
 
@@ -27,26 +90,26 @@ impl Confidence {
         }
     }
 
-    /// How sure it is that two accesses share a byte; `None` when they do not. `both_write`: the pair
-    /// is a write-after-write.
+    /// The confidence of a pair; `None` when the two share no byte. `both_write`: the pair is a
+    /// write-after-write.
     pub fn of_pair(previous: &Extent, access: &Extent, both_write: bool) -> Option<Self> {
         let confidence = Self::of(previous, access)?;
-        // Two scatters into one table usually share it out between them, and only a run shows
-        // whether they do. A scatter and a gather that are not ordered are hardly ever meant.
+        // Two scatters into one table usually divide it between them, and only a run shows whether
+        // they do. A scatter and a gather that are not ordered are hardly ever intended.
         let scatters = previous.scattered && access.scattered && both_write;
-        // A bound around pieces that data picked proves absence only.
+        // A bound around pieces that data selected proves absence only.
         let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
         let weak = scatters || loose(previous) || loose(access);
         Some(if weak { confidence.min(Self::Possible) } else { confidence })
     }
 
-    /// How sure it is that two extents share a byte, whatever picked them; `None` when they do not.
+    /// The confidence that two extents share a byte, whether or not data selected them; `None` when
+    /// they do not.
     pub fn of(a: &Extent, b: &Extent) -> Option<Self> {
         use Precision::{Bound, Exact, Unknown};
         let meet = a.meet(b);
         match (a.precision, b.precision) {
-            // Upper bounds that do not meet prove that there is no race, and so does a bound beside
-            // a known start.
+            // Exact extents and upper bounds that do not meet prove that there is no race.
             (Exact | Bound, Exact | Bound) if meet == Meet::No => None,
             (Exact, Exact) if meet == Meet::Yes => Some(Self::Certain),
             (Exact, Exact) => Some(Self::Likely),

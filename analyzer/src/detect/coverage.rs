@@ -1,6 +1,7 @@
-//! What the run could see and what it could not: the numbers behind the coverage line.
+//! Coverage: what the run could see and what it could not.
 //!
-//! Owns counters only. Blind spots are stated, never hidden.
+//! Owns the counters behind the coverage line, and nothing else. Every blind spot is counted and
+//! stated.
 
 use crate::launches::effects::{Knowledge, Outline};
 use kernels::Gap;
@@ -15,14 +16,14 @@ pub struct Coverage {
     pub memory_ops: u64,
     /// Kernel launches, nodes of graph launches included.
     pub launches: u64,
-    /// Launches of which every access has exact bytes, or at least an upper bound.
+    /// Launches whose accesses all have exact bytes, or at least an upper bound.
     pub launches_exact: u64,
-    /// Launches of which reads and writes are told apart, but some extent is unknown.
+    /// Launches whose reads and writes are known, but not every extent.
     pub launches_kinds_only: u64,
-    /// Launches of which nothing is known: each pointer among the parameters is taken to be read
-    /// and written.
+    /// Launches without known accesses: the memory behind each pointer parameter counts as read and
+    /// written.
     pub launches_unknown: u64,
-    /// Launches with accesses through addresses that come out of memory; those accesses are not
+    /// Launches with accesses through addresses that are loaded from memory. Those accesses are not
     /// checked.
     pub launches_indirect: u64,
     /// Launches whose bytes were measured (exact mode), not predicted.
@@ -31,19 +32,19 @@ pub struct Coverage {
     pub launches_learned: u64,
     /// Accesses of kernels at addresses in no known allocation.
     pub unknown_memory: u64,
-    /// Accesses forgotten for lack of room.
+    /// Accesses dropped for lack of room.
     pub forgotten: u64,
-    /// Operations that the program had taken out of checking.
+    /// Operations made while the program had switched checking off.
     pub paused: u64,
     /// Graph launches.
     pub graph_launches: u64,
-    /// Findings at more places than are kept.
+    /// Occurrences of findings beyond the maximum number of findings.
     pub findings_dropped: u64,
     /// Calls whose effect is not modelled, with counts.
     pub not_modelled: BTreeMap<String, u64>,
     /// What the shim could not observe, with counts.
     pub unobserved: BTreeMap<String, u64>,
-    /// Why kernels are not known, with the number of launches.
+    /// Why the code of kernels could not be read, with the number of launches.
     pub reasons: BTreeMap<String, u64>,
     /// The same numbers for each kernel, by mangled name.
     pub kernels: BTreeMap<String, KernelCoverage>,
@@ -57,33 +58,32 @@ pub struct Coverage {
     pub unread: Vec<String>,
 }
 
-/// How well the launches of one kernel are known.
+/// How well the accesses of one kernel's launches are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCoverage {
     /// All launches.
     pub launches: u64,
-    /// Launches of which every access has exact bytes.
+    /// Launches whose accesses all have exact bytes.
     pub exact: u64,
-    /// Launches of which every access has exact bytes or an upper bound (those with exact bytes
-    /// included).
+    /// Launches whose accesses all have exact bytes or an upper bound.
     pub ranges: u64,
     /// Launches with some unknown extent.
     pub kinds_only: u64,
-    /// Launches of which nothing is known.
+    /// Launches without known accesses.
     pub unknown: u64,
-    /// Launches with accesses through addresses that come out of memory.
+    /// Launches with accesses through addresses that are loaded from memory.
     pub indirect: u64,
-    /// Launches with an address made of several words of the parameters of which more than one
+    /// Launches with an address computed from several parameter words, more than one of which
     /// points into an allocation.
     pub several: u64,
     /// Why an extent is unknown, with the number of launches. In nearly all cases a single entry.
     pub gaps: Vec<(Gap, u64)>,
-    /// Where the first address that comes out of memory is.
+    /// Where the first address is loaded from memory.
     pub indirect_gap: Option<Gap>,
 }
 
 impl KernelCoverage {
-    /// Counts so many launches.
+    /// Counts `times` launches.
     pub fn count(&mut self, times: u64, known: &Outline, several: bool, indirect: bool) {
         self.launches += times;
         self.exact += times * u64::from(known.exact);
@@ -156,8 +156,8 @@ impl Coverage {
         self.not_simulated.extend(other.not_simulated.iter().cloned());
     }
 
-    /// Counts so many launches, each with so many accesses at addresses in no allocation. One of
-    /// which nothing is known is to be given to [`Coverage::launch_unknown`] too.
+    /// Counts `times` launches, each with `unknown_memory` accesses at addresses in no allocation.
+    /// A launch without known accesses must be passed to [`Coverage::launch_unknown`] too.
     pub fn launched(&mut self, times: u64, known: &Outline, indirect: bool, unknown_memory: u64) {
         self.unknown_memory += times * unknown_memory;
         self.launches += times;
@@ -169,7 +169,7 @@ impl Coverage {
         }
     }
 
-    /// Counts a launch of which nothing is known.
+    /// Counts a launch without known accesses.
     pub fn launch_unknown(&mut self, reason: &str) {
         self.launches_unknown += 1;
         match self.reasons.get_mut(reason) {

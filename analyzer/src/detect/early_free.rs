@@ -1,17 +1,17 @@
-//! Blocks that went back to PyTorch's allocator, or to another pool, while another stream's use of
-//! them was not over: with PyTorch, `record_stream` forgotten.
+//! Early frees: blocks that returned to PyTorch's allocator or another pool while another stream
+//! was still using them. With PyTorch: a forgotten `record_stream`.
 //!
 //! Owns the watch over such blocks, from the free to the first allocation that could have been
-//! given their bytes. That is when the mistake becomes a race that only the allocator's choice has
-//! hidden, and when it is reported; a program that lets the allocating stream wait before it
-//! allocates again has made none. When an allocation really gets the bytes, the block is no longer
-//! watched: then the uses of the new block tell.
+//! given their bytes. At that allocation the mistake becomes a race that only the allocator's
+//! choice has hidden, and it is reported. A program that makes the allocating stream wait before it
+//! allocates again has made no mistake. When an allocation really gets the bytes, the block is no
+//! longer watched: from then on the accesses of the new block show the race.
 //!
-//! What `record_stream` leaves to see: before the allocator takes such a block back, it records an
-//! event on every stream that was named, directly before its report of the free and on the same
-//! thread, and it gives the block out only when a query has found them complete. So a use that such
-//! an event covers is not watched. While a stream is being captured the allocator postpones those
-//! events: nothing is watched then.
+//! `record_stream` is visible in the trace. Before the allocator takes such a block back, it
+//! records an event on every stream that was named, directly before its report of the free and on
+//! the same thread, and it hands the block out only when a query has found these events complete.
+//! So a use that such an event covers is not watched. While a stream is being captured the
+//! allocator postpones those events: nothing is watched then.
 
 use crate::detect::race::Race;
 use crate::memory::{Access, AccessKind, Allocation, AllocationId, Allocations, Extent, Site};
@@ -23,11 +23,11 @@ use trace::{Epoch, Op, StreamId, ThreadId};
 use crate::memory::access_map::{Clocks, Ordered};
 use crate::memory::allocations::Home;
 
-/// Blocks watched at most.
+/// Maximum number of watched blocks.
 const MOST: usize = 1024;
-/// Uses of one block that are kept, one a timeline.
+/// Maximum number of uses kept of one block, one a timeline.
 const USES: usize = 4;
-/// PyTorch keeps blocks up to this size in a pool apart.
+/// PyTorch keeps blocks up to this size in a separate pool.
 const SMALL: u64 = 1 << 20;
 
 struct Block {
@@ -45,7 +45,7 @@ pub struct EarlyFreeWatch {
 }
 
 impl EarlyFreeWatch {
-    /// Takes note of any op: which events were recorded directly before a free.
+    /// Observes any op, to know which events were recorded directly before a free.
     pub fn observe(&mut self, op: &Op<'_>, thread: ThreadId, epoch: Epoch) {
         match op {
             Op::EventRecord { .. } => self.records.entry(thread).or_default().push(epoch),
@@ -56,7 +56,7 @@ impl EarlyFreeWatch {
         }
     }
 
-    /// The same for an op that is none of the allocator's.
+    /// The same for an op that is not the allocator's.
     #[inline]
     pub fn interrupt(&mut self, thread: ThreadId) {
         if let Some(list) = self.records.get_mut(&thread) {
@@ -64,7 +64,7 @@ impl EarlyFreeWatch {
         }
     }
 
-    /// A block goes back; `view` is the order as seen from its own stream now.
+    /// A block is freed. `view`: the order as seen from its own stream now.
     pub fn freed(&mut self, info: &Allocation, home: Home, memory: &mut Allocations, view: &View<'_>, site: Site) {
         let records = self.records.remove(&site.thread).unwrap_or_default();
         if self.captures > 0 || self.blocks.len() >= MOST {
@@ -93,7 +93,7 @@ impl EarlyFreeWatch {
         self.blocks.iter().any(|block| block.info.stream == stream)
     }
 
-    /// A block was handed out to a stream; `view` is the order as seen from that stream now, `site`
+    /// A block was allocated on a stream. `view`: the order as seen from that stream now. `site`:
     /// the allocation.
     pub fn handed_out(&mut self, size: u64, view: &View<'_>, site: Site, races: &mut Vec<Race>) {
         self.blocks.retain_mut(|block| {
@@ -112,7 +112,7 @@ impl EarlyFreeWatch {
         });
     }
 
-    /// These addresses are somebody else's now.
+    /// These addresses belong to another allocation now.
     pub fn forget(&mut self, start: u64, end: u64) {
         if !self.blocks.is_empty() {
             self.blocks.retain(|block| block.info.end() <= start || end <= block.info.ptr);
@@ -120,7 +120,7 @@ impl EarlyFreeWatch {
     }
 }
 
-/// The access that the next owner of a block is taken to make.
+/// The access that stands for the next owner of a block.
 fn whole(info: &Allocation, epoch: Epoch, site: Site) -> Access {
     let allocation: AllocationId = info.id;
     Access { epoch, kind: AccessKind::Write, extent: Extent::exact(info.ptr, info.end()), allocation, site }

@@ -1,18 +1,18 @@
-//! Errors that end a context (illegal address, device-side assert): which launches may have made
-//! them.
+//! Faults: errors that end a context (illegal address, device-side assert), and the launches that
+//! may have caused them.
 //!
-//! Owns the list of launches that the host has not seen finish. CUDA tells of such an error at some
-//! later call; without `--launch-blocking` all that can be said is which launches were still under
-//! way, by stream and place in the program.
+//! Owns the list of launches that the host has not seen finish. CUDA reports such an error at some
+//! later call. Without `--launch-blocking`, all that can be said is which launches were still in
+//! flight, by stream and place in the program.
 
 use crate::report::elaborate::Elaborator;
 use crate::report::model::{Fault, FaultSite, Running};
 use rustc_hash::FxHashMap;
 use trace::{CallId, Epoch, KernelId, Origin, StackId, StreamId};
 
-/// Launches kept for a stream: more than the driver queues.
+/// Maximum number of launches kept for a stream: more than the driver queues.
 const MOST: usize = 4096;
-/// Different places told for a stream.
+/// Maximum number of places reported for a stream.
 const PLACES: usize = 16;
 
 #[derive(Clone, Copy)]
@@ -48,18 +48,18 @@ struct Failure {
     running: Vec<(StreamId, u64, Places)>,
 }
 
-/// Launches under way, and failures, of one process.
+/// Launches in flight and failures of one process.
 #[derive(Default)]
 pub struct Faults {
     index: FxHashMap<StreamId, usize>,
     lanes: Vec<Lane>,
-    /// The lane of the last launch: the next one is often of the same.
+    /// The lane of the last launch: the next launch is often in the same.
     last: usize,
     failures: Vec<Failure>,
 }
 
 impl Faults {
-    /// A kernel was launched.
+    /// Notes a kernel launch.
     #[inline(always)]
     pub fn launched(&mut self, stream: StreamId, kernel: KernelId, stack: StackId, epoch: Epoch) {
         if self.lanes.get(self.last).is_none_or(|lane| lane.stream != stream) {
@@ -83,8 +83,9 @@ impl Faults {
         });
     }
 
-    /// A call answered an error that ends the context. `blamed`: the stream whose last launch is to
-    /// blame, when it was waited for. `finished`: whether the host has seen a launch finish.
+    /// Notes that a call returned an error that ends the context. `blamed`: the stream whose last
+    /// launch caused it, if every launch is waited for. `finished`: whether the host has seen a
+    /// launch finish.
     pub fn failed(&mut self, result: u32, blamed: StreamId, origin: &Origin, finished: impl Fn(Epoch) -> bool) {
         let last = self.index.get(&blamed).and_then(|lane| self.lanes[*lane].in_order().last());
         let culprit = last.map(|l| (blamed, l.kernel, l.stack));
@@ -143,7 +144,7 @@ impl Faults {
     }
 }
 
-/// What CUDA calls an error.
+/// CUDA's name of an error.
 pub fn error_name(result: u32) -> &'static str {
     match result {
         700 => "CUDA_ERROR_ILLEGAL_ADDRESS",

@@ -1,8 +1,8 @@
-//! Races become findings: one for each pair of call sites, with a count.
+//! De-duplication: races become findings, one for each pair of call sites, with a count.
 //!
-//! Owns the de-duplication by ids, which runs for every race, and keeps what a report will need of
-//! the first occurrence, because allocations and streams may be gone by the time it is printed.
-//! Resolving ids to names and lines is the business of `elaborate`.
+//! Owns the de-duplication by ids, which runs for every race. It keeps everything that a report
+//! needs of the first occurrence, because allocations and streams may have ended by the time it is
+//! printed. Does not resolve ids to names and lines: that is [`crate::report::elaborate`].
 
 use crate::detect::confidence::Confidence;
 use crate::detect::history::{Around, History};
@@ -13,10 +13,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use trace::{KernelId, StackId};
 
-/// Different findings of one process that are kept; more are counted only.
+/// Maximum number of findings kept for one process. More are only counted.
 pub const MAX_FINDINGS: usize = 4096;
 
-/// What makes two races one finding: call sites, kernels, hazard, allocation site.
+/// The key of a finding: call sites, kernels, hazard, allocation site.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
     previous: (StackId, KernelId, u32),
@@ -32,29 +32,29 @@ struct Key {
 pub struct RawFinding {
     /// The race itself.
     pub race: Race,
-    /// The memory as the later op knows it.
+    /// The allocation at the later op.
     pub allocation: Option<Allocation>,
-    /// The memory as the earlier op knew it.
+    /// The allocation at the earlier op.
     pub previous_allocation: Option<Allocation>,
-    /// What links the streams.
+    /// The events that link the streams.
     pub links: Links,
-    /// What was submitted around it.
+    /// The ops submitted around it.
     pub around: Around,
     /// Occurrences.
     pub count: u64,
-    /// How often the same places met again and were measured, and shared no byte.
+    /// How often the same pair was measured later and shared no byte.
     pub refuted: u64,
 }
 
-/// What has become of a finding.
+/// The state of a finding after confirmation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FindingState {
     /// It stands.
     Stands,
     /// Measured bytes refute it.
     Withdrawn,
-    /// The same places and memory have a finding that was measured; it only calls the hazard
-    /// otherwise.
+    /// Another finding of the same places and memory was measured, with another hazard. That one
+    /// counts.
     Replaced,
 }
 
@@ -71,7 +71,7 @@ impl Key {
         }
     }
 
-    /// The same for all hazards.
+    /// The key without the hazard.
     fn pair(self) -> Self {
         Self { hazard: Hazard::WriteAfterWrite, ..self }
     }
@@ -81,7 +81,7 @@ impl Key {
 #[derive(Default)]
 pub struct Findings {
     index: FxHashMap<Key, usize>,
-    /// Findings by their places alone.
+    /// Findings by their keys without the hazard.
     pairs: FxHashMap<Key, SmallVec<[usize; 2]>>,
     list: Vec<RawFinding>,
     dropped: u64,
@@ -118,14 +118,14 @@ impl Findings {
         });
     }
 
-    /// The places of a supposed race met again, were measured, and shared no byte.
+    /// Notes that the pair of a supposed race was measured and shared no byte.
     pub fn refute(&mut self, supposed: &Race, memory: &Allocations) {
         for &at in self.pairs.get(&Key::of(supposed, memory).pair()).into_iter().flatten() {
             self.list[at].refuted += 1;
         }
     }
 
-    /// All of them, and what has become of each.
+    /// All findings with their states.
     pub fn judged(&self) -> impl Iterator<Item = (&RawFinding, FindingState)> {
         let proven = |raw: &RawFinding| {
             let sides = [raw.race.previous.site, raw.race.access.site];
@@ -145,7 +145,7 @@ impl Findings {
         self.list.iter().zip(standing)
     }
 
-    /// Occurrences that were not kept.
+    /// Occurrences of findings that were not kept.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,10 +1,10 @@
-//! Hints: what is no race, but probably not meant. Off by default, listed apart, never failing a
-//! run.
+//! Hints: calls that are no race but probably a mistake. Off by default, listed apart, never
+//! failing a run.
 //!
-//! Owns what is looked for ([`HintKind`]) and when it is said. A hint is about calls of the program, so
-//! all that is kept is where they were made; sentences are made of it by [`Hints::finish`]. Events
-//! that were not seen being made, and those shared with other processes, are left alone: somebody
-//! unseen may record or wait for them.
+//! Owns the kinds of hints ([`HintKind`]) and when each is reported. A hint is about calls of the
+//! program, so only their call sites are kept; [`Hints::finish`] makes sentences of them. Events
+//! whose creation was not seen, and those shared with other processes, are left alone: code that is
+//! not observed may record or wait for them.
 
 use crate::report::elaborate::Elaborator;
 use crate::report::model::Hint;
@@ -14,10 +14,10 @@ use crate::state::streams::Streams;
 use rustc_hash::FxHashMap;
 use trace::{Epoch, EventId, Op, Origin, StackId, StreamId, StreamKind, SyncScope};
 
-/// Different hints of one process that are kept.
+/// Maximum number of hints kept for one process.
 const MAX_HINTS: usize = 256;
 
-/// Call sites of kernels on the legacy stream that are kept.
+/// Maximum number of call sites kept of kernels on the legacy stream.
 const MAX_SITES: usize = 64;
 
 /// `CU_EVENT_INTERPROCESS`.
@@ -26,12 +26,12 @@ const INTERPROCESS: u32 = 4;
 /// What a hint is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum HintKind {
-    /// A wait for an event that was never recorded: CUDA takes it for done.
+    /// A wait for an event that was never recorded: CUDA treats it as complete.
     WaitNeverRecorded,
-    /// An event that was recorded and that nothing ever waited for or asked about.
+    /// An event that was recorded and that nothing ever waited for or queried.
     NeverWaitedFor,
-    /// An event that was recorded on another stream before anybody had waited for the record
-    /// before, which the new one does not cover; then somebody waited.
+    /// An event that was recorded again on another stream although nothing had waited for the
+    /// previous record, which the new one does not cover. Then something waited.
     RecordedAgain,
     /// A kernel on the legacy default stream, which waits for none of the program's non-blocking
     /// streams.
@@ -59,14 +59,14 @@ struct RecordedAt {
 
 #[derive(Default)]
 struct Event {
-    /// Whether it was seen being made, and belongs to this process alone.
+    /// Whether its creation was seen, and it belongs to this process alone.
     known: bool,
     last: Option<RecordedAt>,
-    /// Whether the last record was waited for, or asked about.
+    /// Whether the last record was waited for or queried.
     consumed: bool,
-    /// Whether any record ever was.
+    /// Whether any record ever was waited for or queried.
     used: bool,
-    /// The record before the last one, when it was lost by recording again.
+    /// The previous record, when recording again has lost it.
     lost: Option<RecordedAt>,
 }
 
@@ -86,7 +86,7 @@ struct Said {
     count: u64,
 }
 
-/// What to look for in one process.
+/// The hints of one process.
 #[derive(Default)]
 pub struct Hints {
     events: FxHashMap<EventId, Event>,
@@ -99,12 +99,12 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Takes an op that has just been given its place.
+    /// Observes an op that has just been given its epoch.
     pub fn observe(&mut self, op: &Op<'_>, origin: &Origin, view: &View<'_>, names: &Names, streams: &Streams) {
         match *op {
             Op::EventCreate { event, flags, .. } => {
-                // Events that came to be known otherwise (first used before they were seen, IPC)
-                // have another call's name.
+                // Events that became known in other ways (used before they were seen, IPC) carry
+                // the name of another call.
                 let known = names.call(origin.call) == "cuEventCreate" && flags & INTERPROCESS == 0;
                 self.events.insert(event, Event { known, ..Event::default() });
             }
@@ -124,7 +124,7 @@ impl Hints {
         }
     }
 
-    /// A graph with event nodes was launched.
+    /// Observes an event node of a graph that is launched.
     pub fn event_node(&mut self, op: &Op<'_>, stream: StreamId, stack: StackId, view: &View<'_>) {
         match *op {
             Op::EventRecord { event, .. } => self.recorded(event, stream, stack, view),
@@ -212,8 +212,8 @@ impl Hints {
         for (_, event) in &events {
             self.ended(event);
         }
-        // A program of a few streams on purpose: most of its kernels are where it wants them, these
-        // few may have been forgotten.
+        // A program that uses several streams on purpose: most of its kernels are where it wants
+        // them, these few may have been forgotten.
         let otherwise = self.blocking_launches == 0 && self.non_blocking_launches > self.legacy_launches;
         if otherwise {
             let mut sites: Vec<(StackId, (StreamId, u64))> = self.legacy.drain().collect();

@@ -1,19 +1,19 @@
-//! What each stream and the host did last, so that a finding can show the ops around it and the
-//! waits between them.
+//! History: the latest ops of each stream and of the host, so that a finding can show the ops
+//! around it and the waits between them.
 //!
-//! Owns a short memory for every lane, and what a race takes out of it when it is found. Knows no
-//! rule of order: it says which waits the program made, not what they are worth. Bounded: [`KEPT`]
-//! steps a lane, [`MAX_LANES`] lanes.
+//! Owns a short memory for every lane, and the excerpt that a race takes when it is found. Knows no
+//! rule of order: it says which waits the program made, not what they order. Memory is bounded:
+//! [`KEPT`] steps a lane, [`MAX_LANES`] lanes.
 
 use crate::detect::race::Race;
 use rustc_hash::FxHashMap;
 use trace::{CallId, Epoch, EventId, KernelId, Op, Origin, StackId, StreamId, SyncId, SyncScope};
 
-/// Steps that are remembered of a lane.
+/// Number of steps remembered of a lane.
 const KEPT: usize = 16;
-/// Lanes that are remembered.
+/// Maximum number of lanes.
 const MAX_LANES: usize = 512;
-/// Steps shown before the first of the two, after it, and before the second.
+/// Number of steps shown before the first of the two ops, after it, and before the second.
 const SHOWN: [usize; 3] = [2, 4, 5];
 
 /// What a step was.
@@ -27,15 +27,15 @@ pub enum What {
     Fill,
     /// A graph.
     Graph,
-    /// A function of the host, in stream order.
+    /// A host function in stream order.
     HostFunction,
     /// A value written by the stream.
     WriteValue,
     /// The stream waited for a value.
     WaitValue,
-    /// Memory came into being in stream order.
+    /// A stream-ordered allocation.
     Alloc,
-    /// Memory went away.
+    /// A free.
     Free,
     /// An event was recorded.
     Record(EventId),
@@ -47,7 +47,7 @@ pub enum What {
     Host,
 }
 
-/// What a step waited for, apart from its own lane and the host's.
+/// What a step waited for, apart from its own lane and the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum After {
     /// Nothing.
@@ -63,7 +63,7 @@ pub enum After {
 pub struct Step {
     /// Counts the steps of the process, from 1.
     pub number: u64,
-    /// Counts the steps of the lane, from 1; 0: not known any more.
+    /// Counts the steps of the lane, from 1; 0: no longer known.
     pub nth: u64,
     /// The lane: a stream, or [`StreamId::NONE`] for the host.
     pub lane: StreamId,
@@ -73,7 +73,7 @@ pub struct Step {
     pub call: CallId,
     /// Where.
     pub stack: StackId,
-    /// Its place in the order.
+    /// Its epoch.
     pub epoch: Epoch,
     /// What it waited for.
     pub after: After,
@@ -103,13 +103,13 @@ impl Lane {
     }
 }
 
-/// The short memory of one process.
+/// The history of one process.
 #[derive(Default)]
 pub struct History {
     /// Where the lane of a stream stands among `lanes`.
     index: FxHashMap<StreamId, usize>,
     lanes: Vec<(StreamId, Lane)>,
-    /// The lane of the last step: the next one is often of the same.
+    /// The lane of the last step: the next step is often in the same.
     latest: usize,
     records: FxHashMap<EventId, u64>,
     syncs: FxHashMap<SyncId, After>,
@@ -117,7 +117,7 @@ pub struct History {
 }
 
 impl History {
-    /// Takes an op that has got its place.
+    /// Observes an op that has been given its epoch.
     #[inline]
     pub fn observe(&mut self, op: &Op<'_>, origin: &Origin, epoch: Epoch) {
         let (lane, what, after) = match *op {
@@ -194,7 +194,7 @@ impl History {
 
     #[cold]
     fn forget_oldest(&mut self) {
-        // Half at once, so that it is rare.
+        // Half of the lanes at once, so that it is rare.
         let mut ages: Vec<u64> = self.lanes.iter().filter_map(|(_, l)| l.latest().next()).map(|s| s.number).collect();
         ages.sort_unstable();
         let limit = ages.get(ages.len() / 2).copied().unwrap_or_default();
@@ -220,7 +220,7 @@ impl History {
         latest.map_or(After::Nothing, |step| After::Step(step.number))
     }
 
-    /// The ops around a race that was found just now.
+    /// The ops around a race that was just found.
     pub fn around(&self, race: &Race) -> Around {
         let (p, a) = (&race.previous, &race.access);
         let of = |lane: StreamId| self.lane(lane).into_iter().flat_map(Lane::latest);
@@ -240,7 +240,7 @@ impl History {
             Step { number, nth: 0, lane: s.stream, what, call: s.call, stack: s.stack, epoch: access.epoch, after }
         };
         let at = |access: &crate::memory::Access| of(access.site.stream).find(|s| s.epoch == access.epoch).copied();
-        // A node of a graph is shown as itself, at the place of the launch.
+        // A graph node is shown as itself, at the position of the launch.
         let node = |step: Step, access: &crate::memory::Access| match access.site.node {
             0 => step,
             _ => Step { nth: step.nth, ..made_up(access, step.number) },
@@ -254,7 +254,7 @@ impl History {
         later.reverse();
         steps.extend(later.into_iter().take(SHOWN[1]));
         steps.extend(of(a.site.stream).filter(|s| s.number < access.number).take(SHOWN[2]));
-        // The host orders both by what it waits for between them.
+        // The host orders the two by its waits between them.
         let host = of(StreamId::NONE).filter(|s| s.number > previous.number && s.number < access.number);
         steps.extend(host.take(SHOWN[0]));
         // Where a wait leads to a third stream, its record is shown too.

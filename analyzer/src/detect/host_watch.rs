@@ -1,18 +1,18 @@
-//! The host's own accesses: what the shim saw of them, and what they are worth.
+//! Host accesses: what the shim observed of them, and whether they race.
 //!
-//! Owns the watches: bytes of the host that pending work reads or writes. The shim says when the
-//! host touched them before it was ordered after that work; whether anything else explains that is
-//! decided here, for only the analyzer knows what kernels write.
+//! Owns the watches: bytes of the host that pending work reads or writes. The shim reports when the
+//! host touched them before it was ordered after that work. Whether something else explains the
+//! observation is decided here, because only the analyzer knows what kernels write.
 //!
 //! # What else explains it
 //!
-//! - *Work of the device wrote there.* Other bytes than before are no proof of a write by the host
-//!   when any work that was not over at the beginning of the watch may have written them.
-//! - *The host was told.* A kernel, a stream's write of a value or a host function of a graph, in
-//!   order after the watched work, may tell the host of its end through memory that the host reads.
-//!   A store of a kernel to memory of the host is taken for such a message whatever it means, so a
-//!   race beside one is missed. Copies are not: what they write may not be read before one has
-//!   waited for them.
+//! - *Work of the device wrote there.* Changed bytes are no proof of a write by the host when any
+//!   work that had not finished at the beginning of the watch may have written them.
+//! - *The host was notified.* A kernel, a stream's write of a value or a host function of a graph,
+//!   in order after the watched work, may notify the host of its end through memory that the host
+//!   reads. A store of a kernel to memory of the host counts as such a message whatever it means,
+//!   so a race beside one is missed. Copies do not count: what they write may not be read before
+//!   the program has waited for them.
 
 use order::ClockSnapshot;
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ use trace::{Epoch, MemoryKind, Region, TimelineId};
 use crate::memory::allocations::Home;
 use crate::memory::{Access, Allocations, Cause, Dim, Extent, Meet, Precision};
 
-/// Watches that are kept at most: those of the shim, of which the oldest make room.
+/// Maximum number of watches, as in the shim. The oldest make room.
 const MOST: usize = 4096;
 
 /// Bytes that pending work reads or writes.
@@ -31,9 +31,9 @@ pub struct HostWatch {
     pub work: Access,
     /// Where its bytes are.
     pub home: Home,
-    /// What the host knew when the watch began.
+    /// The clock of the host when the watch began.
     pub known: ClockSnapshot,
-    /// Other work may have been writing to the bytes then.
+    /// Whether other work may have been writing to the bytes then.
     pub void: bool,
 }
 
@@ -41,12 +41,12 @@ pub struct HostWatch {
 #[derive(Debug, Default)]
 pub struct HostWatches {
     by_number: FxHashMap<u32, HostWatch>,
-    /// Latest launch on each timeline of a graph with host functions.
+    /// The latest launch of a graph with host functions on each timeline.
     told: FxHashMap<TimelineId, u64>,
 }
 
 impl HostWatches {
-    /// A watch begins.
+    /// Begins a watch.
     pub fn begin(&mut self, number: u32, watch: HostWatch) {
         if self.by_number.len() >= MOST {
             let half = number.saturating_sub(MOST as u32 / 2);
@@ -55,14 +55,14 @@ impl HostWatches {
         self.by_number.insert(number, watch);
     }
 
-    /// A graph with host functions was launched.
+    /// Notes the launch of a graph with host functions.
     pub fn graph_tells(&mut self, epoch: Epoch) {
         self.told.insert(epoch.timeline, epoch.time);
     }
 
-    /// What the watched work did, when an access of the host to these bytes races with it.
+    /// The watched work, when an access of the host to these bytes races with it.
     ///
-    /// `in_the_act`: the host itself was seen; otherwise only that bytes changed.
+    /// `in_the_act`: the access itself was observed. Otherwise only a change of bytes was.
     pub fn judge(&self, number: u32, in_the_act: bool, memory: &Allocations) -> Option<&HostWatch> {
         let watch = self.by_number.get(&number)?;
         if !in_the_act && (watch.void || watch.is_overwritten(memory)) {
@@ -83,7 +83,7 @@ impl HostWatches {
 }
 
 impl HostWatch {
-    /// Whether other work that is not over may write to the bytes.
+    /// Whether other work that has not finished may write to the bytes.
     pub fn is_overwritten(&self, memory: &Allocations) -> bool {
         memory.accesses(self.home).any(|e| {
             let meets = e.extent.precision != Precision::Exact || e.extent.meet(&self.work.extent) != Meet::No;
@@ -91,12 +91,12 @@ impl HostWatch {
         })
     }
 
-    /// Whether this was not over when the watch began.
+    /// Whether this op had not finished when the watch began.
     fn is_new(&self, epoch: Epoch) -> bool {
         !self.known.clock().covers(epoch)
     }
 
-    /// Whether an op may be in order after the watched work.
+    /// Whether an op may be ordered after the watched work.
     fn may_follow(&self, epoch: Epoch) -> bool {
         if epoch.timeline == self.work.epoch.timeline {
             return epoch.time >= self.work.epoch.time;

@@ -1,4 +1,19 @@
-//! Accesses in, races and findings out.
+//! Detection: accesses in, races and findings out.
+//!
+//! Owns the accesses of each op, the judgement of pairs, and everything else that the analysis
+//! reports: hints, faults, coverage. Does not own the order ([`crate::state::happens_before`]) or
+//! the accesses that are remembered ([`crate::memory`]).
+//!
+//! The files in the order of use: `accesses` turns an op into accesses and compares them,
+//! `recording` notes where they went, `race` judges a pair and `confidence` its certainty,
+//! `findings` de-duplicates races. `host_watch` and `early_free` find races that no access of an op
+//! shows: of the host itself, and of blocks that a pool may hand out too early. `history` remembers
+//! what a finding shows around it. `hints` and `faults` report what is no race. `coverage` counts
+//! what the run could not see.
+//!
+//! `race` knows `confidence`. `accesses`, `early_free` and `history` know `race`, because they make
+//! races or describe them. `accesses` drives `recording`. `findings` knows `race`, `confidence` and
+//! `history`, which it keeps for the report.
 
 pub mod accesses;
 pub mod confidence;

@@ -1,8 +1,9 @@
-//! What a pair of unordered accesses is: the conflict rule and the hazard's name. Pure.
+//! The conflict rule: whether a pair of unordered accesses is a race, and the name of its hazard.
+//! Pure.
 //!
-//! Hazards are named by the order in which the program submitted the two operations, which is the
-//! order it had in mind: a write that a later read was meant to see is a read-after-write. How sure a
-//! race is, is decided in [`super::confidence`].
+//! Hazards are named by the order in which the program submitted the two operations, because that
+//! is the order it intended: a write that a later read was meant to see is a read-after-write. Does
+//! not grade how certain a race is: that is [`super::confidence`].
 
 use crate::detect::confidence::Confidence;
 use crate::memory::Access;
@@ -29,8 +30,8 @@ impl Hazard {
         }
     }
 
-    /// The first that fits of read-after-write, write-after-write, write-after-read; `None` when
-    /// the two do not conflict.
+    /// The first that applies of read-after-write, write-after-write and write-after-read; `None`
+    /// when the two do not conflict.
     pub fn of(previous: &Access, access: &Access) -> Option<Self> {
         if !previous.kind.conflicts(access.kind) {
             None
@@ -49,12 +50,12 @@ impl Hazard {
 pub struct Race {
     /// The kind.
     pub hazard: Hazard,
-    /// How sure.
+    /// How certain it is that the two share a byte.
     pub confidence: Confidence,
-    /// The two are ordered after all, but only by a synchronisation that CUDA does not promise.
+    /// The two are ordered, but only by a synchronisation that CUDA does not promise.
     pub latent: bool,
-    /// The later op does not touch the bytes: its allocator could have given them out, for they
-    /// were given back too early.
+    /// The later op does not touch the bytes: it is an allocation that could have received them,
+    /// because they were freed too early.
     pub freed_early: bool,
     /// The earlier op's side.
     pub previous: Access,
@@ -71,7 +72,7 @@ impl Race {
         Some(Self { hazard, confidence, latent, freed_early: false, previous: *previous, access: *access })
     }
 
-    /// Takes in a race of the same two accesses about the bytes behind these.
+    /// Absorbs a race of the same two accesses on the bytes behind these.
     fn join(&mut self, next: &Self) {
         let kinds = |r: &Self| (r.previous.kind, r.access.kind);
         if kinds(self) == kinds(next)
@@ -82,15 +83,15 @@ impl Race {
         }
     }
 
-    /// The two ops and the allocation: races that agree in these are one.
+    /// The two ops and the allocation. Races that agree in these are merged.
     fn pair(&self) -> (Epoch, u32, Epoch, u32, u32) {
         let (p, a) = (&self.previous, &self.access);
         (p.epoch, p.site.node, a.epoch, a.site.node, a.allocation.0)
     }
 }
 
-/// Makes one race of all that one pair of ops has in one allocation: the hazard that comes first
-/// among those worth showing, with the highest confidence found for the pair.
+/// Merges all races of one pair of ops in one allocation into one: the first hazard among those
+/// worth showing, with the highest confidence found for the pair.
 pub fn merge(races: &mut Vec<Race>) {
     races.sort_by_key(|r| {
         let weak = r.confidence == Confidence::Possible;

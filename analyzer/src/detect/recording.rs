@@ -1,31 +1,32 @@
-//! Where the accesses of a launch went, written down while they are made.
+//! Recording: where the accesses of a launch go, written down while they are made.
 //!
-//! Owns the recorder and its steps. When a recording may be used again, and how, is decided in
-//! [`crate::launch_memory::replay`].
+//! Owns the recorder and its steps. Does not decide when a recording may be replayed, or how: that
+//! is [`crate::launch_memory::replay`].
 
 use crate::memory::allocations::{Home, Location};
 use crate::memory::{Access, AccessKind, Allocations, At, Extent, Generation, Site, Slot, Touch};
 use smallvec::SmallVec;
 
-/// Accesses of one launch at most.
+/// Maximum number of accesses in a recording.
 const MAX_STEPS: usize = 24;
 
-/// One access. There are many trails, and most accesses are exact and without gaps.
+/// One access. Compact, because there are many recordings, and most accesses are exact and without
+/// gaps.
 pub(crate) struct Step {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) odd: Option<Box<Extent>>,
     pub(crate) slot: Slot,
-    /// Where in the map it was put last.
+    /// Its last position in the map.
     pub(crate) near: (u32, u32),
     pub(crate) param: Option<u32>,
     pub(crate) at: u32,
     pub(crate) kind: AccessKind,
-    /// That of its allocation, among the trail's.
+    /// Index of its allocation's generation among those of the recording.
     pub(crate) generation: u8,
 }
 
-/// A recording in the making.
+/// A recording in progress.
 #[derive(Default)]
 pub struct ReplayRecorder {
     pub(crate) steps: SmallVec<[Step; 3]>,
@@ -35,7 +36,7 @@ pub struct ReplayRecorder {
 }
 
 impl ReplayRecorder {
-    /// This was asked for.
+    /// Notes the result of a look-up.
     pub fn located(&mut self, memory: &Allocations, place: Option<&Location>) {
         let Some(place) = place else {
             self.open = true;
@@ -48,12 +49,12 @@ impl ReplayRecorder {
         }
     }
 
-    /// The launch does something that a trail can not tell of.
+    /// Notes that the launch does something that can not be replayed.
     pub fn spoil(&mut self) {
         self.spoilt = true;
     }
 
-    /// An access was made.
+    /// Notes an access.
     pub fn step(&mut self, memory: &Allocations, home: Home, access: &Access) {
         let generation =
             self.generations.iter().position(|generation| memory.allocation_of(*generation) == access.allocation);

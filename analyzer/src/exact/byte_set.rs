@@ -1,8 +1,10 @@
 //! Sets of bytes as sorted intervals: the arithmetic of the comparison. Pure.
+//!
+//! Owns the sets and the decomposition of a pattern into intervals. Knows nothing of accesses.
 
 use crate::memory::Dim;
 
-/// Pieces that one pattern is taken apart into; a finer one counts as the interval around it.
+/// Maximum number of intervals of one pattern. A finer pattern counts as the interval around it.
 const MAX_PIECES: u64 = 1 << 20;
 
 /// Bytes, as disjoint intervals in ascending order.
@@ -12,7 +14,7 @@ pub struct ByteSet {
 }
 
 impl ByteSet {
-    /// From intervals in any order, which may overlap.
+    /// A set from intervals in any order, which may overlap.
     pub fn of(mut spans: Vec<(u64, u64)>) -> Self {
         spans.retain(|s| s.0 < s.1);
         spans.sort_unstable();
@@ -31,23 +33,23 @@ impl ByteSet {
         &self.spans
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// How many.
+    /// Number of bytes.
     pub fn len(&self) -> u64 {
         self.spans.iter().map(|s| s.1 - s.0).sum()
     }
 
-    /// All bytes of both.
+    /// The union.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self::of(self.spans.iter().chain(&other.spans).copied().collect())
     }
 
-    /// The bytes that the other has not.
+    /// The bytes that the other set lacks.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         let mut left = Vec::new();
@@ -69,8 +71,8 @@ impl ByteSet {
     }
 }
 
-/// The intervals of a pattern: runs of `width` bytes along `dims` from `lo` to `hi`. False: it has
-/// so many that they were not told apart.
+/// The intervals of a pattern: runs of `width` bytes along `dims` from `lo` to `hi`. False: there
+/// are too many, and the interval around them is used.
 pub fn pieces(lo: u64, hi: u64, width: u64, dims: &[Dim], to: &mut Vec<(u64, u64)>) -> bool {
     let count = dims.iter().fold(1_u64, |n, d| n.saturating_mul(d.count.max(1)));
     if dims.is_empty() || count > MAX_PIECES {

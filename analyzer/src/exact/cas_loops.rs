@@ -1,10 +1,10 @@
-//! Loads of compare-and-swap loops in what was measured.
+//! Loads of compare-and-swap loops in measured bytes.
 //!
-//! NVIDIA's API reports such a load as any other; the code knows that it belongs to the atomic
-//! (`kernels`, `ranges/graph/cas_loops.rs`), and so do predictions. When the plain loads of a
-//! kernel are all bounded, bytes that were read outside of these bounds were read by a load of a
-//! swap, for no other is left. They count as touched atomically. Where a plain load may reach them
-//! too they stay read.
+//! Owns their correction to atomic accesses. NVIDIA's API reports such a load like any other. The
+//! code knows that it belongs to the atomic (`kernels`, `ranges/graph/cas_loops.rs`), and so do
+//! predictions. When the plain loads of a kernel are all bounded, bytes that were read outside of
+//! these bounds were read by a load of a swap, because no other load is left. They count as touched
+//! atomically. Bytes that a plain load may reach too stay read.
 
 use super::compare::{PredictedBytes, reach};
 use super::measured::{end, kind};
@@ -14,7 +14,7 @@ use crate::launches::effects::{Evaluated, Knowledge};
 use crate::memory::{AccessKind, Allocations, Dim};
 use trace::{ExactRun, ImageId, exact_kind};
 
-/// Gives the loads of swaps their kind.
+/// Marks the loads of compare-and-swap loops as atomic.
 pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs: &mut [ExactRun]) {
     let some = |k| known.effects.iter().any(|e| e.kind == k);
     let loads = |run: &ExactRun| kind(run) == AccessKind::Read && run.kind & exact_kind::BOUND == 0;
@@ -56,7 +56,7 @@ mod tests {
         Effect::new(EffectBase::Param(0, 0x1000), kind, bytes)
     }
 
-    /// Kinds of a run of reads at each of these places, after settling.
+    /// The kinds of these runs of reads, after settling.
     fn kinds(effects: Vec<Effect>, reads: &[(u64, u64)]) -> Vec<AccessKind> {
         let mut memory = Allocations::default();
         memory.alloc(Allocation::variable(0x1000, 0x1000));

@@ -1,7 +1,7 @@
-//! What was predicted of a launch against what it really touched.
+//! The comparison of a launch's predicted bytes with the bytes that it really touched.
 //!
-//! Owns the verdicts. A prediction is *sound* when no byte was touched that it does not allow;
-//! everything else is precision.
+//! Owns the verdicts. A prediction is *sound* when no byte was touched that it does not allow.
+//! Everything else is precision. Does not collect: that is [`super::oracle`].
 
 use super::measured::{end, is_unseen, kind};
 use crate::exact::byte_set;
@@ -10,18 +10,18 @@ use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Know
 use crate::memory::{AccessKind, Allocations, Dim};
 use trace::{ExactRun, ImageId, exact_kind};
 
-/// What a prediction was worth, the worst first.
+/// The verdict on a prediction, the worst first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PredictionVerdict {
-    /// Bytes were touched that the prediction rules out.
+    /// Bytes were touched that the prediction excludes.
     Unsound,
-    /// Bytes were said to be touched, and were not.
+    /// Bytes were predicted to be touched, and were not.
     Overclaimed,
-    /// Nothing was predicted: there was no code.
+    /// Nothing was predicted, because there was no code.
     NoCode,
-    /// Some extent was unknown; the rest is right.
+    /// Some extent was unknown. The rest is right.
     Open,
-    /// All bytes touched lie in the bounds, which hold others too.
+    /// All bytes touched lie in the bounds, which include others too.
     Loose,
     /// Exactly the bytes touched.
     Tight,
@@ -44,16 +44,16 @@ impl PredictionVerdict {
 /// The result for one launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Comparison {
-    /// In short.
+    /// The verdict.
     pub verdict: PredictionVerdict,
-    /// Bytes that were touched although the prediction rules them out, by kind.
+    /// Bytes that were touched although the prediction excludes them, by kind.
     pub missing: Vec<(AccessKind, ByteSet)>,
-    /// Bytes that were said to be touched exactly and were not: the instruction's place in the
-    /// code, and the bytes.
+    /// Bytes that were predicted exactly and not touched: the instruction's place in the code, and
+    /// the bytes.
     pub claimed: Vec<(u32, AccessKind, ByteSet)>,
     /// Bytes touched.
     pub touched: u64,
-    /// Bytes predicted, unknown extents left out.
+    /// Bytes predicted, without unknown extents.
     pub predicted: u64,
 }
 
@@ -65,7 +65,7 @@ struct Predicted<'a> {
     exact: bool,
 }
 
-/// Compares. The memory is that of the moment of the launch.
+/// Compares a launch. `memory` is its state at the launch.
 pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs: &[ExactRun]) -> Comparison {
     let touched = KINDS.map(|k| touched(runs, k));
     let all = touched.iter().fold(ByteSet::default(), |all, set| all.union(set));
@@ -82,8 +82,8 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
     let mut missing = Vec::new();
     for (k, touched) in KINDS.into_iter().zip(&touched) {
         let mut left = touched.clone();
-        // The load in front of a loop of swaps is measured as a read and predicted as part of the
-        // atomic.
+        // The load in front of a compare-and-swap loop is measured as a read and predicted as part
+        // of the atomic.
         let swap = |of: AccessKind| k == AccessKind::Read && of == AccessKind::Atomic;
         for p in predicted.iter().filter(|p| p.effect.kind.stands_for(k) || swap(p.effect.kind)) {
             left = left.minus(&p.set);
@@ -91,8 +91,8 @@ pub fn compare(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs
         for (_, within) in open.iter().filter(|o| o.0.stands_for(k) || swap(o.0)) {
             left = within.as_ref().map_or_else(ByteSet::default, |within| left.minus(within));
         }
-        // Memory in no allocation that we know (a stack of printf, a heap on the device) is
-        // nobody's.
+        // Memory in no known allocation (the buffer of printf, the heap on the device) does not
+        // count.
         let spans = left.spans().iter().copied().filter(|s| memory.locate(s.0).is_some()).collect();
         let left = ByteSet::of(spans);
         if !left.is_empty() {
@@ -132,7 +132,7 @@ fn touched(runs: &[ExactRun], k: AccessKind) -> ByteSet {
 }
 
 pub(super) enum PredictedBytes {
-    /// It is about memory that is not there.
+    /// The effect is on memory that does not exist.
     Nothing,
     /// These bytes; exactly, when the flag is set.
     ByteSet(ByteSet, bool),
@@ -143,7 +143,7 @@ pub(super) enum PredictedBytes {
 /// Where a predicted effect may be.
 pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -> PredictedBytes {
     let whole = |memory: &Allocations, at: u64| {
-        // From the address as the program knows it: aliases are not followed.
+        // From the address as the program uses it: aliases are not followed.
         memory.locate(at).map(|place| {
             let (start, end) = memory.bounds(&place);
             let moved = at.wrapping_sub(place.address);
@@ -155,7 +155,7 @@ pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -
         EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Absolute(value) => *value,
         EffectBase::Global(name) => match memory.global(image, name) {
             Some((ptr, _)) if memory.has_address(image, name) => ptr,
-            // Nobody knows where it is.
+            // Its place is unknown.
             _ => return PredictedBytes::Somewhere(None),
         },
         _ => return PredictedBytes::Somewhere(None),
@@ -218,13 +218,13 @@ mod tests {
         assert_eq!(verdict(vec![half()], &[run(0x1000, 0xff, 1)]), PredictionVerdict::Overclaimed);
         let bound = range(base.clone(), AccessKind::Write, 0x1000, 0x1100, false);
         assert_eq!(verdict(vec![bound], &[run(0x1000, 0xff, 1)]), PredictionVerdict::Loose);
-        // A store that was taken for a load.
+        // A store that was predicted as a load.
         let load = range(base.clone(), AccessKind::Read, 0x1000, 0x1100, true);
         assert_eq!(verdict(vec![load], &[run(0x1000, 0x100, 1)]), PredictionVerdict::Unsound);
         let atomic = range(base.clone(), AccessKind::Atomic, 0x1000, 0x1100, true);
         assert_eq!(verdict(vec![atomic], &[run(0x1000, 0x100, 1)]), PredictionVerdict::Unsound);
         assert_eq!(verdict(vec![half()], &[run(0x1000, 0x100, 2)]), PredictionVerdict::Tight);
-        // The first load of a loop of swaps.
+        // The first load of a compare-and-swap loop.
         let atomic = range(base.clone(), AccessKind::Atomic, 0x1000, 0x1100, true);
         let swaps = [run(0x1000, 0x100, 0), run(0x1000, 0x100, 2)];
         assert_eq!(verdict(vec![atomic], &swaps), PredictionVerdict::Tight);

@@ -1,21 +1,21 @@
-//! Findings on trial: kernels of which a summary makes a finding that is not certain are measured
-//! from their next launch on, and what was measured speaks for or against the finding.
+//! Confirmation of findings: kernels whose predicted bytes make a finding that is not certain are
+//! measured from their next launch on, and the measurements confirm or refute the finding.
 //!
-//! Owns the list of kernels that are wanted, and the rule by which a finding is refuted. Which
-//! findings there are is the business of `findings`; how kernels are measured, the shim's.
+//! Owns the list of kernels to measure, and the rule by which a finding is refuted. Does not own
+//! the findings ([`crate::detect::findings`]) and does not measure: the shim does.
 //!
 //! # When a finding is refuted
 //!
-//! A launch that is measured takes part twice: with the bytes that were measured, as in exact mode,
-//! and, in maps apart, with those that its summary predicts. A pair of launches (or of a launch and
-//! a copy) that the predictions would make a race of is *supposed*. It is refuted when both sides
-//! are known to the byte and the measured bytes of the later op raise no race in that allocation at
-//! all, with nobody: so a race that only has another partner is not mistaken for none.
+//! A launch that is measured takes part twice: with its measured bytes, as in exact mode, and, in
+//! separate maps, with its predicted bytes. A pair of launches (or of a launch and a copy) that
+//! races by the predictions is *supposed*. It is refuted when both sides are known to the byte and
+//! the measured bytes of the later op raise no race in that allocation at all, with any partner. So
+//! a race that only has another partner is not mistaken for none.
 //!
 //! What was not measured is not refuted: a finding whose places were never seen again stays as it
-//! was. And what was measured are later launches of the same places, not the first one. Where the
-//! bytes are data, they may have met there all the same; the count of withdrawn findings says that
-//! there were such.
+//! was. The measurements are of later launches of the same places, not of the first one. Where the
+//! bytes are selected by data, the first launches may have met there all the same. The count of
+//! withdrawn findings says that there were such.
 
 use crate::detect::confidence::Confidence;
 use crate::detect::race::Race;
@@ -23,17 +23,17 @@ use crate::memory::{Access, Cause, Precision};
 use rustc_hash::FxHashSet;
 use trace::KernelId;
 
-/// The trial of one process.
+/// The confirmation of findings of one process.
 #[derive(Default)]
 pub struct Confirm {
     named: FxHashSet<KernelId>,
     fresh: Vec<KernelId>,
-    /// Races that the op at hand would have by the predictions of what was measured.
+    /// Races that the current op has by the predictions of measured launches.
     pub supposed: Vec<Race>,
 }
 
 impl Confirm {
-    /// Takes note of a race: the kernels of one that is worth showing and not certain are wanted.
+    /// Notes a race. If it is worth showing and not certain, its kernels are to be measured.
     pub fn suspect(&mut self, race: &Race, least: Confidence) {
         if race.confidence == Confidence::Certain || race.confidence < least || race.latent || race.freed_early {
             return;
@@ -46,13 +46,13 @@ impl Confirm {
         }
     }
 
-    /// A kernel that is to be measured from now on, each once.
+    /// The next kernel to measure from now on. Each kernel is returned once.
     pub fn wanted(&mut self) -> Option<KernelId> {
         self.fresh.pop()
     }
 }
 
-/// Whether what was measured refutes a supposed race; `races` are those that the same op really
+/// Whether the measured bytes refute a supposed race. `races`: the races that the same op really
 /// has.
 pub fn is_refuted(supposed: &Race, races: &[Race]) -> bool {
     let known = |a: &Access| a.site.measured || a.extent.precision == Precision::Exact;

@@ -1,21 +1,21 @@
-//! Ranges that were measured once and stand for later launches (`--learned FILE`), so that those
-//! need no measuring.
+//! Learned ranges: measured once and used for later launches (`--learned FILE`), so that those need
+//! no measuring.
 //!
-//! Owns what a launch is recognised by, the file, and its merging. Which kernels may be learned at
-//! all is told by their code: only those whose addresses, guards and branches depend on nothing but
-//! the launch ([`crate::launches::kernel_code::KernelCode::identity`]). Scatters, gathers, tables of pointers and
-//! all else that memory decides are never learned. As a second line of defence, ranges that were
-//! once seen to differ for equal launches are struck out for good.
+//! Owns the key of a launch, the file, and its merging. Does not decide which kernels may be
+//! learned: their code does ([`crate::launches::kernel_code::KernelCode::identity`]). Only those
+//! qualify whose addresses, guards and branches depend on nothing but the launch. Scatters,
+//! gathers, tables of pointers and everything else that memory decides are never learned. As a
+//! second line of defence, ranges that once differed for equal launches are struck out for good.
 //!
 //! # What a launch is recognised by
 //!
-//! The code and the name of its kernel, its grid, block, cluster and shared memory, and its
-//! parameters. A word that the code takes for a pointer, and that points into an allocation, counts
-//! as: which of the launch's allocations (in the order of the parameters, and of their addresses),
-//! how far from the first pointer into that allocation, and its low byte (for alignment: what more
-//! than 256 bytes decide is not seen). So the same work on other buffers is the same launch;
-//! buffers that overlap otherwise are not. Every other word counts as it is. Ranges are kept
-//! relative to those pointers.
+//! The key holds the code and the name of the kernel, its grid, block, cluster and shared memory,
+//! and its parameters. A word that the code uses as a pointer, and that points into an allocation,
+//! counts as three things: which of the launch's allocations it is (in the order of the parameters,
+//! and of their addresses), its distance from the first pointer into that allocation, and its low
+//! byte (for alignment: what more than 256 bytes decide is not seen). So the same work on other
+//! buffers is the same launch. Buffers that overlap in another way are not. Every other word counts
+//! as it is. Ranges are kept relative to those pointers.
 
 use crate::launches::effects::{Effect, EffectBase, Launch};
 use crate::memory::{AllocationId, Allocations};
@@ -25,14 +25,14 @@ use std::io::Write;
 use std::sync::{Arc, OnceLock};
 use trace::{ExactRun, exact_kind};
 
-/// Version of the file. Any change to keys or ranges counts it up.
+/// Version of the file. Any change to keys or ranges increments it.
 const VERSION: u64 = 1;
 
-/// Ranges of one launch that are kept; a launch with more is not learned.
+/// Maximum number of ranges of one launch. A launch with more is not learned.
 const MAX_RUNS: usize = 4096;
 
-/// Ranges of all launches together: bounds the file, and the memory it takes. What comes later is
-/// not learned.
+/// Maximum number of ranges of all launches: bounds the file and the memory it takes. Later
+/// launches are not learned.
 const MAX_TOTAL: usize = 1 << 20;
 
 /// What a launch is recognised by.
@@ -50,38 +50,38 @@ struct Run {
     kind: u32,
 }
 
-/// A launch as it is recognised.
+/// A launch, reduced to its key and the allocations it points into.
 pub struct Shape {
     key: Key,
     /// The allocations that parameters point into, and the first pointer into each.
     allocations: Vec<(AllocationId, u64)>,
 }
 
-/// Ranges by launch; `None`: they differed, so nothing is known.
+/// Ranges by launch; `None`: they differed, and are struck out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Learned {
     launches: BTreeMap<Key, Option<Vec<Run>>>,
-    /// Ranges of all launches.
+    /// Number of ranges of all launches.
     total: usize,
 }
 
-/// What one analysis uses, and what it adds.
+/// The ranges that one analysis uses, and those it adds.
 pub struct Lessons {
-    /// Of earlier runs.
+    /// From earlier runs.
     pub known: Arc<Learned>,
-    /// Of this one.
+    /// From this run.
     pub fresh: Learned,
 }
 
-/// What this run may use, once it has been read.
+/// The ranges for this run, once they have been read.
 static GIVEN: OnceLock<Arc<Learned>> = OnceLock::new();
 
-/// Lets every analysis of this process use (and add to) what was learned.
+/// Lets every analysis of this process use these ranges, and add to them.
 pub fn give(learned: Learned) {
     let _ = GIVEN.set(Arc::new(learned));
 }
 
-/// What was given.
+/// The ranges passed to [`give`].
 pub fn given() -> Option<Arc<Learned>> {
     GIVEN.get().cloned()
 }
@@ -89,7 +89,7 @@ pub fn given() -> Option<Arc<Learned>> {
 struct Hash(u64, u64);
 
 impl Hash {
-    /// FNV-1a, twice, from two beginnings. The file depends on it: see [`VERSION`].
+    /// FNV-1a, twice, from two start values. The file depends on it: see [`VERSION`].
     fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -103,8 +103,8 @@ impl Hash {
 }
 
 impl Shape {
-    /// Of a launch of the kernel `name` of this code, of which `effects` were predicted, with the
-    /// memory as it is at the launch.
+    /// The shape of a launch of the kernel `name` of this code. `effects` were predicted for it;
+    /// `memory` is its state at the launch.
     pub fn of(code: u64, name: &str, l: &Launch<'_>, effects: &[Effect], memory: &Allocations) -> Self {
         let is_pointer = |at: usize| {
             let based = |base: &EffectBase| matches!(base, EffectBase::Param(o, _) | EffectBase::Maybe(o, _) if *o as usize == at);
@@ -141,7 +141,7 @@ impl Shape {
         Self { key: Key(hash.0, hash.1), allocations }
     }
 
-    /// Ranges relative to the pointers; `None` when one lies elsewhere, or is only a bound.
+    /// Ranges relative to the pointers; `None` when one lies elsewhere or is only a bound.
     fn relative(&self, runs: &[ExactRun], memory: &Allocations) -> Option<Vec<Run>> {
         let one = |run: &ExactRun| {
             let place = memory.locate(run.start)?;
@@ -169,15 +169,15 @@ impl Shape {
 }
 
 impl Learned {
-    /// Takes what a launch was measured to touch. Nothing is taken when some of it can not be told
-    /// by the parameters.
+    /// Learns the measured ranges of a launch. Nothing is learned when some of them can not be
+    /// expressed by the parameters.
     pub fn learn(&mut self, shape: &Shape, runs: &[ExactRun], memory: &Allocations) {
         if let Some(runs) = shape.relative(runs, memory) {
             self.put(shape.key, Some(runs));
         }
     }
 
-    /// What a launch touches, if it is known.
+    /// The ranges of a launch, if they are known.
     pub fn recall(&self, shape: &Shape, memory: &Allocations) -> Option<Vec<ExactRun>> {
         let runs = self.launches.get(&shape.key)?.as_ref()?;
         shape.absolute(runs, memory)
@@ -188,7 +188,7 @@ impl Learned {
             Some(known) if *known != runs => *known = None,
             Some(_) => {}
             None => {
-                // An entry without ranges takes room too.
+                // An entry without ranges takes space too.
                 let room = runs.as_ref().map_or(0, Vec::len) + 1;
                 if self.total + room <= MAX_TOTAL {
                     self.total += room;
@@ -198,7 +198,7 @@ impl Learned {
         }
     }
 
-    /// Adds what another has learned; what the two say differently is struck out.
+    /// Adds the ranges of another. Where the two differ, the entry is struck out.
     pub fn merge(&mut self, other: Self) {
         for (key, runs) in other.launches {
             self.put(key, runs);
@@ -211,7 +211,7 @@ impl Learned {
         (known, self.launches.len() - known)
     }
 
-    /// Reads a file; one that is not there holds nothing. The error is one line for the user.
+    /// Reads a file. A missing file holds nothing. The error is one line for the user.
     pub fn read(path: &str) -> Result<Self, String> {
         match std::fs::read(path) {
             Ok(bytes) if bytes.is_empty() => Ok(Self::default()),
@@ -260,8 +260,8 @@ impl Learned {
         json!({ "streamsan_learned": VERSION, "launches": launches })
     }
 
-    /// Adds this to a file. Several runs may do so at once: each holds a lock while it reads what
-    /// is there and puts a whole new file in its place. Answers what the file knows now.
+    /// Adds this to a file. Several runs may do so at once: each holds a lock while it reads the
+    /// file and replaces it by a whole new one. Returns the counts of the new file.
     pub fn add_to(self, path: &str) -> Result<(usize, usize), String> {
         let said = |error: std::io::Error| format!("{path} can not be written: {error}");
         let lock = std::fs::File::create(format!("{path}.lock")).map_err(said)?;
@@ -320,7 +320,7 @@ mod tests {
         let path = folder.join("file").display().to_string();
         assert_eq!(Learned::read(&path), Ok(Learned::default()));
         assert_eq!(one(1, -64).add_to(&path), Ok((1, 0)));
-        // Many at once: nothing is lost.
+        // Many threads at once: nothing is lost.
         let threads: Vec<_> = (2..10)
             .map(|key| {
                 let path = path.clone();

@@ -1,7 +1,7 @@
-//! From what a launch really touched to the effects that the analysis works with.
+//! From the measured bytes of a launch to effects.
 //!
-//! Owns what measurement replaces and what it does not: instructions that NVIDIA's API does not
-//! report keep what the code says of them.
+//! Owns what measurement replaces and what it does not: accesses that NVIDIA's API does not report
+//! keep their prediction.
 
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Knowledge};
 use crate::memory::{AccessKind, Dim};
@@ -22,7 +22,7 @@ pub fn end(run: &ExactRun) -> u64 {
     run.start.saturating_add(run.stride.saturating_mul(steps)).saturating_add(run.width)
 }
 
-/// What was read becomes an upper bound.
+/// Turns measured reads into upper bounds.
 pub fn bound_reads(runs: &mut [ExactRun]) {
     runs.iter_mut().filter(|run| kind(run) == AccessKind::Read).for_each(|run| run.kind |= exact_kind::BOUND);
 }
@@ -45,7 +45,7 @@ pub fn effects(runs: &[ExactRun]) -> Evaluated {
     Evaluated { effects, knowledge: Knowledge::Exact, indirect, exact, gap: None, indirect_gap: None }
 }
 
-/// Whether the API never reports such accesses: textures, surfaces, copies by a tensor map, and
+/// Whether the API never reports such an access: textures, surfaces, copies by a tensor map, and
 /// reads of constant memory.
 pub fn is_unseen(effect: &Effect) -> bool {
     effect.constant
@@ -55,13 +55,13 @@ pub fn is_unseen(effect: &Effect) -> bool {
         )
 }
 
-/// Whether a prediction speaks of anything that the API would report.
+/// Whether a prediction contains any access that the API would report.
 pub fn claims(predicted: &Evaluated) -> bool {
     predicted.knowledge == Knowledge::Unknown || predicted.effects.iter().any(|e| !is_unseen(e))
 }
 
-/// What remains of a prediction beside a measurement. `nowhere` tells whether nobody knows the
-/// address of a variable: measured bytes of it would not be recognised as its.
+/// The part of a prediction that stays beside a measurement. `nowhere`: whether the address of a
+/// variable is unknown, so that its measured bytes would not be recognised.
 pub fn unseen(predicted: &Evaluated, nowhere: impl Fn(&str) -> bool) -> Evaluated {
     let lost = |base: &EffectBase| matches!(base, EffectBase::Global(name) if nowhere(name));
     let keep = |e: &&Effect| is_unseen(e) || lost(&e.base);

@@ -1,7 +1,19 @@
-//! Exact mode on this side: where its parts are found, how launches wait for what they really
-//! touched, and the comparison of that with what was predicted.
+//! Exact mode on the analyzer's side: measured bytes in place of predicted ones.
 //!
-//! The ranges come from the shim (`Op::Exact`), which gets them from patched kernels.
+//! Owns how launches wait for their measured bytes, what measurement replaces, and the comparison
+//! with predictions. Does not measure: the ranges come from the shim (`Op::Exact`), which gets them
+//! from patched kernels.
+//!
+//! The files in the order of use: `setup` finds what exact mode needs before the program starts,
+//! `pending` holds records back until a launch is measured, `measured` turns measured runs into
+//! effects, `cas_loops` corrects the kinds of compare-and-swap loads. `compare` and `oracle` hold
+//! predictions against measurements for `--exact-compare`, with `byte_set` as their arithmetic.
+//! `confirm` puts findings on trial for `--confirm`, `settle` decides which launches need no
+//! measuring, and `learned` keeps measured ranges for later runs.
+//!
+//! `cas_loops`, `compare`, `oracle` and `learned` know `measured`, which defines a run. `cas_loops`
+//! uses `compare`'s rule of where a predicted effect may be, and `oracle` collects its verdicts.
+//! The other files know no sibling.
 
 pub mod byte_set;
 pub mod cas_loops;

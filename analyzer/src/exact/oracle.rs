@@ -1,8 +1,8 @@
-//! The comparisons of a whole run: how many launches of each kernel were predicted how well, with
+//! The comparisons of a whole run: how well the launches of each kernel were predicted, with
 //! examples.
 //!
-//! Owns the file that `--exact-compare` writes. Its fields are for people who mend the analysis,
-//! not a contract.
+//! Owns the file that `--exact-compare` writes. Its fields are for people who work on the analysis.
+//! They are not a contract.
 
 use super::compare::{Comparison, PredictionVerdict};
 use super::measured::kind;
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use trace::ExactRun;
 
-/// Examples of one verdict that are kept of a kernel.
+/// Maximum number of examples of one verdict for a kernel.
 const EXAMPLES: usize = 3;
 
-/// Ranges of an example that are printed.
+/// Maximum number of ranges printed of an example.
 const RANGES: usize = 16;
 
-/// What is kept of one kernel.
+/// The comparisons of one kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Kernel {
     counts: BTreeMap<PredictionVerdict, u64>,
@@ -48,7 +48,7 @@ impl Oracle {
         }
     }
 
-    /// Adds those of another process.
+    /// Adds the comparisons of another process.
     pub fn merge(&mut self, other: Self) {
         for (name, from) in other.kernels {
             let kernel = self.kernels.entry(name).or_default();
@@ -68,7 +68,8 @@ impl Oracle {
         counts
     }
 
-    /// Writes the file and says the line. False when it could not be written, which has been said.
+    /// Writes the file and prints the summary line. False when it could not be written; the error
+    /// was printed.
     pub fn write(&self, path: &str) -> bool {
         let mut bytes = serde_json::to_vec_pretty(&self.json()).unwrap_or_default();
         bytes.push(b'\n');
@@ -80,7 +81,7 @@ impl Oracle {
         written.is_ok()
     }
 
-    /// One line for people.
+    /// The summary line for people.
     pub fn line(&self) -> String {
         let counts = self.counts();
         let total: u64 = counts.values().sum();

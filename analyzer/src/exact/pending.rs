@@ -1,20 +1,20 @@
-//! Records that wait: from a launch whose bytes are still to be measured on, everything is kept in
-//! order until they are there.
+//! Pending records: from a launch whose bytes are still being measured, everything waits in order
+//! until they arrive.
 //!
-//! Owns the queue and its bound. Without exact mode nothing is ever queued, and the question costs
-//! one comparison.
+//! Owns the queue and its bound. Does not use the ranges. Without exact mode nothing is ever
+//! queued, and the check costs one comparison.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use trace::launch_flags::EXACT;
 use trace::{Epoch, ExactRun, GraphExecId, Op, Record, exact_flags};
 
-/// Bytes of records that may wait. More means that a launch does not end, or that its ranges were
-/// lost on the way: it is taken as it was predicted.
+/// Maximum size of the waiting records, in bytes. More means that a launch does not end or that its
+/// ranges were lost: it counts as predicted.
 const MAX_BYTES: usize = 256 << 20;
 
 struct Waiting {
-    /// The launch, when it is one that is to be measured, or of which some nodes are.
+    /// The launch, if it or some of its nodes are being measured.
     launch: Option<Epoch>,
     bytes: Vec<u8>,
 }
@@ -24,7 +24,7 @@ struct Waiting {
 pub struct Hold {
     queue: VecDeque<Waiting>,
     bytes: usize,
-    /// Launches with what is still to come of them: nodes of graphs, counted from 1, or 0 for the
+    /// Launches with the measurements still to come: graph nodes, counted from 1, or 0 for the
     /// launch itself.
     awaited: FxHashMap<Epoch, FxHashSet<u32>>,
     /// Nodes of the next launch of a graph that will be measured.
@@ -45,8 +45,8 @@ impl Hold {
         Self { max: Some(max), ..Self::default() }
     }
 
-    /// Whether the record is kept (or was news for the queue), and is not to be applied now.
-    /// [`Hold::release`] then tells what is.
+    /// Whether the record was queued (or consumed by the queue), and is not to be applied now.
+    /// [`Hold::release`] then returns the records to apply.
     #[inline]
     pub fn takes(&mut self, record: &Record<'_>) -> bool {
         match record.op {
@@ -96,7 +96,7 @@ impl Hold {
         true
     }
 
-    /// The next record that need not wait any more.
+    /// The next record whose wait is over.
     pub fn release(&mut self) -> Option<Vec<u8>> {
         if self.queue.front()?.launch.is_some_and(|launch| self.awaited.contains_key(&launch)) {
             return None;
@@ -106,30 +106,30 @@ impl Hold {
         Some(first.bytes)
     }
 
-    /// Nothing more will come: nobody is waited for any longer.
+    /// Ends all waits: nothing more will arrive.
     pub fn end(&mut self) {
         self.given_up += self.awaited.values().map(|nodes| nodes.len() as u64).sum::<u64>();
         self.awaited.clear();
     }
 
-    /// Whether no record waits for a range that is to come.
+    /// Whether no record waits for a measurement.
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Whether no range has arrived that its launch has not taken.
+    /// Whether every range that has arrived was taken by its launch.
     #[inline]
     pub fn is_unused(&self) -> bool {
         self.arrived.is_empty()
     }
 
-    /// What the launch at this place really touched, or a node (counted from 1) of the graph that
-    /// was launched there, if that is known.
+    /// The measured bytes of the launch at this epoch, or of a node (counted from 1) of the graph
+    /// launched there, if known.
     pub fn touched(&mut self, launch: Epoch, node: u32) -> Option<Vec<ExactRun>> {
         if self.arrived.is_empty() { None } else { self.arrived.remove(&(launch, node)) }
     }
 
-    /// Launches whose ranges were waited for in vain.
+    /// Launches whose ranges never arrived.
     pub fn given_up(&self) -> u64 {
         self.given_up
     }

@@ -1,11 +1,11 @@
-//! Launches that need no measuring: those of classes (kernel, grid and block) of which the code
-//! told every byte of every launch so far.
+//! Settled launches: those that need no measuring, because the code has decided every byte of their
+//! class (kernel, grid and block) so far.
 //!
-//! Owns that judgement. Measuring such a launch would find what was predicted (where the two were
-//! compared, launch by launch, no prediction that claimed to be exact was wrong; `--exact-compare`
-//! repeats that comparison and measures all). A class is settled by its first launch, if the code
-//! decides that. The first one that the code does not decide unsettles it for good: that launch
-//! counts as it was predicted, those after it are measured again.
+//! Owns that judgement. Measuring such a launch would find what was predicted: where the two were
+//! compared, launch by launch, no prediction that claimed to be exact was wrong. (`--exact-compare`
+//! repeats that comparison and measures all launches.) A class is settled by its first launch, if
+//! the code decides that one. The first launch that the code does not decide unsettles the class
+//! for good: that launch counts as predicted, and those after it are measured again.
 
 use crate::launches::effects::{EffectBase, Evaluated, Knowledge};
 use rustc_hash::FxHashMap;
@@ -19,7 +19,7 @@ pub struct Settle {
 }
 
 impl Settle {
-    /// Takes note of a launch.
+    /// Notes a launch.
     pub fn judge(&mut self, class: LaunchClass, predicted: &Evaluated) {
         let decided = is_decided(predicted);
         let was = self.settled.get(&class).copied();
@@ -31,13 +31,13 @@ impl Settle {
         }
     }
 
-    /// A class of which the judgement has changed: whether it is settled now.
+    /// The next class whose judgement has changed, and whether it is settled now.
     pub fn changed(&mut self) -> Option<(LaunchClass, bool)> {
         self.fresh.pop()
     }
 }
 
-/// Whether the code tells each byte that a launch touches.
+/// Whether the code decides each byte that a launch touches.
 fn is_decided(predicted: &Evaluated) -> bool {
     let lost = |base: &EffectBase| {
         matches!(

@@ -1,6 +1,7 @@
-//! Before the program runs with `--exact`: is everything there that the shim will need?
+//! The set-up of `--exact`: checks, before the program runs, that everything the shim will need is
+//! there.
 //!
-//! Owns the places where NVIDIA's library is looked for. Nothing of it is loaded here.
+//! Owns the places where NVIDIA's library is looked for. Loads nothing of it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use crate::options::ExactOptions;
 /// NVIDIA's library.
 const LIBRARY: &str = "libsanitizer-public.so";
 
-/// Our patch, beside `libstreamsan.so`.
+/// The patch, beside `libstreamsan.so`.
 const PATCH: &str = "exact.fatbin";
 
 /// The options of the shim for exact mode, complete with paths; nothing without `--exact` and
@@ -38,7 +39,7 @@ pub fn shim_options(options: &ExactOptions, beside: &Path) -> Result<Vec<String>
         })?,
     };
     let absolute = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    // Whoever compares wants to see the launches too that the code decides.
+    // A comparison also needs the launches that the code decides.
     let every = if options.compare.is_some() { "all" } else { "1" };
     let kernels = options.kernels.as_deref().map(|k| format!("exact={}", if k.is_empty() { every } else { k }));
     let mut words: Vec<String> = kernels.into_iter().collect();

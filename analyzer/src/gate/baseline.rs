@@ -1,14 +1,14 @@
-//! The baseline: findings that are known and do not fail a run.
+//! The baseline: known findings, which do not fail a run.
 //!
-//! Owns the file. It is JSON with the fingerprints of the findings and enough beside them for a
-//! person to see what each is; a report written by `--json` serves as well.
+//! Owns the file. It is JSON with the fingerprints of the findings, and enough beside them for a
+//! person to recognise each. A report written by `--json` serves as well.
 
 use crate::report::call_site::site;
 use crate::report::model::{Finding, Side};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Fingerprints that are known, and whether each has come up in this run.
+/// The known fingerprints, and whether each has occurred in this run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Baseline {
     known: BTreeMap<String, bool>,
@@ -20,18 +20,18 @@ impl Baseline {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("this is no baseline: {e}"))?;
         let findings = value["findings"].as_array().ok_or("this is no baseline: it has no list of findings")?;
         let fingerprint = |f: &Value| f["fingerprint"].as_str().map(|text| (text.to_string(), false));
-        // A report that was itself held against a baseline keeps what was known apart.
+        // A report that was itself compared with a baseline lists its known findings separately.
         let aside = value["set_aside"].as_array().into_iter().flatten().filter(|f| f["standing"] == "known");
         let known: Option<BTreeMap<_, _>> = findings.iter().chain(aside).map(fingerprint).collect();
         Ok(Self { known: known.ok_or("this is no baseline: a finding has no fingerprint")? })
     }
 
-    /// Whether a finding is known; remembers that it has come up.
+    /// Whether a finding is known. Remembers that it has occurred.
     pub fn knows(&mut self, fingerprint: &str) -> bool {
         self.known.get_mut(fingerprint).map(|seen| *seen = true).is_some()
     }
 
-    /// How many have not come up.
+    /// Number of known findings that have not occurred.
     pub fn absent(&self) -> u64 {
         self.known.values().filter(|seen| !**seen).count() as u64
     }

@@ -1,7 +1,7 @@
-//! Which findings are wanted at all: `--only-kernel`, `--ignore-stream` and their like.
+//! Filters: which findings are wanted at all (`--only-kernel`, `--ignore-stream` and the like).
 //!
-//! Owns what a filter looks at. What is left out is counted, and the report says so: a filter is a
-//! blind spot that the user has made.
+//! Owns what a filter looks at. Findings that are left out are counted, and the report says so: a
+//! filter is a blind spot that the user has chosen.
 
 use super::pattern::Pattern;
 use crate::report::model::{Finding, Side};
@@ -20,7 +20,7 @@ pub struct Filters {
     pub ignore_stream: Vec<String>,
     /// Keep findings with these files in a stack.
     pub only_module: Vec<String>,
-    /// Leave out findings of which a side was called from these files.
+    /// Leave out findings with a side that was called from these files.
     pub ignore_module: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub struct Filter {
 }
 
 impl Filters {
-    /// Those that were given, ready to be applied.
+    /// The given filters, ready to be applied.
     pub fn ready(&self) -> Vec<Filter> {
         let all = [
             (Field::Kernel, true, &self.only_kernel, "only-kernel"),
@@ -83,8 +83,8 @@ impl Filter {
                     f.module.as_deref().is_some_and(any) || f.file.as_deref().is_some_and(any)
                 };
                 let mut shown = side.stack.iter().filter(|f| f.kind != FrameKind::Folded);
-                // Every stack ends in the program itself: to ignore a library means what the
-                // library itself has called.
+                // Every stack ends in the program itself, so ignoring a library means the calls
+                // that the library itself has made.
                 if self.only { shown.any(named) } else { shown.next().is_some_and(named) }
             }
         }

@@ -1,8 +1,12 @@
 //! The gate: which findings fail a run.
 //!
-//! Owns what the user has decided about findings beside the analysis: filters, suppressions, the
-//! baseline, `--fail-on`. It judges a [`Report`] as a whole, so that a live run and a recorded one
-//! are judged alike.
+//! Owns the user's decisions about findings: filters, suppressions, the baseline, `--fail-on`. It
+//! judges a [`Report`] as a whole, so that a live run and a recorded one are judged alike. Does not
+//! find or print anything.
+//!
+//! The files in the order of use: `filter` leaves findings out, `suppressions` and `baseline` set
+//! findings aside, and `pattern` is the matching that the first two share. Otherwise the files do
+//! not know each other.
 
 pub mod baseline;
 pub mod filter;
@@ -15,7 +19,7 @@ use baseline::Baseline;
 use filter::Filter;
 use suppressions::Suppression;
 
-/// Everything the user has decided, read from its files.
+/// All decisions of the user, read from their files.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Gate {
     filters: Vec<Filter>,
@@ -40,7 +44,7 @@ impl Gate {
         Ok(Self { filters: options.filters.ready(), suppressions, baseline, fail_on: options.fail_on })
     }
 
-    /// Judges a report: leaves out what is filtered, sets aside what is suppressed or known.
+    /// Judges a report: leaves out filtered findings, and sets aside suppressed and known ones.
     pub fn judge(&self, report: &mut Report) {
         let Self { mut filters, mut suppressions, mut baseline, fail_on } = self.clone();
         if let Some(fail_on) = fail_on {
@@ -52,7 +56,7 @@ impl Gate {
         });
         for finding in &mut report.findings {
             let index = suppressions.iter().position(|s| s.covers(finding));
-            // Asked in any case: a suppressed finding of the baseline has not gone away.
+            // Checked in any case: a suppressed finding of the baseline has not gone away.
             let known = baseline.as_mut().is_some_and(|b| b.knows(&finding.fingerprint));
             finding.standing = match index {
                 Some(index) => {

@@ -1,7 +1,7 @@
-//! Patterns of suppressions and filters, in ThreadSanitizer's manner.
+//! Patterns of suppressions and filters, with ThreadSanitizer's syntax.
 //!
-//! Owns the matching only: a pattern is found anywhere in a name, `*` stands for any text, `^` at
-//! the beginning and `$` at the end tie it to the name's ends.
+//! Owns the matching only. A pattern matches anywhere in a name, `*` stands for any text, and `^`
+//! at the beginning and `$` at the end anchor it to the ends of the name.
 
 /// A pattern, ready to match.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,7 +24,7 @@ impl Pattern {
         Self { pieces, from_start, to_end }
     }
 
-    /// Whether it is found in a name. An empty name is found by nothing: it is unknown.
+    /// Whether the pattern matches a name. An empty name is unknown, and nothing matches it.
     pub fn matches(&self, name: &str) -> bool {
         if name.is_empty() {
             return false;

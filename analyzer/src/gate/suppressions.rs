@@ -1,8 +1,8 @@
-//! Suppression files in ThreadSanitizer's manner: `race:PATTERN` sets findings aside that are known
-//! and accepted.
+//! Suppression files, with ThreadSanitizer's syntax: `race:PATTERN` sets aside findings that are
+//! known and accepted.
 //!
-//! Owns the file format and the matching. A suppressed finding is counted, never forgotten, and a
-//! suppression that was of no use is named, because it may hide the next race.
+//! Owns the file format and the matching. A suppressed finding is counted, never forgotten. A
+//! suppression that matched nothing is named, because it may hide the next race.
 //!
 //! ```text
 //! # a comment
@@ -39,10 +39,10 @@ const FIELDS: [(&str, Field); 8] = [
     ("fingerprint", Field::Fingerprint),
 ];
 
-/// What ThreadSanitizer knows besides: a file may serve both.
+/// Further kinds of ThreadSanitizer, which are ignored: one file may serve both tools.
 const FOREIGN: [&str; 5] = ["thread", "mutex", "signal", "deadlock", "called_from_lib"];
 
-/// One line of a suppression file, and what it has done.
+/// One line of a suppression file, and what it has matched.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Suppression {
     field: Field,
@@ -87,7 +87,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Suppression>, String> {
 }
 
 impl Suppression {
-    /// Whether it is meant for this finding.
+    /// Whether it covers this finding.
     pub fn covers(&self, finding: &Finding) -> bool {
         if self.field == Field::Fingerprint {
             return self.pattern.matches(&finding.fingerprint);
@@ -113,8 +113,8 @@ impl Suppression {
     }
 }
 
-/// The text of a suppression file for these findings: one line each that covers it and nothing
-/// else, and wider ones to choose from.
+/// The text of a suppression file for these findings: for each, one line that covers nothing else,
+/// and wider ones to choose from.
 pub fn generate<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let mut text = String::from(
         "# Suppressions for streamsan, made by --gen-suppressions. Each 'fingerprint:' line sets aside one finding; the\n# lines behind '#' under it are wider.\n",

@@ -1,5 +1,7 @@
-//! The analyzer of one process under plain `LD_PRELOAD`: started by the shim with the ring as a
-//! descriptor, prints the report when the process ends.
+//! The analyzer of one process under plain `LD_PRELOAD`.
+//!
+//! Owns this way to start: the shim starts the analyzer with the ring as a descriptor, and it
+//! prints the report when the process ends. Reading the ring is [`super::live`].
 
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::AtomicBool;
@@ -10,10 +12,10 @@ use super::live::{Sink, follow};
 use crate::ingest::process_watch::ProcessWatch;
 use crate::report::model::Outcome;
 
-/// Follows the process `pid` through the ring on descriptor `fd`, then reports. Answers an exit
-/// code (which nobody waits for).
+/// Follows the process `pid` through the ring on descriptor `fd`, then reports. Returns an exit
+/// code (for which nothing waits).
 ///
-/// `report` prints what was found and answers how many findings fail the run.
+/// `report` prints the findings and returns how many of them fail the run.
 pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<Outcome>) -> u32) -> i32 {
     // SAFETY: the shim has put the ring on this descriptor before it started us.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };

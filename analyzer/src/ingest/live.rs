@@ -1,4 +1,7 @@
-//! One live process: its ring is read until it ends, by a thread of its own.
+//! One live process: a thread of its own reads the ring until the process ends.
+//!
+//! Owns the pace of reading, the heartbeat, and the decoding of single records. Does not decide
+//! what a record means.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,20 +15,20 @@ use crate::ipc::{Across, Member};
 use crate::report::model::Outcome;
 use crate::{Analysis, AnalysisOptions};
 
-/// Between two looks at the ring while there is little in it.
+/// Pause between two reads of the ring while it holds little.
 const SHORTEST: Duration = Duration::from_micros(500);
-/// Records that are no longer little.
+/// Number of records that is no longer little.
 const BATCH: usize = 1000;
-/// Between two looks at an idle ring.
+/// Pause between two reads of an idle ring.
 const LONGEST: Duration = Duration::from_millis(4);
 
-/// Where records are also written to, shared by all processes of a run.
+/// The trace file that records are also written to, shared by all processes of a run.
 pub type Recorder = Arc<Mutex<trace::file::Writer<std::io::BufWriter<std::fs::File>>>>;
 
-/// What is done with the records of a process.
+/// What to do with the records of a process.
 #[derive(Clone)]
 pub struct Sink {
-    /// The processes of the run are compared with each other.
+    /// Compare the processes of the run with each other.
     pub across: Option<Across>,
     /// Analyse them (a pure recording does not).
     pub analysis: Option<AnalysisOptions>,
@@ -33,8 +36,8 @@ pub struct Sink {
     pub recorder: Option<Recorder>,
 }
 
-/// Counts a ring's heartbeat while it lives, whatever the reading thread is doing (symbolising
-/// takes its time).
+/// Increments a ring's heartbeat while it lives, even when the reading thread is busy
+/// (symbolisation takes its time).
 struct Heart {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -63,10 +66,10 @@ impl Drop for Heart {
     }
 }
 
-/// Reads the ring of one process until the process has ended, is done, or `stop` is set; then
+/// Reads the ring of one process until the process has ended, is done, or `stop` is set. Then reads
 /// everything that is left.
 ///
-/// `finished` gets the outcome before the process is told that its report is there.
+/// `finished` gets the outcome before the process is notified that its report is there.
 #[expect(clippy::too_many_arguments, reason = "two callers, each with all of it")]
 pub fn follow(
     ring: Ring,
@@ -89,7 +92,8 @@ pub fn follow(
     let mut write_error = false;
     let mut pause = SHORTEST;
     loop {
-        // Asked before draining: what was committed before the end is read in the same round.
+        // Checked before draining, so that everything committed before the end is read in the same
+        // round.
         let last = stop.load(Ordering::Relaxed)
             || consumer.ring().header().producer_done.load(Ordering::Acquire) != 0
             || watch.has_ended();
@@ -130,8 +134,8 @@ pub fn follow(
                 pause = (pause * 2).min(LONGEST);
             }
             Ok(few) => {
-                // What is read the moment it is written is taken out of the program's caches:
-                // batches cost it less.
+                // Reading data the moment it is written takes it out of the program's caches.
+                // Batches cost the program less.
                 if few < BATCH {
                     std::thread::sleep(SHORTEST);
                 }
@@ -168,14 +172,14 @@ fn monotonic() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Decodes and feeds one record; damage is counted, not followed.
+/// Decodes and feeds one record. A damaged one is counted and skipped.
 #[inline]
 pub fn feed(analysis: &mut Analysis, bytes: &[u8]) {
     let launch = LaunchRecord::decode(bytes).and_then(Result::ok);
     feed_prefetched(analysis, bytes, launch.map(|launch| analysis.prefetch(&launch)));
 }
 
-/// The same; `launch`: the hash of the launch that it is.
+/// The same. `launch`: the hash, if the record is a launch.
 #[inline]
 pub fn feed_prefetched(analysis: &mut Analysis, bytes: &[u8], launch: Option<u64>) {
     if let Some(hash) = launch

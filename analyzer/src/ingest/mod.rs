@@ -1,10 +1,20 @@
-//! A run: the processes that send their ops, live through rings or from trace files.
+//! Ingest: the processes of a run and their records, live from rings or from trace files.
 //!
-//! Owns the way of the records to an [`crate::Analysis`] each; what they mean is decided there.
+//! Owns the way of the records into one [`crate::Analysis`] a process, and what a recording adds at
+//! its end. Does not interpret records: the analysis does.
+//!
+//! The files in the order of use: `live` reads the ring of a live process and `process_watch` says
+//! when the process has ended; `attach` does the same for a process that the shim attached under
+//! plain `LD_PRELOAD`; `trailer` adds symbols and code at the end of a recording. `recorded` reads
+//! trace files, through `prefetch` and with `progress` on a terminal.
+//!
+//! `recorded` feeds frames through `prefetch`, which uses the decoding of `live`. `attach` reads
+//! its ring through `live`, and `live` builds its analysis with `recorded::analysis`, so that a
+//! live run and a recorded one are equal.
 
-/// Stack of the threads that analyse: the analysis of a kernel's code follows its dependencies by
-/// recursion, which 2 MiB do not hold for large kernels of cuDNN and XLA. Only what is used takes
-/// memory.
+/// Stack size of the threads that analyse. The analysis of a kernel's code follows its dependencies
+/// by recursion, and 2 MiB are not enough for large kernels of cuDNN and XLA. Only the used part
+/// takes memory.
 pub const STACK: usize = 512 << 20;
 
 pub mod attach;

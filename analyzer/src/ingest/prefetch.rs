@@ -1,9 +1,10 @@
-//! The records of a frame, fed in order while it is seen which of the next ones are launches, and
-//! asked for where these are remembered.
+//! Prefetching: the records of a frame are fed in order, while the launches among the next ones
+//! have their cache entries fetched.
 //!
-//! Owns how far ahead is looked. A long run's launches are remembered in more memory than the
-//! processor's caches hold: to look each up at its turn took a tenth of the time of generated
-//! launches. To ask for what that leads to took as long as it saved waiting.
+//! Owns how far ahead it looks. The launch cache of a long run takes more memory than the
+//! processor's caches hold: a look-up of each launch at its turn took a tenth of the time of
+//! generated launches. Prefetching what the entries point to as well took as long as it saved
+//! waiting.
 
 use trace::LaunchRecord;
 use trace::file::{FileError, Frame};
@@ -11,10 +12,10 @@ use trace::file::{FileError, Frame};
 use super::live;
 use crate::Analysis;
 
-/// Records that are looked at before their turn. A power of two.
+/// Number of records to look ahead. A power of two.
 const AHEAD: usize = 16;
 
-/// Decodes and feeds all records of a frame; damage is counted, not followed.
+/// Decodes and feeds all records of a frame. Damaged ones are counted and skipped.
 pub fn feed(analysis: &mut Analysis, frame: &Frame) -> Result<(), FileError> {
     let (mut records, mut launches) = ([&[][..]; AHEAD], [None; AHEAD]);
     let (mut count, mut end) = (0_usize, Ok(()));

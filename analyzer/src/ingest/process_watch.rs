@@ -1,4 +1,6 @@
-//! Whether a process still lives, without being its parent and without a descriptor inside it.
+//! Whether a process is still alive, without being its parent and without a descriptor inside it.
+//!
+//! Owns that question only.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -6,12 +8,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// A process that is watched.
 pub struct ProcessWatch {
     pid: i32,
-    /// Since Linux 5.3; before, the process is asked for by number.
+    /// Since Linux 5.3. Before, the process is looked up by its number.
     fd: Option<OwnedFd>,
 }
 
 impl ProcessWatch {
-    /// Begins to watch a process by its number in our own namespace.
+    /// Begins to watch a process by its number in this process's namespace.
     pub fn new(pid: i32) -> Self {
         // SAFETY: pidfd_open takes a number and flags.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -50,7 +52,7 @@ mod tests {
         let watch = ProcessWatch::new(child.id() as i32);
         assert!(!watch.has_ended());
         child.kill().expect("kill");
-        // Not waited for yet: a zombie has ended all the same.
+        // Its parent has not waited for it yet: a zombie has ended all the same.
         for _ in 0..1000 {
             if watch.has_ended() {
                 break;

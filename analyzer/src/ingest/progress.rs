@@ -1,16 +1,16 @@
-//! How far a long analysis has come, on a terminal.
+//! Progress of a long analysis, on a terminal.
 //!
-//! Owns one line on stderr, which goes away again. Elsewhere, and for what takes less than a
-//! second, it is silent.
+//! Owns one line on stderr, which is erased at the end. Prints nothing elsewhere, or for an
+//! analysis of less than a second.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Before this, nothing is shown.
+/// Time before the first line.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The line.
+/// The progress line.
 pub struct Progress {
     terminal: bool,
     total: u64,
@@ -19,12 +19,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of `total` bytes.
+    /// Progress of `total` bytes.
     pub fn new(total: u64) -> Self {
         Self { terminal: std::io::stderr().is_terminal(), total: total.max(1), began: Instant::now(), shown: None }
     }
 
-    /// This many bytes are done.
+    /// Sets the number of bytes done.
     pub fn at(&mut self, done: u64) {
         let now = Instant::now();
         let due = self.shown.map_or(now - self.began >= PATIENCE, |last| now - last >= PAUSE);

@@ -1,4 +1,7 @@
 //! Recorded traces: several files, several processes each, analysed as if they were live.
+//!
+//! Owns the reading of trace files, and what is done with their records besides analysis: printing
+//! them, and passing them to the tools.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,7 +28,7 @@ pub fn analysis(options: AnalysisOptions) -> Analysis {
     analysis
 }
 
-/// The same, compared with other processes of its run.
+/// The same, compared with the other processes of its run.
 fn joined(options: AnalysisOptions, across: Option<&Across>) -> Analysis {
     let mut analysis = analysis(options);
     if let Some(across) = across {
@@ -34,8 +37,8 @@ fn joined(options: AnalysisOptions, across: Option<&Across>) -> Analysis {
     analysis
 }
 
-/// The trace files that these words name: files as they are, of folders all traces in them (one for
-/// each rank, say), by name. The error is a line for the user.
+/// The trace files that these words name: files as they are, folders as all traces in them (for
+/// example one a rank), by name. The error is a line for the user.
 pub fn files(words: &[String]) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     for word in words {
@@ -61,9 +64,9 @@ fn is_trace(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == trace::file::MAGIC
 }
 
-/// Analyses a trace file, its processes compared with those of other files that `across` has seen:
-/// an outcome for each of its processes, and why reading stopped before the end, if it did. `done`
-/// and `progress`: bytes of other files that were read before, and the line that says so.
+/// Analyses a trace file. Its processes are compared with those of other files that `across` has
+/// seen. Returns an outcome for each process, and why reading stopped early, if it did. `done` and
+/// `progress`: the bytes of other files read before, and the progress line.
 pub fn check(
     path: &str,
     options: AnalysisOptions,
@@ -87,10 +90,10 @@ pub fn check(
     (processes.values_mut().map(Analysis::finish).collect(), error)
 }
 
-/// Frames that are unpacked before they are needed.
+/// Number of frames that are unpacked ahead.
 const AHEAD: usize = 4;
 
-/// Hands over every frame of a trace. Another thread reads and unpacks them.
+/// Passes every frame of a trace to `each`. Another thread reads and unpacks them.
 fn each_frame(path: &str, mut each: impl FnMut(&Frame) -> Result<(), FileError>) -> Result<(), FileError> {
     let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
     let (full, frames) = sync_channel::<Result<Frame, FileError>>(AHEAD);
@@ -104,7 +107,7 @@ fn each_frame(path: &str, mut each: impl FnMut(&Frame) -> Result<(), FileError>)
                 Err(error) => Err(error),
             };
             let ends = next.is_err();
-            // Nobody takes any more: the other side has met an error.
+            // The receiver is gone: the other side has met an error.
             if full.send(next).is_err() || ends {
                 return;
             }
@@ -116,14 +119,14 @@ fn each_frame(path: &str, mut each: impl FnMut(&Frame) -> Result<(), FileError>)
         for frame in frames {
             let frame = frame?;
             each(&frame)?;
-            // It is gone when it has read the last one.
+            // The reader is gone when it has read the last frame.
             drop(back.send(frame));
         }
         Ok(())
     })
 }
 
-/// Hands over what a trace has at its end and what is wanted first.
+/// Passes the definitions in the trailer of a trace to `each`. They are needed first.
 pub fn each_late(path: &str, mut each: impl FnMut(u32, &Op<'_>)) {
     let Ok(file) = File::open(path) else { return };
     trace::file::late(BufReader::new(file), |process, bytes| {
@@ -143,7 +146,7 @@ pub fn dump(path: &str, mut to: impl std::io::Write) -> Result<(), FileError> {
         let process = process & !LATE;
         written = match Record::decode(bytes) {
             Ok(r) => {
-                // Machine code takes megabytes of digits that nobody reads.
+                // Machine code would take megabytes of digits.
                 let (op, omitted) = match r.op {
                     Op::Image { id, source, path, offset, size, bytes } if !bytes.is_empty() => {
                         (Op::Image { id, source, path, offset, size, bytes: &[] }, format!(" + {} bytes", bytes.len()))
@@ -163,15 +166,15 @@ pub fn dump(path: &str, mut to: impl std::io::Write) -> Result<(), FileError> {
             Err(error) => writeln!(to, "{process} (unreadable: {error})"),
         };
     })?;
-    // A reader that has seen enough (head) closes the pipe: no error of ours.
+    // A reader that has seen enough (`head`) closes the pipe, which is no error.
     match written {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-/// Hands over every record of a trace with the number of its process; [`LATE`] is set in that of
-/// what was added at the end.
+/// Passes every record of a trace to `each`, with the number of its process. [`LATE`] is set in the
+/// number for records of the trailer.
 pub fn each_record(path: &str, mut each: impl FnMut(u32, &[u8])) -> Result<(), FileError> {
     let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
     while reader.frame(&mut each)? {}

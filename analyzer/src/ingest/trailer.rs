@@ -1,5 +1,5 @@
-//! What a recording adds at its end, so that the trace can be read on another machine: symbols,
-//! source lines, and the code of the kernels that were launched from files.
+//! The trailer of a recording: what it adds at its end so that the trace can be read on another
+//! machine. These are symbols, source lines, and the code of kernels that were launched from files.
 //!
 //! Owns the choice of what is added. Everything is read when the process has ended, so it costs the
 //! program nothing.
@@ -10,10 +10,10 @@ use trace::{ImageId, ImageSource, Op, Origin, Record};
 
 use crate::symbols::Symbolizer;
 
-/// Code of one process that is added, bytes. Beyond that a trace would be no trace any more.
+/// Maximum size of the code added for one process, in bytes, so that the trace stays a trace.
 const MAX_CODE: usize = 512 << 20;
 
-/// Definitions of one process, as far as they tell what to add.
+/// The definitions of one process that decide what to add.
 #[derive(Default)]
 pub struct Late {
     symbols: Symbolizer,
@@ -23,9 +23,9 @@ pub struct Late {
 }
 
 impl Late {
-    /// Takes a record on its way into the trace.
+    /// Observes a record on its way into the trace.
     pub fn observe(&mut self, bytes: &[u8]) {
-        // Nearly all records are ops: their tag tells.
+        // Nearly all records are ops, which their tag shows.
         if !matches!(bytes, [tag, 0, ..] if *tag < 32) {
             return;
         }
@@ -44,7 +44,7 @@ impl Late {
     pub fn records(mut self) -> Vec<Vec<u8>> {
         let mut records = Vec::new();
         self.symbols.export(|op| records.extend(encoded(op, 1 << 16)));
-        // Code for one sort of device; who uses several reads the files.
+        // Code for one kind of device. With several kinds, the files are needed.
         let arch = if self.archs.len() == 1 { self.archs.first().copied() } else { None };
         let mut total = 0;
         for (id, (path, offset, size)) in self.images.iter().filter(|(id, _)| self.launched.contains(id)) {

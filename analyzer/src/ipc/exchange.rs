@@ -1,7 +1,8 @@
-//! The meeting place: messages of all processes, put in order of time and compared.
+//! The exchange: messages of all processes, put in order of time and compared.
 //!
-//! Owns the objects that processes share, each with its access map, the events that they share, and
-//! what was found.
+//! Owns the memory objects that processes share, each with its access map, the shared events, and
+//! the findings. Does not know how a process describes its call sites: it asks the process's own
+//! analysis at the end.
 
 use order::ClockSnapshot;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -16,25 +17,25 @@ use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
 use crate::memory::{Access, AccessMap, AllocationId, Cause};
 use crate::report::model::{AllocationInfo, Finding, GateStatus, Outcome, Side, Synchronisation, merge_finding};
 
-/// Records of one event that are remembered: a host that waits asks for the one that was current
-/// when it began.
+/// Maximum number of records remembered of one event: a waiting host asks for the one that was
+/// current when it began.
 const RECORDS: usize = 16;
 
-/// Different findings between processes.
+/// Maximum number of findings between processes.
 const MAX_FINDINGS: usize = 1024;
 
-/// Nanoseconds for which comparing waits: a thread that was interrupted between looking at the
-/// clock and writing its op down, or a process that is not known yet, would come too late. (On two
-/// busy cores one of some hundred runs did.)
+/// Nanoseconds by which the comparison lags behind. Otherwise a thread that was interrupted between
+/// reading the clock and writing its op, or a process that is not known yet, would be too late. (On
+/// two busy cores one of some hundred runs was.)
 const GRACE: u64 = 50_000_000;
 
-/// What a process tells.
+/// A message of one process.
 pub enum Message {
-    /// Memory has a name between processes.
+    /// Memory gets a name that other processes can use.
     Memory { root: AllocationId, key: Arc<[u8]>, at: u64, imported: bool },
-    /// Shared memory is touched.
+    /// An access to shared memory.
     Access { root: AllocationId, access: Access, clock: Option<ClockSnapshot> },
-    /// Shared memory goes away, in this process.
+    /// Shared memory ends in this process.
     Gone { root: AllocationId },
     /// A shared event is recorded.
     Record { key: Arc<[u8]>, clock: ClockSnapshot },
@@ -42,7 +43,7 @@ pub enum Message {
     Wait { key: Arc<[u8]>, epoch: Epoch },
     /// The host has waited for a shared event, from this time on.
     HostWaited { key: Arc<[u8]>, began: u64 },
-    /// What the host knows.
+    /// The clock of the host.
     Host { clock: ClockSnapshot },
     /// A kernel that may wait for kernels of other processes.
     Signals,
@@ -50,10 +51,10 @@ pub enum Message {
     End,
 }
 
-/// What a process says of itself when it has ended.
+/// The description that a process leaves when it has ended.
 #[derive(Default)]
 pub struct PeerProcess {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// Process id.
     pub pid: u32,
@@ -71,7 +72,7 @@ struct Peer {
     reached: u64,
     ended: bool,
     process: Option<PeerProcess>,
-    /// Where its shared memory is among the objects, and what to add to its offsets.
+    /// Its shared memory: the index of the object, and the shift to add to its offsets.
     roots: FxHashMap<AllocationId, (usize, u64)>,
     signals: bool,
     /// Accesses that came too late to be compared.
@@ -100,7 +101,7 @@ struct Found {
 /// Records of one event, oldest first: when, by which process, and what they cover.
 type Records = VecDeque<(u64, u32, ClockSnapshot)>;
 
-/// See the module.
+/// All processes of a run, their messages and their findings. See the module.
 pub struct Exchange {
     live: bool,
     peers: Vec<Peer>,
@@ -160,7 +161,7 @@ impl Exchange {
         self.advance();
     }
 
-    /// Compares what lies before the moment that all processes have got past.
+    /// Compares the messages before the time that all processes have passed.
     fn advance(&mut self) {
         if !self.live {
             return;
@@ -192,7 +193,8 @@ impl Exchange {
     fn take(&mut self, member: u32, time: u64, message: Message, is_late: bool) {
         match message {
             Message::Memory { root, key, at, imported } => self.memory(member, root, key, at, imported),
-            // Others have been compared without it: what it conflicts with may have come after it.
+            // Later accesses were compared without this one, so conflicts with it may have been
+            // missed.
             Message::Access { .. } if is_late => self.peers[member as usize].late += 1,
             Message::Access { root, access, clock } => self.access(member, root, access, clock.as_ref()),
             Message::Gone { root } => self.gone(member, root),
@@ -224,7 +226,7 @@ impl Exchange {
     fn memory(&mut self, member: u32, root: AllocationId, key: Arc<[u8]>, at: u64, imported: bool) {
         let peer = &mut self.peers[member as usize];
         if let Some((object, shift)) = peer.roots.get(&root) {
-            // Another name of what is known: another handle, or an address inside.
+            // Another name of a known object: another handle, or an address inside.
             self.keys.insert(key, (*object, at.wrapping_add(*shift)));
             return;
         }
@@ -240,7 +242,7 @@ impl Exchange {
         self.objects.push(Object { owner, users: 1, ..Object::default() });
     }
 
-    /// The owner's free ends the life of an object; others only let go of it.
+    /// The owner's free ends the lifetime of an object. Other processes only close it.
     fn gone(&mut self, member: u32, root: AllocationId) {
         let Some((at, _)) = self.peers[member as usize].roots.remove(&root) else { return };
         let object = &mut self.objects[at];
@@ -265,7 +267,7 @@ impl Exchange {
         });
         self.known.begin(epoch);
         let owner = object.owner;
-        // One pair of ops may meet in several pieces.
+        // One pair of ops may race in several pieces.
         races.sort_by_key(|r| (r.previous.epoch, std::cmp::Reverse(r.confidence)));
         races.dedup_by_key(|r| r.previous.epoch);
         for race in races {
@@ -362,7 +364,7 @@ impl Exchange {
         Some(finding)
     }
 
-    /// The memory as its owner knows it, or else anybody who has opened it.
+    /// The memory as described by its owner, otherwise by a process that has opened it.
     fn allocation(&self, found: &Found) -> Option<AllocationInfo> {
         let of = |member: u32, root: AllocationId| {
             let process = self.peers.get(member as usize)?.process.as_ref()?;
@@ -376,7 +378,7 @@ impl Exchange {
         })
     }
 
-    /// How the process calls this access.
+    /// The process's own description of this access.
     fn side(&self, access: &Access) -> Option<Side> {
         let process = self.peers[member_of(access) as usize].process.as_ref()?;
         let key = site_key(access);
@@ -393,7 +395,7 @@ impl Exchange {
     }
 }
 
-/// What is there between two processes, and what is missing.
+/// The synchronisation between two processes: what is there, and what is missing.
 fn advice(
     previous: &Side,
     access: &Side,

@@ -1,4 +1,4 @@
-//! What a process tells the other processes of its run (see [`crate::ipc`]).
+//! Export: what a process reports to the other processes of its run (see [`crate::ipc`]).
 //!
 //! Owns the translation from ops of this process to messages. Runs only in processes that share
 //! memory or events.
@@ -11,21 +11,21 @@ use crate::report::elaborate::elaborator;
 use crate::report::model::Outcome;
 
 impl Analysis {
-    /// This process is compared with the others of its run.
+    /// Compares this process with the others of its run.
     pub fn join(&mut self, member: Member) {
         self.member = Some(member);
     }
 
-    /// Nothing of this process that happened before this moment (in nanoseconds of
-    /// `CLOCK_MONOTONIC`) is still to come.
+    /// Every op of this process from before this time (nanoseconds of `CLOCK_MONOTONIC`) has been
+    /// fed.
     pub fn reached(&self, ns: u64) {
-        // What waits for a launch to be measured is still to come.
+        // Records that wait for a measured launch are still to come.
         if let Some(member) = self.member.as_ref().filter(|_| self.hold.is_empty()) {
             member.reached(ns);
         }
     }
 
-    /// Tells of an op that was just applied and acted upon.
+    /// Reports an op that was just applied to the order and to memory.
     #[cold]
     pub(crate) fn tell_others(&mut self, op: &Op<'_>, epoch: Epoch) {
         let Some(mut member) = self.member.take() else {
@@ -48,7 +48,7 @@ impl Analysis {
         for root in self.memory.take_shared_ends() {
             member.free(root);
         }
-        // After its accesses: records of a graph stand for its whole launch.
+        // After its accesses, because records in a graph stand for its whole launch.
         let recorded = match *op {
             Op::GraphLaunch { .. } => member.events(),
             Op::EventRecord { event, .. } | Op::ContextRecord { event, .. } => vec![event],
@@ -76,8 +76,8 @@ impl Analysis {
             Op::EventDestroy { event } => member.forget_event(event),
             Op::GraphLaunch { exec, .. } => {
                 let Some(graph) = self.graphs.take(exec) else { return };
-                // The rest of the graph comes after its waits: they count from the op before the
-                // launch on.
+                // The rest of the graph comes after its waits, so they count from the op before the
+                // launch.
                 let before = Epoch { time: epoch.time.saturating_sub(1), ..epoch };
                 for node in graph.sequence().iter().filter_map(|&index| graph.node(index)) {
                     if let Some(Op::StreamWait { event, .. }) = node.op() {
@@ -95,7 +95,7 @@ impl Analysis {
         if !member.memory(root, ptr, key, imported) {
             return;
         }
-        // What was done before and may not be over yet.
+        // Earlier accesses that may not have finished yet.
         let ordering = &self.ordering;
         let home = crate::memory::allocations::Home::Root(start);
         for access in self.memory.accesses(home).filter(|a| !ordering.host_saw(a.epoch)) {
@@ -103,7 +103,7 @@ impl Analysis {
         }
     }
 
-    /// The process has ended: how its call sites and its shared memory are called.
+    /// Ends the process: passes on the descriptions of its call sites and of its shared memory.
     pub(crate) fn leave(&mut self, outcome: &mut Outcome) {
         let Some(mut member) = self.member.take() else { return };
         outcome.member = Some(member.id());

@@ -1,7 +1,7 @@
-//! One process's side: what it tells the others.
+//! A participant: one process's end of the channel to the others.
 //!
-//! Owns which memory and which events of the process are shared, and since when it says what it
-//! does with them. A process that shares nothing says nothing.
+//! Owns which memory and which events of the process are shared, and since when it reports its
+//! accesses to them. A process that shares nothing sends nothing.
 
 use order::ClockSnapshot;
 use rustc_hash::FxHashMap;
@@ -12,11 +12,11 @@ use super::lock;
 use crate::ipc::exchange::{Exchange, Message, PeerProcess};
 use crate::memory::{Access, AllocationId};
 
-/// Offsets in shared memory count from here, so that what lies below the exported address has a
-/// number too.
+/// Offsets in shared memory count from here, so that bytes below the exported address have an
+/// offset too.
 pub const BASE: u64 = 1 << 50;
 
-/// Different call sites that a process may name.
+/// Maximum number of call sites of a process.
 const MAX_SITES: usize = 1 << 14;
 
 /// One process of a run.
@@ -25,9 +25,9 @@ pub struct Member {
     table: Arc<Mutex<Exchange>>,
     now: u64,
     shares: bool,
-    /// Shared events: their names, and the number of the record that was told last.
+    /// Shared events: their names, and the number of the record that was sent last.
     events: FxHashMap<EventId, (Arc<[u8]>, u64)>,
-    /// Shared memory: what is to be taken off its addresses.
+    /// Shared memory: the shift to subtract from its addresses.
     memory: FxHashMap<AllocationId, u64>,
     waits: FxHashMap<SyncId, (Arc<[u8]>, u64)>,
     sites: FxHashMap<SiteKey, Access>,
@@ -35,7 +35,7 @@ pub struct Member {
     signals: bool,
 }
 
-/// What tells two sides of findings apart.
+/// The key of one side of a finding.
 type SiteKey = (trace::StackId, trace::KernelId, u32, crate::memory::AccessKind, trace::StreamId, crate::memory::Cause);
 
 /// The key of an access.
@@ -65,12 +65,12 @@ impl Member {
         self.id
     }
 
-    /// Whether it shares anything.
+    /// Whether it shares memory or events.
     pub fn shares(&self) -> bool {
         self.shares
     }
 
-    /// The time of what follows.
+    /// Sets the time of the messages that follow.
     pub fn clock(&mut self, ns: u64) {
         self.now = self.now.max(ns);
     }
@@ -80,13 +80,13 @@ impl Member {
         lock(&self.table).tell(self.id, self.now, message);
     }
 
-    /// Nothing that happened before this moment is still to be told.
+    /// Every message from before this time has been sent.
     pub fn reached(&self, ns: u64) {
         lock(&self.table).reached(self.id, ns);
     }
 
-    /// An address of an allocation got a name between processes. False: the allocation is shared
-    /// already.
+    /// An address of an allocation gets a name that other processes can use. False: the allocation
+    /// is shared already.
     pub fn memory(&mut self, root: AllocationId, ptr: u64, key: &[u8], imported: bool) -> bool {
         let is_new = !self.memory.contains_key(&root);
         let base = *self.memory.entry(root).or_insert(ptr);
@@ -95,8 +95,8 @@ impl Member {
         is_new
     }
 
-    /// The process touches shared memory. `clock`: what was over by then; `None` when it was before
-    /// the memory was shared.
+    /// The process touches shared memory. `clock`: what had finished by then; `None` when it was
+    /// before the memory was shared.
     pub fn access(&mut self, root: AllocationId, access: &Access, clock: Option<ClockSnapshot>) {
         let Some(base) = self.memory.get(&root) else { return };
         let moved = access.extent.moved(BASE.wrapping_sub(*base));
@@ -107,14 +107,15 @@ impl Member {
         self.tell(Message::Access { root, access, clock });
     }
 
-    /// Shared memory goes away.
+    /// Shared memory ends.
     pub fn free(&mut self, root: AllocationId) {
         if self.memory.remove(&root).is_some() {
             self.tell(Message::Gone { root });
         }
     }
 
-    /// An event got a name between processes; `record` and `clock` are those of its latest record.
+    /// An event gets a name that other processes can use. `record` and `clock` are those of its
+    /// latest record.
     pub fn event(&mut self, event: EventId, key: &[u8], record: u64, clock: Option<ClockSnapshot>) {
         self.shares = true;
         if self.events.contains_key(&event) {
@@ -140,7 +141,7 @@ impl Member {
         }
     }
 
-    /// The latest record of an event is none of ours.
+    /// The latest record of an event is another process's.
     pub fn recorded_by_others(&mut self, event: EventId, record: u64) {
         if let Some((_, told)) = self.events.get_mut(&event) {
             *told = record;
@@ -182,12 +183,12 @@ impl Member {
         }
     }
 
-    /// An event is gone.
+    /// Forgets an event.
     pub fn forget_event(&mut self, event: EventId) {
         self.events.remove(&event);
     }
 
-    /// The host may have learnt that something is over: `changes` counts that.
+    /// The host may have seen something finish: `changes` counts that.
     pub fn host(&mut self, changes: u64, clock: impl FnOnce() -> ClockSnapshot) {
         if self.shares && self.changes != changes {
             self.changes = changes;
@@ -195,14 +196,14 @@ impl Member {
         }
     }
 
-    /// A kernel runs that may wait for kernels of other processes.
+    /// A kernel is launched that may wait for kernels of other processes.
     pub fn signals(&mut self) {
         if !std::mem::replace(&mut self.signals, true) {
             self.tell(Message::Signals);
         }
     }
 
-    /// One access of each call site, for which the process says how it is called.
+    /// One access of each call site, which the process has to describe at its end.
     pub fn sites(&self) -> Vec<Access> {
         self.sites.values().copied().collect()
     }

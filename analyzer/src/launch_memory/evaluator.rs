@@ -1,8 +1,9 @@
-//! From a launch to its effects, with everything that was evaluated before kept at hand.
+//! From a launch to its effects, with every layer of memory in between.
 //!
-//! Owns the code of one process: a [`KernelCode`] for each kernel, read at its first launch, the
-//! launches that were evaluated ([`LaunchCache`]), and the count of those that came again. Does not
-//! know how code is read, nor whose memory the bytes are.
+//! Owns the kernels of one process ([`KernelCode`], read at the first launch), their parameter
+//! masks, the [`LaunchCache`], and the tallies of repeated launches. Does not know how code is read
+//! ([`crate::launches::image_reader`]), nor which allocation the bytes belong to
+//! ([`crate::detect::accesses`]).
 
 use crate::launch_memory::launch_cache::{CachedLaunch, LaunchCache};
 use crate::launch_memory::launch_key::LaunchKey;
@@ -15,16 +16,16 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use trace::{KernelId, Op};
 
-/// What is counted of launches that come again.
+/// What repeated launches count as. Launches with equal tallies share one counter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tally {
     /// The kernel.
     pub kernel: KernelId,
-    /// What is known of them.
+    /// How well their accesses are known.
     pub known: Outline,
-    /// Accesses of each at addresses in no allocation.
+    /// Accesses of each launch at addresses in no allocation.
     pub unknown_memory: u64,
-    /// Whether some address was made of several words that point into allocations.
+    /// Whether an address was computed from several words that point into allocations.
     pub several: bool,
 }
 
@@ -36,9 +37,9 @@ pub struct LaunchEvaluator {
     cached: LaunchCache,
     nothing: Arc<Evaluated>,
     tallies: FxHashMap<Tally, u32>,
-    /// How often the launches of each were repeated, since they were last asked for.
+    /// Repetitions of each tally since the last [`LaunchEvaluator::counted`].
     counts: Vec<u64>,
-    /// Repeated launches altogether.
+    /// All repeated launches.
     repeats: u64,
 }
 
@@ -57,20 +58,20 @@ impl LaunchEvaluator {
         }
     }
 
-    /// Whether a kernel waits for the grids it depends on. Kernels that nothing is known of are
-    /// taken to do so: it is what the launch attribute is for.
+    /// Whether a kernel waits for the grids it depends on. A kernel without readable code is taken
+    /// to wait: that is what the launch attribute is for.
     pub fn waits(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.waits())
     }
 
-    /// Whether a kernel may talk to kernels of other processes while it runs. One that nothing is
-    /// known of may.
+    /// Whether a kernel may communicate with kernels of other processes while it runs. A kernel
+    /// without readable code may.
     pub fn signals(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.signals())
     }
 
-    /// Whether asynchronous copies of a kernel may read less than their size. Those of one that
-    /// nothing is known of may.
+    /// Whether asynchronous copies of a kernel may read less than their size. Those of a kernel
+    /// without readable code may.
     pub fn copies_in_part(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.copies_in_part())
     }
@@ -105,12 +106,12 @@ impl LaunchEvaluator {
         self.reader.line(def.image, &def.name, arch, at).filter(|_| at != 0)
     }
 
-    /// Keeps for later runs what launches were evaluated to.
+    /// Writes the evaluations of this run to the cache on disk.
     pub fn keep(&self) {
         self.kernels.values().flatten().for_each(|code| code.keep());
     }
 
-    /// Why a kernel is not known.
+    /// Why the code of a kernel could not be read.
     pub fn reason(&self, kernel: KernelId) -> Option<&str> {
         self.kernels.get(&kernel).and_then(|k| k.as_ref().err()).map(|r| &**r)
     }
@@ -122,7 +123,8 @@ impl LaunchEvaluator {
         LaunchKey { hash: LaunchKey::mixed(&words, l.params, self.masks.get(kernel)), words }
     }
 
-    /// The accesses of a launch. Its key is another one when it is the first to rest on some bytes.
+    /// The accesses of a launch. The key changes when this evaluation is the first to depend on
+    /// some parameter bytes.
     pub fn evaluate(
         &mut self,
         key: &mut LaunchKey,
@@ -145,7 +147,7 @@ impl LaunchEvaluator {
         result
     }
 
-    /// The hash of a launch that will come; asks for where it is remembered.
+    /// The hash of a launch that is fed later. Prefetches its cache entry.
     #[inline(always)]
     pub fn prefetch(&self, kernel: KernelId, l: &Launch<'_>) -> u64 {
         let hash = self.key(kernel, l).hash;
@@ -161,18 +163,18 @@ impl LaunchEvaluator {
         }
     }
 
-    /// What a launch left behind that was evaluated before.
+    /// The replay log of a launch that was evaluated before.
     #[inline(always)]
     pub fn replay_log(&mut self, key: &LaunchKey, l: &Launch<'_>) -> Option<&mut ReplayLog> {
         self.cached(key, l)?.replay.as_mut()
     }
 
-    /// Launches that were repeated, and not looked up anew.
+    /// Launches that were replayed and not looked up again.
     pub fn repeats(&self) -> u64 {
         self.repeats
     }
 
-    /// Number of a tally.
+    /// The number of a tally.
     pub fn tally(&mut self, tally: Tally) -> u32 {
         *self.tallies.entry(tally).or_insert_with(|| {
             self.counts.push(0);
@@ -180,20 +182,20 @@ impl LaunchEvaluator {
         })
     }
 
-    /// A launch has come again.
+    /// Counts a repeated launch.
     #[inline]
     pub fn count(&mut self, tally: u32) {
         self.counts[tally as usize] += 1;
         self.repeats += 1;
     }
 
-    /// How often launches have come again since this was asked last.
+    /// The repetitions of each tally since the last call.
     pub fn counted(&mut self) -> Vec<(Tally, u64)> {
         let counts = &mut self.counts;
         self.tallies.iter().map(|(tally, number)| (*tally, std::mem::take(&mut counts[*number as usize]))).collect()
     }
 
-    /// Keeps what a launch leaves behind that was evaluated just now.
+    /// Stores the replay log of a launch that was just evaluated.
     pub fn store_replay(&mut self, key: &LaunchKey, l: &Launch<'_>, replay: Option<ReplayLog>) {
         if let Some(cached) = self.cached(key, l) {
             cached.replay = replay;

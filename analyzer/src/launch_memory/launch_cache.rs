@@ -1,12 +1,13 @@
-//! Launches that were evaluated and may come again.
+//! The launch cache: evaluated launches by the hash of their key.
 //!
-//! Owns which of them are kept, by the hash of their key. Whether a launch is really the one that
-//! is kept is the matter of who asks.
+//! Owns the table, its placement and its eviction. Does not compute keys ([`super::launch_key`]). A
+//! hash finds a candidate; the caller confirms it with [`CachedLaunch::is`].
 //!
-//! A launch has two sets of two places. It is put where there is room, and room is made by moving
-//! another to its other set, so that three in four places are taken before launches have to go:
-//! with one set for each, a hundredth of the launches of a run fell out again and again while half
-//! of the places were free.
+//! The table is two-way set-associative with two hashes, as in cuckoo hashing: a launch has two
+//! sets of two slots. It goes where there is room. Otherwise room is made by moving another launch
+//! to its other set, so that three in four slots fill before any launch is evicted. With one set a
+//! launch, a hundredth of the launches of a run were evicted again and again while half of the
+//! slots were free.
 
 use crate::launch_memory::launch_key::LaunchKey;
 use crate::launch_memory::replay::ReplayLog;
@@ -16,60 +17,60 @@ use crate::memory::prefetch::fetch;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Sets of two places. A power of two; a training step has a thousand launches, each with a few
-/// sets of addresses.
+/// Number of sets, of two slots each. A power of two. A training step has a thousand launches, each
+/// with a few sets of addresses.
 const SETS: usize = 1 << 13;
 
-/// What is kept of a launch.
+/// A cached launch.
 pub struct CachedLaunch {
-    /// The rest of its key.
+    /// The part of its key besides the parameters: see [`LaunchKey`].
     pub words: [u64; 6],
     /// Its parameters.
     pub params: SmallVec<[u8; 32]>,
-    /// Which of their bytes matter.
+    /// Which parameter bytes matter.
     pub mask: Mask,
-    /// What it touches.
+    /// Its accesses.
     pub result: Arc<Evaluated>,
-    /// Where its accesses went.
+    /// Where its accesses went, when they can be replayed.
     pub replay: Option<ReplayLog>,
 }
 
 impl CachedLaunch {
-    /// Whether it is this launch.
+    /// Whether this entry is the launch with that key and those parameters.
     #[inline(always)]
     pub fn is(&self, key: &LaunchKey, params: &[u8]) -> bool {
         let ([a, b, c, d, e, f], [u, v, w, x, y, z]) = (self.words, key.words);
-        // Without a branch, and a call, for each.
+        // Without a branch and a call for each word.
         let differ = (a ^ u) | (b ^ v) | (c ^ w) | (d ^ x) | (e ^ y) | (f ^ z);
         differ == 0 && self.mask.agree(&self.params, params)
     }
 }
 
-/// A place: small, so that a few are soon looked through.
+/// A slot. Small, so that scanning a few is cheap.
 #[derive(Default)]
 struct CacheSlot {
     hash: u64,
     cached: Option<Box<CachedLaunch>>,
 }
 
-/// The launches that are kept.
+/// The cached launches.
 pub struct LaunchCache(Box<[[CacheSlot; 2]; SETS]>);
 
 impl Default for LaunchCache {
     fn default() -> Self {
-        // Made where it stays: it is too large for a stack.
+        // Built on the heap: it is too large for a stack.
         let sets: Box<[[CacheSlot; 2]]> = (0..SETS).map(|_| Default::default()).collect();
         Self(sets.try_into().unwrap_or_else(|_| unreachable!("so many were made")))
     }
 }
 
-/// The set that is tried first.
+/// The set that is probed first.
 #[inline(always)]
 fn first_set(hash: u64) -> usize {
     hash as usize % SETS
 }
 
-/// The other one; sometimes the same.
+/// The second set, sometimes equal to the first.
 #[inline(always)]
 fn other_set(hash: u64) -> usize {
     (hash >> 32) as usize % SETS
@@ -90,8 +91,8 @@ impl LaunchCache {
         place.cached.as_deref_mut().filter(|_| place.hash == hash)
     }
 
-    /// Keeps a launch with this hash, instead of one that has the same or was put in long ago, if
-    /// there is no room.
+    /// Inserts a launch with this hash. It replaces an entry with the same hash or, without room,
+    /// the older entry of its first set.
     pub fn put(&mut self, hash: u64, cached: CachedLaunch) {
         let here = self.places(hash);
         let same = here.iter().find(|at| self.at(**at).hash == hash && self.at(**at).cached.is_some());
@@ -107,8 +108,8 @@ impl LaunchCache {
         self.0[set][way] = CacheSlot { hash, cached: Some(Box::new(cached)) };
     }
 
-    /// Moves a launch from one of these places into its other set, if one has room there; answers
-    /// which.
+    /// Moves a launch from one of these slots to its other set, if there is room. Returns the freed
+    /// slot.
     fn make_room(&mut self, here: [(usize, usize); 4]) -> Option<(usize, usize)> {
         for at in here {
             let free = self.places(self.at(at).hash).into_iter().find(|to| self.at(*to).cached.is_none());
@@ -120,7 +121,7 @@ impl LaunchCache {
         None
     }
 
-    /// Where a launch with this hash may be.
+    /// The slots where a launch with this hash may be.
     fn places(&self, hash: u64) -> [(usize, usize); 4] {
         let (first, other) = (first_set(hash), other_set(hash));
         [(first, 0), (first, 1), (other, 0), (other, 1)]
@@ -130,7 +131,7 @@ impl LaunchCache {
         &self.0[set][way]
     }
 
-    /// Asks for the first set of a launch that will come.
+    /// Prefetches the first set of a launch that is fed later.
     #[inline(always)]
     pub fn fetch(&self, hash: u64) {
         fetch(&self.0[first_set(hash)]);
@@ -149,7 +150,7 @@ mod tests {
         CachedLaunch { words: [number; 6], params, mask, result, replay: None }
     }
 
-    /// Spread as hashes are.
+    /// Distributed like real hashes.
     fn hash(number: u64) -> u64 {
         let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)

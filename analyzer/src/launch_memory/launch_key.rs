@@ -1,22 +1,24 @@
-//! What launches are told apart by when they are looked up.
+//! The key by which the launch cache recognises a launch.
 //!
-//! Owns the key of a launch and its hash. Where launches are kept is the matter of `code`.
+//! Owns the key and its hash: kernel, shape, and the parameter bytes that the kernel's [`Mask`]
+//! keeps. Does not store launches ([`super::launch_cache`]).
 
 use crate::launches::effects::Launch;
 use crate::launches::param_mask::Mask;
 use trace::KernelId;
 
-/// What a launch depends on besides its parameters, and a hash of all that matters: kernel, grid,
-/// block, cluster, shared memory, and of the parameters what the kernel's [`Mask`] leaves.
+/// Everything a launch depends on besides its parameters, and a hash of everything that matters:
+/// kernel, grid, block, cluster, shared memory, and the parameter bytes that the kernel's [`Mask`]
+/// keeps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LaunchKey {
-    /// Of everything that matters.
+    /// Hash of everything that matters.
     pub(crate) hash: u64,
-    /// The kernel, its shape, and how many bytes of parameters it has.
+    /// The kernel, the shape of the launch, and the size of its parameters.
     pub(crate) words: [u64; 6],
 }
 
-/// A hash that takes sixteen bytes at a time.
+/// A hash that consumes sixteen bytes at a time.
 struct Mix(u64);
 
 impl Mix {

@@ -1,18 +1,20 @@
-//! Launches that come again: where the accesses of a launch went, so that the same launch need not
-//! look its addresses up again.
+//! Replay of repeated launches: the log of where the accesses of a launch went, so that an equal
+//! launch need not look its addresses up again.
 //!
-//! Owns what a launch left behind (its [`ReplayLog`]), when that may be used again, and its replay.
-//! Nothing is left out of a replay: every access is compared and kept as the first time. It only
-//! knows already into which map, and as which bytes.
+//! Owns the [`ReplayLog`], the rule of when a log is valid, and the replay itself. A replay skips
+//! no comparison and no update: every access is compared and stored as in the first launch. What it
+//! skips is the search for the access map and for the bytes. [`crate::detect::recording`] writes
+//! the log.
 //!
-//! # When a trail is good
+//! # When a log is valid
 //!
-//! The accesses of a launch are its effects (fixed by kernel, shape and parameters) and where their
-//! addresses lie. A trail holds a ticket for each place that was asked for, so it is void as soon
-//! as an allocation there has gone or been carved up, and good again when a block has come back in
-//! the same place. Where an address lay in no allocation, any root that comes or goes voids it.
-//! What tickets do not tell of (aliases, objects, variables) voids every trail. Launches that read
-//! tables of pointers or go through texture objects leave none.
+//! The accesses of a launch are its effects (fixed by kernel, shape and parameters) and the places
+//! where their addresses lie. A log holds a generation ([`crate::memory::generations`]) for each
+//! place that was looked up. So the log becomes void when an allocation there is freed or carved
+//! up, and valid again when a block returns at the same place. Where an address lay in no
+//! allocation, any root that comes or goes voids the log. Three things have no generation: aliases,
+//! texture and surface objects, and addresses of variables. A change of any of them voids every
+//! log. Launches that read tables of pointers or go through texture objects leave no log.
 
 use crate::detect::accesses::Work;
 use crate::detect::race::Race;
@@ -27,11 +29,11 @@ use crate::state::happens_before::Ordering;
 use smallvec::SmallVec;
 use trace::Epoch;
 
-/// The order, the latest op's place in it, and which node of which graph it is.
+/// The order, the epoch of the current op, and the graph node that it stands for.
 type Ordered<'a> = (&'a Ordering, Epoch, Option<(&'a Graph, u32)>);
 
 impl Step {
-    /// Adds the access, whatever it meets.
+    /// Adds the access by the general way, whatever it conflicts with.
     #[cold]
     #[inline(never)]
     fn add(
@@ -55,22 +57,22 @@ impl Step {
     }
 }
 
-/// What a launch left behind.
+/// The accesses of a launch and the conditions under which they can be replayed.
 pub struct ReplayLog {
     steps: SmallVec<[Step; 3]>,
     generations: SmallVec<[Generation; 3]>,
-    /// Whether some address lay in no allocation.
+    /// Whether an address lay in no allocation.
     open: bool,
     layout: (u64, u64),
-    /// Whether the launch writes where nobody knows.
+    /// Whether the launch writes through an address that is not known.
     forgets: bool,
-    /// Where it is counted that the launch comes again.
+    /// The counter of repetitions.
     tally: u32,
 }
 
 impl ReplayLog {
-    /// What the launch that `work` has just recorded leaves behind; `tally` makes or finds its
-    /// count. `None`: it did something that can not be replayed.
+    /// The log of the launch that `work` has just recorded. `tally` makes or finds its counter.
+    /// `None`: the launch did something that can not be replayed.
     pub fn of(work: &mut Work<'_, '_>, evaluated: &Evaluated, tally: impl FnOnce(Tally) -> u32) -> Option<Self> {
         let made = work.recording.take().filter(|made| !made.spoilt)?;
         let (unknown_memory, several) = (work.unknown_memory, work.several());
@@ -84,12 +86,12 @@ impl ReplayLog {
         })
     }
 
-    /// Where it is counted that the launch comes again: see [`crate::launch_memory::evaluator::LaunchEvaluator::count`].
+    /// The counter of repetitions: see [`crate::launch_memory::evaluator::LaunchEvaluator::count`].
     pub fn tally(&self) -> u32 {
         self.tally
     }
 
-    /// Whether the launch would go the same way again.
+    /// Whether the launch would make the same accesses again.
     #[inline]
     pub fn holds(&self, memory: &Allocations) -> bool {
         let (roots, others) = memory.layout();
@@ -100,7 +102,7 @@ impl ReplayLog {
 }
 
 impl ReplayLog {
-    /// A launch goes this way again, the latest op in this order.
+    /// Makes the accesses again, for the current op of this order.
     #[inline(always)]
     pub fn replay(&mut self, memory: &mut Allocations, op: Ordered<'_>, site: &Site, races: &mut Vec<Race>) {
         let (order, epoch, node) = op;

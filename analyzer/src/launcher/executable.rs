@@ -1,7 +1,7 @@
-//! What can be told of a program's file: why nothing could be preloaded into it.
+//! What the file of a program shows: whether and why nothing can be preloaded into it.
 //!
-//! Owns finding the file that a shell would start and reading its headers. A file that it cannot
-//! read is an ordinary program.
+//! Owns finding the file that a shell would start, and reading its headers. A file that it cannot
+//! read counts as an ordinary program.
 
 use std::fmt;
 use std::io::Read;
@@ -45,10 +45,10 @@ pub fn find(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(is_executable)
 }
 
-/// Why nothing can be preloaded into this file; `None` when nothing speaks against it.
+/// Why nothing can be preloaded into this file; `None` when something can.
 pub fn closed(file: &Path) -> Option<Closed> {
     let opened = std::fs::File::open(file).ok()?;
-    // The headers of a program's segments lie at its beginning.
+    // The program headers lie at the beginning of the file.
     let mut data = Vec::new();
     opened.take(1 << 16).read_to_end(&mut data).ok()?;
     let header = elf::FileHeader64::<object::Endianness>::parse(data.as_slice()).ok()?;

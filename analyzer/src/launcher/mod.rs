@@ -1,7 +1,16 @@
-//! Starts the program under test with the shim preloaded, and receives the rings of its processes.
+//! The launcher: starts the program under test with the shim preloaded, and receives the rings of
+//! its processes.
 //!
-//! Owns everything that happens outside the program: its environment, the simulated GPU in front of it,
-//! the socket on which its processes report. What the ops mean is left to [`crate::ingest`].
+//! Owns everything outside of the program: its environment, the simulated GPU in front of it, and
+//! the socket on which its processes report. Does not interpret their ops: that is
+//! [`crate::ingest`].
+//!
+//! The files in the order of use: `executable` says whether anything can be preloaded into the
+//! program, `simulator` and `soname` prepare the libraries it is to load, `server` opens the
+//! socket, and `process` starts the program and passes on how it ends.
+//!
+//! `process` and `simulator` know each other: a [`process::Plan`] names the simulator, and the
+//! simulator looks for its libraries beside the running program with [`process::beside`].
 
 pub mod executable;
 pub mod process;

@@ -1,7 +1,7 @@
-//! Starts the program under test with the shim preloaded, and passes on how it ends.
+//! The program as a process: starts it with the shim preloaded, and passes on how it ends.
 //!
-//! Owns the environment of the program, signals while it runs, and its exit. The program keeps
-//! standard input, output, error and the terminal as they are.
+//! Owns the environment of the program, signals while it runs, and its exit. Does not touch its
+//! standard input, output, error or terminal.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,45 +12,45 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::launcher::simulator::Sim;
 
-/// The program that signals are passed on to; 0 before and after.
+/// The process id that signals are passed on to; 0 before and after the run.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
-/// What a program is started with.
+/// Everything that a program is started with.
 pub struct Plan<'a> {
     /// Program and arguments.
     pub program: &'a [String],
     /// The socket of the run.
     pub socket: OsString,
-    /// The simulated GPU, when it is to be used.
+    /// The simulated GPU, if it is used.
     pub sim: Option<&'a Sim>,
-    /// The shim under the driver's SONAME, and the real driver, when that is asked for.
+    /// The shim under the driver's SONAME, and the real driver, if asked for.
     pub soname: Option<(PathBuf, OsString)>,
-    /// Whether the library that sees how host threads synchronise is to be loaded too.
+    /// Whether to load the library that observes how host threads synchronise.
     pub host_threads: bool,
-    /// `STREAMSAN_OPTIONS` for the shim: what the environment says and what the command line adds.
+    /// `STREAMSAN_OPTIONS` for the shim: the environment's, with the additions of the command line.
     pub shim_options: String,
-    /// Whether PyTorch is to use CUDA's stream-ordered allocator.
+    /// Whether to make PyTorch use CUDA's stream-ordered allocator.
     pub torch_async: bool,
 }
 
 /// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// A file of ours is missing.
+    /// A file of StreamSan is missing.
     #[error("{0} is missing: build it, or keep it beside the streamsan program")]
     Missing(PathBuf),
     /// The program can not be run.
     #[error("cannot run {program}: {error}")]
     Program {
-        /// What was to be run.
+        /// The program.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
 }
 
 impl LaunchError {
-    /// The exit code that a shell would answer.
+    /// The exit code that a shell would return.
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Missing(_) => crate::exit_code::INTERNAL,
@@ -95,19 +95,19 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     if !plan.shim_options.is_empty() {
         command.env("STREAMSAN_OPTIONS", &plan.shim_options);
     }
-    // NVTX hands its ranges to the library named here; a profiler that is named already keeps its
+    // NVTX passes its ranges to the library named here. A profiler that is already named keeps its
     // place.
     if std::env::var_os("NVTX_INJECTION64_PATH").is_none() {
         command.env("NVTX_INJECTION64_PATH", &shim);
     }
-    // A shared runtime of AddressSanitizer wants to be the first library, and ends the program
-    // where something was preloaded. It need not be: we stand before none of the functions that it
-    // must see first. Other programs do not look at this.
+    // A shared runtime of AddressSanitizer insists on being the first library, and ends the program
+    // if something was preloaded. It need not be first: the shim wraps none of the functions that
+    // it must see first. Other programs ignore this variable.
     const ASAN: &str = "ASAN_OPTIONS";
     if !std::env::var_os(ASAN).is_some_and(|set| set.to_string_lossy().contains("verify_asan_link_order")) {
         command.env(ASAN, in_front(OsStr::new("verify_asan_link_order=0"), ASAN));
     }
-    // The older name and the one since 2.9; what the user has set stays.
+    // The older name and the one since PyTorch 2.9. What the user has set stays.
     let names = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
     if plan.torch_async && names.iter().all(|name| std::env::var_os(name).is_none()) {
         command.env(names[0], "backend:cudaMallocAsync");
@@ -148,8 +148,8 @@ extern "C" fn pass_on(signal: libc::c_int) {
 
 extern "C" fn ignore(_signal: libc::c_int) {}
 
-/// Signals that a terminal sends to both are left to the program; signals that reach us alone are
-/// passed on.
+/// Signals that a terminal sends to both are left to the program. Signals that reach only this
+/// process are passed on.
 fn pass_signals_on() {
     let set = |signal, handler: extern "C" fn(libc::c_int)| {
         // SAFETY: all-zero is a valid sigaction to be filled; both handlers are async-signal-safe.
@@ -164,10 +164,10 @@ fn pass_signals_on() {
     [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2].into_iter().for_each(|signal| set(signal, pass_on));
 }
 
-/// Dies of the signal that the program died of, so that whoever waits for us sees what would have
-/// been seen without us.
+/// Dies of the signal that the program died of, so that the parent sees the same status as without
+/// StreamSan.
 pub fn die_of(signal: i32) -> ! {
-    // SAFETY: restores the default and raises the signal; no core of ours is wanted beside the
+    // SAFETY: restores the default and raises the signal. Without a core dump of its own beside the
     // program's.
     unsafe {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -1,8 +1,7 @@
-//! The launcher's side of the connection: processes of the run hand their rings in through a
-//! socket.
+//! The server of a run: processes hand in their rings through a socket.
 //!
-//! The socket lies in a folder that only this user may enter, under a name nobody can guess, and
-//! goes away with the run.
+//! Owns the socket, the threads that read the rings, and the outcomes. The socket lies in a folder
+//! that only this user may enter, under a name that can not be guessed, and goes away with the run.
 
 use std::ffi::OsString;
 use std::io;
@@ -27,7 +26,7 @@ struct Connected {
     thread: JoinHandle<()>,
 }
 
-/// What the accepting thread and the owner share.
+/// State that the accepting thread and the owner share.
 #[derive(Default)]
 struct Shared {
     connected: Mutex<Vec<Connected>>,
@@ -65,7 +64,7 @@ impl Server {
         self.folder.join("run").into_os_string()
     }
 
-    /// The folder of this run, for what must not outlive it.
+    /// The folder of this run, for files that must not outlive it.
     pub fn folder(&self) -> &std::path::Path {
         &self.folder
     }
@@ -75,11 +74,11 @@ impl Server {
         self.shared.failed.load(Ordering::Relaxed)
     }
 
-    /// The program has ended: collects the outcomes of all processes. One that outlives the program
-    /// is asked for what it has done so far, and named.
+    /// Collects the outcomes of all processes after the program has ended. A process that outlives
+    /// the program is reported as far as it has got, and named.
     pub fn finish(&mut self) -> Vec<Outcome> {
-        // A process may have connected in the program's last moment: everything that is in the
-        // queue is accepted first.
+        // A process may have connected at the program's last moment, so everything in the queue is
+        // accepted first.
         self.closed.store(true, Ordering::Release);
         if let Some(thread) = self.accepting.take() {
             let _ = thread.join();
@@ -137,7 +136,7 @@ fn listen(path: &std::path::Path) -> io::Result<OwnedFd> {
     if socket < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: socket was just opened by us.
+    // SAFETY: socket was just opened here.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     // SAFETY: all-zero is a valid sockaddr_un.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
@@ -198,7 +197,7 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
     let index = shared.next.fetch_add(1, Ordering::Relaxed);
     let stop = Arc::new(AtomicBool::new(false));
     let mut connected = lock(&shared.connected);
-    // A process that has replaced itself by exec writes to its old ring no more.
+    // A process that has replaced itself by exec no longer writes to its old ring.
     connected.iter().filter(|c| c.pid == pid).for_each(|c| c.stop.store(true, Ordering::Relaxed));
     let member = sink.across.as_ref().map(Across::join);
     let thread = {
@@ -226,7 +225,7 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
     connected.push(Connected { pid, stop, thread });
 }
 
-/// The descriptor of a ring and who sent it.
+/// Receives the descriptor of a ring and the process id of its sender.
 fn receive(socket: &OwnedFd) -> io::Result<(OwnedFd, i32)> {
     let mut hello = [0_u8; 64];
     let mut data = libc::iovec { iov_base: hello.as_mut_ptr().cast(), iov_len: hello.len() };

@@ -1,17 +1,16 @@
-//! Puts the simulated GPU in front of a program: a folder with `libcuda.so.1` and
-//! `libcudart.so.12`/`.13` for `LD_LIBRARY_PATH`, and what the options say, in the variables that
-//! the simulator reads.
+//! The simulated GPU in front of a program: a folder with `libcuda.so.1` and
+//! `libcudart.so.12`/`.13` for `LD_LIBRARY_PATH`, and the variables that configure the simulator.
 //!
-//! Owns the folder, the variables and the simulator's answer only; the simulator is the crate
-//! `sim`, whose libraries lie beside the streamsan program.
+//! Owns the folder, the variables and the reading of the simulator's messages. Does not simulate:
+//! that is the crate `sim`, whose libraries lie beside the streamsan program.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::options::SimOptions;
 
-/// The libraries under the names that programs ask for, and the files they are built as.
-/// `libcudart.so.12` differs from `.13` in its symbols' versions: `scripts/build` makes it.
+/// The libraries under the names that programs load, and the files they are built as.
+/// `libcudart.so.12` differs from `.13` in its symbol versions: `scripts/build` makes it.
 const NAMES: [(&str, &str); 2] =
     [("libcuda.so.1", "libstreamsan_sim.so"), ("libcudart.so.13", "libstreamsan_sim_cudart.so")];
 
@@ -25,7 +24,7 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// Makes what is needed inside `run`, which goes away with the run. The error is a line for the
+    /// Creates the files inside `run`, which goes away with the run. The error is a line for the
     /// user.
     pub fn prepare(run: &Path, options: &SimOptions) -> Result<Self, String> {
         let status = run.join("sim-status");
@@ -39,8 +38,8 @@ impl Sim {
             [("STREAMSAN_SIM_ADDRESSES", &options.addresses), ("STREAMSAN_SIM_RESULTS", &options.results)]
         {
             let Some(file) = file else { continue };
-            // The program may change its folder before it uses CUDA. What an earlier run left would
-            // mix with this one's.
+            // The program may change its folder before it uses CUDA. The output of an earlier run
+            // would mix with this one's.
             let path = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
             std::fs::File::create(&path).map_err(|error| format!("{file} can not be written: {error}"))?;
             variables.push((name, path.into_os_string()));
@@ -48,8 +47,8 @@ impl Sim {
         Ok(Self { folder: libraries(run)?, variables, status })
     }
 
-    /// Why the program could not be run on the simulated GPU: what makes that impossible, and, when
-    /// it did nothing (`idle`), what else it asked for in vain. Empty when all is well.
+    /// Why the program could not be run on the simulated GPU: what makes that impossible and, when
+    /// the program did nothing (`idle`), what else it asked for in vain. Empty when all is well.
     pub fn complaints(&self, idle: bool) -> Vec<String> {
         let text = std::fs::read_to_string(&self.status).unwrap_or_default();
         let reason = |line: &str| match line.split_once(' ') {
@@ -79,8 +78,8 @@ fn libraries(run: &Path) -> Result<PathBuf, String> {
 }
 
 impl SimOptions {
-    /// The value of `STREAMSAN_SIM`: what it says already, and behind it (so that it counts) what
-    /// the options say.
+    /// The value of `STREAMSAN_SIM`: what it says already, and behind it (so that they win) the
+    /// options.
     fn keys(&self, told: &str) -> String {
         let mut keys: Vec<String> = (!told.is_empty()).then(|| told.to_owned()).into_iter().collect();
         // A seed means nothing to the other schedules.

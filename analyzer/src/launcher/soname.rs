@@ -1,10 +1,10 @@
-//! `--soname`: a copy of the shim that bears the driver's SONAME.
+//! `--soname`: a copy of the shim that carries the driver's SONAME.
 //!
-//! A library opened with `RTLD_DEEPBIND` finds the C library's `dlsym` before ours, but it finds a
-//! library that is loaded already under the name `libcuda.so.1`: so every look-up of that name
-//! leads to the shim, which opens the real driver by its path. The price: a program that asks for
-//! the driver by path is caught by the `dlsym` hook only, as always, and the driver has to be found
-//! here.
+//! Owns that copy and the search for the real driver. A library opened with `RTLD_DEEPBIND` finds
+//! the C library's `dlsym` before the shim's, but it finds a library that is already loaded under
+//! the name `libcuda.so.1`. So every look-up of that name leads to the shim, which opens the real
+//! driver by its path. The price: a program that opens the driver by path is caught by the `dlsym`
+//! hook only, as always, and the driver has to be found here.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub fn copy(shim: &Path, folder: &Path) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Where the SONAME stands in the file: in the table of dynamic strings.
+/// The offset of the SONAME in the file: in the table of dynamic strings.
 fn soname_offset(bytes: &[u8]) -> Option<usize> {
     let file = object::File::parse(bytes).ok()?;
     let (start, size) = file.section_by_name(".dynstr")?.file_range()?;
@@ -35,7 +35,7 @@ fn soname_offset(bytes: &[u8]) -> Option<usize> {
     Some(start as usize + at + 1)
 }
 
-/// The real driver: as the dynamic linker would find it. The error is a line for the user.
+/// The real driver, as the dynamic linker would find it. The error is a line for the user.
 pub fn driver() -> Result<OsString, String> {
     let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let known = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];

@@ -1,31 +1,33 @@
-//! Upper bounds of one launch that join up, made one.
+//! Coalescing of upper bounds: the bounds of one launch that join up become one.
 //!
-//! Owns when bounds may be united, and the union. A kernel that stores a tile with two dozen
-//! instructions has two dozen bounds when its address is not known to the byte (cuBLAS' partial
-//! sums of a product: 27 bounds of one workspace, each eight runs long). All of them are looked at
-//! again by every later launch on that workspace, and as long as nothing says that the bytes were
-//! touched none of them may go.
+//! Owns the rule of when bounds may be united, and the union. A kernel that stores a tile with two
+//! dozen instructions has two dozen bounds when its address is not known to the byte. (cuBLAS
+//! writes the partial sums of a product like this: 27 bounds of one workspace, each eight runs
+//! long.) Every later launch on that workspace looks at all of them again, and none may be dropped
+//! as long as nothing proves that the bytes were touched.
 //!
 //! # Why a union says the same
 //!
-//! United are bounds of one base, one kind and the same repetitions whose runs overlap or follow
-//! each other without a gap: repetition by repetition the runs make one run, so that the union
-//! holds exactly the bytes that one of the bounds held. Nothing is claimed of bytes that was not
-//! claimed before, and nothing less: whoever shares a byte with one of the bounds shares it with
-//! the union. What a pair is worth ([`crate::detect::confidence::Confidence`]) rests on whether one side begins
-//! inside of the other: an interval that reaches into the union and begins before it holds its
-//! first byte, as it held that of the first bound. (What has gaps may have held the first byte of a
-//! later bound, and of no other: such a pair is worth less now.) Exact accesses are left alone.
+//! Bounds are united when they have one base, one kind and the same repetitions, and when their
+//! runs overlap or follow each other without a gap. Repetition by repetition the runs make one run,
+//! so the union holds exactly the bytes that one of the bounds held. It claims nothing more and
+//! nothing less: an access that shares a byte with one of the bounds shares it with the union.
+//!
+//! The confidence of a pair ([`crate::detect::confidence::Confidence`]) depends on whether one side
+//! begins inside of the other. An interval that reaches into the union and begins before it holds
+//! the first byte of the union, as it held that of the first bound. (A pattern with gaps may have
+//! held the first byte of a later bound, and of no other: the confidence of such a pair is lower
+//! now.) Exact accesses are left alone.
 
 use crate::launches::effects::{Effect, EffectBase, EffectExtent};
 use crate::memory::{AccessKind, Dim, Extent, Precision};
 use smallvec::SmallVec;
 
-/// A union may join up with bounds of other repetitions, for its own have become fewer: so often at
-/// most.
+/// Rounds of uniting. A union has fewer repetitions than its parts, so it may join up with bounds
+/// that did not fit before.
 const ROUNDS: usize = 4;
 
-/// A bound, its first run and how that is repeated.
+/// A bound: its first run, and how the run is repeated.
 struct Bound {
     /// Number of the first effect with the same base.
     base: usize,
@@ -49,7 +51,7 @@ impl Bound {
         (bound.start < bound.end).then_some(bound)
     }
 
-    /// Repeats the run.
+    /// Adds repetitions of the run.
     fn spread(&mut self, dims: &[Dim]) {
         let extent = Extent::pattern(self.start, self.end - self.start, dims, self.start, Precision::Bound);
         self.end = self.start.saturating_add(extent.width());
@@ -60,7 +62,7 @@ impl Bound {
         (self.base, self.kind, self.constant, &self.dims)
     }
 
-    /// Takes in the next bound, if its run joins up.
+    /// Absorbs the next bound, if its run joins up.
     fn takes(&mut self, next: &Self) -> bool {
         let joins = self.family() == next.family() && next.start <= self.end;
         if joins {
@@ -91,7 +93,7 @@ fn bounds(effects: &[Effect]) -> Vec<Bound> {
     bounds
 }
 
-/// Makes one of bounds that join up; it takes the place of the first of them.
+/// Unites bounds that join up. The union takes the place of the first of them.
 pub fn unite(effects: &mut Vec<Effect>) {
     let mut bounds = bounds(effects);
     let mut gone: SmallVec<[usize; 16]> = SmallVec::new();
@@ -159,7 +161,7 @@ mod tests {
         let tile = |lo| bound(lo, 4, &[Dim { stride: 4, count: 234_400 }, eight]);
         let effects = united((0..16).map(|i| tile(i * 0x80)).collect());
         assert_eq!(effects, [bound(0, 0x780 + 4 * 234_400, &[eight])]);
-        // A hole less than a slice: the repetitions join up too.
+        // One hole less in a slice: the repetitions join up too.
         let effects = united((0..16).map(|i| tile(i * 0x2000)).collect());
         assert_eq!(effects, [bound(0, (7 << 20) + 0x1e000 + 4 * 234_400, &[])]);
     }
@@ -218,7 +220,7 @@ mod tests {
                 let worth = |all: &[Effect]| {
                     all.iter().filter(|e| e.kind == kind).filter_map(|e| Confidence::of(&extent(e), &x)).max()
                 };
-                // Runs that lie across each other are not told from intervals when they meet.
+                // For overlapping runs, `meet` does not distinguish the pattern from its interval.
                 if effects.iter().chain(&after).all(|e| !matches!(extent(e).meet(&x), crate::memory::Meet::Maybe)) {
                     prop_assert_eq!(worth(&effects), worth(&after));
                 }

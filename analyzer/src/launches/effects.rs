@@ -1,8 +1,9 @@
-//! The effects of a kernel launch: which bytes it reads and writes, and how well they are known.
+//! The effects of a kernel launch: which bytes it reads and writes, and how precisely they are
+//! known.
 //!
-//! Owns the data. An effect counts from an [`EffectBase`] and covers an [`EffectExtent`] of absolute
-//! addresses; whose memory that is, [`crate::detect::accesses`] finds out. How effects are made from
-//! code: [`super::image_reader`].
+//! Owns the data. An effect counts from an [`EffectBase`] and covers an [`EffectExtent`] of
+//! absolute addresses. [`crate::detect::accesses`] finds the allocation behind them.
+//! [`super::image_reader`] makes effects from code.
 
 use crate::launches::coalesce::unite;
 use crate::launches::kernel_code::KernelCode;
@@ -11,14 +12,14 @@ use crate::state::names::KernelDef;
 use kernels::{Gap, Reason};
 use std::sync::Arc;
 
-/// A kernel launch, as far as its accesses depend on it.
+/// The parts of a kernel launch that its accesses depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Launch<'a> {
     /// Blocks.
     pub grid: [u32; 3],
     /// Threads a block.
     pub block: [u32; 3],
-    /// Blocks a cluster; zeros when there are none.
+    /// Blocks a cluster; zeros without clusters.
     pub cluster: [u32; 3],
     /// Dynamic shared memory, bytes.
     pub shared: u32,
@@ -26,35 +27,35 @@ pub struct Launch<'a> {
     pub params: &'a [u8],
 }
 
-/// What an access starts from.
+/// The base address of an access.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EffectBase {
     /// An 8-byte word of the parameters: its byte offset and its value.
     Param(u32, u64),
-    /// The same, but the address is made of several words: if this one points into no allocation,
+    /// The same, for an address computed from several words. If this one points into no allocation,
     /// it is a scalar.
     Maybe(u32, u64),
     /// A `__device__` variable.
     Global(Arc<str>),
     /// A texture or surface object: byte offset of its handle among the parameters, and the handle.
     Handle(u32, u64),
-    /// Some texture, surface or tensor that is not known.
+    /// A texture, surface or tensor that is not known.
     Object,
-    /// A texture or surface object that one of these words of the parameters holds (byte offset,
+    /// A texture or surface object whose handle is one of these parameter words (byte offset,
     /// value).
     SomeHandle(Box<[(u32, u64)]>),
-    /// A word of a tensor map among the parameters, one of which is the tensor's address: byte
-    /// offset and value.
+    /// A word of a tensor map in the parameters: byte offset and value. One of the map's words is
+    /// the tensor's address.
     Tensor(u32, u64),
     /// A fixed address.
     Absolute(u64),
     /// The addresses that a table holds: see [`PointerTable`]. Bytes count from each of them.
     PointerTable(PointerTable),
-    /// An address that comes out of memory, or nobody knows where from.
+    /// An address that is loaded from memory, or of unknown origin.
     Unknown,
 }
 
-/// Words of a table of pointers in device memory, all of which a kernel uses as addresses.
+/// Words of a pointer table in device memory. The kernel uses all of them as addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PointerTable {
     /// The 8-byte word of the parameters that points to the table: its byte offset.
@@ -63,9 +64,9 @@ pub struct PointerTable {
     pub value: u64,
     /// Address of the first word used.
     pub first: u64,
-    /// Bytes from one to the next.
+    /// Bytes from one word to the next.
     pub stride: u64,
-    /// How many.
+    /// Number of words.
     pub count: u64,
 }
 
@@ -82,10 +83,11 @@ pub enum EffectExtent {
         width: u64,
         /// Repetitions of the run.
         dims: Vec<Dim>,
-        /// Whether exactly these bytes are touched; otherwise no others are.
+        /// Whether exactly these bytes are touched. Otherwise they are an upper bound.
         exact: bool,
     },
-    /// Some bytes of an interval, picked by data (measured, but too many pieces to keep apart).
+    /// Some bytes of an interval, selected by data (measured, but in too many pieces to keep
+    /// apart).
     Among {
         /// Lowest byte.
         lo: u64,
@@ -94,12 +96,12 @@ pub enum EffectExtent {
     },
     /// Only the base is known.
     Unknown,
-    /// Only the base is known, because the rest is data: an index that the kernel loads.
+    /// Only the base is known, because the rest is data: the kernel loads an index.
     Scattered,
 }
 
 impl EffectExtent {
-    /// Makes one run of runs that join up, so that it need not be done anew for every launch.
+    /// Joins runs without gaps into one, once, so that replays of the launch need not.
     fn join(&mut self) {
         if let Self::Bounded { lo, width, dims, exact: true, .. } = self {
             let joined = Extent::pattern(*lo, *width, dims, *lo, Precision::Exact);
@@ -113,11 +115,11 @@ impl EffectExtent {
 /// One access of a launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Effect {
-    /// What it starts from.
+    /// The base address.
     pub base: EffectBase,
     /// Read, write or atomic.
     pub kind: AccessKind,
-    /// Which bytes.
+    /// The bytes.
     pub bytes: EffectExtent,
     /// The memory instruction: byte offset in the kernel's code section, or line of PTX.
     pub at: u32,
@@ -128,12 +130,12 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// An effect of no known instruction.
+    /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
         Self { base, kind, bytes, at: 0, why: None, constant: false }
     }
 
-    /// Whether it is missing from the ranges of its launch.
+    /// Whether this effect leaves the launch without complete ranges.
     fn open(&self) -> bool {
         matches!(self.bytes, EffectExtent::Unknown | EffectExtent::Scattered)
             && !matches!(
@@ -143,14 +145,14 @@ impl Effect {
     }
 }
 
-/// How well a launch is known; the variants are the columns of the coverage line.
+/// How well the accesses of a launch are known. The variants are the columns of the coverage line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Knowledge {
     /// Every extent is exact or bounded.
     Exact,
-    /// Reads and writes are told apart, some extents are unknown.
+    /// Reads and writes are known, but some extents are not.
     KindsOnly,
-    /// Nothing: see [`LaunchEvaluator::pointers`].
+    /// Nothing is known: see [`crate::detect::accesses::Work::pointers`].
     Unknown,
 }
 
@@ -167,11 +169,11 @@ pub struct Evaluated {
     pub exact: bool,
     /// Where the first unknown extent is.
     pub gap: Option<Gap>,
-    /// Where the first address that comes out of memory is.
+    /// Where the first address is loaded from memory.
     pub indirect_gap: Option<Gap>,
 }
 
-/// What is counted of a launch.
+/// The properties of an evaluated launch that coverage counts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Outline {
     /// See [`Evaluated`].
@@ -187,19 +189,19 @@ pub struct Outline {
 }
 
 impl Evaluated {
-    /// What is counted of it.
+    /// The properties that coverage counts.
     pub fn outline(&self) -> Outline {
         let Self { knowledge, indirect, exact, gap, indirect_gap, .. } = *self;
         Outline { knowledge, indirect, exact, gap, indirect_gap }
     }
 
-    /// What is known of a launch without code: nothing.
+    /// The effects of a launch without readable code: unknown.
     pub(crate) fn nothing() -> Self {
         let (effects, knowledge) = (Vec::new(), Knowledge::Unknown);
         Self { effects, knowledge, indirect: false, exact: false, gap: None, indirect_gap: None }
     }
 
-    /// What these effects of a launch amount to.
+    /// The evaluation that consists of these effects.
     pub(crate) fn of(mut effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
         effects.iter_mut().for_each(|e| e.bytes.join());
         unite(&mut effects);

@@ -1,8 +1,8 @@
 //! Kernels out of code images, by the crate `kernels`.
 //!
-//! Owns: where the bytes of an image come from (the trace or a file, read when first needed) and
-//! the translation of that crate's answers. Whatever goes wrong is a short reason that the coverage
-//! line counts.
+//! Owns the source of an image's bytes (the trace, or a file that is read when first needed), the
+//! process-wide cache folder, and the translation of that crate's answers into effects. Does not
+//! fail: every error becomes a short reason that the coverage line counts.
 
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Launch, PointerTable};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
@@ -20,9 +20,9 @@ use trace::{ImageId, ImageSource, Op};
 
 static CACHE: OnceLock<Option<Arc<Cache>>> = OnceLock::new();
 
-/// Says where summaries of kernels are kept from one run to the next: a folder, `off`, or (`None`)
-/// the environment's `STREAMSAN_CACHE`, without which it is [`Cache::default_folder`]. To be called
-/// once, before any code is read; until then nothing is kept.
+/// Sets where summaries of kernels are kept from one run to the next: a folder, `off`, or (`None`)
+/// the environment's `STREAMSAN_CACHE`, else [`Cache::default_folder`]. Call it once, before any
+/// code is read. Without this call nothing is kept.
 pub fn set_cache(word: Option<&str>) {
     let named = word.map(str::to_string).or_else(|| std::env::var("STREAMSAN_CACHE").ok().filter(|w| !w.is_empty()));
     let folder = match named.as_deref() {
@@ -38,7 +38,7 @@ pub fn cache() -> Option<&'static Arc<Cache>> {
     CACHE.get()?.as_ref()
 }
 
-/// Larger images are not read: no driver loads such a thing at once, so the record must be damaged.
+/// Larger images are not read: no driver loads one at once, so the record must be damaged.
 const MAX_IMAGE: u64 = 1 << 30;
 
 /// Images that are kept unpacked.
@@ -63,7 +63,7 @@ impl CodeReader for ImageReader {
             ImageSource::Inline => Source::Inline(bytes.to_vec()),
             ImageSource::File => Source::File { path: path.lossy().into_owned(), offset, size },
         };
-        // Code that came with the trace is the code that ran; the file may be another one by now.
+        // Code in the trace is the code that ran. The file may have been replaced since.
         let better = matches!(source, Source::File { .. }) && matches!(self.sources.get(&id), Some(Source::Inline(_)));
         if !better {
             self.sources.insert(id, source);
@@ -72,8 +72,8 @@ impl CodeReader for ImageReader {
 
     fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String> {
         let code = self.code(image, arch)?;
-        // The analysis of code is the part with the most unusual inputs: if it should fail, one
-        // kernel is not known.
+        // The analysis of code has the most unusual inputs. If it panics, only this kernel stays
+        // unknown.
         let summary = catch_unwind(AssertUnwindSafe(|| code.summary(kernel)))
             .map_err(|_| "the analysis of the kernel failed".to_string())?
             .map_err(|error| reason(&error, kernel))?;
@@ -97,7 +97,7 @@ impl ImageReader {
     }
 }
 
-/// Reasons are counted, so they must not name the kernel.
+/// The reason without the kernel's name, because equal reasons are counted together.
 fn reason(error: &kernels::SummaryError, kernel: &str) -> String {
     match error {
         kernels::SummaryError::NoKernel(_) => "the kernel is not in its image".to_string(),
@@ -122,8 +122,8 @@ fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
     image.map(|code| Arc::new(code.with_cache(cache().cloned()))).map_err(|e| e.to_string())
 }
 
-/// The code of an image file that the driver runs on a device, small enough to go into a trace;
-/// `None` when there is none.
+/// The code in an image file that the driver would run on a device, small enough to go into a
+/// trace. `None` when there is none.
 pub fn selected(path: &str, offset: u64, size: u64, arch: u32) -> Option<Vec<u8>> {
     let arch = Arch::new(u16::try_from(arch).ok()?);
     let bytes = read_file(path, offset, size).ok()?;
@@ -155,7 +155,7 @@ struct Known {
     /// Compute capability (major * 10 + minor) of the device.
     arch: u32,
     code: Arc<CodeImage>,
-    /// [`CodeImage::is_launch_invariant`], once somebody asked.
+    /// [`CodeImage::is_launch_invariant`], computed on first use.
     fixed: OnceLock<bool>,
 }
 
@@ -172,7 +172,8 @@ impl KernelCode for Known {
         if catch_unwind(evaluated).is_err() {
             accesses.clear();
             rests.use_everything();
-            // Nothing is known of this launch after all: whatever points somewhere may be touched.
+            // The evaluation panicked, so nothing is known of this launch: every parameter word
+            // that is a pointer may be touched.
             for (i, word) in l.params.chunks_exact(8).enumerate() {
                 let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
                 for kind in [AccessKind::Read, AccessKind::Write] {
@@ -191,7 +192,7 @@ impl KernelCode for Known {
                 | kernels::Base::Handle { offset, .. }
                 | kernels::Base::Table { offset, .. } => (usize::from(offset), 8),
                 kernels::Base::TensorMap { offset } => (usize::from(offset), tensor_map::SIZE),
-                // A handle may be any word.
+                // Any word may be a handle.
                 kernels::Base::Unknown if is_descriptor(&access.extent) => (0, l.params.len()),
                 kernels::Base::Unknown | kernels::Base::Global(_) | kernels::Base::Absolute { .. } => (0, 0),
             };
@@ -250,8 +251,8 @@ impl Known {
             kernels::Base::Global(symbol) => (EffectBase::Global(self.summary.symbol(symbol).into()), 0),
             kernels::Base::Handle { offset, value, .. } => (EffectBase::Handle(u32::from(offset), value), 0),
             kernels::Base::Unknown if is_descriptor(&a.extent) => {
-                // Machine code takes a handle apart into halves, so that its word is not told; the
-                // handle is among the parameters all the same, for objects are passed by value.
+                // Machine code splits a handle into halves, so the analysis does not name its word.
+                // The handle is still among the parameters, because objects are passed by value.
                 let words = params.chunks_exact(8).enumerate();
                 let word =
                     |(i, w): (usize, &[u8])| (i as u32 * 8, u64::from_le_bytes(w.try_into().unwrap_or_default()));
@@ -263,11 +264,11 @@ impl Known {
                 (EffectBase::PointerTable(PointerTable { param: u32::from(offset), value, first, stride, count }), 0)
             }
             kernels::Base::TensorMap { offset } => {
-                // The map holds the address of its tensor among other things; what points into an
-                // allocation is it.
+                // The map holds the address of its tensor among other fields. The word that points
+                // into an allocation is the address.
                 let from = usize::from(offset);
                 let words = params.get(from..from.saturating_add(tensor_map::SIZE)).unwrap_or_default();
-                // Only for this generation is it known how a map is laid out.
+                // The layout of a tensor map is known for this GPU generation only.
                 let tensor = if self.arch / 10 == 9 { Tensor::decode(words) } else { None };
                 if let Some((tensor, extent)) = tensor.and_then(|t| Some((t, t.extent()?))) {
                     let base = EffectBase::Tensor(u32::from(offset), tensor.address);
@@ -294,7 +295,7 @@ impl Known {
     }
 }
 
-/// Whether an access goes through a descriptor that is not known.
+/// Whether an access goes through an unknown descriptor.
 fn is_descriptor(extent: &Extent) -> bool {
     matches!(extent, Extent::Unknown { reason: kernels::Reason::Descriptor })
 }

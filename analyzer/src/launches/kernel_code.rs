@@ -1,7 +1,7 @@
-//! What the analyzer asks of a kernel's code, whoever reads it.
+//! The interface to a kernel's code, independent of who reads it.
 //!
 //! Owns the two traits between the analysis and the readers of code images: [`KernelCode`] is one
-//! kernel, [`CodeReader`] finds it. The reader that ships is [`super::image_reader`]; tests bring
+//! kernel, [`CodeReader`] finds it. [`super::image_reader`] is the reader that ships; tests bring
 //! their own.
 
 use crate::launches::effects::{Effect, Launch};
@@ -9,38 +9,38 @@ use crate::launches::param_mask::ParamUse;
 use kernels::Gap;
 use trace::{ImageId, Op};
 
-/// What is known of a kernel.
+/// The analysed code of a kernel.
 pub trait KernelCode: Send {
     /// Appends the accesses of one launch.
     fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>);
-    /// The same, and the bytes of its parameters that the accesses rest on: launches of the same
-    /// shape that agree in those have the same.
+    /// The same, and the parameter bytes that the accesses depend on: launches of equal shape that
+    /// agree in those bytes have equal accesses.
     fn evaluate_noting_use(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut ParamUse) {
         self.evaluate(launch, effects);
         rests.use_everything();
     }
-    /// Whether some addresses come out of memory, so that the accesses behind them are not among
-    /// the effects.
+    /// Whether some addresses are loaded from memory. The accesses through them are not among the
+    /// effects.
     fn indirect(&self) -> bool;
-    /// The same for one launch, by its effects; those through tables of pointers do not count, for
-    /// they may be followed.
+    /// The same for one launch, by its effects. Accesses through pointer tables do not count,
+    /// because they may be followed.
     fn indirect_in(&self, effects: &[Effect]) -> bool {
         let _ = effects;
         self.indirect()
     }
-    /// Where the first of those is.
+    /// Where the first such address is loaded.
     fn indirect_gap(&self) -> Option<Gap> {
         None
     }
-    /// A hash of its code, if that shows that all launches that agree in shape and parameters touch
-    /// the same bytes.
+    /// A hash of the code, if the code proves that launches of equal shape and parameters touch the
+    /// same bytes.
     fn identity(&self) -> Option<u64> {
         None
     }
     /// Whether the kernel waits for the grids it depends on (`griddepcontrol.wait`) before it does
     /// anything.
     fn waits(&self) -> bool;
-    /// Whether the kernel may talk to kernels of other processes while it runs.
+    /// Whether the kernel may communicate with kernels of other processes while it runs.
     fn signals(&self) -> bool {
         false
     }
@@ -48,11 +48,11 @@ pub trait KernelCode: Send {
     fn copies_in_part(&self) -> bool {
         false
     }
-    /// Keeps for later runs what launches were evaluated to.
+    /// Writes the evaluations of this run to the cache on disk.
     fn keep(&self) {}
 }
 
-/// Makes [`KernelCode`] out of code images.
+/// Reads [`KernelCode`] from code images.
 pub trait CodeReader: Send {
     /// The kernel of this name in an image, for a compute capability (major * 10 + minor). An error
     /// is a short reason.

@@ -1,19 +1,22 @@
-//! Which bytes of a launch's parameters its accesses rest on.
+//! Which bytes of a kernel's parameters decide about its accesses.
 //!
-//! Owns the masks by which launches are taken as equal. Parameters hold more than what decides
-//! about addresses: factors, steps of an optimiser, and what was on the stack before in the parts
-//! of a structure that nobody filled in. In a training step of PyTorch more than a third of the
-//! launches differ in such bytes alone from those of the step before.
+//! Owns the masks by which launches count as equal. Parameters hold more than what decides about
+//! addresses: scale factors, the step of an optimiser, and stack garbage in the padding of a
+//! structure. In a training step of PyTorch more than a third of the launches differ in such bytes
+//! alone from those of the step before.
 //!
-//! A kernel's mask holds every byte that any evaluation of a launch of it rested on, so that it
-//! only grows. An evaluation holds for all launches of its shape that agree in the bytes it rested
-//! on, so for all that agree in a mask that holds these.
+//! # Why equal under the mask is equal
+//!
+//! An evaluation holds for all launches of its shape that agree in the bytes it depends on. A
+//! kernel's mask holds every byte that any evaluation of a launch of it depended on, so it only
+//! grows. Launches that agree in the mask therefore agree in the bytes of each of those
+//! evaluations.
 
 use std::ops::Range;
 use std::sync::Arc;
 use trace::KernelId;
 
-/// What one evaluation rests on.
+/// The parameter bytes that one evaluation depends on.
 #[derive(Debug, Default)]
 pub struct ParamUse {
     everything: bool,
@@ -21,29 +24,29 @@ pub struct ParamUse {
 }
 
 impl ParamUse {
-    /// It may rest on any byte.
+    /// The evaluation may depend on any byte.
     pub fn use_everything(&mut self) {
         self.everything = true;
     }
 
-    /// It rests on these bytes; bytes beyond the parameters do not count.
+    /// The evaluation depends on these bytes. Bytes beyond the parameters do not count.
     pub fn on(&mut self, bytes: Range<usize>) {
         self.bytes.push(bytes);
     }
 
-    /// Where more may be noted.
+    /// The list, for appending.
     pub fn bytes(&mut self) -> &mut Vec<Range<usize>> {
         &mut self.bytes
     }
 }
 
-/// The bytes that matter of a kernel's parameters: ones where they do. None: all do.
+/// The parameter bytes of a kernel that matter, as set bits. `None`: all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Mask(Option<Arc<[u128]>>);
 
 impl Mask {
-    /// The mask for a kernel after one more evaluation of a launch with so many bytes of
-    /// parameters. `before`: its mask, if it had one.
+    /// The mask of a kernel after one more evaluation, of a launch with `length` bytes of
+    /// parameters. `before`: its mask so far, if it had one.
     pub fn with(before: Option<&Mask>, rests: &ParamUse, length: usize) -> Mask {
         let words = length.div_ceil(16);
         let old = match before {
@@ -64,8 +67,8 @@ impl Mask {
         }
     }
 
-    /// Sixteen bytes of parameters at a time, those that do not matter as zeros; the last ones are
-    /// filled up with zeros.
+    /// The parameters in words of sixteen bytes, with zeros for bytes that do not matter. The last
+    /// word is padded with zeros.
     #[inline]
     pub fn words(&self, params: &[u8]) -> impl Iterator<Item = u128> {
         let (all, rest) = params.as_chunks::<16>();
@@ -75,7 +78,7 @@ impl Mask {
         words.enumerate().map(|(i, word)| word & masks.get(i).unwrap_or(&u128::MAX))
     }
 
-    /// Hands out the same.
+    /// Calls `each` with the same words.
     #[inline(always)]
     pub fn each_word(&self, params: &[u8], mut each: impl FnMut(u128)) {
         let (all, rest) = params.as_chunks::<16>();
@@ -96,7 +99,7 @@ impl Mask {
     }
 }
 
-/// Whether the bytes are the same. Here, and not in a call: they are few.
+/// Whether the bytes are equal. Inlined instead of a call, because they are few.
 #[inline(always)]
 fn same(one: &[u8], other: &[u8]) -> bool {
     let ((many, _), (others, _)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
@@ -107,8 +110,8 @@ fn same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// The rest of some parameters behind their last whole sixteen bytes, filled up with zeros. Mostly
-/// read at once: what is put together byte by byte is not soon read as one.
+/// The bytes behind the last whole sixteen, padded with zeros. Mostly read as one load: a word that
+/// was just assembled byte by byte would stall the load.
 #[inline(always)]
 fn last_word(params: &[u8], rest: &[u8]) -> u128 {
     match params.last_chunk::<16>() {
@@ -126,11 +129,11 @@ fn last_word(params: &[u8], rest: &[u8]) -> u128 {
 pub struct Masks(Vec<Option<Mask>>);
 
 impl Masks {
-    /// Kernels that have one at most. They are numbered as they come: more are damage, and rest on
-    /// everything.
+    /// Kernels with a mask at most. Kernels are numbered as they come: higher numbers come from
+    /// damage, and all their bytes matter.
     const MOST: usize = 1 << 20;
 
-    /// The mask of a kernel of which some launch was evaluated.
+    /// The mask of a kernel, once a launch of it was evaluated.
     #[inline]
     pub fn get(&self, kernel: KernelId) -> Option<&Mask> {
         self.0.get(kernel.0 as usize)?.as_ref()
@@ -187,7 +190,7 @@ mod tests {
         let all = Mask::with(Some(&second), &ParamUse { everything: true, bytes: Vec::new() }, 32);
         assert!((0..32).all(|at| differ(at, &all)));
         assert_eq!(Mask::with(Some(&all), &on(&[(0, 1)]), 32), all);
-        // Another length of the parameters: whatever was known does not hold for it.
+        // Another length of the parameters: the old mask does not hold for it.
         assert_eq!(Mask::with(Some(&second), &on(&[(0, 1)]), 48), all);
     }
 }

@@ -1,7 +1,7 @@
-//! One access: who touches which bytes, how, and when.
+//! One access: which bytes, how, when, and from where in the program.
 //!
-//! Owns the record that the access map keeps. Plain data, copied freely, so that nothing on the hot
-//! path allocates.
+//! Owns the record that the access map keeps. It is plain data, copied freely, so that nothing on
+//! the hot path allocates. Does not judge pairs, except for which kinds conflict.
 
 use super::allocation::AllocationId;
 use super::extent::Extent;
@@ -16,7 +16,7 @@ pub enum AccessKind {
     Read = 1,
     /// Stores.
     Write = 2,
-    /// Reads and writes by atomic instructions only. Counts as a write, but not against another
+    /// Reads and writes by atomic instructions only. Conflicts like a write, but not with another
     /// atomic.
     Atomic = 4,
 }
@@ -37,13 +37,13 @@ impl AccessKind {
         !matches!((self, other), (Self::Read, Self::Read) | (Self::Atomic, Self::Atomic))
     }
 
-    /// Whether everything that conflicts with `other` conflicts with `self` too.
+    /// Whether every access that conflicts with `other` conflicts with `self` too.
     #[inline]
     pub fn stands_for(self, other: Self) -> bool {
         self.stands() & other as u32 != 0
     }
 
-    /// The bits of all kinds that it stands for.
+    /// The bits of all kinds that it stands for: those for which [`AccessKind::stands_for`] holds.
     #[inline]
     pub fn stands(self) -> u32 {
         if self == Self::Write { 0b111 } else { self as u32 }
@@ -53,24 +53,24 @@ impl AccessKind {
 /// What made the access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cause {
-    /// A copy; the side is told by the kind of the access.
+    /// A copy. The kind of the access says which side.
     Copy,
     /// A fill.
     Set,
     /// A kernel.
     Kernel,
-    /// Stream-ordered memory comes into being: counts as a write of the whole block.
+    /// A stream-ordered allocation: counts as a write of the whole block.
     Alloc,
-    /// Memory goes away: counts as a write of the whole block.
+    /// A free: counts as a write of the whole block.
     Free,
     /// `cuStreamWriteValue` or `cuStreamWaitValue`.
     Value,
-    /// The contents are given up.
+    /// The contents are discarded.
     Discard,
-    /// The host itself, seen in the act of a load or store.
+    /// The host itself, observed during a load or store.
     Host,
-    /// The host itself, by a store between two calls; the site is that of the second, which found
-    /// other bytes than the first.
+    /// The host itself, by a store between two calls. The site is that of the second call, which
+    /// found other bytes than the first.
     HostBetween,
 }
 
@@ -81,7 +81,7 @@ pub struct Site {
     pub stack: StackId,
     /// The API function.
     pub call: CallId,
-    /// What sort of op.
+    /// The kind of op.
     pub cause: Cause,
     /// The host thread.
     pub thread: ThreadId,
@@ -93,9 +93,9 @@ pub struct Site {
     pub batch: u32,
     /// Node of the launched graph, counted from 1; 0 when no graph.
     pub node: u32,
-    /// Of a node: where its graph was launched.
+    /// For a graph node: where its graph was launched.
     pub launched: StackId,
-    /// The part of the program, as it names it.
+    /// The NVTX region.
     pub region: Region,
     /// Byte offset of the kernel parameter that led here, when there is one.
     pub param: Option<u32>,
@@ -109,7 +109,7 @@ pub struct Site {
 /// One access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// When: the place of its op in the order.
+    /// The epoch of its op.
     pub epoch: Epoch,
     /// Read, write or atomic.
     pub kind: AccessKind,
@@ -128,7 +128,7 @@ impl Access {
     }
 }
 
-/// An access on its way into a map.
+/// An access that is being added to a map.
 #[derive(Clone, Copy, Debug)]
 pub struct Touch<'a> {
     /// See [`Access`].
@@ -139,7 +139,7 @@ pub struct Touch<'a> {
     pub start: u64,
     /// One past the last byte.
     pub end: u64,
-    /// Which bytes, when they are not exactly those between.
+    /// The bytes, when they are not exactly those between.
     pub odd: Option<&'a Extent>,
     /// See [`Access`].
     pub allocation: AllocationId,

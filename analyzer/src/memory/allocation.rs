@@ -1,8 +1,10 @@
-//! What is known of one life of an allocation, and of a texture or surface object. Plain data.
+//! The description of one lifetime of an allocation, and of a texture or surface object.
+//!
+//! Owns plain data only. [`super::allocations`] begins and ends lifetimes.
 
 use trace::{CallId, ContextId, MemoryKind, Region, StackId, StreamId, ThreadId};
 
-/// One life of an allocation. 0 stands for "no allocation" (pageable host memory).
+/// One lifetime of an allocation. 0 stands for "no allocation" (pageable host memory).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct AllocationId(pub u32);
 
@@ -11,8 +13,8 @@ impl AllocationId {
     pub const NONE: Self = Self(0);
 }
 
-/// Puts numbers that follow each other side by side in a hash map: only its tags (the upper bits)
-/// are mixed.
+/// A hasher that puts consecutive numbers side by side in a hash map: only the tags (the upper
+/// bits) are mixed.
 #[derive(Clone, Copy, Default)]
 pub struct InOrder(u64);
 
@@ -32,7 +34,7 @@ impl std::hash::Hasher for InOrder {
     }
 }
 
-/// What is known of one life of an allocation.
+/// One lifetime of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allocation {
     /// Its id.
@@ -55,12 +57,13 @@ pub struct Allocation {
     pub context: ContextId,
     /// Where it was freed.
     pub freed: Option<StackId>,
-    /// What the program calls it, in [`Allocations::names`] counted from 1; 0: nothing.
+    /// The program's name for it, as an index into [`crate::memory::Allocations::names`] from 1; 0:
+    /// none.
     pub name: u32,
 }
 
 impl Allocation {
-    /// A `__device__` variable that nobody has asked for yet.
+    /// A `__device__` variable whose address was not queried yet.
     pub(crate) fn variable(ptr: u64, size: u64) -> Self {
         Self {
             id: AllocationId::NONE,
@@ -86,7 +89,7 @@ impl Allocation {
 /// A texture or surface object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Object {
-    /// What it shows.
+    /// The memory behind it.
     pub region: Region,
     /// Whether kernels may write through it.
     pub writable: bool,

@@ -1,16 +1,16 @@
-//! What tables of pointers in device memory hold, as far as copies from the host told.
+//! The contents of pointer tables in device memory, as far as copies from the host revealed them.
 //!
-//! Owns the words and the rule of when they are believed. Knows nothing of kernels nor of order.
+//! Owns the words and the rule of when they are valid. Does not know kernels or order.
 //!
-//! A word is known from the copy that put it there until anything else may have written to it: an
-//! access that writes its bytes, an access of unknown extent in its allocation, a kernel that
-//! writes through addresses nobody follows. The last one forgets everything. Words are kept in the
-//! order of submission: when the copy and a kernel that reads the table are not ordered, that is a
-//! race on the table itself.
+//! A word is known from the copy that stored it until anything else may have overwritten it: an
+//! access that writes its bytes, an access of unknown extent in its allocation, or a kernel that
+//! writes through addresses that can not be followed. The last one forgets all words. Words are
+//! kept in the order of submission: if the copy and a kernel that reads the table are not ordered,
+//! that is a race on the table itself.
 
 use std::collections::BTreeMap;
 
-/// Words that are kept at most; beyond that all are forgotten.
+/// Upper bound on the number of words. When it is reached, all are forgotten.
 const MAX_WORDS: usize = 1 << 16;
 
 /// Known words of memory, by address.
@@ -25,7 +25,7 @@ impl Contents {
         self.words.is_empty()
     }
 
-    /// A word is put at an address (a multiple of 8).
+    /// Stores a word at an address (a multiple of 8).
     pub fn put(&mut self, address: u64, word: u64) {
         if self.words.len() >= MAX_WORDS {
             self.words.clear();
@@ -38,7 +38,7 @@ impl Contents {
         self.words.get(&address).copied()
     }
 
-    /// Bytes from `start` up to `end` may have changed.
+    /// Forgets the words from `start` up to `end`, which may have changed.
     pub fn forget(&mut self, start: u64, end: u64) {
         let from = start.saturating_sub(7);
         if self.words.range(from..end.max(from)).next().is_none() {
@@ -50,7 +50,7 @@ impl Contents {
         }
     }
 
-    /// Anything may have changed.
+    /// Forgets all words: any of them may have changed.
     pub fn forget_all(&mut self) {
         self.words.clear();
     }

@@ -1,13 +1,8 @@
-//! The bytes of one access: an interval, or a regular pattern of intervals, and how well they are
-//! known.
+//! The bytes of one access: an interval or a regular pattern of intervals, and how precisely they
+//! are known.
 //!
 //! Owns the arithmetic of patterns: normalisation, and the question whether two of them share a
-//! byte. Does not know whose memory it is.
-//!
-//! A pattern is a run of `width` bytes repeated along up to [`MAX_DIMS`] dimensions. Every copy
-//! CUDA offers (linear, pitched, 3D) and every affine access of a kernel (thread, block, loop) has
-//! this form. Normalisation merges dimensions that join up without a gap, so that a dense access is
-//! always recognised as one interval.
+//! byte. Does not know allocations.
 
 /// Dimensions that a pattern keeps. A fourth one is only ever needed by kernels that walk a 4D
 /// tensor with four gaps.
@@ -19,7 +14,7 @@ const MAX_PIECES: u64 = 4096;
 
 pub use kernels::Dim;
 
-/// How well the bytes of an access are known.
+/// How precisely the bytes of an access are known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Precision {
     /// Only where it starts.
@@ -35,7 +30,7 @@ pub enum Precision {
 pub enum Meet {
     /// Certainly not.
     No,
-    /// The patterns are too irregular to tell.
+    /// The patterns are too irregular to decide.
     Maybe,
     /// Certainly.
     Yes,
@@ -48,13 +43,13 @@ pub struct Extent {
     pub start: u64,
     /// One past the last byte that counts.
     pub end: u64,
-    /// The address the access starts from, as the program gave it: what two accesses of unknown
-    /// extent are compared by.
+    /// The address that the access starts from, as the program passed it. Two accesses of unknown
+    /// extent are compared by it.
     pub anchor: u64,
     /// How well the bytes are known.
     pub precision: Precision,
-    /// Unknown because the addresses are data (an index that was loaded): the two sides of a
-    /// scatter may well be disjoint on purpose.
+    /// The bytes are selected by data (a loaded index). The two sides of a scatter may well be
+    /// disjoint by design.
     pub scattered: bool,
     origin: u64,
     width: u64,
@@ -73,12 +68,12 @@ impl Extent {
         Self::dense(start, end, anchor, Precision::Bound)
     }
 
-    /// Bytes around `anchor`, nobody knows how many; `start` to `end` is what is compared.
+    /// An unknown number of bytes around `anchor`. The bytes from `start` to `end` are compared.
     pub fn unknown(anchor: u64, start: u64, end: u64) -> Self {
         Self::dense(start, end, anchor, Precision::Unknown)
     }
 
-    /// The same extent, unknown because the addresses are data.
+    /// The same extent, marked as selected by data.
     #[must_use]
     pub fn by_data(self) -> Self {
         Self { scattered: true, ..self }
@@ -156,7 +151,7 @@ impl Extent {
         self.start >= self.end
     }
 
-    /// Whether every byte from start to end is meant.
+    /// Whether the extent includes every byte from start to end.
     pub fn is_dense(&self) -> bool {
         self.used == 0
     }
@@ -187,13 +182,13 @@ impl Extent {
         self
     }
 
-    /// Both together, when they are neighbouring parts of one extent (memory that is mapped in
+    /// The union of both, when they are neighbouring parts of one extent (memory that is mapped in
     /// pieces cuts accesses there).
     pub fn joined(&self, next: &Self) -> Option<Self> {
         (self.end == next.start && self.same_shape(next)).then_some(Self { end: next.end, ..*self })
     }
 
-    /// The same bytes, `by` addresses further on (wrapping, so that it can also be back).
+    /// The same bytes moved by `by` addresses (wrapping, so also backwards).
     #[must_use]
     pub fn moved(mut self, by: u64) -> Self {
         for place in [&mut self.start, &mut self.end, &mut self.anchor, &mut self.origin] {
@@ -202,13 +197,13 @@ impl Extent {
         self
     }
 
-    /// Whether this address is one of the bytes (or may be, for a bound).
+    /// Whether this address is one of the bytes. For a bound: may be one of them.
     pub fn holds(&self, address: u64) -> bool {
         self.touches(address, address.saturating_add(1))
     }
 
-    /// Whether both name the same bytes in the same way, clipping apart, so that the later one can
-    /// stand for the earlier one.
+    /// Whether both describe the same bytes in the same way, apart from clipping, so that the later
+    /// one can stand for the earlier one.
     pub fn same_shape(&self, other: &Self) -> bool {
         self.anchor == other.anchor
             && self.precision == other.precision
@@ -218,10 +213,11 @@ impl Extent {
             && self.dims() == other.dims()
     }
 
-    /// Whether an access of the same op to the other bytes adds nothing where it overlaps these:
-    /// these are all touched, or both name the same bytes, or both are upper bounds without gaps
-    /// and the other's bytes are among these. (Whoever overlaps such an inner bound overlaps this
-    /// one too, and one of the two begins inside of the other, unless what overlaps has gaps.)
+    /// Whether an access of the same op to the other bytes adds nothing where it overlaps these.
+    /// That holds if these are all touched, or both describe the same bytes, or both are upper
+    /// bounds without gaps and the other's bytes are among these. (An access that overlaps such an
+    /// inner bound overlaps this one too, and one of the two begins inside of the other, unless
+    /// that access has gaps.)
     pub fn speaks_for(&self, other: &Self) -> bool {
         let is_bound = |e: &Self| e.precision == Precision::Bound && e.is_dense();
         let bounds = || {
@@ -247,8 +243,8 @@ impl Extent {
         true
     }
 
-    /// Whether a byte from `lo` up to `hi` is one of the pattern's. For patterns that are not
-    /// nested: may be.
+    /// Whether the pattern has a byte from `lo` up to `hi`. For patterns that are not nested: may
+    /// have.
     pub fn touches(&self, lo: u64, hi: u64) -> bool {
         let (lo, hi) = (lo.max(self.start), hi.min(self.end));
         if lo >= hi {
@@ -260,14 +256,14 @@ impl Extent {
         touches(self.dims(), self.width, lo.wrapping_sub(self.origin), hi.wrapping_sub(self.origin))
     }
 
-    /// Whether the two share a byte. Only the bytes are compared; what an inexact extent is worth
-    /// is the caller's matter.
+    /// Whether the two share a byte. Only the bytes are compared. The caller weighs inexact
+    /// extents.
     pub fn meet(&self, other: &Self) -> Meet {
         let (lo, hi) = (self.start.max(other.start), self.end.min(other.end));
         if lo >= hi {
             return Meet::No;
         }
-        // Moved below address 0: no real access is.
+        // Moved below address 0, where no real access is.
         if self.origin > self.start || other.origin > other.start {
             return Meet::Maybe;
         }
@@ -290,7 +286,7 @@ fn meet_dense(pattern: &Extent, lo: u64, hi: u64) -> Meet {
 
 fn meet_patterns(a: &Extent, b: &Extent, lo: u64, hi: u64) -> Meet {
     // Strides with a common divisor keep every run at the same place modulo that divisor: this
-    // alone settles even against odd elements and different columns of one pitched image.
+    // alone decides even against odd elements, and different columns of one pitched image.
     let divisor = a.dims().iter().chain(b.dims()).fold(0, |g, d| gcd(g, d.stride));
     if divisor > 0 && a.width < divisor && b.width < divisor {
         let (x, y) = (a.origin % divisor, b.origin % divisor);

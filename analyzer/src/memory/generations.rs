@@ -1,31 +1,31 @@
-//! Whether an address still lies where it lay: tickets for places that were looked up once.
+//! Generations: whether an address still lies where it lay when it was looked up.
 //!
-//! Owns the numbers of live allocations and a stamp for each. A ticket costs one comparison to
-//! check, where a lookup searches two tables. What makes a stamp stale is told by
-//! [`super::Allocations`], which knows the lives.
+//! Owns a number for each live allocation and a stamp for each number. A [`Generation`] is such a
+//! number with its stamp. It takes one comparison to check, where a look-up searches two tables.
+//! [`super::Allocations`] decides what makes a stamp stale, because it begins and ends lifetimes.
 //!
-//! Allocators hand the same bytes out again and again. A block that has the very place of an
-//! earlier one gets its number and stamp back: tickets hold on, and tell of the new life.
+//! Allocators return the same bytes again and again. A block at exactly the place of an earlier one
+//! gets that block's number and stamp back: generations stay valid, and now name the new lifetime.
 
 use super::AllocationId;
 use rustc_hash::FxHashMap;
 
-/// Blocks that are gone whose numbers are kept at most.
+/// Freed blocks whose numbers are kept at most.
 const MAX_PARKED: usize = 1 << 15;
 
-/// Number of a live allocation. Used again when it is gone.
+/// Number of a live allocation. Reused after its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Number(u32);
 
-/// A place that was looked up once: as long as [`Stamps::holds`] says so, the same addresses give
-/// the same answer.
+/// The generation of a place that was looked up. As long as [`Stamps::holds`] is true, the same
+/// addresses give the same answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Generation {
     number: Number,
     stamp: u64,
 }
 
-/// Where a block lies: its root's life, its first address, one past its last.
+/// Where a block lies: the lifetime of its root, its first address, one past its last.
 pub type Spot = (AllocationId, u64, u64);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +45,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// A life begins.
+    /// Begins a lifetime.
     pub fn begin(&mut self, id: AllocationId) -> Number {
         let number = self.free.pop().unwrap_or_else(|| {
             self.lives.push(Life::default());
@@ -56,13 +56,13 @@ impl Stamps {
         number
     }
 
-    /// A life is over.
+    /// Ends a lifetime.
     pub fn end(&mut self, number: Number) {
         self.lives[number.0 as usize].stamp = 0;
         self.free.push(number);
     }
 
-    /// The life of a block begins.
+    /// Begins the lifetime of a block.
     pub fn begin_block(&mut self, id: AllocationId, spot: Spot) -> Number {
         match self.parked.remove(&spot) {
             Some(Generation { number, stamp }) => {
@@ -73,7 +73,7 @@ impl Stamps {
         }
     }
 
-    /// The life of a block is over.
+    /// Ends the lifetime of a block.
     pub fn end_block(&mut self, number: Number, spot: Spot) {
         if self.parked.len() >= MAX_PARKED {
             self.free.extend(self.parked.drain().map(|(_, generation)| generation.number));
@@ -84,24 +84,24 @@ impl Stamps {
         }
     }
 
-    /// What lies where in this allocation has changed: tickets for it are void.
+    /// The layout of this allocation has changed: its generations become void.
     pub fn renew(&mut self, number: Number) {
         self.last += 1;
         self.lives[number.0 as usize].stamp = self.last;
     }
 
-    /// A ticket for a place in this allocation.
+    /// The generation of a place in this allocation.
     pub fn generation(&self, number: Number) -> Generation {
         Generation { number, stamp: self.lives[number.0 as usize].stamp }
     }
 
-    /// Whether nothing has changed for the place of a ticket.
+    /// Whether the place of this generation is unchanged.
     #[inline]
     pub fn holds(&self, generation: Generation) -> bool {
         self.lives.get(generation.number.0 as usize).is_some_and(|life| life.stamp == generation.stamp)
     }
 
-    /// The allocation that a ticket which holds is for.
+    /// The allocation of a generation that holds.
     #[inline]
     pub fn id(&self, generation: Generation) -> AllocationId {
         self.lives.get(generation.number.0 as usize).map_or(AllocationId::NONE, |life| life.id)

@@ -1,13 +1,12 @@
-//! Disjoint spans of addresses, in order, each with a value.
+//! An interval map: disjoint spans of addresses in order, each with a value.
 //!
-//! Owns the container: a sorted list in chunks of at most [`CHUNK`] spans. A position, once found,
-//! is walked on from, inserted at and removed at for the price of moving part of one chunk; an
-//! ordinary tree would search from its root for each of these. Knows nothing of what the values
-//! mean.
+//! Owns the container, a sorted list in chunks of at most [`CHUNK`] spans. A position, once found,
+//! can be walked on from, inserted at and removed at for the cost of moving part of one chunk. An
+//! ordinary tree would search from its root for each of these. Knows nothing about the values.
 
 use std::cell::Cell;
 
-/// Spans of one chunk at most.
+/// Maximum number of spans in a chunk.
 const CHUNK: usize = 32;
 
 /// One span: from `start` up to `end`, which is larger.
@@ -21,8 +20,8 @@ pub struct Span<T> {
     pub value: T,
 }
 
-/// A position: a span, or one past the last. Valid until the spans change by other means than those
-/// that answer a new one.
+/// A position: a span, or one past the last. Valid until the spans change through a method that
+/// does not return a new position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct At {
     chunk: usize,
@@ -30,13 +29,12 @@ pub struct At {
 }
 
 impl At {
-    /// In less room, for positions that are kept. One beyond what that has room for becomes another
-    /// position.
+    /// Packed, for positions that are stored. One that does not fit becomes another position.
     pub fn pack(self) -> (u32, u32) {
         (self.chunk as u32, self.index as u32)
     }
 
-    /// Back from [`At::pack`].
+    /// The inverse of [`At::pack`].
     pub fn unpack((chunk, index): (u32, u32)) -> Self {
         Self { chunk: chunk as usize, index: index as usize }
     }
@@ -45,12 +43,12 @@ impl At {
 /// Spans in order.
 #[derive(Clone, Debug)]
 pub struct Spans<T> {
-    /// Start of the first span of each chunk: what is searched.
+    /// Start of the first span of each chunk, for the search.
     starts: Vec<u64>,
     /// Never empty ones.
     chunks: Vec<Vec<Span<T>>>,
     len: usize,
-    /// What was found last: who looks an address up often asks again.
+    /// The last position found, because callers often ask for the same address again.
     last: Cell<At>,
 }
 
@@ -66,7 +64,7 @@ impl<T> Spans<T> {
         self.len
     }
 
-    /// The first span that ends after this address: the one around it, or else the next one.
+    /// The first span that ends after this address: the one around it, otherwise the next one.
     #[inline]
     pub fn seek(&self, address: u64) -> At {
         let last = self.last.get();
@@ -103,8 +101,8 @@ impl<T> Spans<T> {
         self.chunks.get_mut(at.chunk)?.get_mut(at.index)
     }
 
-    /// Makes the span at a position, where there must be one, reach over these addresses, which
-    /// must be no other's.
+    /// Widens the span at a position over these addresses. There must be a span, and no other span
+    /// may hold the addresses.
     pub fn widen(&mut self, at: At, start: u64, end: u64) -> &mut Span<T> {
         let span = &mut self.chunks[at.chunk][at.index];
         if start < span.start {
@@ -123,7 +121,7 @@ impl<T> Spans<T> {
         self.normal(At { index: at.index + 1, ..at })
     }
 
-    /// Inserts a span before a position, where it must fit; answers where it is then.
+    /// Inserts a span before a position, where it must fit. Returns its new position.
     pub fn insert(&mut self, at: At, span: Span<T>) -> At {
         self.len += 1;
         let mut at = at;
@@ -151,7 +149,7 @@ impl<T> Spans<T> {
         at
     }
 
-    /// Removes a span; answers its value and the position of what came after it.
+    /// Removes a span. Returns its value and the position of the span after it.
     pub fn remove(&mut self, at: At) -> (T, At) {
         self.len -= 1;
         let removed = self.chunks[at.chunk].remove(at.index).value;
@@ -167,7 +165,7 @@ impl<T> Spans<T> {
         (removed, self.normal(at))
     }
 
-    /// Removes so many spans from a position on, and hands them out.
+    /// Removes `count` spans from a position on, and passes them to `each`.
     pub fn remove_run(&mut self, at: At, count: usize, each: impl FnMut(Span<T>)) {
         let mut each = each;
         let (mut at, mut left) = (at, count);
@@ -188,14 +186,14 @@ impl<T> Spans<T> {
                 }
             }
         }
-        // The last chunk that has lost some, or the one before those that are gone.
+        // The last chunk that has lost spans, or the one before the removed chunks.
         let last = at.chunk.min(self.chunks.len().saturating_sub(1));
         if self.chunks.get(last).is_some_and(|chunk| chunk.len() < CHUNK / 4) {
             self.join_next(last, CHUNK / 2);
         }
     }
 
-    /// Keeps the spans that `keep` says yes to.
+    /// Keeps the spans for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         for chunk in &mut self.chunks {
             chunk.retain_mut(|span| keep(&mut span.value));
@@ -216,7 +214,7 @@ impl<T> Spans<T> {
         self.chunks.iter().flatten()
     }
 
-    /// Makes one chunk of two when they have no more than `most` spans together.
+    /// Joins two chunks into one when they have no more than `most` spans together.
     fn join_next(&mut self, chunk: usize, most: usize) -> bool {
         let few = self.chunks.get(chunk + 1).is_some_and(|next| self.chunks[chunk].len() + next.len() <= most);
         if few {
@@ -242,7 +240,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// What the spans are, with the invariants of the chunks checked.
+    /// All spans, after checking the invariants of the chunks.
     fn all(spans: &Spans<u32>) -> Vec<(u64, u64, u32)> {
         assert_eq!(spans.len(), spans.iter().count());
         assert!(spans.chunks.iter().all(|c| !c.is_empty() && c.len() <= CHUNK));
@@ -252,7 +250,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// The list against a tree: places of eight addresses each, of which a span takes a part.
+        /// The list against a tree: places of eight addresses each. A span takes a part of one.
         #[test]
         fn it_does_what_a_tree_does(steps in prop::collection::vec((0..4_u8, 0..200_u64, 1..8_u64), 1..600)) {
             let (mut spans, mut tree, mut near) = (Spans::default(), BTreeMap::new(), At::default());

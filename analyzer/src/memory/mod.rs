@@ -1,8 +1,19 @@
-//! Whose memory is it, and who touched it last: allocations, the shapes of accesses, and the access
-//! map.
+//! Memory: which allocation an address belongs to, and which accesses to it are remembered.
 //!
-//! Knows nothing of CUDA's rules of order: whether one access is ordered before another is asked of
-//! the caller.
+//! Owns allocations, the bytes of an access, and the access maps. Does not know CUDA's rules of
+//! order: it asks the caller whether one access is ordered before another (the trait
+//! [`access_map::Clocks`]).
+//!
+//! The files in the order of use: `extent` is the bytes of one access and `access` the access
+//! itself; `interval_map` is the container below the tables; `access_map/` remembers the accesses
+//! of one allocation; `allocation` describes one allocation and `roots` holds those that are live,
+//! each with its access map; `generations` says whether an address still lies where it lay;
+//! `contents` holds the words of pointer tables; `allocations/` puts all of these together and is
+//! the only entry for the rest of the crate. `prefetch` is the processor hint for those who know
+//! what they need next.
+//!
+//! `access_map` and `interval_map` know nothing of allocations. `roots`, `generations` and
+//! `contents` are private parts of `allocations`, which alone changes them.
 
 pub mod access;
 pub mod access_map;

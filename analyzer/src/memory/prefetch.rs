@@ -1,8 +1,8 @@
-//! Memory that is asked for before it is needed.
+//! The prefetch hint to the processor.
 //!
-//! Owns the hint to the processor. What is worth it is known elsewhere.
+//! Owns the instruction. Its callers decide what is worth fetching.
 
-/// Asks for the bytes of a value, so that they are near when it is read. Only ever a hint.
+/// Prefetches the bytes of a value into the processor's cache. Only a hint.
 #[inline(always)]
 pub fn fetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,7 @@
-//! Memory from CUDA by address, each with its access map.
+//! The table of live roots (memory from CUDA) by address, each with its access map.
 //!
-//! Owns the table: an index by address, and slots that stay where they are while a root lives, so
-//! that whoever has been there once finds it again without a search. Does not decide when a root
-//! begins or ends.
+//! Owns an index by address, and slots that stay in place while a root lives, so that a caller that
+//! knows the slot finds the root without a search. Does not decide when a root begins or ends.
 
 use super::access_map::AccessMap;
 use super::allocation::AllocationId;
@@ -11,7 +10,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Where a root stands in the table, as long as it lives.
+/// The slot of a root in the table, valid while the root lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot(u32);
 
@@ -20,22 +19,23 @@ pub struct Slot(u32);
 pub struct Root {
     /// One past its last address.
     pub end: u64,
-    /// Its life.
+    /// Its lifetime.
     pub id: AllocationId,
-    /// For tickets.
+    /// Its number in [`super::generations`].
     pub number: Number,
-    /// It was freed in stream order, and its addresses were not given out again.
+    /// It was freed in stream order, and its addresses were not allocated again since.
     pub ghost: bool,
-    /// Other processes know it.
+    /// Other processes have it too.
     pub shared: bool,
-    /// Who touched it.
+    /// The accesses to it.
     pub map: AccessMap,
-    /// What measured launches would touch by their predictions, when those are on trial.
+    /// The predicted accesses of measured launches, when findings are being confirmed: see
+    /// [`crate::exact::confirm`].
     pub supposed: AccessMap,
 }
 
 impl Root {
-    /// An untouched one.
+    /// A root without accesses.
     pub fn new(end: u64, id: AllocationId, number: Number) -> Self {
         Self { end, id, number, ..Self::default() }
     }
@@ -48,7 +48,7 @@ pub struct Roots {
     slots: Vec<Root>,
     free: Vec<Slot>,
     changes: u64,
-    /// The root that was found last, and where it begins; none when a root has come or gone since.
+    /// The last root found and its first address. `None` when a root has come or gone since.
     last: Cell<Option<(u64, Slot)>>,
 }
 
@@ -74,7 +74,7 @@ impl Roots {
         Some(self.at_mut(*self.index.get(&ptr)?))
     }
 
-    /// Where the root that begins at this address stands.
+    /// The slot of the root that begins at this address.
     pub fn slot(&self, ptr: u64) -> Option<Slot> {
         self.index.get(&ptr).copied()
     }
@@ -91,7 +91,7 @@ impl Roots {
         &mut self.slots[slot.0 as usize]
     }
 
-    /// The root around an address, and where it begins.
+    /// The root around an address, and its first address.
     #[inline]
     pub fn around(&self, address: u64) -> Option<(u64, &Root)> {
         if let Some((ptr, slot)) = self.last.get()
@@ -115,14 +115,14 @@ impl Roots {
         self.index.range((Bound::Excluded(address), Bound::Unbounded)).next().map(|(ptr, _)| *ptr)
     }
 
-    /// Where the roots begin that reach into these addresses.
+    /// The first addresses of the roots that overlap these addresses.
     pub fn within(&self, start: u64, end: u64) -> Vec<u64> {
         let mut found: Vec<u64> = self.index.range(start..end.max(start)).map(|(ptr, _)| *ptr).collect();
         found.extend(self.around(start).map(|(ptr, _)| ptr).filter(|ptr| *ptr < start));
         found
     }
 
-    /// Puts a root where none begins.
+    /// Inserts a root at an address where none begins.
     pub fn insert(&mut self, ptr: u64, root: Root) {
         self.changes += 1;
         self.last.set(None);
@@ -139,7 +139,7 @@ impl Roots {
         self.index.insert(ptr, slot);
     }
 
-    /// Takes the root away that begins at this address.
+    /// Removes the root that begins at this address.
     pub fn remove(&mut self, ptr: u64) -> Option<Root> {
         let slot = self.index.remove(&ptr)?;
         self.changes += 1;

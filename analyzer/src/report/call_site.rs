@@ -1,10 +1,11 @@
-//! The one frame of a stack that stands for it: the innermost line of the program's own source.
+//! The call site of a stack: the one frame that stands for it.
 //!
-//! Owns that choice, and how the place is written. Whole stacks are printed by [`super::stack_text`].
+//! Owns the choice, the innermost line of the program's own source, and how that place is written.
+//! Does not print whole stacks: that is [`super::stack_text`].
 
 use crate::symbols::frame::{Frame, FrameKind};
 
-/// The frame a reader looks for first: the innermost one in the program's own source.
+/// The frame that a reader looks for first: the innermost one in the program's own source.
 pub fn site_frame(stack: &[Frame]) -> Option<&Frame> {
     let has_line = |f: &&Frame| f.kind == FrameKind::Python && f.file.is_some();
     // A line of the program says more than one of a library that it uses.

@@ -1,7 +1,7 @@
-//! From a raw finding to the data of a report: ids become names, lines and sentences.
+//! From a raw finding to report data: ids become names, lines and sentences.
 //!
-//! Owns the naming of things and the advice on what is missing. Runs for findings only, so it may
-//! be slow.
+//! Owns the naming of things and the advice on the missing synchronisation. Runs for findings only,
+//! so it may be slow. Does not print.
 
 use crate::detect::findings::RawFinding;
 use crate::detect::race::Hazard;
@@ -18,13 +18,13 @@ use crate::symbols::stacks::Stacks;
 use crate::symbols::torch::{Operator, Schemas, purpose};
 use trace::{MemoryKind, StackId, StreamId, StreamKind};
 
-/// What is needed to resolve ids.
+/// Everything that resolving ids takes.
 pub struct Elaborator<'a> {
     /// Calls, kernels, threads.
     pub names: &'a Names,
     /// Streams.
     pub streams: &'a Streams,
-    /// Parts of the program.
+    /// NVTX regions.
     pub regions: &'a Regions,
     /// Stacks.
     pub stacks: &'a mut dyn Stacks,
@@ -32,12 +32,12 @@ pub struct Elaborator<'a> {
     pub schemas: Schemas,
     /// Kernels, for the lines in them.
     pub code: &'a mut LaunchEvaluator,
-    /// What the program calls its memory.
+    /// The program's names for its memory.
     pub memory_names: &'a [Box<str>],
 }
 
-/// The elaborator of an analysis. It borrows these fields of it and no other, which a method could
-/// not: findings, hints and faults are walked through meanwhile.
+/// The elaborator of an analysis. A macro, because it borrows only these fields, which a method
+/// could not: findings, hints and faults are iterated at the same time.
 macro_rules! elaborator {
     ($analysis:expr) => {
         $crate::report::elaborate::Elaborator {
@@ -82,7 +82,7 @@ impl Elaborator<'_> {
             established: established(&race.previous, &race.access),
             latent: race.latent,
             host: access.actor == Actor::Host || previous.actor == Actor::Host,
-            // Where the host was is not known from the call that found what it did.
+            // The call that found a change does not say where the host made it.
             internal: is_library_internal(
                 if access.seen_by.is_empty() { &access.stack } else { &previous.stack },
                 &previous.stack,
@@ -106,7 +106,7 @@ impl Elaborator<'_> {
         finding
     }
 
-    /// Resolves one side. `base`: what its addresses are told from.
+    /// Resolves one side. `base`: the address that its offsets count from.
     pub fn side(&mut self, access: &Access, base: u64) -> Side {
         let s = &access.site;
         let kernel = self.names.kernel(s.kernel).map(|k| self.stacks.demangle(&k.name));
@@ -181,12 +181,12 @@ impl Elaborator<'_> {
         self.names.kernel(kernel).map_or_else(String::new, |k| self.stacks.demangle(&k.name))
     }
 
-    /// What a sentence calls a stream.
+    /// The name of a stream in a sentence.
     pub fn stream_name(&mut self, id: StreamId) -> String {
         self.stream(id).long
     }
 
-    /// How a stream is called.
+    /// The names of a stream.
     pub fn stream(&mut self, id: StreamId) -> StreamName {
         let of = |kind, name: &str, short: &str| StreamName {
             id: id.0,
@@ -205,7 +205,7 @@ impl Elaborator<'_> {
         let stack = self.stacks.resolve(stream.taken.unwrap_or(stream.stack));
         let made = site(&stack).map_or_else(String::new, |at| format!(", created at {at}"));
         let made = stream.taken.and_then(|_| purpose(&stack)).map_or(made.clone(), |what| format!(", {what}{made}"));
-        // Only where there are several.
+        // Only with several devices.
         let device = self.names.device_of(stream.context);
         let at = device.map_or_else(String::new, |d| format!(", device {d}"));
         let of_device = device.map_or_else(String::new, |d| format!(" of device {d}"));
@@ -350,7 +350,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Says which bytes a side touches. `base`: what its addresses are told from.
+/// Describes the bytes that a side touches. `base`: the address that its offsets count from.
 pub fn describe_bytes(side: &mut Side, access: &Access, base: u64) {
     let e = &access.extent;
     let gaps: Vec<String> = e.dims().iter().map(|d| format!("{} times every {} bytes", d.count, d.stride)).collect();
@@ -363,7 +363,7 @@ pub fn describe_bytes(side: &mut Side, access: &Access, base: u64) {
     };
 }
 
-/// How the bytes of both sides are known.
+/// How the bytes of the two sides are known.
 fn established(previous: &Access, access: &Access) -> &'static str {
     let predicted = |a: &&Access| a.site.cause == Cause::Kernel && !a.site.measured;
     let measured = |a: &&Access| a.site.measured;
@@ -374,11 +374,11 @@ fn established(previous: &Access, access: &Access) -> &'static str {
     }
 }
 
-/// Whether both ops and the memory belong to one of NVIDIA's libraries. cuDNN, for one, clears the
-/// workspace of a new handle on a stream of its own and uses it on the program's without an event
-/// between (seen with cuDNN 9 under PyTorch 2.11): true, and nothing that the program could mend.
-/// Where no stacks were recorded the owner of the memory decides alone: of allocations the caller
-/// is always known.
+/// Whether both ops and the memory belong to one of NVIDIA's libraries. For example, cuDNN clears
+/// the workspace of a new handle on a stream of its own and uses it on the program's without an
+/// event between (seen with cuDNN 9 under PyTorch 2.11): a true race, but the program can not fix
+/// it. Without recorded stacks the owner of the memory decides alone, because the caller of an
+/// allocation is always known.
 fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<&AllocationInfo>) -> bool {
     const LIBRARIES: [&str; 9] = [
         "libcudnn",
@@ -400,8 +400,8 @@ fn is_library_internal(access: &[Frame], previous: &[Frame], allocation: Option<
     owner.is_some() && [access, previous].iter().all(|side| side.is_empty() || library(side) == owner)
 }
 
-/// What the program called: the function of CUDA's runtime when the stack tells it, otherwise the
-/// driver's, as CUDA's documentation writes it.
+/// The function that the program called: that of CUDA's runtime when the stack shows it, otherwise
+/// the driver's, as in CUDA's documentation.
 fn called(stack: &[Frame], driver: &str) -> String {
     if let Some(runtime) = stack.first().and_then(crate::symbols::entered_by) {
         return runtime.to_string();
@@ -449,7 +449,7 @@ fn verb(cause: Cause, kind: AccessKind) -> &'static str {
     }
 }
 
-/// Whether PyTorch's caching allocator called CUDA for more.
+/// Whether PyTorch's caching allocator asked CUDA for more memory.
 fn is_segment(stack: &[Frame]) -> bool {
     stack.iter().any(|f| f.module.as_deref().is_some_and(|module| module.ends_with("/libc10_cuda.so")))
 }
@@ -473,7 +473,7 @@ fn memory_kind(kind: Option<MemoryKind>) -> &'static str {
     }
 }
 
-/// The hazard in a sentence of its own, for people who do not know the three letters.
+/// The hazard as a sentence, for people who do not know the abbreviation.
 pub fn hazard_sentence(hazard: Hazard) -> &'static str {
     match hazard {
         Hazard::ReadAfterWrite => "reads what an unfinished operation may still be writing",

@@ -1,10 +1,10 @@
-//! Names that come from the program, made harmless: a kernel, a thread, a file or an NVTX range may
-//! be called anything, also what moves a terminal's cursor, ends a line and begins another report,
-//! or turns the direction of text.
+//! Escaping of names that come from the program: a kernel, a thread, a file or an NVTX range may
+//! have any name, also one that moves a terminal's cursor, ends the line and begins another report,
+//! or reverses the direction of text.
 //!
-//! Owns what counts as harmful and which texts of a report are looked at: all of them, once, when
-//! the outcomes of the processes are put together, so that no format has to think of it. (Markup is
-//! each format's own business.) What is looked up by its name keeps it.
+//! Owns which characters are harmful and which texts of a report are escaped: all of them, once,
+//! when the outcomes of the processes are merged, so that no format has to care. Does not escape
+//! markup, which each format does itself. Tables that are looked up by name keep their names.
 
 use crate::detect::coverage::Coverage;
 use crate::report::model::{
@@ -15,11 +15,11 @@ use crate::state::names::Process;
 use crate::symbols::frame::Frame;
 use std::collections::BTreeMap;
 
-/// Whether a terminal or a reader of lines takes a character for something else than a sign to
-/// show. Tabs stay.
+/// Whether a terminal or a line-based reader treats a character as anything but a printable one.
+/// Tabs stay.
 fn is_harmful(c: char) -> bool {
     let is_control = c.is_control() && c != '\t';
-    // Line and paragraph separators, marks and overrides of direction, the byte order mark.
+    // Line and paragraph separators, direction marks and overrides, the byte order mark.
     is_control
         || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{feff}')
 }
@@ -36,9 +36,9 @@ pub fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
     out.into()
 }
 
-/// What can be made harmless in place.
+/// Data whose texts can be escaped in place.
 pub trait Harmless {
-    /// Makes it so.
+    /// Escapes all texts.
     fn disarm(&mut self);
 }
 
@@ -77,7 +77,7 @@ impl<V> Harmless for BTreeMap<String, V> {
     }
 }
 
-/// Names the fields that hold text, and all others, so that a new one cannot be forgotten.
+/// Lists the fields that hold text, and all others, so that a new one cannot be forgotten.
 macro_rules! disarm {
     ($($type:ident: $($text:ident),+; $($other:ident),*;)*) => { $(
         impl Harmless for $type {

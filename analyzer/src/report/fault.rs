@@ -1,6 +1,6 @@
 //! An error that ended a context, as reports print it.
 //!
-//! Owns the shape. Which launches may have made the error is found by [`crate::detect::faults`].
+//! Owns the data only. [`crate::detect::faults`] finds the launches that may have caused it.
 
 use crate::symbols::frame::Frame;
 
@@ -15,7 +15,7 @@ pub struct FaultSite {
     pub count: u64,
 }
 
-/// Launches of one stream that nobody had seen finish.
+/// Launches of one stream that the host had not seen finish.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Running {
     /// The stream.
@@ -33,16 +33,16 @@ pub struct Running {
 pub struct Fault {
     /// The process.
     pub pid: u32,
-    /// What the driver answered (`CUresult`).
+    /// The driver's answer (`CUresult`).
     pub result: u32,
-    /// The call that answered it.
+    /// The call that returned it.
     pub call: String,
     /// Where that was.
     pub stack: Vec<Frame>,
-    /// The launch that made it, when each was waited for.
+    /// The launch that caused it, if every launch was waited for.
     pub culprit: Option<FaultSite>,
     /// The stream of that launch.
     pub stream: String,
-    /// Otherwise: what was still under way, by stream.
+    /// Otherwise: the launches in flight, by stream.
     pub running: Vec<Running>,
 }

@@ -1,6 +1,6 @@
 //! One finding as reports print it: both sides, the memory, and the order between them.
 //!
-//! Owns the shape. Findings are made by [`crate::report::elaborate`]; ids have become names there.
+//! Owns the data only. [`crate::report::elaborate`] makes it; there, ids have become names.
 
 use crate::detect::confidence::Confidence;
 use crate::detect::race::Hazard;
@@ -9,7 +9,7 @@ use crate::report::fingerprint::Identity;
 use crate::report::neighbourhood::Scene;
 use crate::symbols::frame::Frame;
 
-/// What a side of a finding was.
+/// The kind of a side of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Actor {
     /// A kernel.
@@ -46,7 +46,7 @@ impl Actor {
     }
 }
 
-/// How a stream is called.
+/// The names of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StreamName {
     /// Number of the stream (unique within the process); 0 for the host.
@@ -56,7 +56,7 @@ pub struct StreamName {
     pub long: String,
     /// In prose, once it has been introduced: `stream 3`, `the legacy default stream`.
     pub name: String,
-    /// In code: what to write for it in the line that mends the race.
+    /// In code: the expression for it in the line that fixes the race.
     pub short: String,
     /// `blocking`, `non-blocking`, `legacy`, `per-thread`, `host`, `unknown`.
     pub kind: &'static str,
@@ -69,17 +69,17 @@ pub struct StreamName {
 /// One side of a finding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Side {
-    /// What it was.
+    /// Its kind.
     pub actor: Actor,
     /// `reads`, `writes`, `updates atomically`, `reads and writes`.
     pub verb: &'static str,
     /// The API function.
     pub call: String,
-    /// Of the host: the call that found the change; empty when the host was seen in the act.
+    /// For the host: the call that found the change; empty when the access itself was observed.
     pub seen_by: String,
     /// Demangled kernel name.
     pub kernel: Option<String>,
-    /// The operator of PyTorch that did it, with its schema when its library tells.
+    /// The PyTorch operator that made the access, with its schema when its library has it.
     pub operator: Option<String>,
     /// The stream.
     pub stream: StreamName,
@@ -99,14 +99,14 @@ pub struct Side {
     pub gaps: String,
     /// The stack, innermost first.
     pub stack: Vec<Frame>,
-    /// Of graph nodes: where the graph was launched.
+    /// For graph nodes: where the graph was launched.
     pub launched: Vec<Frame>,
-    /// The part of the program, as it names it (NVTX ranges), outermost first.
+    /// The NVTX ranges, outermost first.
     pub regions: Vec<String>,
     /// The process, when the other side is in another one.
     pub process: Option<u32>,
-    /// Where in the kernel the first of its instructions is that touch these bytes, when its code
-    /// has a line table.
+    /// The first instruction of the kernel that touches these bytes, as a source line, when its
+    /// code has a line table.
     pub inside: Option<Inside>,
 }
 
@@ -126,7 +126,7 @@ pub struct Inside {
 pub struct AllocationInfo {
     /// `device memory`, `pinned host memory`, ...
     pub kind: &'static str,
-    /// What the program calls it (NVTX); empty: nothing.
+    /// The program's name for it (NVTX); empty: none.
     pub name: String,
     /// First address.
     pub address: u64,
@@ -141,13 +141,13 @@ pub struct AllocationInfo {
 }
 
 impl AllocationInfo {
-    /// The sort of memory, with its name if it has one.
+    /// The kind of memory, with its name if it has one.
     pub fn what(&self) -> String {
         if self.name.is_empty() { self.kind.to_string() } else { format!("{}, {}", self.kind, self.name) }
     }
 }
 
-/// What orders the two sides, and what would.
+/// The synchronisation between the two sides: what is there, and what is missing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Synchronisation {
     /// What is there, one sentence each.
@@ -160,10 +160,10 @@ pub struct Synchronisation {
     pub torch: Vec<String>,
 }
 
-/// What the gate has made of a finding.
+/// The gate's decision on a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum GateStatus {
-    /// Nobody knows it yet.
+    /// A new finding.
     #[default]
     New,
     /// The baseline has it.
@@ -175,37 +175,36 @@ pub enum GateStatus {
 /// A race after de-duplication.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// What it is recognised by, within the run and across runs.
+    /// The identity of the finding within the run and across runs.
     pub identity: Identity,
     /// Names the finding across runs, also when its lines have moved (see [`crate::report::fingerprint`]).
     pub fingerprint: String,
-    /// What the gate has made of it.
+    /// The gate's decision.
     pub standing: GateStatus,
     /// The kind of conflict.
     pub hazard: Hazard,
-    /// `race`; or `freed-without-record_stream` (a tensor of PyTorch's) and `freed-while-used` (a
-    /// block of another pool): the later side is an allocation that could have been given the
-    /// bytes.
+    /// `race`; or `freed-without-record_stream` (a PyTorch tensor) and `freed-while-used` (a block
+    /// of another pool): there the later side is an allocation that could have received the bytes.
     pub kind: &'static str,
-    /// How sure.
+    /// How certain it is that the two sides share a byte.
     pub confidence: Confidence,
-    /// How the bytes are known: `call` (from the arguments of calls, no kernel takes part), `code`
-    /// (some kernel's were predicted from its code), `exact` (those of all kernels were measured).
+    /// How the bytes are known: `call` (from arguments of calls, without a kernel), `code`
+    /// (predicted from the code of some kernel), `exact` (measured for all kernels involved).
     pub established: &'static str,
     /// Ordered, but only by a synchronisation that CUDA does not promise.
     pub latent: bool,
     /// One side is the host.
     pub host: bool,
     /// Both sides and the memory belong to one of NVIDIA's libraries, which the program can not
-    /// mend.
+    /// fix.
     pub internal: bool,
     /// Occurrences.
     pub count: u64,
     /// The process of the first occurrence.
     pub pid: u32,
-    /// What that process is called: `process 77`, with several traces `process 77 of rank3.trace`.
+    /// The name of that process: `process 77`, with several traces `process 77 of rank3.trace`.
     pub origin: String,
-    /// All processes it came up in, as places in the report's list of them.
+    /// All processes it occurred in, as indices into the report's list.
     pub processes: Vec<u32>,
     /// Occurrences in each of them.
     pub occurrences: Vec<u64>,
@@ -215,15 +214,15 @@ pub struct Finding {
     pub previous: Side,
     /// The memory; `None` for pageable host memory.
     pub allocation: Option<AllocationInfo>,
-    /// What the earlier op took the memory for, when it was another life of it.
+    /// The allocation at the earlier op, when it was another lifetime of the memory.
     pub previous_allocation: Option<AllocationInfo>,
-    /// First byte that both touch (or may touch), as an offset in the allocation.
+    /// First byte that both touch or may touch, as an offset in the allocation.
     pub from: u64,
     /// One past the last byte that both touch.
     pub to: u64,
     /// Order between the two.
     pub synchronisation: Synchronisation,
-    /// What was submitted around the two.
+    /// The ops submitted around the two.
     pub scene: Scene,
 }
 

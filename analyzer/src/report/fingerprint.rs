@@ -1,26 +1,26 @@
-//! What makes a finding the same finding: within one run, and across runs and edits.
+//! When two findings are the same: within one run, and across runs and edits.
 //!
-//! Owns two notions. The *identity* tells call sites apart exactly, lines and addresses included:
-//! findings that agree in it are one. The *fingerprint* survives moved lines: it knows functions,
-//! files and the text of source lines, but no numbers. Findings of one run that would share a
-//! fingerprint (one text twice in one function) are numbered in the order of their places.
+//! Owns two notions. The *identity* distinguishes call sites exactly, with lines and addresses:
+//! findings with equal identity are one. The *fingerprint* survives moved lines: it is made of
+//! functions, files and the text of source lines, but no numbers. Findings of one run that would
+//! share a fingerprint (one text twice in one function) are numbered in the order of their places.
 
 use crate::report::model::{Finding, Side};
 use crate::symbols::frame::{Frame, FrameKind};
 
-/// Frames of a stack that tell call sites apart.
+/// Number of frames of a stack that distinguish call sites.
 const SIGNIFICANT_FRAMES: usize = 6;
 
-/// What a finding is recognised by.
+/// The identity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Identity {
-    /// Hash of everything that tells call sites apart within one program.
+    /// Hash of everything that distinguishes call sites within one program.
     pub exact: u64,
     /// Hash of what stays when lines move.
     pub lasting: u64,
 }
 
-/// FNV-1a, 64 bits: stable for ever, which the hashers of the library do not promise.
+/// FNV-1a, 64 bits: stable, which the hashers of the standard library do not promise.
 struct Fnv {
     hash: u64,
     exact: bool,

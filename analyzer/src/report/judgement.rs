@@ -1,8 +1,8 @@
-//! What the gate has set aside, as reports print it.
+//! What the gate has left out and set aside, as reports print it.
 //!
-//! Owns the counts. Filters, suppressions and baselines are applied by [`crate::gate`].
+//! Owns the counts. [`crate::gate`] applies filters, suppressions and baselines.
 
-/// A filter, and what it has left out.
+/// A filter, and how many findings it has left out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AppliedFilter {
     /// As it was given: `--ignore-kernel 'fill'`.
@@ -11,7 +11,7 @@ pub struct AppliedFilter {
     pub left_out: u64,
 }
 
-/// A line of a suppression file, and what it has set aside.
+/// A line of a suppression file, and how many findings it has set aside.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AppliedSuppression {
     /// As written: `race:libfoo.so`.
@@ -24,13 +24,13 @@ pub struct AppliedSuppression {
     pub hits: u64,
 }
 
-/// What the gate has done to a report.
+/// The gate's decisions on a report.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judgement {
     /// The filters, with counts.
     pub filters: Vec<AppliedFilter>,
     /// The suppressions, with counts.
     pub suppressions: Vec<AppliedSuppression>,
-    /// Findings of the baseline that did not come up; `None` without a baseline.
+    /// Findings of the baseline that did not occur; `None` without a baseline.
     pub absent: Option<u64>,
 }

@@ -1,6 +1,16 @@
-//! Reports: plain data, and one file for each way to print it.
+//! Reports: the data of a report, the naming of things in it, and the formats that print it.
 //!
 //! Owns the wording. Finds nothing itself.
+//!
+//! The files in the order of use: `elaborate` turns a raw finding into report data, with
+//! `call_site`, `neighbourhood` and `fingerprint` as its parts. `model` is the report of a run,
+//! made of `finding`, `fault` and `judgement`. `escape` makes names of the program harmless.
+//! `format/` prints, with `stack_text` for stacks.
+//!
+//! `elaborate` and `neighbourhood` know each other: the scene around a race is named with the same
+//! names of streams and calls as its two sides. `model` and the files of its parts know each other
+//! because `model` re-exports them and merges findings by fingerprint. `escape` visits every text
+//! of `model` and `neighbourhood`.
 
 pub mod call_site;
 pub(crate) mod elaborate;

@@ -1,9 +1,8 @@
-//! What a report says, as plain data: everything is resolved, nothing refers to the analysis any
-//! more.
+//! The report of a run as plain data: everything is resolved, nothing refers to the analysis.
 //!
-//! Owns the shape of a run ([`Report`]) and of each process's part ([`Outcome`]), and the counting
-//! of findings. Its parts: [`super::finding`], [`super::fault`], [`super::judgement`]. The formats under
-//! [`crate::report::format`] print it.
+//! Owns the report ([`Report`]), each process's part ([`Outcome`]), and the merging and counting of
+//! findings. Its parts are [`super::finding`], [`super::fault`] and [`super::judgement`]. Does not
+//! print: that is [`crate::report::format`].
 
 pub use crate::report::fault::{Fault, FaultSite, Running};
 pub use crate::report::finding::{
@@ -21,10 +20,10 @@ use crate::report::fingerprint::number;
 use crate::state::names::Process;
 use crate::symbols::frame::Frame;
 
-/// Something that is no race, but probably not meant.
+/// A call that is no race but probably a mistake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hint {
-    /// Its sort, see [`crate::detect::hints::HintKind`].
+    /// Its kind, see [`crate::detect::hints::HintKind`].
     pub kind: &'static str,
     /// One sentence.
     pub text: String,
@@ -38,7 +37,7 @@ pub struct Hint {
     pub other: Vec<Frame>,
 }
 
-/// What one process did and where it raced.
+/// The result of the analysis of one process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     /// The process.
@@ -66,13 +65,13 @@ pub struct Outcome {
 pub struct Report {
     /// All processes that used CUDA, in the order they were given.
     pub processes: Vec<Process>,
-    /// All findings, the surest and most frequent first.
+    /// All findings, the most certain and most frequent first.
     pub findings: Vec<Finding>,
     /// Findings that measured ranges refute; see [`Report::withdrawn`].
     pub withdrawn: Vec<Finding>,
     /// Hints, when they were asked for. They never fail a run.
     pub hints: Vec<Hint>,
-    /// Errors that ended a context. They are the program's to report: they fail no run.
+    /// Errors that ended a context. They fail no run: reporting them is up to the program.
     pub faults: Vec<Fault>,
     /// What could be seen in all processes.
     pub coverage: Coverage,
@@ -119,7 +118,7 @@ impl Report {
         report
     }
 
-    /// Whatever the program calls its things: no format may be led astray by it.
+    /// Escapes all names that come from the program, for every format at once.
     fn disarm(&mut self) {
         self.processes.disarm();
         self.findings.disarm();
@@ -129,8 +128,8 @@ impl Report {
         self.coverage.disarm();
     }
 
-    /// Findings that are printed: nobody has set them aside, and they are sure enough. Those inside
-    /// NVIDIA's libraries only when weak ones are wanted too.
+    /// Findings that are printed: not set aside, and certain enough. Those inside NVIDIA's
+    /// libraries only if weak ones are shown too.
     pub fn shown(&self) -> impl Iterator<Item = &Finding> {
         self.worth_showing().filter(|f| f.standing == GateStatus::New)
     }
@@ -141,7 +140,7 @@ impl Report {
         self.withdrawn.iter().filter(move |f| self.is_worth_showing(f) && !stands(f))
     }
 
-    /// Findings that would be printed, had nobody set them aside.
+    /// Findings that would be printed if they were not set aside.
     pub fn set_aside(&self) -> impl Iterator<Item = &Finding> {
         self.worth_showing().filter(|f| f.standing != GateStatus::New)
     }
@@ -165,8 +164,8 @@ impl Report {
         self.findings.iter().filter(|f| self.fails(f))
     }
 
-    /// Number of findings that fail the run, by confidence: certain, likely, possible; and latent
-    /// ones, which do not.
+    /// Number of findings that fail the run, by confidence: certain, likely, possible. The last
+    /// number is that of latent ones, which do not fail it.
     pub fn counts(&self) -> [usize; 4] {
         let by = |c: Confidence| self.failures().filter(|f| f.confidence == c).count();
         let latent = self.findings.iter().filter(|f| f.latent && f.standing == GateStatus::New).count();
@@ -174,7 +173,7 @@ impl Report {
     }
 }
 
-/// Adds a finding, or counts it with the one of the same identity.
+/// Adds a finding, or merges it with the one of equal identity.
 pub fn merge_finding(findings: &mut Vec<Finding>, finding: Finding) {
     let same = |f: &&mut Finding| f.identity == finding.identity && f.latent == finding.latent;
     let Some(first) = findings.iter_mut().find(same) else {

@@ -1,6 +1,6 @@
-//! The ops around a race, as reports show them: lanes, steps, and the waits that there are.
+//! The neighbourhood of a race as reports show it: lanes, steps, and the waits between them.
 //!
-//! Owns their names, and which waits are drawn. What happened is remembered by [`crate::detect::history`].
+//! Owns their names, and which waits are drawn. [`crate::detect::history`] remembers the steps.
 
 use crate::detect::history::{After, Around, Step, What};
 use crate::report::call_site::{site, site_frame};
@@ -13,12 +13,12 @@ use trace::{StreamId, StreamKind};
 /// One step of a lane.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Shown {
-    /// Which lane, by place.
+    /// Index of its lane.
     pub lane: usize,
     /// `kernel`, `copy`, `fill`, `graph`, `host function`, `value`, `allocation`, `free`, `record`,
     /// `wait`, `host wait`, `host`.
     pub operation: &'static str,
-    /// Name of the kernel, or what was done.
+    /// Name of the kernel, or of the operation.
     pub label: String,
     /// `file:line`, or the function; empty when unknown.
     pub at: String,
@@ -26,13 +26,13 @@ pub struct Shown {
     pub source: String,
     /// `previous`, `access` or nothing.
     pub role: &'static str,
-    /// Steps (by place) on other lanes that it waits for.
+    /// Indices of the steps on other lanes that it waits for.
     pub after: Vec<usize>,
     /// Steps of the lane between the one shown before and this one; `None` when that is not known.
     pub skipped: Option<u64>,
 }
 
-/// What is shown around a race. Steps stand in the order of submission.
+/// The ops shown around a race. Steps are in the order of submission.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scene {
     /// The streams, and the host where it takes part.
@@ -59,10 +59,10 @@ impl Scene {
 }
 
 impl Elaborator<'_> {
-    /// Names what is shown around a race.
+    /// Names the ops around a race.
     pub fn scene(&mut self, around: &Around) -> Scene {
         let mut lanes: Vec<StreamId> = Vec::new();
-        // The two that matter come first.
+        // The two ops of the race come first.
         let first = [around.previous, around.access].into_iter().filter_map(|i| around.steps.get(i));
         for step in first.chain(&around.steps) {
             if !lanes.contains(&step.lane) {
@@ -125,7 +125,7 @@ impl Elaborator<'_> {
     /// The steps before this one, each the last of its lane, that it waits for.
     fn waits(&self, before: &[Step], step: &Step) -> Vec<usize> {
         let mut after = Vec::new();
-        // Of each lane the last such step: it brings the earlier ones with it.
+        // Of each lane the last such step, which implies the earlier ones.
         let mut each_last = |wanted: &dyn Fn(&Step) -> bool| {
             let mut seen = vec![step.lane];
             for (index, earlier) in before.iter().enumerate().rev() {
@@ -142,7 +142,7 @@ impl Elaborator<'_> {
             After::All(number) => each_last(&|s| s.number <= number && !host(s)),
         }
         if !host(step) {
-            // What is submitted after the host has waited starts after that.
+            // Everything submitted after the host has waited starts after that.
             let first_since =
                 |index: usize| before[index..].iter().all(|s| s.lane != step.lane || s.what == What::HostWait);
             if let Some(index) = before.iter().rposition(|s| s.what == What::HostWait)

@@ -1,8 +1,8 @@
-//! A stack as people want to read it.
+//! A stack as text.
 //!
-//! Owns what is left out of the text: in a Python program the C++ frames between the program's
-//! lines and CUDA say little, so they become one line that names the operator. The JSON report has
-//! every frame.
+//! Owns what is left out of the text. In a Python program the C++ frames between the program's
+//! lines and CUDA say little, so they become one line that names the operator. Does not change the
+//! JSON report, which has every frame.
 
 use crate::symbols::frame::{Frame, FrameKind};
 
@@ -34,7 +34,7 @@ pub fn lines(frames: &[Frame]) -> Vec<Line> {
     let mut rest = frames;
     while let Some(first) = rest.first() {
         let inner = last_python.is_some_and(|last| frames.len() - rest.len() < last);
-        // A C++ frame with a source line is the program's own extension: that one is shown.
+        // A C++ frame with a source line belongs to the program's own extension, so it is shown.
         let run = rest.iter().take_while(|f| f.kind != FrameKind::Python && f.file.is_none()).count();
         if inner && run > 0 {
             lines.push(Line::Folded(native_run(&rest[..run])));
@@ -66,7 +66,7 @@ fn line(f: &Frame) -> Line {
     Line::Frame { name, place, inlined: f.inlined, source }
 }
 
-/// What stands for a run of frames without source lines.
+/// The line that stands for a run of frames without source lines.
 fn native_run(frames: &[Frame]) -> String {
     let count = frames.iter().map(weight).sum::<usize>();
     let plural = if count == 1 { "frame" } else { "frames" };

@@ -1,26 +1,26 @@
 //! Executable graphs: their nodes, and which node comes before which.
 //!
-//! Owns the definitions and the inner partial order. What a node does to memory is worked out by
-//! `work`, at each launch.
+//! Owns the definitions and the inner partial order. Does not know what a node does to memory:
+//! [`crate::analysis`] applies the nodes at each launch.
 //!
-//! The order inside a graph is kept as clocks over *chains*: every node continues the chain of one
+//! The order inside a graph is kept as clocks over *chains*. Every node continues the chain of one
 //! node it depends on, or begins a new chain, and its clock says how far each chain has got when it
-//! starts. That answers "before" in constant time, and takes `nodes * chains` numbers, little for
-//! the long and narrow graphs that programs record.
+//! starts. That answers "before" in constant time. It takes `nodes * chains` numbers, which is
+//! little for the long and narrow graphs that programs record.
 
 use rustc_hash::FxHashMap;
 use trace::{CallId, Dependency, GraphExecId, KernelId, Op, StackId};
 
-/// Numbers a graph's order may take (64 MiB); beyond that the rest of the nodes is taken to be in
-/// submission order.
+/// Maximum size of a graph's order, in numbers (64 MiB). Beyond that, the remaining nodes count as
+/// ordered by submission.
 const MAX_CLOCKS: usize = 1 << 24;
 
-/// A dependency on a node's programmatic trigger: an order for kernels that wait for it, and none
-/// for others.
+/// A dependency on a node's programmatic trigger: it orders kernels that wait for it, and no
+/// others.
 const PORT_TRIGGERED: u32 = 1;
 
-/// A dependency that waits for the start of a node's blocks only: no order between the bytes of the
-/// two.
+/// A dependency that waits for the start of a node's blocks only: it does not order the accesses of
+/// the two.
 const PORT_LAUNCHED: u32 = 2;
 
 /// One node.
@@ -41,7 +41,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// What it does; `None` for empty nodes and for ops that this version does not know.
+    /// Its op; `None` for empty nodes and for ops that this version does not know.
     pub fn op(&self) -> Option<Op<'_>> {
         if self.tag == 0 || !self.enabled { None } else { Op::decode(self.tag, &self.body).ok() }
     }
@@ -51,7 +51,7 @@ impl Node {
         d.port != PORT_LAUNCHED && !self.is_weak(d)
     }
 
-    /// Whether it may start as soon as the other one has triggered.
+    /// Whether the node may start as soon as the other one has triggered.
     fn is_weak(&self, d: &Dependency) -> bool {
         d.port == PORT_TRIGGERED && self.never_waits
     }
@@ -97,7 +97,7 @@ impl Graph {
         }
     }
 
-    /// Works out the inner order, if the nodes changed since.
+    /// Computes the inner order, if the nodes have changed.
     pub fn prepare(&mut self) {
         if self.inner.is_none() {
             self.inner = Some(self.order());
@@ -114,8 +114,8 @@ impl Graph {
                 next[d.from as usize].push(i as u32);
             }
         }
-        // The order in which the nodes were read wherever the edges leave a choice: pairs are named
-        // in the order of the program.
+        // Where the edges leave a choice, the order in which the nodes were read: reports name
+        // pairs in the order of the program.
         let mut ready: std::collections::BTreeSet<u32> = (0..n as u32).filter(|i| waits[*i as usize] == 0).collect();
         let mut inner = Inner { place: vec![(0, 0); n], ..Inner::default() };
         while let Some(i) = ready.pop_first() {
@@ -145,9 +145,10 @@ impl Graph {
             return inner;
         }
         inner.clocks = vec![0; n * inner.chains];
-        // What has finished when a node has, beyond what had finished when it started: only kernels
-        // that do not wait for all that they depend on have any. Whether such a kernel may end
-        // before what it never waited for is not documented: it may not, here.
+        // What has finished when a node has finished, beyond what had finished when it started.
+        // Only kernels that do not wait for all of their dependencies have an entry. CUDA does not
+        // document whether such a kernel may end before a dependency that it never waited for. Here
+        // it may not.
         let mut late: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         let raise = |clock: &mut [u32], inner: &Inner, late: &FxHashMap<u32, Vec<u32>>, from: u32| {
             let row = from as usize * inner.chains;
@@ -183,21 +184,21 @@ pub struct Graphs {
 }
 
 impl Graphs {
-    /// An executable graph is made, or made anew.
+    /// Defines an executable graph, or defines it again.
     pub fn define(&mut self, exec: GraphExecId, nodes: u32) {
         let mut graph = Graph::default();
         graph.nodes.reserve((nodes as usize).min(1 << 16));
         self.execs.insert(exec, graph);
     }
 
-    /// A node is defined, or defined anew. `waits` tells of a kernel whether it waits for what it
-    /// depends on programmatically. False: its graph is unknown.
+    /// Defines a node, or defines it again. `waits`: whether a kernel waits for its programmatic
+    /// dependencies. False: its graph is unknown.
     pub fn node(&mut self, op: &Op<'_>, waits: impl FnOnce(KernelId) -> bool) -> bool {
         let Op::GraphNode { exec, index, stack, call, enabled, dependencies, tag, body } = *op else { return false };
         let Some(graph) = self.execs.get_mut(&exec) else { return false };
         let index = index as usize;
-        // Indices come from the shim, one after the other; a damaged one must not make us allocate
-        // the world.
+        // Indices come from the shim, one after the other. A damaged one must not cause a huge
+        // allocation.
         if index > graph.nodes.len() + (1 << 16) {
             return false;
         }
@@ -223,19 +224,19 @@ impl Graphs {
         self.execs.get(&exec)?.node(index)
     }
 
-    /// An executable graph goes away.
+    /// Removes an executable graph.
     pub fn destroy(&mut self, exec: GraphExecId) {
         self.execs.remove(&exec);
     }
 
-    /// Takes a graph out for a launch; [`Graphs::put`] puts it back.
+    /// Takes a graph out for a launch; [`Graphs::put`] returns it.
     pub fn take(&mut self, exec: GraphExecId) -> Option<Graph> {
         let mut graph = self.execs.remove(&exec)?;
         graph.prepare();
         Some(graph)
     }
 
-    /// Puts a graph back after a launch.
+    /// Returns a graph after a launch.
     pub fn put(&mut self, exec: GraphExecId, graph: Graph) {
         self.execs.insert(exec, graph);
     }
@@ -250,7 +251,7 @@ mod tests {
         graph_of(edges, n, true)
     }
 
-    /// All nodes are kernels, which wait for what they depend on or do not.
+    /// All nodes are kernels. `waits`: whether they wait for their dependencies.
     fn graph_of(edges: &[(u32, u32, u32)], n: u32, waits: bool) -> Graph {
         let mut body = [0; 128];
         let one = [1; 3];

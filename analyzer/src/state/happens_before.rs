@@ -1,6 +1,7 @@
-//! The place of every op in the order: a thin cover over the crate `order`.
+//! The happens-before order in the analyzer's terms: a thin layer over the crate `order`.
 //!
-//! Owns the engine and its questions in the analyzer's words. Knows no rule of order itself.
+//! Owns the engine of one process and the questions that the analyzer asks it. Knows no rule of
+//! order itself: the rules and their proof are in the crate `order`.
 
 use crate::memory::access_map::{Clocks, Glance, Ordered};
 use crate::state::graphs::Graph;
@@ -20,20 +21,20 @@ impl Ordering {
         let mut options = Options::default();
         options.policy = policy;
         options.latent = latent;
-        // XLA hands host buffers out again from host functions, others fulfil promises there.
+        // XLA reuses host buffers from host functions, and other programs fulfil promises there.
         options.host_functions_signal = true;
         options.host_threads = host_threads;
         Self { engine: Engine::with_options(options), latent }
     }
 
-    /// Applies an op; answers its place.
+    /// Applies an op. Returns its epoch.
     #[inline]
     pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
         self.engine.apply(op, thread)
     }
 
-    /// Applies a launch that does not overlap its predecessor: it may not, or its kernel waits for
-    /// it.
+    /// Applies a launch that does not overlap its predecessor: it has no attribute that allows it,
+    /// or its kernel waits.
     pub fn launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
         self.engine.apply_waiting_launch(stream, thread)
     }
@@ -44,21 +45,21 @@ impl Ordering {
         View { clock: self.engine.start_clock(), engine: &self.engine, latent: self.latent, epoch, node }
     }
 
-    /// What is seen of it at a glance; `node`: whether the op applied last stands for a node of a
-    /// graph.
+    /// The part of that order which constant-time checks can see. `node`: whether the op applied
+    /// last stands for a graph node.
     #[inline]
     pub fn reach(&self, epoch: Epoch, node: bool) -> Reach<'_> {
-        // What is not promised is not finished here.
+        // An unpromised synchronisation does not count as finished here.
         let usual = if self.latent { FastClock::default() } else { self.engine.fast_start_clock() };
         Reach { usual, epoch: (!node).then_some(epoch) }
     }
 
-    /// What the host knows now, to be kept.
+    /// The clock of the host now, as a copy.
     pub fn known(&self) -> order::ClockSnapshot {
         self.engine.host_clock().snapshot()
     }
 
-    /// Where the op applied last starts, to be kept.
+    /// The clock at the start of the op applied last, as a copy.
     pub fn kept_start(&self) -> order::ClockSnapshot {
         self.engine.start_clock().snapshot()
     }
@@ -73,7 +74,7 @@ impl Ordering {
         self.engine.event_clock(event)
     }
 
-    /// How often the host has learnt that something is over.
+    /// How often the host has seen something finish.
     pub fn host_changes(&self) -> u64 {
         self.engine.host_changes()
     }
@@ -87,13 +88,13 @@ impl Ordering {
         View { clock: self.engine.stream_clock(stream), engine: &self.engine, latent, epoch, node: None }
     }
 
-    /// Whether the host has seen this finish.
+    /// Whether the host has seen this op finish.
     pub fn host_saw(&self, epoch: Epoch) -> bool {
         self.engine.host_covers(epoch)
     }
 
-    /// Whether the copy applied last had read its source when its call returned: staged, or waited
-    /// for.
+    /// Whether the copy applied last had read its source when its call returned, because it was
+    /// staged or waited for.
     pub fn source_is_read(&self) -> bool {
         self.engine.source_epoch().is_some()
     }
@@ -118,10 +119,10 @@ impl View<'_> {
     }
 }
 
-/// What a [`View`] tells at a glance.
+/// The constant-time part of a [`View`].
 pub struct Reach<'a> {
     usual: FastClock<'a>,
-    /// Of an op that is no node of a graph.
+    /// The epoch of the op, unless it stands for a graph node.
     epoch: Option<Epoch>,
 }
 

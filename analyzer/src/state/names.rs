@@ -1,7 +1,7 @@
-//! What ids stand for: the definitions of a trace.
+//! The definitions of a trace: what the ids of calls, threads, devices and kernels stand for.
 //!
-//! Owns names of calls, threads, devices and kernels, and the process itself. Stacks and modules
-//! belong to the symboliser, code images to `code`.
+//! Owns those names, and the description of the process. Does not own stacks and modules
+//! ([`crate::symbols`]) or code images ([`crate::launches::image_reader`]).
 
 use rustc_hash::FxHashMap;
 use trace::{CallId, ContextId, ImageId, KernelId, Op, ParamSlot, ThreadId};
@@ -13,7 +13,7 @@ pub struct KernelDef {
     pub name: String,
     /// Its image.
     pub image: ImageId,
-    /// Parameter layout as the driver tells it; empty when it does not.
+    /// Parameter layout as the driver reports it; empty when it does not.
     pub params: Vec<ParamSlot>,
 }
 
@@ -30,12 +30,12 @@ pub struct Process {
     pub args: Vec<String>,
     /// Driver version as CUDA encodes it (13000 is 13.0).
     pub driver: u32,
-    /// The trace file, where several were analysed together.
+    /// The trace file, when several are analysed together.
     pub trace: Option<String>,
 }
 
 impl Process {
-    /// What reports call it.
+    /// Its name in reports.
     pub fn name(&self) -> String {
         let of = self.trace.as_deref().map(|t| t.rsplit('/').next().unwrap_or(t));
         of.map_or_else(|| format!("process {}", self.pid), |trace| format!("process {} of {trace}", self.pid))
@@ -60,7 +60,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Takes a definition (or the making of a context). False: it is none of those kept here.
+    /// Takes a definition, or the creation of a context. False: it is of another kind.
     pub fn define(&mut self, op: &Op<'_>) -> bool {
         match *op {
             Op::Process { pid, parent, exe, args, driver, .. } => {
@@ -111,8 +111,8 @@ impl Names {
         self.kernels.get(&id)
     }
 
-    /// Compute capability of the device of a context; that of all devices, when they are alike, if
-    /// the context is unknown.
+    /// Compute capability of the device of a context. For an unknown context: that of all devices,
+    /// if they are alike.
     pub fn arch(&self, context: ContextId) -> Option<u32> {
         match self.contexts.get(&context).and_then(|d| self.devices.get(d)) {
             Some(arch) => Some(*arch),

@@ -1,33 +1,33 @@
-//! Parts of the program that it names itself: NVTX ranges and those of `streamsan.h`.
+//! Regions that the program names itself: NVTX ranges and those of `streamsan.h`.
 //!
-//! Owns the nesting on each host thread. A part is known by a small number, so that every access
-//! can carry it.
+//! Owns the nesting on each host thread. A region is a small number, so that every access can carry
+//! it. Does not print: reports ask for the names.
 
 use rustc_hash::FxHashMap;
 use trace::ThreadId;
 
-/// A part, with all that it lies in; 0: none.
+/// A region with all regions around it; 0: none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Region(u32);
 
-/// Different parts that are told apart. A program that numbers its ranges (one for each step) gets
-/// as many.
+/// Maximum number of different regions. A program that numbers its ranges (one a step) gets this
+/// many.
 const MAX_REGIONS: usize = 1 << 16;
 
-/// Deeper nesting is counted only.
+/// Maximum nesting that is kept. Deeper levels are only counted.
 const MAX_DEPTH: usize = 64;
 
-/// All parts of one process.
+/// All regions of one process.
 #[derive(Default)]
 pub struct Regions {
-    /// The part around, and the name.
+    /// The region around it, and its name.
     list: Vec<(Region, String)>,
     index: FxHashMap<(Region, String), Region>,
     threads: FxHashMap<ThreadId, Vec<Region>>,
 }
 
 impl Regions {
-    /// A part begins on a thread.
+    /// Begins a region on a thread.
     pub fn push(&mut self, thread: ThreadId, name: &str) {
         let around = self.current(thread);
         let key = (around, name.to_string());
@@ -44,7 +44,8 @@ impl Regions {
         self.threads.entry(thread).or_default().push(region);
     }
 
-    /// The innermost part of a thread ends. One that began before we saw the program is not missed.
+    /// Ends the innermost region of a thread. The end of one that began before the recording is
+    /// ignored.
     pub fn pop(&mut self, thread: ThreadId) {
         if let Some(stack) = self.threads.get_mut(&thread) {
             stack.pop();
@@ -55,7 +56,7 @@ impl Regions {
         self.threads.get(&thread).map_or(0, Vec::len)
     }
 
-    /// The innermost part that a thread is in.
+    /// The innermost region that a thread is in.
     #[inline]
     pub fn current(&self, thread: ThreadId) -> Region {
         if self.list.is_empty() {
@@ -64,7 +65,7 @@ impl Regions {
         self.threads.get(&thread).and_then(|stack| stack.last()).copied().unwrap_or_default()
     }
 
-    /// The names of a part and of all that it lies in, outermost first.
+    /// The names of a region and of all regions around it, outermost first.
     pub fn names(&self, region: Region) -> Vec<String> {
         let mut names = Vec::new();
         let mut at = region;

@@ -1,18 +1,19 @@
-//! What reports tell of streams: who they are, and which events link them.
+//! Call sites of streams and events: where streams were created, events recorded and waited for.
 //!
-//! Owns no order (that is the crate `order`): only the *places in the program* where streams were
-//! made, events recorded and waited for, so that a report can say what is there and what is
-//! missing. Bounded: streams that are gone are forgotten after a while.
+//! Owns these *places in the program*, so that a report can say which synchronisation is there and
+//! which is missing. Does not own the order: that is the crate `order`. Memory is bounded:
+//! destroyed streams are forgotten after a while.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use trace::{ContextId, Epoch, EventId, StackId, StreamId, StreamKind, ThreadId};
 
-/// Destroyed streams and linked pairs that are remembered.
+/// Maximum number of destroyed streams that are remembered.
 const MAX_DESTROYED: usize = 4096;
+/// Maximum number of linked pairs that are remembered.
 const MAX_LINKS: usize = 1 << 16;
 
-/// One life of a stream.
+/// One lifetime of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream {
     /// Its id.
@@ -21,13 +22,13 @@ pub struct Stream {
     pub kind: StreamKind,
     /// Its context.
     pub context: ContextId,
-    /// Where it was made.
+    /// Where it was created.
     pub stack: StackId,
-    /// The host thread that made it.
+    /// The host thread that created it.
     pub thread: ThreadId,
     /// CUDA's handle.
     pub handle: u64,
-    /// Where a pool that made many at once handed it out last.
+    /// Where a pool that creates many at once handed it out last.
     pub taken: Option<StackId>,
 }
 
@@ -44,7 +45,7 @@ pub struct Link {
     pub waited: StackId,
 }
 
-/// What links two streams, as far as one event does it.
+/// The events that link two streams directly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Links {
     /// The last time the later stream waited for the earlier one.
@@ -73,19 +74,19 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// A stream was made or first seen.
+    /// Adds a stream that was created or first seen.
     pub fn create(&mut self, stream: Stream) {
         self.streams.insert(stream.id, stream);
     }
 
-    /// A pool handed a stream out.
+    /// Notes that a pool handed a stream out.
     pub fn taken(&mut self, stream: StreamId, stack: StackId) {
         if let Some(stream) = self.streams.get_mut(&stream) {
             stream.taken = Some(stack).filter(|stack| !stack.is_none());
         }
     }
 
-    /// A stream was destroyed; its name is still needed for a while.
+    /// Notes that a stream was destroyed. Its description is still needed for a while.
     pub fn destroy(&mut self, stream: StreamId) {
         self.destroyed.push_back(stream);
         if self.destroyed.len() > MAX_DESTROYED
@@ -97,12 +98,12 @@ impl Streams {
         }
     }
 
-    /// An event was recorded in a stream; `upto` is the place of the record.
+    /// Notes that an event was recorded in a stream. `upto`: the epoch of the record.
     pub fn record(&mut self, event: EventId, stream: StreamId, upto: Epoch, stack: StackId) {
         self.events.insert(event, Recorded { stream, upto, stack });
     }
 
-    /// A stream waits for an event.
+    /// Notes that a stream waits for an event.
     pub fn wait(&mut self, stream: StreamId, event: EventId, stack: StackId) {
         match self.events.get(&event) {
             Some(r) => {
@@ -117,12 +118,12 @@ impl Streams {
         }
     }
 
-    /// An event was destroyed.
+    /// Forgets an event.
     pub fn destroy_event(&mut self, event: EventId) {
         self.events.remove(&event);
     }
 
-    /// What is known of a stream.
+    /// The description of a stream.
     pub fn get(&self, stream: StreamId) -> Option<&Stream> {
         self.streams.get(&stream)
     }

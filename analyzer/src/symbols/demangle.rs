@@ -1,4 +1,4 @@
-//! Names as the programmer wrote them.
+//! Demangling: names as the programmer wrote them.
 //!
 //! Owns the choice between the manglings of Rust and of C++. A name in neither stays as it is.
 
@@ -6,7 +6,7 @@
 pub fn demangle(name: &str) -> String {
     // Symbol versions (`memcpy@@GLIBC_2.14`) are no part of the name.
     let name = name.split_once('@').map_or(name, |(name, _)| if name.is_empty() { "@" } else { name });
-    // Nor is what compilers append to the parts and copies of a function.
+    // Nor are the suffixes that compilers append to parts and copies of a function.
     const PARTS: [&str; 6] = [".isra.", ".constprop.", ".part.", ".cold", ".lto_priv.", ".llvm."];
     let end = PARTS.iter().filter_map(|part| name.find(part)).filter(|at| *at > 0).min();
     let name = &name[..end.unwrap_or(name.len())];
@@ -47,7 +47,7 @@ mod tests {
         for name in ["", "_Z", "_ZN", "_R", "_Znonsense\u{1f600}", "Z3addPf", "_ZNSt", "cudaMalloc", "(anonymous)"] {
             assert_eq!(demangle(name), name);
         }
-        // Deep nesting neither overflows the stack nor takes for ever.
+        // Deep nesting neither overflows the stack nor takes forever.
         let deep = format!("_Z1f{}i", "P".repeat(100_000));
         let _ = demangle(&deep);
         let _ = demangle(&format!("_Z1f{}", "N".repeat(100_000)));

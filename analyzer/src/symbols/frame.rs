@@ -1,23 +1,22 @@
 //! One frame of a stack, with its name and line.
 //!
-//! Owns the data only. Frames are made by [`super::Symbolizer`] and printed by [`crate::report`].
+//! Owns the data only. [`super::Symbolizer`] makes frames and [`crate::report`] prints them.
 
-/// Sort of a stack frame.
+/// The kind of a stack frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FrameKind {
     /// Machine code.
     Native,
     /// Python code.
     Python,
-    /// Stands for frames that nobody wants to see: the driver, cudart, StreamSan itself, the
-    /// interpreter.
+    /// Stands for frames of no interest: the driver, cudart, StreamSan itself, the interpreter.
     Folded,
 }
 
 /// One frame of a stack, innermost first.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Frame {
-    /// Its sort.
+    /// Its kind.
     pub kind: FrameKind,
     /// Demangled name of the function; empty when unknown.
     pub function: String,

@@ -1,6 +1,6 @@
-//! One stack out of native and Python frames; what nobody wants to see is folded.
+//! One stack out of native and Python frames, with frames of no interest folded.
 //!
-//! Owns two rules. *Python*: every run of the interpreter's loop is one native frame; it is
+//! Owns two rules. *Python*: every run of the interpreter's loop is one native frame. It is
 //! replaced by the Python frames that it runs, and the interpreter's other frames are left out.
 //! *Folding*: consecutive frames of the driver, of cudart, of StreamSan itself, of the dynamic
 //! loader and of the C library's start-up become one entry.
@@ -8,12 +8,12 @@
 use super::object::SourceLocation;
 use crate::symbols::frame::{Frame, FrameKind};
 
-/// What is at one return address.
+/// The functions at one return address.
 pub struct NativeFrame {
     address: u64,
     module: Option<String>,
     known: bool,
-    /// What nvcc puts between a launch and the runtime, and nothing else.
+    /// Whether it is only code that nvcc puts between a launch and the runtime.
     glue: bool,
     /// Innermost first; never empty.
     places: Vec<SourceLocation>,
@@ -27,7 +27,7 @@ pub struct PythonFrame {
     pub entry: bool,
 }
 
-/// What frames of the C library's start-up are called when they are folded.
+/// The name of the folded frames of the C library's start-up.
 const START_UP: &str = "the C library's start-up";
 
 /// What becomes of a native frame.
@@ -44,13 +44,13 @@ enum Part {
 }
 
 impl NativeFrame {
-    /// Nothing is known but a text to show.
+    /// A frame of which only a text is known.
     pub fn unknown(address: u64, text: String, module: Option<&str>) -> Self {
         let place = SourceLocation { function: Some(text), ..SourceLocation::default() };
         Self { address, module: module.map(str::to_string), known: false, glue: false, places: vec![place] }
     }
 
-    /// Functions are known. `places` must not be empty.
+    /// A frame with known functions. `places` must not be empty.
     pub fn known(address: u64, module: &str, places: Vec<SourceLocation>) -> Self {
         Self { address, module: Some(module.to_string()), known: true, glue: false, places }
     }
@@ -136,7 +136,7 @@ fn is_start_up(function: &str) -> bool {
     NAMES.contains(&function.split('@').next().unwrap_or(function)) || function == "__clone"
 }
 
-/// Functions of `libcudart_static.a`, which a program carries within itself: API functions and
+/// Whether it is a function of `libcudart_static.a`, linked into the program: API functions and
 /// internals.
 fn is_static_cudart(function: &str) -> bool {
     function.starts_with("__cudart")
@@ -167,8 +167,8 @@ fn base_name(function: &str) -> &str {
     function[..end].rsplit(' ').next().unwrap_or(function)
 }
 
-/// Takes nvcc's glue out of launches: header functions, the stub, and the kernel's own name on the
-/// host, which calls the stub. A frame that is glue throughout is kept, to be folded.
+/// Removes nvcc's glue from launches: header functions, the stub, and the kernel's own name on the
+/// host, which calls the stub. A frame that is only glue is kept, to be folded.
 fn without_glue(native: &mut [NativeFrame]) {
     let mut launched: Option<String> = None;
     for frame in native {
@@ -192,13 +192,13 @@ fn without_glue(native: &mut [NativeFrame]) {
     }
 }
 
-/// Merges. Both lists are innermost first.
+/// Merges native and Python frames. Both lists are innermost first.
 pub fn merge(mut native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Frame> {
     without_glue(&mut native);
     let mut parts: Vec<_> = native.iter().map(NativeFrame::part).collect();
-    // Without symbols, what of the C library is outermost is its start-up.
+    // Without symbols, the outermost frames of the C library are its start-up.
     for (part, frame) in parts.iter_mut().zip(&native).rev() {
-        // The interpreter's own start lies around it.
+        // The interpreter's own start-up is around it.
         if *part == Part::Interpreter {
             continue;
         }
@@ -246,13 +246,13 @@ pub fn merge(mut native: Vec<NativeFrame>, python: Vec<PythonFrame>) -> Vec<Fram
                 }
             }
             // Frames between the outermost run and the start of the program are the interpreter's
-            // own start.
+            // own start-up.
             Part::Interpreter => {}
             part => items.push(Item::Native(frame, part)),
         }
     }
-    // No frame of the interpreter is there (its native stack could not be followed): Python frames
-    // are further out than what they call.
+    // There is no frame of the interpreter (its native stack could not be followed): Python frames
+    // are outside of what they call.
     if python.peek().is_some() {
         items.extend(python.map(|inner| Item::Python(inner.frame)));
     }
@@ -309,7 +309,7 @@ fn fold(items: impl Iterator<Item = Item>) -> Vec<Frame> {
 struct Fold {
     name: String,
     count: usize,
-    /// The outermost function of CUDA's runtime among them: what the program called.
+    /// The outermost function of CUDA's runtime among them: the one that the program called.
     entry: Option<String>,
 }
 
@@ -328,7 +328,7 @@ impl Fold {
 
 const ENTERED: &str = ", entered by ";
 
-/// The function of CUDA's runtime that a folded frame was entered by, if that is known.
+/// The function of CUDA's runtime through which a folded frame was entered, if known.
 pub fn entered_by(frame: &Frame) -> Option<&str> {
     let (_, name) = frame.function.split_once(ENTERED)?;
     (frame.kind == FrameKind::Folded).then(|| name.trim_end_matches(']'))

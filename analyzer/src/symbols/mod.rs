@@ -1,16 +1,20 @@
-//! Symbolisation: stacks as recorded in, frames with names and lines out.
+//! Symbolisation: recorded stacks in, frames with names and lines out.
 //!
 //! Owns everything between the definitions of a trace (`Module`, `Stack`, `PyCode`) and the frames
-//! of a report: which file an address belongs to ([`Symbolizer`]), functions and lines in it
-//! ([`object`]), Python lines ([`python`]), how native and Python frames become one stack and which
-//! frames nobody wants to see ([`merge`]), names as the programmer wrote them ([`demangle()`]) and
-//! the text of source lines ([`source`]). It does not decide which stacks are shown.
+//! of a report. Does not decide which stacks are shown.
+//!
+//! The files in the order of use: this one finds the file of an address ([`Symbolizer`]),
+//! [`object`] functions and lines in it, [`demangle()`] the names as the programmer wrote them,
+//! [`python`] Python lines, [`merge`] joins native and Python frames into one stack and folds
+//! uninteresting ones, [`source`] reads source lines. [`frame`] is the result, `stacks` the
+//! interface that the analysis uses, and [`torch`] finds PyTorch's operators in it. `merge` and
+//! `object` use `demangle`, and all use `frame`.
 //!
 //! A recording ends with [`Symbolizer::export`]: symbols and source lines go into the trace, which
 //! can then be read anywhere.
 //!
-//! Lazy: definitions are only kept; files are opened when the first stack that needs them is
-//! resolved. Whatever is missing (files that are gone, replaced or damaged) leaves
+//! Symbolisation is lazy: definitions are only kept, and files are opened when the first stack that
+//! needs them is resolved. A missing file (one that is gone, replaced or damaged) leaves
 //! `module+0xoffset`; nothing here fails.
 
 mod demangle;
@@ -65,26 +69,26 @@ struct Stack {
     modules: usize,
 }
 
-/// Symboliser of one process of a run.
+/// The symbolizer of one process of a run.
 #[derive(Default)]
 pub struct Symbolizer {
     modules: Vec<Module>,
     stacks: HashMap<StackId, Stack>,
     codes: HashMap<PyCodeId, CodeObject>,
-    /// By index of the module. `None`: no usable file.
+    /// Opened files, by index of the module. `None`: no usable file.
     files: HashMap<usize, Option<ObjectFile>>,
-    /// What came with the trace: by index of the module and the file's own address.
+    /// Symbols from the trace, by index of the module and the file's own address.
     recorded: HashMap<(usize, u64), Vec<SourceLocation>>,
     sources: Sources,
 }
 
 impl Symbolizer {
-    /// Knows nothing yet.
+    /// An empty symbolizer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where relative paths of the process start.
+    /// Sets the folder of the process, for relative paths.
     pub fn set_directory(&mut self, directory: impl Into<PathBuf>) {
         self.sources.set_directory(directory.into());
     }
@@ -121,8 +125,8 @@ impl Symbolizer {
         }
     }
 
-    /// Hands over everything that [`Symbolizer::define`] needs to resolve all stacks where the
-    /// files are not: symbols and source lines.
+    /// Passes on everything that [`Symbolizer::define`] needs to resolve all stacks without the
+    /// files: symbols and source lines.
     pub fn export(&mut self, mut each: impl FnMut(&Op<'_>)) {
         let mut addresses = BTreeSet::new();
         let mut lines = BTreeSet::new();
@@ -159,14 +163,14 @@ impl Symbolizer {
         }
     }
 
-    /// An object file was mapped; it takes over the addresses that it covers for stacks defined
+    /// Adds a mapped object file. It takes over the addresses that it covers for stacks defined
     /// from now on.
     pub fn module(&mut self, start: u64, end: u64, bias: u64, path: &str, build_id: &[u8]) {
         let module = Module { start, end, bias, path: path.to_string(), build_id: build_id.to_vec() };
         self.modules.push(module);
     }
 
-    /// A stack, innermost frame first.
+    /// Adds a stack, innermost frame first.
     pub fn stack(
         &mut self,
         id: StackId,
@@ -181,7 +185,7 @@ impl Symbolizer {
         self.stacks.insert(id, stack);
     }
 
-    /// A Python code object.
+    /// Adds a Python code object.
     pub fn code(&mut self, id: PyCodeId, code: CodeObject) {
         self.codes.insert(id, code);
     }
@@ -228,8 +232,8 @@ impl Symbolizer {
         Some((index, probe.wrapping_sub(self.modules[index].bias)))
     }
 
-    /// What is at an address of an object file: what came with the trace, unless the user has named
-    /// folders to look in.
+    /// The functions at an address of an object file: from the trace, unless the user has named
+    /// folders to search.
     fn places(&mut self, index: usize, svma: u64) -> Vec<SourceLocation> {
         let recorded = self.recorded.get(&(index, svma));
         if let Some(places) = recorded.filter(|_| object::search_path().is_empty()) {
@@ -242,7 +246,7 @@ impl Symbolizer {
         recorded.filter(|_| !better).cloned().unwrap_or(found)
     }
 
-    /// What is at a return address: one function, preceded by those inlined into it there.
+    /// The functions at a return address: one, preceded by those inlined into it there.
     fn native_frame(&mut self, address: u64, modules: usize) -> merge::NativeFrame {
         let Some((index, svma)) = self.locate(address, modules) else {
             return merge::NativeFrame::unknown(address, format!("{address:#x}"), None);

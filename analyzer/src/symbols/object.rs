@@ -1,6 +1,6 @@
 //! One object file: functions and lines at its addresses.
 //!
-//! Owns the finding of debug information (in the file, by build id or debug link under
+//! Owns the search for debug information (in the file, by build id or debug link under
 //! `/usr/lib/debug`, with its supplementary file) and the fall-back to the symbol table. Addresses
 //! are the file's own (`st_value`).
 
@@ -17,16 +17,15 @@ use super::demangle;
 /// Where separate debug information is installed.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
-/// Folders that the user has named, which come before that one.
+/// The user's folders, which are searched before that one.
 static SEARCH_PATH: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
-/// Names the folders to look for debug information in. To be called once, before anything is
-/// resolved.
+/// Sets the folders to search for debug information. Call it once, before anything is resolved.
 pub fn set_search_path(folders: Vec<PathBuf>) {
     let _ = SEARCH_PATH.set(folders);
 }
 
-/// The folders that the user has named.
+/// The folders passed to [`set_search_path`].
 pub fn search_path() -> &'static [PathBuf] {
     SEARCH_PATH.get().map_or(&[], Vec::as_slice)
 }
@@ -61,9 +60,9 @@ struct Symbol {
 }
 
 impl ObjectFile {
-    /// Opens the file, or, where it is missing or another one by now, a copy or its debug
-    /// information under the search path or the system's folder: by build id, or by name with the
-    /// right build id.
+    /// Opens the file. If it is missing or was replaced, opens a copy or its debug information
+    /// under the search path or the system's folder: by build id, or by name with the right build
+    /// id.
     pub fn find(path: &Path, build_id: &[u8]) -> Option<Self> {
         if let Some(file) = Self::open(path, build_id) {
             return Some(file);
@@ -73,7 +72,7 @@ impl ObjectFile {
             let inside = root.join(path.strip_prefix("/").unwrap_or(path));
             [Some(inside), path.file_name().map(|name| root.join(name))]
         });
-        // Without a build id nothing tells whether a file of that name is the one.
+        // Without a build id, a file of that name may be another one.
         let by_name = by_name.flatten().filter(|_| !build_id.is_empty());
         by_id.into_iter().chain(by_name).find_map(|candidate| Self::open(&candidate, build_id))
     }
@@ -134,8 +133,8 @@ impl ObjectFile {
         }
     }
 
-    /// What is at `address`: the function, preceded by those inlined into it there, innermost
-    /// first. Empty when nothing is known of it.
+    /// The functions at `address`: one, preceded by those inlined into it there, innermost first.
+    /// Empty when nothing is known.
     pub fn at(&self, address: u64) -> Vec<SourceLocation> {
         let mut places = self.debug.as_ref().map(|debug| from_debug_info(debug, address)).unwrap_or_default();
         if places.last().is_none_or(|place| place.function.is_none()) {
@@ -162,8 +161,8 @@ impl ObjectFile {
     fn symbol(&self, address: u64) -> Option<&str> {
         let after = self.symbols.partition_point(|symbol| symbol.address <= address);
         let symbol = self.symbols[..after].last()?;
-        // A symbol without a size (hand-written assembly) reaches to the next one; others end where
-        // they say.
+        // A symbol without a size (hand-written assembly) reaches to the next one. Others end at
+        // their size.
         let inside = symbol.size == 0 || address - symbol.address < symbol.size;
         inside.then(|| &self.names[symbol.name.0 as usize..symbol.name.1 as usize])
     }
@@ -188,8 +187,8 @@ fn map(path: &Path) -> Option<Mmap> {
     if !file.metadata().ok()?.is_file() {
         return None;
     }
-    // SAFETY: the mapping is private and read-only. Truncating an object file that is being looked
-    // at is a fault that every debugger shares; installers replace files instead.
+    // SAFETY: the mapping is private and read-only. Truncating an object file while it is read is a
+    // fault that every debugger shares. Installers replace files instead.
     unsafe { Mmap::map(&file) }.ok()
 }
 

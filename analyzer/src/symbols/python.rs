@@ -1,7 +1,7 @@
 //! Lines of Python code objects.
 //!
-//! Owns the decoding of the three encodings of line tables. The formats are described in CPython's
-//! `Objects/lnotab_notes.txt` (3.8 to 3.10) and `Objects/locations.md` /
+//! Owns the decoding of the three encodings of line tables. CPython describes them in
+//! `Objects/lnotab_notes.txt` (3.8 to 3.10) and in `Objects/locations.md` and
 //! `InternalDocs/code_objects.md` (3.11 and later).
 
 use trace::LineTable;
@@ -32,9 +32,8 @@ impl CodeObject {
         &self.name
     }
 
-    /// The line of the instruction at byte `offset`. Code without a line of its own (what the
-    /// compiler added) has that of the code before it; `None` only when there is no such
-    /// instruction.
+    /// The line of the instruction at byte `offset`. Code without a line of its own (added by the
+    /// compiler) has that of the code before it; `None` only when there is no such instruction.
     pub fn line(&self, offset: u32) -> Option<u32> {
         let first = i64::from(self.first_line);
         let line = match self.encoding {
@@ -82,7 +81,7 @@ fn v310(table: &[u8], first: i64, offset: u32) -> Option<i64> {
     None
 }
 
-/// Entries of one byte (top bit set: kind and length) and what the kind says.
+/// Entries of one byte (top bit set: kind and length), followed by the data of that kind.
 fn v311(table: &[u8], first: i64, offset: u32) -> Option<i64> {
     let mut bytes = table.iter().copied().peekable();
     let mut line = first;

@@ -1,6 +1,6 @@
 //! The text of source lines.
 //!
-//! Owns the reading of source files, once each. A file that is not there is remembered as such.
+//! Owns the reading of source files, once each. A missing file is remembered as missing.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const LONGEST_LINE: usize = 200;
 pub struct Sources {
     directory: Option<PathBuf>,
     files: HashMap<String, Option<SourceFile>>,
-    /// Lines that came with the trace.
+    /// Lines from the trace.
     recorded: HashMap<String, HashMap<u32, String>>,
 }
 
@@ -26,13 +26,13 @@ struct SourceFile {
 }
 
 impl Sources {
-    /// Where relative paths start.
+    /// Sets the folder for relative paths.
     pub fn set_directory(&mut self, directory: PathBuf) {
         self.directory = Some(directory);
         self.files.clear();
     }
 
-    /// A line as it was when the trace was recorded: it goes before the file that is there now.
+    /// Adds a line as it was when the trace was recorded. It has precedence over the file.
     pub fn record(&mut self, file: &str, line: u32, text: String) {
         self.recorded.entry(file.to_string()).or_default().insert(line, text);
     }

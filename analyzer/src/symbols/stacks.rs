@@ -1,6 +1,7 @@
-//! What the analysis asks of a symboliser, and the plainest one: raw addresses.
+//! The interface between the analysis and a symbolizer, and the simplest implementation: raw
+//! addresses.
 //!
-//! Owns the seam only; reading debug information is the business of `symbols`.
+//! Owns the interface only. [`super::Symbolizer`] reads debug information.
 
 use crate::symbols::frame::{Frame, FrameKind};
 use rustc_hash::FxHashMap;
@@ -22,7 +23,7 @@ pub trait Stacks: Send {
     }
 }
 
-/// Stacks as addresses, for `--no-stacks` and where nothing better is there.
+/// Stacks as addresses, for `--no-stacks` and where nothing better is available.
 #[derive(Default)]
 pub struct RawStacks {
     stacks: FxHashMap<StackId, Vec<u64>>,

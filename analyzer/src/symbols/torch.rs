@@ -1,9 +1,9 @@
-//! What PyTorch's users call things: operators with their schemas, streams, the lines that mend a
-//! race.
+//! PyTorch's names: operators with their schemas, streams, and the arguments that an access can be
+//! to.
 //!
 //! Owns the reading of native frames of PyTorch's libraries. The schema of an operator is looked up
-//! in the library that the frame lies in, where the text that registers it is kept; nothing of
-//! PyTorch is known here beyond that.
+//! in the library of the frame, where the text that registers it is kept. Knows nothing else about
+//! PyTorch.
 
 use crate::symbols::frame::{Frame, FrameKind};
 use memchr::memmem;
@@ -11,7 +11,7 @@ use object::{Object, ObjectSection};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Longest schema believed.
+/// Longest schema accepted.
 const LONGEST: usize = 4096;
 
 /// An operator of PyTorch: `at::_ops::mul_out::call` is one frame of `aten::mul.out`.
@@ -25,7 +25,7 @@ pub struct Operator {
 
 impl Operator {
     /// The operator that a stack is in: the outermost one below the innermost Python frame, which
-    /// is what the program called.
+    /// the program called.
     pub fn of(stack: &[Frame]) -> Option<Self> {
         let native = stack.iter().take_while(|f| f.kind != FrameKind::Python);
         native.filter_map(Self::entered).last()
@@ -43,8 +43,8 @@ impl Operator {
         entry.then(|| Self { raw: name.to_string(), module })
     }
 
-    /// What the operator may be called. Names of overloads follow the operator's after an
-    /// underscore, which either may hold.
+    /// The possible names of the operator. The name of an overload follows after an underscore, and
+    /// either part may contain underscores.
     fn candidates(&self) -> impl Iterator<Item = String> {
         let raw = self.raw.clone();
         let splits: Vec<usize> = raw.match_indices('_').map(|(at, _)| at).filter(|at| *at > 0).collect();
@@ -53,8 +53,7 @@ impl Operator {
     }
 }
 
-/// Schemas of operators: those that a trace brought, and those of libraries that were read for
-/// them.
+/// Schemas of operators: from the trace, and from libraries that were read for them.
 #[derive(Clone, Default)]
 pub struct Schemas {
     told: HashMap<String, String>,
@@ -62,13 +61,13 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// A trace tells what the library said where it was recorded.
+    /// Adds a schema from the trace: that of the library where it was recorded.
     pub fn tell(&mut self, operator: &str, schema: &str) {
         self.told.insert(operator.to_string(), schema.to_string());
     }
 
     /// `aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`; without the
-    /// arguments when nobody tells them.
+    /// arguments when they are unknown.
     pub fn of(&mut self, operator: &Operator) -> String {
         self.found(operator).unwrap_or_else(|| format!("aten::{}", guess(&operator.raw)))
     }
@@ -82,8 +81,8 @@ impl Schemas {
         operator.candidates().find_map(|name| texts.get(&name)).cloned()
     }
 
-    /// Name and schema of every operator that these functions of object files are the entries of,
-    /// as far as they are known.
+    /// Name and schema of every known operator whose entry is one of these functions of object
+    /// files.
     pub fn of_functions<'a>(&mut self, functions: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
         let operators = functions.filter_map(|(function, module)| Operator::named(function, Some(module.to_string())));
         let mut known: Vec<_> = operators.filter_map(|o| self.found(&o).map(|schema| (o.raw, schema))).collect();
@@ -96,15 +95,15 @@ impl Schemas {
 /// All schemas among a library's texts, by name.
 fn read(module: &Path) -> Option<HashMap<String, String>> {
     let file = std::fs::File::open(module).ok()?;
-    // SAFETY: the file is only read; a program that changes an installed library under us gets a
-    // wrong or no schema at worst.
+    // SAFETY: the file is only read; if a program changes the library meanwhile, the schema is
+    // wrong or missing at worst.
     let map = unsafe { memmap2::Mmap::map(&file) }.ok()?;
     let object = object::File::parse(&*map).ok()?;
     Some(schemas_in(object.section_by_name(".rodata")?.data().ok()?))
 }
 
-/// The texts that are a name, an argument list and a result, with or without `aten::` before them.
-/// The first of a name counts.
+/// The texts that consist of a name, an argument list and a result, with or without `aten::` before
+/// them. The first of a name counts.
 fn schemas_in(texts: &[u8]) -> HashMap<String, String> {
     let mut found = HashMap::new();
     for at in memmem::find_iter(texts, b") -> ") {
@@ -123,7 +122,7 @@ fn schemas_in(texts: &[u8]) -> HashMap<String, String> {
     found
 }
 
-/// The name without the library's help: only common overloads are told apart.
+/// The name without the library: only common overloads are recognised.
 fn guess(raw: &str) -> String {
     const OVERLOADS: [&str; 9] =
         ["out", "Tensor", "Scalar", "Tensor_out", "Scalar_out", "dim", "int", "self", "grad_input"];
@@ -136,8 +135,8 @@ pub fn short(frame: &Frame) -> Option<String> {
     Operator::entered(frame).map(|operator| format!("aten::{}", guess(&operator.raw)))
 }
 
-/// Arguments of a schema that an access of this kind can be to: those marked as written, or the
-/// tensors that are not; and whether a write goes to the result.
+/// The arguments of a schema that an access of this kind can be to: those marked as written, or the
+/// tensors that are not. Also whether a write goes to the result.
 pub fn touched(schema: &str, writes: bool) -> (Vec<String>, bool) {
     let Some((head, result)) = schema.split_once(") -> ") else { return (Vec::new(), writes) };
     let arguments = head.split_once('(').map_or("", |(_, list)| list);
@@ -165,7 +164,7 @@ fn split(list: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What a stream is for, as the place tells where PyTorch's pool handed it out.
+/// The purpose of a stream, by the place where PyTorch's pool handed it out.
 pub fn purpose(taken: &[Frame]) -> Option<&'static str> {
     let has = |name: &str| taken.iter().any(|f| f.function.contains(name));
     if has("ProcessGroupNCCL") || has("torch::cuda::nccl") {
@@ -218,7 +217,7 @@ mod tests {
         assert_eq!(found, "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)");
         assert_eq!(all.len(), 2, "{all:?}");
         assert!(all.contains_key("chain_matmul.out"));
-        // What a trace tells comes before what a library says here.
+        // A schema from the trace has precedence over the library here.
         let mut schemas = Schemas::default();
         schemas.tell("mul_out", "aten::mul.out() -> ()");
         assert_eq!(schemas.of(&Operator { raw: "mul_out".into(), module: None }), "aten::mul.out() -> ()");

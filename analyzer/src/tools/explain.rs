@@ -1,6 +1,6 @@
-//! `streamsan explain`: what kernels read and write, in words, and how far that is known.
+//! `streamsan explain`: what kernels read and write, in words, and how precisely that is known.
 //!
-//! Owns the wording; the analysis is the crate `kernels`.
+//! Owns the wording. The crate `kernels` does the analysis.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use kernels::{Explained, explain, explain_json};
 use crate::report::escape::harmless;
 use crate::symbols::demangle;
 
-/// Source lines that are listed of one pointer.
+/// Maximum number of source lines listed for one pointer.
 const MAX_LINES: usize = 12;
 
 /// The text (or JSON) about the kernels of a file; `only`: those whose mangled name contains it.

@@ -1,7 +1,7 @@
 //! `streamsan coverage`: which functions of the driver are modelled, and which of them a recorded
 //! run called.
 //!
-//! Owns that listing. What is known of each function is the table's (`cuda-sys`).
+//! Owns that listing. The table of functions is in `cuda-sys`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use trace::{NoteKind, Op, Record};
 /// Widest name of a function in the listing.
 const NAME: usize = 48;
 
-/// What a run did with one function.
+/// The calls of one function in a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct CalledFunctions {
     /// Ops in the trace.
@@ -24,8 +24,8 @@ pub struct CalledFunctions {
     pub calls: u64,
 }
 
-/// What a trace tells of functions: those of the driver, and others (allocators, host functions,
-/// notes) by name.
+/// The calls of a trace by function: those of the driver, and others (allocators, host functions,
+/// notes).
 pub fn seen(path: &str) -> Result<BTreeMap<String, CalledFunctions>, FileError> {
     let mut names: BTreeMap<(u32, u16), String> = BTreeMap::new();
     let mut seen: BTreeMap<String, CalledFunctions> = BTreeMap::new();

@@ -1,9 +1,9 @@
-//! `streamsan memory`: the allocations of a trace over its run. Peak, who held it, what was never
-//! freed.
+//! `streamsan memory`: the allocations of a trace over its run. The peak, what was allocated at the
+//! peak, and what was never freed.
 //!
 //! Owns the bookkeeping and the text. Allocations that a program's own pool carves out (PyTorch's
-//! blocks) are counted apart from the memory that they lie in. A trace has calls that succeeded
-//! only, so failed allocations are not in it, and the text says so.
+//! blocks) are counted apart from the memory that they lie in. A trace has successful calls only,
+//! so failed allocations are not in it, and the text says so.
 
 use super::{TracedProcess, each_op};
 use crate::report::escape::harmless;
@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use trace::file::FileError;
 use trace::{CallId, FreeKind, MemoryKind, Op, StackId};
 
-/// Sites that are listed.
+/// Maximum number of call sites listed.
 const MAX_SITES: usize = 12;
 
 /// One allocation or free, in the order of the trace.
@@ -25,13 +25,13 @@ const MAX_SITES: usize = 12;
 pub struct MemoryEvent {
     /// Number of the op in its process, from 1.
     pub time: u64,
-    /// Made or given back.
+    /// Whether it is an allocation. Otherwise a free.
     pub made: bool,
     /// First address.
     pub ptr: u64,
     /// Bytes.
     pub size: u64,
-    /// Sort of memory.
+    /// Kind of memory.
     pub kind: MemoryKind,
     /// The stream, for stream-ordered memory; 0 otherwise.
     pub stream: u32,
@@ -39,14 +39,14 @@ pub struct MemoryEvent {
     pub stack: StackId,
 }
 
-/// Something that is allocated.
+/// A live allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Live {
-    /// How it was made.
+    /// The event that made it.
     pub made: MemoryEvent,
 }
 
-/// What counts together: memory of the device, memory of the host, blocks of the program's pools.
+/// Memory that is counted together: of the device, of the host, blocks of the program's pools.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
     /// On a GPU.
@@ -58,8 +58,8 @@ pub enum Class {
 }
 
 impl Class {
-    /// Of a sort of memory; `None` for what is no allocation of its own (registered and imported
-    /// memory, variables).
+    /// The class of a kind of memory; `None` for what is no allocation of its own (registered and
+    /// imported memory, variables).
     pub fn of(kind: MemoryKind) -> Option<Self> {
         match kind {
             MemoryKind::Device
@@ -102,12 +102,12 @@ pub struct MemoryTotals {
     time: u64,
     /// Everything that happened.
     pub events: Vec<MemoryEvent>,
-    /// What is allocated, by class and address.
+    /// Live allocations, by class and address.
     pub live: BTreeMap<(Class, u64), Live>,
     /// Levels.
     pub peaks: BTreeMap<Class, Peak>,
-    /// Calls that failed for lack of memory, by place: how many, and what device memory there was
-    /// at the first.
+    /// Calls that failed for lack of memory, by place: how many, and how much device memory was
+    /// allocated at the first.
     pub failed: BTreeMap<(CallId, StackId), (u64, u64)>,
 }
 
@@ -118,7 +118,7 @@ impl MemoryTotals {
             Op::Alloc { ptr, size, kind, stream, .. } => {
                 let Some(class) = Class::of(kind) else { return };
                 let event = MemoryEvent { time: self.time, made: true, ptr, size, kind, stream: stream.0, stack };
-                // Seen twice (an address that was asked about): the first one holds.
+                // Seen twice (an address that was queried): the first one counts.
                 if self.live.contains_key(&(class, ptr)) {
                     return;
                 }
@@ -154,7 +154,7 @@ impl MemoryTotals {
         }
     }
 
-    /// What was allocated after the op of this number.
+    /// The allocations that were live after the op of this number.
     pub fn at(&self, class: Class, time: u64) -> Vec<MemoryEvent> {
         let mut live: BTreeMap<u64, MemoryEvent> = BTreeMap::new();
         for event in self.events.iter().filter(|e| e.time <= time && Class::of(e.kind) == Some(class)) {
@@ -188,7 +188,7 @@ pub fn read(path: &str) -> MemoryReport {
     MemoryReport { processes: processes.into_iter().map(with).collect(), error }
 }
 
-/// A call site and what it holds.
+/// A call site and the memory allocated there.
 struct Holder {
     bytes: u64,
     count: u64,
@@ -310,7 +310,7 @@ fn list(out: &mut String, title: &str, holders: &[Holder]) {
     }
 }
 
-/// The innermost frames of a stack that say something.
+/// The innermost frames of a stack that are informative.
 fn frames(out: &mut String, stack: &[Frame]) {
     let frames: Vec<Frame> = stack.iter().filter(|f| f.kind != FrameKind::Folded).cloned().collect();
     for line in stack_text::lines(&frames).iter().take(4) {
@@ -323,7 +323,7 @@ fn frames(out: &mut String, stack: &[Frame]) {
     }
 }
 
-/// Bytes as people read them, exact below a kilobyte.
+/// A number of bytes for people, exact below a kilobyte.
 fn bytes(n: u64) -> String {
     let mut value = n as f64;
     let mut unit = 0;

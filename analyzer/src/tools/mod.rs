@@ -1,6 +1,12 @@
-//! What else a trace tells besides races: its ops on a time line, its memory.
+//! Tools on traces besides race detection: the ops on a time line, the memory, the kernels, the
+//! functions called.
 //!
-//! Owns the definitions that both need, process by process. Nothing here is ordered or judged.
+//! Owns the resolving of ids that the tools share, process by process. Does not order or judge
+//! anything.
+//!
+//! `timeline`, `memory` and `function_coverage` read a trace, `snapshot` prints what `memory` has
+//! read, and `explain` reads a code image. Apart from `snapshot` and `memory` the files do not know
+//! each other.
 
 pub mod explain;
 pub mod function_coverage;
@@ -18,7 +24,7 @@ use std::collections::BTreeMap;
 use trace::file::{FileError, LATE};
 use trace::{Op, Record, StackId};
 
-/// What the ids of one process stand for.
+/// The definitions of one process.
 #[derive(Default)]
 pub struct TracedProcess {
     /// Calls, kernels, threads.
@@ -28,7 +34,7 @@ pub struct TracedProcess {
 }
 
 impl TracedProcess {
-    /// Takes a definition; others are passed over.
+    /// Takes a definition; other ops are ignored.
     fn define(&mut self, op: &Op<'_>) {
         if !self.names.define(op) || matches!(op, Op::Process { .. }) {
             self.symbols.define(op);
@@ -40,7 +46,7 @@ impl TracedProcess {
         self.symbols.resolve(stack)
     }
 
-    /// The line of the program that a stack leads to, as `file:line`; empty when unknown.
+    /// The call site of a stack, as `file:line`; empty when unknown.
     pub fn site(&mut self, stack: StackId) -> String {
         if let Some(known) = self.sites.get(&stack) {
             return known.clone();
@@ -51,8 +57,8 @@ impl TracedProcess {
     }
 }
 
-/// Hands over every op of a trace, with the process it belongs to and its number. Definitions are
-/// kept. What is readable of a damaged trace is handed over before the error.
+/// Passes every op of a trace to `each`, with its process and its number. Definitions are kept. The
+/// readable part of a damaged trace is passed on before the error.
 pub fn each_op(
     path: &str,
     processes: &mut BTreeMap<u32, TracedProcess>,

@@ -1,9 +1,9 @@
-//! `streamsan memory --snapshot`: the allocations in the form that PyTorch's memory viewer
-//! (memory_viz) opens, for any CUDA program.
+//! `streamsan memory --snapshot`: the allocations in the format of PyTorch's memory viewer
+//! (memory_viz), for any CUDA program.
 //!
-//! Owns the mapping. What CUDA gave out is a segment; the blocks of a program's own pool lie in it
-//! as PyTorch's do; memory that holds no such blocks is a segment with one block. Host memory is
-//! left out. Time is the number of the op.
+//! Owns the mapping. Memory from CUDA is a segment, and the blocks of a program's own pool lie in
+//! it as PyTorch's do. Memory without such blocks is a segment with one block. Host memory is left
+//! out. Time is the number of the op.
 
 use super::TracedProcess;
 use super::memory::{Class, MemoryEvent, MemoryReport, MemoryTotals};
@@ -24,7 +24,7 @@ fn empty() -> Value {
 
 fn of(process: &mut TracedProcess, memory: &MemoryTotals) -> Value {
     let mut roots: BTreeMap<u64, MemoryEvent> = BTreeMap::new();
-    // Which lives of segments, by the time they were made, hold blocks of a pool.
+    // The lifetimes of segments, by the time they began, that hold blocks of a pool.
     let mut pooled: BTreeSet<u64> = BTreeSet::new();
     let holder = |roots: &BTreeMap<u64, MemoryEvent>, ptr: u64| {
         let (_, root) = roots.range(..=ptr).next_back()?;

@@ -1,10 +1,10 @@
 //! `streamsan timeline`: the ops of a trace for Perfetto and chrome://tracing, in Chrome's trace
 //! event format.
 //!
-//! Owns the drawing. A trace holds an order, no clock: **time is logical**. Every op takes one
-//! step, a stream's op begins after the ones before it in its stream, after what the stream was
-//! told to wait for, and not before it was submitted. Streams and host threads are tracks, ops are
-//! slices, what orders two tracks is a flow arrow.
+//! Owns the drawing. A trace holds an order but no clock: **time is logical**. Every op takes one
+//! step. A stream's op begins after the ones before it in its stream, after what the stream waits
+//! for, and not before it was submitted. Streams and host threads are tracks, ops are slices, and
+//! flow arrows show what orders two tracks.
 
 use super::{TracedProcess, each_op};
 use crate::symbols::demangle;
@@ -15,13 +15,13 @@ use std::io::{self, Write};
 use trace::file::FileError;
 use trace::{EventId, Op, Record, Region, StreamId, StreamKind, SyncId, SyncScope, ThreadId};
 
-/// Microseconds, as viewers take them, of one step.
+/// Length of one step, in the microseconds of viewers.
 const STEP: u64 = 10;
 
 /// Tracks of host threads come after those of streams.
 const HOST: u64 = 1_000_000;
 
-/// A place that an arrow leads from.
+/// The place where an arrow starts.
 #[derive(Clone, Copy)]
 struct Mark {
     track: u64,
@@ -76,7 +76,7 @@ impl<W: Write> Drawing<W> {
     }
 }
 
-/// How much was drawn.
+/// The size of the drawing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Drawn {
     /// Slices.
@@ -85,8 +85,8 @@ pub struct Drawn {
     pub flows: u64,
 }
 
-/// Draws a trace. What is readable of a damaged one is drawn, and the file is whole in any case;
-/// the error comes behind it.
+/// Draws a trace. The readable part of a damaged one is drawn, and the file is complete in any
+/// case. The error is returned beside it.
 pub fn draw(path: &str, to: impl Write) -> io::Result<(Drawn, Option<FileError>)> {
     let mut d = Drawing { to, first: true, flows: 0, slices: 0 };
     d.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"tool\":\"streamsan\",\"time\":\"logical: one step an op, no clock\"},\"traceEvents\":[\n")?;
@@ -204,7 +204,7 @@ impl Lanes {
             Op::SyncEnd { sync } => {
                 let Some((began, thread, marks, name)) = self.syncs.remove(&sync) else { return Ok(()) };
                 let track = self.host(d, process, thread)?.track;
-                // The host goes on when the last of what it waits for has ended.
+                // The host continues when the last op that it waits for has ended.
                 let end = marks.iter().map(|m| m.time + 1).fold(self.now, u64::max);
                 self.now = end;
                 let at = Mark { track, time: began };

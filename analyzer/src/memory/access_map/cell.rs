@@ -1,7 +1,8 @@
-//! One cell of an access map: pieces of accesses, looked through one by one.
+//! One cell of an access map: pieces of accesses in a list, scanned one by one.
 //!
-//! Owns what a new access makes of the pieces that it overlaps, and how a cell is parted, joined
-//! with its neighbour and cleared of what is over. Knows nothing of where cells lie.
+//! Owns what a new access does to the pieces that it overlaps, and how a cell is split, joined with
+//! its neighbour and swept of dead pieces. Knows nothing of where cells lie. [`super`] proves the
+//! rules.
 
 use super::pool::{Held, Pool};
 use super::{Clocks, FULL, MAX_PIECES, Ordered, SMALL, Span};
@@ -10,7 +11,7 @@ use crate::memory::access::{Access, AccessKind, Touch};
 use smallvec::SmallVec;
 use trace::{Epoch, TimelineId};
 
-/// A part of an access: its bytes, and all that is needed to see that it is over and that a new
+/// A part of an access: its bytes, and enough to see whether it has finished and whether a new
 /// access stands for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
@@ -22,18 +23,18 @@ pub(super) struct Piece {
     word: u32,
 }
 
-/// In no order.
+/// The pieces of a cell, in no order.
 pub(super) type Cell = Vec<Piece>;
 
 impl Piece {
-    /// Of an access with this number in the pool.
+    /// A piece of the access with this number in the pool.
     #[inline(always)]
     pub fn new(number: u32, kind: AccessKind, epoch: Epoch, (start, end): (u64, u64)) -> Self {
         let Epoch { timeline, time } = epoch;
         Self { start, end, time, timeline, word: number << 3 | kind as u32 }
     }
 
-    /// When its access was made.
+    /// The epoch of its access.
     #[inline(always)]
     pub fn epoch(self) -> Epoch {
         Epoch { timeline: self.timeline, time: self.time }
@@ -56,8 +57,8 @@ impl Piece {
         lo < self.end && self.start < hi
     }
 
-    /// Keeps what comes before some bytes; answers what comes after them, of which the pool does
-    /// not know yet.
+    /// Keeps the part before these bytes. Returns the part after them, which the caller has to
+    /// count in the pool.
     #[inline]
     pub fn cut(&mut self, (lo, hi): (u64, u64)) -> Self {
         Self { start: hi, end: std::mem::replace(&mut self.end, lo), ..*self }
@@ -71,7 +72,7 @@ pub(super) struct New<'a> {
     number: Option<u32>,
     /// Whether it touches every byte from its first to its last.
     whole: bool,
-    /// The bits of the kinds that its own stands for.
+    /// The bits of the kinds that its own kind stands for.
     stands: u32,
 }
 
@@ -82,7 +83,7 @@ impl<'a> New<'a> {
         Self { touch, number: None, whole, stands: touch.kind.stands() }
     }
 
-    /// Whether what is said of the bytes of an earlier access that it overlaps is said of its own:
+    /// Whether everything the earlier access says about the overlapping bytes, this one says too:
     /// rule 3 of what may be forgotten.
     #[inline]
     fn covers(&self, e: &Held) -> bool {
@@ -93,7 +94,7 @@ impl<'a> New<'a> {
             }
     }
 
-    /// Makes a piece of it.
+    /// Adds a piece of it.
     #[inline]
     pub fn put(&mut self, pieces: &mut Cell, pool: &mut Pool, start: u64, end: u64) {
         let number = match self.number {
@@ -104,7 +105,7 @@ impl<'a> New<'a> {
         pieces.push(piece);
     }
 
-    /// Makes a piece of it in place of another.
+    /// Puts a piece of it in place of another.
     #[inline]
     fn put_over(&mut self, piece: &mut Piece, pool: &mut Pool, start: u64, end: u64) {
         let number = match self.number {
@@ -124,7 +125,7 @@ impl<'a> New<'a> {
     }
 }
 
-/// What an addition makes of an earlier access.
+/// What becomes of an earlier access when a new one is added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     /// The new access stands for it.
@@ -133,11 +134,11 @@ enum Verdict {
     Keep,
     /// It stays, and races; the flag is [`Ordered::Latent`].
     Race(bool),
-    /// It is of the same op and stands for the new access.
+    /// It belongs to the same op and stands for the new access.
     Redundant,
 }
 
-/// What becomes of an earlier access that is not over for certain.
+/// Decides about an earlier access that has not certainly finished.
 #[inline(never)]
 fn judge(e: &Held, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
     let touch = new.touch;
@@ -171,7 +172,7 @@ pub(super) fn visit(
 ) {
     let (lo, hi) = within;
     let (mut races, mut redundant, mut i) = (false, false, 0);
-    // A piece of which nothing is left, still there.
+    // An empty piece that is still in the list.
     let mut vacant = None;
     while let Some(piece) = pieces.get_mut(i) {
         i += 1;
@@ -219,7 +220,7 @@ pub(super) fn visit(
     }
 }
 
-/// Adds an access where nothing of its own op stands for it.
+/// Adds an access except where an access of the same op stands for it.
 #[cold]
 fn put_rest(
     pieces: &mut Cell,
@@ -245,8 +246,8 @@ fn put_rest(
     }
 }
 
-/// Hands out the accesses between two addresses that are judged to race, by address, the oldest of
-/// one place first.
+/// Passes on the accesses between two addresses that race, by address; at one address the oldest
+/// first.
 #[cold]
 pub(super) fn hand_out(
     pieces: &Cell,
@@ -262,8 +263,8 @@ pub(super) fn hand_out(
     }
 }
 
-/// The accesses between two addresses, by the first address of each piece, the oldest of one place
-/// first.
+/// The accesses between two addresses, by the first address of each piece; at one address the
+/// oldest first.
 pub(super) fn in_order<'a>(pieces: &Cell, pool: &'a Pool, within: (u64, u64)) -> impl Iterator<Item = &'a Held> {
     let overlapping = pieces.iter().filter(|p| p.overlaps(within));
     let mut places: SmallVec<[(u64, u64, u32); FULL]> =
@@ -283,7 +284,7 @@ pub(super) fn bury(pieces: &mut Cell, pool: &mut Pool, clocks: &impl Clocks) {
     });
 }
 
-/// Whether a cell and the next one are few pieces when they are joined.
+/// Whether a cell and the next one have few pieces when joined.
 pub(super) fn joint(pieces: &Cell, next: &Cell) -> bool {
     pieces.len().max(next.len()) <= SMALL && {
         let meets = |n: &&Piece| pieces.iter().any(|p| p.word == n.word && p.end == n.start);
@@ -291,7 +292,7 @@ pub(super) fn joint(pieces: &Cell, next: &Cell) -> bool {
     }
 }
 
-/// Takes in the pieces of the next cell.
+/// Absorbs the pieces of the next cell.
 pub(super) fn join(pieces: &mut Cell, next: Cell, pool: &mut Pool) {
     for n in next {
         match pieces.iter_mut().find(|p| p.word == n.word && p.end == n.start) {
@@ -304,11 +305,11 @@ pub(super) fn join(pieces: &mut Cell, next: Cell, pool: &mut Pool) {
     }
 }
 
-/// Parts a full cell where it leaves the fewest pieces on either side; answers what lies behind.
-/// `None`: it is not full, or nothing is won, because its pieces lie across each other (bounds of
-/// scattered work on one buffer): parted, most would be in both halves, and a new access would look
-/// at more of them. Only what is too much for one cell is parted even so, down to pieces that all
-/// lie at the same bytes.
+/// Splits a full cell where this leaves the fewest pieces on either side. Returns the upper half.
+/// `None`: it is not full, or a split gains nothing because its pieces overlap each other (bounds
+/// of scattered work on one buffer). Split, most of these would be in both halves, and a new access
+/// would look at more of them. Only a cell with too many pieces is split even so, down to pieces
+/// that all lie at the same bytes.
 pub(super) fn part(cell: &mut Span<Cell>, pool: &mut Pool) -> Option<Span<Cell>> {
     let pieces = &mut cell.value;
     if pieces.len() < FULL {
@@ -334,7 +335,7 @@ pub(super) fn part(cell: &mut Span<Cell>, pool: &mut Pool) -> Option<Span<Cell>>
     Some(Span { start: border, end: std::mem::replace(&mut cell.end, border), value: tail })
 }
 
-/// Drops the oldest pieces of those that are too many; answers how many.
+/// Drops the oldest pieces beyond the bound. Returns how many.
 pub(super) fn forget(pieces: &mut Cell, pool: &mut Pool) -> u64 {
     let more = pieces.len().saturating_sub(MAX_PIECES);
     if more > 0 {

@@ -1,9 +1,10 @@
-//! The usual addition: an access without gaps, all of it in the cell that had it last, to bytes
-//! that none but finished accesses (and its own op) have touched.
+//! The fast path of adding an access: one without gaps, all of it in the cell that held it last, on
+//! bytes that only finished accesses (and its own op) have touched.
 //!
-//! Owns nothing that [`super::cell::visit`] does not do too: it looks at all pieces first, then
-//! does the same to the same ones, and steps aside before it has changed anything. It is apart
-//! because nine in ten accesses of a long run are such, and it takes half the instructions.
+//! Owns nothing that [`super::cell::visit`] does not do too. It first looks at all pieces, then
+//! does the same to the same ones, and steps aside before it has changed anything. It is separate
+//! because nine in ten accesses of a long run are of this kind, and it takes half the instructions.
+//! `tests/map_model.rs` compares the two ways.
 
 use super::cell::{Cell, Piece};
 use super::pool::Pool;
@@ -12,15 +13,16 @@ use crate::memory::AllocationId;
 use crate::memory::access::{AccessKind, Site};
 use trace::Epoch;
 
-/// Pieces of a cell at most: with two more it is not full yet. There is a bit for each.
+/// Maximum number of pieces in a cell on the fast path: with two more it is not full yet. Each
+/// piece has a bit in a mask.
 const MOST: usize = FULL - 3;
 
-/// The order of accesses, as far as it is seen at a glance: both may answer no all the same.
+/// The order of accesses by constant-time checks. Both may return false although the truth is yes.
 pub trait Glance {
-    /// Whether everything that was made at this epoch has finished before the access that is being
-    /// added starts.
+    /// Whether every access of this epoch has finished before the access that is being added
+    /// starts.
     fn finished(&self, earlier: Epoch) -> bool;
-    /// Whether this is the epoch of the op that is at hand, and that op no node of a graph.
+    /// Whether this is the epoch of the current op, and that op is no graph node.
     fn is_own(&self, epoch: Epoch) -> bool;
 }
 
@@ -37,7 +39,7 @@ pub struct PlainAccess<'a> {
     pub end: u64,
     /// See [`super::Access`].
     pub allocation: AllocationId,
-    /// Where from, but for the next two.
+    /// The site, except for the next two fields.
     pub site: &'a Site,
     /// See [`Site`].
     pub param: Option<u32>,
@@ -46,7 +48,7 @@ pub struct PlainAccess<'a> {
 }
 
 impl AccessMap {
-    /// Adds an access where its bytes were added before. False: it is not a usual addition, and
+    /// Adds an access where its bytes were added before. False: the fast path does not apply, and
     /// nothing was done.
     #[inline(always)]
     pub fn add_fast(&mut self, new: PlainAccess<'_>, near: At, order: &impl Glance) -> bool {
@@ -59,7 +61,7 @@ impl AccessMap {
         let vacant = match hits {
             0 => None,
             _ if hits.is_power_of_two() => cut(pieces, &mut self.pool, hits.trailing_zeros(), (start, end)),
-            // Each may fall in two: a cell that grows full has to be looked after.
+            // Each piece may be cut in two, and a cell that becomes full needs a sweep or a split.
             _ if pieces.len() + hits.count_ones() as usize + 1 >= FULL => return false,
             _ => cut_all(pieces, &mut self.pool, hits, (start, end)),
         };
@@ -74,8 +76,9 @@ impl AccessMap {
     }
 }
 
-/// The pieces that a new access overlaps and stands for, a bit for each. `None`: there is one that
-/// is neither over nor of the same op, or one of the same op that stands for the new access.
+/// The pieces that a new access overlaps and stands for, one bit each. `None`: some overlapping
+/// piece has not finished and is not of the same op, or is of the same op and stands for the new
+/// access.
 #[inline(always)]
 fn hits(pieces: &Cell, new: &PlainAccess<'_>, order: &impl Glance) -> Option<u32> {
     if pieces.len() > MOST {
@@ -95,8 +98,8 @@ fn hits(pieces: &Cell, new: &PlainAccess<'_>, order: &impl Glance) -> Option<u32
     Some(hits)
 }
 
-/// Cuts some bytes, of which it has some, out of a piece; answers its place when nothing is left of
-/// it, and it is still there.
+/// Cuts bytes out of a piece that overlaps them. Returns its index when nothing is left of it; the
+/// empty piece stays in the list.
 #[inline(always)]
 fn cut(pieces: &mut Cell, pool: &mut Pool, i: u32, (lo, hi): (u64, u64)) -> Option<u32> {
     let piece = pieces.get_mut(i as usize)?;
@@ -113,8 +116,8 @@ fn cut(pieces: &mut Cell, pool: &mut Pool, i: u32, (lo, hi): (u64, u64)) -> Opti
     None
 }
 
-/// Cuts some bytes out of all these pieces, in the order in which [`super::cell::visit`] does it;
-/// answers the place of one of which nothing is left.
+/// Cuts bytes out of all these pieces, in the same order as [`super::cell::visit`]. Returns the
+/// index of one that is now empty.
 #[inline(never)]
 fn cut_all(pieces: &mut Cell, pool: &mut Pool, hits: u32, bytes: (u64, u64)) -> Option<u32> {
     let (mut left, mut vacant) = (hits, None);
@@ -129,7 +132,7 @@ fn cut_all(pieces: &mut Cell, pool: &mut Pool, hits: u32, bytes: (u64, u64)) -> 
             continue;
         }
         pool.release(pieces.swap_remove(i as usize).number());
-        // What was the last piece stands here now.
+        // The former last piece is at this index now.
         let last = 1 << pieces.len();
         if left & last != 0 {
             left ^= last | 1 << i;

@@ -1,16 +1,16 @@
-//! Who touched which byte last: an interval map of one allocation, byte-exact.
+//! The access map: who touched which byte last. An interval map of one allocation, byte-exact.
 //!
 //! Owns the rule of what is remembered and what may be forgotten. Does not know CUDA's order (it
-//! asks [`Clocks`]) nor what a conflict is worth (it hands every unordered conflicting pair to the
+//! asks [`Clocks`]) or how severe a conflict is (it passes every unordered conflicting pair to the
 //! caller).
 //!
 //! # Which pairs are checked
 //!
 //! The allocation is cut into cells. A cell holds pieces: parts of accesses, from a first byte to a
-//! last. A new access is compared with every piece that it overlaps, and the pairs that conflict
-//! (one of them writes, not both are atomic) and are not ordered are handed out. So a pair is
-//! checked if a piece of the earlier access is still there. What a new access `n` overlaps of a
-//! piece of `e` is cut off only when all of this holds:
+//! last. A new access is compared with every piece that it overlaps. The pairs that conflict (one
+//! of them writes, not both are atomic) and are not ordered are passed on. So a pair is checked if
+//! a piece of the earlier access is still there. What a new access `n` overlaps of a piece of `e`
+//! is cut off only when all of this holds:
 //!
 //! 1. `e` is ordered before `n`;
 //! 2. whatever conflicts with `e` conflicts with `n` too: writes stand for everything, reads for
@@ -24,8 +24,8 @@
 //! Let a later access `x` race with the dropped `e` on some byte. If `x` were ordered after `n`, it
 //! would be ordered after `e` by (1): so `x` is unordered with `n`. By (2) `x` conflicts with `n`,
 //! and by (3) on the same byte. So `x` races with `n`: the byte is still reported, with a more
-//! recent partner. This is the argument of `FastTrack` (last write, reads since); as there, what
-//! can be lost is a *second* partner for a byte that is reported anyway. Unlike `FastTrack`, all
+//! recent partner. This is the argument of `FastTrack` (last write, reads since). As there, only a
+//! *second* partner can be lost, for a byte that is reported anyway. Unlike `FastTrack`, all
 //! unordered pieces stay after a race was found, one a timeline, because an inexact access proves
 //! nothing about its bytes and because two accesses with gaps may overlap without sharing a byte.
 //!
@@ -34,15 +34,21 @@
 //! Accesses of one timeline are ordered among themselves, so for equal shapes there is at most one
 //! read, one write and one atomic for each timeline at a byte. Pieces of what the host has seen
 //! finish are *dead*: everything enqueued from now on starts after it. They are swept when a cell
-//! grows full or the map grows large, so what remains is what is in flight. As a last resort a byte
-//! keeps its [`MAX_PIECES`] newest accesses; what that drops is counted.
+//! becomes full or the map becomes large, so what remains is what is in flight. As a last resort a
+//! byte keeps its [`MAX_PIECES`] newest accesses; what that drops is counted.
 //!
 //! # Why cells
 //!
-//! Launches use a buffer in nearly, not quite, the same bounds. Were the allocation cut at each of
-//! these, one access would be an entry of many segments; here it is one piece, cut where others
-//! reach into it, and few are looked through. Full cells are parted at a border of their pieces,
-//! and small neighbours are joined when an access reaches over both.
+//! Launches use a buffer in nearly, not quite, the same bounds. If the allocation were cut at each
+//! of these, one access would be an entry of many segments. Here it is one piece, cut where others
+//! reach into it, and few pieces are scanned. Full cells are split at a border of their pieces, and
+//! small neighbours are joined when an access reaches over both.
+//!
+//! # Which files know each other
+//!
+//! `cell` does the work of one cell and `fast_path` the common case of it. Both use `pool`, which
+//! stores each access once for all its pieces. All three know this file for its constants and for
+//! [`Clocks`].
 
 mod cell;
 pub(crate) mod fast_path;
@@ -56,31 +62,31 @@ use trace::Epoch;
 
 pub use crate::memory::access_map::fast_path::{Glance, PlainAccess};
 
-/// Pieces of a cell from which on it is parted, and dead ones are looked for.
+/// Number of pieces from which a cell is swept and split.
 const FULL: usize = 16;
 
-/// Pieces that two neighbours may have together when they become one cell.
+/// Number of pieces up to which two neighbouring cells are joined.
 const SMALL: usize = 8;
 
-/// Accesses that are kept of a byte at most.
+/// Maximum number of accesses kept for a byte.
 pub const MAX_PIECES: usize = 256;
 
-/// Cells of a map from which on dead pieces are looked for.
+/// Number of cells from which a map is swept.
 const SWEEP_CELLS: usize = 64;
 
-/// Whether a cell of so many pieces is to be parted. What can not be parted is not tried at each
-/// access.
+/// Whether a cell with this many pieces is to be split. A cell that can not be split is not tried
+/// again at each access.
 #[inline]
 fn is_crowded(pieces: usize) -> bool {
     pieces >= FULL && (pieces.is_power_of_two() || pieces > MAX_PIECES)
 }
 
-/// How an earlier access lies to the one that is being added.
+/// How an earlier access is ordered to the one that is being added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ordered {
     /// It has finished before.
     Yes,
-    /// It has finished before, but only thanks to a synchronisation that CUDA does not promise.
+    /// It has finished before, but only because of a synchronisation that CUDA does not promise.
     Latent,
     /// Nothing orders the two.
     No,
@@ -91,8 +97,8 @@ pub trait Clocks {
     /// Whether an earlier access of this op, or of this node of a graph launch
     /// ([`super::Site::node`]), has finished before the one that is being added starts.
     fn ordered(&self, earlier: Epoch, node: u32) -> Ordered;
-    /// A quick yes to the same question about anything that another op at this epoch did. No: ask
-    /// [`Clocks::ordered`].
+    /// A quick check of the same for everything that another op of this epoch did. False means
+    /// unknown: ask [`Clocks::ordered`].
     fn finished(&self, earlier: Epoch) -> bool {
         let _ = earlier;
         false
@@ -117,16 +123,15 @@ impl Default for AccessMap {
 }
 
 impl AccessMap {
-    /// Adds an access after handing every unordered conflicting pair to `race`: the earlier access,
-    /// and whether the two are ordered by an unpromised synchronisation. Pairs may be handed out
-    /// once for every cell they share, and for accesses with gaps the bytes are still to be
-    /// compared.
+    /// Adds an access after passing every unordered conflicting pair to `race`: the earlier access,
+    /// and whether an unpromised synchronisation orders the two. A pair may be passed once for
+    /// every cell it shares, and for accesses with gaps the bytes are still to be compared.
     pub fn add(&mut self, access: &Access, clocks: &impl Clocks, race: &mut impl FnMut(&Access, bool)) {
         self.add_near(&Touch::of(access), At::default(), clocks, race);
     }
 
-    /// The same for an access whose bytes were added before: `near` is what that answered. Answers
-    /// where it is found now.
+    /// The same for an access whose bytes were added before: `near` is what that call returned.
+    /// Returns where the access is now.
     pub fn add_near(
         &mut self,
         touch: &Touch<'_>,
@@ -138,15 +143,15 @@ impl AccessMap {
             return near;
         }
         let mut new = New::of(touch);
-        // The usual case: the cell that had it last has all of it.
+        // The common case: the cell that held it last holds all of it.
         if self.add_inside(near, &mut new, clocks, race) {
             return near;
         }
         self.add_anywhere(&mut new, near, clocks, race)
     }
 
-    /// Adds an access to the cell at a position. False: there is none, or it has not all of the
-    /// access, and nothing was done.
+    /// Adds an access to the cell at a position. False: there is none, or it does not hold all of
+    /// the access, and nothing was done.
     #[inline(always)]
     fn add_inside(
         &mut self,
@@ -193,7 +198,7 @@ impl AccessMap {
         at
     }
 
-    /// An access that reaches into several cells: each takes what lies between its neighbours.
+    /// An access over several cells: each takes the part between its neighbours.
     #[cold]
     fn add_wide(
         &mut self,
@@ -225,7 +230,7 @@ impl AccessMap {
         self.cells.seek(start)
     }
 
-    /// Parts full cells and joins small ones, among so many from a position on.
+    /// Splits full cells and joins small ones, among a number of cells from a position on.
     #[cold]
     fn tidy(&mut self, first: At, count: usize, clocks: &impl Clocks) {
         let mut taken = Vec::with_capacity(count);
@@ -260,8 +265,8 @@ impl AccessMap {
         }
     }
 
-    /// Hands out the races of an access like [`AccessMap::add`], but does not keep it: it is over
-    /// already.
+    /// Passes on the races of an access like [`AccessMap::add`], but does not keep it, because it
+    /// has already finished.
     pub fn check(&self, access: &Access, clocks: &impl Clocks, race: &mut impl FnMut(&Access, bool)) {
         let (start, end) = (access.extent.start, access.extent.end);
         if start >= end {
@@ -294,7 +299,7 @@ impl AccessMap {
         *self = Self { forgotten: self.forgotten, ..Self::default() };
     }
 
-    /// All accesses by address; one that lies in several pieces comes several times.
+    /// All accesses by address. One in several pieces appears several times.
     pub fn iter(&self) -> impl Iterator<Item = Access> {
         self.cells.iter().flat_map(|cell| cell::in_order(&cell.value, &self.pool, (0, u64::MAX)).map(Held::access))
     }

@@ -1,4 +1,6 @@
-//! The accesses that pieces name, each with the number of its pieces.
+//! The pool of accesses: each is stored once, with the number of pieces that refer to it.
+//!
+//! Owns that storage. Does not know where the pieces lie.
 
 use super::PlainAccess;
 use crate::memory::access::{Access, AccessKind, Cause, Site, Touch};
@@ -6,7 +8,7 @@ use crate::memory::{AllocationId, Extent};
 use crate::state::regions::Region;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
 
-/// An access, in less room: most are exact and without gaps.
+/// An access in compact form: most are exact and without gaps.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub epoch: Epoch,
@@ -16,7 +18,7 @@ pub(super) struct Held {
     start: u64,
     end: u64,
     odd: Option<Box<Extent>>,
-    /// Counts all that were ever held.
+    /// Serial number among all accesses ever held.
     age: u64,
 }
 
@@ -28,8 +30,7 @@ impl Held {
         Self { epoch, site: *site, kind, allocation, start, end, odd, age }
     }
 
-    /// Makes this that access. Field by field: a whole one would be made elsewhere and moved here.
-    /// No access.
+    /// An empty entry.
     fn nothing() -> Self {
         let site = Site {
             stack: StackId::NONE,
@@ -50,6 +51,8 @@ impl Held {
         Self { epoch, site, kind, allocation, start: 0, end: 0, odd: None, age: 0 }
     }
 
+    /// Overwrites this with an access, field by field: a whole one would be built elsewhere and
+    /// moved here.
     #[inline]
     fn become_of(&mut self, touch: &Touch<'_>, age: u64) {
         (self.epoch, self.site, self.kind, self.allocation) = (touch.epoch, *touch.site, touch.kind, touch.allocation);
@@ -87,15 +90,15 @@ impl Held {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     held: Vec<Held>,
-    /// Pieces of each: close together, because they are asked for before it is known what is
-    /// written.
+    /// The number of pieces of each, close together, because the counts are read before it is known
+    /// which entry is written.
     pieces: Vec<u32>,
     free: Vec<u32>,
     ages: u64,
 }
 
 impl Pool {
-    /// Holds an access, for one piece.
+    /// Stores an access with one piece.
     #[inline]
     pub fn hold(&mut self, touch: &Touch<'_>) -> u32 {
         self.ages += 1;
@@ -113,7 +116,7 @@ impl Pool {
         }
     }
 
-    /// Holds an access instead of one that loses a piece; answers its number.
+    /// Stores an access in place of one that loses a piece. Returns its number.
     #[inline]
     pub fn replace(&mut self, number: u32, touch: &Touch<'_>) -> u32 {
         let pieces = &mut self.pieces[number as usize];
@@ -126,8 +129,8 @@ impl Pool {
         number
     }
 
-    /// Holds an access without gaps, for one piece, instead of one that loses a piece; answers its
-    /// number.
+    /// Stores an access without gaps, with one piece, in place of one that loses a piece. Returns
+    /// its number.
     #[inline(always)]
     pub fn room(&mut self, old: Option<u32>, new: PlainAccess<'_>) -> u32 {
         self.ages += 1;
@@ -149,7 +152,7 @@ impl Pool {
         let held = &mut self.held[number as usize];
         (held.epoch, held.kind, held.allocation) = (new.epoch, new.kind, new.allocation);
         (held.start, held.end, held.age) = (new.start, new.end, self.ages);
-        // Copied from where nothing was written just now, which would have to be waited for.
+        // Copied from memory that was not written just now: a recent store would stall the load.
         held.site = *new.site;
         (held.site.param, held.site.at) = (new.param, new.at);
         if held.odd.is_some() {
@@ -158,8 +161,8 @@ impl Pool {
         number
     }
 
-    /// Room for one more. (It is not told of the access: what is handed to a call is laid out
-    /// beforehand, whether it is made or not.)
+    /// Makes room for one more. (It does not take the access as an argument: arguments are laid out
+    /// beforehand, whether the call is made or not.)
     #[cold]
     #[inline(never)]
     fn one_more(&mut self) -> u32 {
@@ -178,14 +181,14 @@ impl Pool {
         self.get(number).age
     }
 
-    /// One piece more.
+    /// Counts one piece more.
     #[inline]
     pub fn count(&mut self, number: u32) -> u32 {
         self.pieces[number as usize] += 1;
         number
     }
 
-    /// One piece less.
+    /// Counts one piece less.
     #[inline]
     pub fn release(&mut self, number: u32) {
         let pieces = &mut self.pieces[number as usize];

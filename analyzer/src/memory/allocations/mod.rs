@@ -1,28 +1,31 @@
-//! Which allocation an address belongs to, through all its lives.
+//! Which allocation an address belongs to, through all lifetimes.
 //!
-//! Owns: roots (memory from CUDA) with their access maps, blocks (what an allocator of the program
-//! carved out of a root), aliases, arrays, texture and surface objects, and what is known of
-//! allocations that are gone. Does not decide what races. Beside it: `places` (the look-up),
-//! `variables`, `sharing`.
+//! Owns roots (memory from CUDA) with their access maps, blocks (what an allocator of the program
+//! carved out of a root), aliases, arrays, texture and surface objects, and the descriptions of
+//! allocations that have ended. Does not decide what races.
 //!
-//! # Lives
+//! `lookup` is the look-up by address. `variables` handles `__device__` variables and `sharing`
+//! memory that other processes have too. All three add methods to [`Allocations`] and know this
+//! file only.
 //!
-//! A root that is freed takes its access map along: the same address later is other memory, so
+//! # Lifetimes
+//!
+//! A root that is freed takes its access map along. The same address later is other memory, so
 //! nothing stale is ever reported. Stream-ordered memory stays as a *ghost* after its free, with
-//! that free as only access, until its addresses are given out again: work that uses it without
+//! that free as its only access, until its addresses are allocated again: work that uses it without
 //! being ordered before or after the free races with the free.
 //!
-//! Blocks have lives and stacks of their own, but share the access map of their root: an allocator
-//! inside the program gives no guarantee when it hands out freed bytes again, so an unordered use
-//! of the old and of the new block is a race.
+//! Blocks have lifetimes and stacks of their own, but share the access map of their root: an
+//! allocator inside the program gives no guarantee when it hands out freed bytes again, so an
+//! unordered use of the old and of the new block is a race.
 //!
 //! Memory that is no allocation at all (pageable host memory) shares one bounded map.
 
-mod places;
+mod lookup;
 mod sharing;
 mod variables;
 
-pub use places::{Home, Location};
+pub use lookup::{Home, Location};
 
 use super::access_map::AccessMap;
 use super::allocation::InOrder;
@@ -37,11 +40,11 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use trace::{ArrayId, ContextId, ImageId, MemoryKind, StackId};
 
-/// Ghosts and descriptions of dead allocations that are kept at most.
+/// Maximum number of ghosts and of descriptions of ended allocations.
 const MAX_GHOSTS: usize = 1024;
 const MAX_DEAD: usize = 1 << 16;
-/// Names of allocations that are kept at most: a program that gives each life a name of its own
-/// shall not cost more and more.
+/// Maximum number of allocation names, so that a program that names every lifetime differently does
+/// not use ever more memory.
 const MAX_NAMES: usize = 1024;
 
 /// A live block.
@@ -55,35 +58,35 @@ struct Block {
 #[derive(Debug, Default)]
 pub struct Allocations {
     last: u32,
-    /// Lives are begun and forgotten in the order of their ids, nearly: neighbours lie side by
-    /// side.
+    /// Lifetimes begin and are forgotten almost in the order of their ids, so neighbours lie side
+    /// by side.
     infos: HashMap<AllocationId, Allocation, BuildHasherDefault<InOrder>>,
     dead: VecDeque<AllocationId>,
     roots: Roots,
     ghosts: VecDeque<(u64, AllocationId)>,
     blocks: Spans<Block>,
     stamps: Stamps,
-    /// How often something has changed that tickets do not tell of: aliases, objects, addresses of
-    /// variables.
+    /// Number of changes that no generation covers: aliases, objects, addresses of variables.
     others: u64,
-    /// Blocks of no byte, which lie nowhere.
+    /// Blocks of zero bytes, which occupy no address.
     hollow: FxHashMap<u64, AllocationId>,
     aliases: BTreeMap<u64, (u64, u64)>,
     arrays: FxHashMap<ArrayId, Root>,
     objects: FxHashMap<u64, Object>,
     pageable: AccessMap,
-    /// What tables of pointers hold, by address after aliases were followed.
+    /// The contents of pointer tables, by address after aliases were followed.
     pub contents: Contents,
     /// Addresses of `__device__` variables, by the image that defines them.
     globals: FxHashMap<(ImageId, Box<str>), u64>,
-    /// What the program calls its allocations: each name once, counted from 1.
+    /// The program's names for its allocations: each name once, counted from 1.
     names: Vec<Box<str>>,
     forgotten: u64,
     shared: Shared,
 }
 
 impl Allocations {
-    /// A new life begins. Whatever the addresses were before is over. The id in `info` is set here.
+    /// Begins a lifetime, and ends the earlier ones at these addresses. The id in `info` is set
+    /// here.
     pub fn alloc(&mut self, mut info: Allocation) -> AllocationId {
         self.last += 1;
         info.id = AllocationId(self.last);
@@ -108,7 +111,7 @@ impl Allocations {
         info.id
     }
 
-    /// An opaque array is made. The id in `info` is set here.
+    /// Begins the lifetime of an opaque array. The id in `info` is set here.
     pub fn array(&mut self, array: ArrayId, mut info: Allocation) {
         self.last += 1;
         info.id = AllocationId(self.last);
@@ -116,7 +119,7 @@ impl Allocations {
         self.arrays.insert(array, Root::new(info.size, info.id, Number::default()));
     }
 
-    /// An opaque array is destroyed.
+    /// Ends the lifetime of an opaque array.
     pub fn destroy_array(&mut self, array: ArrayId) {
         if let Some(root) = self.arrays.remove(&array) {
             self.bury(root.id, &root.map);
@@ -129,7 +132,7 @@ impl Allocations {
         Some((*self.info(place.allocation)?, place.home))
     }
 
-    /// The program has a name for the innermost allocation that begins here.
+    /// Names the innermost allocation that begins here.
     pub fn name(&mut self, ptr: u64, name: &str) {
         let place = self.locate(ptr).filter(|place| place.start == ptr);
         let Some(info) = place.and_then(|place| self.infos.get_mut(&place.allocation)) else { return };
@@ -143,12 +146,12 @@ impl Allocations {
         }) as u32;
     }
 
-    /// The names that allocations were given: [`Allocation::name`] counts from 1.
+    /// The names of allocations: [`Allocation::name`] counts from 1.
     pub fn names(&self) -> &[Box<str>] {
         &self.names
     }
 
-    /// A block goes back to the allocator that carved it out. False: it was not known.
+    /// Returns a block to the allocator that carved it out. False: it was not known.
     pub fn free_block(&mut self, ptr: u64, stack: StackId) -> bool {
         let at = self.blocks.seek(ptr);
         let id = match self.blocks.get(at) {
@@ -156,8 +159,8 @@ impl Allocations {
             _ => match self.hollow.remove(&ptr) {
                 Some(id) => id,
                 // A block outside every root was made a root of its own. Memory from CUDA that
-                // begins here is something else: the block was carved up further, and so ended
-                // before.
+                // begins here is something else: there the block was carved up further, and so had
+                // ended before.
                 None => {
                     let is_block = self.root(ptr).is_some_and(|info| info.kind == Some(MemoryKind::Block));
                     return is_block && self.free_root(ptr, stack, false);
@@ -169,8 +172,8 @@ impl Allocations {
         true
     }
 
-    /// The root at this address goes away; as a ghost it stays until its addresses are given out
-    /// again. False: there is none.
+    /// Ends the root at this address. As a ghost it stays until its addresses are allocated again.
+    /// False: there is none.
     pub fn free_root(&mut self, ptr: u64, stack: StackId, ghost: bool) -> bool {
         if self.aliases.remove(&ptr).is_some() {
             self.others += 1;
@@ -210,13 +213,13 @@ impl Allocations {
         }
     }
 
-    /// A texture or surface object is made.
+    /// Adds a texture or surface object.
     pub fn object(&mut self, handle: u64, object: Object) {
         self.others += 1;
         self.objects.insert(handle, object);
     }
 
-    /// A texture or surface object is destroyed.
+    /// Removes a texture or surface object.
     pub fn destroy_object(&mut self, handle: u64) {
         self.others += 1;
         self.objects.remove(&handle);
@@ -227,7 +230,7 @@ impl Allocations {
         if self.objects.is_empty() { None } else { self.objects.get(&handle).copied() }
     }
 
-    /// What is known of an allocation, dead or alive.
+    /// The description of an allocation, live or ended.
     pub fn info(&self, id: AllocationId) -> Option<&Allocation> {
         self.infos.get(&id)
     }
@@ -237,7 +240,7 @@ impl Allocations {
         self.roots.get(ptr).filter(|r| !r.ghost).and_then(|r| self.infos.get(&r.id))
     }
 
-    /// Every allocation of a context goes away.
+    /// Ends every allocation of a context.
     pub fn destroy_context(&mut self, context: ContextId, stack: StackId) {
         let gone: Vec<u64> = self
             .roots
@@ -255,7 +258,7 @@ impl Allocations {
         self.forgotten + self.roots.values().chain(self.arrays.values()).map(|r| r.map.forgotten()).sum::<u64>()
     }
 
-    /// Live roots, live blocks and entries of all maps: what the memory of the analysis is made of.
+    /// Live roots, live blocks and entries of all maps: the memory use of the analysis.
     pub fn footprint(&self) -> (usize, usize, usize) {
         let maps = self.roots.values().chain(self.arrays.values()).map(|r| &r.map);
         (
@@ -274,7 +277,8 @@ impl Allocations {
         }
     }
 
-    /// Answers the position of the first block after those.
+    /// Ends the blocks that overlap these addresses. Returns the position of the first block after
+    /// them.
     fn end_blocks(&mut self, start: u64, end: u64, stack: Option<StackId>) -> At {
         let mut at = self.blocks.seek(start);
         while self.blocks.get(at).is_some_and(|block| block.start < end) {
@@ -291,7 +295,7 @@ impl Allocations {
         at
     }
 
-    /// Takes a block away; answers its life and the position of what came after it.
+    /// Removes a block. Returns its lifetime and the position of the block after it.
     fn remove_block(&mut self, at: At) -> (AllocationId, At) {
         let bounds = self.blocks.get(at).map_or((0, 0), |block| (block.start, block.end));
         let (block, next) = self.blocks.remove(at);
@@ -302,8 +306,8 @@ impl Allocations {
         (block.id, next)
     }
 
-    /// These addresses became a block, or are none any more. Answers what tells their place from
-    /// all others, when they lie in one root.
+    /// These addresses became a block, or ceased to be one. Returns the identity of their place,
+    /// when they lie in one root.
     fn carved(&mut self, start: u64, end: u64) -> Option<Spot> {
         let (_, root) = self.roots.around(start)?;
         self.stamps.renew(root.number);
@@ -351,7 +355,7 @@ impl Allocations {
         }
     }
 
-    /// Entries of a root's map may still name a block that is gone, so its description outlives it
+    /// Entries of a root's map may still name a block that has ended, so its description is kept
     /// for a while.
     fn remember_dead(&mut self, id: AllocationId) {
         self.dead.push_back(id);

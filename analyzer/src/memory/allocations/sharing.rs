@@ -1,11 +1,13 @@
-//! Memory that other processes know, and what is told of it.
+//! Memory that other processes have too, and the accesses to it that they must learn of.
+//!
+//! Owns the list of such accesses between two records. [`crate::ipc::export`] collects it.
 
 use super::{Allocations, Home};
 use crate::memory::AllocationId;
 use crate::memory::access::{Access, Cause};
 use trace::MemoryKind;
 
-/// What is told of memory that other processes know.
+/// The news about shared memory since the last collection.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) ever: Vec<AllocationId>,
@@ -14,8 +16,8 @@ pub(super) struct Shared {
 }
 
 impl Allocations {
-    /// The root around this address is known to other processes from now on. Answers it, its first
-    /// address, and whether it is another process's.
+    /// Marks the root around this address as shared. Returns it, its first address, and whether it
+    /// belongs to another process.
     pub fn share(&mut self, address: u64) -> Option<(AllocationId, u64, bool)> {
         let Home::Root(start) = self.locate(address)?.home else { return None };
         let root = self.roots.get_mut(start).filter(|root| !root.ghost)?;
@@ -27,7 +29,7 @@ impl Allocations {
         Some((root.id, start, kind == Some(MemoryKind::Imported)))
     }
 
-    /// An access was made to this place: other processes that know it will be told.
+    /// Notes an access to this place, if it is shared.
     #[inline]
     pub fn touched(&mut self, home: Home, access: &Access) {
         if !self.shared.ever.is_empty() {
@@ -39,7 +41,7 @@ impl Allocations {
     fn touched_shared(&mut self, home: Home, access: &Access) {
         let Home::Root(start) = home else { return };
         let Some(root) = self.roots.get(start).filter(|root| root.shared) else { return };
-        // To let go of another process's memory is no access to it.
+        // Closing another process's memory is no access to it.
         let kind = self.infos.get(&root.id).and_then(|info| info.kind);
         if access.site.cause != Cause::Free || kind != Some(MemoryKind::Imported) {
             self.shared.touched.push((root.id, *access));
@@ -51,7 +53,7 @@ impl Allocations {
         (!self.shared.touched.is_empty()).then(|| std::mem::take(&mut self.shared.touched))
     }
 
-    /// The shared memory that has gone since the last time.
+    /// The shared memory that has ended since the last time.
     pub fn take_shared_ends(&mut self) -> Vec<AllocationId> {
         std::mem::take(&mut self.shared.ended)
     }

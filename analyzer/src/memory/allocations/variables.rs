@@ -1,13 +1,13 @@
 //! `__device__` variables, by name.
 //!
-//! Owns the stand-ins for those whose address nobody has asked for yet.
+//! Owns the stand-in addresses of variables whose real address was not queried yet.
 
 use super::Allocations;
 use crate::memory::Allocation;
 use trace::ImageId;
 
-/// Where variables lie whose address nobody knows: no canonical address of x86-64 or AArch64 begins
-/// like this.
+/// Stand-in addresses of variables whose real address is unknown: no canonical address of x86-64 or
+/// AArch64 begins like this.
 const NOWHERE: u64 = 0xffee_0000_0000_0000;
 
 impl Allocations {
@@ -16,11 +16,11 @@ impl Allocations {
         self.globals.get(&(image, Box::from(name))).is_some_and(|ptr| *ptr < NOWHERE)
     }
 
-    /// Address and size of a `__device__` variable of an image. One whose address nobody has asked
-    /// for yet gets a place of its own where no memory can be, so that kernels that share it are
+    /// Address and size of a `__device__` variable of an image. One whose address was not queried
+    /// yet gets a place of its own where no memory can be, so that kernels that share it are
     /// compared.
     pub fn global(&mut self, image: ImageId, name: &str) -> Option<(u64, u64)> {
-        /// Variables lie far enough apart for any size.
+        /// Distance between stand-ins, enough for any size.
         const APART: u64 = 1 << 34;
         let key = (image, Box::from(name));
         if let Some(ptr) = self.globals.get(&key) {
@@ -32,13 +32,13 @@ impl Allocations {
         Some((ptr, APART / 2))
     }
 
-    /// The address of a `__device__` variable is known now.
+    /// Sets the real address of a `__device__` variable.
     pub fn name_global(&mut self, image: ImageId, name: &str, info: Allocation) {
         let key = (image, Box::from(name));
         match self.globals.get(&key) {
             Some(known) if *known == info.ptr => {}
-            // Kernels that ran before are remembered under the stand-in: the address becomes a
-            // second name of that.
+            // Kernels that ran before are remembered under the stand-in, so the real address
+            // becomes an alias of it.
             Some(stand_in) => self.alias(info.ptr, *stand_in, info.size),
             None => {
                 self.globals.insert(key, info.ptr);

@@ -1,9 +1,9 @@
-//! The wording of PyTorch's CUDA Sanitizer, for scripts that parse its output (`--format csan`).
+//! The format of PyTorch's CUDA Sanitizer, for scripts that parse its output (`--format csan`).
 //!
-//! Owns the lines that are the same: the rule, data pointer and streams in decimal, operator, what
-//! is read or written, Python frames outermost first, the count. What that tool does not know
-//! (copies, kernels of other libraries) stands where an operator would. Coverage and summary follow
-//! in our own words.
+//! Owns the lines that are the same: the rule, data pointer and streams in decimal, the operator,
+//! what is read or written, Python frames outermost first, the count. What that tool does not know
+//! (copies, kernels of other libraries) takes the place of an operator. Coverage and summary follow
+//! in StreamSan's own words.
 
 use super::text;
 use crate::report::format::{Event, Reporter, Verdict};
@@ -12,7 +12,7 @@ use crate::symbols::frame::{Frame, FrameKind};
 use crate::symbols::torch::touched;
 use std::fmt::Write as _;
 
-/// Writes findings as that tool does.
+/// Writes findings in that format.
 #[derive(Default)]
 pub struct Csan {
     out: String,

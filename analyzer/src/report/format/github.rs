@@ -1,7 +1,7 @@
 //! Annotations on the lines of a pull request: GitHub's workflow commands (`::error
 //! file=...,line=...::text`).
 //!
-//! Owns their escaping, and the way from the path that the compiler wrote down to the path in the
+//! Owns their escaping, and the mapping from the compiler's path of a file to its path in the
 //! repository.
 
 use super::text;
@@ -34,8 +34,8 @@ impl Workspace {
     }
 
     /// The path relative to the workspace, if the file lies there. A program built elsewhere (in a
-    /// container) names folders that are not here: then the longest end of its path that exists in
-    /// the workspace is meant.
+    /// container) names folders that do not exist here: then the longest suffix of the path that
+    /// exists in the workspace is used.
     pub fn relative(&self, file: &str) -> Option<String> {
         let root = self.0.as_deref()?;
         let path = Path::new(file);
@@ -67,7 +67,7 @@ impl Annotations {
     }
 
     fn finding(&mut self, f: &Finding, level: &str) {
-        // The line to look at: of this access, otherwise of the previous one, otherwise of the
+        // The line to annotate: of this access, otherwise of the previous one, otherwise of the
         // allocation.
         let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
         let stacks = [&f.access.stack[..], &f.previous.stack, memory];

@@ -1,9 +1,9 @@
-//! The report as one page that needs nothing else: every finding with its lanes, stacks, bytes and
-//! the arrow that is missing.
+//! The report as one self-contained page: every finding with its lanes, stacks, bytes and the
+//! missing synchronisation as an arrow.
 //!
-//! Owns how the data gets into the page: as JSON inside a script that is no script, with nothing in
-//! it that could end it. The page (`html.page`) draws it, and puts text from the program into text
-//! nodes only.
+//! Owns how the data gets into the page: as JSON inside a script element of a type that is not run,
+//! with nothing in it that could end the element. The page (`html.page`) draws it, and puts text
+//! from the program into text nodes only.
 
 use super::json::Json;
 use crate::report::format::{Event, Reporter};
@@ -29,8 +29,8 @@ impl Reporter for Html {
     }
 }
 
-/// JSON in which no character means anything to HTML. Inside JSON these stand in strings only,
-/// where an escape says the same.
+/// JSON in which no character has a meaning in HTML. In JSON these characters occur in strings
+/// only, where an escape is equivalent.
 fn harmless(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

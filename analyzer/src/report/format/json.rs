@@ -1,6 +1,6 @@
-//! The report as JSON: a contract that others script against.
+//! The report as JSON: a contract for scripts.
 //!
-//! Owns names and shape of the fields. Fields are added, never renamed nor removed; [`VERSION`]
+//! Owns names and shape of the fields. Fields are added, never renamed or removed; [`VERSION`]
 //! counts changes of meaning.
 //!
 //! ```text
@@ -30,8 +30,8 @@
 //! ```
 //!
 //! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with
-//! `--pedantic` all. A finding's `processes` are places in the list `processes[]`; `occurrences`
-//! counts by process.
+//! `--pedantic` all. A finding's `processes` are indices into `processes[]`; `occurrences` counts
+//! by process.
 
 use crate::detect::coverage::KernelCoverage;
 use crate::report::format::{Event, Reporter, Verdict, feed};

@@ -1,8 +1,8 @@
-//! One stream of events feeds all reporters: whatever is written about a run, in whatever form,
+//! Report formats: one stream of events feeds all reporters, so that everything written about a run
 //! comes from here.
 //!
-//! Owns the events, the seam [`Reporter`], and the list of reporters that the options ask for. How
-//! each writes is the business of its own file. To add a format: one file with a `Reporter`, one
+//! Owns the events, the trait [`Reporter`], and the list of reporters that the options ask for.
+//! Each format writes itself, in its own file. To add a format: one file with a `Reporter`, one
 //! line in [`Reporters::asked_for`].
 
 pub mod csan;
@@ -20,7 +20,7 @@ use crate::output;
 use crate::report::model::{Finding, Report};
 use std::io::{IsTerminal, Write};
 
-/// What a run tells its reporters: the beginning, every finding worth showing (surest first, then
+/// An event for reporters: the beginning, every finding worth showing (most certain first, then
 /// those set aside), the end.
 #[derive(Clone, Copy)]
 pub enum Event<'a> {
@@ -37,7 +37,7 @@ pub enum Event<'a> {
 pub enum Verdict {
     /// It fails the run.
     Fails,
-    /// It is shown, but `--fail-on` lets it pass (latent ones always do unless asked for).
+    /// It is shown, but `--fail-on` lets it pass (latent ones always pass unless asked for).
     Passes,
     /// A suppression or the baseline has set it aside.
     SetAside,
@@ -87,7 +87,7 @@ enum Place {
 pub struct Reporters(Vec<(Box<dyn Reporter>, Place)>);
 
 impl Reporters {
-    /// Those that the options ask for. File names must be expanded already.
+    /// The reporters that the options ask for. File names must be expanded already.
     pub fn asked_for(options: &Options) -> Self {
         let log = options.log_file.clone().map_or(Place::Stderr, Place::File);
         let mut list: Vec<(Box<dyn Reporter>, Place)> = Vec::new();
@@ -105,7 +105,7 @@ impl Reporters {
             }
             Format::Csan => list.push((Box::<csan::Csan>::default(), log)),
             Format::Github => {
-                // The runner reads annotations from what a step prints, not from files.
+                // The runner reads annotations from the output of a step, not from files.
                 list.push((github(), Place::Stderr));
                 list.push((Box::new(text::Text::beside()), log));
             }
@@ -136,7 +136,8 @@ impl Reporters {
         Self(list)
     }
 
-    /// Feeds the report to all and writes what they made. False when a file could not be written.
+    /// Feeds the report to all reporters and writes their output. False when a file could not be
+    /// written.
     pub fn write(self, report: &Report) -> bool {
         let mut fine = true;
         for (mut reporter, place) in self.0 {
@@ -171,7 +172,7 @@ impl Collector {
 impl Reporter for Collector {
     fn take(&mut self, event: Event<'_>) {
         let Event::Finding(finding, verdict) = event else { return };
-        // What a suppression covers needs no place in the baseline.
+        // A suppressed finding needs no entry in the baseline.
         let suppressed = matches!(finding.standing, crate::report::model::GateStatus::Suppressed(_));
         if self.wanted.contains(&verdict) && !suppressed {
             self.list.push(finding.clone());

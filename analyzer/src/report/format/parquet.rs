@@ -1,8 +1,8 @@
 //! The findings as a Parquet file: a row for each finding and process, so that the files of many
-//! ranks and runs can be asked together.
+//! ranks and runs can be queried together.
 //!
-//! Owns the columns: text, whole numbers and truth values, which DuckDB, Polars and Spark read
-//! without being told. They are added, never renamed nor removed.
+//! Owns the columns: text, integers and booleans, which DuckDB, Polars and Spark read without a
+//! schema. Columns are added, never renamed or removed.
 
 use crate::report::call_site::site_frame;
 use crate::report::format::{Event, Reporter, Verdict};
@@ -17,10 +17,10 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use std::sync::Arc;
 
-/// Rows that are written at once.
+/// Rows of a row group.
 const GROUP: usize = 1 << 16;
 
-/// What a row is made of.
+/// The data of a row.
 struct Row {
     f: Arc<Finding>,
     verdict: Verdict,
@@ -28,7 +28,7 @@ struct Row {
     count: u64,
 }
 
-/// How a column gets its values out of a row, or out of one side of a race.
+/// How a column gets its value from a row, or from one side of a race.
 enum Column<T> {
     Text(fn(&T) -> Option<String>),
     Number(fn(&T) -> Option<i64>),
@@ -36,7 +36,7 @@ enum Column<T> {
 }
 use Column::{Number, Text, Truth};
 
-/// What is told of the finding, before its sides.
+/// The columns of the finding, before its sides.
 const FINDING: &[(&str, Column<Row>)] = &[
     ("streamsan_version", Text(|_| some(env!("CARGO_PKG_VERSION")))),
     ("trace", Text(|r| r.process.trace.clone())),
@@ -59,7 +59,7 @@ const FINDING: &[(&str, Column<Row>)] = &[
     ("bytes_to", Number(|r| whole(r.f.to))),
 ];
 
-/// What is told of each side, after `access_` and `previous_`.
+/// The columns of each side, after `access_` and `previous_`.
 const SIDE: &[(&str, Column<Side>)] = &[
     ("operation", Text(|s| some(s.actor.name()))),
     ("does", Text(|s| some(s.verb))),
@@ -78,7 +78,7 @@ const SIDE: &[(&str, Column<Side>)] = &[
     ("extent", Text(|s| some(s.precision))),
 ];
 
-/// What is told of the memory and of what is missing, after the sides.
+/// The columns of the memory and of the missing synchronisation, after the sides.
 const REST: &[(&str, Column<Row>)] = &[
     ("memory_kind", Text(|r| r.f.allocation.as_ref().map(|m| m.kind.to_string()))),
     ("memory_size", Number(|r| r.f.allocation.as_ref().and_then(|m| whole(m.size)))),
@@ -94,7 +94,7 @@ const REST: &[(&str, Column<Row>)] = &[
 /// Picks a side.
 type Of = fn(&Finding) -> &Side;
 
-/// A column of the file, and what its values are told by.
+/// The source of a column's values.
 enum Source {
     Row(&'static Column<Row>),
     Side(Of, &'static Column<Side>),
@@ -127,7 +127,7 @@ fn some(text: &str) -> Option<String> {
     Some(text.to_string()).filter(|text| !text.is_empty())
 }
 
-/// What does not fit (an address of a damaged trace) is left out.
+/// The number as a signed one. One that does not fit (an address of a damaged trace) is left out.
 fn whole(number: u64) -> Option<i64> {
     i64::try_from(number).ok()
 }
@@ -181,7 +181,7 @@ impl Reporter for Parquet {
             }
         }
         write(&rows).unwrap_or_else(|error| {
-            // Into memory only a mistake in the columns can fail.
+            // Writing to memory fails only if the columns are wrong.
             eprintln!("streamsan: the Parquet file could not be made: {error}");
             Vec::new()
         })

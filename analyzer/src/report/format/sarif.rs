@@ -1,7 +1,7 @@
 //! The report as SARIF 2.1.0, which code scanning services and editors read.
 //!
 //! Owns the mapping: hazards are rules, findings are results, the two stacks and the allocation's
-//! are `stacks`, suppressions and the baseline are SARIF's own.
+//! are `stacks`, and suppressions and the baseline use SARIF's own fields.
 
 use super::github::Workspace;
 use super::text;
@@ -237,7 +237,7 @@ impl Reporter for Sarif {
     }
 }
 
-/// The line to look at; without lines, the file that holds the machine code.
+/// The line to show; without lines, the file that holds the machine code.
 fn at(stack: &[Frame]) -> Option<&Frame> {
     site_frame(stack).or_else(|| stack.iter().find(|f| f.module.is_some()))
 }

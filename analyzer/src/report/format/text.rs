@@ -1,8 +1,8 @@
 //! The report as text: for people, with a stable `key=value` block for scripts.
 //!
 //! Owns the wording and the layout. The three paragraphs (this access, the previous access, the
-//! allocation, each with its stack) follow PyTorch's CUDA Sanitizer; what is there, what is missing
-//! and what would mend it follow Vulkan's synchronization validation.
+//! allocation, each with its stack) follow PyTorch's CUDA Sanitizer. The synchronisation that is
+//! there, what is missing and what would fix it follow Vulkan's synchronization validation.
 
 use crate::detect::confidence::Confidence;
 use crate::report::elaborate::hazard_sentence;
@@ -21,7 +21,7 @@ const MAX_FRAMES: usize = 24;
 pub struct Style {
     /// Use ANSI colours.
     pub color: bool,
-    /// More than one process took part, so say which.
+    /// More than one process took part, so the process is named.
     pub processes: bool,
 }
 
@@ -147,7 +147,7 @@ pub fn headline(f: &Finding) -> String {
     format!("{actor} {what}")
 }
 
-/// A kernel's name without parameters and template arguments that would fill the line.
+/// A kernel's name without parameters and long template arguments.
 pub fn short_kernel(name: &str) -> String {
     let mut depth = 0_u32;
     let mut short = String::new();
@@ -322,7 +322,7 @@ fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// The line of fixed form that ends every run.
+/// The line of fixed form at the end of every run.
 pub fn summary(report: &Report) -> String {
     let [certain, likely, possible, latent] = report.counts();
     let total = (certain + likely + possible) as u64;
@@ -355,7 +355,7 @@ pub fn summary(report: &Report) -> String {
     line
 }
 
-/// What the user has had set aside or left out, a line each.
+/// The findings that the user's files set aside or left out, a line each.
 fn judgement(report: &Report) -> String {
     let mut out = String::new();
     let j = &report.judgement;
@@ -420,7 +420,7 @@ fn fault(out: &mut String, style: Style, f: &Fault) {
     let _ = writeln!(out, "{}", style.paint(Ink::Faint, &"=".repeat(80)));
 }
 
-/// What could be seen and what could not.
+/// The coverage: what could be seen and what could not.
 pub fn coverage(report: &Report) -> String {
     let c = &report.coverage;
     let mut out = format!(
@@ -503,7 +503,7 @@ fn most_frequent(counts: &std::collections::BTreeMap<String, u64>) -> String {
 pub struct Text {
     style: Style,
     max_findings: u64,
-    /// Another reporter of the same run tells the findings.
+    /// Another reporter of the same run prints the findings.
     told: bool,
     out: String,
     printed: u64,
@@ -516,7 +516,7 @@ impl Text {
         Self { style, max_findings, told: false, out: String::new(), printed: 0, left: 0 }
     }
 
-    /// What is to be said beside the findings, which another reporter tells.
+    /// A report without the findings, which another reporter prints.
     pub fn beside() -> Self {
         Self { told: true, ..Self::new(Style::default(), 0) }
     }

@@ -1,6 +1,7 @@
-//! Where addresses lie: which allocation, which access map, and whether that is still so.
+//! The look-up of addresses: in which allocation and access map they lie, and whether that still
+//! holds.
 //!
-//! Owns the look-up and what outlasts it: tickets. Changes no life.
+//! Owns the look-up, and generations of its results. Does not begin or end lifetimes.
 
 use super::Allocations;
 use crate::memory::access::Access;
@@ -21,14 +22,14 @@ pub enum Home {
     Pageable,
 }
 
-/// Where an address lies.
+/// The result of a look-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Location {
     /// The access map.
     pub home: Home,
     /// The address after aliases were followed.
     pub address: u64,
-    /// One past the last address that the same answer holds for.
+    /// One past the last address for which this result holds.
     pub end: u64,
     /// The innermost allocation.
     pub allocation: AllocationId,
@@ -56,7 +57,7 @@ impl Allocations {
                 (place.allocation, place.start) = (block.value.id, block.start);
                 place.end = place.end.min(block.end);
             }
-            // Between blocks: the answer changes where the next block begins.
+            // Between blocks: the result changes where the next block begins.
             Some(next) => place.end = place.end.min(next.start),
             None => {}
         }
@@ -101,7 +102,7 @@ impl Allocations {
         })
     }
 
-    /// The access map of a place. `None` when the root has gone since.
+    /// The access map of a place. `None` when the root has ended since.
     pub fn map(&mut self, home: Home) -> Option<&mut AccessMap> {
         match home {
             Home::Root(ptr) => self.roots.get_mut(ptr).map(|r| &mut r.map),
@@ -129,15 +130,15 @@ impl Allocations {
         map.into_iter().flat_map(AccessMap::iter)
     }
 
-    /// The accesses that are remembered in roots of these sorts.
+    /// The accesses that are remembered in roots of these kinds.
     pub fn accesses_in(&self, kinds: &[MemoryKind]) -> impl Iterator<Item = Access> {
         let is_one = |root: &&Root| self.infos.get(&root.id).and_then(|i| i.kind).is_some_and(|k| kinds.contains(&k));
         self.roots.values().filter(is_one).flat_map(|r| r.map.iter())
     }
 
-    /// A ticket for a place in a root: while [`Allocations::holds`] says so, every address that the
-    /// answer was given for lies there. What lies in no allocation, or under an alias, is another
-    /// matter: see [`Allocations::layout`].
+    /// The generation of a place in a root. While [`Allocations::holds`] is true, every address of
+    /// that look-up result lies there. It does not cover addresses in no allocation or under an
+    /// alias: see [`Allocations::layout`].
     pub fn generation(&self, place: &Location) -> Option<Generation> {
         let Home::Root(ptr) = place.home else { return None };
         let root = self.roots.get(ptr)?;
@@ -145,13 +146,13 @@ impl Allocations {
         Some(self.stamps.generation(block.map_or(root.number, |block| block.value.number)))
     }
 
-    /// Whether a ticket is still good.
+    /// Whether a generation still holds.
     #[inline]
     pub fn holds(&self, generation: Generation) -> bool {
         self.stamps.holds(generation)
     }
 
-    /// Tables of pointers in these bytes of a root are not known any more.
+    /// Forgets the pointer tables in these bytes of a root.
     pub fn overwritten(&mut self, extent: &Extent) {
         let (mut start, mut end) = (extent.start, extent.end);
         if extent.precision == Precision::Unknown
@@ -162,13 +163,13 @@ impl Allocations {
         self.contents.forget(start, end);
     }
 
-    /// The allocation that a good ticket is for.
+    /// The allocation of a generation that holds.
     #[inline]
     pub fn allocation_of(&self, generation: Generation) -> AllocationId {
         self.stamps.id(generation)
     }
 
-    /// Where the access map of a root stands, as long as it lives.
+    /// The slot of a root, valid while the root lives.
     pub fn slot(&self, home: Home) -> Option<Slot> {
         let Home::Root(ptr) = home else { return None };
         self.roots.slot(ptr)
@@ -180,8 +181,9 @@ impl Allocations {
         &mut self.roots.at_mut(slot).map
     }
 
-    /// What no ticket tells of: how often a root has come or gone (which decides what lies in no
-    /// allocation), and how often aliases, objects or addresses of variables have changed.
+    /// The changes that no generation covers: how often a root has come or gone (which decides what
+    /// lies in no allocation), and how often aliases, objects or addresses of variables have
+    /// changed.
     #[inline]
     pub fn layout(&self) -> (u64, u64) {
         (self.roots.changes(), self.others)
