@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -18,7 +19,7 @@ static CHILD: AtomicI32 = AtomicI32::new(0);
 /// What a program is started with.
 pub struct Plan<'a> {
     /// Program and arguments.
-    pub program: &'a [String],
+    pub program: &'a [OsString],
     /// The socket of the run.
     pub socket: OsString,
     /// The simulated GPU, when it is to be used.
@@ -28,7 +29,7 @@ pub struct Plan<'a> {
     /// Whether the library that sees how host threads synchronise is to be loaded too.
     pub host_threads: bool,
     /// `STREAMSAN_OPTIONS` for the shim: what the environment says and what the command line adds.
-    pub shim_options: String,
+    pub shim_options: Vec<u8>,
     /// Whether PyTorch is to use CUDA's stream-ordered allocator.
     pub torch_async: bool,
 }
@@ -93,7 +94,7 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     command.env("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
     command.env("STREAMSAN_SOCKET", &plan.socket);
     if !plan.shim_options.is_empty() {
-        command.env("STREAMSAN_OPTIONS", &plan.shim_options);
+        command.env("STREAMSAN_OPTIONS", OsStr::from_bytes(&plan.shim_options));
     }
     // NVTX hands its ranges to the library named here; a profiler that is named already keeps its
     // place.
@@ -130,7 +131,7 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
             Ok(())
         });
     }
-    let failed = |error| LaunchError::Program { program: plan.program[0].clone(), error };
+    let failed = |error| LaunchError::Program { program: plan.program[0].to_string_lossy().into_owned(), error };
     let mut child = command.spawn().map_err(failed)?;
     CHILD.store(child.id() as i32, Ordering::Relaxed);
     let status = child.wait().map_err(failed);

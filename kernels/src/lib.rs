@@ -30,6 +30,6 @@ pub use access::{
 };
 pub use cache::Cache;
 pub use code_image::{CodeImage, LoadError, SummaryError};
-pub use explain::{Explained, ExplainedAccess, explain, explain_json};
+pub use explain::{Explained, ExplainedAccess, explain, explain_json, kernel_names};
 pub use lines::{LineTable, SourceLine, telling};
 pub use summary::Summary;

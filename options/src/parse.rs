@@ -91,7 +91,11 @@ impl Row {
                 None => Word::Named(text),
             })),
             Kind::File | Kind::PathOrOff(_) | Kind::Patterns | Kind::Files | Kind::Folders => {
-                if text.is_empty() { Err(Error::Missing(self)) } else { Ok(Value::Text(text)) }
+                if text.is_empty() {
+                    Err(Error::Missing(self))
+                } else {
+                    Ok(Value::Text(text))
+                }
             }
         }
     }

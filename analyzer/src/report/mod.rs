@@ -14,6 +14,7 @@ pub mod model;
 pub mod parquet;
 pub mod reporter;
 pub mod sarif;
+pub mod short;
 pub mod stack;
 pub mod text;
 

@@ -6,7 +6,7 @@
 //! line in [`Reporters::asked_for`].
 
 use super::model::{Finding, Report};
-use super::{csan, github, html, json, junit, parquet, sarif, text};
+use super::{csan, github, html, json, junit, parquet, sarif, short, text};
 use crate::gate::{baseline, suppressions};
 use crate::options::{Format, Options};
 use crate::output;
@@ -90,16 +90,17 @@ impl Reporters {
                 let to_terminal = log == Place::Stderr && std::io::stderr().is_terminal();
                 let color = text::wants_color(options.color, to_terminal, no_color.as_deref());
                 let style = text::Style { color, processes: false };
-                list.push((Box::new(text::Text::new(style, options.max_findings)), log));
+                list.push((Box::new(text::Text::new(style, options.max_findings).quiet(options.quiet)), log));
                 if std::env::var("GITHUB_ACTIONS").is_ok_and(|v| v == "true") {
                     list.push((github(), Place::Stderr));
                 }
             }
-            Format::Csan => list.push((Box::<csan::Csan>::default(), log)),
+            Format::Short => list.push((Box::new(short::Short::new(options.quiet)), log)),
+            Format::Csan => list.push((Box::new(csan::Csan::new(options.quiet)), log)),
             Format::Github => {
                 // The runner reads annotations from what a step prints, not from files.
                 list.push((github(), Place::Stderr));
-                list.push((Box::new(text::Text::beside()), log));
+                list.push((Box::new(text::Text::beside().quiet(options.quiet)), log));
             }
         }
         let file = |path: &Option<String>| path.clone().map(Place::File);
