@@ -9,6 +9,7 @@ use super::{Process, each_op};
 use crate::report::harmless::harmless;
 use crate::report::model::{Frame, FrameKind};
 use crate::report::stack::{self, Line};
+use crate::report::text::counted;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -213,15 +214,15 @@ impl Report {
     pub fn text(&mut self) -> String {
         let mut out = String::new();
         for (process, memory) in self.processes.values_mut() {
-            let _ = writeln!(out, "streamsan: MEMORY: {}, {} ops", process.names.process.name(), memory.time);
+            let _ = writeln!(out, "streamsan: MEMORY: {}, {}", process.names.process.name(), counted(memory.time, "op", "ops"));
             if memory.peaks.is_empty() {
                 let _ = writeln!(out, "  nothing was allocated");
             }
             for (class, peak) in &memory.peaks {
-                let (name, made) = (class.name(), peak.count);
+                let (name, made) = (class.name(), counted(peak.count, "allocation", "allocations"));
                 let _ = writeln!(
                     out,
-                    "\n{name}: peak {} at op {}, {made} allocations, {} at the end",
+                    "\n{name}: peak {} at op {}, {made}, {} at the end",
                     bytes(peak.bytes),
                     peak.time,
                     bytes(peak.now)
@@ -331,7 +332,7 @@ fn bytes(n: u64) -> String {
         unit += 1;
     }
     if unit == 0 {
-        format!("{n} bytes")
+        counted(n, "byte", "bytes")
     } else {
         format!("{value:.1} {} ({n} bytes)", ["", "KiB", "MiB", "GiB", "TiB"][unit])
     }
