@@ -495,6 +495,8 @@ fn one_language_of_options_for_shim_and_analyzer() {
     let (count, err) = stacks("jsn=x:stacks=0:ring-mib=0");
     assert_eq!(count, 0);
     assert!(err.contains("unknown option 'jsn'; did you mean 'json'?") && err.contains("1 to 4096"), "{err}");
+    let (_, err) = stacks("sim:config=off");
+    assert!(err.contains("'sim' does nothing here") && !err.contains("'config'"), "{err}");
     let counts = |options: &str| {
         let trace = folder.join("t");
         end(streamsan(["record", "-o"]).arg(&trace).env("STREAMSAN_OPTIONS", options).arg("--").arg(racy()));

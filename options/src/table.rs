@@ -45,7 +45,7 @@ const RESOLVES: &[Command] = &[Run, Record, Check, Timeline, Memory];
 const ALL: &[Command] = &[Run, Record, Check, Diff, Explain, Timeline, Memory];
 
 table! {
-    Output "output" Some('o'), Kind::File, "", &[Run, Record, Timeline], Launcher, Run,
+    Output "output" Some('o'), Kind::File, "", &[Run, Record, Timeline], Analyzer, Run,
         "write the trace ('timeline': the picture) to FILE";
     Stacks "stacks" None, FLAG, "yes", RUNS, Shim, Run,
         "do not record call stacks: faster, but reports name no lines";
@@ -71,7 +71,7 @@ table! {
         "stay out of the program altogether";
     Cache "cache" None, Kind::PathOrOff("FOLDER|off"), "", &[Run, Check, Explain], Analyzer, Run,
         "keep kernel summaries there [default: $STREAMSAN_CACHE or ~/.cache/streamsan]";
-    Config "config" None, Kind::PathOrOff("FILE|off"), "", ALL, Analyzer, Run,
+    Config "config" None, Kind::PathOrOff("FILE|off"), "", ALL, Launcher, Run,
         "read FILE [default: the first streamsan.toml from the working directory upwards]";
 
     Sim "sim" None, FLAG, "no", RUNS, Launcher, Sim,

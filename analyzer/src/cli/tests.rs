@@ -109,6 +109,9 @@ fn help_fits_a_terminal() {
     for needed in ["--error-exitcode", "--no-stacks", "--json", "Exit codes", "Simulated GPU:", "coverage"] {
         assert!(help.contains(needed), "no {needed} in {help}");
     }
+    for code in [exit_code::FINDINGS, exit_code::USAGE, exit_code::INTERNAL, exit_code::NO_CUDA] {
+        assert!(help.contains(&format!("{code} ")), "no {code} in {help}");
+    }
     assert!(!help.contains("attach-ring") && !help.contains("--no-sim "), "{help}");
     assert_eq!(refused("help check").split_whitespace().take(2).collect::<Vec<_>>(), ["printed", "Check"]);
     assert!(refused("check --version").starts_with("printed streamsan "));

@@ -214,7 +214,12 @@ impl Report {
     pub fn text(&mut self) -> String {
         let mut out = String::new();
         for (process, memory) in self.processes.values_mut() {
-            let _ = writeln!(out, "streamsan: MEMORY: {}, {}", process.names.process.name(), counted(memory.time, "op", "ops"));
+            let _ = writeln!(
+                out,
+                "streamsan: MEMORY: {}, {}",
+                process.names.process.name(),
+                counted(memory.time, "op", "ops")
+            );
             if memory.peaks.is_empty() {
                 let _ = writeln!(out, "  nothing was allocated");
             }
