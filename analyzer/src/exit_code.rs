@@ -9,11 +9,12 @@ use crate::report::model::Report;
 /// and `record` a clean run ends with the program's own exit code.
 pub const CLEAN: i32 = 0;
 
-/// Findings, unless `--error-exitcode` names another number; with 0 the program's own exit code is
+/// Findings (with `diff`: new ones), unless `--error-exitcode` names another number; with 0 the program's own exit code is
 /// kept.
 pub const FINDINGS: i32 = 66;
 
-/// The command line or `STREAMSAN_OPTIONS` was wrong; nothing was run.
+/// The command line, `STREAMSAN_OPTIONS` or the configuration file was wrong, or a file or kernel
+/// that they name is not there; nothing was run.
 pub const USAGE: i32 = 2;
 
 /// With `--require-cuda`: the program made no use of CUDA that could be checked.

@@ -1,10 +1,12 @@
 //! Names of the files that a run writes: what stands for what in them.
 //!
-//! Owns the placeholders, which mean what they mean in Valgrind, standard output, and the check
-//! that a file can be written.
+//! Owns the placeholders, which mean what they mean in Valgrind, standard output, and the checks
+//! that a file can be written and that no output overwrites another.
 
 use crate::options::Options;
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// The name of this machine.
 pub fn host() -> String {
@@ -64,29 +66,79 @@ pub fn write(path: &str, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Expands the names of all files that the options say to write, and says which of them can not all
-/// go to standard output.
-pub fn expand_all(options: &mut Options, pid: u32) -> Result<(), String> {
-    let mut standard = Vec::new();
+/// Whose standard output is ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StandardOutput {
+    /// The command's own.
+    Free,
+    /// The program under test writes there.
+    Program,
+    /// Nothing reads it: the analyzer of a program that was started without the command.
+    Closed,
+}
+
+/// Expands the names of all files that the options say to write, and refuses those that would be
+/// lost: two outputs in one file, an output in a file of `inputs`, a file on a standard output that
+/// is not ours. The error is a line for the user.
+pub fn expand_all(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[String]) -> Result<(), String> {
+    let mut named: Vec<(&'static str, String)> = Vec::new();
     for (option, name) in files(options) {
         let Some(name) = name else { continue };
         *name = expand(name, pid, |key| std::env::var(key).ok())?;
+        named.push((option, name.clone()));
+    }
+    let mut standard = None;
+    for (index, (option, name)) in named.iter().enumerate() {
         if name == STANDARD {
-            standard.push(option);
+            dash(option, out, standard.replace(*option))?;
+            continue;
+        }
+        if let Some((other, _)) = named[..index].iter().find(|(_, other)| same_file(other, name)) {
+            return Err(format!("{other} and {option} both name {name}: name two files"));
+        }
+        if inputs.iter().any(|input| same_file(input, name)) {
+            return Err(format!("{option} would overwrite {name}, which is read"));
         }
     }
-    let unreadable = |option: &str| matches!(option, "--parquet" | "--snapshot");
-    match standard[..] {
+    Ok(())
+}
+
+/// Whether this option can write to standard output, which `before` writes to already.
+fn dash(option: &'static str, out: StandardOutput, before: Option<&str>) -> Result<(), String> {
+    let unreadable = matches!(option, "--parquet" | "--snapshot");
+    let refused = |why: &str| Err(format!("{option} can not go to standard output ('-'){why}: name a file"));
+    match (before, out) {
+        (Some(before), _) => {
+            Err(format!("{before} and {option} can not both go to standard output ('-'): name a file"))
+        }
         // Written by the program under test, which has its own standard output.
-        [only @ ("--sim-addresses" | "--sim-results"), ..] => {
-            Err(format!("{only} can not go to standard output ('-'): name a file"))
+        (None, _) if matches!(option, "--sim-addresses" | "--sim-results") => refused(""),
+        (None, _) if option == TRACE && out != StandardOutput::Free => {
+            Err("a trace can not go to standard output ('-'): name a file".to_owned())
         }
-        [one, other, ..] => Err(format!("{one} and {other} can not both go to standard output ('-'): name a file")),
-        [one] if unreadable(one) && std::io::stdout().is_terminal() => {
-            Err(format!("{one} is nothing to read, and standard output ('-') is a terminal: name a file"))
+        (None, StandardOutput::Program) => refused(", where the program writes"),
+        (None, StandardOutput::Closed) => refused(" of a program that was started without this command"),
+        (None, StandardOutput::Free) if unreadable && std::io::stdout().is_terminal() => {
+            Err(format!("{option} is nothing to read, and standard output ('-') is a terminal: name a file"))
         }
-        _ => Ok(()),
+        (None, StandardOutput::Free) => Ok(()),
     }
+}
+
+/// Whether two names lead to one file, which may not be there yet. Devices and pipes can take
+/// several outputs.
+fn same_file(one: &str, other: &str) -> bool {
+    let place = |name: &str| {
+        let path = Path::new(name);
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
+    };
+    let special = |name: &str| std::fs::metadata(name).is_ok_and(|meta| !meta.is_file());
+    let same_inode = || match (std::fs::metadata(one), std::fs::metadata(other)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    };
+    !special(one) && (one == other || place(one).is_some_and(|one| Some(one) == place(other)) || same_inode())
 }
 
 /// All files that a run writes besides the trace. The error says which can not be written; it comes
@@ -125,16 +177,35 @@ fn files(o: &mut Options) -> [(&'static str, Option<&mut String>); 13] {
 mod tests {
     use super::*;
 
+    fn named(json: &str, sarif: &str, out: StandardOutput, inputs: &[&str]) -> Result<(), String> {
+        let (json, sarif) = (Some(json.to_owned()), Some(sarif.to_owned()));
+        let inputs: Vec<String> = inputs.iter().map(|i| i.to_string()).collect();
+        expand_all(&mut Options { json, sarif, ..Options::default() }, 42, out, &inputs)
+    }
+
     #[test]
     fn one_of_them_can_go_to_standard_output() {
-        let named = |json: &str, sarif: &str| {
-            let (json, sarif) = (Some(json.to_owned()), Some(sarif.to_owned()));
-            expand_all(&mut Options { json, sarif, ..Options::default() }, 42)
-        };
-        assert_eq!(named("-", "a.sarif"), Ok(()));
-        assert_eq!(named("./-", "-"), Ok(()));
+        let free = |json, sarif| named(json, sarif, StandardOutput::Free, &[]);
+        assert_eq!(free("-", "a.sarif"), Ok(()));
+        assert_eq!(free("./-", "-"), Ok(()));
         let both = "--json and --sarif can not both go to standard output ('-'): name a file";
-        assert_eq!(named("-", "-"), Err(both.to_owned()));
+        assert_eq!(free("-", "-"), Err(both.to_owned()));
+        let taken = "--json can not go to standard output ('-'), where the program writes: name a file";
+        assert_eq!(named("-", "a.sarif", StandardOutput::Program, &[]), Err(taken.to_owned()));
+        assert!(named("-", "a.sarif", StandardOutput::Closed, &[]).is_err());
+    }
+
+    #[test]
+    fn no_output_overwrites_another() {
+        let free = |json, sarif| named(json, sarif, StandardOutput::Free, &[]);
+        let both = |name: &str| Err(format!("--json and --sarif both name {name}: name two files"));
+        assert_eq!(free("/nosuch/r", "/nosuch/r"), both("/nosuch/r"));
+        assert_eq!(free("r.%p", "r.42"), both("r.42"));
+        assert_eq!(free("./r", "r"), both("r"));
+        assert_eq!(free("r.json", "r.sarif"), Ok(()));
+        assert_eq!(free("/dev/null", "/dev/null"), Ok(()));
+        let read = named("./t", "r", StandardOutput::Free, &["t"]);
+        assert_eq!(read, Err("--json would overwrite ./t, which is read".to_owned()));
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn commands_of_ci_systems() {
 fn markup() {
     let page = printed(html::Html::default());
     assert_eq!(page.matches("</script>").count(), printed_scripts(), "{page}");
-    let xml = printed(junit::Junit::new(junit::Place::here()));
+    let xml = printed(junit::Junit::new(junit::Origin::here()));
     assert!(!xml.contains("<b a=") && !xml.contains('\u{1b}'), "{xml}");
     let open = xml.matches('<').count();
     assert_eq!(open, xml.matches('>').count(), "every bracket is the format's own");

@@ -120,6 +120,26 @@ fn explain_image(image: &Image<'_>, only: Option<&str>, cache: Option<&Arc<Cache
     }
 }
 
+/// The mangled names of all kernels of a file, sorted; nothing of them is analysed.
+pub fn kernel_names(bytes: &[u8]) -> Result<Vec<String>, ImageError> {
+    let hosted = match Image::parse(bytes) {
+        Ok(image) => return Ok(names_of(std::iter::once(&image))),
+        Err(error) => find_in_host(bytes).map_err(|_| error)?,
+    };
+    Ok(names_of(hosted.iter().filter(|h| !h.relocatable).filter_map(|h| h.image.as_ref().ok())))
+}
+
+fn names_of<'a, 'b: 'a>(images: impl Iterator<Item = &'a Image<'b>>) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in images.flat_map(Image::entries) {
+        let code = entry.unpack().ok().and_then(|code| CodeImage::from_code(code, entry.arch).ok());
+        names.extend(code.iter().flat_map(|code| code.kernel_names().map(str::to_owned)));
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// The contract's JSON.
 #[must_use]
 pub fn explain_json(kernels: &[Explained]) -> Value {

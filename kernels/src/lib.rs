@@ -42,5 +42,5 @@ pub use crate::effects::{
 pub use crate::line_table::{LineTable, SourceLine, user_line};
 pub use crate::summary_cache::Cache;
 pub use code_image::{CodeImage, LoadError, SummaryError};
-pub use explain::{Explained, ExplainedAccess, explain, explain_json};
+pub use explain::{Explained, ExplainedAccess, explain, explain_json, kernel_names};
 pub use summary::Summary;

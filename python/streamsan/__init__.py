@@ -8,7 +8,8 @@ StreamSan watches a process from its first CUDA call on, through a library that 
 be done later, so `enable()` returns at once when the process runs under StreamSan, and otherwise says how to start it. With
 `enable(restart=True)`, or with STREAMSAN=1 in the environment, the script is started again under StreamSan instead.
 
-    python -m streamsan train.py --epochs 1      # the same as: streamsan python train.py --epochs 1
+    python -m streamsan train.py --epochs 1          # the same as: streamsan python train.py --epochs 1
+    python -m streamsan --sim train.py --epochs 1    # options of streamsan come before the script
 """
 
 import os
@@ -30,8 +31,21 @@ def is_active():
             loaded = any("libstreamsan.so" in line or "streamsan-soname" in line for line in maps)
     except OSError:
         loaded = "libstreamsan.so" in os.environ.get("LD_PRELOAD", "")
-    options = os.environ.get("STREAMSAN_OPTIONS", "").split(":")
-    return loaded and not any(option in ("off", "off=1", "off=yes", "off=true", "off=on") for option in options)
+    return loaded and not _is_off(os.environ.get("STREAMSAN_OPTIONS", ""))
+
+
+def _is_off(text):
+    """Whether a value of STREAMSAN_OPTIONS switches StreamSan off: the last word of the key ``off`` holds."""
+    off = False
+    for pair in text.split(":"):
+        key, equals, value = pair.strip().partition("=")
+        key = key.strip().replace("_", "-")
+        key = key[2:] if key.startswith("--") else key
+        if key == "off" and (not equals or value in ("1", "yes", "true", "on")):
+            off = True
+        elif (key == "off" and value in ("0", "no", "false", "off")) or (key == "no-off" and not equals):
+            off = False
+    return off
 
 
 def binary():

@@ -32,8 +32,7 @@ pub fn count(call: FnId, phase: Phase) {
 #[cold]
 fn count_slow(call: FnId, phase: Phase) {
     if WANTED.load(Ordering::Relaxed) == UNKNOWN {
-        let text = options::variable(c"STREAMSAN_OPTIONS").unwrap_or_default();
-        let wanted = text.split(|b| *b == b':').any(|pair| pair.starts_with(b"count-calls"));
+        let wanted = options::is_on(::options::Id::CountCalls);
         WANTED.store(if wanted { YES } else { NO }, Ordering::Relaxed);
         if !wanted {
             return;

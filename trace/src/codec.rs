@@ -225,6 +225,13 @@ impl core::fmt::Debug for Text<'_> {
     }
 }
 
+#[cfg(feature = "serde")]
+impl serde::Serialize for Text<'_> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.lossy())
+    }
+}
+
 impl<'a> From<&'a str> for Text<'a> {
     fn from(text: &'a str) -> Self {
         Self(text.as_bytes())
@@ -287,6 +294,13 @@ impl<'a, T: Item + 'a> List<'a, T> {
 impl<T: Item + core::fmt::Debug> core::fmt::Debug for List<'_, T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<T: Item + serde::Serialize> serde::Serialize for List<'_, T> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.iter())
     }
 }
 

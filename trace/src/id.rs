@@ -5,6 +5,7 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident($int:ty);)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[repr(transparent)]
         pub struct $name(pub $int);
 

@@ -17,6 +17,7 @@ use crate::options::{FailOn, Options};
 use crate::report::model::{AppliedFilter, AppliedSuppression, GateStatus, Judgement, Report};
 use baseline::Baseline;
 use filter::Filter;
+use std::io::ErrorKind;
 use suppressions::Suppression;
 
 /// All decisions of the user, read from their files.
@@ -37,6 +38,11 @@ impl Gate {
             suppressions.extend(suppressions::read(file, &text)?);
         }
         let read = |file: &String| {
+            // The first run of one that keeps its own baseline: nothing is known yet.
+            let is_own = options.write_baseline.as_ref() == Some(file);
+            if is_own && std::fs::metadata(file).map_or_else(|e| e.kind() == ErrorKind::NotFound, |m| m.len() == 0) {
+                return Ok(Baseline::default());
+            }
             let text = std::fs::read_to_string(file).map_err(|e| format!("baseline {file}: {e}"))?;
             Baseline::read(&text).map_err(|e| format!("baseline {file}: {e}"))
         };

@@ -113,8 +113,11 @@ impl Suppression {
     }
 }
 
-/// The text of a suppression file for these findings: for each, one line that covers nothing else,
-/// and wider ones to choose from.
+/// Functions that a whole program may consist of.
+const ENTRIES: [&str; 4] = ["main", "<module>", "_start", "__libc_start_main"];
+
+/// The text of a suppression file for these findings: one line each that covers it and nothing
+/// else, and wider ones to choose from.
 pub fn generate<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let mut text = String::from(
         "# Suppressions for streamsan, made by --gen-suppressions. Each 'fingerprint:' line sets aside one finding; the\n# lines behind '#' under it are wider.\n",
@@ -139,7 +142,11 @@ pub fn generate<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
                 wider.push(format!("# kernel:^{kernel}$"));
             }
             let top = side.stack.iter().find(|f| f.kind != FrameKind::Folded && !f.function.is_empty());
-            wider.extend(top.map(|f| format!("# race_top:^{}$", f.function)));
+            wider.extend(top.map(|f| match f.function.as_str() {
+                // All that a program does may come from there: its stream says more.
+                name if ENTRIES.contains(&name) => format!("# stream:^{}$", side.stream.long),
+                name => format!("# race_top:^{name}$"),
+            }));
         }
         wider.dedup();
         for line in wider {

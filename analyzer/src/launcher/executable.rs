@@ -3,8 +3,10 @@
 //! Owns finding the file that a shell would start, and reading its headers. A file that it cannot
 //! read counts as an ordinary program.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -34,8 +36,8 @@ impl fmt::Display for Closed {
 }
 
 /// The file that a shell would start under this name.
-pub fn find(program: &str) -> Option<PathBuf> {
-    if program.contains('/') {
+pub fn find(program: &OsStr) -> Option<PathBuf> {
+    if program.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));
     }
     let path = std::env::var_os("PATH")?;
@@ -82,8 +84,8 @@ mod tests {
 
     #[test]
     fn names_without_a_slash_are_looked_for_in_the_path() {
-        assert!(find("sh").is_some_and(|file| file.ends_with("sh")));
-        assert_eq!(find("./a/b"), Some(PathBuf::from("./a/b")));
-        assert_eq!(find("no-such-program-anywhere"), None);
+        assert!(find(OsStr::new("sh")).is_some_and(|file| file.ends_with("sh")));
+        assert_eq!(find(OsStr::new("./a/b")), Some(PathBuf::from("./a/b")));
+        assert_eq!(find(OsStr::new("no-such-program-anywhere")), None);
     }
 }

@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -18,7 +19,7 @@ static CHILD: AtomicI32 = AtomicI32::new(0);
 /// Everything that a program is started with.
 pub struct Plan<'a> {
     /// Program and arguments.
-    pub program: &'a [String],
+    pub program: &'a [OsString],
     /// The socket of the run.
     pub socket: OsString,
     /// The simulated GPU, if it is used.
@@ -27,9 +28,9 @@ pub struct Plan<'a> {
     pub soname: Option<(PathBuf, OsString)>,
     /// Whether to load the library that observes how host threads synchronise.
     pub host_threads: bool,
-    /// `STREAMSAN_OPTIONS` for the shim: the environment's, with the additions of the command line.
-    pub shim_options: String,
-    /// Whether to make PyTorch use CUDA's stream-ordered allocator.
+    /// `STREAMSAN_OPTIONS` for the shim: what the environment says and what the command line adds.
+    pub shim_options: Vec<u8>,
+    /// Whether PyTorch is to use CUDA's stream-ordered allocator.
     pub torch_async: bool,
 }
 
@@ -93,7 +94,7 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     command.env("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
     command.env("STREAMSAN_SOCKET", &plan.socket);
     if !plan.shim_options.is_empty() {
-        command.env("STREAMSAN_OPTIONS", &plan.shim_options);
+        command.env("STREAMSAN_OPTIONS", OsStr::from_bytes(&plan.shim_options));
     }
     // NVTX passes its ranges to the library named here. A profiler that is already named keeps its
     // place.
@@ -130,7 +131,7 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
             Ok(())
         });
     }
-    let failed = |error| LaunchError::Program { program: plan.program[0].clone(), error };
+    let failed = |error| LaunchError::Program { program: plan.program[0].to_string_lossy().into_owned(), error };
     let mut child = command.spawn().map_err(failed)?;
     CHILD.store(child.id() as i32, Ordering::Relaxed);
     let status = child.wait().map_err(failed);

@@ -1,15 +1,18 @@
-//! The options: one table for the command line, for `STREAMSAN_OPTIONS` and for the help text.
+//! What the analyzer makes of the options.
 //!
-//! Owns names, types, defaults and help of all options. Which command takes which words besides
-//! options is the business of `cli`.
+//! Owns the struct [`Options`], where each row of the table is stored in it, what the launcher
+//! passes on to the shim, and which options exclude each other. The table and the language of
+//! values are the crate `options`.
 //!
-//! To add an option: one field of [`Options`] with its default, one row of [`table`].
+//! To add an option: one row in that table, one field here with its default, one arm in
+//! [`Options::set`].
 
-pub mod table;
+pub mod nearest;
 
 use crate::gate::filter::Filters;
+use options::{Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
-use std::fmt::Write as _;
+use std::path::Path;
 
 /// The weakest finding that fails a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -43,6 +46,8 @@ impl FailOn {
 pub enum Format {
     /// For people; under GitHub Actions followed by annotations.
     Text,
+    /// One line for each finding.
+    Short,
     /// GitHub's annotations, coverage and summary.
     Github,
     /// As PyTorch's CUDA Sanitizer words it.
@@ -65,9 +70,6 @@ pub enum Color {
 pub struct Options {
     /// Exit code when there are findings; 0 keeps the program's own.
     pub error_exitcode: i32,
-    /// Whether `error_exitcode` was named by the user (under plain `LD_PRELOAD` only then it is
-    /// used).
-    pub error_exitcode_set: bool,
     /// Which synchronisations count.
     pub policy: Policy,
     /// Show pairs that only an unpromised synchronisation orders.
@@ -88,7 +90,7 @@ pub struct Options {
     pub max_findings: u64,
     /// Use the simulated GPU.
     pub sim: bool,
-    /// What the simulated GPU is told.
+    /// Settings of the simulated GPU.
     pub sim_options: SimOptions,
     /// Give the shim the driver's SONAME.
     pub soname: bool,
@@ -120,18 +122,21 @@ pub struct Options {
     pub snapshot: Option<String>,
     /// How the report is written.
     pub format: Format,
+    /// Print findings and errors only.
+    pub quiet: bool,
     /// Which findings are wanted.
     pub filters: Filters,
     /// Folders with debug information.
     pub symbol_path: Vec<String>,
-    /// Where summaries of kernels are kept (the last word counts); `off`: nowhere.
-    pub cache: Vec<String>,
+    /// Where summaries of kernels are kept; `off`: nowhere.
+    pub cache: Option<String>,
+    /// The configuration file; `off`: none.
+    pub config: Option<String>,
     /// Whether PyTorch is to use CUDA's stream-ordered allocator.
     pub torch_async: bool,
     /// Exact mode.
     pub exact: ExactOptions,
-    /// What the shim reads for itself (see its own `options`): known here so that the help names it
-    /// and a wrong key is found.
+    /// What the shim acts on; the launcher passes it on.
     pub shim: ShimOptions,
 }
 
@@ -148,7 +153,7 @@ pub struct SimOptions {
     pub results: Option<String>,
 }
 
-/// Exact mode: what kernels really touch, told by NVIDIA's Sanitizer API.
+/// Exact mode: what kernels really touch, as NVIDIA's Sanitizer API measures it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExactOptions {
     /// Which kernels, by mangled name; empty: all. `None`: no exact mode.
@@ -174,7 +179,7 @@ pub struct ShimOptions {
     pub host_accesses: bool,
     /// Kibibytes of a copy's source that are always compared in full.
     pub host_sample: u64,
-    /// Megabytes of the ring; 0 leaves it to the shim.
+    /// MiB of the ring.
     pub ring_mib: u64,
     /// The analyzer to start under plain `LD_PRELOAD`.
     pub analyzer: Option<String>,
@@ -205,7 +210,6 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             error_exitcode: crate::exit_code::FINDINGS,
-            error_exitcode_set: false,
             policy: Policy::Observed,
             latent: false,
             pedantic: false,
@@ -232,9 +236,11 @@ impl Default for Options {
             parquet: None,
             snapshot: None,
             format: Format::Text,
+            quiet: false,
             filters: Filters::default(),
             symbol_path: Vec::new(),
-            cache: Vec::new(),
+            cache: None,
+            config: None,
             torch_async: false,
             exact: ExactOptions::default(),
             shim: ShimOptions::default(),
@@ -242,248 +248,182 @@ impl Default for Options {
     }
 }
 
-/// Why an option was refused. The text is complete: one line, ready for stderr.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum OptionError {
-    /// No option has this name.
-    #[error("unknown option '{name}'{}", nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean '{n}'?")))]
-    Unknown {
-        /// As it was written.
-        name: String,
-        /// The option it looks most like.
-        nearest: Option<String>,
-    },
-    /// The option needs a value.
-    #[error("option '{0}' needs a value")]
-    Missing(String),
-    /// The value is none that the option takes.
-    #[error("option '{name}' takes {expected}, not '{value}'")]
-    Value {
-        /// The option.
-        name: String,
-        /// What was given.
-        value: String,
-        /// What it takes.
-        expected: String,
-    },
-}
-
-/// The type of an option, with the place it is stored.
-#[derive(Clone, Copy)]
-pub enum Kind {
-    /// On or off.
-    Flag(fn(&mut Options) -> &mut bool),
-    /// A number from 0 to `max`.
-    Number {
-        /// The highest value.
-        max: u64,
-        /// Stores it.
-        set: fn(&mut Options, u64),
-    },
-    /// One of some words.
-    Choice {
-        /// The words.
-        words: &'static [&'static str],
-        /// Stores the word of this index.
-        set: fn(&mut Options, usize),
-    },
-    /// A file name.
-    File(fn(&mut Options) -> &mut Option<String>),
-    /// Words that may be given several times, and what the help calls one.
-    List(&'static str, fn(&mut Options) -> &mut Vec<String>),
-    /// On with a word or without one, or off.
-    Word(fn(&mut Options) -> &mut Option<String>),
-}
-
-/// One row of the table.
-pub struct Spec {
-    /// The name, without dashes.
-    pub name: &'static str,
-    /// A letter for the command line.
-    pub letter: Option<char>,
-    /// Its type.
-    pub kind: Kind,
-    /// The default, as shown by the help.
-    pub default: &'static str,
-    /// What it does, in a line or two.
-    pub help: &'static str,
-}
-
 impl Options {
-    /// Reads the value of `STREAMSAN_OPTIONS`: `key=value` pairs with colons between them; a key
-    /// alone switches on.
-    pub fn read_env(&mut self, text: &str) -> Result<(), OptionError> {
-        for part in text.split(':').filter(|p| !p.is_empty()) {
-            let (name, value) = part.split_once('=').map_or((part, None), |(n, v)| (n, Some(v)));
-            let name = name.trim().trim_start_matches("--").replace('_', "-");
-            match value {
-                None => self.switch(&name).ok_or_else(|| {
-                    if find(&name).is_some() { OptionError::Missing(name.clone()) } else { unknown(part) }
-                })?,
-                Some(value) => {
-                    let spec = find(&name).ok_or_else(|| unknown(&name))?;
-                    self.store(spec, value)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads one option of the command line. `word` begins with a dash; `next` is asked for the
-    /// word behind it when the option needs one.
-    pub fn read_word(&mut self, word: &str, next: impl FnOnce() -> Option<String>) -> Result<(), OptionError> {
-        let (spelled, value) = match word.split_once('=') {
-            Some((name, value)) if word.starts_with("--") => (name, Some(value.to_string())),
-            _ => (word, None),
+    /// Stores the value of an option.
+    pub fn set(&mut self, id: Id, value: Value<'_>) {
+        let on = value == Value::Flag(true);
+        let (number, choice) = match value {
+            Value::Number(number) => (number, 0),
+            Value::Choice(choice) => (0, choice),
+            _ => (0, 0),
         };
-        let spec = if let Some(name) = spelled.strip_prefix("--") {
-            if value.is_none() && self.switch(name).is_some() {
-                return Ok(());
-            }
-            find(name)
-        } else {
-            table::all()
-                .find(|s| s.letter.is_some_and(|l| spelled.strip_prefix('-').is_some_and(|n| n == l.to_string())))
+        let text = match value {
+            Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            _ => None,
         };
-        let spec = spec.ok_or_else(|| unknown(spelled))?;
-        let value = value.or_else(next).ok_or_else(|| OptionError::Missing(spelled.to_string()))?;
-        self.store(spec, &value)
+        match id {
+            Id::Output => self.output = text,
+            Id::Stacks => self.stacks = on,
+            Id::Soname => self.soname = on,
+            Id::HostWrites => self.shim.host_writes = on,
+            Id::HostAccesses => self.shim.host_accesses = on,
+            Id::HostSample => self.shim.host_sample = number,
+            Id::RingMib => self.shim.ring_mib = number,
+            Id::Analyzer => self.shim.analyzer = text,
+            Id::LaunchBlocking => self.shim.launch_blocking = on,
+            Id::TorchAllocator => self.torch_async = choice == 1,
+            Id::CountCalls => self.shim.count_calls = on,
+            Id::Off => self.shim.off = on,
+            Id::Cache => self.cache = text,
+            Id::Config => self.config = text,
+            Id::Sim => self.sim = on,
+            Id::SimSchedule => {
+                self.sim = true;
+                self.sim_options.schedule = match options::find(id).kind {
+                    Kind::Choice(words) => Some(words[choice]),
+                    _ => None,
+                };
+            }
+            Id::SimSeed => {
+                self.sim = true;
+                self.sim_options.seed = Some(number);
+            }
+            Id::SimAddresses => {
+                self.sim = true;
+                self.sim_options.addresses = text;
+            }
+            Id::SimResults => {
+                self.sim = true;
+                self.sim_options.results = text;
+            }
+            Id::Pedantic => self.pedantic = on,
+            Id::Policy => self.policy = [Policy::Observed, Policy::Documented][choice],
+            Id::Latent => self.latent = on,
+            Id::HostOrder => self.host_threads = choice == 1,
+            Id::Hints => self.hints = on,
+            Id::OnlyKernel => self.filters.only_kernel.extend(text),
+            Id::IgnoreKernel => self.filters.ignore_kernel.extend(text),
+            Id::OnlyStream => self.filters.only_stream.extend(text),
+            Id::IgnoreStream => self.filters.ignore_stream.extend(text),
+            Id::OnlyModule => self.filters.only_module.extend(text),
+            Id::IgnoreModule => self.filters.ignore_module.extend(text),
+            Id::SymbolPath => self.symbol_path.extend(text),
+            Id::ErrorExitcode => self.error_exitcode = number as i32,
+            Id::FailOn => {
+                let fail_on = [FailOn::Certain, FailOn::Likely, FailOn::Possible, FailOn::Latent][choice];
+                // What is to fail the run has to be looked for and shown.
+                self.pedantic |= fail_on == FailOn::Possible;
+                self.latent |= fail_on == FailOn::Latent;
+                self.fail_on = Some(fail_on);
+            }
+            Id::Suppressions => self.suppressions.extend(text),
+            Id::GenSuppressions => self.gen_suppressions = text,
+            Id::Baseline => self.baseline = text,
+            Id::WriteBaseline => self.write_baseline = text,
+            Id::RequireCuda => self.require_cuda = on,
+            Id::Quiet => self.quiet = on,
+            Id::Format => {
+                self.format = [Format::Text, Format::Short, Format::Github, Format::Csan][choice];
+            }
+            Id::LogFile => self.log_file = text,
+            Id::Json => self.json = text,
+            Id::Sarif => self.sarif = text,
+            Id::Html => self.html = text,
+            Id::Junit => self.junit = text,
+            Id::Parquet => self.parquet = text,
+            Id::Snapshot => self.snapshot = text,
+            Id::MaxFindings => self.max_findings = number,
+            Id::Color => self.color = [Color::Auto, Color::Always, Color::Never][choice],
+            Id::Exact => {
+                self.exact.kernels = match value {
+                    Value::Word(Word::On) => Some(String::new()),
+                    Value::Word(Word::Named(word)) => Some(String::from_utf8_lossy(word).into_owned()),
+                    _ => None,
+                };
+            }
+            Id::Confirm => self.exact.confirm = on,
+            Id::Learned => self.exact.learned = text,
+            Id::SanitizerLibrary => self.exact.library = text,
+            Id::ExactPatch => self.exact.patch = text,
+            Id::ExactCompare => self.exact.compare = text,
+        }
     }
 
-    /// Sets a flag by its bare name, or clears it by `no-name`.
-    fn switch(&mut self, name: &str) -> Option<()> {
-        if let Some(spec) = find(name.strip_prefix("no-").unwrap_or(name))
-            && let Kind::Word(place) = spec.kind
-        {
-            *place(self) = (!name.starts_with("no-")).then(String::new);
-            return Some(());
+    /// Reads a value of `STREAMSAN_OPTIONS`. A wrong option does not hide those behind it; each is
+    /// a line for the user.
+    pub fn read_env(&mut self, text: &[u8]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for found in options::parse(text) {
+            match found {
+                Ok((id, value)) => self.set(id, value),
+                Err(error) => wrong.push(refusal(&error)),
+            }
         }
-        let flag = |name: &str| {
-            find(name).and_then(|s| match s.kind {
-                Kind::Flag(place) => Some(place),
-                _ => None,
-            })
+        wrong
+    }
+
+    /// What the shim is to be set to, of what the launcher passes on; `None` where that is done
+    /// elsewhere (exact mode completes its paths first) or by the launcher itself.
+    fn passed_on(&self, id: Id) -> Option<String> {
+        let flag = |on: bool| Some(if on { "yes" } else { "no" }.to_owned());
+        match id {
+            Id::Stacks => flag(self.stacks),
+            Id::HostWrites => flag(self.shim.host_writes),
+            Id::HostAccesses => flag(self.shim.host_accesses),
+            Id::HostSample => Some(self.shim.host_sample.to_string()),
+            Id::RingMib => Some(self.shim.ring_mib.to_string()),
+            Id::HostOrder => Some(if self.host_threads { "threads" } else { "merged" }.to_owned()),
+            Id::LaunchBlocking => flag(self.shim.launch_blocking),
+            Id::CountCalls => flag(self.shim.count_calls),
+            Id::Off => flag(self.shim.off),
+            Id::Exact => flag(self.exact.kernels.is_some()),
+            Id::Confirm => flag(self.exact.confirm),
+            _ => None,
+        }
+    }
+
+    /// `STREAMSAN_OPTIONS` for the program: what the environment says, then what the configuration
+    /// file and the command line changed of it, then `more`.
+    pub fn for_shim(&self, environment: &[u8], more: Vec<String>) -> Vec<u8> {
+        let mut there = Self::default();
+        there.read_env(environment);
+        let mut text = environment.to_vec();
+        let mut add = |word: &str| {
+            if !text.is_empty() {
+                text.push(b':');
+            }
+            text.extend_from_slice(word.as_bytes());
         };
-        if let Some(place) = flag(name) {
-            *place(self) = true;
-        } else {
-            *flag(name.strip_prefix("no-")?)?(self) = false;
-        }
-        Some(())
-    }
-
-    fn store(&mut self, spec: &Spec, value: &str) -> Result<(), OptionError> {
-        let wrong = |expected: String| OptionError::Value { name: spec.name.into(), value: value.into(), expected };
-        match spec.kind {
-            Kind::Flag(place) => {
-                *place(self) = match value {
-                    "1" | "yes" | "true" | "on" => true,
-                    "0" | "no" | "false" | "off" => false,
-                    _ => return Err(wrong("yes or no".into())),
-                }
+        for row in ROWS.iter().filter(|row| row.reader.is_shim()) {
+            if let Some(value) = self.passed_on(row.id).filter(|value| there.passed_on(row.id).as_ref() != Some(value))
+            {
+                add(&format!("{}={value}", row.name));
             }
-            Kind::Number { max, set } => match value.parse::<u64>() {
-                Ok(n) if n <= max => set(self, n),
-                _ => return Err(wrong(format!("a number from 0 to {max}"))),
-            },
-            Kind::Choice { words, set } => match words.iter().position(|w| *w == value) {
-                Some(i) => set(self, i),
-                None => return Err(wrong(words.join(" or "))),
-            },
-            Kind::File(_) | Kind::List(..) if value.is_empty() => return Err(OptionError::Missing(spec.name.into())),
-            Kind::Word(place) => {
-                *place(self) = match value {
-                    "0" | "no" | "false" | "off" => None,
-                    "1" | "yes" | "true" | "on" => Some(String::new()),
-                    word => Some(word.to_string()),
-                }
-            }
-            Kind::File(_) if value.is_empty() => return Err(OptionError::Missing(spec.name.into())),
-            Kind::File(place) => *place(self) = Some(value.to_string()),
-            Kind::List(_, place) => place(self).push(value.to_string()),
         }
-        Ok(())
+        more.iter().for_each(|word| add(word));
+        text
     }
-}
 
-fn find(name: &str) -> Option<&'static Spec> {
-    table::all().find(|s| s.name == name)
-}
-
-fn unknown(spelled: &str) -> OptionError {
-    let bare = spelled.trim_start_matches('-');
-    let names = table::all().flat_map(|s| {
-        let negated = matches!(s.kind, Kind::Flag(_)).then(|| format!("no-{}", s.name));
-        [Some(s.name.to_string()), negated].into_iter().flatten()
-    });
-    let nearest = nearest(bare, names.chain(["help".into(), "version".into()]));
-    let dashes = if spelled.starts_with('-') { "--" } else { "" };
-    OptionError::Unknown { name: spelled.to_string(), nearest: nearest.map(|n| format!("{dashes}{n}")) }
-}
-
-/// The word that differs least from `word`, if it is near enough to be meant.
-pub fn nearest(word: &str, names: impl Iterator<Item = String>) -> Option<String> {
-    let limit = (word.len() / 3).max(1) + 1;
-    let ranked = names.map(|n| (distance(word, &n), n)).min_by_key(|(d, _)| *d)?;
-    (ranked.0 <= limit && ranked.0 < ranked.1.len()).then_some(ranked.1)
-}
-
-/// Edits between two words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let kept = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = kept.min(row[j] + 1).min(corner + 1);
+    /// Whether the options go together. The error is a line for the user.
+    pub fn consistent(&self) -> Result<(), String> {
+        if self.latent && self.host_threads {
+            return Err("--latent and --host-order threads exclude each other".to_owned());
+        }
+        if self.shim.off && self.require_cuda {
+            return Err("--off and --require-cuda exclude each other: a run that is off checks nothing".to_owned());
+        }
+        match self.symbol_path.iter().find(|folder| !Path::new(folder).is_dir()) {
+            Some(folder) => Err(format!("--symbol-path: there is no folder '{folder}'")),
+            None => Ok(()),
         }
     }
-    row[b.len()]
 }
 
-/// The options part of the help text.
-pub fn help() -> String {
-    let mut text = String::new();
-    for (title, rows) in table::GROUPS {
-        let _ = writeln!(text, "{title}:");
-        for spec in *rows {
-            help_of(spec, &mut text);
-        }
-    }
-    text
-}
-
-/// Name and value of an option, as the help writes them: `--json FILE`.
-pub fn shown(spec: &Spec) -> String {
-    let value = match spec.kind {
-        Kind::Flag(_) => String::new(),
-        Kind::Number { .. } => " N".into(),
-        Kind::Choice { words, .. } => format!(" {}", words.join("|")),
-        Kind::File(_) => " FILE".into(),
-        Kind::List(what, _) => format!(" {what}"),
-        Kind::Word(_) => "[=KERNEL]".into(),
-    };
-    match (&spec.kind, spec.default) {
-        (Kind::Flag(_), "yes") => format!("--no-{}", spec.name),
-        _ => format!("--{}{value}", spec.name),
-    }
-}
-
-fn help_of(spec: &Spec, text: &mut String) {
-    let shown = shown(spec);
-    let shown = spec.letter.map_or_else(|| format!("    {shown}"), |l| format!("-{l}, {shown}"));
-    let default = match (&spec.kind, spec.default) {
-        (Kind::Flag(_), _) | (_, "") => String::new(),
-        (_, default) => format!(" [default: {default}]"),
-    };
-    let line = format!("{}{default}", spec.help);
-    if shown.len() <= 26 {
-        let _ = writeln!(text, "  {shown:<26}  {line}");
-    } else {
-        let _ = writeln!(text, "  {shown}\n  {:<26}  {line}", "");
+/// Why an option was refused, with the name that was perhaps meant.
+pub fn refusal(error: &Error<'_>) -> String {
+    match error {
+        Error::Unknown(name) => format!("{error}{}", nearest::hint(&String::from_utf8_lossy(name))),
+        _ => error.to_string(),
     }
 }
 
@@ -491,68 +431,73 @@ fn help_of(spec: &Spec, text: &mut String) {
 mod tests {
     use super::*;
 
-    fn word(word: &str, next: Option<&str>) -> Result<Options, OptionError> {
+    #[test]
+    fn every_default_of_the_table_is_the_default() {
         let mut options = Options::default();
-        options.read_word(word, || next.map(String::from)).map(|()| options)
+        for row in ROWS.iter().filter(|row| !row.default.is_empty()) {
+            options.set(row.id, row.value(row.default.as_bytes()).expect("a default"));
+        }
+        assert_eq!(options, Options::default());
     }
 
     #[test]
-    fn both_spellings_of_a_value() {
-        assert_eq!(word("--error-exitcode=7", None).unwrap().error_exitcode, 7);
-        assert_eq!(word("--error-exitcode", Some("7")).unwrap().error_exitcode, 7);
-        assert_eq!(word("-o", Some("x")).unwrap().output.as_deref(), Some("x"));
+    fn every_option_is_stored_somewhere() {
+        for row in ROWS {
+            let words: &[&str] = match row.kind {
+                Kind::Flag => &["yes", "no"],
+                Kind::Number { .. } => &["7"],
+                Kind::Choice(words) => &words[words.len() - 1..],
+                _ => &["some"],
+            };
+            let changes = words.iter().any(|word| {
+                let mut options = Options::default();
+                options.set(row.id, row.value(word.as_bytes()).expect("a value"));
+                options != Options::default()
+            });
+            assert!(changes, "{}", row.name);
+        }
     }
 
     #[test]
-    fn flags_take_no_word() {
-        assert!(word("--pedantic", Some("prog")).unwrap().pedantic);
-        assert!(!word("--no-stacks", None).unwrap().stacks);
-        assert!(!word("--stacks=no", None).unwrap().stacks);
-        assert_eq!(word("--exact", Some("prog")).unwrap().exact.kernels.as_deref(), Some(""));
-        assert_eq!(word("--exact=sort", Some("prog")).unwrap().exact.kernels.as_deref(), Some("sort"));
-        assert_eq!(word("--no-exact", None).unwrap().exact.kernels, None);
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        let say = |w: &str, n| word(w, n).unwrap_err().to_string();
-        assert_eq!(say("--pedantik", None), "unknown option '--pedantik'; did you mean '--pedantic'?");
-        assert_eq!(say("--no-stack", None), "unknown option '--no-stack'; did you mean '--no-stacks'?");
-        assert_eq!(say("--zzzzzzzz", None), "unknown option '--zzzzzzzz'");
-        assert_eq!(say("-x", None), "unknown option '-x'");
-        assert_eq!(say("--json", None), "option '--json' needs a value");
-        assert_eq!(say("--json=", None), "option 'json' needs a value");
-        assert_eq!(say("--policy", Some("strict")), "option 'policy' takes observed or documented, not 'strict'");
+    fn the_environment_is_read_as_the_shim_reads_it() {
+        let mut o = Options::default();
+        let wrong = o.read_env(b"error-exitcode=0:pedantic=1:json=/tmp/x.json:no-stacks::policy=documented:exact=off");
+        assert_eq!(wrong, [""; 0]);
+        assert_eq!((o.error_exitcode, o.pedantic, o.stacks), (0, true, false));
+        assert_eq!((o.policy, o.exact.kernels.as_deref()), (Policy::Documented, None));
         assert_eq!(
-            say("--error-exitcode=256", None),
-            "option 'error-exitcode' takes a number from 0 to 255, not '256'"
+            o.read_env(b"jsn=x:json:pedantic=off"),
+            ["unknown option 'jsn'; did you mean 'json'?", "option 'json' needs a value"]
         );
-        assert_eq!(say("--jsno", None), "unknown option '--jsno'; did you mean '--json'?");
+        assert!(!o.pedantic, "a mistake hides nothing behind it");
+        assert_eq!(o.read_env(b"no-stack"), ["unknown option 'no-stack'; did you mean 'no-stacks'?"]);
     }
 
     #[test]
-    fn environment_has_the_same_options() {
-        let mut o = Options::default();
-        o.read_env("error-exitcode=0:pedantic=1:json=/tmp/x.json:no-stacks::policy=documented").unwrap();
-        assert_eq!((o.error_exitcode, o.error_exitcode_set, o.pedantic, o.stacks), (0, true, true, false));
-        assert_eq!(o.policy, Policy::Documented);
-        assert!(o.read_env("jsn=x").unwrap_err().to_string().contains("did you mean 'json'?"));
-        assert_eq!(o.read_env("json").unwrap_err(), OptionError::Missing("json".into()));
+    fn the_shim_gets_what_holds_in_the_end() {
+        let told = |environment: &str, words: &[(Id, &[u8])]| {
+            let mut o = Options::default();
+            o.read_env(environment.as_bytes());
+            words.iter().for_each(|(id, text)| o.set(*id, options::find(*id).value(text).expect("a value")));
+            String::from_utf8(o.for_shim(environment.as_bytes(), Vec::new())).expect("text")
+        };
+        assert_eq!(told("", &[]), "");
+        assert_eq!(told("stacks=0:json=x", &[]), "stacks=0:json=x");
+        assert_eq!(told("stacks=0", &[(Id::Stacks, b"yes")]), "stacks=0:stacks=yes");
+        assert_eq!(told("", &[(Id::RingMib, b"8"), (Id::HostOrder, b"threads")]), "ring-mib=8:host-order=threads");
+        assert_eq!(told("exact=sort", &[(Id::Exact, b"off")]), "exact=sort:exact=no");
     }
 
     #[test]
-    fn help_names_every_option_and_its_default() {
-        let help = help();
-        for spec in table::all() {
-            assert!(help.contains(spec.name), "{}", spec.name);
-            let lines: Vec<&str> = help.lines().filter(|l| l.len() > 118).collect();
-            assert!(lines.is_empty(), "{lines:?}");
-        }
-        // The table's defaults are prose; they must be true.
-        let mut o = Options::default();
-        for spec in table::all().filter(|s| !s.default.is_empty()) {
-            o.store(spec, spec.default).unwrap();
-        }
-        assert_eq!(Options { error_exitcode_set: false, ..o }, Options::default());
+    fn what_excludes_each_other_is_refused() {
+        let of = |text: &str| {
+            let mut o = Options::default();
+            assert_eq!(o.read_env(text.as_bytes()), [""; 0]);
+            o.consistent().err().unwrap_or_default()
+        };
+        assert_eq!(of("latent:host-order=threads"), "--latent and --host-order threads exclude each other");
+        assert!(of("off:require-cuda").starts_with("--off and --require-cuda exclude each other"));
+        assert_eq!(of("symbol-path=/nosuch"), "--symbol-path: there is no folder '/nosuch'");
+        assert_eq!(of("symbol-path=/:latent"), "");
     }
 }

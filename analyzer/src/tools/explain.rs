@@ -2,32 +2,135 @@
 //!
 //! Owns the wording. The crate `kernels` does the analysis.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 
+use kernels::arch::Arch;
 use kernels::{Explained, explain, explain_json};
+use trace::file::FileError;
+use trace::{ImageId, ImageSource, Op, Record};
 
+use crate::ingest::recorded;
 use crate::report::escape::harmless;
 use crate::symbols::demangle;
 
 /// Maximum number of source lines listed for one pointer.
 const MAX_LINES: usize = 12;
 
-/// The text (or JSON) about the kernels of a file; `only`: those whose mangled name contains it.
-/// The error is a line for the user.
-pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<String, String> {
+/// What a file has to say of the kernels that were asked for.
+pub enum Asked {
+    /// The text, or JSON.
+    Text(String),
+    /// None of the kernels; these are there.
+    Nothing(Vec<String>),
+}
+
+/// The text (or JSON) about the kernels of a file, or about those that were launched in a trace;
+/// `only`: those whose mangled name contains it. The error is a line for the user.
+pub fn describe(path: &str, only: Option<&str>, json: bool) -> Result<Asked, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
-    let kernels =
-        explain(&bytes, only, crate::launches::image_reader::cache()).map_err(|error| format!("{path}: {error}"))?;
-    if kernels.is_empty() {
-        return Err(match only {
-            Some(name) => format!("{path}: no kernel whose name contains '{name}'"),
-            None => format!("{path}: no kernel found"),
-        });
-    }
+    let is_trace = bytes.starts_with(&trace::file::MAGIC);
+    let kernels = if is_trace {
+        drop(bytes);
+        let launched = Launched::read(path).map_err(|error| format!("{path}: {error}"))?;
+        let kernels = launched.explain(only);
+        if kernels.is_empty() {
+            return Ok(Asked::Nothing(launched.names()));
+        }
+        kernels
+    } else {
+        let named = |error| format!("{path}: {error}");
+        let kernels = explain(&bytes, only, crate::launches::image_reader::cache()).map_err(named)?;
+        if kernels.is_empty() {
+            return Ok(Asked::Nothing(kernels::kernel_names(&bytes).map_err(named)?));
+        }
+        kernels
+    };
     if json {
-        return Ok(format!("{:#}\n", explain_json(&kernels)));
+        return Ok(Asked::Text(format!("{:#}\n", explain_json(&kernels))));
     }
-    Ok(kernels.iter().map(words).collect())
+    Ok(Asked::Text(kernels.iter().map(words).collect()))
+}
+
+/// The kernels that a trace has launched, and where their code is.
+#[derive(Default)]
+struct Launched {
+    images: BTreeMap<ImageId, Result<Vec<u8>, String>>,
+    kernels: BTreeMap<String, ImageId>,
+}
+
+impl Launched {
+    fn read(path: &str) -> Result<Self, FileError> {
+        let mut found = Self::default();
+        recorded::each_late(path, |_, op| found.take(op));
+        recorded::each_record(path, |_, bytes| {
+            if let Ok(record) = Record::decode(bytes) {
+                found.take(&record.op);
+            }
+        })?;
+        Ok(found)
+    }
+
+    fn take(&mut self, op: &Op<'_>) {
+        match *op {
+            Op::Kernel { name, image, .. } => {
+                self.kernels.insert(name.lossy().into_owned(), image);
+            }
+            Op::Image { id, source: ImageSource::Inline, bytes, .. } => {
+                self.images.insert(id, Ok(bytes.to_vec()));
+            }
+            // Code that came with the trace is the code that ran; the file may be another by now.
+            Op::Image { id, source: ImageSource::File, path, offset, size, .. }
+                if !self.images.get(&id).is_some_and(Result::is_ok) =>
+            {
+                let path = path.lossy();
+                let read = part(&path, offset, size).map_err(|error| format!("{path}: {error}"));
+                self.images.insert(id, read);
+            }
+            _ => {}
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.kernels.keys().cloned().collect()
+    }
+
+    fn explain(&self, only: Option<&str>) -> Vec<Explained> {
+        let wanted = self.kernels.iter().filter(|(name, _)| only.is_none_or(|only| name.contains(only)));
+        wanted.flat_map(|(name, image)| self.explain_one(name, *image)).collect()
+    }
+
+    fn explain_one(&self, name: &str, image: ImageId) -> Vec<Explained> {
+        let code = match self.images.get(&image) {
+            Some(code) => code.as_ref().map_err(Clone::clone),
+            None => Err("its code is not in the trace".to_owned()),
+        };
+        let found = code.and_then(|code| {
+            let found =
+                explain(code, Some(name), crate::launches::image_reader::cache()).map_err(|error| error.to_string())?;
+            let exactly: Vec<Explained> = found.into_iter().filter(|kernel| kernel.name == name).collect();
+            if exactly.is_empty() { Err("it is not in its image".to_owned()) } else { Ok(exactly) }
+        });
+        let unknown = |why| Explained {
+            name: name.to_owned(),
+            arch: Arch::new(0),
+            ptx: false,
+            summary: Err(why),
+            accesses: Vec::new(),
+        };
+        found.unwrap_or_else(|why| vec![unknown(why)])
+    }
+}
+
+/// Some bytes of a file; of size 0, all from the offset on.
+fn part(path: &str, offset: u64, size: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(if size == 0 { u64::MAX } else { size }).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn because(kernel: &Explained, gap: kernels::Gap) -> String {
@@ -61,7 +164,8 @@ fn lines(kernel: &Explained, through: impl Fn(&[u16]) -> bool) -> String {
 }
 
 fn words(kernel: &Explained) -> String {
-    let mut text = format!("{} ({})\n", harmless(&demangle(&kernel.name)), kernel.arch);
+    let arch = if kernel.arch == Arch::new(0) { String::new() } else { format!(" ({})", kernel.arch) };
+    let mut text = format!("{}{arch}\n", harmless(&demangle(&kernel.name)));
     let summary = match &kernel.summary {
         Ok(summary) => summary,
         Err(why) => {

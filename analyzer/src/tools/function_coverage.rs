@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::report::escape::harmless;
+use crate::report::format::text::counted;
 use cuda_sys::model_coverage::Effect;
 use cuda_sys::{DRIVER_FUNCTIONS, FnId};
 use trace::file::FileError;
@@ -43,7 +44,7 @@ pub fn seen(path: &str) -> Result<BTreeMap<String, CalledFunctions>, FileError> 
                 if let Some(name) = names.get(&(process, record.origin.call.0)) {
                     match seen.get_mut(name) {
                         Some(seen) => seen.ops += 1,
-                        None => drop(seen.insert(name.clone(), CalledFunctions { ops: 1, calls: 0 })),
+                        None => drop(seen.insert(name.clone(), CalledFunctions { ops: 1, calls: 1 })),
                     }
                 }
             }
@@ -123,9 +124,9 @@ fn run(out: &mut String, seen: &BTreeMap<String, CalledFunctions>) {
         list.sort_by_key(|(name, seen, _)| (std::cmp::Reverse(seen.ops.max(seen.calls)), *name));
         let _ = writeln!(out, "  {} ({}):", TITLES[usize::from(group)], list.len());
         for (name, seen, note) in list {
-            let mut numbers = format!("{} ops", seen.ops);
+            let mut numbers = counted(seen.ops, "op", "ops");
             if seen.calls > 0 {
-                let _ = write!(numbers, ", {} calls", seen.calls);
+                let _ = write!(numbers, ", {}", counted(seen.calls, "call", "calls"));
             }
             let note = if note.is_empty() { String::new() } else { format!("  ({note})") };
             let _ = writeln!(out, "    {:NAME$}  {numbers}{note}", harmless(name));
@@ -155,10 +156,11 @@ mod tests {
         let mut seen = BTreeMap::new();
         seen.insert("cuLaunchKernel".to_string(), CalledFunctions { ops: 7, calls: 0 });
         seen.insert("cuMulticastBindMem".to_string(), CalledFunctions { ops: 0, calls: 2 });
-        seen.insert("host function".to_string(), CalledFunctions { ops: 1, calls: 0 });
+        seen.insert("host function".to_string(), CalledFunctions { ops: 1, calls: 1 });
         let text = listing(Some(&seen));
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is missing:\n{text}"));
         assert!(at("modelled (1):") < at("cuLaunchKernel") && at("cuLaunchKernel") < at("not modelled (1):"));
         assert!(at("0 ops, 2 calls") < at("other (libraries"));
+        assert!(text.ends_with(" 1 op, 1 call\n"), "{text}");
     }
 }

@@ -7,8 +7,8 @@
 
 use super::{TracedProcess, each_op};
 use crate::report::escape::harmless;
-use crate::report::stack_text;
-use crate::report::stack_text::Line;
+use crate::report::format::text::counted;
+use crate::report::stack_text::{self, Line};
 use crate::symbols::frame::{Frame, FrameKind};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -214,15 +214,20 @@ impl MemoryReport {
     pub fn text(&mut self) -> String {
         let mut out = String::new();
         for (process, memory) in self.processes.values_mut() {
-            let _ = writeln!(out, "streamsan: MEMORY: {}, {} ops", process.names.process.name(), memory.time);
+            let _ = writeln!(
+                out,
+                "streamsan: MEMORY: {}, {}",
+                process.names.process.name(),
+                counted(memory.time, "op", "ops")
+            );
             if memory.peaks.is_empty() {
                 let _ = writeln!(out, "  nothing was allocated");
             }
             for (class, peak) in &memory.peaks {
-                let (name, made) = (class.name(), peak.count);
+                let (name, made) = (class.name(), counted(peak.count, "allocation", "allocations"));
                 let _ = writeln!(
                     out,
-                    "\n{name}: peak {} at op {}, {made} allocations, {} at the end",
+                    "\n{name}: peak {} at op {}, {made}, {} at the end",
                     bytes(peak.bytes),
                     peak.time,
                     bytes(peak.now)
@@ -332,7 +337,7 @@ fn bytes(n: u64) -> String {
         unit += 1;
     }
     if unit == 0 {
-        format!("{n} bytes")
+        counted(n, "byte", "bytes")
     } else {
         format!("{value:.1} {} ({n} bytes)", ["", "KiB", "MiB", "GiB", "TiB"][unit])
     }

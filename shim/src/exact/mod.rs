@@ -32,6 +32,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use ::options::{Id, Value, Word};
 use cuda_sys::{CUcontext, CUstream};
 use trace::ring::back_channel::LaunchClass;
 use trace::{Epoch, KernelId, NoteKind, Op};
@@ -103,21 +104,28 @@ pub fn prepare() {
     if ASKED.swap(true, Ordering::AcqRel) {
         return;
     }
-    let text = options::variable(c"STREAMSAN_OPTIONS").unwrap_or_default();
-    let value = |key: &[u8]| options::value(text, key);
-    let asked = |key: &[u8]| value(key).filter(|v| !matches!(*v, b"0" | b"no"));
+    let text = options::text();
+    let exact = match ::options::last(text, Id::Exact) {
+        Some(Value::Word(word)) => word,
+        _ => Word::Off,
+    };
     // All kernels but those that the code decides; `all`: those too.
-    let settles = asked(b"exact").is_some_and(|p| matches!(p, b"" | b"1" | b"yes"));
-    let pattern = asked(b"exact").map(|p| if matches!(p, b"1" | b"yes" | b"all") { b"" } else { p });
-    let confirm = asked(b"confirm").is_some();
+    let settles = exact == Word::On;
+    let pattern: Option<&[u8]> = match exact {
+        Word::Off => None,
+        Word::On | Word::Named(b"all") => Some(b""),
+        Word::Named(pattern) => Some(pattern),
+    };
+    let confirm = options::is_on(Id::Confirm);
     if pattern.is_none() && !confirm {
         return;
     }
-    let path = |key: &[u8], otherwise: OsString| {
-        value(key).filter(|v| !v.is_empty()).map_or(otherwise, |v| OsStr::from_bytes(v).to_os_string())
+    let path = |id: Id, otherwise: OsString| match ::options::last(text, id) {
+        Some(Value::Text(path)) => OsStr::from_bytes(path).to_os_string(),
+        _ => otherwise,
     };
-    let library = path(b"sanitizer-library", "libsanitizer-public.so".into());
-    let patch = path(b"exact-patch", beside());
+    let library = path(Id::SanitizerLibrary, "libsanitizer-public.so".into());
+    let patch = path(Id::ExactPatch, beside());
     if let Err(why) = start(&library, &patch, pattern, settles, confirm) {
         fail(format_args!("no exact mode: {why}"));
     }

@@ -195,8 +195,7 @@ fn is_wanted() -> bool {
     static WANTED: AtomicU32 = AtomicU32::new(0);
     match WANTED.load(Ordering::Relaxed) {
         0 => {
-            let text = options::variable(c"STREAMSAN_OPTIONS").unwrap_or_default();
-            let wanted = options::asks_for_host_accesses(text);
+            let wanted = options::is_on(::options::Id::HostAccesses);
             WANTED.store(1 + u32::from(wanted), Ordering::Relaxed);
             wanted
         }

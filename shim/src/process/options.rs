@@ -1,10 +1,13 @@
-//! What the user may set for the shim, read once from `STREAMSAN_OPTIONS` (`key=value:key=value`).
+//! What the user may set for the shim, read once from `STREAMSAN_OPTIONS`.
 //!
-//! Keys that belong to the analyzer are passed on untouched (the analyzer reads the same variable
-//! and refuses what neither knows), so an unknown key is never an error here.
+//! Owns the shim's values and the reading of environment variables. The language and the names are
+//! the crate `options`, which the analyzer uses too. A wrong option is passed over here: the
+//! analyzer reads the same variable and names it.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use ::options::{Id, Value};
 
 /// The shim's options with their defaults.
 pub struct Options {
@@ -26,7 +29,7 @@ pub struct Options {
     /// `error-exitcode`: exit code when there are findings, under plain `LD_PRELOAD` (the program's
     /// own).
     pub error_exitcode: Option<i32>,
-    /// `host-order=threads`: the library beside this one tells how host threads synchronise.
+    /// `host-order=threads`: the library beside this one reports how host threads synchronise.
     pub host_threads: bool,
     /// `launch-blocking`: wait for every launch.
     pub launch_blocking: bool,
@@ -37,7 +40,7 @@ pub struct Options {
 impl Options {
     /// Reads the environment.
     pub fn from_environment() -> Self {
-        Self::parse(variable(c"STREAMSAN_OPTIONS").unwrap_or_default())
+        Self::parse(text())
     }
 
     fn parse(text: &[u8]) -> Self {
@@ -53,26 +56,20 @@ impl Options {
             launch_blocking: false,
             off: false,
         };
-        for pair in text.split(|b| *b == b':') {
-            let at = pair.iter().position(|b| *b == b'=').unwrap_or(pair.len());
-            let (key, value) = (&pair[..at], pair.get(at + 1..).unwrap_or(b"1"));
-            let number = std::str::from_utf8(value).ok().and_then(|v| v.parse::<i32>().ok());
-            let on = !matches!(value, b"0" | b"no" | b"off" | b"false");
-            match key {
-                b"stacks" => options.stacks = on,
-                b"host-accesses" => options.host_accesses = on,
-                b"host-writes" => options.host_writes = on,
-                b"host-sample" => {
-                    options.host_sample = number.and_then(|n| u64::try_from(n).ok()).unwrap_or(64).max(1) << 10;
+        for (id, value) in ::options::parse(text).flatten() {
+            match (id, value) {
+                (Id::Stacks, Value::Flag(on)) => options.stacks = on,
+                (Id::HostAccesses, Value::Flag(on)) => options.host_accesses = on,
+                (Id::HostWrites, Value::Flag(on)) => options.host_writes = on,
+                (Id::HostSample, Value::Number(kib)) => options.host_sample = kib.max(1) << 10,
+                (Id::RingMib, Value::Number(mib)) => options.ring_mib = mib as usize,
+                (Id::Analyzer, Value::Text(path)) => options.analyzer = Some(OsString::from_vec(path.to_vec())),
+                (Id::ErrorExitcode, Value::Number(code)) => {
+                    options.error_exitcode = Some(code as i32).filter(|code| *code != 0);
                 }
-                b"ring-mib" => {
-                    options.ring_mib = number.and_then(|n| usize::try_from(n).ok()).unwrap_or(32).clamp(1, 4096)
-                }
-                b"analyzer" => options.analyzer = Some(OsString::from_vec(value.to_vec())),
-                b"error-exitcode" => options.error_exitcode = number.filter(|n| *n != 0),
-                b"host-order" => options.host_threads = value == b"threads",
-                b"launch-blocking" => options.launch_blocking = on,
-                b"off" => options.off = on,
+                (Id::HostOrder, Value::Choice(word)) => options.host_threads = word == THREADS,
+                (Id::LaunchBlocking, Value::Flag(on)) => options.launch_blocking = on,
+                (Id::Off, Value::Flag(on)) => options.off = on,
                 _ => {}
             }
         }
@@ -80,26 +77,17 @@ impl Options {
     }
 }
 
-/// Whether this value of `STREAMSAN_OPTIONS` asks for `host-accesses`. Allocates nothing.
-pub fn asks_for_host_accesses(text: &[u8]) -> bool {
-    let value = |pair: &[u8]| match pair.strip_prefix(b"host-accesses") {
-        Some(b"" | b"=1" | b"=yes" | b"=on" | b"=true") => Some(true),
-        Some(rest) if rest.starts_with(b"=") => Some(false),
-        _ => None,
-    };
-    text.split(|b| *b == b':').filter_map(value).next_back().unwrap_or(false)
+/// The place of `threads` among the words of `host-order`.
+const THREADS: usize = 1;
+
+/// The value of `STREAMSAN_OPTIONS`.
+pub fn text() -> &'static [u8] {
+    variable(c"STREAMSAN_OPTIONS").unwrap_or_default()
 }
 
-/// The value of a key in `STREAMSAN_OPTIONS`, the last one if there are several; empty for a key
-/// alone.
-pub fn value<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
-    let of = |pair: &'a [u8]| match pair.strip_prefix(key)? {
-        [] => Some(&[][..]),
-        [b'=', value @ ..] => Some(value),
-        // A longer key.
-        _ => None,
-    };
-    text.split(|b| *b == b':').filter_map(of).next_back()
+/// Whether the environment switches this flag on. Allocates nothing.
+pub fn is_on(flag: Id) -> bool {
+    matches!(::options::last(text(), flag), Some(Value::Flag(true)))
 }
 
 /// A variable of the environment. Read through libc because the program may have changed it with
@@ -125,15 +113,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_not_the_beginning_of_another() {
-        let text = b"exact=sort:confirm:exact-patch=/x:exact-compare=";
-        assert_eq!(value(text, b"exact"), Some(&b"sort"[..]));
-        assert_eq!(value(text, b"exact-patch"), Some(&b"/x"[..]));
-        assert_eq!((value(text, b"confirm"), value(text, b"exact-compare")), (Some(&b""[..]), Some(&b""[..])));
-        assert_eq!((value(text, b"exac"), value(b"exact-patch=/x", b"exact")), (None, None));
-    }
-
-    #[test]
     fn known_keys_are_read_and_others_left_alone() {
         let options = Options::parse(b"stacks=0:json=/tmp/x:error-exitcode=66:ring-mib=8");
         assert!(!options.stacks);
@@ -142,5 +121,15 @@ mod tests {
         assert!(Options::parse(b"").stacks);
         assert_eq!(Options::parse(b"error-exitcode=0").error_exitcode, None);
         assert_eq!(Options::parse(b"ring-mib=nonsense").ring_mib, 32);
+        assert_eq!(Options::parse(b"ring-mib=0").ring_mib, 32);
+    }
+
+    #[test]
+    fn switches_mean_what_they_mean_to_the_analyzer() {
+        let options = Options::parse(b"no-stacks:host_writes=off:launch-blocking:off=0:host-order=threads");
+        assert!(!options.stacks && !options.host_writes && options.launch_blocking && !options.off);
+        assert!(options.host_threads);
+        assert!(Options::parse(b"stacks=maybe").stacks, "the analyzer names it");
+        assert_eq!(::options::find(Id::HostOrder).value(b"threads"), Ok(Value::Choice(THREADS)));
     }
 }

@@ -145,10 +145,11 @@ fn generated_suppressions_suppress_what_they_were_made_from() {
     let file = file.to_str().expect("a path");
     assert_eq!(checked(&["run", "--gen-suppressions", file]).code(), Some(66));
     let text = std::fs::read_to_string(file).expect("written");
-    assert!(text.contains("\nfingerprint:") && text.contains("\n# race_top:^main$"), "{text}");
+    assert!(text.contains("\nfingerprint:") && text.contains("\n# stream:^stream "), "{text}");
+    assert!(!text.contains(":^main$"), "that would hide all there is in the program: {text}");
     assert_eq!(checked(&["run", "--suppressions", file]).code(), Some(0));
     // The wider lines work as they stand, without the '#'.
-    std::fs::write(file, text.replace("# race_top", "race_top").replace("fingerprint:", "# ")).expect("write");
+    std::fs::write(file, text.replace("# stream:", "stream:").replace("fingerprint:", "# ")).expect("write");
     assert_eq!(checked(&["run", "--suppressions", file]).code(), Some(0));
 }
 
@@ -158,6 +159,13 @@ fn only_findings_that_are_not_in_the_baseline_fail() {
     let path = |name: &str| folder.join(name).to_str().expect("a path").to_string();
     let (base, report, clean) = (path("base.json"), path("report.json"), path("clean.json"));
     assert_eq!(checked(&["run", "--write-baseline", &base, "--json", &report]).code(), Some(66));
+    // A run may keep its own baseline, from the first one on.
+    let own = path("own.json");
+    for (code, said) in [(66, "SUMMARY: 1 finding"), (0, ", 1 known")] {
+        let ended = checked(&["run", "--baseline", &own, "--write-baseline", &own]);
+        assert!(ended.code() == Some(code) && ended.err.contains(said), "{}", ended.err);
+    }
+    assert_eq!(checked(&["run", "--baseline", &path("absent.json")]).code(), Some(2));
     for known in [&base, &report] {
         let ended = checked(&["run", "--baseline", known]);
         assert_eq!(ended.code(), Some(0), "{}", ended.err);

@@ -129,7 +129,13 @@ fn wrong_usage_ends_with_2_and_names_the_nearest() {
     says(&["--json"], "needs a value");
     says(&["record", "--", "true"], "-o");
     says(&["run"], "program");
-    says(&["check"], "file");
+    says(&["check"], "FILE");
+    says(&["check", "--sim", "t"], "check does not take '--sim'; run and record do");
+    says(&["check", "--no-stacks", "t"], "run and record do");
+    says(&["--ring-mib", "0", "true"], "1 to 4096");
+    says(&["--symbol-path", "/nosuch", "true"], "--symbol-path: there is no folder '/nosuch'");
+    says(&["--off", "--require-cuda", "true"], "exclude each other");
+    says(&["help", "chek"], "'check'");
     let ended = end(streamsan(["run", "--", "true"]).env("STREAMSAN_OPTIONS", "jsn=x"));
     assert_eq!(ended.code(), Some(2), "{}", ended.err);
     assert!(ended.err.contains("'json'"), "{}", ended.err);
@@ -154,19 +160,37 @@ fn what_follows_the_program_is_the_programs() {
     assert_eq!(ended.out, "--json --help -o x\n");
     let ended = end(&mut streamsan(["--", "echo", "--version"]));
     assert!(ended.out.contains("echo"), "{}", ended.out);
+    // A word of ours behind the program is named once; who writes '--' knows what belongs to whom.
+    let note = |args: &[&str]| end(&mut streamsan(args)).err.matches("goes to it; options of streamsan").count();
+    assert_eq!(note(&["run", "echo", "--json", "x", "--no-stacks"]), 1);
+    assert_eq!(note(&["echo", "--pedantic=yes"]), 1);
+    assert_eq!(note(&["run", "--", "echo", "--json", "x"]), 0);
+    assert_eq!(note(&["echo", "--epochs", "3", "-o", "x", "--help"]), 0);
+    let ended = end(command(product::streamsan())
+        .args([std::ffi::OsStr::new("printf"), std::ffi::OsStr::new("%s")])
+        .arg(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"a\xffb")));
+    assert_eq!(ended.out, "a\u{fffd}b", "words need not be UTF-8: {}", ended.err);
 }
 
 #[test]
 fn help_and_version_go_to_standard_output() {
-    for word in ["--help", "-h"] {
+    for word in ["--help", "-h", "help"] {
         let ended = end(&mut streamsan([word]));
         assert_eq!((ended.code(), ended.err.as_str()), (Some(0), ""), "{word}");
         for needed in ["--json", "--error-exitcode", "--sim", "record", "check"] {
             assert!(ended.out.contains(needed), "{word}: no {needed}");
         }
     }
-    let ended = end(&mut streamsan(["--version"]));
-    assert!(ended.code() == Some(0) && ended.out.starts_with("streamsan "), "{}", ended.out);
+    for words in [["help", "check"], ["check", "--help"]] {
+        let ended = end(&mut streamsan(words));
+        assert_eq!((ended.code(), ended.err.as_str()), (Some(0), ""), "{words:?}");
+        assert!(ended.out.contains("--junit") && !ended.out.contains("--sim"), "{}", ended.out);
+    }
+    for words in [["--version"].as_slice(), &["-V"], &["check", "-V"]] {
+        let ended = end(&mut streamsan(words));
+        let version = concat!("streamsan ", env!("CARGO_PKG_VERSION"), "\n");
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), version), "{words:?}");
+    }
 }
 
 #[test]
@@ -338,8 +362,13 @@ fn damaged_and_foreign_files_are_named() {
     says("flipped", &flipped);
     for word in ["check", "dump"] {
         let ended = end(&mut streamsan([word, "/nonexistent/trace"]));
-        assert_eq!((ended.code(), ended.ours().len()), (Some(70), 1), "{}", ended.err);
+        assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{}", ended.err);
     }
+    // The traces that are there are named.
+    let mistyped = folder.join("tt");
+    let ended = end(streamsan(["check"]).arg(&mistyped));
+    assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{}", ended.err);
+    assert!(ended.err.contains("traces there: ") && ended.err.contains("/t,"), "{}", ended.err);
 }
 
 #[test]
@@ -370,7 +399,7 @@ fn a_dash_is_standard_output() {
     let (code, out, err) = run(&["check", "--json", "-", trace]);
     assert_eq!((code, json(&out)["findings"].as_array().map(Vec::len)), (Some(66), Some(1)), "{err}");
     assert!(err.contains("SUMMARY: 1 finding"), "{err}");
-    let (code, out, err) = run(&["--sarif=-", "--", racy, "0"]);
+    let (code, out, err) = run(&["check", "--sarif=-", trace]);
     assert_eq!((code, &json(&out)["version"]), (Some(66), &"2.1.0".into()), "{err}");
     let (code, out, err) = run(&["check", "--log-file", "-", trace]);
     assert!(code == Some(66) && out.contains("SUMMARY: 1 finding") && !err.contains("SUMMARY"), "{out} {err}");
@@ -387,7 +416,329 @@ fn a_dash_is_standard_output() {
     refused(&["check", "--json", "-", "--sarif", "-", trace], "--json and --sarif can not both go to standard output");
     refused(&["record", "-o", "-", "--", racy, "0"], "a trace can not go to standard output");
     refused(&["--sim-addresses", "-", "--", racy, "0"], "--sim-addresses can not go to standard output");
+    // Where a program runs, standard output is the program's.
+    for option in ["--json", "--sarif", "--log-file", "--junit", "--write-baseline"] {
+        refused(&[option, "-", "--", racy, "0"], &format!("{option} can not go to standard output ('-'), where"));
+    }
     assert!(!folder.join("-").exists(), "no file has that name");
     assert_eq!(run(&["check", "--json", "./-", trace]).0, Some(66));
     assert!(folder.join("-").exists(), "but when it is asked for");
+}
+
+fn text(path: &std::path::Path) -> &str {
+    path.to_str().expect("a path")
+}
+
+/// A trace of the racy program.
+fn recorded(folder: &std::path::Path) -> PathBuf {
+    let trace = folder.join("t.trace");
+    let ended = end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(racy()));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    trace
+}
+
+#[test]
+fn no_output_overwrites_another_or_what_is_read() {
+    let folder = build::scratch("same-file");
+    let trace = recorded(&folder);
+    let before = std::fs::read(&trace).expect("the trace");
+    let file = folder.join("same");
+    let (file, trace) = (text(&file), text(&trace));
+    let (pid, host) = (folder.join("r.%p"), folder.join("r.%%p"));
+    for (args, why) in [
+        (vec!["run", "--json", file, "--sarif", file, "--", "true"], "--json and --sarif both name"),
+        (vec!["run", "-o", file, "--json", file, "--", "true"], "both name"),
+        (vec!["run", "--json", text(&pid), "--html", text(&pid), "--", "true"], "--json and --html both name"),
+        (vec!["check", "--json", trace, trace], "--json would overwrite"),
+        (vec!["timeline", "-o", trace, trace], "--output would overwrite"),
+    ] {
+        let ended = end(&mut streamsan(&args));
+        assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{args:?}: {}", ended.err);
+        assert!(ended.err.contains(why), "{args:?}: {}", ended.err);
+    }
+    assert!(std::fs::read(trace).expect("the trace") == before, "it was left alone");
+    let ended = end(streamsan(["--json", text(&pid), "--html", text(&host)]).arg("--").arg(racy()));
+    assert_eq!(ended.code(), Some(66), "names that differ once they are expanded: {}", ended.err);
+}
+
+#[test]
+fn options_may_come_before_a_command() {
+    let folder = build::scratch("before");
+    let (trace, report) = (recorded(&folder), folder.join("r.json"));
+    let ended = end(&mut streamsan(["--json", text(&report), "--error-exitcode=5", "check", text(&trace)]));
+    assert_eq!((ended.code(), report.exists()), (Some(5), true), "{}", ended.err);
+    // Behind '--' the word is a program.
+    let ended = end(streamsan(["--", "check", text(&trace)]).env("PATH", &folder));
+    assert_eq!(ended.code(), Some(127), "{}", ended.err);
+}
+
+#[test]
+fn one_language_of_options_for_shim_and_analyzer() {
+    let folder = build::scratch("one-language");
+    let report = folder.join("r.json");
+    let stacks = |options: &str| {
+        let ended = end(&mut preloaded(racy(), &format!("json={}:{options}", report.display())));
+        let json: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&report).expect("written")).expect("JSON");
+        (json["findings"][0]["access"]["stack"].as_array().map_or(0, Vec::len), ended.err)
+    };
+    assert!(stacks("stacks=yes").0 > 0);
+    for off in ["no-stacks", "stacks=0", "stacks=off", "stacks=1:no_stacks"] {
+        assert_eq!(stacks(off).0, 0, "{off}");
+    }
+    for off in ["exact=off", "exact=false", "no-exact", "exact=0"] {
+        let (_, err) = stacks(off);
+        assert!(!err.contains("exact"), "{off}: {err}");
+    }
+    assert!(stacks("exact=on").1.contains("no exact mode"), "without its files it is asked for in vain");
+    // A mistake is named, and hides nothing behind it.
+    let (count, err) = stacks("jsn=x:stacks=0:ring-mib=0");
+    assert_eq!(count, 0);
+    assert!(err.contains("unknown option 'jsn'; did you mean 'json'?") && err.contains("1 to 4096"), "{err}");
+    let (_, err) = stacks("sim:config=off");
+    assert!(err.contains("'sim' does nothing here") && !err.contains("'config'"), "{err}");
+    let counts = |options: &str| {
+        let trace = folder.join("t");
+        end(streamsan(["record", "-o"]).arg(&trace).env("STREAMSAN_OPTIONS", options).arg("--").arg(racy()));
+        end(streamsan(["coverage"]).arg(&trace)).out.contains(" call")
+    };
+    assert!(counts("count-calls") && counts("count-calls=on"));
+    assert!(!counts("count-calls=0") && !counts("no-count-calls") && !counts("count-calls:count-calls=off"));
+    // The command line overrides the environment for the shim too.
+    let mut command = streamsan(["run", "--stacks", "--json", text(&report)]);
+    end(command.env("STREAMSAN_OPTIONS", "stacks=0").arg("--").arg(racy()));
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&report).expect("written")).expect("JSON");
+    assert!(json["findings"][0]["access"]["stack"].as_array().is_some_and(|s| !s.is_empty()), "{json:#}");
+}
+
+#[test]
+fn quiet_says_nothing_of_a_clean_run() {
+    let quiet = |args: &[&str]| checked(&["run", "--quiet"], args);
+    assert_eq!(quiet(&["0", "ordered"]), (Some(0), String::new()));
+    let (code, err) = quiet(&["0"]);
+    assert_eq!(code, Some(66));
+    assert!(err.contains("DATA RACE") && err.contains("SUMMARY: 1 finding") && !err.contains("COVERAGE"), "{err}");
+    // A run that checked nothing does not look clean.
+    let ended = end(&mut streamsan(["run", "--quiet", "--", "true"]));
+    assert!(ended.err.contains("nothing was checked") && !ended.err.contains("SUMMARY"), "{}", ended.err);
+    let trace = build::scratch("quiet").join("t");
+    let ended = end(streamsan(["record", "--quiet", "-o"]).arg(&trace).arg("--").arg(racy()));
+    assert_eq!((ended.code(), ended.err.as_str()), (Some(0), ""));
+    for format in ["short", "csan", "github"] {
+        let (code, err) = checked(&["run", "--quiet", "--format", format], &["0", "ordered"]);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{format}");
+    }
+}
+
+#[test]
+fn the_short_format_is_one_line_a_finding() {
+    let (code, err) = checked(&["--format", "short"], &["0"]);
+    assert_eq!((code, err.lines().count()), (Some(66), 2), "{err}");
+    let source = std::fs::read_to_string(build::programs().join("racy.c")).expect("source");
+    let at = source.lines().position(|l| l.contains("cuMemsetD8Async(x, 2")).expect("the line") + 1;
+    let line = err.lines().next().expect("a line");
+    assert!(
+        line.contains(&format!("/racy.c:{at}: data race: write-after-write (certain): cuMemsetD8Async on ")),
+        "{err}"
+    );
+    assert!(
+        line.contains(", after cuMemsetD8Async on ") && line.contains(" at racy.c:") && line.ends_with(']'),
+        "{err}"
+    );
+    assert!(err.lines().nth(1).is_some_and(|l| l.starts_with("streamsan: SUMMARY: 1 finding ")), "{err}");
+    let ended = end(&mut streamsan(["--format=short", "--", "true"]));
+    assert!(ended.err.contains("nothing was checked"), "{}", ended.err);
+}
+
+#[test]
+fn a_configuration_file_is_found_upwards_and_overridden() {
+    let folder = build::scratch("config");
+    let below = folder.join("a/b");
+    std::fs::create_dir_all(&below).expect("folders");
+    let (file, supp) = (folder.join("streamsan.toml"), folder.join("supp"));
+    std::fs::write(&supp, "race:nobody\n").expect("write");
+    let write = |text: &str| std::fs::write(&file, text).expect("write");
+    let run = |args: &[&str], environment: &str| {
+        let mut command = streamsan(args);
+        let ended = end(command.current_dir(&below).env("STREAMSAN_OPTIONS", environment).arg("--").arg(racy()));
+        (ended.code(), ended.err)
+    };
+    write("error-exitcode = 5\nsuppressions = 'supp'\n[check]\nerror-exitcode = 6\n");
+    let (code, err) = run(&["run"], "");
+    assert!(code == Some(5) && err.contains("race:nobody"), "{code:?} {err}");
+    assert_eq!(run(&["run"], "error-exitcode=7").0, Some(7));
+    assert_eq!(run(&["run", "--error-exitcode=8"], "error-exitcode=7").0, Some(8));
+    for (args, environment) in [(["run", "--config=off"].as_slice(), ""), (&["run"], "config=off")] {
+        let (code, err) = run(args, environment);
+        assert!(code == Some(66) && !err.contains("race:nobody"), "{err}");
+    }
+    let trace = recorded(&build::scratch("config-trace"));
+    let ended = end(streamsan(["check"]).arg(&trace).current_dir(&below));
+    assert_eq!(ended.code(), Some(6), "{}", ended.err);
+    let other = build::scratch("config-other").join("other.toml");
+    std::fs::write(&other, "stacks = false\nerror-exitcode = 9\n").expect("write");
+    let (code, err) = run(&["--config", text(&other)], "");
+    assert!(code == Some(9) && !err.contains("racy.c"), "the shim gets its part: {err}");
+    for (wrong, why) in [
+        ("jsn = 'x'", "unknown option 'jsn'; did you mean 'json'?"),
+        ("stacks = 3", "option 'stacks' takes true or false, not 3"),
+        ("[check]\nsim = true", "[check] does not take '--sim'"),
+        ("stacks = = 3", "line 1: "),
+    ] {
+        write(wrong);
+        let (code, err) = run(&["run"], "");
+        assert_eq!((code, err.lines().count()), (Some(2), 1), "{wrong}: {err}");
+        assert!(err.contains(why) && err.contains("streamsan.toml: "), "{wrong}: {err}");
+    }
+    let (code, err) = run(&["--config", "/nosuch.toml"], "");
+    assert_eq!((code, err.lines().count()), (Some(2), 1), "{err}");
+}
+
+#[test]
+fn reports_are_compared_by_fingerprint() {
+    let folder = build::scratch("diff");
+    let path = |name: &str| folder.join(name);
+    let (racy_report, clean, base) = (path("racy.json"), path("clean.json"), path("base.json"));
+    let words = ["run", "--json", text(&racy_report), "--write-baseline", text(&base)];
+    assert_eq!(checked(&words, &["0"]).0, Some(66));
+    assert_eq!(checked(&["run", "--json", text(&clean)], &["0", "ordered"]).0, Some(0));
+    let diff = |args: &[&str], old: &PathBuf, new: &PathBuf| {
+        let ended = end(streamsan(["diff"]).args(args).arg(old).arg(new));
+        (ended.code(), ended.out, ended.err)
+    };
+    let (code, out, _) = diff(&[], &clean, &racy_report);
+    assert!(
+        code == Some(66) && out.starts_with("NEW  write-after-write (certain): cuMemsetD8Async at racy.c:"),
+        "{out}"
+    );
+    assert!(out.ends_with("streamsan: DIFF: 1 new finding, 0 gone, 0 kept\n"), "{out}");
+    assert_eq!(diff(&["--error-exitcode=0"], &clean, &racy_report).0, Some(0));
+    let (code, out, _) = diff(&[], &racy_report, &clean);
+    assert!(code == Some(0) && out.starts_with("GONE ") && out.contains("0 new findings, 1 gone, 0 kept"), "{out}");
+    for old in [&racy_report, &base] {
+        let (code, out, _) = diff(&[], old, &racy_report);
+        assert!(code == Some(0) && out.starts_with("KEPT ") && out.contains("0 gone, 1 kept"), "{out}");
+    }
+    assert_eq!(diff(&["--quiet"], &racy_report, &clean), (Some(0), String::new(), String::new()));
+    let (code, out, _) = diff(&["--json"], &clean, &racy_report);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(
+        (code, json["new"].as_array().map(Vec::len), json["gone"].as_array().map(Vec::len)),
+        (Some(66), Some(1), Some(0))
+    );
+    for (bad, why) in [(PathBuf::from("/nosuch"), "No such file"), (racy(), "this is no report")] {
+        let (code, out, err) = diff(&[], &clean, &bad);
+        assert_eq!((code, out.as_str(), err.lines().count()), (Some(2), "", 1), "{err}");
+        assert!(err.contains(why), "{err}");
+    }
+}
+
+#[test]
+fn a_dump_as_json_has_one_object_a_line() {
+    let trace = recorded(&build::scratch("dump-json"));
+    let (text, json) = (end(streamsan(["dump"]).arg(&trace)), end(streamsan(["dump", "--json"]).arg(&trace)));
+    assert_eq!((json.code(), json.out.lines().count()), (Some(0), text.out.lines().count()), "{}", json.err);
+    let lines: Vec<serde_json::Value> =
+        json.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect();
+    let of = |name: &str| lines.iter().filter(|l| l["op"] == name).collect::<Vec<_>>();
+    assert!(
+        of("Process")[0]["fields"]["exe"].as_str().is_some_and(|exe| exe.ends_with("/racy")),
+        "{}",
+        of("Process")[0]
+    );
+    let sets = lines.iter().filter(|l| l["fields"]["region"].is_object() || l["fields"]["at"].is_object());
+    assert!(sets.clone().count() > 0 && lines.iter().all(|l| l["fields"].is_object()), "{}", json.out);
+    for recorded in ["triton_step.trace", "doc_mul_out.trace"] {
+        let ended = end(streamsan(["dump", "--json"]).arg(product::root().join("tests/recorded").join(recorded)));
+        assert!(ended.code() == Some(0) && ended.out.lines().all(|l| l.starts_with('{')), "{}", ended.err);
+    }
+}
+
+#[test]
+fn the_kernels_of_a_trace_are_explained_and_unknown_ones_answered() {
+    let trace = product::root().join("tests/recorded/triton_step.trace");
+    let explain = |args: &[&str]| {
+        let ended = end(streamsan(["explain"]).arg(&trace).args(args));
+        (ended.code(), ended.out, ended.err)
+    };
+    let (code, out, err) = explain(&[]);
+    assert!(
+        code == Some(0) && out.starts_with("scale (sm_") && out.contains("through the pointer at byte"),
+        "{out} {err}"
+    );
+    let (code, out, err) = explain(&["--json", "scale"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok(), "{out}");
+    let (code, out, err) = explain(&["scael"]);
+    assert_eq!((code, out.as_str(), err.lines().count()), (Some(2), "", 1), "{err}");
+    assert!(err.contains("no kernel whose name contains 'scael'; did you mean 'scale'?; there are scale"), "{err}");
+    // The code of this one lies in a library that is not here.
+    let ended = end(streamsan(["explain"]).arg(product::root().join("tests/recorded/doc_mul_out.trace")));
+    assert!(ended.code() == Some(0) && ended.out.contains("not known: "), "{} {}", ended.out, ended.err);
+    let ended = end(&mut streamsan(["explain", "/nonexistent/file"]));
+    assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{}", ended.err);
+}
+
+#[test]
+fn plurals_are_right() {
+    let trace = product::root().join("tests/recorded/triton_step.trace");
+    let ended = end(streamsan(["coverage"]).arg(&trace));
+    assert!(ended.out.contains(" 1 op\n") && !ended.out.contains(" 1 ops"), "{}", ended.out);
+    let ended = end(streamsan(["memory"]).arg(&trace));
+    assert!(ended.out.contains(" 1 allocation,") && !ended.out.contains(" 1 allocations"), "{}", ended.out);
+}
+
+#[test]
+fn completions_and_manual_pages_come_from_the_same_table() {
+    for shell in ["bash", "zsh", "fish"] {
+        let ended = end(&mut streamsan(["completions", shell]));
+        assert_eq!((ended.code(), ended.err.as_str()), (Some(0), ""), "{shell}");
+        for word in ["coverage", "diff", "error-exitcode", "late-first"] {
+            assert!(ended.out.contains(word), "{shell}: no {word}");
+        }
+    }
+    let folder = build::scratch("man");
+    assert_eq!(end(streamsan(["man"]).arg(&folder)).code(), Some(0));
+    let page = std::fs::read_to_string(folder.join("streamsan-check.1")).expect("a page");
+    assert!(page.contains("junit") && !page.contains("ring"), "{page}");
+    assert!(folder.join("streamsan.1").exists() && !folder.join("streamsan-attach-ring.1").exists());
+    assert!(end(&mut streamsan(["man"])).out.contains(".TH streamsan 1"));
+}
+
+#[test]
+fn a_run_without_a_gpu_names_the_simulated_one() {
+    let folders =
+        ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
+    if folders.iter().any(|folder| std::path::Path::new(folder).join("libcuda.so.1").exists()) {
+        return;
+    }
+    let hints = |command: &mut std::process::Command| end(command).err.matches("'streamsan --sim'").count();
+    assert_eq!(hints(streamsan(["run", "--", "true"]).env_remove("LD_LIBRARY_PATH")), 1);
+    assert_eq!(hints(streamsan(["run", "--"]).arg(racy())), 0, "CUDA was used");
+    assert_eq!(hints(streamsan(["run", "--off", "--", "true"]).env_remove("LD_LIBRARY_PATH")), 0);
+}
+
+#[test]
+fn the_python_module_takes_the_options_of_run() {
+    let script = build::scratch("python-module").join("x.py");
+    std::fs::write(&script, "import sys; print(sys.argv[1:])\n").expect("write");
+    let python = |args: &[&str]| {
+        let mut python = command("python3");
+        python.env("PYTHONPATH", product::root().join("python")).env("STREAMSAN_BIN", product::bin());
+        let ended = end(python.args(["-m", "streamsan"]).args(args));
+        (ended.code(), ended.out, ended.err)
+    };
+    let script = text(&script);
+    let (code, out, err) = python(&[script, "--json", "a"]);
+    assert_eq!((code, out.as_str()), (Some(0), "['--json', 'a']\n"), "{err}");
+    let (code, out, err) = python(&["--require-cuda", "--max-findings", "3", script, "b"]);
+    assert_eq!((code, out.as_str()), (Some(4), "['b']\n"), "{err}");
+    for args in [["--require-cuda", "-c", "print(1)"], ["-c", "print(1)", "x"], ["--", "-c", "print(1)"]] {
+        assert_eq!(python(&args).1, "1\n", "{args:?}");
+    }
+    let version = concat!("streamsan ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(python(&["-V"]).1, version);
+    assert!(python(&["--help"]).1.contains("--sim"));
+    assert_eq!(python(&["--jsn", "x", script]).0, Some(2));
 }

@@ -5,6 +5,7 @@ use crate::item;
 
 /// One parameter of a kernel in its parameter buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ParamSlot {
     /// Byte offset in the parameter buffer.
     pub offset: u32,
@@ -15,6 +16,7 @@ item!(ParamSlot { offset: u32, size: u32 });
 
 /// A Python frame: a code object and how far it got.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PyFrame {
     /// Which code object.
     pub code: PyCodeId,
@@ -25,6 +27,7 @@ item!(PyFrame { code: PyCodeId, offset: u32 });
 
 /// A dependency of a graph node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Dependency {
     /// Index of the node that comes first.
     pub from: u32,
@@ -36,6 +39,7 @@ item!(Dependency { from: u32, port: u32 });
 
 /// Bytes that a launch really touched: `count` pieces of `width` bytes, `stride` bytes apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ExactRun {
     /// First byte.
     pub start: u64,

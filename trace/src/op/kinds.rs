@@ -9,6 +9,7 @@ macro_rules! flag_enum {
     ($($(#[$doc:meta])* $name:ident : $int:ty { $($(#[$vdoc:meta])* $variant:ident = $value:literal,)* })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[repr($int)]
         pub enum $name { $($(#[$vdoc])* $variant = $value,)* }
 

@@ -45,6 +45,7 @@ macro_rules! op_enum {
     ($($(#[$doc:meta])* $tag:literal $name:ident { $($(#[$fdoc:meta])* $field:ident : $type:ty,)* })*) => {
         /// One op. Variants are append-only; tags are never reused.
         #[derive(Clone, Copy, PartialEq, Debug)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
         pub enum Op<'a> {
             $($(#[$doc])* $name { $($(#[$fdoc])* $field: $type,)* },)*

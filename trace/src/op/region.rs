@@ -7,6 +7,7 @@ use crate::id::ArrayId;
 /// A box of bytes: `depth` slices of `height` rows of `width` bytes, rows `pitch` bytes apart,
 /// slices `slice_pitch` apart. A linear range has `height == depth == 1`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Region {
     /// First byte (device or host address); for arrays, the byte offset inside the array,
     /// row-major.

@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 /// Writes findings in that format.
 #[derive(Default)]
 pub struct Csan {
+    quiet: bool,
     out: String,
     count: u64,
 }
@@ -37,12 +38,23 @@ impl Reporter for Csan {
 }
 
 impl Csan {
+    /// With `quiet`, findings and errors only.
+    pub fn new(quiet: bool) -> Self {
+        Self { quiet, ..Self::default() }
+    }
+
     fn end(&mut self, report: &Report) {
         if self.count > 0 {
             let _ = writeln!(self.out, "detected {} errors", self.count);
         }
-        self.out.push_str(&text::coverage(report));
-        let _ = writeln!(self.out, "{}", text::summary(report));
+        if self.quiet {
+            self.out.push_str(&text::errors(report));
+        } else {
+            self.out.push_str(&text::coverage(report));
+        }
+        if !self.quiet || self.count > 0 {
+            let _ = writeln!(self.out, "{}", text::summary(report));
+        }
     }
 }
 

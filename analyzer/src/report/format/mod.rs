@@ -12,6 +12,7 @@ pub mod json;
 pub mod junit;
 pub mod parquet;
 pub mod sarif;
+pub mod short;
 pub mod text;
 
 use crate::gate::{baseline, suppressions};
@@ -98,16 +99,17 @@ impl Reporters {
                 let to_terminal = log == Place::Stderr && std::io::stderr().is_terminal();
                 let color = text::wants_color(options.color, to_terminal, no_color.as_deref());
                 let style = text::Style { color, processes: false };
-                list.push((Box::new(text::Text::new(style, options.max_findings)), log));
+                list.push((Box::new(text::Text::new(style, options.max_findings).quiet(options.quiet)), log));
                 if std::env::var("GITHUB_ACTIONS").is_ok_and(|v| v == "true") {
                     list.push((github(), Place::Stderr));
                 }
             }
-            Format::Csan => list.push((Box::<csan::Csan>::default(), log)),
+            Format::Short => list.push((Box::new(short::Short::new(options.quiet)), log)),
+            Format::Csan => list.push((Box::new(csan::Csan::new(options.quiet)), log)),
             Format::Github => {
                 // The runner reads annotations from the output of a step, not from files.
                 list.push((github(), Place::Stderr));
-                list.push((Box::new(text::Text::beside()), log));
+                list.push((Box::new(text::Text::beside().quiet(options.quiet)), log));
             }
         }
         let file = |path: &Option<String>| path.clone().map(Place::File);
@@ -121,7 +123,7 @@ impl Reporters {
             list.push((Box::new(sarif::Sarif::new(github::Workspace::from_environment())), place));
         }
         if let Some(place) = file(&options.junit) {
-            list.push((Box::new(junit::Junit::new(junit::Place::here())), place));
+            list.push((Box::new(junit::Junit::new(junit::Origin::here())), place));
         }
         if let Some(place) = file(&options.parquet) {
             list.push((Box::<parquet::Parquet>::default(), place));

@@ -318,7 +318,8 @@ fn machine(f: &Finding) -> String {
     )
 }
 
-fn counted(n: u64, one: &str, many: &str) -> String {
+/// A number with its noun: `1 op`, `2 ops`.
+pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
@@ -476,6 +477,14 @@ pub fn coverage(report: &Report) -> String {
         let _ = writeln!(out, "streamsan: NOTE: {what} not checked, because the program had stopped checking");
     }
     out.push_str(&judgement(report));
+    out.push_str(&errors(report));
+    out
+}
+
+/// What could not be checked at all: these lines stand in every report.
+pub fn errors(report: &Report) -> String {
+    let mut out = String::new();
+    let c = &report.coverage;
     for why in &c.unread {
         let _ = writeln!(out, "streamsan: ERROR: not read to its end: {why}");
     }
@@ -505,6 +514,7 @@ pub struct Text {
     max_findings: u64,
     /// Another reporter of the same run prints the findings.
     told: bool,
+    quiet: bool,
     out: String,
     printed: u64,
     left: u64,
@@ -513,12 +523,18 @@ pub struct Text {
 impl Text {
     /// A report in this style.
     pub fn new(style: Style, max_findings: u64) -> Self {
-        Self { style, max_findings, told: false, out: String::new(), printed: 0, left: 0 }
+        Self { style, max_findings, told: false, quiet: false, out: String::new(), printed: 0, left: 0 }
     }
 
     /// A report without the findings, which another reporter prints.
     pub fn beside() -> Self {
         Self { told: true, ..Self::new(Style::default(), 0) }
+    }
+
+    /// With `quiet`, findings and errors only: no coverage and no notes, and a summary only beside
+    /// findings.
+    pub fn quiet(self, quiet: bool) -> Self {
+        Self { quiet, ..self }
     }
 }
 
@@ -546,7 +562,10 @@ impl Reporter for Text {
                 for f in &report.faults {
                     fault(&mut self.out, self.style, f);
                 }
-                self.out.push_str(&coverage(report));
+                self.out.push_str(&if self.quiet { errors(report) } else { coverage(report) });
+                if self.quiet && self.printed + self.left == 0 {
+                    return;
+                }
                 let ink = if report.failures().next().is_some() { Ink::Alarm } else { Ink::Title };
                 let _ = writeln!(self.out, "{}", self.style.paint(ink, &summary(report)));
             }

@@ -1,0 +1,185 @@
+//! The configuration file: `streamsan.toml`, found from the working directory upwards.
+//!
+//! Owns its search and its shape. Keys are the names of options; a table with the name of a command
+//! holds what is meant for that command only. The file comes first, `STREAMSAN_OPTIONS` overrides
+//! it, the command line overrides both. Names of files are relative to the file that names them.
+//!
+//! ```toml
+//! suppressions = ["races.supp"]
+//! stacks = true
+//!
+//! [check]
+//! fail-on = "certain"
+//! ```
+//!
+//! A key outside of the tables may be one that the command does not take, for the file serves all
+//! commands. A file of another user is not read unbidden: it could name programs to start.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use options::{Command, Error, Id, Kind, Row};
+use toml::{Table, Value};
+
+use crate::options::{Options, refusal};
+
+/// The name that is looked for.
+pub const NAME: &str = "streamsan.toml";
+
+/// Reads the file that is named, or the one that is found, unless that is switched off. The error
+/// is a line for the user.
+pub fn read(named: Option<&OsStr>, command: Command, to: &mut Options) -> Result<(), String> {
+    let path = match named {
+        Some(word) if word == "off" => return Ok(()),
+        Some(path) => PathBuf::from(path),
+        None => match std::env::current_dir().ok().and_then(|folder| find(&folder)) {
+            Some(path) => trusted(path)?,
+            None => return Ok(()),
+        },
+    };
+    let shown = path.display();
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    apply(&text, folder, command, to).map_err(|error| format!("{shown}: {error}"))
+}
+
+/// The nearest file from this folder upwards.
+fn find(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().map(|folder| folder.join(NAME)).find(|path| path.is_file())
+}
+
+/// Refuses a file of another user.
+fn trusted(path: PathBuf) -> Result<PathBuf, String> {
+    // SAFETY: geteuid has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    match std::fs::metadata(&path) {
+        Ok(meta) if meta.uid() != user && meta.uid() != 0 => Err(format!(
+            "{0} belongs to another user: name it with '--config {0}', or pass it over with '--config off'",
+            path.display()
+        )),
+        _ => Ok(path),
+    }
+}
+
+fn apply(text: &str, folder: &Path, command: Command, to: &mut Options) -> Result<(), String> {
+    let file: Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
+        format!("line {line}: {}", error.message().lines().next().unwrap_or_default())
+    })?;
+    let (tables, keys): (Vec<_>, Vec<_>) = file.iter().partition(|(_, value)| value.is_table());
+    for (name, value) in keys {
+        set(row(name)?, value, folder, to)?;
+    }
+    let mut own = None;
+    for (name, value) in tables {
+        let Some(of) = Command::ALL.into_iter().find(|c| c.name() == name) else {
+            let names: Vec<&str> = Command::ALL.iter().map(|c| c.name()).collect();
+            return Err(format!("there is no table [{name}]; there are {}", names.join(", ")));
+        };
+        // Mistakes in the tables of other commands are named too.
+        let mut aside = Options::default();
+        for (key, value) in value.as_table().into_iter().flatten() {
+            let row = row(key)?;
+            super::takes(row, &format!("[{name}]"), Some(of))?;
+            set(row, value, folder, &mut aside)?;
+        }
+        own = if of == command { value.as_table() } else { own };
+    }
+    for (key, value) in own.into_iter().flatten() {
+        set(row(key)?, value, folder, to)?;
+    }
+    Ok(())
+}
+
+fn row(name: &str) -> Result<&'static Row, String> {
+    let row = options::named(name.as_bytes()).ok_or_else(|| refusal(&Error::Unknown(name.as_bytes())))?;
+    match row.id {
+        Id::Config => Err("'config' belongs on the command line".to_owned()),
+        Id::Analyzer => super::takes(row, "this file", None).map(|()| row),
+        _ => Ok(row),
+    }
+}
+
+fn set(row: &'static Row, value: &Value, folder: &Path, to: &mut Options) -> Result<(), String> {
+    let text = match value {
+        Value::Boolean(on) if row.is_switch() => on.to_string(),
+        Value::Integer(number) if matches!(row.kind, Kind::Number { .. }) => number.to_string(),
+        Value::String(text) if !matches!(row.kind, Kind::Flag | Kind::Number { .. }) => placed(row, text, folder),
+        Value::Array(list) if matches!(row.kind, Kind::Patterns | Kind::Files | Kind::Folders) => {
+            return list.iter().try_for_each(|value| match value {
+                Value::String(_) => set(row, value, folder, to),
+                other => Err(wrong(row, other)),
+            });
+        }
+        other => return Err(wrong(row, other)),
+    };
+    let value = row.value(text.as_bytes()).map_err(|error| refusal(&error))?;
+    to.set(row.id, value);
+    Ok(())
+}
+
+fn wrong(row: &Row, value: &Value) -> String {
+    let expected = match row.kind {
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Number { min, max } => format!("a number from {min} to {max}"),
+        Kind::Choice(words) => words.join(" or "),
+        Kind::Patterns | Kind::Files | Kind::Folders => "a string or a list of strings".to_owned(),
+        Kind::Word(_) => "true, false or a string".to_owned(),
+        Kind::File | Kind::PathOrOff(_) => "a string".to_owned(),
+    };
+    format!("option '{}' takes {expected}, not {value}", row.name)
+}
+
+/// A name of a file, relative to the configuration file; what is no such name stays.
+fn placed(row: &Row, text: &str, folder: &Path) -> String {
+    let is_path = match row.kind {
+        Kind::File | Kind::Files | Kind::Folders => text != crate::output::STANDARD,
+        Kind::PathOrOff(_) => text != "off",
+        _ => false,
+    };
+    if is_path && !text.is_empty() { folder.join(text).to_string_lossy().into_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, command: Command) -> Result<Options, String> {
+        let mut options = Options::default();
+        apply(text, Path::new("/conf"), command, &mut options).map(|()| options)
+    }
+
+    #[test]
+    fn keys_are_options_and_tables_are_commands() {
+        let text = "stacks = false\nring-mib = 8\nsuppressions = ['a', '/b']\nexact = 'sort'\njson = '-'\n\
+            [check]\nfail-on = 'certain'\n[run]\nexact = false\ncache = 'off'\n";
+        let run = read(text, Command::Run).expect("right");
+        assert_eq!((run.stacks, run.shim.ring_mib, run.fail_on), (false, 8, None));
+        assert_eq!((run.exact.kernels.as_deref(), run.cache.as_deref()), (None, Some("off")));
+        assert_eq!((run.suppressions, run.json.as_deref()), (vec!["/conf/a".to_owned(), "/b".to_owned()], Some("-")));
+        let check = read(text, Command::Check).expect("right");
+        assert_eq!(check.fail_on.map(|f| f.name()), Some("certain"));
+        assert_eq!(check.exact.kernels.as_deref(), Some("sort"));
+    }
+
+    #[test]
+    fn mistakes_are_named_in_one_line() {
+        for (text, error) in [
+            ("jsn = 'x'", "unknown option 'jsn'; did you mean 'json'?"),
+            ("stacks = 'no'", "option 'stacks' takes true or false, not \"no\""),
+            ("ring-mib = 0", "option 'ring-mib' takes a number from 1 to 4096, not '0'"),
+            ("policy = 'strict'", "option 'policy' takes observed or documented, not 'strict'"),
+            ("suppressions = [1]", "option 'suppressions' takes a string or a list of strings, not 1"),
+            ("config = 'x'", "'config' belongs on the command line"),
+            ("[chek]", "there is no table [chek]; there are run, record, check, diff, explain, timeline, memory"),
+            ("[check]\nsim = true", "[check] does not take '--sim'; run and record do"),
+            ("[memory]\nsnapshot = 1", "option 'snapshot' takes a string, not 1"),
+        ] {
+            assert_eq!(read(text, Command::Run).err().as_deref(), Some(error), "{text}");
+        }
+        let error = read("stacks = true\nquiet = = 1", Command::Run).expect_err("no TOML");
+        assert!(error.starts_with("line 2: ") && error.lines().count() == 1, "{error}");
+        assert!(read("analyzer = 'x'", Command::Run).expect_err("refused").contains("STREAMSAN_OPTIONS"));
+    }
+}

@@ -1,0 +1,68 @@
+//! `streamsan attach-ring`: the analyzer of a program under plain `LD_PRELOAD`, started by the shim.
+//!
+//! Reads no configuration file: the shim inside of the program reads none either, and half of a
+//! file would hold.
+
+use options::{Id, Reader, Value, Word};
+
+use super::common::{analysis_options, prepare, recorder, report};
+use crate::ingest::attach;
+use crate::ingest::live::Sink;
+use crate::options::Options;
+use crate::output::StandardOutput;
+
+/// Follow a program through the ring on a descriptor (internal)
+#[derive(clap::Args, Debug)]
+#[command(hide = true)]
+pub struct Args {
+    #[arg(hide = true)]
+    fd: i32,
+    #[arg(hide = true)]
+    pid: i32,
+}
+
+/// Follows the program to its end and reports. The program runs already: a wrong option is named,
+/// the others hold.
+pub fn main(args: &Args, environment: &[u8]) -> i32 {
+    let mut options = Options::default();
+    for error in options.read_env(environment) {
+        eprintln!("streamsan: in STREAMSAN_OPTIONS: {error}");
+    }
+    for name in in_vain(environment) {
+        eprintln!("streamsan: in STREAMSAN_OPTIONS: '{name}' does nothing here: it needs the streamsan command");
+    }
+    if let Err(error) = options.consistent() {
+        eprintln!("streamsan: in STREAMSAN_OPTIONS: {error}");
+        options.host_threads &= !options.latent;
+    }
+    let pid = args.pid.unsigned_abs();
+    let gate = prepare(&mut options, pid, StandardOutput::Closed, &[]).unwrap_or_default();
+    let recorder = recorder(&options).ok().flatten();
+    let sink = Sink { analysis: Some(analysis_options(&options)), recorder, across: None };
+    attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
+        let (report, _) = report(outcome.into_iter().collect(), &gate, &options, |_| Vec::new());
+        report.failures().count() as u32
+    })
+}
+
+/// Options that only the command acts on, which has not started this program.
+fn in_vain(environment: &[u8]) -> Vec<&'static str> {
+    let is_off = |value| matches!(value, Value::Flag(false) | Value::Word(Word::Off) | Value::Text(b"off"));
+    let ours = |id: &Id| options::find(*id).reader == Reader::Launcher;
+    let given = options::parse(environment).flatten().filter(|(id, value)| ours(id) && !is_off(*value));
+    let mut names: Vec<&str> = given.map(|(id, _)| options::find(id).name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_the_command_acts_on_is_named() {
+        assert_eq!(in_vain(b"sim:sim=1:config=x:soname=yes:stacks=0:json=r"), ["config", "sim", "soname"]);
+        assert_eq!(in_vain(b"no-sim:config=off:output=t:exact"), [""; 0]);
+    }
+}

@@ -1,0 +1,71 @@
+//! `streamsan check`: recorded traces, analysed as if they were live.
+
+use super::arguments::Given;
+use super::common::{analysis_options, prepare, readable, report, wrong};
+use crate::exit_code;
+use crate::ingest::{progress::Progress, recorded};
+use crate::ipc::Across;
+use crate::options::Options;
+use crate::output::StandardOutput;
+
+/// Check traces, or folders of them (one for each rank, say)
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Traces, or folders with traces
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+    #[command(flatten)]
+    pub(super) options: Given<{ options::Command::Check as u16 }>,
+}
+
+/// Analyses the traces and reports.
+pub fn main(args: &Args, mut options: Options) -> i32 {
+    let files = match recorded::files(&args.files) {
+        Ok(files) => files,
+        Err(error) => return wrong(&error),
+    };
+    if let Some(Err(code)) = files.iter().map(|file| readable(file)).find(Result::is_err) {
+        return code;
+    }
+    let gate = match prepare(&mut options, std::process::id(), StandardOutput::Free, &files) {
+        Ok(gate) => gate,
+        Err(code) => return code,
+    };
+    let options = &options;
+    let size = |file: &String| std::fs::metadata(file).map_or(0, |m| m.len());
+    let mut progress = Progress::new(files.iter().map(size).sum());
+    let across = Across::new(false);
+    let (mut outcomes, mut unread, mut done) = (Vec::new(), Vec::new(), 0);
+    for file in &files {
+        let (mut found, error) = recorded::check(
+            file,
+            analysis_options(options),
+            Some(&across).filter(|_| !options.host_threads),
+            done,
+            &mut progress,
+        );
+        done += size(file);
+        if files.len() > 1 {
+            found.iter_mut().for_each(|outcome| outcome.process.trace = Some(file.clone()));
+        }
+        if let Some(error) = error {
+            unread.push(format!("{file}: {error}"));
+            if let Some(first) = found.first_mut() {
+                first.coverage.unread.push(format!("{file}: {error}"));
+            }
+        }
+        outcomes.extend(found);
+    }
+    across.finish(&mut outcomes);
+    drop(progress);
+    // The report names them too, if there is one and it is seen.
+    if outcomes.is_empty() || options.log_file.is_some() {
+        unread.iter().for_each(|error| eprintln!("streamsan: {error}"));
+    }
+    if outcomes.is_empty() && !unread.is_empty() {
+        return exit_code::INTERNAL;
+    }
+    let (report, printed) = report(outcomes, &gate, options, |_| Vec::new());
+    let code = exit_code::of(&report, 0, options.error_exitcode, options.require_cuda);
+    if code == exit_code::CLEAN && (!unread.is_empty() || !printed) { exit_code::INTERNAL } else { code }
+}

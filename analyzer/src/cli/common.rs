@@ -1,0 +1,133 @@
+//! What several commands do: files are prepared, reports written, users answered.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use crate::exact::learned::{self, Learned};
+use crate::gate::Gate;
+use crate::ingest::live::Recorder;
+use crate::ingest::recorded;
+use crate::options::Options;
+use crate::output::{self, StandardOutput};
+use crate::report::format::Reporters;
+use crate::report::format::text::counted;
+use crate::report::model::{Outcome, Report};
+use crate::{AnalysisOptions, exit_code, private_file};
+
+/// Says what the user did wrong.
+pub fn wrong(error: &str) -> i32 {
+    eprintln!("streamsan: {error}");
+    exit_code::USAGE
+}
+
+/// Says what went wrong in the tool.
+pub fn failed(error: &str) -> i32 {
+    eprintln!("streamsan: {error}");
+    exit_code::INTERNAL
+}
+
+/// Prints to standard output. A reader that has seen enough (head) closes the pipe: no error of
+/// ours.
+pub fn print(text: &str) {
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// What the options mean for the analysis.
+pub fn analysis_options(options: &Options) -> AnalysisOptions {
+    AnalysisOptions {
+        policy: options.policy,
+        latent: options.latent,
+        pedantic: options.pedantic,
+        hints: options.hints,
+        host_threads: options.host_threads,
+        compare: options.exact.compare.is_some(),
+        confirm: options.exact.confirm,
+        // Some kernels by name, all, or all beside predictions: then nothing is left out.
+        settle: options.exact.kernels.as_deref() == Some("") && options.exact.compare.is_none(),
+    }
+}
+
+/// What the options say of files, before anything runs: names are expanded, suppressions and the
+/// baseline are read, what will be written can be written. `inputs`: files that the command reads.
+/// The error has been said.
+pub fn prepare(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[String]) -> Result<Gate, i32> {
+    ready(options, pid, out, inputs).map_err(|error| wrong(&error))
+}
+
+fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[String]) -> Result<Gate, String> {
+    crate::set_cache(options.cache.as_deref());
+    crate::symbols::set_search_path(options.symbol_path.iter().map(PathBuf::from).collect());
+    // A baseline may be written anew, for it is read before.
+    let more = options.suppressions.iter().chain(&options.exact.learned).cloned();
+    let inputs: Vec<String> = inputs.iter().cloned().chain(more).collect();
+    output::expand_all(options, pid, out, &inputs)?;
+    let gate = Gate::open(options)?;
+    output::check_writable(options)?;
+    if let Some(path) = &options.exact.learned {
+        learned::give(Learned::read(path)?);
+    }
+    Ok(gate)
+}
+
+/// The report of these outcomes, judged. Second: whether everything could be written.
+pub fn report(
+    outcomes: Vec<Outcome>,
+    gate: &Gate,
+    options: &Options,
+    not_simulated: impl FnOnce(bool) -> Vec<String>,
+) -> (Report, bool) {
+    let mut report = Report::merge(outcomes, options.pedantic);
+    report.coverage.not_simulated = not_simulated(!report.coverage.any_work());
+    gate.judge(&mut report);
+    let mut written = Reporters::asked_for(options).write(&report);
+    if let Some(path) = &options.exact.compare {
+        written &= report.oracle.write(path);
+    }
+    if let Some(path) = options.exact.learned.as_ref().filter(|_| report.learned.counts() != (0, 0)) {
+        match std::mem::take(&mut report.learned).add_to(path) {
+            Ok(_) if options.quiet => {}
+            Ok((known, differ)) => {
+                let launches = counted(known as u64, "launch", "launches");
+                let more =
+                    if differ == 0 { String::new() } else { format!("; {differ} more differed from run to run") };
+                eprintln!("streamsan: LEARNED: {path} knows the ranges of {launches}{more}");
+            }
+            Err(error) => {
+                eprintln!("streamsan: {error}");
+                written = false;
+            }
+        }
+    }
+    (report, written)
+}
+
+/// The trace that is to be written, if one is.
+pub fn recorder(options: &Options) -> Result<Option<Recorder>, i32> {
+    let Some(path) = &options.output else { return Ok(None) };
+    let made =
+        private_file::create(Path::new(path)).and_then(|file| trace::file::Writer::new(std::io::BufWriter::new(file)));
+    match made {
+        Ok(writer) => Ok(Some(Arc::new(Mutex::new(writer)))),
+        Err(error) => Err(wrong(&format!("{path} can not be written: {error}"))),
+    }
+}
+
+/// Whether a file can be read at all; otherwise the error has been said, with the traces beside it.
+pub fn readable(file: &str) -> Result<(), i32> {
+    let Err(error) = std::fs::File::open(file) else { return Ok(()) };
+    let path = Path::new(file);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let there = recorded::files(&[folder.to_string_lossy().into_owned()]).unwrap_or_default();
+    const SHOWN: usize = 5;
+    let names: Vec<&str> = there.iter().take(SHOWN).map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
+    let more = there.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let beside = if names.is_empty() { String::new() } else { format!("; traces there: {}{more}", names.join(", ")) };
+    Err(wrong(&format!("{file}: {error}{beside}")))
+}
+
+/// Says why a trace could not be read to its end.
+pub fn unreadable(file: &str, error: Option<trace::file::FileError>) -> i32 {
+    error.map_or(exit_code::CLEAN, |error| failed(&format!("{file}: {error}")))
+}

@@ -1,0 +1,22 @@
+//! `streamsan completions`: what a shell needs to complete the command line.
+
+use clap_complete::Shell;
+
+use super::common::print;
+use crate::exit_code;
+
+/// Print the completions of a shell
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The shell
+    #[arg(value_name = "SHELL", required = true)]
+    shell: Shell,
+}
+
+/// Prints them.
+pub fn main(args: &Args) -> i32 {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut super::shown(), "streamsan", &mut text);
+    print(&String::from_utf8_lossy(&text));
+    exit_code::CLEAN
+}

@@ -1,0 +1,34 @@
+//! `streamsan coverage`: which functions of the driver are modelled.
+
+use super::arguments::Given;
+use super::common::{failed, print, readable};
+use crate::exit_code;
+use crate::tools::function_coverage;
+
+/// List what is modelled of CUDA, and what a trace has of it
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// A trace
+    #[arg(value_name = "FILE")]
+    file: Option<String>,
+    #[command(flatten)]
+    pub(super) options: Given<0>,
+}
+
+/// Prints the listing.
+pub fn main(args: &Args) -> i32 {
+    let Some(file) = &args.file else {
+        print(&function_coverage::listing(None));
+        return exit_code::CLEAN;
+    };
+    if let Err(code) = readable(file) {
+        return code;
+    }
+    match function_coverage::seen(file) {
+        Ok(seen) => {
+            print(&function_coverage::listing(Some(&seen)));
+            exit_code::CLEAN
+        }
+        Err(error) => failed(&format!("{file}: {error}")),
+    }
+}

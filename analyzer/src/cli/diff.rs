@@ -1,0 +1,115 @@
+//! `streamsan diff`: what is new in one report, and what has gone since another.
+//!
+//! Findings are recognised by their fingerprints. Both files are reports of `--json`, or baselines.
+//! What a report has set aside (suppressed, known from a baseline) is known, and neither new nor
+//! gone.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::arguments::Given;
+use super::common::{print, wrong};
+use crate::exit_code;
+use crate::options::Options;
+use crate::report::escape::harmless;
+use crate::report::format::text::counted;
+
+/// Compare two reports: findings that are new, gone, and kept
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Print JSON
+    #[arg(long = "json", id = "as-json")]
+    json: bool,
+    /// The older report (--json), or a baseline
+    #[arg(value_name = "OLD", required = true)]
+    old: String,
+    /// The newer report
+    #[arg(value_name = "NEW", required = true)]
+    new: String,
+    #[command(flatten)]
+    pub(super) options: Given<{ options::Command::Diff as u16 }>,
+}
+
+/// The findings of a report by fingerprint.
+#[derive(Default)]
+struct Findings {
+    shown: BTreeMap<String, Value>,
+    set_aside: BTreeMap<String, Value>,
+}
+
+impl Findings {
+    fn read(file: &str) -> Result<Self, String> {
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+        let report: Value =
+            serde_json::from_str(&text).map_err(|error| format!("{file}: this is no report: {error}"))?;
+        let shown =
+            report["findings"].as_array().ok_or(format!("{file}: this is no report: it has no list of findings"))?;
+        let keyed = |finding: &Value| Some((finding["fingerprint"].as_str()?.to_owned(), finding.clone()));
+        let unnamed = || format!("{file}: this is no report: a finding has no fingerprint");
+        let by_name = |list: &[Value]| list.iter().map(keyed).collect::<Option<BTreeMap<_, _>>>().ok_or_else(unnamed);
+        Ok(Self {
+            shown: by_name(shown)?,
+            set_aside: by_name(report["set_aside"].as_array().map_or(&[], Vec::as_slice))?,
+        })
+    }
+
+    fn has(&self, fingerprint: &str) -> bool {
+        self.shown.contains_key(fingerprint) || self.set_aside.contains_key(fingerprint)
+    }
+}
+
+/// Compares them: `--error-exitcode` when there are new ones.
+pub fn main(args: &Args, options: &Options) -> i32 {
+    let (old, new) = match (Findings::read(&args.old), Findings::read(&args.new)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (Err(error), _) | (_, Err(error)) => return wrong(&error),
+    };
+    let split = |from: &Findings, there: &Findings, known: bool| -> Vec<Value> {
+        from.shown.iter().filter(|(name, _)| there.has(name) == known).map(|(_, finding)| finding.clone()).collect()
+    };
+    let (added, kept, gone) = (split(&new, &old, false), split(&new, &old, true), split(&old, &new, false));
+    if args.json {
+        print(&format!("{:#}\n", json!({ "new": added, "gone": gone, "kept": kept })));
+    } else if !options.quiet || !added.is_empty() {
+        let mut text = String::new();
+        for (title, list) in [("NEW", &added), ("GONE", &gone), ("KEPT", &kept)] {
+            if title == "NEW" || !options.quiet {
+                list.iter().for_each(|finding| text.push_str(&format!("{title:<4} {}\n", line(finding))));
+            }
+        }
+        let findings = counted(added.len() as u64, "new finding", "new findings");
+        text.push_str(&format!("streamsan: DIFF: {findings}, {} gone, {} kept\n", gone.len(), kept.len()));
+        print(&text);
+    }
+    if added.is_empty() { exit_code::CLEAN } else { options.error_exitcode }
+}
+
+/// A finding in one line.
+fn line(finding: &Value) -> String {
+    let text = |value: &Value| harmless(value.as_str().unwrap_or_default()).into_owned();
+    let (access, previous) = (side(&finding["access"]), side(&finding["previous"]));
+    let (hazard, confidence) = (text(&finding["hazard"]), text(&finding["confidence"]));
+    format!("{hazard} ({confidence}): {access} after {previous} [{}]", text(&finding["fingerprint"]))
+}
+
+/// `copy at file.cu:12`, of a report or of a baseline, which has it as text.
+fn side(side: &Value) -> String {
+    let text = |value: &Value| harmless(value.as_str().unwrap_or_default()).into_owned();
+    if side.is_string() {
+        return text(side);
+    }
+    let what = match text(&side["kernel"]) {
+        kernel if kernel.is_empty() => text(&side["call"]),
+        kernel => kernel,
+    };
+    let has_line = |frame: &&Value| frame["kind"] != "folded" && frame["file"].is_string();
+    let frame = side["stack"].as_array().into_iter().flatten().find(has_line);
+    let place = frame.map(|frame| {
+        let file = text(&frame["file"]);
+        let file = file.rsplit('/').next().unwrap_or_default().to_owned();
+        frame["line"].as_u64().map_or(file.clone(), |line| format!("{file}:{line}"))
+    });
+    let what = if what.is_empty() { text(&side["operation"]) } else { what };
+    place.map_or(what.clone(), |place| format!("{what} at {place}"))
+}

@@ -1,0 +1,91 @@
+//! `streamsan dump`: the ops of a trace, one a line.
+
+use std::io::{BufWriter, ErrorKind, Write};
+
+use serde_json::{Value, json};
+use trace::file::{FileError, LATE};
+use trace::{Op, Record};
+
+use super::arguments::Given;
+use super::common::{failed, readable};
+use crate::exit_code;
+use crate::ingest::recorded;
+
+/// Print the ops of a trace, one a line
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Print each as a JSON object
+    #[arg(long = "json", id = "as-json")]
+    json: bool,
+    /// A trace
+    #[arg(value_name = "FILE", required = true)]
+    file: String,
+    #[command(flatten)]
+    pub(super) options: Given<0>,
+}
+
+/// Prints them.
+pub fn main(args: &Args) -> i32 {
+    let file = &args.file;
+    if let Err(code) = readable(file) {
+        return code;
+    }
+    let to = BufWriter::new(std::io::stdout().lock());
+    match if args.json { lines_of_json(file, to) } else { recorded::dump(file, to) } {
+        Ok(()) => exit_code::CLEAN,
+        Err(error) => failed(&format!("{file}: {error}")),
+    }
+}
+
+fn lines_of_json(path: &str, mut to: impl Write) -> Result<(), FileError> {
+    let mut written = Ok(());
+    recorded::each_record(path, |process, bytes| {
+        if written.is_ok() {
+            written = writeln!(to, "{}", object(process & !LATE, bytes));
+        }
+    })?;
+    // A reader that has seen enough (head) closes the pipe: no error of ours.
+    match written.and_then(|()| to.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// One record: `process`, `thread`, `stack`, `timeline`, `time`, `call`, `op`, and the op's fields
+/// under `fields`.
+fn object(process: u32, bytes: &[u8]) -> Value {
+    let record = match Record::decode(bytes) {
+        Ok(record) => record,
+        Err(error) => return json!({ "process": process, "unreadable": error.to_string() }),
+    };
+    // Machine code takes megabytes of digits that nobody reads.
+    let (op, omitted) = match record.op {
+        Op::Image { id, source, path, offset, size, bytes } => {
+            (Op::Image { id, source, path, offset, size, bytes: &[] }, bytes.len())
+        }
+        op => (op, 0),
+    };
+    let origin = &record.origin;
+    let mut line = json!({
+        "process": process,
+        "thread": origin.thread.0,
+        "stack": origin.stack.0,
+        "timeline": origin.epoch.timeline.0,
+        "time": origin.epoch.time,
+        "call": origin.call.0,
+        "op": op.name(),
+        "fields": fields(&op),
+    });
+    if omitted > 0 {
+        line["omitted"] = omitted.into();
+    }
+    line
+}
+
+/// The fields of an op by name. One without fields has none.
+fn fields(op: &Op<'_>) -> Value {
+    match serde_json::to_value(op) {
+        Ok(Value::Object(mut variants)) => variants.remove(op.name()).unwrap_or_default(),
+        _ => json!({}),
+    }
+}

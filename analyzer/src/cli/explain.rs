@@ -1,0 +1,50 @@
+//! `streamsan explain`: what the kernels of a file read and write.
+
+use super::arguments::Given;
+use super::common::{print, wrong};
+use crate::exit_code;
+use crate::options::Options;
+use crate::options::nearest::nearest;
+use crate::tools::explain::{Asked, describe};
+
+/// Show what kernels touch, as far as it is known
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Print JSON
+    #[arg(long = "json", id = "as-json")]
+    json: bool,
+    /// A trace, or a file with code: program, library, cubin, fatbin, PTX
+    #[arg(value_name = "FILE", required = true)]
+    file: String,
+    /// Only kernels whose mangled name contains this
+    #[arg(value_name = "KERNEL")]
+    kernel: Option<String>,
+    #[command(flatten)]
+    pub(super) options: Given<{ options::Command::Explain as u16 }>,
+}
+
+/// Prints it.
+pub fn main(args: &Args, options: &Options) -> i32 {
+    crate::set_cache(options.cache.as_deref());
+    match describe(&args.file, args.kernel.as_deref(), args.json) {
+        Ok(Asked::Text(text)) => {
+            print(&text);
+            exit_code::CLEAN
+        }
+        Ok(Asked::Nothing(names)) => wrong(&nothing(&args.file, args.kernel.as_deref(), &names)),
+        Err(error) => wrong(&error),
+    }
+}
+
+/// Kernels that a message names.
+const NAMED: usize = 8;
+
+fn nothing(file: &str, kernel: Option<&str>, names: &[String]) -> String {
+    let Some(kernel) = kernel.filter(|_| !names.is_empty()) else { return format!("{file}: no kernel found") };
+    let near = nearest(kernel, names.iter().cloned());
+    let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+    let list: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{file}: no kernel whose name contains '{kernel}'{near}; there are {}{more}", list.join(", "))
+}

@@ -1,0 +1,30 @@
+//! `streamsan man`: the manual pages, for packages.
+
+use std::path::PathBuf;
+
+use super::common::{failed, print};
+use crate::exit_code;
+
+/// Print the manual page, or write the pages of all commands to a folder (internal)
+#[derive(clap::Args, Debug)]
+#[command(hide = true)]
+pub struct Args {
+    /// Where to write the pages
+    #[arg(value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+/// Prints the page, or writes the pages.
+pub fn main(args: &Args) -> i32 {
+    let command = super::shown();
+    let made = match &args.folder {
+        Some(folder) => clap_mangen::generate_to(command, folder),
+        None => {
+            let mut text = Vec::new();
+            let made = clap_mangen::Man::new(command).render(&mut text);
+            print(&String::from_utf8_lossy(&text));
+            made
+        }
+    };
+    made.map_or_else(|error| failed(&format!("no manual page: {error}")), |()| exit_code::CLEAN)
+}

@@ -1,0 +1,53 @@
+//! `streamsan memory`: the allocations of a trace.
+
+use super::arguments::Given;
+use super::common::{prepare, print, readable, unreadable};
+use crate::options::Options;
+use crate::output::{self, StandardOutput};
+use crate::{exit_code, tools};
+
+/// Report the allocations of a trace: peak, who held it, leaks
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// A trace
+    #[arg(value_name = "FILE", required = true)]
+    file: String,
+    #[command(flatten)]
+    pub(super) options: Given<{ options::Command::Memory as u16 }>,
+}
+
+/// Reads the trace and writes what it has.
+pub fn main(args: &Args, mut options: Options) -> i32 {
+    let file = &args.file;
+    let inputs = std::slice::from_ref(file);
+    if let Err(code) =
+        readable(file).and_then(|()| prepare(&mut options, std::process::id(), StandardOutput::Free, inputs))
+    {
+        return code;
+    }
+    let mut report = tools::memory::read(file);
+    let mut fine = true;
+    let mut write = |path: &str, bytes: Result<Vec<u8>, String>| {
+        let written = bytes.and_then(|bytes| output::write(path, &bytes).map_err(|error| error.to_string()));
+        if let Err(error) = written {
+            eprintln!("streamsan: {path} can not be written: {error}");
+            fine = false;
+        }
+    };
+    if let Some(path) = &options.json {
+        write(path, Ok(format!("{:#}\n", report.json()).into_bytes()));
+    }
+    if let Some(path) = &options.snapshot {
+        let snapshot = tools::snapshot::snapshot(&mut report);
+        let pickle = serde_pickle::to_vec(&snapshot, serde_pickle::SerOptions::new());
+        write(path, pickle.map_err(|error| error.to_string()));
+    }
+    let taken = [&options.json, &options.snapshot].iter().any(|name| name.as_deref() == Some(output::STANDARD));
+    if !taken {
+        print(&report.text());
+    }
+    match unreadable(file, report.error) {
+        exit_code::CLEAN if !fine => exit_code::INTERNAL,
+        code => code,
+    }
+}

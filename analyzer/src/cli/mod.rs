@@ -1,0 +1,265 @@
+//! The command line: which command, which options, which program.
+//!
+//! Owns the grammar, the help text and the way from the words to a command. Each command has a file
+//! of its own with its arguments and what it does; options come from the table of the crate
+//! `options`.
+//!
+//! Everything behind the program's name belongs to the program, whatever it looks like.
+
+pub mod arguments;
+mod attach_ring;
+mod check;
+mod common;
+mod completions;
+mod coverage;
+mod diff;
+mod dump;
+mod explain;
+mod man;
+mod memory;
+mod record;
+mod run;
+mod timeline;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use arguments::{AnyGiven, Given, config, error, lenient};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use crate::exit_code;
+use crate::options::Options;
+use crate::options::nearest::nearest;
+
+const RUN: u16 = options::Command::Run as u16;
+
+/// Finds data races between CUDA streams in programs that were not built for it.
+#[derive(Parser, Debug)]
+#[command(
+    name = "streamsan",
+    version,
+    propagate_version = true,
+    override_usage = "streamsan [run] [OPTIONS] [--] PROGRAM [ARGS]...\n       streamsan COMMAND [OPTIONS] ...",
+    after_help = AFTER,
+    term_width = 100,
+    disable_help_subcommand = false,
+    subcommand_value_name = "COMMAND",
+)]
+struct Cli {
+    /// What to run under the checker, with its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    program: Vec<OsString>,
+    #[command(flatten)]
+    options: Given<RUN>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// The commands, in the order of the help.
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    Run(run::Args),
+    Record(record::Args),
+    Check(check::Args),
+    Diff(diff::Args),
+    Explain(explain::Args),
+    Timeline(timeline::Args),
+    Memory(memory::Args),
+    Dump(dump::Args),
+    Coverage(coverage::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+    AttachRing(attach_ring::Args),
+}
+
+const AFTER: &str = "\
+Options come before PROGRAM; what follows PROGRAM belongs to it. Behind '--' PROGRAM may have the
+name of a command. 'streamsan help COMMAND' lists the options of a command.
+
+FILE as '-' is standard output, for one file, where no program writes there. In names of files that
+are written, %p is the process ID, %h the host, %q{VAR} an environment variable, %% a percent sign.
+
+The same options can be given as STREAMSAN_OPTIONS=key=value:key=value, also to a program that is
+started with LD_PRELOAD=libstreamsan.so and without this command, and in a file streamsan.toml in
+the working directory or above. The file comes first, then the variable, then the command line.
+
+Exit codes:
+  the program's own when nothing is found; 66 with findings (see --error-exitcode); 2 for wrong
+  usage; 70 when StreamSan itself failed or the simulated GPU could not run the program; 4 with
+  --require-cuda when no CUDA was used. A program that dies of a signal dies of it here.";
+
+/// The grammar as help, man pages and completions show it.
+fn shown() -> clap::Command {
+    Cli::command()
+}
+
+/// The grammar that is parsed.
+fn parsed(with_help: bool) -> clap::Command {
+    let helps = with_help.then(shown);
+    let text = |name: Option<&str>| {
+        let mut command = helps.clone()?;
+        command.build();
+        let command = match name {
+            Some(name) => command.find_subcommand_mut(name)?,
+            None => &mut command,
+        };
+        Some(command.render_help())
+    };
+    let mut command = lenient(shown());
+    if let Some(text) = text(None) {
+        command = command.override_help(text);
+    }
+    command.mut_subcommands(|sub| {
+        let help = text(Some(sub.get_name()));
+        let sub = lenient(sub);
+        help.map_or(sub.clone(), |help| sub.override_help(help))
+    })
+}
+
+/// A command line, understood.
+struct Line {
+    command: Command,
+    /// What was given, in its order.
+    given: AnyGiven,
+}
+
+/// What a command line comes to instead of a command.
+enum Ended {
+    /// A text for standard output.
+    Print(String),
+    /// A line for the user.
+    Wrong(String),
+}
+
+fn parse(args: &[OsString]) -> Result<Line, Ended> {
+    let asks = |word: &OsString| matches!(word.as_bytes(), b"-h" | b"--help" | b"help");
+    let command = parsed(args.iter().any(asks)).no_binary_name(true);
+    let matches = command.try_get_matches_from(args).map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ended::Print(error.to_string()),
+        ErrorKind::DisplayVersion => Ended::Print(format!("streamsan {}\n", env!("CARGO_PKG_VERSION"))),
+        _ => Ended::Wrong(error::line(&error, name_of(args))),
+    })?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| Ended::Wrong(error::line(&error, name_of(args))))?;
+    let before = cli.options.any();
+    let mut command = match cli.command {
+        Some(command) => command,
+        None if cli.program.is_empty() => {
+            return Err(Ended::Wrong("streamsan needs a program to run; try 'streamsan --help'".to_owned()));
+        }
+        None => Command::Run(run::Args::of(cli.program)),
+    };
+    let given = before.then(command.take_given());
+    Ok(Line { command, given })
+}
+
+/// The command that the words name, for messages.
+fn name_of(args: &[OsString]) -> &'static str {
+    let is = |word: &OsString| Command::NAMES.iter().find(|name| word.as_bytes() == name.as_bytes());
+    args.iter().take_while(|word| *word != "--").find_map(is).copied().unwrap_or("streamsan")
+}
+
+/// The command that a word was perhaps meant to be, for a program that was not found.
+fn meant(word: &str) -> Option<String> {
+    nearest(word, Command::NAMES.iter().map(|c| c.to_string()))
+}
+
+impl Command {
+    /// The commands that users give.
+    const NAMES: [&str; 10] =
+        ["run", "record", "check", "diff", "explain", "timeline", "memory", "dump", "coverage", "completions"];
+
+    /// Its word, and the command of the table of options if it takes options.
+    fn kind(&self) -> (&'static str, Option<options::Command>) {
+        use options::Command as Of;
+        let of = match self {
+            Self::Run(_) => Of::Run,
+            Self::Record(_) => Of::Record,
+            Self::Check(_) => Of::Check,
+            Self::Diff(_) => Of::Diff,
+            Self::Explain(_) => Of::Explain,
+            Self::Timeline(_) => Of::Timeline,
+            Self::Memory(_) => Of::Memory,
+            Self::Dump(_) => return ("dump", None),
+            Self::Coverage(_) => return ("coverage", None),
+            Self::Completions(_) => return ("completions", None),
+            Self::Man(_) => return ("man", None),
+            Self::AttachRing(_) => return ("attach-ring", None),
+        };
+        (of.name(), Some(of))
+    }
+
+    /// The options behind its word.
+    fn take_given(&mut self) -> AnyGiven {
+        match self {
+            Self::Run(args) => std::mem::take(&mut args.options).any(),
+            Self::Record(args) => std::mem::take(&mut args.options).any(),
+            Self::Check(args) => std::mem::take(&mut args.options).any(),
+            Self::Diff(args) => std::mem::take(&mut args.options).any(),
+            Self::Explain(args) => std::mem::take(&mut args.options).any(),
+            Self::Timeline(args) => std::mem::take(&mut args.options).any(),
+            Self::Memory(args) => std::mem::take(&mut args.options).any(),
+            Self::Dump(args) => std::mem::take(&mut args.options).any(),
+            Self::Coverage(args) => std::mem::take(&mut args.options).any(),
+            Self::Completions(_) | Self::Man(_) | Self::AttachRing(_) => AnyGiven::default(),
+        }
+    }
+}
+
+/// All options of a command line: the file's, the environment's, its own. The error is a line for
+/// the user.
+fn resolve(line: &Line, environment: &[u8]) -> Result<Options, String> {
+    let (name, of) = line.command.kind();
+    let mut options = Options::default();
+    if let Some(of) = of {
+        let mut asked = Options::default();
+        let wrong = asked.read_env(environment);
+        if let Some(first) = wrong.first() {
+            return Err(format!("in STREAMSAN_OPTIONS: {first}"));
+        }
+        let named = line.given.config().map(OsString::from).or_else(|| asked.config.map(OsString::from));
+        config::read(named.as_deref(), of, &mut options)?;
+        options.read_env(environment);
+    }
+    line.given.apply(&mut options, name, of)?;
+    options.consistent()?;
+    Ok(options)
+}
+
+/// Does what the words say (without the name of the tool) and answers the exit code.
+pub fn main(args: &[OsString]) -> i32 {
+    let line = match parse(args) {
+        Ok(line) => line,
+        Err(Ended::Print(text)) => {
+            common::print(&text);
+            return exit_code::CLEAN;
+        }
+        Err(Ended::Wrong(error)) => return common::wrong(&error),
+    };
+    let environment = std::env::var_os("STREAMSAN_OPTIONS").unwrap_or_default();
+    // The program runs already: what is wrong is named, the rest holds.
+    if let Command::AttachRing(args) = &line.command {
+        return attach_ring::main(args, environment.as_bytes());
+    }
+    let options = match resolve(&line, environment.as_bytes()) {
+        Ok(options) => options,
+        Err(error) => return common::wrong(&error),
+    };
+    match line.command {
+        Command::Run(run) => run::main(run, args, environment.as_bytes(), options),
+        Command::Record(record) => record::main(record, args, environment.as_bytes(), options),
+        Command::Check(args) => check::main(&args, options),
+        Command::Diff(args) => diff::main(&args, &options),
+        Command::Explain(args) => explain::main(&args, &options),
+        Command::Timeline(args) => timeline::main(&args, options),
+        Command::Memory(args) => memory::main(&args, options),
+        Command::Dump(args) => dump::main(&args),
+        Command::Coverage(args) => coverage::main(&args),
+        Command::Completions(args) => completions::main(&args),
+        Command::Man(args) => man::main(&args),
+        Command::AttachRing(_) => exit_code::INTERNAL,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! `streamsan record`: a trace instead of a report.
+
+use std::ffi::OsString;
+
+use super::arguments::Given;
+use super::common::wrong;
+use super::run;
+use crate::options::Options;
+
+/// Run a program and write a trace, to check it later
+#[derive(clap::Args, Debug)]
+#[command(override_usage = "streamsan record -o FILE [OPTIONS] [--] PROGRAM [ARGS]...")]
+pub struct Args {
+    /// What to run, with its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    program: Vec<OsString>,
+    #[command(flatten)]
+    pub(super) options: Given<{ options::Command::Record as u16 }>,
+}
+
+/// Runs the program and writes the trace.
+pub fn main(args: Args, words: &[OsString], environment: &[u8], options: Options) -> i32 {
+    if args.program.is_empty() {
+        return wrong("record needs a program to run");
+    }
+    if options.output.is_none() {
+        return wrong("record needs '-o FILE' for the trace");
+    }
+    run::note_misplaced(&args.program, words, &options);
+    run::start(&args.program, environment, options, false)
+}

@@ -1,0 +1,211 @@
+//! `streamsan run`, the command without a word, and what it shares with `record`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::arguments::Given;
+use super::common::{analysis_options, failed, prepare, recorder, report, wrong};
+use crate::exit_code;
+use crate::ingest::live::Sink;
+use crate::ipc::Across;
+use crate::launcher::executable;
+use crate::launcher::process::{self, LaunchError, Plan};
+use crate::launcher::server::Server;
+use crate::launcher::simulator::Sim;
+use crate::options::Options;
+use crate::output::StandardOutput;
+
+/// Check a program while it runs (the word may be left out)
+#[derive(clap::Args, Debug)]
+#[command(override_usage = "streamsan [run] [OPTIONS] [--] PROGRAM [ARGS]...")]
+pub struct Args {
+    /// What to run, with its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    program: Vec<OsString>,
+    /// What runs PROGRAM, which is a script (for 'python -m streamsan')
+    #[arg(long, hide = true, value_name = "FILE")]
+    interpreter: Option<OsString>,
+    #[command(flatten)]
+    pub(super) options: Given<{ options::Command::Run as u16 }>,
+}
+
+impl Args {
+    /// This program.
+    pub fn of(program: Vec<OsString>) -> Self {
+        Self { program, interpreter: None, options: Given::default() }
+    }
+}
+
+/// Runs the program and reports.
+pub fn main(args: Args, words: &[OsString], environment: &[u8], options: Options) -> i32 {
+    if args.program.is_empty() {
+        return wrong("streamsan needs a program to run; try 'streamsan --help'");
+    }
+    note_misplaced(&args.program, words, &options);
+    let program: Vec<OsString> = args.interpreter.into_iter().chain(args.program).collect();
+    start(&program, environment, options, true)
+}
+
+/// Says, once, that an option behind the program goes to the program. Who wrote `--` knows.
+pub fn note_misplaced(program: &[OsString], words: &[OsString], options: &Options) {
+    let split = words.len().checked_sub(program.len() + 1).and_then(|at| words.get(at));
+    if options.quiet || split.is_some_and(|word| word == "--") {
+        return;
+    }
+    if let Some(option) = program[1..].iter().find_map(|word| ours(word)) {
+        let program = program[0].to_string_lossy();
+        eprintln!(
+            "streamsan: NOTE: '{option}' stands behind the program and goes to it; options of streamsan come before \
+             (write 'streamsan -- {program} ...' to be spared this note)"
+        );
+    }
+}
+
+/// The option of ours that a word looks like.
+fn ours(word: &OsStr) -> Option<String> {
+    let word = word.as_bytes().strip_prefix(b"--")?;
+    let name = word.split(|b| *b == b'=').next()?;
+    let row =
+        options::named(name).or_else(|| options::named(name.strip_prefix(b"no-")?).filter(|row| row.is_switch()))?;
+    row.commands.has(options::Command::Run).then(|| format!("--{}", String::from_utf8_lossy(name)))
+}
+
+/// Runs a program, checked or recorded.
+pub fn start(program: &[OsString], environment: &[u8], mut options: Options, analyse: bool) -> i32 {
+    let gate = match prepare(&mut options, std::process::id(), StandardOutput::Program, &[]) {
+        Ok(gate) => gate,
+        Err(code) => return code,
+    };
+    let options = &options;
+    let exact = match exact(options) {
+        Ok(words) => words,
+        Err(error) => return wrong(&error),
+    };
+    let recorder = match recorder(options) {
+        Ok(recorder) => recorder,
+        Err(code) => return code,
+    };
+    let across = Across::new(true);
+    let compared = (analyse && !options.host_threads).then(|| across.clone());
+    let sink = Sink { analysis: analyse.then(|| analysis_options(options)), recorder, across: compared };
+    let mut server = match Server::open(sink) {
+        Ok(server) => server,
+        Err(error) => return failed(&format!("no socket for this run: {error}")),
+    };
+    let sim = match options.sim.then(|| Sim::prepare(server.folder(), &options.sim_options)).transpose() {
+        Ok(sim) => sim,
+        Err(error) => return failed(&error.to_string()),
+    };
+    let sim_folder = sim.as_ref().map(|sim| sim.folder.as_path());
+    let soname = match options.soname.then(|| soname(server.folder(), sim_folder)).transpose() {
+        Ok(soname) => soname,
+        Err(error) => return failed(&error),
+    };
+    let plan = Plan {
+        program,
+        socket: server.path(),
+        sim: sim.as_ref(),
+        soname,
+        host_threads: options.host_threads,
+        torch_async: options.torch_async,
+        shim_options: options.for_shim(environment, exact),
+    };
+    let status = process::run(&plan);
+    let mut outcomes = server.finish();
+    across.finish(&mut outcomes);
+    if analyse
+        && outcomes.is_empty()
+        && status.is_ok()
+        && let Some(why) = executable::find(&program[0]).and_then(|file| executable::closed(&file))
+    {
+        eprintln!("streamsan: {} was not checked: {why}", program[0].to_string_lossy());
+    }
+    let lost = server.failed();
+    let complaints = |idle| sim.as_ref().map(|sim| sim.complaints(idle)).unwrap_or_default();
+    let (impossible, in_vain) = (complaints(false), complaints(true));
+    drop(server);
+    let status = match status {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("streamsan: {error}{}", hint(&error, &program[0]));
+            return error.exit_code();
+        }
+    };
+    if !analyse {
+        if !options.quiet {
+            let note = options.output.as_deref().unwrap_or_default();
+            eprintln!("streamsan: recorded; check it with: streamsan check {note}");
+        }
+        return ending(status, |code| if impossible.is_empty() { code } else { exit_code::INTERNAL });
+    }
+    let (report, printed) = report(outcomes, &gate, options, |idle| if idle { in_vain } else { impossible });
+    if !report.coverage.any_work()
+        && !options.sim
+        && !options.shim.off
+        && let Some(why) = no_gpu()
+    {
+        eprintln!("streamsan: NOTE: {why}; 'streamsan --sim' runs the program on a simulated GPU");
+    }
+    ending(status, |code| {
+        let code = exit_code::of(&report, code, options.error_exitcode, options.require_cuda);
+        if code == exit_code::CLEAN && (lost > 0 || !printed) { exit_code::INTERNAL } else { code }
+    })
+}
+
+/// Why a program can not have found a GPU here, if that is so.
+fn no_gpu() -> Option<&'static str> {
+    if crate::launcher::soname::driver().is_err() {
+        return Some("there is no driver here (libcuda.so.1 was not found)");
+    }
+    // Discrete GPUs, Tegra, Windows' subsystem for Linux.
+    const DEVICES: [&str; 4] = ["/dev/nvidiactl", "/dev/nvgpu", "/dev/nvhost-ctrl-gpu", "/dev/dxg"];
+    let any = DEVICES.iter().any(|path| Path::new(path).exists());
+    (!any).then_some("there is a driver here, but no GPU")
+}
+
+/// The shim under the driver's name, and the driver that it is to open.
+fn soname(folder: &Path, sim: Option<&Path>) -> Result<(PathBuf, OsString), String> {
+    let shim = process::beside("libstreamsan.so").map_err(|error| error.to_string())?;
+    let driver = match sim {
+        Some(sim) => sim.join("libcuda.so.1").into_os_string(),
+        None => crate::launcher::soname::driver()?,
+    };
+    Ok((crate::launcher::soname::copy(&shim, folder)?, driver))
+}
+
+fn hint(error: &LaunchError, program: &OsStr) -> String {
+    let is_missing =
+        matches!(error, LaunchError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound);
+    let meant = program.to_str().filter(|_| is_missing).and_then(super::meant);
+    meant.map_or_else(String::new, |word| format!(" (did you mean 'streamsan {word}'?)"))
+}
+
+fn ending(status: std::process::ExitStatus, code: impl FnOnce(i32) -> i32) -> i32 {
+    match process::ending(status) {
+        Ok(program) => code(program),
+        Err(signal) => process::die_of(signal),
+    }
+}
+
+/// What the shim needs for `--exact`.
+fn exact(options: &Options) -> Result<Vec<String>, String> {
+    let shim = process::beside("libstreamsan.so").unwrap_or_default();
+    crate::exact::setup::shim_options(&options.exact, shim.parent().unwrap_or(Path::new("")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_ours_are_recognised_behind_the_program() {
+        let is = |word: &str| ours(OsStr::new(word));
+        assert_eq!(is("--json=x").as_deref(), Some("--json"));
+        assert_eq!(is("--no-stacks").as_deref(), Some("--no-stacks"));
+        assert_eq!(
+            (is("--epochs"), is("-o"), is("json"), is("--no-json"), is("--snapshot")),
+            (None, None, None, None, None)
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! The report with one line for each finding, as compilers write: `FILE:LINE: what is wrong`.
+//!
+//! Owns that line. Errors, faults of kernels and the summary are the text report's.
+
+use super::text;
+use crate::report::call_site::{site, site_frame};
+use crate::report::format::{Event, Reporter, Verdict};
+use crate::report::model::{Actor, Hint, Report, Side};
+use crate::symbols::frame::Frame;
+use std::fmt::Write as _;
+
+/// Writes the lines.
+#[derive(Default)]
+pub struct Short {
+    quiet: bool,
+    found: bool,
+    out: String,
+}
+
+impl Short {
+    /// `quiet`: no summary when nothing is found.
+    pub fn new(quiet: bool) -> Self {
+        Self { quiet, ..Self::default() }
+    }
+
+    fn end(&mut self, report: &Report) {
+        for Hint { text, stack, .. } in &report.hints {
+            let _ = writeln!(self.out, "{}: hint: {}", place(stack), text.lines().next().unwrap_or_default());
+        }
+        for fault in &report.faults {
+            let error = crate::detect::faults::error_name(fault.result);
+            let _ = writeln!(self.out, "{}: error: {error}, answered by {}", place(&fault.stack), fault.call);
+        }
+        self.out.push_str(&text::errors(report));
+        if !self.quiet || self.found {
+            let _ = writeln!(self.out, "{}", text::summary(report));
+        }
+    }
+}
+
+/// Where a stack begins in the program's source, with its folder: editors find it.
+fn place(stack: &[Frame]) -> String {
+    site_frame(stack).and_then(Frame::place).unwrap_or_else(|| "(unknown place)".to_owned())
+}
+
+fn what(side: &Side) -> String {
+    let what = match (&side.kernel, side.call.as_str()) {
+        (Some(kernel), _) => format!("kernel {}", text::short_kernel(kernel)),
+        (None, "") => side.actor.name().to_owned(),
+        (None, call) => call.to_owned(),
+    };
+    if side.actor == Actor::Host { what } else { format!("{what} on {}", side.stream.name) }
+}
+
+impl Reporter for Short {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Begin(_) | Event::Finding(_, Verdict::SetAside) => {}
+            Event::Finding(f, _) => {
+                self.found = true;
+                let latent = if f.latent { ", latent" } else { "" };
+                let before = site(&f.previous.stack).map_or_else(String::new, |at| format!(" at {at}"));
+                let _ = writeln!(
+                    self.out,
+                    "{}: data race: {} ({}{latent}): {}, after {}{before} [{}]",
+                    place(&f.access.stack),
+                    f.hazard.name(),
+                    f.confidence.name(),
+                    what(&f.access),
+                    what(&f.previous),
+                    f.fingerprint
+                );
+            }
+            Event::End(report) => self.end(report),
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out).into_bytes()
+    }
+}

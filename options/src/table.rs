@@ -1,0 +1,163 @@
+//! The table: every option there is, one row each, in the order of the help.
+//!
+//! Columns: number, name, letter, type, default, commands, reader, group, help.
+
+use crate::row::Command::{Check, Diff, Explain, Memory, Record, Run, Timeline};
+use crate::row::{Command, Commands, Group, Kind, Reader, Row};
+
+macro_rules! table {
+    ($($id:ident $name:literal $letter:expr, $kind:expr, $default:literal, $commands:expr, $reader:ident, $group:ident, $help:literal;)*) => {
+        /// The number of an option: its place in [`ROWS`].
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Id {
+            $(#[doc = $help] $id,)*
+        }
+
+        /// All rows.
+        pub static ROWS: &[Row] = &[
+            $(Row {
+                id: Id::$id,
+                name: $name,
+                letter: $letter,
+                kind: $kind,
+                default: $default,
+                commands: Commands::of($commands),
+                reader: Reader::$reader,
+                group: Group::$group,
+                help: $help,
+            },)*
+        ];
+    };
+}
+
+const FLAG: Kind = Kind::Flag;
+
+const fn number(min: u64, max: u64) -> Kind {
+    Kind::Number { min, max }
+}
+
+/// Commands that start a program.
+const RUNS: &[Command] = &[Run, Record];
+/// Commands that judge findings.
+const JUDGES: &[Command] = &[Run, Check];
+/// Commands that resolve stacks.
+const RESOLVES: &[Command] = &[Run, Record, Check, Timeline, Memory];
+const ALL: &[Command] = &[Run, Record, Check, Diff, Explain, Timeline, Memory];
+
+table! {
+    Output "output" Some('o'), Kind::File, "", &[Run, Record, Timeline], Analyzer, Run,
+        "write the trace ('timeline': the picture) to FILE";
+    Stacks "stacks" None, FLAG, "yes", RUNS, Shim, Run,
+        "do not record call stacks: faster, but reports name no lines";
+    Soname "soname" None, FLAG, "no", RUNS, Launcher, Run,
+        "load the shim under the driver's name, which libraries opened with RTLD_DEEPBIND need";
+    HostWrites "host-writes" None, FLAG, "yes", RUNS, Shim, Run,
+        "do not look for host writes to memory that pending copies read";
+    HostAccesses "host-accesses" None, FLAG, "no", RUNS, Shim, Run,
+        "see the host touch memory that pending copies use, by protecting its pages";
+    HostSample "host-sample" None, number(0, 1 << 20), "64", RUNS, Shim, Run,
+        "compare sources of copies up to N KiB in full; of larger ones, a sample";
+    RingMib "ring-mib" None, number(1, 4096), "32", RUNS, Shim, Run,
+        "size of the shared memory between program and analyzer, in MiB";
+    Analyzer "analyzer" None, Kind::File, "", &[], Shim, Run,
+        "under plain LD_PRELOAD: the streamsan program to start (beside the library)";
+    LaunchBlocking "launch-blocking" None, FLAG, "no", RUNS, Shim, Run,
+        "wait for each launch, to name the one that fails (illegal address, assert)";
+    TorchAllocator "torch-allocator" None, Kind::Choice(&["native", "async"]), "native", RUNS, Launcher, Run,
+        "'async': run PyTorch on cudaMallocAsync, unless its own variable is set";
+    CountCalls "count-calls" None, FLAG, "no", RUNS, Shim, Run,
+        "write to the trace how often each driver function was called";
+    Off "off" None, FLAG, "no", RUNS, Shim, Run,
+        "stay out of the program altogether";
+    Cache "cache" None, Kind::PathOrOff("FOLDER|off"), "", &[Run, Check, Explain], Analyzer, Run,
+        "keep kernel summaries there [default: $STREAMSAN_CACHE or ~/.cache/streamsan]";
+    Config "config" None, Kind::PathOrOff("FILE|off"), "", ALL, Launcher, Run,
+        "read FILE [default: the first streamsan.toml from the working directory upwards]";
+
+    Sim "sim" None, FLAG, "no", RUNS, Launcher, Sim,
+        "run on the simulated GPU; the options --sim-... imply it";
+    SimSchedule "sim-schedule" None, Kind::Choice(&["eager", "random", "late-first", "in-order"]), "", RUNS, Launcher, Sim,
+        "order in which ready work runs, among those that CUDA allows [default: eager]";
+    SimSeed "sim-seed" None, number(0, u64::MAX), "", RUNS, Launcher, Sim,
+        "choose a random schedule; with one host thread a seed repeats its schedule";
+    SimAddresses "sim-addresses" None, Kind::File, "", RUNS, Launcher, Sim,
+        "list the bytes that each launch touches in FILE, as lines of JSON";
+    SimResults "sim-results" None, Kind::File, "", RUNS, Launcher, Sim,
+        "list digests of what the program computed in FILE, to compare schedules";
+
+    Pedantic "pedantic" None, FLAG, "no", JUDGES, Analyzer, Detection,
+        "count and show weak findings too ('possible')";
+    Policy "policy" None, Kind::Choice(&["observed", "documented"]), "observed", JUDGES, Analyzer, Detection,
+        "what synchronises: what drivers do, or only what CUDA promises";
+    Latent "latent" None, FLAG, "no", JUDGES, Analyzer, Detection,
+        "also show pairs that only unpromised synchronisation orders; see --fail-on";
+    HostOrder "host-order" None, Kind::Choice(&["merged", "threads"]), "merged", &[Run, Record, Check], Both, Detection,
+        "'threads': order host threads by pthread synchronisation only";
+    Hints "hints" None, FLAG, "no", JUDGES, Analyzer, Detection,
+        "also list what is no race but probably a mistake; hints fail no run";
+    OnlyKernel "only-kernel" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
+        "keep only findings with such a kernel on a side ('*' matches any text)";
+    IgnoreKernel "ignore-kernel" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
+        "leave out findings with such a kernel on a side";
+    OnlyStream "only-stream" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
+        "keep only findings with such a stream on a side, as reports name it";
+    IgnoreStream "ignore-stream" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
+        "leave out findings with such a stream on a side";
+    OnlyModule "only-module" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
+        "keep only findings with this file (program, library, source) in a stack";
+    IgnoreModule "ignore-module" None, Kind::Patterns, "", JUDGES, Analyzer, Detection,
+        "leave out findings with a side that was called from such a file";
+    SymbolPath "symbol-path" None, Kind::Folders, "", RESOLVES, Analyzer, Detection,
+        "look for debug information there, by build ID or name; repeatable";
+
+    ErrorExitcode "error-exitcode" None, number(0, 255), "66", &[Run, Check, Diff], Both, Gate,
+        "exit code when there are findings; 0 keeps the program's own";
+    FailOn "fail-on" None, Kind::Choice(&["certain", "likely", "possible", "latent"]), "", JUDGES, Analyzer, Gate,
+        "weakest finding that fails the run; 'latent' adds latent ones [default: likely]";
+    Suppressions "suppressions" None, Kind::Files, "", JUDGES, Analyzer, Gate,
+        "set aside findings that FILE names ('race:PATTERN' lines); repeatable";
+    GenSuppressions "gen-suppressions" None, Kind::File, "", JUDGES, Analyzer, Gate,
+        "write suppressions for what fails this run to FILE";
+    Baseline "baseline" None, Kind::File, "", JUDGES, Analyzer, Gate,
+        "fail only on findings that are not in FILE (from --write-baseline or --json)";
+    WriteBaseline "write-baseline" None, Kind::File, "", JUDGES, Analyzer, Gate,
+        "write the baseline of this run to FILE";
+    RequireCuda "require-cuda" None, FLAG, "no", JUDGES, Analyzer, Gate,
+        "fail with exit code 4 when the program makes no use of CUDA";
+
+    Quiet "quiet" None, FLAG, "no", &[Run, Record, Check, Diff], Analyzer, Output,
+        "print findings and errors only: nothing at all when the run is clean";
+    Format "format" None, Kind::Choice(&["text", "short", "github", "csan"]), "text", JUDGES, Analyzer, Output,
+        "form of the report: in full, one line a finding, annotations, or PyTorch's wording";
+    LogFile "log-file" None, Kind::File, "", JUDGES, Analyzer, Output,
+        "write the report to FILE instead of stderr";
+    Json "json" None, Kind::File, "", &[Run, Check, Memory], Analyzer, Output,
+        "write findings, summary and coverage ('memory': allocations) to FILE as JSON";
+    Sarif "sarif" None, Kind::File, "", JUDGES, Analyzer, Output,
+        "write the findings to FILE as SARIF 2.1.0, for code scanning";
+    Html "html" None, Kind::File, "", JUDGES, Analyzer, Output,
+        "write the report to FILE as one page for a browser";
+    Junit "junit" None, Kind::File, "", JUDGES, Analyzer, Output,
+        "write the findings to FILE as JUnit XML, each a failed test";
+    Parquet "parquet" None, Kind::File, "", JUDGES, Analyzer, Output,
+        "write the findings to FILE as Parquet, for DuckDB and the like";
+    Snapshot "snapshot" None, Kind::File, "", &[Memory], Analyzer, Output,
+        "write FILE for PyTorch's memory viewer";
+    MaxFindings "max-findings" None, number(0, u32::MAX as u64), "50", JUDGES, Analyzer, Output,
+        "print this many findings in full; all are counted";
+    Color "color" None, Kind::Choice(&["auto", "always", "never"]), "auto", JUDGES, Analyzer, Output,
+        "colours in the report; 'auto' follows the terminal and NO_COLOR";
+
+    Exact "exact" None, Kind::Word("KERNEL"), "", RUNS, Both, Exact,
+        "measure what kernels touch: those in doubt, 'all', or those so named";
+    Confirm "confirm" None, FLAG, "no", JUDGES, Both, Exact,
+        "measure kernels of uncertain findings, and withdraw what that refutes";
+    Learned "learned" None, Kind::File, "", JUDGES, Analyzer, Exact,
+        "use the measured ranges in FILE, and add those of this run";
+    SanitizerLibrary "sanitizer-library" None, Kind::File, "", RUNS, Shim, Exact,
+        "NVIDIA's libsanitizer-public.so, where it is not found by itself";
+    ExactPatch "exact-patch" None, Kind::File, "", RUNS, Shim, Exact,
+        "what scripts/patch made [default: exact.fatbin beside the library]";
+    ExactCompare "exact-compare" None, Kind::File, "", JUDGES, Analyzer, Exact,
+        "compare what was predicted of each launch with what --exact measured; write FILE as JSON";
+}
