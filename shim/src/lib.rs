@@ -30,44 +30,30 @@
 // locals.
 #![allow(clippy::macro_metavars_in_unsafe)]
 
-pub mod calls;
-pub mod core;
 pub mod exact;
-pub mod frames;
 pub mod handles;
 pub mod host;
-pub mod host_threads;
-pub mod image;
+pub mod ids;
 pub mod intercept;
-pub mod kernel;
-pub(crate) mod local;
-// Their exports would be found in test programs too.
-#[cfg(not(test))]
-pub mod nccl;
-#[cfg_attr(test, expect(non_snake_case, reason = "NVTX's name"))]
-pub mod nvtx_mem;
+pub mod libraries;
+pub mod log;
 pub mod observe;
 mod ops;
-pub mod process;
-// Its exports would be found in test programs too.
-#[cfg(not(test))]
-pub mod program;
+pub mod real;
+pub mod runtime;
 pub mod stack;
-#[cfg(not(test))]
-pub mod torch;
-pub mod variables;
 
 /// Start-up: finds the real `dlsym`, nothing else.
 #[cfg(not(test))]
 #[ctor::ctor(unsafe)]
 fn start() {
-    intercept::doors::prepare();
+    intercept::symbol_hooks::prepare();
 }
 
-/// The end of the process: see [`process::lifecycle::at_exit`].
+/// The end of the process: see [`crate::runtime::lifecycle::at_exit`].
 #[cfg(not(test))]
 extern "C" fn end() {
-    process::lifecycle::at_exit();
+    crate::runtime::lifecycle::at_exit();
 }
 
 #[cfg(not(test))]

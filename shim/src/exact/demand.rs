@@ -19,8 +19,8 @@ use cuda_sys::{CUcontext, CUfunction};
 use trace::KernelId;
 use trace::wanted::Wanted;
 
-use super::sanitizer::LaunchData;
-use crate::process::lock::Lock;
+use crate::exact::sanitizer_api::LaunchData;
+use crate::runtime::lock::Lock;
 
 /// What the driver is launching on this thread.
 #[derive(Clone, Copy, PartialEq, Eq)]

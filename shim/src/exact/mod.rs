@@ -15,14 +15,14 @@
 //! goes wrong here.
 
 mod demand;
-mod draining;
-pub mod graph;
-mod pattern;
-mod pool;
+pub mod device_table;
+pub mod glob;
+pub mod graph_launch;
+pub mod readback;
 mod runs;
-mod sanitizer;
+pub mod sanitizer_api;
 mod settled;
-mod table;
+pub mod table_pool;
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -36,15 +36,15 @@ use cuda_sys::{CUcontext, CUstream};
 use trace::wanted::Class;
 use trace::{Epoch, KernelId, NoteKind, Op};
 
-use crate::core::Core;
-use crate::handles::CAPTURES;
-use crate::local;
-use crate::process::lock::Lock;
-use crate::process::{lifecycle, log, options};
+pub(crate) use crate::exact::device_table::Table;
+use crate::exact::sanitizer_api::{Api, ContextData, GraphData, LaunchData, ModuleData, NodeData, StreamHandle};
+use crate::exact::table_pool::{Offer, Pool, within};
+use crate::handles::tables::CAPTURES;
+use crate::log::core::Core;
+use crate::runtime::lock::Lock;
+use crate::runtime::thread_state;
+use crate::runtime::{lifecycle, options, stderr};
 use demand::{Demand, Function, Hold};
-use pool::{Offer, Pool, within};
-use sanitizer::{Api, ContextData, GraphData, LaunchData, ModuleData, NodeData, StreamHandle};
-pub(crate) use table::Table;
 
 /// How long the program is held back for a free table.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -148,7 +148,11 @@ fn start(library: &OsStr, patch: &OsStr, pattern: Option<&[u8]>, settles: bool, 
         return Err(format!("sanitizerSubscribe answered {answer} (another tool is using the API?)"));
     }
     EXACT.store(std::ptr::from_ref(exact).cast_mut(), Ordering::Release);
-    for domain in [sanitizer::domain::RESOURCE, sanitizer::domain::LAUNCH, sanitizer::domain::GRAPHS] {
+    for domain in [
+        crate::exact::sanitizer_api::domain::RESOURCE,
+        crate::exact::sanitizer_api::domain::LAUNCH,
+        crate::exact::sanitizer_api::domain::GRAPHS,
+    ] {
         // SAFETY: the subscriber was just made.
         let answer = unsafe { (api.enable_domain)(1, subscriber, domain) };
         if answer != 0 {
@@ -180,7 +184,7 @@ fn beside() -> OsString {
 fn fail(why: std::fmt::Arguments<'_>) {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {
-        log::say(why);
+        stderr::say(why);
         note("exact mode", 1);
     }
 }
@@ -197,29 +201,33 @@ fn note(text: &str, count: u64) {
 unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, event: u32, data: *const c_void) {
     let Some(exact) = running() else { return };
     let run = AssertUnwindSafe(|| match (domain, event) {
-        (sanitizer::domain::RESOURCE, sanitizer::event::MODULE_LOADED) => {
+        (crate::exact::sanitizer_api::domain::RESOURCE, crate::exact::sanitizer_api::event::MODULE_LOADED) => {
             // SAFETY: the API passes this structure with this id.
             exact.loaded(unsafe { &*data.cast::<ModuleData>() });
         }
-        (sanitizer::domain::RESOURCE, sanitizer::event::MODULE_UNLOAD) => {
+        (crate::exact::sanitizer_api::domain::RESOURCE, crate::exact::sanitizer_api::event::MODULE_UNLOAD) => {
             // SAFETY: as above.
             exact.unloaded(unsafe { &*data.cast::<ModuleData>() });
         }
-        (sanitizer::domain::RESOURCE, sanitizer::event::CONTEXT_DESTROY) => {
+        (crate::exact::sanitizer_api::domain::RESOURCE, crate::exact::sanitizer_api::event::CONTEXT_DESTROY) => {
             // SAFETY: as above.
             exact.forget(unsafe { &*data.cast::<ContextData>() }.context);
         }
-        (sanitizer::domain::LAUNCH, sanitizer::event::LAUNCH_BEGIN) => {
+        (crate::exact::sanitizer_api::domain::LAUNCH, crate::exact::sanitizer_api::event::LAUNCH_BEGIN) => {
             // SAFETY: as above.
             exact.launching(unsafe { &*data.cast::<LaunchData>() });
         }
-        (sanitizer::domain::LAUNCH, sanitizer::event::LAUNCH_SET_UP) => {
+        (crate::exact::sanitizer_api::domain::LAUNCH, crate::exact::sanitizer_api::event::LAUNCH_SET_UP) => {
             // SAFETY: as above.
             exact.set_up(unsafe { &*data.cast::<LaunchData>() });
         }
-        (sanitizer::domain::GRAPHS, sanitizer::event::EXEC_CREATING) => exact.graph_made(true),
-        (sanitizer::domain::GRAPHS, sanitizer::event::EXEC_CREATED) => exact.graph_made(false),
-        (sanitizer::domain::GRAPHS, sanitizer::event::NODE_LAUNCH_BEGIN) => {
+        (crate::exact::sanitizer_api::domain::GRAPHS, crate::exact::sanitizer_api::event::EXEC_CREATING) => {
+            exact.graph_made(true)
+        }
+        (crate::exact::sanitizer_api::domain::GRAPHS, crate::exact::sanitizer_api::event::EXEC_CREATED) => {
+            exact.graph_made(false)
+        }
+        (crate::exact::sanitizer_api::domain::GRAPHS, crate::exact::sanitizer_api::event::NODE_LAUNCH_BEGIN) => {
             // SAFETY: as above; only the fields before the union are looked at yet.
             let kind = unsafe { (*data.cast::<NodeData>()).kind };
             if kind == 0 {
@@ -227,7 +235,7 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, event: u32, data:
                 exact.launching_node(unsafe { &*data.cast::<NodeData>() });
             }
         }
-        (sanitizer::domain::GRAPHS, sanitizer::event::GRAPH_LAUNCH_BEGIN) => {
+        (crate::exact::sanitizer_api::domain::GRAPHS, crate::exact::sanitizer_api::event::GRAPH_LAUNCH_BEGIN) => {
             // SAFETY: as above.
             exact.graph_begins(unsafe { &*data.cast::<GraphData>() });
         }
@@ -282,7 +290,7 @@ impl Exact {
             patched.push(context);
         }
         let mut answer = 0;
-        for (instruction, function) in sanitizer::PATCHES {
+        for (instruction, function) in crate::exact::sanitizer_api::PATCHES {
             // SAFETY: the module is loaded; the names are those of our patches.
             answer |= unsafe { (self.api.patch_instructions)(instruction, module, function.as_ptr()) };
         }
@@ -326,7 +334,7 @@ impl Exact {
     fn launching(&self, launch: &LaunchData) {
         // A table that no hook took belongs to a launch that failed, or that is not the program's.
         // Nobody knows when it ends, so the table is given up.
-        let left = local::with(|l| l.launching.replace(std::ptr::null_mut()));
+        let left = thread_state::with(|l| l.launching.replace(std::ptr::null_mut()));
         if !left.is_null() {
             // SAFETY: made by Box::into_raw below, taken once.
             let left = unsafe { Box::from_raw(left) };
@@ -346,7 +354,7 @@ impl Exact {
         let given = self.assign(launch, table.as_ref().map_or(std::ptr::null(), Table::address));
         let Some(table) = table else { return };
         if given {
-            local::with(|l| l.launching.set(Box::into_raw(Box::new(table))));
+            thread_state::with(|l| l.launching.set(Box::into_raw(Box::new(table))));
         } else {
             self.missed.fetch_add(1, Ordering::Relaxed);
             self.give_back(table);
@@ -383,7 +391,7 @@ impl Exact {
             return false;
         }
         // SAFETY: the API passes a C string.
-        pattern::matches(pattern, unsafe { CStr::from_ptr(name) }.to_bytes())
+        crate::exact::glob::matches(pattern, unsafe { CStr::from_ptr(name) }.to_bytes())
     }
 
     fn give_back(&self, table: Table) {
@@ -403,7 +411,7 @@ impl Exact {
         drop(pool);
         PENDING.fetch_sub(lost.len() as u32, Ordering::Relaxed);
         if let Some(core) = lifecycle::core() {
-            lost.iter().for_each(|table| draining::lose(core, table));
+            lost.iter().for_each(|table| crate::exact::readback::lose(core, table));
         }
     }
 }
@@ -414,11 +422,11 @@ pub struct Launched(Box<Table>);
 /// Behind a launch: takes its table.
 #[inline]
 pub fn launched() -> Option<Launched> {
-    let table = local::with(|l| l.launching.get());
+    let table = thread_state::with(|l| l.launching.get());
     if table.is_null() {
         return None;
     }
-    local::with(|l| l.launching.set(std::ptr::null_mut()));
+    thread_state::with(|l| l.launching.set(std::ptr::null_mut()));
     // SAFETY: made by Box::into_raw in `launching`, taken once.
     Some(Launched(unsafe { Box::from_raw(table) }))
 }
@@ -453,7 +461,7 @@ pub fn submitted(launched: Launched, epoch: Epoch, stream: CUstream, per_thread:
     let mut table = *launched.0;
     table.epoch = epoch;
     if !table.submitted(stream, per_thread) {
-        return draining::lose(core, &table);
+        return crate::exact::readback::lose(core, &table);
     }
     let context = table.context;
     if let Ok(mut pool) = exact.pool.lock() {

@@ -10,8 +10,8 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use super::demand::Function;
-use super::sanitizer::LaunchData;
-use crate::process::lock::Lock;
+use crate::exact::sanitizer_api::LaunchData;
+use crate::runtime::lock::Lock;
 
 thread_local! {
     /// What the driver is launching on this thread, and whether that is left out.

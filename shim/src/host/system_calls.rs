@@ -8,8 +8,9 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::pages::{self, PROTECTED};
-use crate::intercept::elf;
+use crate::host::page_protection;
+use crate::host::page_protection::PROTECTED;
+use crate::real::elf;
 
 /// Where a call's bytes are told, and whether the kernel writes them (the CPU then does).
 #[derive(Clone, Copy)]
@@ -36,7 +37,7 @@ enum Buffer {
 fn touch(start: *const c_void, len: usize, writes: bool) {
     let start = start as u64;
     if len > 0 {
-        pages::touched(start, start.saturating_add(len as u64), writes, false, |_| false);
+        page_protection::touched(start, start.saturating_add(len as u64), writes, false, |_| false);
     }
 }
 

@@ -8,9 +8,10 @@ use std::ffi::c_void;
 
 use cuda_sys::*;
 
-use super::real;
-use crate::observe::{self, Phase};
+use crate::observe::context;
+use crate::observe::context::Phase;
 use crate::ops;
+use crate::real::driver;
 
 macro_rules! exports {
     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
@@ -39,12 +40,12 @@ macro_rules! exports {
     (@call before $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
-            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
             // SAFETY: the slot holds the driver's function of this name; the table states its
             // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             // SAFETY: arguments are the program's, valid as the function's contract says.
-            observe::observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
+            context::observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
             // SAFETY: arguments are passed on as they came.
             unsafe { real($($arg),*) }
         }
@@ -52,7 +53,7 @@ macro_rules! exports {
     (@call after $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
-            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
             // SAFETY: the slot holds the driver's function of this name; the table states its
             // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
@@ -60,23 +61,23 @@ macro_rules! exports {
             let result = unsafe { real($($arg),*) };
             // SAFETY: arguments are the program's, valid as the function's contract says; the call
             // has filled its out-pointers.
-            observe::observe(id::$symbol, 0, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
+            context::observe(id::$symbol, 0, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
             result
         }
     };
     (@call both $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
-            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
             // SAFETY: the slot holds the driver's function of this name; the table states its
             // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             // SAFETY: arguments are the program's, valid as the function's contract says.
-            let token = observe::observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
+            let token = context::observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
             // SAFETY: arguments are passed on as they came.
             let result = unsafe { real($($arg),*) };
             // SAFETY: as above; the call has filled its out-pointers.
-            observe::observe(id::$symbol, token, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
+            context::observe(id::$symbol, token, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
             result
         }
     };
@@ -85,12 +86,12 @@ macro_rules! exports {
         unsafe extern "C" fn $symbol(
             stream: CUstream, $callback: $ty, user_data: *mut c_void $(, $more: $more_ty)?
         ) -> CUresult {
-            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
             // SAFETY: the slot holds the driver's function of this name; the table states its
             // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             let mut wrapped = None;
-            observe::observe(id::$symbol, 0, Phase::Before, |cx| wrapped = cx.$wrap(stream, $callback, user_data));
+            context::observe(id::$symbol, 0, Phase::Before, |cx| wrapped = cx.$wrap(stream, $callback, user_data));
             let Some(wrapped) = wrapped else {
                 // SAFETY: arguments are passed on as they came.
                 return unsafe { real(stream, $callback, user_data $(, $more)?) };
@@ -117,7 +118,7 @@ macro_rules! exports {
                 "jmp r11",
                 "2: mov r11d, {index}",
                 "jmp {find}",
-                slots = sym real::SLOTS,
+                slots = sym driver::SLOTS,
                 offset = const id::$symbol.0 as usize * size_of::<usize>(),
                 index = const id::$symbol.0,
                 find = sym find_then_jump,
@@ -152,7 +153,7 @@ unsafe extern "C" fn find_then_jump() {
         "pop rsi",
         "pop rdi",
         "jmp r11",
-        find = sym real::find_or_fail,
+        find = sym driver::find_or_fail,
     )
 }
 

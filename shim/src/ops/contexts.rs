@@ -3,8 +3,8 @@
 use cuda_sys::*;
 use trace::{ContextId, EventId, Op, StreamId, SyncScope};
 
-use crate::intercept::doors;
-use crate::observe::Cx;
+use crate::intercept::symbol_hooks;
+use crate::observe::context::Cx;
 
 pub(crate) unsafe fn cuGetProcAddress(
     cx: &mut Cx<'_>,
@@ -13,9 +13,9 @@ pub(crate) unsafe fn cuGetProcAddress(
     _cuda_version: c_int,
     _flags: u64,
 ) {
-    let crate::observe::Phase::After(result) = cx.phase else { return };
+    let crate::observe::context::Phase::After(result) = cx.phase else { return };
     // SAFETY: the call has just filled the out-pointer.
-    unsafe { doors::substitute(result, entry_point) };
+    unsafe { symbol_hooks::substitute(result, entry_point) };
 }
 
 pub(crate) unsafe fn cuGetProcAddress_v2(
@@ -26,9 +26,9 @@ pub(crate) unsafe fn cuGetProcAddress_v2(
     _flags: u64,
     _symbol_status: *mut CUdriverProcAddressQueryResult,
 ) {
-    let crate::observe::Phase::After(result) = cx.phase else { return };
+    let crate::observe::context::Phase::After(result) = cx.phase else { return };
     // SAFETY: the call has just filled the out-pointer.
-    unsafe { doors::substitute(result, entry_point) };
+    unsafe { symbol_hooks::substitute(result, entry_point) };
 }
 
 pub(crate) unsafe fn cuDevicePrimaryCtxRetain(cx: &mut Cx<'_>, ctx: *mut CUcontext, dev: CUdevice) {

@@ -8,7 +8,7 @@
 use cuda_sys::*;
 use trace::{HostFuncId, Op};
 
-use crate::observe::{Cx, HOST_FUNCTION, Phase, observe};
+use crate::observe::context::{Cx, HOST_FUNCTION, Phase, observe};
 
 /// A host function on its way through a stream: what the program asked for.
 pub struct Wrapped {

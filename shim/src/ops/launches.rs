@@ -3,8 +3,8 @@
 use cuda_sys::*;
 use trace::{EventMode, LaunchShape, Op, launch_flags};
 
-use crate::kernel::{Kernel, MAX_PARAMS};
-use crate::observe::Cx;
+use crate::handles::kernel::{Kernel, MAX_PARAMS};
+use crate::observe::context::Cx;
 
 impl Cx<'_> {
     /// Builds the launch op of a kernel for a node of a graph and hands it to `then`.
@@ -95,7 +95,7 @@ impl Cx<'_> {
 /// `extra` is that of a launch (or of a node) that the driver has accepted.
 #[inline(always)]
 unsafe fn buffer_of<'a>(kernel: &Kernel, shape: &mut LaunchShape, extra: *mut *mut c_void) -> Option<&'a [u8]> {
-    if crate::observe::inside_library() {
+    if crate::observe::context::inside_library() {
         shape.flags |= launch_flags::INSIDE_LIBRARY;
     }
     // SAFETY: forwarded from the caller.

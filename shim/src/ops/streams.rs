@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cuda_sys::*;
 use trace::{ContextId, EventId, EventMode, Op, StreamId, SyncId, SyncScope};
 
-use super::mapped::bytes_of;
-use crate::observe::Cx;
+use crate::observe::context::Cx;
+use crate::ops::memory::virtual_memory::bytes_of;
 
 pub(crate) unsafe fn cuStreamCreate(cx: &mut Cx<'_>, stream: *mut CUstream, flags: c_uint) {
     // SAFETY: the call succeeded, so it has written the handle.
@@ -64,7 +64,7 @@ impl Cx<'_> {
         if let Some(core) = self.core() {
             core.handles.shared_events.insert(handle.0 as u64, ());
             SHARED_EVENTS.fetch_add(1, Ordering::Release);
-            crate::core::share();
+            crate::log::core::share();
             let event = self.event(handle);
             self.without_stack().log(&Op::SharedEvent { event, key });
         }

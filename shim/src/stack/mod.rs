@@ -9,6 +9,7 @@
 //! the program, or allocate with the program's allocator. The module uses nothing else of this
 //! crate: the tests compile it into a library of its own.
 
-pub mod memo;
+pub mod frames;
 pub mod native;
 pub mod python;
+pub mod walk_memo;

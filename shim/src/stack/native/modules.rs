@@ -13,8 +13,9 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use super::rule::{self, Rule};
-use super::{cache, memory};
+use crate::stack::native::unwind_rule;
+use crate::stack::native::unwind_rule::Rule;
+use crate::stack::native::{readable, rule_cache};
 
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
@@ -69,7 +70,7 @@ pub fn generation() -> u32 {
 /// To be called after `dlclose` (and, at will, after `dlopen`): what was learnt about addresses is
 /// forgotten. Modules that come and go unnoticed cost wrong frames at worst.
 pub fn note_modules_changed() {
-    cache::forget_all();
+    rule_cache::forget_all();
 }
 
 /// An address in Python's interpreter (its data do as well), once there is one: walks may end where
@@ -80,7 +81,7 @@ static INTERPRETER: AtomicU64 = AtomicU64::new(0);
 /// Says where Python's interpreter is.
 pub fn note_interpreter(address: u64) {
     if INTERPRETER.swap(address, Ordering::Relaxed) != address {
-        cache::forget_all();
+        rule_cache::forget_all();
     }
 }
 
@@ -159,7 +160,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
         }
         // SAFETY: the header lies within a loaded, readable segment.
         let bytes = unsafe { core::slice::from_raw_parts(at as *const u8, header.p_memsz as usize) };
-        rule::compile(search.pc, bytes, at, segment_end)
+        unwind_rule::compile(search.pc, bytes, at, segment_end)
     });
     if search.rule == Rule::NO_INFO && is_sigreturn(search.pc) {
         search.rule = Rule::SIGNAL;
@@ -181,8 +182,8 @@ fn is_sigreturn(pc: u64) -> bool {
     // `pc` is a return address minus one here: the address that the kernel put there is the code's
     // first byte.
     let at = pc + 1;
-    memory::is_readable(at)
-        && memory::is_readable(at + 8)
+    readable::is_readable(at)
+        && readable::is_readable(at + 8)
         // SAFETY: both ends are readable and span at most two pages.
         && unsafe { core::slice::from_raw_parts(at as *const u8, CODE.len()) } == CODE
 }
@@ -220,7 +221,7 @@ unsafe fn note(info: &libc::dl_phdr_info, headers: &[libc::Elf64_Phdr]) -> bool 
     if !same && count < MOST {
         if newest.is_some() {
             // Somebody else's rules are still there for these addresses.
-            cache::forget_all();
+            rule_cache::forget_all();
         }
         let kept = arena::keep(path).zip(arena::keep(build_id));
         if let Some((path, build_id)) = kept

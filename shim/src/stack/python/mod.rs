@@ -14,16 +14,16 @@
 //! build), Python frames are switched off with a reason ([`refusal`]) before a wild pointer is
 //! followed.
 
-mod chains;
 mod layout;
-mod text;
+pub(crate) mod unicode;
+pub(crate) mod walk_chains;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use super::memo::Found;
 use super::native::is_readable;
-pub use chains::Chains;
+pub use crate::stack::python::walk_chains::Chains;
+use crate::stack::walk_memo::Found;
 use layout::{Chain, Layout, MAX_OFFSET};
 pub use layout::{Encoding, Refusal};
 
@@ -220,10 +220,15 @@ fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut Chains>
 
 /// Walks, whatever is known.
 #[inline(never)]
-fn walk_all(found: &Interpreter, first: u64, buf: &mut [RawPyFrame], mut kept: Option<chains::Walk<'_>>) -> Found {
+fn walk_all(
+    found: &Interpreter,
+    first: u64,
+    buf: &mut [RawPyFrame],
+    mut kept: Option<crate::stack::python::walk_chains::Walk<'_>>,
+) -> Found {
     let note = |frame, seen| kept.iter_mut().for_each(|kept| kept.note(frame, seen));
     match frames(found, first, buf, read, note) {
-        Ok(len) => Found { len, id: kept.filter(|_| len > 0).and_then(chains::Walk::end) },
+        Ok(len) => Found { len, id: kept.filter(|_| len > 0).and_then(crate::stack::python::walk_chains::Walk::end) },
         Err(len) => Found { len, id: None },
     }
 }
@@ -401,16 +406,16 @@ pub fn describe<T>(frame: &RawPyFrame, take: impl FnOnce(Description<'_>) -> T) 
     if (Seen { previous: 0, code, lines, name, first_line, offset: 0 }).check() != frame.check {
         return None;
     }
-    let mut file = [0; text::LONGEST];
-    let mut name_text = [0; text::LONGEST];
-    let file = text::read(&found.layout.text, read(code + at.file)?, &mut file)?;
-    let name = text::read(&found.layout.text, name, &mut name_text)?;
+    let mut file = [0; crate::stack::python::unicode::LONGEST];
+    let mut name_text = [0; crate::stack::python::unicode::LONGEST];
+    let file = crate::stack::python::unicode::read(&found.layout.text, read(code + at.file)?, &mut file)?;
+    let name = crate::stack::python::unicode::read(&found.layout.text, name, &mut name_text)?;
     if !is_pointer(lines) {
         return None;
     }
     let len = read(lines + layout::BYTES_SIZE)?;
     let data = lines + layout::BYTES_DATA;
-    if len > LARGEST_TABLE || len > 0 && !text::all_readable(data, len) {
+    if len > LARGEST_TABLE || len > 0 && !crate::stack::python::unicode::all_readable(data, len) {
         return None;
     }
     // SAFETY: found readable; the bytes of a bytes object never change, and its code object holds

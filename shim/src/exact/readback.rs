@@ -1,0 +1,187 @@
+//! Tables of finished launches: read, emptied and handed out again.
+//!
+//! Owns when that happens, and how long the program is held back for it. What is in a table is
+//! [`crate::exact::device_table`]'s matter, which of them are free [`crate::exact::table_pool`]'s.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use cuda_sys::CUcontext;
+use trace::codec::List;
+use trace::{Epoch, Op, exact_flags};
+
+use super::{DRAINING, Exact, PATIENCE, PENDING, note};
+use crate::exact::device_table;
+use crate::exact::device_table::{Table, Touched};
+use crate::exact::table_pool;
+use crate::exact::table_pool::{Need, Stage, within};
+use crate::log::core::Core;
+
+impl Exact {
+    /// Reads what has finished. True when a table came free.
+    pub(super) fn drain(&self, core: &Core) -> bool {
+        if DRAINING.replace(true) {
+            return false;
+        }
+        let any = self.drain_once(core);
+        DRAINING.set(false);
+        any
+    }
+
+    fn drain_once(&self, core: &Core) -> bool {
+        let Ok(mut pool) = self.pool.lock() else { return false };
+        let waiting = std::mem::take(&mut pool.pending);
+        drop(pool);
+        let (mut later, mut any) = (Vec::new(), false);
+        for table in waiting {
+            match table.is_finished() {
+                Ok(false) => later.push(table),
+                Ok(true) => {
+                    any |= self.read(core, table);
+                    PENDING.fetch_sub(1, Ordering::Relaxed);
+                }
+                Err(_) => {
+                    lose(core, &table);
+                    PENDING.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+        }
+        if let Ok(mut pool) = self.pool.lock() {
+            later.append(&mut pool.pending);
+            pool.pending = later;
+        }
+        if any {
+            self.stuck.store(false, Ordering::Relaxed);
+        }
+        any
+    }
+
+    fn read(&self, core: &Core, mut table: Table) -> bool {
+        let context = table.context;
+        // What our stream was given before the fetch has been done when the fetch is over.
+        let behind = self.pool.lock().map_or_else(|_| Vec::new(), |mut pool| pool.take_cleaning(context));
+        let fetched = within(context, || {
+            let stream = table_pool::stream(&self.pool, &self.api, context).ok_or(0_u32)?;
+            let kept = self.pool.lock().ok().and_then(|mut pool| pool.take_stage(context));
+            let mut stage = kept.or_else(|| Stage::new(&self.api, context)).ok_or(0_u32)?;
+            let touched = table.fetch(&self.api, stream, stage.words());
+            if let Ok(mut pool) = self.pool.lock() {
+                pool.give_stage(context, stage);
+            }
+            touched
+        });
+        match fetched {
+            Some(Ok(touched)) => {
+                tell(core, &table, touched);
+                table.nodes.clear();
+                if let Ok(mut pool) = self.pool.lock() {
+                    behind.into_iter().for_each(|table| pool.give_back(table));
+                    pool.clean(table);
+                }
+                true
+            }
+            failed => {
+                lose(core, &table);
+                let answer = failed.and_then(Result::err).unwrap_or(0);
+                note(&format!("exact ranges that could not be read ({answer})"), 1);
+                if let Ok(mut pool) = self.pool.lock() {
+                    pool.give_up(context);
+                    behind.into_iter().for_each(|table| pool.clean(table));
+                }
+                false
+            }
+        }
+    }
+
+    /// Waits until the tables that are being emptied are free; when that can not be told they are
+    /// given up.
+    fn cleaned(&self, context: CUcontext) {
+        let Ok(mut pool) = self.pool.lock() else { return };
+        let cleaning = pool.take_cleaning(context);
+        drop(pool);
+        let done = within(context, || {
+            table_pool::stream(&self.pool, &self.api, context)
+                .is_some_and(|s| device_table::finish(&self.api, s).is_ok())
+        });
+        let Ok(mut pool) = self.pool.lock() else { return };
+        for table in cleaning {
+            if done == Some(true) {
+                pool.give_back(table);
+            } else {
+                pool.give_up(context);
+            }
+        }
+    }
+
+    /// Holds the program back until a table of this context is free, but not for ever.
+    pub(super) fn wait_for_table(&self, core: &Core, context: CUcontext) {
+        let begun = Instant::now();
+        let mut pause = Duration::from_micros(5);
+        while self.is_short(context) && !self.stuck.load(Ordering::Relaxed) {
+            if self.drain(core) {
+                continue;
+            }
+            if begun.elapsed() > PATIENCE {
+                self.stuck.store(true, Ordering::Relaxed);
+                return;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether the next launch would find no table. Makes one, while there are few.
+    fn is_short(&self, context: CUcontext) -> bool {
+        let need = self.pool.lock().map_or(Need::Nothing, |mut pool| pool.need(context));
+        if need != Need::Table && need != Need::Cleaning {
+            return need == Need::Patience;
+        }
+        let before = DRAINING.replace(true);
+        if need == Need::Cleaning {
+            self.cleaned(context);
+            DRAINING.set(before);
+            return false;
+        }
+        let made = within(context, || {
+            table_pool::stream(&self.pool, &self.api, context).and_then(|stream| Table::new(&self.api, context, stream))
+        });
+        DRAINING.set(before);
+        if let Ok(mut pool) = self.pool.lock() {
+            pool.provide(context, made.flatten());
+        }
+        false
+    }
+}
+
+/// Says what a launch, or each measured node of a graph's launch, has touched.
+fn tell(core: &Core, table: &Table, mut touched: Touched) {
+    if table.nodes.is_empty() {
+        return send(core, table.epoch, 0, 0, &touched.of(0));
+    }
+    // What nobody can be named for may be anybody's.
+    if touched.strays(&table.nodes) {
+        note("exact ranges of graphs that could not be told apart", 1);
+        return lose(core, table);
+    }
+    for (number, node) in table.nodes.iter().filter(|(_, node)| *node != 0) {
+        send(core, table.epoch, *node, 0, &touched.of(*number));
+    }
+}
+
+/// Says that nobody knows what a launch has touched.
+#[cold]
+pub(super) fn lose(core: &Core, table: &Table) {
+    if table.nodes.is_empty() {
+        send(core, table.epoch, 0, exact_flags::LOST, &[]);
+    }
+    for (_, node) in table.nodes.iter().filter(|(_, node)| *node != 0) {
+        send(core, table.epoch, *node, exact_flags::LOST, &[]);
+    }
+}
+
+fn send(core: &Core, epoch: Epoch, node: u32, flags: u32, runs: &[trace::ExactRun]) {
+    if let Some(mut shared) = core.lock() {
+        let op = Op::Exact { timeline: epoch.timeline, time: epoch.time, node, flags, runs: List::new(runs) };
+        shared.define(&op);
+    }
+}

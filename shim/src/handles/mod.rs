@@ -1,0 +1,4 @@
+//! The tables behind CUDA's handles.
+
+pub mod kernel;
+pub mod tables;

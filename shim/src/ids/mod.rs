@@ -1,0 +1,4 @@
+//! From CUDA's handles to the ids of the trace.
+
+pub mod image_bytes;
+pub mod variables;

@@ -1,0 +1,121 @@
+//! The synchronisation of host threads, as the library beside this one tells it (`--host-order
+//! threads`, crate `shim-threads`).
+//!
+//! Owns which of it is worth an op: programs lock mutexes by the million. What matters is only what
+//! a thread knows of CUDA's work, so a release is left out while the thread has done nothing of the
+//! kind since its last release of that object, and an acquisition when nobody has left anything
+//! with the object that the thread does not have already.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trace::Op;
+
+use crate::observe::context::{HOST_THREADS, Phase, observe};
+use crate::runtime::lifecycle;
+use crate::runtime::thread_state;
+
+/// Objects whose state is remembered; others that fall on the same place are told more often than
+/// they need be.
+const OBJECTS: usize = 4096;
+
+/// How often something was left with one of the objects that fall on each place.
+static RELEASES: [AtomicU64; OBJECTS] = [const { AtomicU64::new(0) }; OBJECTS];
+
+const RECENT: usize = 64;
+
+thread_local! {
+    /// What this thread released and acquired last, by object: object, changes at its release,
+    /// releases that it has seen.
+    static SEEN: [Cell<(u64, u64, u64)>; RECENT] = const { [const { Cell::new((0, 0, 0)) }; RECENT] };
+}
+
+fn spread(object: u64) -> u64 {
+    object.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+}
+
+/// The thread has made an op: what it releases from now on is news.
+#[inline]
+pub fn changed() {
+    thread_state::with(|l| l.changes.set(l.changes.get() + 1));
+}
+
+/// The object that the start of this thread acquires, once.
+pub fn start() -> Option<u64> {
+    thread_state::with(|l| Some(l.start.replace(0)).filter(|object| *object != 0))
+}
+
+/// Whether a release or acquisition must be told; remembers that it was.
+fn is_news(object: u64, acquire: bool) -> bool {
+    let place = &RELEASES[spread(object) as usize % OBJECTS];
+    let changes = thread_state::with(|l| l.changes.get());
+    let news = SEEN.try_with(|seen| {
+        let cell = &seen[spread(object) as usize % RECENT];
+        let (known, released_at, seen_releases) = cell.get();
+        let (released_at, seen_releases) = if known == object { (released_at, seen_releases) } else { (0, 0) };
+        if acquire {
+            let releases = place.load(Ordering::Acquire);
+            // Nobody who knows anything has ever released an object that falls here.
+            if releases == 0 || releases == seen_releases {
+                return false;
+            }
+            cell.set((object, released_at, releases));
+        } else {
+            if changes == 0 || changes == released_at {
+                return false;
+            }
+            let releases = place.fetch_add(1, Ordering::AcqRel) + 1;
+            cell.set((object, changes, releases));
+        }
+        true
+    });
+    news.unwrap_or(false)
+}
+
+/// A host thread releases or acquires an object. Called by the library beside this one.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn streamsan_host_edge(object: u64, acquire: i32) {
+    let acquire = acquire != 0;
+    if !lifecycle::is_running() || !is_news(object, acquire) {
+        return;
+    }
+    observe(HOST_THREADS, 0, Phase::Before, |cx| {
+        cx.without_stack().log(&Op::HostEdge { object, acquire, start: false });
+    });
+}
+
+/// A host thread starts, after whatever its maker left with this object. Called by the library
+/// beside this one.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn streamsan_host_thread(object: u64) {
+    thread_state::with(|l| l.start.set(object));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_news_is_told() {
+        const MUTEX: u64 = 0x7fff_1000;
+        assert!(!is_news(MUTEX, false), "a thread that did nothing of CUDA has nothing to tell");
+        assert!(!is_news(MUTEX, true), "and nobody else has");
+        changed();
+        assert!(is_news(MUTEX, false));
+        assert!(!is_news(MUTEX, false), "nothing new since");
+        assert!(!is_news(MUTEX, true), "its own");
+        let other = std::thread::spawn(|| {
+            assert!(is_news(MUTEX, true) && !is_news(MUTEX, true));
+            changed();
+            assert!(is_news(MUTEX, false));
+        });
+        assert!(other.join().is_ok());
+        assert!(is_news(MUTEX, true));
+    }
+
+    #[test]
+    fn a_start_is_taken_once() {
+        streamsan_host_thread(5);
+        assert_eq!((start(), start()), (Some(5), None));
+    }
+}

@@ -1,0 +1,4 @@
+//! Copies.
+
+pub mod linear;
+pub mod strided;

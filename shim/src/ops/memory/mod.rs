@@ -1,0 +1,6 @@
+//! Allocations.
+
+pub mod allocations;
+pub mod arrays;
+pub mod memset;
+pub mod virtual_memory;
