@@ -50,10 +50,10 @@ fn start() {
     intercept::symbol_hooks::prepare();
 }
 
-/// The end of the process: see [`crate::runtime::lifecycle::at_exit`].
+/// The end of the process: see [`log::start::at_exit`].
 #[cfg(not(test))]
 extern "C" fn end() {
-    crate::runtime::lifecycle::at_exit();
+    log::start::at_exit();
 }
 
 #[cfg(not(test))]

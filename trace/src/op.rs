@@ -23,6 +23,12 @@ macro_rules! ops {
             $($(#[$doc])* $name { $($(#[$fdoc])* $field: $type,)* },)*
         }
 
+        /// The tags, under the names of the ops.
+        #[allow(non_upper_case_globals, missing_docs)]
+        pub mod tag {
+            $(pub const $name: u16 = $tag;)*
+        }
+
         impl<'a> Op<'a> {
             /// The number of this kind of op in the encoding.
             pub fn tag(&self) -> u16 {

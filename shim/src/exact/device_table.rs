@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 
-use cuda_sys::{CUcontext, CUevent, CUresult, CUstream};
+use cuda_sys::{CU_EVENT_DISABLE_TIMING, CUcontext, CUevent, CUresult, CUstream, c_uint};
 use trace::{Epoch, ExactRun};
 
 use super::runs::{Collector, PAGE_WORDS};
-use crate::exact::sanitizer_api::{Answer, Api, StreamHandle};
-use crate::real;
+use super::sanitizer_api::{Answer, Api, StreamHandle};
+use crate::real::driver::real;
 
 /// Places of the hash table. A power of two, twice the pages, so that look-ups are short.
 const PLACES: usize = 1 << 18;
@@ -82,7 +82,7 @@ const _: () =
 const _: () = assert!(PAGES * SECTORS <= STAGE);
 
 /// One table.
-pub struct Table {
+pub struct DeviceTable {
     /// Its context.
     pub context: CUcontext,
     base: u64,
@@ -96,9 +96,9 @@ pub struct Table {
 }
 
 // SAFETY: handles and addresses of the driver, valid on every thread.
-unsafe impl Send for Table {}
+unsafe impl Send for DeviceTable {}
 
-impl Table {
+impl DeviceTable {
     /// Allocates a table and empties it, by way of `stream`, which is waited for: what the API does
     /// in a stream is not ordered with its kernels. Allowed inside callbacks of the API.
     pub fn new(api: &Api, context: CUcontext, stream: StreamHandle) -> Option<Self> {
@@ -122,10 +122,10 @@ impl Table {
     /// Records the table's event behind its launch. False: it can not be told when the launch has
     /// finished.
     pub fn submitted(&mut self, stream: CUstream, per_thread: bool) -> bool {
-        const DISABLE_TIMING: u32 = 2;
         let event = &mut self.event;
         if event.0.is_null()
-            && real!(cuEventCreate(&raw mut *event => *mut CUevent, DISABLE_TIMING => u32)) != CUresult::SUCCESS
+            && real!(cuEventCreate(&raw mut *event => *mut CUevent, CU_EVENT_DISABLE_TIMING => c_uint))
+                != CUresult::SUCCESS
         {
             return false;
         }
@@ -141,7 +141,7 @@ impl Table {
     pub fn is_finished(&self) -> Result<bool, CUresult> {
         match real!(cuEventQuery(self.event => CUevent)) {
             CUresult::SUCCESS => Ok(true),
-            CUresult(600) => Ok(false),
+            CUresult::ERROR_NOT_READY => Ok(false),
             error => Err(error),
         }
     }
@@ -149,9 +149,9 @@ impl Table {
     /// Reads the ranges of the finished launch, by way of a stream of ours and some host memory
     /// ([`STAGE`] bytes, 8-byte aligned), and begins to empty the table. It is empty when the
     /// stream has got there: behind the next fetch, or [`finish`].
-    pub fn fetch(&self, api: &Api, stream: StreamHandle, stage: &mut [u64]) -> Result<Touched, Answer> {
+    pub fn fetch(&self, api: &Api, stream: StreamHandle, stage: &mut [u64]) -> Result<TouchedBytes, Answer> {
         let mut at = Reach { api, base: self.base, stream, stage };
-        let mut touched = Touched::default();
+        let mut touched = TouchedBytes::default();
         let small = at.read(COUNTERS_AT - SMALL * KEY, SMALL * (KEY + SECTORS + BYTES) + COUNTERS)?;
         let (keys, rest) = small.split_at(SMALL);
         let (counters, rest) = rest.split_at(COUNTERS / 8);
@@ -212,7 +212,7 @@ impl Table {
 
 /// What a table held, apart for each node of a graph; a launch of a single kernel counts as node 0.
 #[derive(Default)]
-pub struct Touched {
+pub struct TouchedBytes {
     nodes: Vec<(u16, Collector)>,
     places: HashMap<u16, usize>,
     /// Place of the node asked for last: most pages are one node's.
@@ -221,7 +221,7 @@ pub struct Touched {
     anybody: Vec<(u64, u64, u32)>,
 }
 
-impl Touched {
+impl TouchedBytes {
     fn collector(&mut self, node: u16) -> &mut Collector {
         if self.nodes.get(self.last).is_none_or(|(last, _)| *last != node) {
             self.last = *self.places.entry(node).or_insert(self.nodes.len());
@@ -363,7 +363,7 @@ mod tests {
         // Keys as the device leaves them: the first page last, and room before it.
         let keys = [0, key(0x30, 0) | IN_PART, key(0x20, 1) | IN_PART, key(0x10, 0), key(0x40, 2)];
         let sectors = [u64::MAX, u64::MAX, 3, 1 << 63, 0, 0, 2, 0, 0, 0];
-        let mut touched = Touched::default();
+        let mut touched = TouchedBytes::default();
         let mut bytes = [0_u64; BYTES / 8];
         bytes[0] = 0xff;
         for page in pages(&keys, &sectors) {
@@ -385,7 +385,7 @@ mod tests {
         let key = |page: u64, node: u64| page << (GRID_BITS + KIND_BITS) | node << KIND_BITS | 2;
         let keys = [key(0x10, 2), key(0x10, 0xffff), key(0x20, 1)];
         let sectors = [1, 0, 2, 0, 4, 0];
-        let mut touched = Touched::default();
+        let mut touched = TouchedBytes::default();
         pages(&keys, &sectors).for_each(|page| touched.take(page, &[]));
         let known = [(1, 5), (2, 6), (0xffff, 7)];
         assert!(!touched.strays(&known) && touched.strays(&known[..2]));

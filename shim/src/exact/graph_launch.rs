@@ -6,7 +6,7 @@
 //! last; measured with CUDA 13.0, driver 580, though the API takes one for each kernel). So all get
 //! the same table, and a kernel adds the number of its grid to the table's keys, which is unique
 //! within a launch and is told to the callback of its node too. The hook behind the launch knows
-//! which nodes of the trace these are ([`launched`], [`Launching::announce`]).
+//! which nodes of the trace these are ([`launched`], [`GraphLaunching::announce`]).
 //!
 //! Code that an executable graph was made with must not be patched afterwards: its launch failed
 //! with an illegal instruction. Other code may.
@@ -21,19 +21,20 @@ use trace::codec::List;
 use trace::wanted::Class;
 use trace::{Epoch, GraphExecId, KernelId, Op};
 
-use super::demand::Function;
-use super::settled::Shape;
-use super::{DRAINING, Exact, running};
-use crate::exact::device_table::{OF_GRAPH, Table};
-use crate::exact::sanitizer_api::{GraphData, LaunchData, NodeData};
+use super::demand::MeasuredFunction;
+use super::device_table::{DeviceTable, OF_GRAPH};
+use super::launch::{self, LaunchTable};
+use super::sanitizer_api::{GraphData, LaunchData, NodeData};
+use super::settled::GridAndBlock;
+use super::state::{DRAINING, Exact, running};
 use crate::log::core::Core;
 use crate::runtime::lifecycle;
 
 /// A kernel node of the launch that is being made.
-struct Node {
+struct KernelNode {
     handle: u64,
-    function: Function,
-    shape: Shape,
+    function: MeasuredFunction,
+    shape: GridAndBlock,
     /// What the table's keys have of the number of its grid.
     number: u16,
     /// Its bytes are asked for, were it not settled.
@@ -42,21 +43,21 @@ struct Node {
 }
 
 /// The launch of a graph that a thread is making.
-pub struct Launching {
+pub struct GraphLaunching {
     exec: *mut c_void,
-    table: Option<Table>,
-    nodes: Vec<Node>,
+    table: Option<DeviceTable>,
+    nodes: Vec<KernelNode>,
     /// Some kernel has got nobody knows what.
     spoilt: bool,
 }
 
 thread_local! {
-    static LAUNCHING: Cell<*mut Launching> = const { Cell::new(std::ptr::null_mut()) };
+    static LAUNCHING: Cell<*mut GraphLaunching> = const { Cell::new(std::ptr::null_mut()) };
     /// This thread is making an executable graph, and how many kernels it has been told of.
     static MAKING: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-impl Drop for Launching {
+impl Drop for GraphLaunching {
     /// A table that no hook took belongs to a launch that failed, or that is not the program's:
     /// nobody knows when it ends.
     fn drop(&mut self) {
@@ -68,7 +69,7 @@ impl Drop for Launching {
     }
 }
 
-fn take() -> Option<Box<Launching>> {
+fn take() -> Option<Box<GraphLaunching>> {
     let left = LAUNCHING.replace(std::ptr::null_mut());
     // SAFETY: made by Box::into_raw in `graph_begins`, taken once.
     (!left.is_null()).then(|| unsafe { Box::from_raw(left) })
@@ -106,7 +107,7 @@ impl Exact {
         if wanted && table.is_none() {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
-        let launching = Launching { exec: data.exec, table, nodes: Vec::new(), spoilt: false };
+        let launching = GraphLaunching { exec: data.exec, table, nodes: Vec::new(), spoilt: false };
         LAUNCHING.set(Box::into_raw(Box::new(launching)));
     }
 
@@ -125,10 +126,10 @@ impl Exact {
         let data = table.map_or(std::ptr::null(), |table| table.address().wrapping_byte_add(OF_GRAPH));
         launching.spoilt |= !self.assign(launch, data);
         let asked = self.demand.as_ref().is_some_and(|demand| demand.measures(launch));
-        launching.nodes.push(Node {
+        launching.nodes.push(KernelNode {
             handle: node.node as u64,
-            function: Function::of(launch),
-            shape: Shape::of(launch),
+            function: MeasuredFunction::of(launch),
+            shape: GridAndBlock::of(launch),
             number: launch.grid as u16,
             wanted: (asked || self.wants(launch.name)) && !self.is_refused(launch.module) && !data.is_null(),
             settled: self.settled.as_ref().is_some_and(|settled| settled.has(launch)),
@@ -137,7 +138,7 @@ impl Exact {
 }
 
 /// Behind a launch: what this thread has just launched, if that was this executable graph.
-pub fn launched(exec: *mut c_void) -> Option<Box<Launching>> {
+pub fn launched(exec: *mut c_void) -> Option<Box<GraphLaunching>> {
     if LAUNCHING.get().is_null() { None } else { take().filter(|launching| launching.exec == exec) }
 }
 
@@ -149,7 +150,7 @@ pub fn changed() {
     }
 }
 
-impl Launching {
+impl GraphLaunching {
     /// Announces the nodes that are measured: to be called just before the launch is logged.
     /// `node_of` tells the index of a node in the trace by its handle, and the kernel and the shape
     /// that it has there.
@@ -207,6 +208,6 @@ impl Launching {
     /// The launch has been logged at `epoch`: its table is read when the stream has got there.
     pub fn submitted(&mut self, epoch: Epoch, stream: CUstream, per_thread: bool) {
         let Some(table) = self.table.take() else { return };
-        super::submitted(super::Launched(Box::new(table)), epoch, stream, per_thread);
+        launch::submitted(LaunchTable::of(table), epoch, stream, per_thread);
     }
 }

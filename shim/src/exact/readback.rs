@@ -1,7 +1,7 @@
 //! Tables of finished launches: read, emptied and handed out again.
 //!
-//! Owns when that happens, and how long the program is held back for it. What is in a table is
-//! [`crate::exact::device_table`]'s matter, which of them are free [`crate::exact::table_pool`]'s.
+//! Owns when that happens, and how long the program is held back for it. The content of a table is
+//! read in [`super::device_table`]; which tables are free is kept in [`super::table_pool`].
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -10,12 +10,32 @@ use cuda_sys::CUcontext;
 use trace::codec::List;
 use trace::{Epoch, Op, exact_flags};
 
-use super::{DRAINING, Exact, PATIENCE, PENDING, note};
-use crate::exact::device_table;
-use crate::exact::device_table::{Table, Touched};
-use crate::exact::table_pool;
-use crate::exact::table_pool::{Need, Stage, within};
+use super::device_table::{self, DeviceTable, TouchedBytes};
+use super::state::{DRAINING, Exact, PATIENCE, PENDING, note, running};
+use super::table_pool::{self, HostStage, TableNeed, within};
+use crate::handles::captures;
 use crate::log::core::Core;
+use crate::log::start::core;
+
+/// Reads the tables of launches that have finished. Called by hooks that have nothing left to do;
+/// free of cost when nothing is pending.
+#[inline]
+pub fn drain() {
+    if PENDING.load(Ordering::Relaxed) != 0 {
+        drain_slow();
+    }
+}
+
+#[cold]
+fn drain_slow() {
+    // While a stream is captured most calls of ours would break the capture.
+    if captures::any() {
+        return;
+    }
+    if let (Some(exact), Some(core)) = (running(), core()) {
+        exact.drain(core);
+    }
+}
 
 impl Exact {
     /// Reads what has finished. True when a table came free.
@@ -56,14 +76,14 @@ impl Exact {
         any
     }
 
-    fn read(&self, core: &Core, mut table: Table) -> bool {
+    fn read(&self, core: &Core, mut table: DeviceTable) -> bool {
         let context = table.context;
         // What our stream was given before the fetch has been done when the fetch is over.
         let behind = self.pool.lock().map_or_else(|_| Vec::new(), |mut pool| pool.take_cleaning(context));
         let fetched = within(context, || {
             let stream = table_pool::stream(&self.pool, &self.api, context).ok_or(0_u32)?;
             let kept = self.pool.lock().ok().and_then(|mut pool| pool.take_stage(context));
-            let mut stage = kept.or_else(|| Stage::new(&self.api, context)).ok_or(0_u32)?;
+            let mut stage = kept.or_else(|| HostStage::new(&self.api, context)).ok_or(0_u32)?;
             let touched = table.fetch(&self.api, stream, stage.words());
             if let Ok(mut pool) = self.pool.lock() {
                 pool.give_stage(context, stage);
@@ -132,18 +152,19 @@ impl Exact {
 
     /// Whether the next launch would find no table. Makes one, while there are few.
     fn is_short(&self, context: CUcontext) -> bool {
-        let need = self.pool.lock().map_or(Need::Nothing, |mut pool| pool.need(context));
-        if need != Need::Table && need != Need::Cleaning {
-            return need == Need::Patience;
+        let need = self.pool.lock().map_or(TableNeed::Nothing, |mut pool| pool.need(context));
+        if need != TableNeed::Table && need != TableNeed::Cleaning {
+            return need == TableNeed::Patience;
         }
         let before = DRAINING.replace(true);
-        if need == Need::Cleaning {
+        if need == TableNeed::Cleaning {
             self.cleaned(context);
             DRAINING.set(before);
             return false;
         }
         let made = within(context, || {
-            table_pool::stream(&self.pool, &self.api, context).and_then(|stream| Table::new(&self.api, context, stream))
+            table_pool::stream(&self.pool, &self.api, context)
+                .and_then(|stream| DeviceTable::new(&self.api, context, stream))
         });
         DRAINING.set(before);
         if let Ok(mut pool) = self.pool.lock() {
@@ -154,7 +175,7 @@ impl Exact {
 }
 
 /// Says what a launch, or each measured node of a graph's launch, has touched.
-fn tell(core: &Core, table: &Table, mut touched: Touched) {
+fn tell(core: &Core, table: &DeviceTable, mut touched: TouchedBytes) {
     if table.nodes.is_empty() {
         return send(core, table.epoch, 0, 0, &touched.of(0));
     }
@@ -170,7 +191,7 @@ fn tell(core: &Core, table: &Table, mut touched: Touched) {
 
 /// Says that nobody knows what a launch has touched.
 #[cold]
-pub(super) fn lose(core: &Core, table: &Table) {
+pub(super) fn lose(core: &Core, table: &DeviceTable) {
     if table.nodes.is_empty() {
         send(core, table.epoch, 0, exact_flags::LOST, &[]);
     }

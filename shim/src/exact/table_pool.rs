@@ -4,11 +4,11 @@
 //! Owns their number. What is in a table is `table`'s matter. Callbacks of the API take the pool's
 //! lock while the driver holds its own, so nothing here calls the driver with the lock held.
 
-use cuda_sys::{CUcontext, CUresult, CUstream};
+use cuda_sys::{CU_STREAM_NON_BLOCKING, CUcontext, CUresult, CUstream, c_uint};
 
-use crate::exact::device_table::{STAGE, Table};
-use crate::exact::sanitizer_api::{Api, StreamHandle};
-use crate::real;
+use super::device_table::{DeviceTable, STAGE};
+use super::sanitizer_api::{Api, StreamHandle};
+use crate::real::driver::real;
 use crate::runtime::lock::Lock;
 
 /// Tables of one context, at most: launches that may be in flight with exact ranges.
@@ -19,9 +19,9 @@ const TABLES: usize = 8;
 const LOSSES: usize = 8;
 
 /// What a launch can have.
-pub enum Offer {
+pub enum TableOffer {
     /// An empty table.
-    Free(Table),
+    Free(DeviceTable),
     /// Nothing: all are in use.
     None,
     /// It is the context's first: a table is to be made in the callback, where the launch's stream
@@ -31,7 +31,7 @@ pub enum Offer {
 
 /// What is missing for the next launch.
 #[derive(PartialEq, Eq)]
-pub enum Need {
+pub enum TableNeed {
     /// A table is free.
     Nothing,
     /// Tables are being emptied: they are free when the stream has got there.
@@ -43,21 +43,21 @@ pub enum Need {
 }
 
 /// A context with patched code.
-struct Context {
+struct PatchedContext {
     context: CUcontext,
     tables: usize,
     lost: usize,
     /// Our stream in it; null before it is made.
     stream: StreamHandle,
     /// Tables that our stream is emptying.
-    cleaning: Vec<Table>,
-    stages: Vec<Stage>,
+    cleaning: Vec<DeviceTable>,
+    stages: Vec<HostStage>,
 }
 
 /// Pinned host memory of a context, that tables are fetched into.
-pub struct Stage(*mut u64);
+pub struct HostStage(*mut u64);
 
-impl Stage {
+impl HostStage {
     /// Allocates; `None` when there is no memory.
     pub fn new(api: &Api, context: CUcontext) -> Option<Self> {
         let mut at = std::ptr::null_mut();
@@ -76,20 +76,20 @@ impl Stage {
 
 /// All tables that no launch is being made with.
 #[derive(Default)]
-pub struct Pool {
-    free: Vec<Table>,
+pub struct TablePool {
+    free: Vec<DeviceTable>,
     /// Tables of launches that have not been seen to finish.
-    pub pending: Vec<Table>,
-    contexts: Vec<Context>,
+    pub pending: Vec<DeviceTable>,
+    contexts: Vec<PatchedContext>,
 }
 
 // SAFETY: handles of the driver, valid on every thread.
-unsafe impl Send for Pool {}
+unsafe impl Send for TablePool {}
 
-impl Pool {
-    fn context(&mut self, context: CUcontext) -> &mut Context {
+impl TablePool {
+    fn context(&mut self, context: CUcontext) -> &mut PatchedContext {
         let at = self.contexts.iter().position(|c| c.context == context).unwrap_or_else(|| {
-            self.contexts.push(Context {
+            self.contexts.push(PatchedContext {
                 context,
                 tables: 0,
                 lost: 0,
@@ -103,37 +103,37 @@ impl Pool {
     }
 
     /// What a launch in this context can have.
-    pub fn take(&mut self, context: CUcontext) -> Offer {
+    pub fn take(&mut self, context: CUcontext) -> TableOffer {
         if let Some(at) = self.free.iter().position(|t| t.context == context) {
-            return Offer::Free(self.free.swap_remove(at));
+            return TableOffer::Free(self.free.swap_remove(at));
         }
         let known = self.context(context);
         if known.tables > 0 {
-            return Offer::None;
+            return TableOffer::None;
         }
         known.tables = 1;
-        Offer::First
+        TableOffer::First
     }
 
     /// What must be done so that the next launch in this context finds a table.
-    pub fn need(&mut self, context: CUcontext) -> Need {
+    pub fn need(&mut self, context: CUcontext) -> TableNeed {
         if self.free.iter().any(|t| t.context == context) {
-            return Need::Nothing;
+            return TableNeed::Nothing;
         }
         let known = self.context(context);
         if !known.cleaning.is_empty() {
-            return Need::Cleaning;
+            return TableNeed::Cleaning;
         }
         if known.tables >= TABLES {
-            return Need::Patience;
+            return TableNeed::Patience;
         }
         known.tables += 1;
-        Need::Table
+        TableNeed::Table
     }
 
-    /// A new table that [`Pool::need`] asked for; `None` when there is no memory for it, so that
+    /// A new table that [`TablePool::need`] asked for; `None` when there is no memory for it, so that
     /// those that are there must do.
-    pub fn provide(&mut self, context: CUcontext, table: Option<Table>) {
+    pub fn provide(&mut self, context: CUcontext, table: Option<DeviceTable>) {
         match table {
             Some(table) => self.free.push(table),
             None => self.context(context).tables = TABLES,
@@ -141,27 +141,27 @@ impl Pool {
     }
 
     /// A table is empty and unused again.
-    pub fn give_back(&mut self, table: Table) {
+    pub fn give_back(&mut self, table: DeviceTable) {
         self.free.push(table);
     }
 
     /// Tables that are being emptied by what our stream has been given so far.
-    pub fn take_cleaning(&mut self, context: CUcontext) -> Vec<Table> {
+    pub fn take_cleaning(&mut self, context: CUcontext) -> Vec<DeviceTable> {
         std::mem::take(&mut self.context(context).cleaning)
     }
 
     /// A table is being emptied, by way of our stream.
-    pub fn clean(&mut self, table: Table) {
+    pub fn clean(&mut self, table: DeviceTable) {
         self.context(table.context).cleaning.push(table);
     }
 
     /// Memory to fetch into, if any is at hand.
-    pub fn take_stage(&mut self, context: CUcontext) -> Option<Stage> {
+    pub fn take_stage(&mut self, context: CUcontext) -> Option<HostStage> {
         self.context(context).stages.pop()
     }
 
     /// The memory is not used any more.
-    pub fn give_stage(&mut self, context: CUcontext, stage: Stage) {
+    pub fn give_stage(&mut self, context: CUcontext, stage: HostStage) {
         self.context(context).stages.push(stage);
     }
 
@@ -175,7 +175,7 @@ impl Pool {
     }
 
     /// A context goes away, and its tables with it: those whose launches were never seen to finish.
-    pub fn forget(&mut self, context: CUcontext) -> Vec<Table> {
+    pub fn forget(&mut self, context: CUcontext) -> Vec<DeviceTable> {
         self.free.retain(|t| t.context != context);
         self.contexts.retain(|c| c.context != context);
         let (lost, kept) = std::mem::take(&mut self.pending).into_iter().partition(|t| t.context == context);
@@ -185,14 +185,13 @@ impl Pool {
 }
 
 /// Our stream in a context, which is current. Made when first asked for.
-pub fn stream(pool: &Lock<Pool>, api: &Api, context: CUcontext) -> Option<StreamHandle> {
-    const NON_BLOCKING: u32 = 1;
+pub fn stream(pool: &Lock<TablePool>, api: &Api, context: CUcontext) -> Option<StreamHandle> {
     let known = pool.lock().ok()?.context(context).stream;
     if !known.is_null() {
         return Some(known);
     }
     let mut made = CUstream::NULL;
-    if real!(cuStreamCreate(&raw mut made => *mut CUstream, NON_BLOCKING => u32)) != CUresult::SUCCESS {
+    if real!(cuStreamCreate(&raw mut made => *mut CUstream, CU_STREAM_NON_BLOCKING => c_uint)) != CUresult::SUCCESS {
         return None;
     }
     let mut handle: StreamHandle = std::ptr::null_mut();

@@ -12,7 +12,7 @@ use trace::Region;
 pub const PARTS: usize = 16;
 
 /// One sum for each part.
-pub type Sums = [u64; PARTS];
+pub type Checksums = [u64; PARTS];
 
 /// Bytes at either end of a sampled range that are always in the sample.
 const EDGE: u64 = 2048;
@@ -20,12 +20,12 @@ const EDGE: u64 = 2048;
 /// a sample costs is the lines.
 const RUN: u64 = 128;
 
-/// Sums of a region's bytes: of all when they are at most `most`, otherwise of a sample of about
+/// Checksums of a region's bytes: of all when they are at most `most`, otherwise of a sample of about
 /// `most` bytes that hangs on `seed`. 0: all, however many.
 ///
 /// # Safety
 /// Every byte of the region can be read. (Others may write it at the same time.)
-pub unsafe fn sums(region: &Region, most: u64, seed: u32) -> Sums {
+pub unsafe fn sums(region: &Region, most: u64, seed: u32) -> Checksums {
     let mut sums = [0; PARTS];
     let rows = u64::from(region.height) * u64::from(region.depth);
     if region.is_empty() {
@@ -90,7 +90,7 @@ fn part(at: u64, of: u64) -> usize {
 }
 
 /// The bytes of a region that changed parts stand for: first address and one past the last.
-pub fn changed(region: &Region, before: &Sums, now: &Sums) -> Option<(u64, u64)> {
+pub fn changed(region: &Region, before: &Checksums, now: &Checksums) -> Option<(u64, u64)> {
     let first = before.iter().zip(now).position(|(a, b)| a != b)? as u64;
     let last = before.iter().zip(now).rposition(|(a, b)| a != b)? as u64;
     let (start, len) = (region.start, region.end() - region.start);
@@ -196,7 +196,7 @@ unsafe fn blocks(at: u64, len: u64) -> [u64; 16] {
 mod tests {
     use super::*;
 
-    fn of(bytes: &[u8], region: Region, most: u64) -> Sums {
+    fn of(bytes: &[u8], region: Region, most: u64) -> Checksums {
         assert!(region.end() - region.start <= bytes.len() as u64);
         // SAFETY: the region lies in bytes, as just checked, since every test counts from 0.
         unsafe { sums(&Region { start: bytes.as_ptr() as u64 + region.start, ..region }, most, 1) }
@@ -258,7 +258,7 @@ mod tests {
             // SAFETY: bytes outlives the call and is as long as the region.
             unsafe { sums(&Region { start, ..region }, 1 << 14, seed) }
         };
-        let before: Vec<Sums> = (0..600).map(see).collect();
+        let before: Vec<Checksums> = (0..600).map(see).collect();
         bytes[1_000_000..1_000_128].fill(2);
         let seen = (0..600).filter(|seed| changed(&region, &before[*seed as usize], &see(*seed)).is_some()).count();
         assert!((1..100).contains(&seen), "{seen} of 600");

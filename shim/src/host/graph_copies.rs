@@ -4,7 +4,7 @@ use trace::{Op, Region};
 
 /// What a graph does to the host's memory.
 #[derive(Clone, Debug, Default)]
-pub struct HostWork {
+pub struct GraphHostWork {
     /// What its copies read, by their nodes: not what other nodes write, nor anything when host
     /// functions may write in their turn.
     pub sources: Vec<(u32, Region)>,
@@ -14,7 +14,7 @@ pub struct HostWork {
     pub calls_host: bool,
 }
 
-impl HostWork {
+impl GraphHostWork {
     /// Of a graph with these nodes, `None` for those that do nothing.
     pub fn of(nodes: &[Option<Op<'_>>]) -> Self {
         let ops = || nodes.iter().flatten();
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn sources_are_what_copies_read_and_nothing_in_the_graph_writes() {
-        let work = HostWork::of(&[copy(1000, 100), None, copy(200, 1000), copy(3000, 263)]);
+        let work = GraphHostWork::of(&[copy(1000, 100), None, copy(200, 1000), copy(3000, 263)]);
         let nodes: Vec<u32> = work.sources.iter().map(|s| s.0).collect();
         assert_eq!(nodes, [0], "node 2 reads what node 0 writes, node 3 reads the last byte that node 2 writes");
         assert!(!work.calls_host);
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn host_functions_may_write_anywhere() {
         let func = Op::HostFunc { stream: StreamId::NONE, func: HostFuncId(1), address: 0 };
-        let work = HostWork::of(&[copy(1000, 100), Some(func)]);
+        let work = GraphHostWork::of(&[copy(1000, 100), Some(func)]);
         assert!(work.sources.is_empty() && work.calls_host);
     }
 }

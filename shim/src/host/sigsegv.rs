@@ -9,10 +9,8 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use crate::host::page_protection;
-use crate::host::page_protection::Fault;
-use crate::intercept::symbol_hooks;
-use crate::real::elf;
+use super::page_protection::{self, Fault};
+use crate::real::{driver_mapping, elf};
 use crate::runtime::options;
 
 type Sigaction = unsafe extern "C" fn(i32, *const libc::sigaction, *mut libc::sigaction) -> i32;
@@ -121,7 +119,7 @@ unsafe extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *
         let writes = registers[libc::REG_ERR as usize] & 2 != 0;
         let at = registers[libc::REG_RIP as usize] as u64;
         let is_api = |frames: &crate::stack::frames::Frames| {
-            symbol_hooks::is_driver(at) || frames.native().iter().take(4).any(|frame| symbol_hooks::is_driver(*frame))
+            driver_mapping::holds(at) || frames.native().iter().take(4).any(|frame| driver_mapping::holds(*frame))
         };
         let mended = match page_protection::touched(address, address + 1, writes, true, is_api) {
             Fault::Mended => true,

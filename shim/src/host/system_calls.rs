@@ -8,8 +8,7 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::host::page_protection;
-use crate::host::page_protection::PROTECTED;
+use super::page_protection::{self, PROTECTED};
 use crate::real::elf;
 
 /// Where a call's bytes are told, and whether the kernel writes them (the CPU then does).

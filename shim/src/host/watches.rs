@@ -13,11 +13,12 @@
 //! work of the device wrote there: the analyzer, which knows what kernels write, sees to that, and
 //! to programs that learn of the copy's end from memory which a kernel writes.
 
+use cuda_sys::{CU_MEMHOSTALLOC_WRITECOMBINED, CU_MEMHOSTREGISTER_IOMEMORY};
 use order::Engine;
 use trace::{Epoch, HostFuncId, Op, Region};
 
 use crate::host::checksum;
-use crate::host::checksum::Sums;
+use crate::host::checksum::Checksums;
 use crate::host::page_protection;
 
 /// Watches at a time. More are not begun: the oldest one makes room.
@@ -57,7 +58,7 @@ struct Watch {
     ordinary: bool,
     /// The work writes the bytes: only the CPU's touches are looked for.
     writes: bool,
-    sums: Sums,
+    sums: Checksums,
     state: State,
     /// What the look that is under way will see means nothing.
     void: bool,
@@ -65,7 +66,7 @@ struct Watch {
 
 /// One watch to look at outside of the lock.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct WatchCheck {
     /// Its number.
     pub id: u32,
     /// Its bytes.
@@ -114,8 +115,6 @@ impl Watches {
     #[cold]
     fn note_memory(&mut self, op: &Op<'_>) -> bool {
         use trace::{FreeKind, MemoryKind};
-        const WRITE_COMBINED: u32 = 4;
-        const IO_MEMORY: u32 = 4;
         match *op {
             Op::Alloc {
                 ptr, size, kind: kind @ (MemoryKind::PinnedHost | MemoryKind::RegisteredHost), flags, ..
@@ -123,8 +122,8 @@ impl Watches {
                 let registered = kind == MemoryKind::RegisteredHost;
                 let end = ptr.saturating_add(size);
                 self.pinned.retain(|p| p.end <= ptr || p.start >= end);
-                if !(registered && flags & IO_MEMORY != 0) && size > 0 {
-                    let write_combined = !registered && flags & WRITE_COMBINED != 0;
+                if !(registered && flags & CU_MEMHOSTREGISTER_IOMEMORY != 0) && size > 0 {
+                    let write_combined = !registered && flags & CU_MEMHOSTALLOC_WRITECOMBINED != 0;
                     let at = self.pinned.partition_point(|p| p.start < ptr);
                     let ordinary = self.accesses && page_protection::is_ordinary(ptr, end);
                     self.pinned.insert(at, Pinned { start: ptr, end, write_combined, registered, ordinary });
@@ -176,7 +175,7 @@ impl Watches {
         region: &Region,
         writes: bool,
         most: impl FnOnce(u64, bool) -> u64,
-    ) -> Option<Look> {
+    ) -> Option<WatchCheck> {
         let memory = self.pinned(region)?;
         self.callers.retain(|epoch| !engine.host_covers(*epoch));
         // A host function that is still to run may fill the bytes, in order before the copy.
@@ -209,7 +208,7 @@ impl Watches {
 
     /// The first sums of a watch are made, of the sample of this seed. False: it has come to
     /// nothing meanwhile.
-    pub fn ready(&mut self, engine: &Engine, id: u32, seed: u32, sums: Option<Sums>) -> bool {
+    pub fn ready(&mut self, engine: &Engine, id: u32, seed: u32, sums: Option<Checksums>) -> bool {
         let Some(at) = self.list.iter().position(|w| w.id == id) else { return false };
         let watch = &mut self.list[at];
         match sums {
@@ -233,7 +232,7 @@ impl Watches {
 
     /// A watch to look at because it ends, if there is one. Those that others are looking at are
     /// void now: whoever waited for the same work may touch the bytes as soon as its call returns.
-    pub fn next_ended(&mut self, engine: &Engine, func: Option<HostFuncId>) -> Option<Look> {
+    pub fn next_ended(&mut self, engine: &Engine, func: Option<HostFuncId>) -> Option<WatchCheck> {
         self.seen = engine.host_changes();
         // A host function in stream order knows more than the host.
         let clock = func.and_then(|func| Some(engine.host_function(func)?.1));
@@ -263,7 +262,7 @@ impl Watches {
 
     /// A watch to look at because new work reads some of its bytes, if there is one that is older
     /// than `than`.
-    pub fn next_reused(&mut self, region: &Region, than: u32, after: u32) -> Option<Look> {
+    pub fn next_reused(&mut self, region: &Region, than: u32, after: u32) -> Option<WatchCheck> {
         let overlaps = |w: &Watch| w.region.start < region.end() && region.start < w.region.end();
         let next = self
             .list
@@ -274,7 +273,7 @@ impl Watches {
     }
 
     /// The bytes that a look found changed; `None` also when the look is worthless.
-    pub fn changed(&self, id: u32, now: &Sums) -> Option<(u64, u64)> {
+    pub fn changed(&self, id: u32, now: &Checksums) -> Option<(u64, u64)> {
         let watch = self.list.iter().find(|w| w.id == id && !w.void)?;
         checksum::changed(&watch.region, &watch.sums, now)
     }
@@ -346,8 +345,8 @@ impl Watches {
 }
 
 impl Watch {
-    fn look(&self) -> Look {
-        Look { id: self.id, region: self.region, most: self.most, seed: self.seed, registered: self.registered }
+    fn look(&self) -> WatchCheck {
+        WatchCheck { id: self.id, region: self.region, most: self.most, seed: self.seed, registered: self.registered }
     }
 }
 

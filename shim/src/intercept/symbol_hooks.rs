@@ -1,29 +1,22 @@
-//! The doors: every way in which a program asks for a CUDA function by name.
+//! The symbol hooks: every way in which a program asks for a CUDA function by name.
 //!
-//! Direct links need nothing here (we export the names); `dlsym` and `dlvsym` are ours, and
-//! `cuGetProcAddress` in both forms answers with our wrappers. All three follow one rule: the real
-//! look-up first, then a substitution only when its answer is a function of the table. So names
-//! that the driver does not have stay unknown, and foreign functions whose names begin with `cu`
-//! are left alone.
+//! Owns our `dlsym`, `dlvsym` and `dlclose`, and what `cuGetProcAddress` in both forms answers. Direct
+//! links need nothing here: we export the names. All look-ups follow one rule: the real look-up
+//! first, then a substitution only when its answer is a function of the table. So names that the
+//! driver does not have stay unknown, and foreign functions whose names begin with `cu` are left
+//! alone. Where the real functions are is known in [`crate::real`].
 //!
 //! `dlsym` jumps to the real one instead of calling it: `RTLD_NEXT` means "after the caller", and
 //! the C library finds the caller by the return address.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use cuda_sys::{CUresult, FnId};
+use cuda_sys::FnId;
 
 use super::exports;
-use crate::real::driver;
-
-/// Start and end of the real driver's mapping, once known: what it looks up for itself is not
-/// redirected.
-static DRIVER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
-
-/// Look-ups that were answered as without us because they found another driver than the one that is
-/// observed.
-pub static OTHERS: AtomicUsize = AtomicUsize::new(0);
+use crate::real::{driver, driver_mapping};
+use crate::stack::native::note_modules_changed;
 
 /// Start-up: the constructor does nothing but find the real `dlsym`.
 pub fn prepare() {
@@ -31,7 +24,7 @@ pub fn prepare() {
 }
 
 /// Whether an address is one of our wrappers.
-pub(crate) fn is_ours(address: *mut c_void) -> bool {
+fn is_ours(address: *mut c_void) -> bool {
     exports::index_of(address).is_some()
 }
 
@@ -70,55 +63,24 @@ fn table_function(name: *const c_char) -> Option<FnId> {
 
 fn answer(function: FnId, found: *mut c_void, caller: usize) -> *mut c_void {
     // Null: the real look-up is repeated by the jump, so that dlerror says what it always says.
-    if found.is_null() || is_ours(found) || inside_driver(caller, found) {
+    if found.is_null() || is_ours(found) || driver_mapping::is_within_driver(caller, found) {
         return found;
     }
-    if !driver::learn(function, found) && !is_driver(found as u64) {
+    if !driver::learn(function, found) && !driver_mapping::holds(found as u64) {
         // A driver in a namespace of its own (`dlmopen`), or a library between the program and the
         // driver: our wrapper would lead past it.
-        OTHERS.fetch_add(1, Ordering::Relaxed);
+        driver_mapping::OTHER_DRIVERS.fetch_add(1, Ordering::Relaxed);
         return found;
     }
     exports::wrapper(function)
 }
 
-/// Whether `caller` lies in the object that `found` lies in, a driver that asks for its own
-/// functions (the WSL stub does).
-fn inside_driver(caller: usize, found: *mut c_void) -> bool {
-    let (start, end) = (DRIVER[0].load(Ordering::Relaxed), DRIVER[1].load(Ordering::Relaxed));
-    if end != 0 && (start..end).contains(&(found as usize)) {
-        return (start..end).contains(&caller);
-    }
-    let base = |address: *const c_void| {
-        // SAFETY: an all-null Dl_info is a valid value to be overwritten, and dladdr takes any
-        // address.
-        unsafe {
-            let mut info: libc::Dl_info = std::mem::zeroed();
-            if libc::dladdr(address, &mut info) != 0 { info.dli_fbase as usize } else { 0 }
-        }
-    };
-    let (driver, theirs) = (base(found), base(caller as *const c_void));
-    driver != 0 && driver == theirs
-}
-
-/// Whether an address lies in the driver, as far as its place is known.
-pub fn is_driver(address: u64) -> bool {
-    let (start, end) = (DRIVER[0].load(Ordering::Relaxed), DRIVER[1].load(Ordering::Relaxed));
-    (start..end).contains(&(address as usize))
-}
-
-/// Remembers where the driver is mapped, to spare later look-ups.
-pub fn note_driver_mapping(start: usize, end: usize) {
-    DRIVER[0].store(start, Ordering::Relaxed);
-    DRIVER[1].store(end, Ordering::Relaxed);
-}
-
 /// Replaces what `cuGetProcAddress` answered by our wrapper of that function.
 ///
 /// # Safety
-/// `entry_point` is the program's out-pointer, which the real call has just filled.
-pub unsafe fn substitute(result: CUresult, entry_point: *mut *mut c_void) {
-    if result != CUresult::SUCCESS || entry_point.is_null() {
+/// `entry_point` is the program's out-pointer, which a real call has just filled with success.
+pub(super) unsafe fn substitute(entry_point: *mut *mut c_void) {
+    if entry_point.is_null() {
         return;
     }
     // SAFETY: forwarded from the caller.
@@ -207,6 +169,6 @@ pub unsafe extern "C" fn dlclose(_handle: *mut c_void) -> i32 {
 
 /// Answers where the real `dlclose` is.
 extern "C" fn note_close() -> usize {
-    crate::stack::native::note_modules_changed();
+    note_modules_changed();
     driver::find_dlclose()
 }

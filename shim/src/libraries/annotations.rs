@@ -15,7 +15,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use trace::codec::Text;
 use trace::{FreeKind, Op, StreamId};
 
-use crate::observe::context::{Cx, POOL, PROGRAM, Phase, observe};
+use crate::log::call_names::{POOL, PROGRAM};
+use crate::observe::{Cx, Phase, observe};
 use crate::runtime::lifecycle;
 
 /// Longest name of a range that is kept, in bytes.

@@ -1,19 +1,19 @@
-//! The synchronisation of host threads, as the library beside this one tells it (`--host-order
+//! The synchronisation of host threads, as the library beside this one reports it (`--host-order
 //! threads`, crate `shim-threads`).
 //!
-//! Owns which of it is worth an op: programs lock mutexes by the million. What matters is only what
-//! a thread knows of CUDA's work, so a release is left out while the thread has done nothing of the
-//! kind since its last release of that object, and an acquisition when nobody has left anything
-//! with the object that the thread does not have already.
+//! Owns which of it is worth an op: programs lock mutexes by the million. An op is needed only when
+//! knowledge of CUDA's work moves from one thread to another. So a release is left out while the
+//! thread has made no op since its last release of that object, and an acquisition while no release
+//! has been logged that the thread has not seen already.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use trace::Op;
 
-use crate::observe::context::{HOST_THREADS, Phase, observe};
-use crate::runtime::lifecycle;
-use crate::runtime::thread_state;
+use crate::log::call_names::HOST_THREADS;
+use crate::observe::{Phase, observe};
+use crate::runtime::{lifecycle, thread_state};
 
 /// Objects whose state is remembered; others that fall on the same place are told more often than
 /// they need be.
@@ -34,21 +34,10 @@ fn spread(object: u64) -> u64 {
     object.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
-/// The thread has made an op: what it releases from now on is news.
-#[inline]
-pub fn changed() {
-    thread_state::with(|l| l.changes.set(l.changes.get() + 1));
-}
-
-/// The object that the start of this thread acquires, once.
-pub fn start() -> Option<u64> {
-    thread_state::with(|l| Some(l.start.replace(0)).filter(|object| *object != 0))
-}
-
 /// Whether a release or acquisition must be told; remembers that it was.
 fn is_news(object: u64, acquire: bool) -> bool {
     let place = &RELEASES[spread(object) as usize % OBJECTS];
-    let changes = thread_state::with(|l| l.changes.get());
+    let changes = thread_state::with(|l| l.ops.get());
     let news = SEEN.try_with(|seen| {
         let cell = &seen[spread(object) as usize % RECENT];
         let (known, released_at, seen_releases) = cell.get();
@@ -100,13 +89,13 @@ mod tests {
         const MUTEX: u64 = 0x7fff_1000;
         assert!(!is_news(MUTEX, false), "a thread that did nothing of CUDA has nothing to tell");
         assert!(!is_news(MUTEX, true), "and nobody else has");
-        changed();
+        thread_state::note_op();
         assert!(is_news(MUTEX, false));
         assert!(!is_news(MUTEX, false), "nothing new since");
         assert!(!is_news(MUTEX, true), "its own");
         let other = std::thread::spawn(|| {
             assert!(is_news(MUTEX, true) && !is_news(MUTEX, true));
-            changed();
+            thread_state::note_op();
             assert!(is_news(MUTEX, false));
         });
         assert!(other.join().is_ok());
@@ -116,6 +105,6 @@ mod tests {
     #[test]
     fn a_start_is_taken_once() {
         streamsan_host_thread(5);
-        assert_eq!((start(), start()), (Some(5), None));
+        assert_eq!((thread_state::take_start(), thread_state::take_start()), (Some(5), None));
     }
 }

@@ -14,9 +14,11 @@ use std::sync::Mutex;
 use cuda_sys::{CUstream, FnId};
 use trace::{Op, Region, Space, StreamId};
 
-use crate::observe::context::{Phase, inside_library, library_call, observe, set_inside_library};
-use crate::real::library::Function;
+use crate::log::call_names::library_call;
+use crate::observe::{Phase, observe};
+use crate::real::library::LibraryFunction;
 use crate::runtime::lock::tid;
+use crate::runtime::thread_state::{inside_library, set_inside_library};
 
 /// `ncclComm_t`.
 type Comm = *mut c_void;
@@ -51,10 +53,10 @@ fn width(datatype: c_int) -> u64 {
     usize::try_from(datatype).ok().and_then(|at| WIDTHS.get(at).copied()).unwrap_or(0)
 }
 
-static RANK: Function = Function::new(c"libnccl.so.2", c"ncclCommUserRank");
-static COUNT: Function = Function::new(c"libnccl.so.2", c"ncclCommCount");
+static RANK: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", c"ncclCommUserRank");
+static COUNT: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", c"ncclCommCount");
 
-fn ask(function: &Function, comm: Comm) -> Option<c_int> {
+fn ask(function: &LibraryFunction, comm: Comm) -> Option<c_int> {
     type Ask = unsafe extern "C" fn(Comm, *mut c_int) -> c_int;
     let mut answer = 0;
     let real = function.find(0)?;
@@ -135,7 +137,7 @@ macro_rules! collectives {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[allow(clippy::too_many_arguments, reason = "NCCL's signature")]
         pub unsafe extern "C" fn $name($($arg: $ty,)* $comm: Comm, $stream: CUstream) -> c_int {
-            static REAL: Function = Function::new(c"libnccl.so.2", match std::ffi::CStr::from_bytes_with_nul(
+            static REAL: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", match std::ffi::CStr::from_bytes_with_nul(
                 concat!(stringify!($name), "\0").as_bytes(),
             ) {
                 Ok(name) => name,
@@ -205,8 +207,8 @@ collectives! {
 }
 
 type Group = unsafe extern "C" fn() -> c_int;
-static START: Function = Function::new(c"libnccl.so.2", c"ncclGroupStart");
-static END: Function = Function::new(c"libnccl.so.2", c"ncclGroupEnd");
+static START: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", c"ncclGroupStart");
+static END: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", c"ncclGroupEnd");
 
 /// `ncclGroupStart`.
 ///

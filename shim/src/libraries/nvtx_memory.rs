@@ -17,7 +17,9 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use trace::codec::Text;
 use trace::{FreeKind, Op, StreamId};
 
-use crate::observe::context::{Cx, NVTX_REGIONS, Phase, observe};
+use crate::handles::tables::NvtxHeap;
+use crate::log::call_names::NVTX_REGIONS;
+use crate::observe::{Cx, Phase, observe};
 use crate::runtime::lifecycle;
 
 /// The extension that is taken: its number and the version of its structures.
@@ -28,14 +30,6 @@ const VIRTUAL: u32 = 1;
 const LAYOUT: u32 = 2;
 /// Longest name that is kept, in bytes.
 const MAX_NAME: usize = 200;
-
-/// A heap of the program, by its handle.
-#[derive(Clone, Default)]
-pub struct Heap {
-    /// Whether its regions are something else than what an allocator hands out.
-    is_layout: bool,
-    name: Box<[u8]>,
-}
 
 /// `nvtxMessageValue_t`: a pointer, whatever it points to.
 type Message = *const c_void;
@@ -186,7 +180,7 @@ unsafe extern "C" fn heap_register(_domain: *mut c_void, desc: *const HeapDesc) 
     };
     // SAFETY: the message is of the type beside it.
     let name = unsafe { text(desc.message_type, desc.message) }.into();
-    let heap = Heap { is_layout: desc.usage & LAYOUT != 0, name };
+    let heap = NvtxHeap { is_layout: desc.usage & LAYOUT != 0, name };
     let mut handle = 0;
     note(|cx| {
         if let Some(core) = cx.core() {

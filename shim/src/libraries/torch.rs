@@ -13,13 +13,13 @@
 //! that a stream is known by the place that asked for it.
 
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::Ordering;
 
 use trace::{FreeKind, Op, StreamId};
 
-use crate::handles::tables::CAPTURES;
-use crate::observe::context::{Cx, Phase, TORCH_ALLOCATOR, TORCH_STREAM, observe};
-use crate::real::library::Function;
+use crate::handles::captures;
+use crate::log::call_names::{TORCH_ALLOCATOR, TORCH_STREAM};
+use crate::observe::{Cx, Phase, observe};
+use crate::real::library::LibraryFunction;
 
 /// `c10::Device`: a type (1 is CUDA) and an index, both signed bytes.
 #[repr(C)]
@@ -35,7 +35,7 @@ type Report = unsafe extern "C" fn(*mut c_void, i64, usize, usize, Device);
 /// 1.12.
 const NAME: &CStr = c"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";
 
-static REPORT: Function = Function::new(c"libc10.so", NAME);
+static REPORT: LibraryFunction = LibraryFunction::new(c"libc10.so", NAME);
 
 fn real() -> Option<Report> {
     let found = REPORT.find(report as *const () as usize)?;
@@ -54,14 +54,14 @@ pub struct Stream {
 type CurrentStream = unsafe extern "C" fn(i8) -> Stream;
 type Handle = unsafe extern "C" fn(*const Stream) -> *mut c_void;
 
-static CURRENT: Function = Function::new(c"libc10_cuda.so", c"_ZN3c104cuda20getCurrentCUDAStreamEa");
-static HANDLE: Function = Function::new(c"libc10_cuda.so", c"_ZNK3c104cuda10CUDAStream6streamEv");
+static CURRENT: LibraryFunction = LibraryFunction::new(c"libc10_cuda.so", c"_ZN3c104cuda20getCurrentCUDAStreamEa");
+static HANDLE: LibraryFunction = LibraryFunction::new(c"libc10_cuda.so", c"_ZNK3c104cuda10CUDAStream6streamEv");
 
 /// The id of a stream of PyTorch's. While any stream is being captured: none, for what is captured
 /// is no work.
 fn id_of(cx: &mut Cx<'_>, stream: Stream) -> StreamId {
     const LEGACY: usize = 1;
-    let Some(handle) = HANDLE.find(0).filter(|_| CAPTURES.load(Ordering::Acquire) == 0) else { return StreamId::NONE };
+    let Some(handle) = HANDLE.find(0).filter(|_| !captures::any()) else { return StreamId::NONE };
     // SAFETY: the symbol's mangled name fixes its signature; it reads the object and an array of
     // the pool's.
     let handle = unsafe { std::mem::transmute::<usize, Handle>(handle)(&raw const stream) } as usize;
@@ -86,8 +86,8 @@ fn current_stream(cx: &mut Cx<'_>, device: i8) -> StreamId {
     id_of(cx, stream)
 }
 
-static FROM_POOL: Function = Function::new(c"libc10_cuda.so", c"_ZN3c104cuda17getStreamFromPoolEia");
-static FROM_POOL_HIGH: Function = Function::new(c"libc10_cuda.so", c"_ZN3c104cuda17getStreamFromPoolEba");
+static FROM_POOL: LibraryFunction = LibraryFunction::new(c"libc10_cuda.so", c"_ZN3c104cuda17getStreamFromPoolEia");
+static FROM_POOL_HIGH: LibraryFunction = LibraryFunction::new(c"libc10_cuda.so", c"_ZN3c104cuda17getStreamFromPoolEba");
 
 fn taken(stream: Stream) -> Stream {
     observe(TORCH_STREAM, 0, Phase::Before, |cx| {

@@ -1,16 +1,16 @@
 //! Counts of the calls that came through the wrappers, on request (`count-calls` in
 //! `STREAMSAN_OPTIONS`).
 //!
-//! For one purpose: to hold the shim's view of a program against that of CUPTI, so that a door that
-//! calls slip through is found. Rows marked `skip` are forwarded by a jump and not counted.
+//! Owns one counter a function. They are there to compare the shim's view of a program with CUPTI's,
+//! so that an entry point that calls slip through is found. Rows marked `skip` are forwarded by a
+//! jump and not counted.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use cuda_sys::{FnId, When};
 use trace::{NoteKind, Op};
 
-use crate::log::core::Core;
-use crate::observe::context::Phase;
+use super::core::Core;
 use crate::runtime::options;
 
 const UNKNOWN: u8 = 0;
@@ -21,16 +21,16 @@ const YES: u8 = 2;
 static WANTED: AtomicU8 = AtomicU8::new(UNKNOWN);
 static COUNTS: [AtomicU32; FnId::COUNT] = [const { AtomicU32::new(0) }; FnId::COUNT];
 
-/// Counts a call, once for both of its phases.
+/// Counts a call, once although it is observed before and after.
 #[inline]
-pub fn count(call: FnId, phase: Phase) {
+pub fn count(call: FnId, is_before: bool) {
     if WANTED.load(Ordering::Relaxed) != NO {
-        count_slow(call, phase);
+        count_slow(call, is_before);
     }
 }
 
 #[cold]
-fn count_slow(call: FnId, phase: Phase) {
+fn count_slow(call: FnId, is_before: bool) {
     if WANTED.load(Ordering::Relaxed) == UNKNOWN {
         let text = options::variable(c"STREAMSAN_OPTIONS").unwrap_or_default();
         let wanted = text.split(|b| *b == b':').any(|pair| pair.starts_with(b"count-calls"));
@@ -40,14 +40,14 @@ fn count_slow(call: FnId, phase: Phase) {
         }
     }
     if let Some(counter) = COUNTS.get(call.index())
-        && (phase == Phase::Before || call.info().when == When::After)
+        && (is_before || call.info().when == When::After)
     {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Writes the counts into the trace.
-pub fn tell(core: &Core) {
+pub fn log(core: &Core) {
     if WANTED.load(Ordering::Relaxed) != YES {
         return;
     }

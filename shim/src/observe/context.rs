@@ -1,8 +1,8 @@
-//! The context in which an op function runs: which call, which thread, before or after, and the way
-//! to the log.
+//! The context in which an op function runs: which call, which thread, before or after it, and the
+//! way to the log.
 //!
-//! Owns the outer fence of the shim: re-entrancy, `errno`, faults of our own. What an op means is
-//! said in [`crate::ops`].
+//! Owns the outer fence of the shim ([`observe`]): re-entrancy, `errno`, faults of our own. What an
+//! op means is stated in `crate::ops`; how handles become ids, in `crate::ids`.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,13 +13,15 @@ use trace::{
     ContextId, Epoch, HostFuncId, KernelId, LaunchShape, MemoryKind, NoteKind, Op, PoolId, StackId, StreamId, ThreadId,
 };
 
+use crate::exact;
 use crate::host::page_protection;
-use crate::log::core::{Core, Shared};
+use crate::log::call_names::HOST_THREADS;
+use crate::log::core::Core;
+use crate::log::shared::Shared;
+use crate::log::{call_counts, start};
 use crate::runtime::guard::Inside;
-use crate::runtime::lifecycle;
-use crate::runtime::thread_state;
-use crate::stack::frames;
-use crate::stack::frames::{Depth, Frames};
+use crate::runtime::{lifecycle, thread_state};
+use crate::stack::frames::{self, Depth, Frames};
 
 /// Where in a call we are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +52,7 @@ pub struct Cx<'a> {
 /// Runs an op function around a real call. Returns the token for the second part.
 #[inline(always)]
 pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>)) -> u64 {
-    crate::log::call_counts::count(call, phase);
+    call_counts::count(call, phase == Phase::Before);
     if lifecycle::is_off() {
         return 0;
     }
@@ -62,7 +64,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
     let Some(inside) = Inside::enter() else { return 0 };
     let run = AssertUnwindSafe(|| {
         // SAFETY: inside proves that this thread is in shim code, and only once.
-        let frames = unsafe { frames::buffer() };
+        let frames = unsafe { thread_state::frames() };
         let mut cx = Cx {
             inside: &inside,
             core: Cell::new(None),
@@ -87,7 +89,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
     // A panic has said its line and switched the shim off (see lifecycle): the program goes on.
     let token = catch_unwind(run).unwrap_or(0);
     if phase != Phase::Before {
-        crate::exact::drain();
+        exact::drain();
     }
     token
 }
@@ -97,7 +99,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
 #[cold]
 fn failed(call: FnId, result: CUresult) -> u64 {
     if ends_context(result) {
-        observe(call, 0, Phase::Before, |cx| cx.tell_failure(result, StreamId::NONE));
+        observe(call, 0, Phase::Before, |cx| cx.log_failure(result, StreamId::NONE));
     } else if result == CUresult::ERROR_OUT_OF_MEMORY {
         observe(call, 0, Phase::Before, |cx| {
             cx.log(&Op::OutOfMemory {});
@@ -109,105 +111,24 @@ fn failed(call: FnId, result: CUresult) -> u64 {
 /// Whether nothing works in this context any more ("the process must be terminated and relaunched",
 /// cuda.h).
 fn ends_context(result: CUresult) -> bool {
-    matches!(result.0, 700 | 702 | 710 | 714..=719)
-}
-
-/// Functions of libraries that are observed besides the driver's, numbered after those of the
-/// table.
-const LIBRARY_CALLS: &[&str] = &[
-    "c10::cuda::CUDACachingAllocator",
-    "host function",
-    "streamsan.h",
-    "host",
-    "c10::cuda::getStreamFromPool",
-    "ncclAllReduce",
-    "ncclReduce",
-    "ncclBcast",
-    "ncclBroadcast",
-    "ncclReduceScatter",
-    "ncclAllGather",
-    "ncclAlltoAll",
-    "ncclSend",
-    "ncclRecv",
-    "host threads",
-    "nvtxMemRegionsRegister",
-    "streamsan_allocated",
-];
-
-/// The number of a library function. A name that is not in `LIBRARY_CALLS` does not compile.
-pub const fn library_call(name: &str) -> FnId {
-    let mut index = 0;
-    while index < LIBRARY_CALLS.len() {
-        if is_same(LIBRARY_CALLS[index].as_bytes(), name.as_bytes()) {
-            return FnId((FnId::COUNT + index) as u16);
-        }
-        index += 1;
-    }
-    panic!("not in LIBRARY_CALLS")
-}
-
-const fn is_same(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut at = 0;
-    while at < a.len() {
-        if a[at] != b[at] {
-            return false;
-        }
-        at += 1;
-    }
-    true
-}
-
-/// PyTorch's allocator.
-pub const TORCH_ALLOCATOR: FnId = library_call("c10::cuda::CUDACachingAllocator");
-
-/// A host function that the driver runs.
-pub const HOST_FUNCTION: FnId = library_call("host function");
-
-/// What the program says of itself.
-pub const PROGRAM: FnId = library_call("streamsan.h");
-
-/// Blocks of pools, as the program tells them.
-pub const POOL: FnId = library_call("streamsan_allocated");
-
-/// A load or store of the host itself.
-pub const HOST_ACCESS: FnId = library_call("host");
-
-/// Host threads that synchronise with each other.
-pub const HOST_THREADS: FnId = library_call("host threads");
-
-/// Regions of pools, as NVTX annotations tell them.
-pub const NVTX_REGIONS: FnId = library_call("nvtxMemRegionsRegister");
-
-/// PyTorch's pool of streams.
-pub const TORCH_STREAM: FnId = library_call("c10::cuda::getStreamFromPool");
-
-/// Whether this thread is in a call of a library that is an op of its own: what it launches is that
-/// op's business.
-#[inline]
-pub fn inside_library() -> bool {
-    thread_state::with(|l| l.inside_library.get())
-}
-
-/// Marks this thread as in such a call, or out of it; answers what it was.
-pub fn set_inside_library(inside: bool) -> bool {
-    thread_state::with(|l| l.inside_library.replace(inside))
-}
-
-/// The name of an observed function.
-pub fn call_name(call: FnId) -> &'static str {
-    match call.index().checked_sub(FnId::COUNT) {
-        None => call.name(),
-        Some(index) => LIBRARY_CALLS.get(index).copied().unwrap_or("?"),
-    }
+    matches!(
+        result,
+        CUresult::ERROR_ILLEGAL_ADDRESS
+            | CUresult::ERROR_LAUNCH_TIMEOUT
+            | CUresult::ERROR_ASSERT
+            | CUresult::ERROR_HARDWARE_STACK_ERROR
+            | CUresult::ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::ERROR_MISALIGNED_ADDRESS
+            | CUresult::ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::ERROR_INVALID_PC
+            | CUresult::ERROR_LAUNCH_FAILED
+    )
 }
 
 impl Cx<'_> {
     /// Tells of an error that ends the context, the first one only: every later call answers the
     /// same. `stream`: whose last launch is to blame, when that is known.
-    pub fn tell_failure(&mut self, result: CUresult, stream: StreamId) {
+    pub fn log_failure(&mut self, result: CUresult, stream: StreamId) {
         static TOLD: AtomicBool = AtomicBool::new(false);
         if ends_context(result) && !TOLD.swap(true, Ordering::Relaxed) {
             self.log(&Op::Failed { result: result.0, stream });
@@ -238,7 +159,7 @@ impl Cx<'_> {
     #[unsafe(link_section = "streamsan_hot")]
     #[inline(never)]
     fn find_core(&self) -> Option<&'static Core> {
-        let core = lifecycle::core();
+        let core = start::core();
         self.core.set(core);
         core
     }
@@ -260,7 +181,7 @@ impl Cx<'_> {
         let Some(core) = self.core() else { return ThreadId::NONE };
         let thread = ThreadId(core.new_thread().0 & 0x00ff_ffff);
         self.inside.set_thread(thread.0 | (lifecycle::generation() & 0xff) << 24);
-        if let Some(object) = crate::libraries::host_threads::start()
+        if let Some(object) = thread_state::take_start()
             && let Some(core) = self.core()
             && let Some(mut shared) = core.lock()
         {
@@ -294,7 +215,7 @@ impl Cx<'_> {
         let wanted = self.depth != Depth::None && (core.options.stacks || self.depth == Depth::Caller);
         if !self.captured && wanted {
             self.captured = true;
-            frames::recall(self.frames, self.depth, core.known);
+            frames::recall(self.frames, self.depth, core.stack_ids);
         }
     }
 
@@ -327,7 +248,7 @@ impl Cx<'_> {
         let Some(core) = self.core() else { return Epoch::default() };
         let thread = self.thread();
         self.capture(core);
-        crate::libraries::host_threads::changed();
+        thread_state::note_op();
         let frames = self.captured.then_some(&*self.frames);
         let Some(mut shared) = core.lock() else { return Epoch::default() };
         let epoch = log(&mut shared, (self.call, thread, frames));

@@ -1,91 +1,31 @@
-//! The host's own accesses to memory that copies still use: no call tells of them, so they are
-//! looked for.
+//! The watches over the host's memory, as calls begin and end them.
 //!
-//! [`watch`] compares what the source of a copy looked like when the copy was enqueued with what it
-//! looks like when the host is ordered after it: a change is a write of the host that nothing
-//! ordered. On request [`pages`] are taken from the CPU while a copy uses them: then every touch is
-//! seen when it happens, reads too. Owns the way from calls to the watches, and what looking may
-//! cost; what a change is worth is decided by the analyzer.
+//! Owns the way from a call to [`crate::host::watches`]: which bytes a copy or a graph uses, when a
+//! watch is looked at (outside of the lock), and the ops that come of it. What a change is worth is
+//! decided by the analyzer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cuda_sys::CUgraphExec;
+use cuda_sys::{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, CUdevice_attribute, CUgraphExec};
 use trace::{Epoch, GraphExecId, HostFuncId, Op, Region, StreamId};
 
-use crate::host::watches::{Look, Watches};
+use super::context::Cx;
+use crate::host::checksum::{self, Checksums};
+use crate::host::watches::{WatchCheck, Watches};
+use crate::host::{pinned_bounds, sigsegv};
 use crate::log::core::Core;
-use crate::observe::context::Cx;
+use crate::real::driver::real;
 use crate::stack::native::is_readable_range;
 
-/// Where pinned memory lies, all of it: most copies are told by two comparisons to have nothing to
-/// do with it.
-static LOWEST: AtomicU64 = AtomicU64::new(u64::MAX);
-static HIGHEST: AtomicU64 = AtomicU64::new(0);
-
-/// Pinned memory has come or gone.
-pub fn note_bounds(watches: &Watches) {
-    let (start, end) = watches.bounds();
-    LOWEST.store(start, Ordering::Relaxed);
-    HIGHEST.store(end, Ordering::Relaxed);
-}
-
-fn may_be_pinned(region: &Region) -> bool {
-    region.array.is_none()
-        && region.start >= LOWEST.load(Ordering::Relaxed)
-        && region.start < HIGHEST.load(Ordering::Relaxed)
-}
-
-/// What summing up may cost: large sources are read in full as long as all of it takes less than
-/// one part in 250 of the run, so that short programs are seen in full and long ones do not notice.
-pub struct Allowance {
-    began: Instant,
-    spent: AtomicU64,
-}
-
-impl Default for Allowance {
-    fn default() -> Self {
-        Self { began: Instant::now(), spent: AtomicU64::new(0) }
-    }
-}
-
-impl Allowance {
-    /// Nanoseconds that are there from the beginning.
-    const START: u64 = 8_000_000;
-    /// Of so many nanoseconds of the run one may be spent.
-    const SHARE: u64 = 250;
-    /// Most bytes read of write-combined memory, which comes at some 100 MB/s.
-    const WRITE_COMBINED: u64 = 2048;
-
-    /// How many bytes to sum up of so many; 0: all.
-    fn most(&self, bytes: u64, write_combined: bool, sample: u64) -> u64 {
-        if write_combined {
-            return Self::WRITE_COMBINED.min(sample);
-        }
-        if bytes <= sample {
-            return 0;
-        }
-        let elapsed = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        // Twice, at 8 bytes a nanosecond.
-        let cost = bytes.saturating_mul(2) / 8;
-        let allowed = Self::START.saturating_add(elapsed / Self::SHARE);
-        if self.spent.load(Ordering::Relaxed).saturating_add(cost) <= allowed { 0 } else { (sample / 4).max(1) }
-    }
-
-    fn spend(&self, since: Instant) {
-        let spent = u64::try_from(since.elapsed().as_nanos()).unwrap_or(0);
-        self.spent.fetch_add(spent, Ordering::Relaxed);
-    }
-}
-
-/// The graph whose node reads, and which node, counted from 1.
-pub type Node = (GraphExecId, u32);
+/// The graph whose node does the work, and which node, counted from 1.
+pub type NodeOfGraph = (GraphExecId, u32);
 
 impl Cx<'_> {
     /// Work at `epoch`, the op logged last, reads these bytes: when they are pinned memory, they
     /// are watched until it is over.
-    pub fn watch_source(&mut self, epoch: Epoch, stream: StreamId, node: Node, region: &Region) {
-        if !may_be_pinned(region) {
+    pub fn watch_source(&mut self, epoch: Epoch, stream: StreamId, node: NodeOfGraph, region: &Region) {
+        if !pinned_bounds::may_hold(region) {
             return;
         }
         let Some(core) = self.core().filter(|core| core.options.host_writes) else { return };
@@ -119,8 +59,8 @@ impl Cx<'_> {
 
     /// Work at `epoch`, the op logged last, writes these bytes: when they are pinned memory,
     /// touches of the CPU are looked for until it is over.
-    pub fn watch_target(&mut self, epoch: Epoch, stream: StreamId, node: Node, region: &Region) {
-        if !may_be_pinned(region) {
+    pub fn watch_target(&mut self, epoch: Epoch, stream: StreamId, node: NodeOfGraph, region: &Region) {
+        if !pinned_bounds::may_hold(region) {
             return;
         }
         let Some(core) = self.core().filter(|core| may_protect(core)) else { return };
@@ -136,10 +76,10 @@ impl Cx<'_> {
         core: &'static Core,
         epoch: Epoch,
         stream: StreamId,
-        (exec, node): Node,
+        (exec, node): NodeOfGraph,
         region: &Region,
         writes: bool,
-    ) -> Option<Look> {
+    ) -> Option<WatchCheck> {
         let thread = self.thread();
         let mut shared = core.lock()?;
         let shared = &mut *shared;
@@ -148,7 +88,7 @@ impl Cx<'_> {
         if shared.engine.host_changes() != self.known() {
             return None;
         }
-        let most = |bytes, combined| core.allowance.most(bytes, combined, core.options.host_sample);
+        let most = |bytes, combined| core.read_budget.most(bytes, combined, core.options.host_sample);
         let look = shared.watches.begin(&shared.engine, epoch, region, writes, most)?;
         let op = Op::HostWatch { watch: look.id, stream, exec, node, region: *region, writes };
         shared.log(self.call, thread, self.captured_frames(), &op);
@@ -172,7 +112,7 @@ impl Cx<'_> {
     }
 
     /// A look is over: says what changed.
-    fn conclude(&mut self, core: &'static Core, look: &Look, now: Option<crate::host::checksum::Sums>, goes_on: bool) {
+    fn conclude(&mut self, core: &'static Core, look: &WatchCheck, now: Option<Checksums>, goes_on: bool) {
         let changed = |watches: &Watches| now.as_ref().and_then(|now| watches.changed(look.id, now));
         let Some(mut shared) = core.lock() else { return };
         if changed(&shared.watches).is_none() {
@@ -195,7 +135,7 @@ impl Cx<'_> {
 
     /// A copy is about to write here.
     pub fn device_will_write(&mut self, region: &Region) {
-        if may_be_pinned(region)
+        if pinned_bounds::may_hold(region)
             && let Some(mut shared) = self.core().and_then(Core::lock)
             && !shared.watches.is_empty()
         {
@@ -223,7 +163,7 @@ impl Cx<'_> {
 
     /// A graph was launched: its copies from the host are watched.
     pub fn watch_graph(&mut self, epoch: Epoch, stream: StreamId, handle: CUgraphExec) {
-        if LOWEST.load(Ordering::Relaxed) >= HIGHEST.load(Ordering::Relaxed) {
+        if pinned_bounds::are_empty() {
             return;
         }
         let Some(core) = self.core() else { return };
@@ -252,23 +192,22 @@ fn may_protect(core: &Core) -> bool {
     }
     // Where devices go through the CPU's page tables they would lose access too.
     if SHARED.load(Ordering::Relaxed) == 0 {
-        const USES_HOST_PAGE_TABLES: i32 = 100;
         let mut shared = 0_i32;
-        let _ = crate::real!(cuDeviceGetAttribute(&raw mut shared => *mut i32, USES_HOST_PAGE_TABLES => i32, 0 => i32));
+        let _ = real!(cuDeviceGetAttribute(&raw mut shared => *mut i32, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES => CUdevice_attribute, 0 => i32));
         SHARED.store(1 + u64::from(shared != 0), Ordering::Relaxed);
     }
-    SHARED.load(Ordering::Relaxed) == 1 && crate::host::sigsegv::install()
+    SHARED.load(Ordering::Relaxed) == 1 && sigsegv::install()
 }
 
 /// Sums a look up, outside of the lock. `None`: some byte can not be read.
-fn see(core: &Core, look: &Look) -> Option<crate::host::checksum::Sums> {
+fn see(core: &Core, look: &WatchCheck) -> Option<Checksums> {
     let began = Instant::now();
     // What the driver allocated is readable until a call that waits for us frees it.
     if look.registered && !is_readable_range(look.region.start, look.region.end()) {
         return None;
     }
     // SAFETY: as just said; registered pages were tried.
-    let sums = unsafe { crate::host::checksum::sums(&look.region, look.most, look.seed) };
-    core.allowance.spend(began);
+    let sums = unsafe { checksum::sums(&look.region, look.most, look.seed) };
+    core.read_budget.spend(began);
     Some(sums)
 }

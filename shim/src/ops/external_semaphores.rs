@@ -8,27 +8,34 @@
 use cuda_sys::*;
 use trace::Op;
 
-use crate::handles::tables::Semaphore;
-use crate::observe::context::Cx;
-use crate::ops::memory::virtual_memory::graphics;
+use super::interop::opaque_work;
+use crate::handles::tables::ExternalSemaphore;
+use crate::observe::Cx;
 
 pub(crate) unsafe fn cuImportExternalSemaphore(
     cx: &mut Cx<'_>,
     ext_sem_out: *mut CUexternalSemaphore,
     sem_handle_desc: *const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
 ) {
-    // Handle types of cuda.h: fences of D3D12 and D3D11, timeline semaphores by file descriptor and
-    // by handle.
-    const WITH_VALUES: [u32; 4] = [4, 5, 9, 10];
-    // NvSciSync and keyed mutexes: what a wait waits for is said in a structure of theirs.
-    const OPAQUE: [u32; 3] = [6, 7, 8];
+    const WITH_VALUES: [CUexternalSemaphoreHandleType; 4] = [
+        CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D12_FENCE,
+        CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_FENCE,
+        CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD,
+        CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32,
+    ];
+    // What a wait waits for is said in a structure of theirs.
+    const OPAQUE: [CUexternalSemaphoreHandleType; 3] = [
+        CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC,
+        CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX,
+        CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX_KMT,
+    ];
     // SAFETY: the call succeeded: it has read the descriptor and written the handle.
-    let (handle, kind) = unsafe { (*ext_sem_out, (*sem_handle_desc).type_.0) };
+    let (handle, kind) = unsafe { (*ext_sem_out, (*sem_handle_desc).type_) };
     if let Some(core) = cx.core()
         && !OPAQUE.contains(&kind)
     {
         let has_values = WITH_VALUES.contains(&kind);
-        let semaphore = Semaphore { id: core.handles.fresh(), has_values, signals: 0, waits: 0 };
+        let semaphore = ExternalSemaphore { id: core.handles.fresh(), has_values, signals: 0, waits: 0 };
         core.handles.semaphores.insert(handle.0 as u64, semaphore);
     }
 }
@@ -55,7 +62,7 @@ pub(crate) unsafe fn cuSignalExternalSemaphoresAsync(
     num_ext_sems: c_uint,
     stream: CUstream,
 ) {
-    graphics(cx, stream);
+    opaque_work(cx, stream);
     let Some(stream) = cx.working_stream(stream) else { return };
     for index in 0..num_ext_sems as usize {
         // SAFETY: the call has accepted both arrays; the fence's value is valid for semaphores that
@@ -74,7 +81,7 @@ pub(crate) unsafe fn cuWaitExternalSemaphoresAsync(
     num_ext_sems: c_uint,
     stream: CUstream,
 ) {
-    graphics(cx, stream);
+    opaque_work(cx, stream);
     let Some(stream) = cx.working_stream(stream) else { return };
     for index in 0..num_ext_sems as usize {
         // SAFETY: as above.

@@ -8,7 +8,8 @@
 use cuda_sys::*;
 use trace::{HostFuncId, Op};
 
-use crate::observe::context::{Cx, HOST_FUNCTION, Phase, observe};
+use crate::log::call_names::HOST_FUNCTION;
+use crate::observe::{Cx, Phase, observe};
 
 /// A host function on its way through a stream: what the program asked for.
 pub struct Wrapped {

@@ -1,8 +1,8 @@
 //! Modules and libraries: where kernels come from.
 //!
-//! An image is stored once: by reference when its bytes lie in a read-only mapping of a file
-//! (nvcc's fatbins: libtorch carries gigabytes), otherwise by value (what Triton, NVRTC and the
-//! linker produce).
+//! Owns the definitions of images. An image is stored once: by reference when its bytes lie in a
+//! read-only mapping of a file (nvcc's fatbins: libtorch carries gigabytes), otherwise by value (what
+//! Triton, NVRTC and the linker produce). Does not read code.
 
 use std::ffi::CStr;
 
@@ -10,10 +10,11 @@ use cuda_sys::*;
 use trace::codec::Text;
 use trace::{ImageId, ImageSource, Op};
 
-use crate::handles::tables::forget_recent;
+use crate::handles::unlisted_images::ImageOwner;
 use crate::ids::image_bytes;
-use crate::ids::variables::Owner;
-use crate::observe::context::Cx;
+use crate::runtime::handle_cache;
+
+use crate::observe::Cx;
 
 impl Cx<'_> {
     fn remember_image(&mut self, owner: *mut c_void, image: ImageId) {
@@ -30,7 +31,7 @@ impl Cx<'_> {
     ///
     /// # Safety
     /// `bytes` is an image that the driver has accepted.
-    unsafe fn loaded(&mut self, owner: *mut c_void, owned_by: Owner, bytes: *const c_void) {
+    unsafe fn loaded(&mut self, owner: *mut c_void, owned_by: ImageOwner, bytes: *const c_void) {
         let Some(core) = self.core() else { return };
         let id = ImageId(core.handles.fresh());
         // SAFETY: forwarded from the caller.
@@ -94,7 +95,7 @@ impl Cx<'_> {
         }
         // The handle may have belonged to a kernel of a module that was unloaded since.
         if core.handles.kernels.remove(&(function as u64)).is_some() {
-            forget_recent();
+            handle_cache::invalidate();
         }
     }
 
@@ -106,7 +107,7 @@ impl Cx<'_> {
         let images = &core.handles.images;
         core.handles.kernels.retain(|handle, _| images.get(handle).is_none_or(|of| *of != image));
         core.handles.images.retain(|_, of| *of != image);
-        forget_recent();
+        handle_cache::invalidate();
     }
 
     /// The address of a variable was asked for.
@@ -132,7 +133,7 @@ pub(crate) unsafe fn cuModuleLoad(cx: &mut Cx<'_>, module: *mut CUmodule, file_n
 
 pub(crate) unsafe fn cuModuleLoadData(cx: &mut Cx<'_>, module: *mut CUmodule, image: *const c_void) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*module).0, Owner::Module, image) };
+    unsafe { cx.loaded((*module).0, ImageOwner::Module, image) };
 }
 
 pub(crate) unsafe fn cuModuleLoadDataEx(
@@ -144,12 +145,12 @@ pub(crate) unsafe fn cuModuleLoadDataEx(
     _option_values: *mut *mut c_void,
 ) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*module).0, Owner::Module, image) };
+    unsafe { cx.loaded((*module).0, ImageOwner::Module, image) };
 }
 
 pub(crate) unsafe fn cuModuleLoadFatBinary(cx: &mut Cx<'_>, module: *mut CUmodule, fat_cubin: *const c_void) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*module).0, Owner::Module, fat_cubin) };
+    unsafe { cx.loaded((*module).0, ImageOwner::Module, fat_cubin) };
 }
 
 pub(crate) unsafe fn cuModuleUnload(cx: &mut Cx<'_>, module: CUmodule) {
@@ -216,7 +217,7 @@ pub(crate) unsafe fn cuLibraryLoadData(
     _num_library_options: c_uint,
 ) {
     // SAFETY: the call succeeded, so it has written the handle and accepted the image.
-    unsafe { cx.loaded((*library).0, Owner::Library, code) };
+    unsafe { cx.loaded((*library).0, ImageOwner::Library, code) };
 }
 
 pub(crate) unsafe fn cuLibraryLoadFromFile(

@@ -1,20 +1,22 @@
-//! Stream memory operations.
+//! Stream memory operations: writes of values and waits for them, single and in batches.
+//!
+//! Owns reading the descriptors of a batch, which nodes of graphs use too ([`super::graphs`]).
 
 use cuda_sys::*;
 use trace::{Op, StreamId, WaitCompare};
 
-use crate::observe::context::Cx;
+use crate::observe::Cx;
 
 fn write_op(stream: StreamId, address: u64, value: u64, width: u8, flags: u32) -> Op<'static> {
-    const NO_MEMORY_BARRIER: u32 = 1;
-    Op::WriteValue { stream, address, value, width, barrier: flags & NO_MEMORY_BARRIER == 0 }
+    Op::WriteValue { stream, address, value, width, barrier: flags & CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER == 0 }
 }
 
 fn wait_op(stream: StreamId, address: u64, value: u64, width: u8, flags: u32) -> Op<'static> {
-    let compare = match flags & 3 {
-        0 => WaitCompare::GreaterEqual,
-        1 => WaitCompare::Equal,
-        2 => WaitCompare::And,
+    // The comparisons are numbered from 0; NOR is the last one.
+    let compare = match flags & CU_STREAM_WAIT_VALUE_NOR {
+        CU_STREAM_WAIT_VALUE_GEQ => WaitCompare::GreaterEqual,
+        CU_STREAM_WAIT_VALUE_EQ => WaitCompare::Equal,
+        CU_STREAM_WAIT_VALUE_AND => WaitCompare::And,
         _ => WaitCompare::Nor,
     };
     Op::WaitValue { stream, address, value, width, compare }
@@ -54,7 +56,7 @@ value_ops! {
 }
 
 /// One operation of a batch.
-pub(super) enum Member {
+pub(crate) enum BatchMember {
     /// A write or a wait.
     Op(Op<'static>),
     /// A barrier or a flush, which order no more than the array does.
@@ -67,7 +69,11 @@ pub(super) enum Member {
 ///
 /// # Safety
 /// `params` points to more than `index` descriptors that the driver has accepted.
-pub(super) unsafe fn member(params: *const CUstreamBatchMemOpParams, index: usize, stream: StreamId) -> Member {
+pub(crate) unsafe fn batch_member(
+    params: *const CUstreamBatchMemOpParams,
+    index: usize,
+    stream: StreamId,
+) -> BatchMember {
     // SAFETY: forwarded from the caller; the operation says which member is valid, and waits and
     // writes share their layout: operation, address, value, flags.
     let (operation, address, value, flags) = unsafe {
@@ -79,13 +85,13 @@ pub(super) unsafe fn member(params: *const CUstreamBatchMemOpParams, index: usiz
             raw.add(24).cast::<u32>().read_unaligned(),
         )
     };
-    match operation {
-        1 => Member::Op(wait_op(stream, address, value & 0xffff_ffff, 4, flags)),
-        4 => Member::Op(wait_op(stream, address, value, 8, flags)),
-        2 => Member::Op(write_op(stream, address, value & 0xffff_ffff, 4, flags)),
-        5 => Member::Op(write_op(stream, address, value, 8, flags)),
-        3 | 6 => Member::Nothing,
-        _ => Member::Unknown,
+    match CUstreamBatchMemOpType(operation) {
+        CU_STREAM_MEM_OP_WAIT_VALUE_32 => BatchMember::Op(wait_op(stream, address, value & 0xffff_ffff, 4, flags)),
+        CU_STREAM_MEM_OP_WAIT_VALUE_64 => BatchMember::Op(wait_op(stream, address, value, 8, flags)),
+        CU_STREAM_MEM_OP_WRITE_VALUE_32 => BatchMember::Op(write_op(stream, address, value & 0xffff_ffff, 4, flags)),
+        CU_STREAM_MEM_OP_WRITE_VALUE_64 => BatchMember::Op(write_op(stream, address, value, 8, flags)),
+        CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES | CU_STREAM_MEM_OP_BARRIER => BatchMember::Nothing,
+        _ => BatchMember::Unknown,
     }
 }
 
@@ -97,10 +103,10 @@ unsafe fn batch(cx: &mut Cx<'_>, stream: CUstream, count: c_uint, params: *mut C
     let Some(stream) = cx.working_stream(stream) else { return };
     for index in 0..count as usize {
         // SAFETY: forwarded from the caller.
-        match unsafe { member(params, index, stream) } {
-            Member::Op(op) => drop(cx.log(&op)),
-            Member::Nothing => {}
-            Member::Unknown => cx.not_modelled(),
+        match unsafe { batch_member(params, index, stream) } {
+            BatchMember::Op(op) => drop(cx.log(&op)),
+            BatchMember::Nothing => {}
+            BatchMember::Unknown => cx.not_modelled(),
         }
     }
 }

@@ -1,10 +1,12 @@
-//! Rows that need no op: functions whose effect another row covers (a graph is read when it is
+//! Rows that need no op.
+//!
+//! Owns two lists: functions whose effect another row covers (a graph is read when it is
 //! instantiated, a handle is defined when it is first used) or that have none that matters; and
-//! functions whose effect is not modelled yet, which are named in the coverage.
+//! functions whose effect is not modelled yet, which the coverage names.
 
 use cuda_sys::*;
 
-use crate::observe::context::Cx;
+use crate::observe::Cx;
 
 macro_rules! no_effect {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)*) => {

@@ -1,18 +1,19 @@
-//! The real functions: one slot for each symbol of the table, filled from the driver that the
-//! program itself uses.
+//! The real functions of the driver: one slot for each symbol of the table, filled from the driver
+//! that the program itself uses.
 //!
-//! Owns finding `libcuda.so.1` and the map from real addresses back to table numbers, by which
-//! `cuGetProcAddress` is answered (on drivers 535, 550 and 580 every answer is exactly one exported
-//! symbol, none aliased). Does not decide what happens around a call.
+//! Owns finding `libcuda.so.1`, the macro [`real!`] by which the shim calls the driver, and the map from
+//! real addresses back to table numbers, by which `cuGetProcAddress` is answered (on drivers 535,
+//! 550 and 580 every answer is exactly one exported symbol, none aliased). Does not decide what
+//! happens around a call.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem::transmute;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use cuda_sys::{DRIVER_FUNCTIONS, FnId};
+use cuda_sys::{CUresult, DRIVER_FUNCTIONS, FnId};
 use libloading::os::unix::Library;
 
-use super::elf;
+use super::{driver_mapping, elf};
 use crate::runtime::options;
 
 type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
@@ -119,8 +120,8 @@ fn find(function: FnId) -> Option<*mut c_void> {
 /// For naked wrappers: the address to jump to, or that of a function that answers
 /// `CUDA_ERROR_NOT_FOUND`.
 pub(crate) extern "C" fn find_or_fail(index: u32) -> *mut c_void {
-    extern "C" fn not_found() -> u32 {
-        500
+    extern "C" fn not_found() -> CUresult {
+        CUresult::ERROR_NOT_FOUND
     }
     let id = FnId(index as u16);
     function(id).unwrap_or(not_found as *mut c_void)
@@ -136,6 +137,8 @@ pub fn resolve_all() {
         STATE.store(2, Ordering::Release);
         return;
     }
+    // When the shim bears the driver's SONAME, what is found may be our own wrappers.
+    let own = elf::object_of(resolve_all as *const () as usize);
     let mut name = [0_u8; 96];
     for (index, info) in DRIVER_FUNCTIONS.iter().enumerate() {
         let bytes = info.name.as_bytes();
@@ -144,39 +147,14 @@ pub fn resolve_all() {
         let Ok(text) = CStr::from_bytes_until_nul(&name) else { continue };
         // SAFETY: handle was just opened.
         let address = unsafe { dlsym(handle, text) };
-        if !address.is_null() && !crate::intercept::symbol_hooks::is_ours(address) {
+        if !address.is_null() && !own.contains(&(address as usize)) {
             learn(FnId(index as u16), address);
         }
     }
     if let Some(address) = SLOTS.iter().map(|slot| slot.load(Ordering::Relaxed)).find(|address| !address.is_null()) {
-        note_mapping(address);
+        driver_mapping::note(elf::object_of(address as usize));
     }
     STATE.store(1, Ordering::Release);
-}
-
-/// Tells where the object file that holds this address is mapped.
-fn note_mapping(address: *mut c_void) {
-    unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, wanted: *mut c_void) -> i32 {
-        // SAFETY: dl_iterate_phdr passes a valid description whose headers are mapped.
-        let (base, headers) = unsafe {
-            let headers = (*info).dlpi_phdr;
-            let count = usize::from((*info).dlpi_phnum);
-            (
-                (*info).dlpi_addr as usize,
-                if headers.is_null() { &[] } else { std::slice::from_raw_parts(headers, count) },
-            )
-        };
-        let loaded = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
-        let start = loaded().map(|header| base + header.p_vaddr as usize).min().unwrap_or(0);
-        let end = loaded().map(|header| base + (header.p_vaddr + header.p_memsz) as usize).max().unwrap_or(0);
-        if !(start..end).contains(&(wanted as usize)) {
-            return 0;
-        }
-        crate::intercept::symbol_hooks::note_driver_mapping(start, end);
-        1
-    }
-    // SAFETY: the callback has the right type and keeps nothing.
-    unsafe { libc::dl_iterate_phdr(Some(each), address) };
 }
 
 /// The driver: the one that `STREAMSAN_DRIVER` names (needed when the shim itself bears the
@@ -210,9 +188,8 @@ pub(crate) fn by_address(address: *mut c_void) -> Option<FnId> {
     Some(FnId(index as u16))
 }
 
-/// Calls a real function by its table name: `real!(cuCtxGetCurrent: fn(*mut CUcontext))`. Answers
+/// Calls a real function by its table name: `real!(cuCtxGetCurrent(&raw mut context => *mut CUcontext))`. Answers
 /// `NOT_FOUND` on drivers without it.
-#[macro_export]
 macro_rules! real {
     ($symbol:ident ($($arg:expr => $ty:ty),* $(,)?)) => {{
         match $crate::real::driver::function(cuda_sys::id::$symbol) {
@@ -227,3 +204,4 @@ macro_rules! real {
         }
     }};
 }
+pub(crate) use real;

@@ -1,9 +1,11 @@
-//! Finds a function in the objects loaded after ours, by reading their dynamic symbol tables.
+//! The objects that are loaded: a function in those after ours, and the object that holds an address.
 //!
-//! Needed for `dlsym` and `dlvsym` alone: we export both names, so nothing that goes through symbol
-//! resolution could ever lead to the C library's own. Neither allocates nor calls `dlsym`.
+//! Owns reading their dynamic symbol tables. This is needed for names that we export ourselves
+//! (`dlsym`, `sigaction`, `read` and their like): nothing that goes through symbol resolution could
+//! lead to the C library's own. Neither allocates nor calls `dlsym`.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::ops::Range;
 
 const DT_HASH: i64 = 4;
 const DT_STRTAB: i64 = 5;
@@ -32,6 +34,39 @@ pub fn next_function(name: &CStr) -> usize {
     // SAFETY: visit() has the signature that dl_iterate_phdr wants, and search outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.found
+}
+
+/// Where the object that holds this address is mapped; empty when none does.
+pub fn object_of(address: usize) -> Range<usize> {
+    struct Holder {
+        address: usize,
+        mapping: Range<usize>,
+    }
+    unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+        // SAFETY: data is the Holder below; dl_iterate_phdr passes a valid description whose headers
+        // are mapped.
+        let (holder, base, headers) = unsafe {
+            let headers = (*info).dlpi_phdr;
+            let count = usize::from((*info).dlpi_phnum);
+            (
+                &mut *data.cast::<Holder>(),
+                (*info).dlpi_addr as usize,
+                if headers.is_null() { &[] } else { std::slice::from_raw_parts(headers, count) },
+            )
+        };
+        let loaded = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+        let start = loaded().map(|header| base + header.p_vaddr as usize).min().unwrap_or(0);
+        let end = loaded().map(|header| base + (header.p_vaddr + header.p_memsz) as usize).max().unwrap_or(0);
+        if !(start..end).contains(&holder.address) {
+            return 0;
+        }
+        holder.mapping = start..end;
+        1
+    }
+    let mut holder = Holder { address, mapping: 0..0 };
+    // SAFETY: the callback has the right type and keeps nothing; holder outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut holder).cast()) };
+    holder.mapping
 }
 
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
@@ -130,6 +165,15 @@ unsafe fn gnu_symbols(table: *const u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_lies_in_one_object() {
+        let own = object_of(object_of as *const () as usize);
+        assert!(own.contains(&(object_of as *const () as usize)));
+        let libc = object_of(libc::getenv as *const () as usize);
+        assert!(!libc.is_empty() && (libc.end <= own.start || own.end <= libc.start));
+        assert!(object_of(8).is_empty());
+    }
 
     #[test]
     fn finds_a_function_of_the_c_library() {

@@ -1,5 +1,8 @@
-//! Functions of libraries that are observed besides the driver's (PyTorch's, NCCL's): the real ones
-//! behind our exports.
+//! A function of a library that is observed besides the driver (PyTorch's, NCCL's): the real one
+//! behind our export of the same name.
+//!
+//! Owns looking for it once, in the libraries after ours and in the one that should have it. Does not
+//! define exports: see `crate::libraries`.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::real::driver;
 
 /// A function of a library, looked for once.
-pub struct Function {
+pub struct LibraryFunction {
     library: &'static CStr,
     name: &'static CStr,
     known: AtomicUsize,
@@ -15,7 +18,7 @@ pub struct Function {
 
 const ABSENT: usize = 1;
 
-impl Function {
+impl LibraryFunction {
     /// The function `name` of the library with this SONAME.
     pub const fn new(library: &'static CStr, name: &'static CStr) -> Self {
         Self { library, name, known: AtomicUsize::new(0) }

@@ -1,4 +1,4 @@
-//! Start, fork, exit and switching off.
+//! Start, fork and switching off, as the state of this process.
 //!
 //! ```text
 //! Dormant --first op--> Running --internal fault, dead analyzer--> Off
@@ -6,17 +6,15 @@
 //!    +------- fork --------+        (the child starts anew if it uses CUDA; the parent's ring is not mapped there)
 //! ```
 //!
-//! A page that the kernel wipes in forked children tells parent and child apart without a system
-//! call per op.
+//! Owns the state and its transitions, and nothing that they start: `crate::log::start` makes the
+//! log, attaches the analyzer, and handles the end of the process. A page that the kernel wipes in
+//! forked children tells parent and child apart without a system call per op.
 
 use std::fmt;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::options::Options;
-use super::{attach, lock};
-use crate::log::core::Core;
-use crate::runtime::stderr;
+use super::{lock, stderr};
 
 const DORMANT: u32 = 0;
 const STARTING: u32 = 1;
@@ -25,8 +23,6 @@ const OFF: u32 = 3;
 
 #[unsafe(link_section = "streamsan_state")]
 static STATE: AtomicU32 = AtomicU32::new(DORMANT);
-#[unsafe(link_section = "streamsan_state")]
-static CORE: AtomicPtr<Core> = AtomicPtr::new(std::ptr::null_mut());
 /// Counts forks, so that numbers given out before one are not used after it.
 #[unsafe(link_section = "streamsan_state")]
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -36,17 +32,6 @@ static CANARY: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 /// Thread that is starting the shim, for others to wait on; also tells a re-entry by the same
 /// thread.
 static STARTER: AtomicU64 = AtomicU64::new(0);
-
-/// What the shim works on, started now if this is the first op of the process. `None`: stay out.
-#[inline]
-pub fn core() -> Option<&'static Core> {
-    let core = CORE.load(Ordering::Acquire);
-    if !core.is_null() && STATE.load(Ordering::Relaxed) == RUNNING && !is_forked() {
-        // SAFETY: a published core is never freed.
-        return Some(unsafe { &*core });
-    }
-    core_slow()
-}
 
 /// How many forks lie between the first ancestor that used CUDA and this process.
 #[inline]
@@ -61,6 +46,7 @@ pub fn is_off() -> bool {
 }
 
 /// Whether the shim is at work in this process: CUDA has been used.
+#[inline]
 pub fn is_running() -> bool {
     STATE.load(Ordering::Relaxed) == RUNNING && !is_forked()
 }
@@ -73,61 +59,55 @@ pub fn is_forked() -> bool {
     !canary.is_null() && unsafe { &*canary }.load(Ordering::Relaxed) == 0
 }
 
-#[cold]
-fn core_slow() -> Option<&'static Core> {
-    if is_forked() {
-        // Only one thread lives in a child that has just been forked. The parent's core is left
-        // alone: its lock may be held by a thread that does not exist here, and its ring is not
-        // mapped.
-        lock::forget_tid();
-        GENERATION.fetch_add(1, Ordering::Relaxed);
-        crate::handles::tables::forget_recent();
-        crate::stack::native::after_fork_in_child();
-        CORE.store(std::ptr::null_mut(), Ordering::Relaxed);
-        CANARY.store(std::ptr::null_mut(), Ordering::Relaxed);
-        let _ = STATE.compare_exchange(RUNNING, DORMANT, Ordering::Relaxed, Ordering::Relaxed);
-        let _ = STATE.compare_exchange(STARTING, DORMANT, Ordering::Relaxed, Ordering::Relaxed);
-    }
+/// What a thread that finds the shim not running has to do.
+pub enum Start {
+    /// Start it: this thread alone is told so. To be followed by [`running`], or by switching off.
+    Now,
+    /// Look again: another thread has started it meanwhile.
+    Done,
+    /// Nothing: it runs already.
+    Running,
+    /// Stay out: it is off, or this thread is starting it further up its stack.
+    No,
+}
+
+/// Asks who starts the shim. Waits while another thread does.
+pub fn begin_start() -> Start {
     let me = lock::tid() as u64;
     match STATE.compare_exchange(DORMANT, STARTING, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
             STARTER.store(me, Ordering::Relaxed);
-            start()
+            Start::Now
         }
         Err(STARTING) if STARTER.load(Ordering::Relaxed) != me => {
             while STATE.load(Ordering::Acquire) == STARTING {
                 std::thread::sleep(Duration::from_micros(50));
             }
-            core()
+            Start::Done
         }
-        Err(RUNNING) => {
-            // SAFETY: a published core is never freed.
-            unsafe { CORE.load(Ordering::Acquire).as_ref() }
-        }
-        Err(_) => None,
+        Err(RUNNING) => Start::Running,
+        Err(_) => Start::No,
     }
 }
 
-fn start() -> Option<&'static Core> {
-    quiet_panics();
-    let options = Options::from_environment();
-    if options.off {
-        STATE.store(OFF, Ordering::Release);
-        return None;
-    }
-    let attached = match attach::attach(&options) {
-        Ok(attached) => attached,
-        Err(error) => {
-            switch_off(format_args!("can not check this process: {error}"));
-            return None;
-        }
-    };
-    CANARY.store(make_canary(), Ordering::Relaxed);
-    let core = Box::leak(Box::new(Core::new(options, attached)));
-    core.introduce();
-    CORE.store(core, Ordering::Release);
+/// The start is over.
+pub fn running() {
     STATE.store(RUNNING, Ordering::Release);
-    Some(core)
+}
+
+/// From now on forked children are told apart from this process.
+pub fn watch_for_forks() {
+    CANARY.store(make_canary(), Ordering::Relaxed);
+}
+
+/// In a child that has just been forked, where only one thread lives: back to dormant, under a
+/// generation of its own.
+pub fn start_anew_in_child() {
+    lock::forget_tid();
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    CANARY.store(std::ptr::null_mut(), Ordering::Relaxed);
+    let _ = STATE.compare_exchange(RUNNING, DORMANT, Ordering::Relaxed, Ordering::Relaxed);
+    let _ = STATE.compare_exchange(STARTING, DORMANT, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// A word that holds 1 here and 0 in every child forked from here.
@@ -159,52 +139,17 @@ pub fn switch_off(why: fmt::Arguments<'_>) {
     }
 }
 
+/// Switches the shim off for the rest of this process without a word.
+pub fn stay_out() {
+    STATE.store(OFF, Ordering::Release);
+}
+
 /// A fault of ours must not print through the program's standard error twice: the line of
 /// [`switch_off`] says it all.
-fn quiet_panics() {
+pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location();
         let (file, line) = place.map_or(("?", 0), |p| (p.file(), p.line()));
         switch_off(format_args!("internal fault at {file}:{line}, please report it"));
     }));
-}
-
-/// The program ends: under plain `LD_PRELOAD`, waits until the analyzer has printed its report, as
-/// long as that one lives; then the exit code is replaced if the user asked for it.
-pub fn at_exit() {
-    let core = CORE.load(Ordering::Acquire);
-    if core.is_null() || is_forked() {
-        return;
-    }
-    // SAFETY: a published core is never freed.
-    let core = unsafe { &*core };
-    crate::log::call_counts::tell(core);
-    core.say_goodbye();
-    if !core.own_analyzer {
-        return;
-    }
-    let header = core.header();
-    header.producer_done.store(1, Ordering::Release);
-    let mut beat = (header.heartbeat.load(Ordering::Relaxed), Instant::now());
-    while header.consumer_done.load(Ordering::Acquire) == 0 {
-        std::thread::sleep(Duration::from_millis(1));
-        let now = header.heartbeat.load(Ordering::Relaxed);
-        if now != beat.0 {
-            beat = (now, Instant::now());
-        } else if beat.1.elapsed() > Duration::from_secs(5) {
-            switch_off(format_args!("the analyzer has died: this run was not checked"));
-            return;
-        }
-    }
-    STATE.store(OFF, Ordering::Release);
-    if let Some(code) = core.options.error_exitcode
-        && header.findings.load(Ordering::Relaxed) > 0
-    {
-        // SAFETY: everything else has run (we are among the last destructors); what stdio still
-        // holds is written first.
-        unsafe {
-            libc::fflush(std::ptr::null_mut());
-            libc::_exit(code);
-        }
-    }
 }

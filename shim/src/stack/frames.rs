@@ -1,19 +1,17 @@
-//! A captured stack on its way into the trace: native return addresses and Python frames, and the
-//! definitions that make them readable elsewhere.
+//! A captured stack: native return addresses and Python frames.
 //!
-//! Owns the buffers, the definitions (modules, code objects, stacks) and which stack of the trace a
-//! known walk is ([`Known`]); how frames are found, and walks known again, is in [`crate::stack`].
+//! Owns the buffer for one stack ([`Frames`]), how much of a stack an op is worth ([`Depth`]), and
+//! the key by which the log recognises equal stacks. Frames are found by [`super::native`] and
+//! [`super::python`]; walks that are known are recognised with [`super::walk_memo`] and
+//! [`super::stack_ids`]. Does not write to the trace.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use trace::StackId;
 
-use trace::codec::{List, Text};
-use trace::{LineTable, Op, PyCodeId, PyFrame, StackId};
-
-use crate::runtime::thread_state;
-use crate::stack::native;
-use crate::stack::python::{self, Encoding, RawPyFrame};
-use crate::stack::walk_memo::{Found, Memo};
+use super::native;
+use super::python::{self, RawPyFrame};
+use super::stack_ids::StackIds;
+use super::walk::WalkResult;
+use super::walk_memo::WalkMemo;
 
 /// Most native frames kept.
 pub const MAX_NATIVE: usize = native::MAX;
@@ -25,19 +23,6 @@ const NATIVE_OF_CALLER: usize = 6;
 /// Most Python frames kept.
 pub const MAX_PYTHON: usize = 64;
 
-/// The calling thread's buffer, to be emptied before it is used.
-///
-/// # Safety
-/// The thread is inside shim code ([`crate::runtime::guard::Inside`]), which happens once at a
-/// time, and keeps no other reference to its buffer.
-pub unsafe fn buffer<'a>() -> &'a mut Frames {
-    thread_state::with(|l| {
-        // SAFETY: the caller's promise: nobody else refers to this thread's buffer. It has no
-        // destructor, so it lives as long as the thread.
-        unsafe { &mut *l.frames.get() }
-    })
-}
-
 /// One stack: 2 KiB.
 #[repr(C)]
 pub struct Frames {
@@ -45,7 +30,7 @@ pub struct Frames {
     python_len: usize,
     /// The stack's id, when the walk was known: then no frames are written.
     known: StackId,
-    /// What stands for the walk in [`Known`]; 0: nothing.
+    /// What stands for the walk in [`StackIds`]; 0: nothing.
     walk: u64,
     native: [u64; MAX_NATIVE],
     python: [RawPyFrame; MAX_PYTHON],
@@ -78,7 +63,7 @@ impl Frames {
     }
 
     /// Remembers that walks like this one give this stack.
-    pub fn remember(&self, known: Known, id: StackId) {
+    pub fn remember(&self, known: StackIds, id: StackId) {
         if self.walk != 0 {
             known.put(self.walk, id);
         }
@@ -87,6 +72,11 @@ impl Frames {
     /// The native frames, innermost first.
     pub fn native(&self) -> &[u64] {
         &self.native[..self.native_len]
+    }
+
+    /// The Python frames, innermost first.
+    pub fn python(&self) -> &[RawPyFrame] {
+        &self.python[..self.python_len]
     }
 
     /// Leaves the innermost native frame out.
@@ -110,7 +100,7 @@ impl Frames {
         // Other modules at the same addresses make another stack of the same words.
         let shape = self.native_len as u64 | u64::from(native::modules::generation()) << 32;
         hash.mix(words.remainder().first().copied().unwrap_or(0), shape);
-        for frame in &self.python[..self.python_len] {
+        for frame in self.python() {
             hash.mix(frame.code, u64::from(frame.offset) << 32 | u64::from(frame.check));
         }
         hash.finish()
@@ -158,63 +148,15 @@ pub enum Depth {
     Caller,
 }
 
-/// Which stack a pair of known walks is, native frames and Python's, for all threads: numbers of
-/// walks are never given out twice, so nothing is ever forgotten, only pushed out. Of one trace.
-/// Entries have two words and no lock: the first is a function of both, so that a half-written
-/// entry is none.
-#[derive(Clone, Copy)]
-pub struct Known(&'static [[[AtomicU64; 2]; WAYS]]);
-
-const WAYS: usize = 4;
-const SETS: usize = 2048;
-
-impl Default for Known {
-    fn default() -> Self {
-        // A process has one core, a forked child its own: neither ever ends before the process.
-        Self(Vec::leak((0..SETS).map(|_| Default::default()).collect()))
-    }
-}
-
-impl Known {
-    #[inline]
-    fn set(self, walk: u64) -> &'static [[AtomicU64; 2]; WAYS] {
-        // Numbers are small at first: few walks lie close together.
-        &self.0[((walk >> 32) ^ (walk << 2)) as usize % SETS]
-    }
-
-    fn check(walk: u64, id: u64) -> u64 {
-        walk ^ id.wrapping_mul(0xd6e8_feb8_6659_fd93)
-    }
-
-    #[inline]
-    fn get(self, walk: u64) -> StackId {
-        for [check, id] in self.set(walk) {
-            let id = id.load(Relaxed);
-            if id != 0 && check.load(Relaxed) == Self::check(walk, id) {
-                return StackId(id as u32);
-            }
-        }
-        StackId::NONE
-    }
-
-    fn put(self, walk: u64, id: StackId) {
-        let set = self.set(walk);
-        let place = set.iter().position(|[_, id]| id.load(Relaxed) == 0).unwrap_or(walk as usize % WAYS);
-        let id = u64::from(id.0);
-        set[place][1].store(id, Relaxed);
-        set[place][0].store(Self::check(walk, id), Relaxed);
-    }
-}
-
 /// Fills `frames` with the calling thread's stack.
 pub fn capture(frames: &mut Frames, depth: Depth) {
     walk(frames, depth, None);
 }
 
 /// As [`capture`], or only [`Frames::known`] when the walk is known.
-pub fn recall(frames: &mut Frames, depth: Depth, known: Known) {
+pub fn recall(frames: &mut Frames, depth: Depth, known: StackIds) {
     frames.clear();
-    let Some(mut memo) = Memo::take() else { return capture(frames, depth) };
+    let Some(mut memo) = WalkMemo::take() else { return capture(frames, depth) };
     let [native, python] = walk(frames, depth, Some(&mut memo));
     drop(memo);
     let (Some(native_id), Some(python_id)) = (native.id, python.id) else { return fill(frames, depth, native, python) };
@@ -228,7 +170,7 @@ pub fn recall(frames: &mut Frames, depth: Depth, known: Known) {
 /// Walks for what is known of the parts but not of the whole.
 #[cold]
 #[inline(never)]
-fn fill(frames: &mut Frames, depth: Depth, native: Found, python: Found) {
+fn fill(frames: &mut Frames, depth: Depth, native: WalkResult, python: WalkResult) {
     if native.is_known() || python.is_known() {
         capture(frames, depth);
     }
@@ -236,12 +178,12 @@ fn fill(frames: &mut Frames, depth: Depth, native: Found, python: Found) {
 
 /// The native and the Python part.
 #[unsafe(link_section = "streamsan_hot")]
-fn walk(frames: &mut Frames, depth: Depth, memo: Option<&mut Memo>) -> [Found; 2] {
+fn walk(frames: &mut Frames, depth: Depth, memo: Option<&mut WalkMemo>) -> [WalkResult; 2] {
     let (tree, chains) = match memo {
         Some(memo) => (Some(&mut memo.kept.native), Some(&mut memo.kept.python)),
         None => (None, None),
     };
-    let python = if depth == Depth::Caller { Found::NOTHING } else { python::capture(&mut frames.python, chains) };
+    let python = if depth == Depth::Caller { WalkResult::NOTHING } else { python::capture(&mut frames.python, chains) };
     // Where there are Python frames they are what is read; of the C++ below, the operator and what
     // it calls. On a training step the native part is most of the cost.
     let most = match (depth, python.has_frames()) {
@@ -253,94 +195,9 @@ fn walk(frames: &mut Frames, depth: Depth, memo: Option<&mut Memo>) -> [Found; 2
         _ => 0,
     };
     let native = match most {
-        0 => Found::NOTHING,
+        0 => WalkResult::NOTHING,
         most => native::capture(&mut frames.native[..most], python.has_frames(), tree),
     };
     (frames.native_len, frames.python_len) = (native.len, python.len);
     [native, python]
-}
-
-/// What has been defined so far.
-#[derive(Default)]
-pub struct Definitions {
-    /// Generation of the module list that the trace knows.
-    modules: u32,
-    /// By address of the code object and what tells its successors at that address apart.
-    codes: HashMap<(u64, u32), PyCodeId>,
-}
-
-impl Definitions {
-    /// Writes the definition of a stack, and of everything that it refers to and that is new.
-    pub fn define(&mut self, id: StackId, frames: &Frames, mut emit: impl FnMut(&Op<'_>)) {
-        if native::modules::generation() != self.modules {
-            self.modules = native::modules::modules_since(self.modules, |module| {
-                let (path, build_id) = (Text(module.path), module.build_id);
-                emit(&Op::Module { start: module.start, end: module.end, bias: module.bias, path, build_id });
-            });
-        }
-        let mut python = [PyFrame::default(); MAX_PYTHON];
-        for (to, from) in python.iter_mut().zip(&frames.python[..frames.python_len]) {
-            *to = PyFrame { code: self.code(from, &mut emit), offset: from.offset };
-        }
-        emit(&Op::Stack {
-            id,
-            native: List::new(&frames.native[..frames.native_len]),
-            python: List::new(&python[..frames.python_len]),
-        });
-    }
-
-    /// The id of a code object, defining it when it is new.
-    fn code(&mut self, frame: &RawPyFrame, emit: &mut impl FnMut(&Op<'_>)) -> PyCodeId {
-        if let Some(id) = self.codes.get(&(frame.code, frame.check)) {
-            return *id;
-        }
-        let id = PyCodeId(self.codes.len() as u32 + 1);
-        self.codes.insert((frame.code, frame.check), id);
-        python::describe(frame, |code| {
-            emit(&Op::PyCode {
-                id,
-                file: code.file.into(),
-                name: code.name.into(),
-                first_line: code.first_line,
-                encoding: match code.encoding {
-                    Encoding::Lnotab => LineTable::Lnotab,
-                    Encoding::V310 => LineTable::V310,
-                    Encoding::V311 => LineTable::V311,
-                },
-                lines: code.lines,
-            });
-        });
-        id
-    }
-}
-
-/// Looks for a Python interpreter in the process, if none is known yet. Not to be called with the
-/// lock held: it looks symbols up.
-pub fn look_for_python() {
-    /// As the symboliser of addresses wants it: by name, in everything that is loaded.
-    unsafe fn resolve(name: &std::ffi::CStr) -> *mut std::ffi::c_void {
-        // SAFETY: RTLD_DEFAULT is a special handle of dlsym.
-        unsafe { crate::real::driver::dlsym(libc::RTLD_DEFAULT, name) }
-    }
-    // SAFETY: resolve answers addresses of symbols of loaded objects, or null.
-    unsafe { python::detect(resolve) };
-    if let Some(address) = python::address() {
-        native::note_interpreter(address);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn walks_are_remembered_or_pushed_out() {
-        let known = Known::default();
-        let walk = |n: u32| u64::from(n) << 32 | u64::from(n % 7);
-        (1..=100_000).for_each(|n| known.put(walk(n), StackId(n)));
-        let found = |n: &u32| known.get(walk(*n)) == StackId(*n);
-        assert!((1..=100_000).all(|n| found(&n) || known.get(walk(n)).is_none()), "never another stack");
-        assert!((1..=100_000).filter(found).count() > SETS, "most room is used");
-        assert!(known.get(walk(100_001)).is_none());
-    }
 }

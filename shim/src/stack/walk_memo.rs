@@ -22,47 +22,22 @@
 //! small stacks, and nothing has to be given back when a thread ends. Whoever finds its place busy
 //! (a signal in the middle of a walk) does without. A place that is full is emptied.
 
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use super::native::{Tree, thread_pointer};
-use super::python::Chains;
+use super::native::{WalkTree, thread_pointer};
+use super::python::WalkChains;
 
 /// Threads whose walks are kept.
 const SLOTS: usize = 128;
 /// Places that a thread may use.
 const PROBES: usize = 8;
 
-/// How a walk ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Found {
-    /// Frames written. None, although there are some, when the walk was known.
-    pub len: usize,
-    /// What stands for these frames, in this thread or another: 0 for no frames, `None` when the
-    /// walk could not be kept.
-    pub id: Option<u32>,
-}
-
-impl Found {
-    /// No frames.
-    pub const NOTHING: Self = Self { len: 0, id: Some(0) };
-
-    /// Whether there are frames that were not written.
-    pub fn is_known(self) -> bool {
-        self.len == 0 && self.id.is_some_and(|id| id != 0)
-    }
-
-    /// Whether there are frames.
-    pub fn has_frames(self) -> bool {
-        self.len > 0 || self.is_known()
-    }
-}
-
 /// A thread's walks. All zeros: none.
 pub struct Kept {
     /// Of native frames.
-    pub native: Tree,
+    pub native: WalkTree,
     /// Of Python's.
-    pub python: Chains,
+    pub python: WalkChains,
 }
 
 struct Slot {
@@ -77,13 +52,13 @@ static SLOT: [Slot; SLOTS] = [const {
 }; SLOTS];
 
 /// The calling thread's walks.
-pub struct Memo {
+pub struct WalkMemo {
     busy: &'static AtomicBool,
     /// What is kept.
     pub kept: &'static mut Kept,
 }
 
-impl Memo {
+impl WalkMemo {
     /// `None`: do without.
     #[inline]
     pub fn take() -> Option<Self> {
@@ -115,7 +90,7 @@ impl Memo {
     }
 }
 
-impl Drop for Memo {
+impl Drop for WalkMemo {
     #[inline]
     fn drop(&mut self) {
         self.busy.store(false, Ordering::Release);
@@ -142,117 +117,5 @@ pub fn after_fork_in_child() {
     for slot in &SLOT {
         slot.owner.store(0, Ordering::Relaxed);
         slot.busy.store(false, Ordering::Relaxed);
-    }
-}
-
-/// A number that was never given out; `None` when there are no more.
-pub fn new_id() -> Option<u32> {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| last.checked_add(1)).ok().map(|last| last + 1)
-}
-
-/// From a place on a path, with a word that is not the one on the path, to another path.
-#[derive(Clone, Copy)]
-#[repr(C, align(16))]
-struct Edge {
-    value: u64,
-    from: u16,
-    to: [u16; 2],
-    generation: u16,
-}
-
-/// Homes of edges, at first and at most, as powers of two: few stacks shall not lie on many pages.
-const FIRST_BITS: u32 = 8;
-const MOST_BITS: u32 = 13;
-/// Edges that have the same home at most.
-const NEAR: usize = 8;
-
-/// Edges by where they begin. All zeros: none, once cleared.
-pub struct Edges {
-    generation: u16,
-    bits: u32,
-    full: bool,
-    table: [Edge; (1 << MOST_BITS) + NEAR],
-}
-
-impl Edges {
-    #[inline(always)]
-    fn home(&self, from: u16, value: u64) -> usize {
-        let mixed = (value ^ u64::from(from) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> (64 - self.bits)) as usize
-    }
-
-    /// Where the edge leads, if there is one.
-    #[inline(always)]
-    pub fn get(&self, from: u16, value: u64) -> Option<[u16; 2]> {
-        let home = self.home(from, value);
-        for edge in &self.table[home..home + NEAR] {
-            if edge.generation != self.generation {
-                break;
-            }
-            if edge.value == value && edge.from == from {
-                return Some(edge.to);
-            }
-        }
-        None
-    }
-
-    /// Adds an edge, unless there is no room: there is more once it is cleared.
-    pub fn put(&mut self, from: u16, value: u64, to: [u16; 2]) -> Option<()> {
-        let home = self.home(from, value);
-        let generation = self.generation;
-        let Some(free) = self.table[home..home + NEAR].iter_mut().find(|edge| edge.generation != generation) else {
-            self.full = true;
-            return None;
-        };
-        *free = Edge { value, from, to, generation };
-        Some(())
-    }
-
-    /// Whether [`Edges::clear`] was ever called.
-    #[inline]
-    pub fn is_new(&self) -> bool {
-        self.generation == 0
-    }
-
-    /// Forgets all edges.
-    pub fn clear(&mut self) {
-        self.bits = (self.bits + u32::from(core::mem::take(&mut self.full))).clamp(FIRST_BITS, MOST_BITS);
-        self.generation = self.generation.wrapping_add(1);
-        if self.generation == 0 {
-            // Those of this generation's last time are still there.
-            self.table.fill(Edge { value: 0, from: 0, to: [0; 2], generation: 0 });
-            self.generation = 1;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn edges_are_found_until_they_are_cleared_and_then_there_is_more_room() {
-        // SAFETY: zeros are valid.
-        let mut edges: Box<Edges> = unsafe { Box::new_zeroed().assume_init() };
-        assert!(edges.is_new());
-        let mut room = 0;
-        loop {
-            edges.clear();
-            let put = (0..60_000).take_while(|n| edges.put(*n, u64::from(*n) / 3, [*n, 7]).is_some()).count();
-            assert!(
-                (0..put as u16)
-                    .all(|n| edges.get(n, u64::from(n) / 3) == Some([n, 7]) && edges.get(n, 1 << 40).is_none())
-            );
-            assert_eq!(edges.get(put as u16, put as u64 / 3), None);
-            if put <= room {
-                break;
-            }
-            room = put;
-        }
-        assert!(room > 2000, "{room} edges");
-        // Generations come round.
-        (0..u32::from(u16::MAX) + 2).for_each(|_| edges.clear());
-        assert!((0..60_000).all(|n| edges.get(n, u64::from(n) / 3).is_none()));
     }
 }

@@ -3,7 +3,7 @@
 
 use cuda_sys::*;
 
-use crate::observe::context::Cx;
+use crate::observe::Cx;
 
 macro_rules! node_added {
     ($(fn $name:ident($node:ident: *mut CUgraphNode $(, $arg:ident: $ty:ty)* $(,)?);)*) => {$(

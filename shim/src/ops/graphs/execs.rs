@@ -1,100 +1,70 @@
 //! Executable graphs: made, updated, changed node by node, launched.
 //!
-//! Owns what the shim knows of each executable: its nodes as they were last sent into the trace,
-//! and which of them stand for a node of the graph that it was made from. Reading graphs is the
-//! business of [`crate::ops::graphs::flatten`].
-
-use std::collections::HashMap;
-use std::sync::Arc;
+//! Owns the changes to what is known of each executable ([`GraphExec`]). Graphs are read in
+//! [`super::flatten`].
 
 use cuda_sys::*;
 use trace::codec::List;
-use trace::{GraphExecId, KernelId, Op};
+use trace::{GraphExecId, Op};
 
-use crate::host::graph_copies::HostWork;
-use crate::observe::context::Cx;
-use crate::ops::graphs::flatten::{Node, Reading, copy_op, encode_memory_operations, event_op, kernel_op, set_op};
-use crate::real;
-
-/// One executable graph.
-pub struct Exec {
-    /// Its id.
-    pub id: GraphExecId,
-    nodes: Vec<Node>,
-    by_handle: HashMap<u64, (usize, usize)>,
-    /// What it does to the host's memory.
-    pub host: Arc<HostWork>,
-}
-
-impl Exec {
-    fn host_work(nodes: &[Node]) -> Arc<HostWork> {
-        let ops = nodes.iter().map(|n| if n.enabled { Op::decode(n.tag, &n.body).ok() } else { None });
-        Arc::new(HostWork::of(&ops.collect::<Vec<_>>()))
-    }
-
-    /// Of a node by its handle, when it launches a kernel: its index in the trace, the kernel, grid
-    /// and block.
-    fn launch(&self, node: u64) -> Option<(u32, KernelId, [u32; 3], [u32; 3])> {
-        let Some(&(index, 1)) = self.by_handle.get(&node) else { return None };
-        let node = self.nodes.get(index).filter(|node| node.enabled)?;
-        match Op::decode(node.tag, &node.body) {
-            Ok(Op::Launch { kernel, grid, block, .. }) => Some((index as u32, kernel, grid, block)),
-            _ => None,
-        }
-    }
-}
+use super::flatten::FlatGraph;
+use super::node_ops::{EncodedOp, copy_op, encode_memory_operations, event_op, kernel_op, set_op};
+use crate::exact::graph_launch;
+use crate::handles::graph_execs::{GraphExec, GraphNode};
+use crate::observe::Cx;
+use crate::real::driver::real;
 
 impl Cx<'_> {
     /// An executable graph was made from a graph.
     fn instantiated(&mut self, exec: CUgraphExec, graph: CUgraph, flags: u32) {
-        let reading = self.read_graph(graph);
-        self.keep(exec, reading, flags);
+        let graph_read = self.read_graph(graph);
+        self.keep(exec, graph_read, flags);
     }
 
-    fn read_graph(&mut self, graph: CUgraph) -> Reading {
-        let mut reading = Reading::default();
-        reading.read(self, graph, &[], 0);
-        reading.join_values();
-        reading
+    fn read_graph(&mut self, graph: CUgraph) -> FlatGraph {
+        let mut graph_read = FlatGraph::default();
+        graph_read.read(self, graph, &[], 0);
+        graph_read.join_values();
+        graph_read
     }
 
-    fn keep(&mut self, exec: CUgraphExec, reading: Reading, flags: u32) {
+    fn keep(&mut self, exec: CUgraphExec, graph_read: FlatGraph, flags: u32) {
         let Some(core) = self.core() else { return };
         let known = core.handles.execs.get(&(exec.0 as u64)).map(|e| e.id);
         let id = known.unwrap_or_else(|| core.handles.fresh_exec());
-        let Reading { nodes, by_handle } = reading;
+        let FlatGraph { nodes, by_handle } = graph_read;
         self.log(&Op::GraphExec { exec: id, nodes: nodes.len() as u32, flags, handle: exec.0 as u64 });
         for (index, node) in nodes.iter().enumerate() {
             self.send_node(id, index, node);
         }
-        let host = Exec::host_work(&nodes);
-        core.handles.execs.insert(exec.0 as u64, Exec { id, nodes, by_handle, host });
+        let host = GraphExec::host_work(&nodes);
+        core.handles.execs.insert(exec.0 as u64, GraphExec { id, nodes, by_handle, host });
     }
 
     /// An executable graph was changed to do what another graph of the same shape does. Single
     /// nodes go on being named by the graph that it was made from, and what was disabled may still
     /// be.
     fn updated(&mut self, exec: CUgraphExec, graph: CUgraph) {
-        crate::exact::graph_launch::changed();
+        graph_launch::changed();
         let Some(core) = self.core() else { return };
-        let mut reading = self.read_graph(graph);
+        let mut graph_read = self.read_graph(graph);
         let old = core.handles.execs.get(&(exec.0 as u64)).map(|e| (e.nodes.len(), e.by_handle.clone()));
-        if let Some((_, by_handle)) = old.filter(|(count, _)| *count == reading.nodes.len()) {
+        if let Some((_, by_handle)) = old.filter(|(count, _)| *count == graph_read.nodes.len()) {
             for (handle, (first, count)) in by_handle {
                 let mut enabled: c_uint = 1;
                 let answered = real!(cuGraphNodeGetEnabled(
                     exec => CUgraphExec, CUgraphNode(handle as *mut _) => CUgraphNode, &raw mut enabled => *mut c_uint
                 ));
                 if answered == CUresult::SUCCESS && enabled == 0 {
-                    reading.nodes.iter_mut().skip(first).take(count).for_each(|node| node.enabled = false);
+                    graph_read.nodes.iter_mut().skip(first).take(count).for_each(|node| node.enabled = false);
                 }
-                reading.by_handle.insert(handle, (first, count));
+                graph_read.by_handle.insert(handle, (first, count));
             }
         }
-        self.keep(exec, reading, 0);
+        self.keep(exec, graph_read, 0);
     }
 
-    fn send_node(&mut self, exec: GraphExecId, index: usize, node: &Node) {
+    fn send_node(&mut self, exec: GraphExecId, index: usize, node: &GraphNode) {
         let Some(core) = self.core() else { return };
         if let Some(mut shared) = core.lock() {
             let call = shared.name(node.call);
@@ -117,7 +87,7 @@ impl Cx<'_> {
         &mut self,
         exec: CUgraphExec,
         node: CUgraphNode,
-        change: impl FnOnce(&mut Self, &mut [Node]) -> bool,
+        change: impl FnOnce(&mut Self, &mut [GraphNode]) -> bool,
     ) {
         let Some(core) = self.core() else { return };
         let found = core.handles.execs.get(&(exec.0 as u64)).and_then(|e| {
@@ -144,12 +114,12 @@ impl Cx<'_> {
                     *known = node;
                 }
             }
-            e.host = Exec::host_work(&e.nodes);
+            e.host = GraphExec::host_work(&e.nodes);
         }
     }
 
     /// Gives a node of an executable graph another op.
-    fn update_node(&mut self, exec: CUgraphExec, node: CUgraphNode, op: impl FnOnce(&mut Self) -> (u16, Vec<u8>)) {
+    fn update_node(&mut self, exec: CUgraphExec, node: CUgraphNode, op: impl FnOnce(&mut Self) -> EncodedOp) {
         self.update_nodes(exec, node, |cx, nodes| {
             let Some(node) = nodes.first_mut() else { return false };
             (node.tag, node.body) = op(cx);
@@ -222,7 +192,7 @@ pub(crate) unsafe fn cuGraphExecKernelNodeSetParams(
         std::ptr::copy_nonoverlapping(node_params, (&raw mut p).cast(), 1);
         p
     };
-    crate::exact::graph_launch::changed();
+    graph_launch::changed();
     cx.update_node(graph_exec, node, |cx| kernel_op(cx, &p));
 }
 
@@ -234,7 +204,7 @@ pub(crate) unsafe fn cuGraphExecKernelNodeSetParams_v2(
 ) {
     // SAFETY: the call has accepted the parameters.
     let p = unsafe { *node_params };
-    crate::exact::graph_launch::changed();
+    graph_launch::changed();
     cx.update_node(graph_exec, node, |cx| kernel_op(cx, &p));
 }
 
@@ -318,14 +288,14 @@ pub(crate) unsafe fn cuGraphExecChildGraphNodeSetParams(
     node: CUgraphNode,
     child_graph: CUgraph,
 ) {
-    crate::exact::graph_launch::changed();
+    graph_launch::changed();
     cx.update_nodes(graph_exec, node, |cx, nodes| {
-        let mut reading = Reading::default();
-        reading.read(cx, child_graph, &[], 1);
-        if reading.nodes.len() != nodes.len() {
+        let mut graph_read = FlatGraph::default();
+        graph_read.read(cx, child_graph, &[], 1);
+        if graph_read.nodes.len() != nodes.len() {
             return false;
         }
-        for (node, new) in nodes.iter_mut().zip(reading.nodes) {
+        for (node, new) in nodes.iter_mut().zip(graph_read.nodes) {
             (node.tag, node.body) = (new.tag, new.body);
         }
         true
@@ -406,7 +376,7 @@ pub(crate) unsafe fn cuGraphExecDestroy(cx: &mut Cx<'_>, graph_exec: CUgraphExec
 
 pub(crate) unsafe fn cuGraphLaunch(cx: &mut Cx<'_>, graph_exec: CUgraphExec, stream: CUstream) {
     let exec = cx.core().and_then(|core| core.handles.execs.get(&(graph_exec.0 as u64)).map(|e| e.id));
-    let mut measured = crate::exact::graph_launch::launched(graph_exec.0.cast());
+    let mut measured = graph_launch::launched(graph_exec.0.cast());
     let Some(id) = cx.working_stream(stream) else { return };
     match exec {
         Some(exec) => {

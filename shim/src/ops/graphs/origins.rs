@@ -7,9 +7,9 @@
 use cuda_sys::*;
 use trace::StackId;
 
+use super::flatten::{child_of, kind_of, list_nodes};
 use crate::handles::tables::NodeOrigin;
-use crate::observe::context::Cx;
-use crate::ops::graphs::flatten::{child_of, kind_of, list_nodes};
+use crate::observe::Cx;
 
 impl Cx<'_> {
     /// Where a node was captured or added, and by which call.

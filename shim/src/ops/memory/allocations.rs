@@ -1,11 +1,13 @@
 //! Allocation and release of memory: plain, pitched, managed, host, registered, stream-ordered.
+//!
+//! Owns the ops of allocations and frees, and of memory pools. Virtual memory management is in
+//! [`super::virtual_memory`], arrays in [`super::arrays`].
 
 use cuda_sys::*;
 use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
 
-use crate::observe::context::Cx;
-use crate::ops::memory::virtual_memory::{bytes_of, shared};
-use crate::real;
+use crate::observe::Cx;
+use crate::real::driver::real;
 
 impl Cx<'_> {
     fn allocated(&mut self, ptr: u64, size: u64, kind: MemoryKind, flags: u32) {
@@ -178,18 +180,6 @@ pub(crate) unsafe fn cuMemPoolDestroy(cx: &mut Cx<'_>, pool: CUmemoryPool) {
     cx.forget_pool(pool);
 }
 
-pub(crate) unsafe fn cuMemPoolImportPointer(
-    cx: &mut Cx<'_>,
-    ptr_out: *mut CUdeviceptr,
-    _pool: CUmemoryPool,
-    share_data: *mut CUmemPoolPtrExportData,
-) {
-    // SAFETY: the call succeeded, so it has written the address and read the data.
-    let (ptr, key) = unsafe { (*ptr_out, &*share_data) };
-    imported(cx, ptr, 0);
-    shared(cx, ptr, bytes_of(key));
-}
-
 /// Memory that another process or API owns: its size is asked for.
 pub(crate) fn imported(cx: &mut Cx<'_>, ptr: u64, size: u64) {
     let (mut base, mut len) = (ptr, size as usize);
@@ -207,8 +197,7 @@ pub(crate) unsafe fn cuPointerSetAttribute(
     attribute: CUpointer_attribute,
     ptr: CUdeviceptr,
 ) {
-    const SYNC_MEMOPS: i32 = 6;
-    if attribute.0 as i32 == SYNC_MEMOPS && !value.is_null() {
+    if attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && !value.is_null() {
         // SAFETY: this attribute's value is an int, which the call has just read.
         let on = unsafe { *value.cast::<c_int>() } != 0;
         cx.log(&Op::SyncMemops { ptr, on });
@@ -254,12 +243,4 @@ pub(crate) unsafe fn cuMemPoolImportFromShareableHandle(
     _handle_type: CUmemAllocationHandleType,
     _flags: u64,
 ) {
-}
-pub(crate) unsafe fn cuMemPoolExportPointer(
-    cx: &mut Cx<'_>,
-    share_data_out: *mut CUmemPoolPtrExportData,
-    ptr: CUdeviceptr,
-) {
-    // SAFETY: the call succeeded, so it has written the data.
-    shared(cx, ptr, bytes_of(unsafe { &*share_data_out }));
 }

@@ -1,16 +1,19 @@
-//! Opaque arrays, textures, surfaces.
+//! Opaque arrays, and the texture and surface objects over them or over plain memory.
+//!
+//! Owns the size of arrays and the region that an object stands for. Mipmapped arrays are not
+//! modelled.
 
 use cuda_sys::*;
 use trace::{Op, Region};
 
-use crate::observe::context::Cx;
+use crate::observe::Cx;
 
 /// Bytes of one channel of a format; 4 where a format has no plain channels (an upper bound is all
 /// that is needed there).
 fn channel_bytes(format: CUarray_format) -> u64 {
-    match format.0 {
-        1 | 8 => 1,
-        2 | 9 | 16 => 2,
+    match format {
+        CU_AD_FORMAT_UNSIGNED_INT8 | CU_AD_FORMAT_SIGNED_INT8 => 1,
+        CU_AD_FORMAT_UNSIGNED_INT16 | CU_AD_FORMAT_SIGNED_INT16 | CU_AD_FORMAT_HALF => 2,
         _ => 4,
     }
 }
@@ -69,13 +72,15 @@ impl Cx<'_> {
     fn object(&mut self, object: u64, description: &CUDA_RESOURCE_DESC, writable: bool) {
         // SAFETY: the resource type says which member is valid.
         let region = unsafe {
-            match description.resType.0 {
-                0 => {
+            match description.resType {
+                CU_RESOURCE_TYPE_ARRAY => {
                     let array = self.array(description.res.array.hArray);
                     Region { array, ..Region::linear(0, u64::MAX >> 1) }
                 }
-                2 => Region::linear(description.res.linear.devPtr, description.res.linear.sizeInBytes as u64),
-                3 => {
+                CU_RESOURCE_TYPE_LINEAR => {
+                    Region::linear(description.res.linear.devPtr, description.res.linear.sizeInBytes as u64)
+                }
+                CU_RESOURCE_TYPE_PITCH2D => {
                     let d = description.res.pitch2D;
                     let width = d.width as u64 * u64::from(d.numChannels) * channel_bytes(d.format);
                     Region::pitched(d.devPtr, width, d.height as u32, d.pitchInBytes as u64)

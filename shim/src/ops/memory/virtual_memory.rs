@@ -1,10 +1,12 @@
-//! Virtual memory management, memory of other processes and APIs.
+//! Virtual memory management: physical memory mapped into addresses, and unmapped.
+//!
+//! Owns the ops of mappings. Which of two mappings names the memory is decided in
+//! [`crate::handles::mappings`].
 
 use cuda_sys::*;
 use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
 
-use crate::observe::context::Cx;
-use crate::ops::memory::allocations::imported;
+use crate::observe::Cx;
 
 pub(crate) unsafe fn cuMemMap(
     cx: &mut Cx<'_>,
@@ -19,7 +21,7 @@ pub(crate) unsafe fn cuMemMap(
     let context = cx.context(context);
     // Two mappings of one handle are one memory: the later one is an alias of the first that is
     // still there.
-    let first = core.handles.mapped(handle, offset as u64, ptr, size as u64);
+    let first = core.handles.mappings.map(handle, offset as u64, ptr, size as u64);
     if let Some(target) = first {
         cx.log(&Op::Alias { ptr, target, size: size as u64 });
     } else {
@@ -39,7 +41,7 @@ pub(crate) unsafe fn cuMemUnmap(cx: &mut Cx<'_>, ptr: CUdeviceptr, size: usize) 
     if cx.is_before()
         && let Some(core) = cx.core()
     {
-        for start in core.handles.unmapped(ptr, size as u64) {
+        for start in core.handles.mappings.unmap(ptr, size as u64) {
             cx.log(&Op::Free { ptr: start, kind: FreeKind::Unmap, stream: StreamId::NONE });
         }
     }
@@ -55,106 +57,4 @@ pub(crate) unsafe fn cuMemSetAccess(
     // cuda.h tags it as synchronising; what it waits for was not measured, so it orders nothing
     // here.
     let _ = cx;
-}
-
-pub(crate) unsafe fn cuIpcOpenMemHandle_v2(
-    cx: &mut Cx<'_>,
-    dptr: *mut CUdeviceptr,
-    handle: CUipcMemHandle,
-    _flags: c_uint,
-) {
-    // SAFETY: the call succeeded, so it has written the address.
-    let ptr = unsafe { *dptr };
-    imported(cx, ptr, 0);
-    shared(cx, ptr, bytes_of(&handle));
-}
-
-pub(crate) unsafe fn cuIpcGetMemHandle(cx: &mut Cx<'_>, handle: *mut CUipcMemHandle, ptr: CUdeviceptr) {
-    // SAFETY: the call succeeded, so it has written the handle.
-    shared(cx, ptr, bytes_of(unsafe { &*handle }));
-}
-
-/// The bytes of a handle between processes, which are the same in all of them.
-pub(crate) fn bytes_of<T: Copy>(handle: &T) -> &[u8] {
-    // SAFETY: CUDA's handles between processes are arrays of 64 bytes without padding, valid for as
-    // long as the reference.
-    unsafe { std::slice::from_raw_parts((&raw const *handle).cast(), size_of::<T>()) }
-}
-
-/// Other processes know this memory by `key`.
-pub(crate) fn shared(cx: &mut Cx<'_>, ptr: u64, key: &[u8]) {
-    crate::log::core::share();
-    cx.log(&Op::SharedMemory { ptr, key });
-}
-
-pub(crate) unsafe fn cuIpcCloseMemHandle(cx: &mut Cx<'_>, ptr: CUdeviceptr) {
-    cx.log(&Op::Free { ptr, kind: FreeKind::Imported, stream: StreamId::NONE });
-}
-
-pub(crate) unsafe fn cuExternalMemoryGetMappedBuffer(
-    cx: &mut Cx<'_>,
-    dev_ptr: *mut CUdeviceptr,
-    _ext_mem: CUexternalMemory,
-    buffer_desc: *const CUDA_EXTERNAL_MEMORY_BUFFER_DESC,
-) {
-    // SAFETY: the call succeeded: it has read the descriptor and written the address.
-    let (ptr, size) = unsafe { (*dev_ptr, (*buffer_desc).size) };
-    imported(cx, ptr, size);
-}
-
-pub(crate) unsafe fn cuGraphicsResourceGetMappedPointer_v2(
-    cx: &mut Cx<'_>,
-    dev_ptr: *mut CUdeviceptr,
-    size: *mut usize,
-    _resource: CUgraphicsResource,
-) {
-    // SAFETY: the call succeeded, so it has written both.
-    let (ptr, size) = unsafe { (*dev_ptr, *size as u64) };
-    imported(cx, ptr, size);
-}
-
-pub(crate) fn graphics(cx: &mut Cx<'_>, stream: CUstream) {
-    // Work of the other API comes before what follows a map, and after what precedes an unmap: an
-    // op in the stream.
-    if let Some(stream) = cx.working_stream(stream) {
-        cx.log(&Op::Opaque { stream });
-    }
-    cx.not_modelled();
-}
-
-pub(crate) unsafe fn cuGraphicsMapResources(
-    cx: &mut Cx<'_>,
-    _count: c_uint,
-    _resources: *mut CUgraphicsResource,
-    stream: CUstream,
-) {
-    graphics(cx, stream);
-}
-
-pub(crate) unsafe fn cuGraphicsUnmapResources(
-    cx: &mut Cx<'_>,
-    _count: c_uint,
-    _resources: *mut CUgraphicsResource,
-    stream: CUstream,
-) {
-    graphics(cx, stream);
-}
-
-macro_rules! opaque_work {
-    ($(fn $name:ident($($arg:ident: $ty:ty),*) in $stream:ident;)*) => {$(
-        pub(crate) unsafe fn $name(cx: &mut Cx<'_>, $($arg: $ty),*) {
-            let _ = ($($arg,)*);
-            graphics(cx, $stream);
-        }
-    )*};
-}
-
-opaque_work! {
-    fn cuMemBatchDecompressAsync(
-        params_array: *mut CUmemDecompressParams, count: usize, flags: c_uint, error_index: *mut usize,
-        stream: CUstream) in stream;
-    fn cuFabricCpyBatchAsync(
-        num_ops: usize, op_list: *mut CUDA_FABRIC_COPY_BATCH_OP, flags: u64, stream: CUstream) in stream;
-    fn cuMemMapArrayAsync(map_info_list: *mut CUarrayMapInfo, count: c_uint, stream: CUstream) in stream;
-    fn cuLaunchGridAsync(function: CUfunction, grid_width: c_int, grid_height: c_int, stream: CUstream) in stream;
 }

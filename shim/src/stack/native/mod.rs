@@ -24,13 +24,13 @@ pub(crate) mod walk_tree;
 
 pub use modules::{ModuleInfo, modules_since, note_interpreter, note_modules_changed};
 
+use super::walk::WalkResult;
 use crate::stack::native::readable::Window;
 pub use crate::stack::native::readable::is_readable_range;
 pub(super) use crate::stack::native::readable::{is_readable, thread_pointer};
 use crate::stack::native::unwind_rule::{Base, Rule, SavedFp};
-use crate::stack::native::walk_tree::Path;
-pub use crate::stack::native::walk_tree::Tree;
-use crate::stack::walk_memo::Found;
+use crate::stack::native::walk_tree::TreePath;
+pub use walk_tree::WalkTree;
 
 /// Most frames that one capture gives.
 pub const MAX: usize = 96;
@@ -61,7 +61,7 @@ struct Registers {
 /// is told by Python's own frames.
 #[inline(never)]
 #[unsafe(link_section = "streamsan_hot")]
-pub fn capture(buf: &mut [u64], to_python: bool, tree: Option<&mut Tree>) -> Found {
+pub fn capture(buf: &mut [u64], to_python: bool, tree: Option<&mut WalkTree>) -> WalkResult {
     let (pc, sp, fp): (u64, u64, u64);
     // SAFETY: reads three registers, touches no memory.
     unsafe {
@@ -76,16 +76,9 @@ pub fn capture(buf: &mut [u64], to_python: bool, tree: Option<&mut Tree>) -> Fou
     let Some(tree) = tree else { return walk(at, window, buf, to_python, None) };
     let limits = (buf.len() as u64) << 1 | u64::from(to_python);
     match tree.find(at, limits, &mut window) {
-        Ok(id) => Found { len: 0, id: Some(id) },
+        Ok(id) => WalkResult { len: 0, id: Some(id) },
         Err(miss) => walk(at, window, buf, to_python, miss.map(|miss| tree.path(miss, at, limits))),
     }
-}
-
-/// Clears what a fork may have copied in the middle of a change. To be called in the child of a
-/// fork.
-pub fn after_fork_in_child() {
-    modules::after_fork_in_child();
-    crate::stack::walk_memo::after_fork_in_child();
 }
 
 /// Where a walk's frame pointer came from, until it has come to matter.
@@ -103,12 +96,12 @@ struct Walk<'a> {
     at: Registers,
     fp_from: FpFrom,
     window: Window,
-    path: Option<Path<'a>>,
+    path: Option<TreePath<'a>>,
 }
 
 /// Walks, whatever is known.
 #[inline(never)]
-fn walk(at: Registers, window: Window, buf: &mut [u64], to_python: bool, path: Option<Path<'_>>) -> Found {
+fn walk(at: Registers, window: Window, buf: &mut [u64], to_python: bool, path: Option<TreePath<'_>>) -> WalkResult {
     let mut walk = Walk { at, fp_from: FpFrom::Register, window, path };
     let mut len = 0;
     let mut own = true;
@@ -129,7 +122,7 @@ fn walk(at: Registers, window: Window, buf: &mut [u64], to_python: bool, path: O
             break;
         }
     }
-    Found { len, id: walk.path.filter(|_| ended && len > 0).and_then(Path::end) }
+    WalkResult { len, id: walk.path.filter(|_| ended && len > 0).and_then(TreePath::end) }
 }
 
 impl Walk<'_> {

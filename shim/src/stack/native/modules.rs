@@ -85,7 +85,7 @@ pub fn note_interpreter(address: u64) {
     }
 }
 
-/// See [`super::after_fork_in_child`].
+/// See [`crate::stack::after_fork_in_child`].
 pub fn after_fork_in_child() {
     APPENDING.store(false, Ordering::Relaxed);
 }

@@ -16,9 +16,10 @@
 //! ended where nothing was readable.
 
 use super::Registers;
+use crate::stack::edges::Edges;
 use crate::stack::native::readable::Window;
 use crate::stack::native::rule_cache;
-use crate::stack::walk_memo::{Edges, new_id};
+use crate::stack::walk::new_walk_id;
 
 const WORDS: usize = 1 << 16;
 const WORD: u64 = (1 << 48) - 1;
@@ -28,7 +29,7 @@ const END: u64 = 0;
 const REGISTER: u64 = 0xffff;
 
 /// The tree. All zeros: empty.
-pub struct Tree {
+pub struct WalkTree {
     epoch: u64,
     /// Entries used. The first is none: edges from there are beginnings.
     len: usize,
@@ -38,13 +39,13 @@ pub struct Tree {
 
 /// Where the words read were no longer known.
 #[derive(Clone, Copy)]
-pub struct Miss {
+pub struct TreeMiss {
     from: u16,
     /// Words read before that were known.
     matched: usize,
 }
 
-impl Tree {
+impl WalkTree {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.epoch = rule_cache::epoch();
@@ -55,7 +56,7 @@ impl Tree {
     /// The number of the walk that begins like this, or where it is no longer known; `None` when it
     /// can not be kept either. `limits` fit into 16 bits.
     #[inline]
-    pub(super) fn find(&mut self, at: Registers, limits: u64, window: &mut Window) -> Result<u32, Option<Miss>> {
+    pub(super) fn find(&mut self, at: Registers, limits: u64, window: &mut Window) -> Result<u32, Option<TreeMiss>> {
         if self.edges.is_new() || self.epoch != rule_cache::epoch() {
             self.clear();
         }
@@ -63,7 +64,9 @@ impl Tree {
         let first = at.sp - 8;
         loop {
             // A word that is not the one of this path, or the beginning.
-            let Some([mut index, _]) = self.edges.get(from, value) else { return Err(Some(Miss { from, matched })) };
+            let Some([mut index, _]) = self.edges.get(from, value) else {
+                return Err(Some(TreeMiss { from, matched }));
+            };
             loop {
                 matched += 1;
                 let entry = self.words[usize::from(index)];
@@ -82,19 +85,19 @@ impl Tree {
         }
     }
 
-    /// To keep the walk of which [`Tree::find`] said this, from its beginning on.
-    pub(super) fn path(&mut self, miss: Miss, at: Registers, limits: u64) -> Path<'_> {
+    /// To keep the walk of which [`WalkTree::find`] said this, from its beginning on.
+    pub(super) fn path(&mut self, miss: TreeMiss, at: Registers, limits: u64) -> TreePath<'_> {
         let next = self.len;
-        let mut path = Path { tree: self, miss, next, read: 0, first: at.sp - 8, value: 0, keep: true };
+        let mut path = TreePath { tree: self, miss, next, read: 0, first: at.sp - 8, value: 0, keep: true };
         path.word(0, at.sp | limits << 48);
         path
     }
 }
 
 /// A walk that is to be kept.
-pub struct Path<'a> {
-    tree: &'a mut Tree,
-    miss: Miss,
+pub struct TreePath<'a> {
+    tree: &'a mut WalkTree,
+    miss: TreeMiss,
     /// Where the next entry goes.
     next: usize,
     read: usize,
@@ -105,7 +108,7 @@ pub struct Path<'a> {
     keep: bool,
 }
 
-impl Path<'_> {
+impl TreePath<'_> {
     /// The walk has read a word.
     pub fn read(&mut self, address: u64, value: u64) {
         let distance = address.wrapping_sub(self.first) / 8;
@@ -144,7 +147,7 @@ impl Path<'_> {
             if !self.keep || self.read <= self.miss.matched {
                 return None;
             }
-            let id = new_id()?;
+            let id = new_walk_id()?;
             self.tree.words[self.next] = u64::from(id);
             if self.tree.edges.put(self.miss.from, self.value, [self.tree.len as u16, 0]).is_some() {
                 self.tree.len = self.next + 1;

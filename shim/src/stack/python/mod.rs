@@ -22,10 +22,10 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::native::is_readable;
-pub use crate::stack::python::walk_chains::Chains;
-use crate::stack::walk_memo::Found;
+use super::walk::WalkResult;
 use layout::{Chain, Layout, MAX_OFFSET};
 pub use layout::{Encoding, Refusal};
+pub use walk_chains::WalkChains;
 
 /// Set in [`RawPyFrame::offset`] of a frame that is the outermost one of its run of the
 /// interpreter's loop: the next frame belongs to another native frame of that loop.
@@ -174,35 +174,35 @@ unsafe fn find(resolve: Resolver) -> Result<Option<Interpreter>, Refusal> {
 /// are; with `chains`: only if the walk is not known. None without an interpreter, before it is
 /// initialised, once it is being finalised, and on threads that never ran Python.
 #[inline]
-pub fn capture(buf: &mut [RawPyFrame], chains: Option<&mut Chains>) -> Found {
+pub fn capture(buf: &mut [RawPyFrame], chains: Option<&mut WalkChains>) -> WalkResult {
     let found = FOUND.load(Ordering::Acquire);
     // SAFETY: never freed once stored.
     match unsafe { found.as_ref() } {
-        None => Found::NOTHING,
+        None => WalkResult::NOTHING,
         Some(found) => walk(found, buf, chains),
     }
 }
 
 #[unsafe(link_section = "streamsan_hot")]
-fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut Chains>) -> Found {
+fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut WalkChains>) -> WalkResult {
     // SAFETY: functions of CPython that may be called at any time, on any thread, without the GIL:
     // two read a flag, one reads a thread-local variable.
     let state = unsafe {
         if (found.is_initialized)() == 0 || (found.is_finalizing)() != 0 {
-            return Found::NOTHING;
+            return WalkResult::NOTHING;
         }
         (found.thread_state)() as u64
     };
     let care = CARE.load(Ordering::Relaxed);
     if state == 0 || care == u32::MAX {
-        return Found::NOTHING;
+        return WalkResult::NOTHING;
     }
     if care != 0 {
         return walk_carefully(found, state, buf, care);
     }
-    let Some(first) = first(found, state, read) else { return Found { len: 0, id: None } };
+    let Some(first) = first(found, state, read) else { return WalkResult { len: 0, id: None } };
     if first == 0 {
-        return Found::NOTHING;
+        return WalkResult::NOTHING;
     }
     let Some(chains) = chains else { return walk_all(found, first, buf, None) };
     let (mut place, mut frame) = (chains.begin(), first);
@@ -211,7 +211,7 @@ fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut Chains>
         && chains.meet(&mut place, frame, &seen)
     {
         if let Some(id) = chains.next(&mut place) {
-            return Found { len: 0, id: Some(id) };
+            return WalkResult { len: 0, id: Some(id) };
         }
         frame = seen.previous;
     }
@@ -224,12 +224,12 @@ fn walk_all(
     found: &Interpreter,
     first: u64,
     buf: &mut [RawPyFrame],
-    mut kept: Option<crate::stack::python::walk_chains::Walk<'_>>,
-) -> Found {
+    mut kept: Option<walk_chains::ChainBuilder<'_>>,
+) -> WalkResult {
     let note = |frame, seen| kept.iter_mut().for_each(|kept| kept.note(frame, seen));
     match frames(found, first, buf, read, note) {
-        Ok(len) => Found { len, id: kept.filter(|_| len > 0).and_then(crate::stack::python::walk_chains::Walk::end) },
-        Err(len) => Found { len, id: None },
+        Ok(len) => WalkResult { len, id: kept.filter(|_| len > 0).and_then(walk_chains::ChainBuilder::end) },
+        Err(len) => WalkResult { len, id: None },
     }
 }
 
@@ -243,7 +243,7 @@ fn read(address: u64) -> Option<u64> {
 
 #[cold]
 #[inline(never)]
-fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care: u32) -> Found {
+fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care: u32) -> WalkResult {
     let mut fault = false;
     let mut read = |address: u64| {
         if !is_readable(address) || !is_readable(address.wrapping_add(7)) {
@@ -270,7 +270,7 @@ fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care:
             0
         }
     };
-    Found { len, id: None }
+    WalkResult { len, id: None }
 }
 
 /// The innermost frame of a thread state; 0: none. `None`: the state is none.
@@ -288,7 +288,7 @@ fn first(found: &Interpreter, state: u64, mut read: impl FnMut(u64) -> Option<u6
 
 /// All that a walk reads of a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct FrameFields {
     /// The caller's frame.
     previous: u64,
     /// The code object; 0: this is the interpreter's own frame, and there is nothing else to it.
@@ -303,7 +303,7 @@ struct Seen {
     offset: u32,
 }
 
-impl Seen {
+impl FrameFields {
     /// See [`RawPyFrame::check`].
     #[inline(always)]
     fn check(&self) -> u32 {
@@ -324,11 +324,11 @@ impl Seen {
 
 /// Looks at a frame. `None` when it is none.
 #[inline(always)]
-fn see(found: &Interpreter, frame: u64, mut read: impl FnMut(u64) -> Option<u64>) -> Option<Seen> {
+fn see(found: &Interpreter, frame: u64, mut read: impl FnMut(u64) -> Option<u64>) -> Option<FrameFields> {
     let at = &found.layout.offsets;
     let previous = read(frame + at.previous)?;
     if found.layout.is_own_frame(|| read(frame + at.owner).map(|word| word as u8))? {
-        return Some(Seen { previous, code: 0, lines: 0, name: 0, first_line: 0, offset: 0 });
+        return Some(FrameFields { previous, code: 0, lines: 0, name: 0, first_line: 0, offset: 0 });
     }
     // Tagged pointers (3.14): the low bits are no part of the address.
     let code = read(frame + at.code)? & !7;
@@ -340,7 +340,7 @@ fn see(found: &Interpreter, frame: u64, mut read: impl FnMut(u64) -> Option<u64>
         return None;
     }
     let entry = found.layout.is_entry(|| read(frame + at.entry).map(|word| word as u8))?;
-    Some(Seen {
+    Some(FrameFields {
         previous,
         code,
         lines: read(code + at.lines)?,
@@ -358,7 +358,7 @@ fn frames(
     mut frame: u64,
     buf: &mut [RawPyFrame],
     mut read: impl FnMut(u64) -> Option<u64>,
-    mut note: impl FnMut(u64, Seen),
+    mut note: impl FnMut(u64, FrameFields),
 ) -> Result<usize, usize> {
     let mut len = 0;
     for _ in 0..buf.len() + MOST_SKIPPED {
@@ -403,7 +403,7 @@ pub fn describe<T>(frame: &RawPyFrame, take: impl FnOnce(Description<'_>) -> T) 
         return None;
     }
     let (lines, name, first_line) = (read(code + at.lines)?, read(code + at.name)?, read(code + at.first_line)? as u32);
-    if (Seen { previous: 0, code, lines, name, first_line, offset: 0 }).check() != frame.check {
+    if (FrameFields { previous: 0, code, lines, name, first_line, offset: 0 }).check() != frame.check {
         return None;
     }
     let mut file = [0; crate::stack::python::unicode::LONGEST];

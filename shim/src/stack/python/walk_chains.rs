@@ -1,7 +1,7 @@
 //! The Python walks of one thread, as chains of the frames that they met.
 //!
 //! Owns the chains; why following one is as good as walking is told in [`crate::stack::walk_memo`]. What
-//! a walk reads of a frame is one thing here ([`Seen`]), and where it reads next is the address of
+//! a walk reads of a frame is one thing here ([`FrameFields`]), and where it reads next is the address of
 //! the caller's frame, which is part of it.
 //!
 //! A node is a frame and what was seen of it, with the node of the caller's frame: chains that end
@@ -9,8 +9,9 @@
 //! operator. Where a frame is not what the chain says, an edge leads to the chain that was like
 //! this one up to there and had this frame.
 
-use super::Seen;
-use crate::stack::walk_memo::{Edges, new_id};
+use super::FrameFields;
+use crate::stack::edges::Edges;
+use crate::stack::walk::new_walk_id;
 
 const NODES: usize = 8192;
 /// In the place of a node: none.
@@ -22,9 +23,9 @@ const FROM_CALLER: u16 = 1 << 15;
 /// A frame of a chain.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Node {
+struct FrameNode {
     frame: u64,
-    seen: Seen,
+    seen: FrameFields,
     /// Number of the chain that begins here; 0: none does.
     id: u32,
     /// The caller's; [`NONE`]: the walk ended here.
@@ -32,22 +33,22 @@ struct Node {
 }
 
 /// The chains. All zeros: none.
-pub struct Chains {
+pub struct WalkChains {
     /// Nodes used. The first is none.
     len: usize,
     edges: Edges,
-    nodes: [Node; NODES],
+    nodes: [FrameNode; NODES],
 }
 
 /// How far a walk is known: the chain and the node that it is at.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct ChainCursor {
     chain: u16,
     level: u16,
     node: u16,
 }
 
-impl Chains {
+impl WalkChains {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.len = 1;
@@ -56,17 +57,17 @@ impl Chains {
 
     /// A walk begins.
     #[inline]
-    pub fn begin(&mut self) -> Place {
+    pub fn begin(&mut self) -> ChainCursor {
         if self.edges.is_new() {
             self.clear();
         }
-        Place { chain: NONE, level: 0, node: NONE }
+        ChainCursor { chain: NONE, level: 0, node: NONE }
     }
 
     /// The walk has seen this frame. False: nobody has after the frames before it, and the place
     /// stays.
     #[inline]
-    pub(super) fn meet(&self, place: &mut Place, frame: u64, seen: &Seen) -> bool {
+    pub(super) fn meet(&self, place: &mut ChainCursor, frame: u64, seen: &FrameFields) -> bool {
         let node = &self.nodes[usize::from(place.node)];
         if node.frame != frame || node.seen != *seen {
             let Some([chain, node]) = self.edges.get(place.chain, seen.hash(frame, place.level)) else { return false };
@@ -81,19 +82,19 @@ impl Chains {
 
     /// On to the caller. When the walk has ended: its number.
     #[inline]
-    pub fn next(&self, place: &mut Place) -> Option<u32> {
+    pub fn next(&self, place: &mut ChainCursor) -> Option<u32> {
         let node = &self.nodes[usize::from(place.node)];
         (place.node, place.level) = (node.caller, place.level + 1);
         (node.caller == NONE).then(|| self.nodes[usize::from(place.chain)].id)
     }
 
     /// To keep a walk that was known up to this place.
-    pub fn keep(&mut self, place: Place) -> Walk<'_> {
+    pub fn keep(&mut self, place: ChainCursor) -> ChainBuilder<'_> {
         let next = self.len;
-        Walk { chains: self, place, next }
+        ChainBuilder { chains: self, place, next }
     }
 
-    fn find_under(&self, caller: u16, node: &Node) -> Option<u16> {
+    fn find_under(&self, caller: u16, node: &FrameNode) -> Option<u16> {
         let [found, _] = self.edges.get(FROM_CALLER | caller, node.seen.hash(node.frame, 0))?;
         let other = &self.nodes[usize::from(found)];
         (other.frame == node.frame && other.seen == node.seen && other.caller == caller).then_some(found)
@@ -101,17 +102,17 @@ impl Chains {
 }
 
 /// A walk that is to be kept: its nodes are put down one after the other, innermost first.
-pub struct Walk<'a> {
-    chains: &'a mut Chains,
-    place: Place,
+pub struct ChainBuilder<'a> {
+    chains: &'a mut WalkChains,
+    place: ChainCursor,
     next: usize,
 }
 
-impl Walk<'_> {
+impl ChainBuilder<'_> {
     /// The walk has seen this frame.
-    pub(super) fn note(&mut self, frame: u64, seen: Seen) {
+    pub(super) fn note(&mut self, frame: u64, seen: FrameFields) {
         if let Some(node) = self.chains.nodes.get_mut(self.next) {
-            *node = Node { frame, seen, id: 0, caller: NONE };
+            *node = FrameNode { frame, seen, id: 0, caller: NONE };
             self.next += 1;
         }
     }
@@ -124,7 +125,7 @@ impl Walk<'_> {
             if next - first <= level {
                 return None;
             }
-            let id = new_id()?;
+            let id = new_walk_id()?;
             if let Some(kept) = chains.add(first..next, place, id) {
                 return Some(kept);
             }
@@ -134,10 +135,10 @@ impl Walk<'_> {
     }
 }
 
-impl Chains {
+impl WalkChains {
     /// Ties the nodes put down together, as far as they are new, and makes them a chain of this
     /// number, unless it has one. `None`: there is no room for that.
-    fn add(&mut self, nodes: core::ops::Range<usize>, place: Place, id: u32) -> Option<u32> {
+    fn add(&mut self, nodes: core::ops::Range<usize>, place: ChainCursor, id: u32) -> Option<u32> {
         let at_place = self.nodes[nodes.start + usize::from(place.level)];
         let (mut caller, mut end) = (NONE, nodes.end);
         while let Some(last) = self.nodes[nodes.start..end].last()
