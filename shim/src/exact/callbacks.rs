@@ -1,8 +1,8 @@
 //! What NVIDIA's Sanitizer API calls back for, and the patching of code.
 //!
-//! Owns the dispatch of callbacks, the life of modules and contexts, and which functions are patched.
-//! A callback runs on the program's thread, inside its call, while the driver may hold locks of its
-//! own. Launches are in [`super::launch`], graphs in [`super::graph_launch`].
+//! Owns the dispatch of callbacks, the life of modules and contexts, and which functions are
+//! patched. A callback runs on the program's thread, inside its call, while the driver may hold
+//! locks of its own. Launches are in [`super::launch`], graphs in [`super::graph_launch`].
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -159,7 +159,7 @@ impl Exact {
         drop(pool);
         PENDING.fetch_sub(lost.len() as u32, Ordering::Relaxed);
         if let Some(core) = core() {
-            lost.iter().for_each(|table| readback::lose(core, table));
+            lost.iter().for_each(|table| readback::log_lost(core, table));
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Which launches are measured when only some kernels are asked for: those that the analyzer names
-//! while the program runs (`confirm`).
+//! Which kernels are measured because the analyzer asks for them while the program runs
+//! (`confirm`).
 //!
-//! Owns the way from the analyzer's word for a kernel to the driver's function, and the patching of
-//! code that is loaded already. The analyzer names kernels by the ids that the shim gave them;
-//! callbacks of the API know functions and modules. The two meet behind a launch: its callback
-//! leaves the function here, its hook knows the kernel. So the launch that is seen first after a
-//! kernel was named is not measured, and those after it are.
+//! Owns the way from the analyzer's request for a kernel to the driver's function, and the decision
+//! to patch code that is loaded already. The analyzer names kernels by the ids that the shim gave
+//! them; callbacks of the API know functions and modules. The two meet behind a launch: its
+//! callback leaves the function here, its hook knows the kernel. So the first launch after a
+//! request is not measured, and those after it are.
 //!
-//! Code is patched in the hook, not in the callback: there the driver holds no lock of its own. The
-//! API instruments all launches of a module that come after its patching; those that run meanwhile
-//! keep the code that they were launched with.
+//! Code is patched in the hook, not in the callback: in the hook the driver holds no lock of its
+//! own. The API instruments all launches of a module that come after its patching; those that run
+//! meanwhile keep the code that they were launched with.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -59,7 +59,7 @@ pub enum ModuleHold {
 pub struct Demand {
     /// Whether there is any, so that most launches ask for no more.
     any: AtomicBool,
-    /// Nobody knows what executable graphs hold: all code must stay as it is.
+    /// It is unknown what executable graphs hold: all code must stay as it is.
     closed: AtomicBool,
     /// Executable graphs that are being made.
     making: AtomicU32,
@@ -198,7 +198,7 @@ mod tests {
         let wanted: Wanted = unsafe { std::mem::zeroed() };
         let demand = Demand::default();
         assert!(!demand.measures(&launch(8, 16)));
-        assert!(demand.asked(KernelId(3), &wanted).is_none(), "nobody has asked for anything");
+        assert!(demand.asked(KernelId(3), &wanted).is_none(), "nothing has been requested");
         wanted.add(KernelId(3));
         assert!(!demand.measures(&launch(8, 32)));
         assert!(demand.asked(KernelId(4), &wanted).is_none(), "another kernel");

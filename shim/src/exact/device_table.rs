@@ -1,7 +1,8 @@
-//! The tables in device memory that patched kernels fill: their layout, and how one is emptied.
+//! The table in device memory that a patched kernel fills: its layout, how it is read, how it is
+//! emptied.
 //!
 //! Owns what `shim/patch/exact.cu` calls `Table`; both must change together. A table serves one
-//! launch at a time.
+//! launch at a time. When it is read is decided in [`super::readback`].
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -10,7 +11,7 @@ use cuda_sys::{CU_EVENT_DISABLE_TIMING, CUcontext, CUevent, CUresult, CUstream, 
 use trace::{Epoch, ExactRun};
 
 use super::runs::{Collector, PAGE_WORDS};
-use super::sanitizer_api::{Answer, Api, StreamHandle};
+use super::sanitizer_api::{Answer, SanitizerApi, StreamHandle};
 use crate::real::driver::real;
 
 /// Places of the hash table. A power of two, twice the pages, so that look-ups are short.
@@ -101,7 +102,7 @@ unsafe impl Send for DeviceTable {}
 impl DeviceTable {
     /// Allocates a table and empties it, by way of `stream`, which is waited for: what the API does
     /// in a stream is not ordered with its kernels. Allowed inside callbacks of the API.
-    pub fn new(api: &Api, context: CUcontext, stream: StreamHandle) -> Option<Self> {
+    pub fn new(api: &SanitizerApi, context: CUcontext, stream: StreamHandle) -> Option<Self> {
         let mut base: *mut c_void = std::ptr::null_mut();
         // SAFETY: out-pointer to a local; the context is that of the launch.
         if unsafe { (api.alloc)(context, &raw mut base, SIZE) } != 0 || base.is_null() {
@@ -119,7 +120,7 @@ impl DeviceTable {
         self.base as *const c_void
     }
 
-    /// Records the table's event behind its launch. False: it can not be told when the launch has
+    /// Records the table's event behind its launch. False: it will be unknown when the launch has
     /// finished.
     pub fn submitted(&mut self, stream: CUstream, per_thread: bool) -> bool {
         let event = &mut self.event;
@@ -149,7 +150,7 @@ impl DeviceTable {
     /// Reads the ranges of the finished launch, by way of a stream of ours and some host memory
     /// ([`STAGE`] bytes, 8-byte aligned), and begins to empty the table. It is empty when the
     /// stream has got there: behind the next fetch, or [`finish`].
-    pub fn fetch(&self, api: &Api, stream: StreamHandle, stage: &mut [u64]) -> Result<TouchedBytes, Answer> {
+    pub fn fetch(&self, api: &SanitizerApi, stream: StreamHandle, stage: &mut [u64]) -> Result<TouchedBytes, Answer> {
         let mut at = Reach { api, base: self.base, stream, stage };
         let mut touched = TouchedBytes::default();
         let small = at.read(COUNTERS_AT - SMALL * KEY, SMALL * (KEY + SECTORS + BYTES) + COUNTERS)?;
@@ -170,7 +171,7 @@ impl DeviceTable {
             let pages: Vec<Page> = pages(&keys, at.read(MORE_SECTORS_AT, more * SECTORS)?).collect();
             for (index, pages) in pages.chunks(STAGE / BYTES).enumerate() {
                 let parts = pages.iter().filter(|page| page.in_part);
-                // Of a scatter over much memory nobody looks at every byte.
+                // Of a scatter over much memory not every byte is read.
                 let wanted =
                     parts.clone().any(|page| page.kind.is_some_and(|kind| !touched.collector(page.node).is_full(kind)));
                 in_part |= parts.count() > 0;
@@ -244,7 +245,7 @@ impl TouchedBytes {
         collector.finish()
     }
 
-    /// Takes a page with the bits of its bytes; without them, where nobody looks at every byte.
+    /// Takes a page with the bits of its bytes; without them, where not every byte is read.
     fn take(&mut self, page: Page, bytes: &[u64]) {
         let Some(kind) = page.kind else { return };
         let collector = self.collector(page.node);
@@ -271,12 +272,12 @@ impl TouchedBytes {
 }
 
 /// Waits until all tables that were fetched by way of this stream are empty.
-pub fn finish(api: &Api, stream: StreamHandle) -> Result<(), Answer> {
+pub fn finish(api: &SanitizerApi, stream: StreamHandle) -> Result<(), Answer> {
     // SAFETY: the stream is ours.
     answered(unsafe { (api.finish)(stream) })
 }
 
-/// A page as its key and its sectors tell it.
+/// A page as its key and its sectors describe it.
 #[derive(Clone, Copy)]
 struct Page {
     address: u64,
@@ -309,7 +310,7 @@ fn pages<'a>(keys: &'a [u64], sectors: &'a [u64]) -> impl Iterator<Item = Page> 
 
 /// How the host gets at a table: the driver's own functions do not know its memory.
 struct Reach<'a> {
-    api: &'a Api,
+    api: &'a SanitizerApi,
     base: u64,
     stream: StreamHandle,
     stage: &'a mut [u64],
@@ -372,8 +373,8 @@ mod tests {
         }
         let runs = touched.of(0);
         let shown: Vec<_> = runs.iter().map(|r| (r.start, r.width, r.kind)).collect();
-        // Bytes count only where the key says that there are any; nobody has looked at those of
-        // 0x30000.
+        // Bytes count only where the key says that there are any; those of 0x30000 were
+        // not read.
         let bound = trace::exact_kind::BOUND;
         assert_eq!(
             shown,

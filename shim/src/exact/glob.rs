@@ -1,4 +1,6 @@
-//! Which kernels `--exact=PATTERN` means.
+//! The patterns of `--exact=PATTERN`.
+//!
+//! Owns the comparison of a pattern with a kernel's name. Knows nothing of kernels.
 
 /// Whether a name matches: a pattern without `*` may occur anywhere in it.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {

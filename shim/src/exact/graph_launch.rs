@@ -1,12 +1,12 @@
-//! Graphs: which kernels of a launch are measured, how their bytes are told apart, and whose code
-//! must stay as it is.
+//! A launch of an executable graph: which of its kernels are measured, how their bytes are kept
+//! apart, and whose code must stay as it is.
 //!
 //! Owns what is known of the launch that a thread is making. NVIDIA's API lets patches have one
-//! datum for the kernels of a launch that share a stream of the driver's (the one that was set
-//! last; measured with CUDA 13.0, driver 580, though the API takes one for each kernel). So all get
-//! the same table, and a kernel adds the number of its grid to the table's keys, which is unique
-//! within a launch and is told to the callback of its node too. The hook behind the launch knows
-//! which nodes of the trace these are ([`launched`], [`GraphLaunching::announce`]).
+//! datum for the kernels of a launch that share a stream of the driver's: the one that was set last
+//! (measured with CUDA 13.0, driver 580, though the API takes one for each kernel). So all kernels
+//! get the same table, and each adds the number of its grid to the table's keys. That number is
+//! unique within a launch, and the callback of the node gets it too. The hook behind the launch
+//! knows which nodes of the trace these are ([`launched`], [`GraphLaunching::announce`]).
 //!
 //! Code that an executable graph was made with must not be patched afterwards: its launch failed
 //! with an illegal instruction. Other code may.
@@ -47,19 +47,19 @@ pub struct GraphLaunching {
     exec: *mut c_void,
     table: Option<DeviceTable>,
     nodes: Vec<KernelNode>,
-    /// Some kernel has got nobody knows what.
+    /// Some kernel has not got the table that it should have.
     spoilt: bool,
 }
 
 thread_local! {
     static LAUNCHING: Cell<*mut GraphLaunching> = const { Cell::new(std::ptr::null_mut()) };
-    /// This thread is making an executable graph, and how many kernels it has been told of.
+    /// This thread is making an executable graph, and how many of its kernels the API has named.
     static MAKING: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 impl Drop for GraphLaunching {
     /// A table that no hook took belongs to a launch that failed, or that is not the program's:
-    /// nobody knows when it ends.
+    /// its end is unknown.
     fn drop(&mut self) {
         if let (Some(table), Some(exact)) = (self.table.take(), running())
             && let Ok(mut pool) = exact.pool.lock()
@@ -81,7 +81,7 @@ impl Exact {
         let Some(demand) = &self.demand else { return };
         let seen = MAKING.replace(begins.then_some(0));
         demand.making(begins);
-        // Without a word on its kernels nobody knows what it holds.
+        // The API has named none of its kernels: it is unknown what it holds.
         if !begins && seen.is_none_or(|kernels| kernels == 0) {
             demand.close();
         }
@@ -142,8 +142,8 @@ pub fn launched(exec: *mut c_void) -> Option<Box<GraphLaunching>> {
     if LAUNCHING.get().is_null() { None } else { take().filter(|launching| launching.exec == exec) }
 }
 
-/// An executable graph was given other kernels, of which the API has not said a word: nobody knows
-/// what it holds.
+/// An executable graph was given other kernels, which the API has not named: it is unknown what it
+/// holds.
 pub fn changed() {
     if let Some(demand) = running().and_then(|exact| exact.demand.as_ref()) {
         demand.close();
@@ -152,7 +152,7 @@ pub fn changed() {
 
 impl GraphLaunching {
     /// Announces the nodes that are measured: to be called just before the launch is logged.
-    /// `node_of` tells the index of a node in the trace by its handle, and the kernel and the shape
+    /// `node_of` answers a node's index in the trace by its handle, and the kernel and the shape
     /// that it has there.
     pub fn announce(
         &mut self,
@@ -164,9 +164,9 @@ impl GraphLaunching {
         let (mut numbers, mut known, mut measured) = (HashSet::new(), Vec::new(), Vec::new());
         let mut idle = true;
         for node in &self.nodes {
-            // Two that can not be told apart.
+            // Two that cannot be distinguished.
             self.spoilt |= !numbers.insert(node.number);
-            // A node that the trace does not have: nobody is told what it touches.
+            // A node that the trace does not have: what it touches is not logged.
             let Some((index, kernel, grid, block)) = node_of(node.handle) else {
                 known.push((node.number, 0));
                 continue;

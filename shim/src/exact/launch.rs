@@ -1,8 +1,8 @@
 //! A launch of one kernel: how it gets a table, and what the hook behind the launch does with it.
 //!
-//! Owns the way of a table from the callback ([`Exact::launching`]) through the thread's state to the
-//! hook ([`launched`]), which hands it in ([`submitted`]) or gives it up ([`abandoned`]). Reading
-//! tables is in [`super::readback`].
+//! Owns the way of a table from the callback ([`Exact::launching`]) through the thread's state to
+//! the hook ([`launched`]), which hands it in ([`submitted`]) or gives it up ([`abandoned`]).
+//! Reading tables is in [`super::readback`].
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ impl Exact {
     /// A kernel is about to be handed to the device: gives it a table, or null.
     pub(super) fn launching(&self, launch: &LaunchData) {
         // A table that no hook took belongs to a launch that failed, or that is not the program's.
-        // Nobody knows when it ends, so the table is given up.
+        // Its end is unknown, so the table is given up.
         let left = thread_state::with(|l| l.launching.replace(std::ptr::null_mut()));
         if !left.is_null() {
             // SAFETY: made by Box::into_raw below, taken once.
@@ -34,7 +34,7 @@ impl Exact {
                 pool.give_up(left.context);
             }
         }
-        // What the driver launches for calls of ours is no business of the program's.
+        // What the driver launches for calls of ours is not the program's.
         let ours = DRAINING.get() || lifecycle::is_off();
         let asked = !ours && self.demand.as_ref().is_some_and(|demand| demand.measures(launch));
         let decided = !ours && self.settled.as_ref().is_some_and(|settled| settled.has(launch));
@@ -145,7 +145,7 @@ pub fn submitted(launched: LaunchTable, epoch: Epoch, stream: CUstream, per_thre
     let mut table = *launched.0;
     table.epoch = epoch;
     if !table.submitted(stream, per_thread) {
-        return readback::lose(core, &table);
+        return readback::log_lost(core, &table);
     }
     let context = table.context;
     if let Ok(mut pool) = exact.pool.lock() {

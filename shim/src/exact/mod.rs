@@ -1,9 +1,9 @@
 //! Exact mode: which bytes a launch really touches, found by patched instructions.
 //!
 //! Owns the way of one launch. NVIDIA's Sanitizer API calls back while the driver takes the launch
-//! ([`callbacks`]), and the kernel gets a table in device memory. The hook behind the launch records
-//! an event ([`submitted`]). When that has fired the table is read, becomes an `Op::Exact` and is used
-//! again ([`drain`]). Nothing of this is loaded or run without `exact` in the options.
+//! ([`callbacks`]), and the kernel gets a table in device memory. The hook behind the launch
+//! records an event ([`submitted`]). When that has fired the table is read, becomes an `Op::Exact`
+//! and is used again ([`drain`]). Nothing of this is loaded or run without `exact` in the options.
 //!
 //! The program is not synchronised: results are read on a stream of our own, when a hook of the
 //! program finds them finished. It is held back only while all tables are in use, and for two
@@ -16,12 +16,12 @@
 //!
 //! # Files, in the order of use
 //!
-//! [`setup`] loads NVIDIA's library ([`sanitizer_api`]) and makes the [`state`]. [`callbacks`] patches
-//! code and passes launches to [`launch`] and [`graph_launch`], which ask [`glob`], [`demand`] and
-//! [`settled`] whether to measure and [`table_pool`] for a table. [`readback`] fetches the
-//! [`device_table`] and has its bits made into ranges by [`runs`]. `impl Exact` stands in several of
-//! these files; [`state`] names the fields, and the two `launch` files and [`readback`] know each
-//! other: a launch may have to wait for a table to be read.
+//! [`setup`] loads NVIDIA's library ([`sanitizer_api`]) and makes the [`state`]. [`callbacks`]
+//! patches code and passes launches to [`launch`] and [`graph_launch`], which ask [`glob`],
+//! [`demand`] and [`settled`] whether to measure and [`table_pool`] for a table. [`readback`]
+//! fetches the [`device_table`] and has its bits made into ranges by [`runs`]. `impl Exact` stands
+//! in several of these files; [`state`] names the fields, and the two `launch` files and
+//! [`readback`] know each other: a launch may have to wait for a table to be read.
 
 mod callbacks;
 mod demand;

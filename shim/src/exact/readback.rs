@@ -61,7 +61,7 @@ impl Exact {
                     PENDING.fetch_sub(1, Ordering::Relaxed);
                 }
                 Err(_) => {
-                    lose(core, &table);
+                    log_lost(core, &table);
                     PENDING.fetch_sub(1, Ordering::Relaxed);
                 }
             }
@@ -92,7 +92,7 @@ impl Exact {
         });
         match fetched {
             Some(Ok(touched)) => {
-                tell(core, &table, touched);
+                log_touched(core, &table, touched);
                 table.nodes.clear();
                 if let Ok(mut pool) = self.pool.lock() {
                     behind.into_iter().for_each(|table| pool.give_back(table));
@@ -101,7 +101,7 @@ impl Exact {
                 true
             }
             failed => {
-                lose(core, &table);
+                log_lost(core, &table);
                 let answer = failed.and_then(Result::err).unwrap_or(0);
                 note(&format!("exact ranges that could not be read ({answer})"), 1);
                 if let Ok(mut pool) = self.pool.lock() {
@@ -113,7 +113,7 @@ impl Exact {
         }
     }
 
-    /// Waits until the tables that are being emptied are free; when that can not be told they are
+    /// Waits until the tables that are being emptied are free; when that is unknown they are
     /// given up.
     fn cleaned(&self, context: CUcontext) {
         let Ok(mut pool) = self.pool.lock() else { return };
@@ -133,7 +133,7 @@ impl Exact {
         }
     }
 
-    /// Holds the program back until a table of this context is free, but not for ever.
+    /// Holds the program back until a table of this context is free, but not forever.
     pub(super) fn wait_for_table(&self, core: &Core, context: CUcontext) {
         let begun = Instant::now();
         let mut pause = Duration::from_micros(5);
@@ -174,33 +174,33 @@ impl Exact {
     }
 }
 
-/// Says what a launch, or each measured node of a graph's launch, has touched.
-fn tell(core: &Core, table: &DeviceTable, mut touched: TouchedBytes) {
+/// Logs what a launch, or each measured node of a graph's launch, has touched.
+fn log_touched(core: &Core, table: &DeviceTable, mut touched: TouchedBytes) {
     if table.nodes.is_empty() {
-        return send(core, table.epoch, 0, 0, &touched.of(0));
+        return log_exact(core, table.epoch, 0, 0, &touched.of(0));
     }
-    // What nobody can be named for may be anybody's.
+    // Bytes without a known node may be any node's.
     if touched.strays(&table.nodes) {
         note("exact ranges of graphs that could not be told apart", 1);
-        return lose(core, table);
+        return log_lost(core, table);
     }
     for (number, node) in table.nodes.iter().filter(|(_, node)| *node != 0) {
-        send(core, table.epoch, *node, 0, &touched.of(*number));
+        log_exact(core, table.epoch, *node, 0, &touched.of(*number));
     }
 }
 
-/// Says that nobody knows what a launch has touched.
+/// Logs that it is unknown what a launch has touched.
 #[cold]
-pub(super) fn lose(core: &Core, table: &DeviceTable) {
+pub(super) fn log_lost(core: &Core, table: &DeviceTable) {
     if table.nodes.is_empty() {
-        send(core, table.epoch, 0, exact_flags::LOST, &[]);
+        log_exact(core, table.epoch, 0, exact_flags::LOST, &[]);
     }
     for (_, node) in table.nodes.iter().filter(|(_, node)| *node != 0) {
-        send(core, table.epoch, *node, exact_flags::LOST, &[]);
+        log_exact(core, table.epoch, *node, exact_flags::LOST, &[]);
     }
 }
 
-fn send(core: &Core, epoch: Epoch, node: u32, flags: u32, runs: &[trace::ExactRun]) {
+fn log_exact(core: &Core, epoch: Epoch, node: u32, flags: u32, runs: &[trace::ExactRun]) {
     if let Some(mut shared) = core.lock() {
         let op = Op::Exact { timeline: epoch.timeline, time: epoch.time, node, flags, runs: List::new(runs) };
         shared.define(&op);

@@ -1,8 +1,9 @@
-//! The few functions and structures of NVIDIA's Sanitizer API that exact mode uses, declared by us
+//! The few functions and structures of NVIDIA's Sanitizer API that exact mode uses, declared here
 //! and loaded at run time.
 //!
 //! Owns the ABI, as the headers of CUDA 12.3 to 13.x state it. The library belongs to NVIDIA and is
-//! never shipped: it comes from the user's toolkit or from PyPI's nvidia-cuda-sanitizer-api.
+//! never shipped: it comes from the user's toolkit or from PyPI's nvidia-cuda-sanitizer-api. Does
+//! not act on callbacks: see [`super::callbacks`].
 
 use std::ffi::{OsStr, c_char, c_void};
 
@@ -145,10 +146,10 @@ const _: () = assert!(std::mem::offset_of!(NodeData, launch) == 32 && std::mem::
 macro_rules! functions {
     ($($field:ident = $symbol:literal ($($arg:ty),*);)*) => {
         /// The functions of the library.
-        #[allow(missing_docs, dead_code, reason = "named as in NVIDIA's headers; one is looked up to tell the version")]
-        pub struct Api { $(pub $field: unsafe extern "C" fn($($arg),*) -> Answer,)* }
+        #[allow(missing_docs, dead_code, reason = "named as in NVIDIA's headers; one is looked up to check the version")]
+        pub struct SanitizerApi { $(pub $field: unsafe extern "C" fn($($arg),*) -> Answer,)* }
 
-        impl Api {
+        impl SanitizerApi {
             /// Loads the library, for the life of the process.
             pub fn load(path: &OsStr) -> Result<Self, String> {
                 // SAFETY: the user has named this library; its constructors do nothing until it is

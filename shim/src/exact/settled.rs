@@ -1,10 +1,10 @@
-//! Which launches exact mode leaves out: those of which the code tells every byte, says the
-//! analyzer, so that measuring would only repeat it.
+//! Which launches exact mode leaves out: those whose every byte follows from their code, so that
+//! measuring would only repeat what the analyzer knows.
 //!
-//! Owns the way from the analyzer's word for a class of launches (kernel, grid and block) to the
-//! driver's function. The callback of a launch leaves function and shape here, the hook behind the
+//! Owns the way from the analyzer's verdict on a class of launches (kernel, grid and block) to the
+//! driver's function. The callback of a launch leaves function and shape here; the hook behind the
 //! launch knows the kernel. The analyzer may change its mind: when a launch of such a class turns
-//! out not to be told by its code, those after it are measured again.
+//! out not to follow from its code, those after it are measured again.
 
 use std::cell::Cell;
 use std::collections::HashMap;

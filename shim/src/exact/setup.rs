@@ -1,7 +1,7 @@
 //! Starts exact mode, and ends it with the program.
 //!
-//! Owns reading its options, loading NVIDIA's library and the patches, and subscribing to callbacks.
-//! What happens in a callback is in [`super::callbacks`].
+//! Owns reading its options, loading NVIDIA's library and the patches, and subscribing to
+//! callbacks. What happens in a callback is in [`super::callbacks`].
 
 use std::collections::HashSet;
 use std::ffi::{CStr, OsStr, OsString, c_void};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::callbacks::callback;
 use super::demand::Demand;
-use super::sanitizer_api::Api;
+use super::sanitizer_api::SanitizerApi;
 use super::settled::SettledLaunches;
 use super::state::{EXACT, Exact, PATIENCE, PENDING, fail, note, running};
 use super::table_pool::TablePool;
@@ -50,7 +50,7 @@ pub fn prepare() {
 fn start(library: &OsStr, patch: &OsStr, pattern: Option<&[u8]>, settles: bool, confirm: bool) -> Result<(), String> {
     let image =
         std::fs::read(patch).map_err(|e| format!("{}: {e} (scripts/patch makes it)", patch.to_string_lossy()))?;
-    let api = Api::load(library)?;
+    let api = SanitizerApi::load(library)?;
     let exact: &'static Exact = Box::leak(Box::new(Exact {
         api,
         image,

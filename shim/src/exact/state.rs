@@ -13,7 +13,7 @@ use cuda_sys::CUcontext;
 use trace::{NoteKind, Op};
 
 use super::demand::Demand;
-use super::sanitizer_api::Api;
+use super::sanitizer_api::SanitizerApi;
 use super::settled::SettledLaunches;
 use super::table_pool::TablePool;
 use crate::log::start::core;
@@ -25,7 +25,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The running exact mode.
 pub(super) struct Exact {
-    pub(super) api: Api,
+    pub(super) api: SanitizerApi,
     pub(super) image: Vec<u8>,
     /// Names of kernels that are measured from the start; `None`: of none.
     pub(super) pattern: Option<Vec<u8>>,

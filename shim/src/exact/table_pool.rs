@@ -1,13 +1,14 @@
-//! The tables of all contexts: who has one, which are free, and the stream of ours that they are
-//! read on.
+//! The tables of all contexts: which are in use, which are free, and the stream of ours that they
+//! are read on.
 //!
-//! Owns their number. What is in a table is `table`'s matter. Callbacks of the API take the pool's
-//! lock while the driver holds its own, so nothing here calls the driver with the lock held.
+//! Owns their number. The content of a table is in [`super::device_table`]. Callbacks of the API
+//! take the pool's lock while the driver holds its own, so nothing here calls the driver with the
+//! lock held.
 
 use cuda_sys::{CU_STREAM_NON_BLOCKING, CUcontext, CUresult, CUstream, c_uint};
 
 use super::device_table::{DeviceTable, STAGE};
-use super::sanitizer_api::{Api, StreamHandle};
+use super::sanitizer_api::{SanitizerApi, StreamHandle};
 use crate::real::driver::real;
 use crate::runtime::lock::Lock;
 
@@ -59,7 +60,7 @@ pub struct HostStage(*mut u64);
 
 impl HostStage {
     /// Allocates; `None` when there is no memory.
-    pub fn new(api: &Api, context: CUcontext) -> Option<Self> {
+    pub fn new(api: &SanitizerApi, context: CUcontext) -> Option<Self> {
         let mut at = std::ptr::null_mut();
         // SAFETY: out-pointer to a local.
         let answer = unsafe { (api.alloc_host)(context, &raw mut at, STAGE) };
@@ -131,8 +132,8 @@ impl TablePool {
         TableNeed::Table
     }
 
-    /// A new table that [`TablePool::need`] asked for; `None` when there is no memory for it, so that
-    /// those that are there must do.
+    /// A new table that [`TablePool::need`] asked for; `None` when there is no memory for it, so
+    /// that those that are there must do.
     pub fn provide(&mut self, context: CUcontext, table: Option<DeviceTable>) {
         match table {
             Some(table) => self.free.push(table),
@@ -165,7 +166,7 @@ impl TablePool {
         self.context(context).stages.push(stage);
     }
 
-    /// A table is left to a launch that nobody knows the end of.
+    /// A table is left to a launch whose end is unknown.
     pub fn give_up(&mut self, context: CUcontext) {
         let known = self.context(context);
         if known.lost < LOSSES {
@@ -185,7 +186,7 @@ impl TablePool {
 }
 
 /// Our stream in a context, which is current. Made when first asked for.
-pub fn stream(pool: &Lock<TablePool>, api: &Api, context: CUcontext) -> Option<StreamHandle> {
+pub fn stream(pool: &Lock<TablePool>, api: &SanitizerApi, context: CUcontext) -> Option<StreamHandle> {
     let known = pool.lock().ok()?.context(context).stream;
     if !known.is_null() {
         return Some(known);

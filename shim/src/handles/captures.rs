@@ -1,7 +1,7 @@
 //! How many streams are being captured now.
 //!
-//! Owns the counter, so that while nothing is captured no call asks the driver whether its stream
-//! is. Which streams these are, `crate::ids::captures` asks the driver.
+//! Owns one counter for the whole process: while it is 0, no call asks the driver whether its
+//! stream is captured. The question itself is in `crate::ids::captures`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -13,8 +13,8 @@ use trace::{KernelId, ParamSlot};
 pub struct Kernel {
     /// Its handle.
     pub handle: u64,
-    /// The generation of handles ([`crate::runtime::handle_cache::generation`]) in which it was last
-    /// looked up.
+    /// The generation of handles ([`crate::runtime::handle_cache::generation`]) in which it was
+    /// last looked up.
     pub generation: AtomicU32,
     /// Its id.
     pub id: KernelId,

@@ -1,14 +1,14 @@
 //! The tables behind CUDA's handles: what is known of each stream, event, kernel, graph.
 //!
-//! Owns the state of one trace that handles are keys of. Nothing here asks the driver, takes a place
-//! in the order, or writes to the trace: [`crate::ids`] and [`crate::ops`] do. So these types lie
-//! below the log, whose `Core` holds them.
+//! Owns the state of one trace that handles are keys of. Nothing here asks the driver, takes a
+//! place in the order, or writes to the trace: [`crate::ids`] and [`crate::ops`] do. So these types
+//! lie below the log, whose `Core` holds them.
 //!
 //! [`tables`] holds all the tables and uses the types of its siblings, which do not know each
 //! other: [`kernel`] (a launched kernel and how its parameters are gathered), [`graph_execs`] (an
 //! executable graph with its nodes), [`mappings`] (virtual memory), [`unlisted_images`] (images
-//! whose variables were not asked for). [`captures`] counts the streams that are being captured, for
-//! the whole process.
+//! whose variables were not asked for). [`captures`] counts the streams that are being captured,
+//! for the whole process.
 
 pub mod captures;
 pub mod graph_execs;

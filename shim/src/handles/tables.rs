@@ -1,7 +1,7 @@
 //! All tables of one trace that CUDA's handles are keys of.
 //!
-//! Owns [`Handles`] and the counters from which ids are taken. Who defines an id and logs its
-//! creation is `crate::ids`; this file neither asks the driver nor logs.
+//! Owns [`Handles`] and the counters from which ids are taken. Does not ask the driver and does not
+//! log: `crate::ids` defines ids and logs their creation.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

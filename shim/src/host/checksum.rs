@@ -1,14 +1,13 @@
-//! What bytes of the host look like: sums over all of them or over a sample, always the same one
-//! for the same region.
+//! Checksums of the host's memory: over all bytes of a region, or over a sample that is always the
+//! same for the same region.
 //!
 //! Owns the choice of the bytes and the sum. A sample can miss a change, and a sum can (once in
-//! 2^64) too; neither can invent one. Which bytes of a large range are in a sample hangs on a seed:
-//! whoever refills a part of a buffer again and again is seen one day.
+//! 2^64) too; neither can invent one. Which bytes of a large range are in a sample depends on a
+//! seed, so a program that refills a part of a buffer again and again is caught at some point.
 
 use trace::Region;
 
-/// Parts of a region that have sums of their own, so that a change can be told to lie in some of
-/// them.
+/// Parts of a region that have sums of their own, so that a change can be located.
 pub const PARTS: usize = 16;
 
 /// One sum for each part.
@@ -20,8 +19,8 @@ const EDGE: u64 = 2048;
 /// a sample costs is the lines.
 const RUN: u64 = 128;
 
-/// Checksums of a region's bytes: of all when they are at most `most`, otherwise of a sample of about
-/// `most` bytes that hangs on `seed`. 0: all, however many.
+/// Checksums of a region's bytes: of all when they are at most `most`, otherwise of a sample of
+/// about `most` bytes that hangs on `seed`. 0: all, however many.
 ///
 /// # Safety
 /// Every byte of the region can be read. (Others may write it at the same time.)

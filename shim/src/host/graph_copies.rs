@@ -1,4 +1,8 @@
-//! What an executable graph does to the host's memory, worked out when it is made.
+//! What the copies of an executable graph do to the host's memory, worked out when the graph is
+//! made.
+//!
+//! Owns which nodes are worth a watch at each launch. Does not watch: see
+//! `crate::observe::host_watch`.
 
 use trace::{Op, Region};
 

@@ -2,8 +2,8 @@
 //! and what touches were seen.
 //!
 //! Owns the table of protected ranges and the queue of touches. Both live in static memory without
-//! allocation, for they are used in a signal handler that may have interrupted anything
-//! ([`crate::host::sigsegv`]). The device does not care what `mprotect` says.
+//! allocation, because they are used in a signal handler that may have interrupted anything
+//! ([`super::sigsegv`]). The device is not affected by `mprotect`.
 //!
 //! Only memory that is readable and writable as a whole is protected, so giving access back is
 //! always the same. A range that was given back stays in the table as *retired* for a while:
@@ -35,7 +35,7 @@ struct Range {
     /// Pages.
     start: u64,
     end: u64,
-    /// The copy's bytes: what else lies on these pages is nobody's business.
+    /// The copy's bytes. What else lies on these pages does not matter.
     region: Region,
     /// The copy writes, so that the CPU may not even read.
     writes: bool,
@@ -93,7 +93,7 @@ pub static WAITING: AtomicU32 = AtomicU32::new(0);
 pub static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// A touch of the CPU.
-pub struct Touch {
+pub struct PageTouch {
     state: AtomicU8,
     /// The watch of the copy.
     pub watch: u32,
@@ -111,14 +111,14 @@ const EMPTY: u8 = 0;
 const FILLING: u8 = 1;
 const FULL: u8 = 2;
 
-struct Queue([UnsafeCell<Touch>; TOUCHES]);
+struct Queue([UnsafeCell<PageTouch>; TOUCHES]);
 
 // SAFETY: a touch belongs to who has moved its state on.
 unsafe impl Sync for Queue {}
 
 static QUEUE: Queue = Queue(
     [const {
-        UnsafeCell::new(Touch {
+        UnsafeCell::new(PageTouch {
             state: AtomicU8::new(EMPTY),
             watch: 0,
             address: 0,
@@ -205,8 +205,8 @@ fn give_up(ranges: &mut [Range; RANGES], index: usize, start: u64, end: u64) -> 
 }
 
 /// Takes the CPU's access to these bytes away: all of it when the copy `writes`, otherwise stores.
-/// The caller has seen to it that the memory is readable and writable and that [`crate::host::sigsegv`] is
-/// installed.
+/// The caller has seen to it that the memory is readable and writable and that
+/// [`crate::host::sigsegv`] is installed.
 pub fn protect(watch: u32, region: &Region, writes: bool) {
     let (start, end) = (region.start & !(PAGE - 1), region.end().next_multiple_of(PAGE));
     with_ranges(|ranges| {
@@ -235,26 +235,32 @@ pub fn release(watch: u32) {
     });
 }
 
-/// What a fault at an address was about.
+/// What a touch of an address, by a fault or a call, came to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum TouchOutcome {
     /// Nothing of ours.
     Foreign,
     /// The page is accessible (by now).
     Mended,
-    /// As [`Fault::Mended`], but it was so before: somebody else was faster, or the page is
-    /// protected by somebody else too.
+    /// As [`TouchOutcome::Mended`], but it was so before: another thread was faster, or the page is
+    /// protected for another reason too.
     Again,
 }
 
 /// Makes the pages of these bytes accessible, and notes the touch when it is one of bytes that a
 /// copy uses. `is_api`: the driver does it on behalf of a call. `in_handler`: this is a fault, not
 /// a call.
-pub fn touched(start: u64, end: u64, writes: bool, in_handler: bool, is_api: impl FnOnce(&Frames) -> bool) -> Fault {
+pub fn touched(
+    start: u64,
+    end: u64,
+    writes: bool,
+    in_handler: bool,
+    is_api: impl FnOnce(&Frames) -> bool,
+) -> TouchOutcome {
     let mut hits = [0_u32; 4];
     let mut count = 0;
     let fault = with_ranges(|ranges| {
-        let mut fault = Fault::Foreign;
+        let mut fault = TouchOutcome::Foreign;
         for index in 0..RANGES {
             let range = ranges[index];
             if range.start >= end || start >= range.end {
@@ -262,7 +268,7 @@ pub fn touched(start: u64, end: u64, writes: bool, in_handler: bool, is_api: imp
             }
             match range.state {
                 State::Protected => {
-                    fault = Fault::Mended;
+                    fault = TouchOutcome::Mended;
                     // One touch is enough to know; of other bytes beside them only their pages are
                     // given up.
                     let hit = range.uses(start, end);
@@ -274,7 +280,7 @@ pub fn touched(start: u64, end: u64, writes: bool, in_handler: bool, is_api: imp
                         give_back(&mut ranges[index]);
                     }
                 }
-                State::Retired if fault == Fault::Foreign => fault = Fault::Again,
+                State::Retired if fault == TouchOutcome::Foreign => fault = TouchOutcome::Again,
                 State::Retired | State::Free => {}
             }
         }
@@ -313,7 +319,7 @@ fn note(watches: &[u32], address: u64, writes: bool, in_handler: bool, is_api: i
 }
 
 /// The touches so far.
-pub fn drain(mut each: impl FnMut(&Touch)) {
+pub fn drain(mut each: impl FnMut(&PageTouch)) {
     for touch in &QUEUE.0 {
         // SAFETY: only the atomic state is looked at.
         let state = unsafe { &(*touch.get()).state };
@@ -327,7 +333,7 @@ pub fn drain(mut each: impl FnMut(&Touch)) {
 }
 
 /// Whether all of this memory can be read and written as far as the system's list of mappings
-/// tells.
+/// says.
 pub fn is_ordinary(start: u64, end: u64) -> bool {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
     let mut at = start;

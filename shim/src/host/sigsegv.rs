@@ -1,15 +1,16 @@
 //! The handler of `SIGSEGV` that makes protected pages accessible again, in front of the program's
 //! own.
 //!
-//! Owns the handler and what the program believes of it: from the first protected page on,
-//! `sigaction` and `signal` answer and store the program's handler here, and it is called for every
-//! fault that is not ours, as it would have been.
+//! Owns the handler and the program's view of it. From the first protected page on, `sigaction` and
+//! `signal` answer and store the program's handler here, and that handler is called for every fault
+//! that is not ours, as it would have been. Does not know what is protected: see
+//! [`super::page_protection`].
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use super::page_protection::{self, Fault};
+use super::page_protection::{self, TouchOutcome};
 use crate::real::{driver_mapping, elf};
 use crate::runtime::options;
 
@@ -83,7 +84,7 @@ pub fn install() -> bool {
             let ours = real_sigaction(libc::SIGSEGV, std::ptr::null(), &mut now) == 0
                 && now.sa_sigaction == handler as *const () as usize;
             if !ours {
-                // Somebody has gone past the C library: whoever it is must have what it wants.
+                // Code that bypasses the C library has set a handler: it must have its way.
                 INSTALLED.store(GIVEN_UP, Ordering::Release);
             }
             return ours;
@@ -122,8 +123,8 @@ unsafe extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *
             driver_mapping::holds(at) || frames.native().iter().take(4).any(|frame| driver_mapping::holds(*frame))
         };
         let mended = match page_protection::touched(address, address + 1, writes, true, is_api) {
-            Fault::Mended => true,
-            Fault::Again => {
+            TouchOutcome::Mended => true,
+            TouchOutcome::Again => {
                 AGAIN.try_with(|again| {
                     let (last, count) = again.get();
                     let count = if last == address { count + 1 } else { 0 };
@@ -131,7 +132,7 @@ unsafe extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *
                     count < 3
                 }) == Ok(true)
             }
-            Fault::Foreign => false,
+            TouchOutcome::Foreign => false,
         };
         if mended {
             // SAFETY: as above.
@@ -189,8 +190,8 @@ unsafe fn theirs(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void, 
     }
 }
 
-/// Whether pages may become protected in this process, so that nobody may keep `SIGSEGV` from being
-/// delivered.
+/// Whether pages may become protected in this process, so that `SIGSEGV` must stay
+/// deliverable.
 fn is_wanted() -> bool {
     static WANTED: AtomicU32 = AtomicU32::new(0);
     match WANTED.load(Ordering::Relaxed) {

@@ -1,9 +1,10 @@
 //! Calls of the C library that hand a buffer to the kernel, which would answer `EFAULT` where the
 //! CPU has no access.
 //!
-//! Each wrapper makes the buffer's pages accessible first, when any page is protected at all, and
-//! jumps to the real function: nothing of ours is on the stack when the call blocks or its thread
-//! is cancelled. What goes past the C library (`io_uring`, raw system calls) is not helped.
+//! Owns the wrappers of these functions. Each makes the buffer's pages accessible first, when any
+//! page is protected at all, and jumps to the real function: nothing of ours is on the stack when
+//! the call blocks or its thread is cancelled. Does not cover what bypasses the C library
+//! (`io_uring`, raw system calls).
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::page_protection::{self, PROTECTED};
 use crate::real::elf;
 
-/// Where a call's bytes are told, and whether the kernel writes them (the CPU then does).
+/// Which arguments of a call name its bytes.
 #[derive(Clone, Copy)]
 enum Buffer {
     /// Second argument, third: how many.

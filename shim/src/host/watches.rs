@@ -1,17 +1,16 @@
-//! The watched bytes: sources of copies that may not have been read yet, with what they looked
-//! like.
+//! The watched bytes: memory of copies that may not have run yet, with what it looked like.
 //!
-//! Owns the table and its rules; lives behind the lock of [`crate::log::core`]. Bytes are summed up
-//! outside of that lock, so a watch that somebody is looking at says so, and what makes the look
-//! worthless meanwhile marks it void.
+//! Owns the table of watches and its rules; lives behind the lock of `crate::log::core`. Checksums
+//! are computed outside of that lock, so a watch that a thread is checking is marked as such, and
+//! what makes the check worthless meanwhile marks it void.
 //!
 //! # Why a change proves a race
 //!
 //! A watch begins when its copy has been enqueued and ends at the first moment at which the host is
 //! ordered after the copy; that moment is known to this shim before the program's call returns.
 //! Whatever changed the bytes in between was not ordered after the copy. It was the host, unless
-//! work of the device wrote there: the analyzer, which knows what kernels write, sees to that, and
-//! to programs that learn of the copy's end from memory which a kernel writes.
+//! work of the device wrote there. The analyzer, which knows what kernels write, rules that out,
+//! and also programs that learn of the copy's end from memory which a kernel writes.
 
 use cuda_sys::{CU_MEMHOSTALLOC_WRITECOMBINED, CU_MEMHOSTREGISTER_IOMEMORY};
 use order::Engine;
@@ -41,9 +40,9 @@ struct Pinned {
 enum State {
     /// Its first sums are being made.
     New,
-    /// Nobody looks at it.
+    /// No thread checks it.
     Idle,
-    /// Somebody compares the bytes.
+    /// A thread compares the bytes.
     Looked,
 }
 
@@ -60,11 +59,11 @@ struct Watch {
     writes: bool,
     sums: Checksums,
     state: State,
-    /// What the look that is under way will see means nothing.
+    /// The result of the check that is under way means nothing.
     void: bool,
 }
 
-/// One watch to look at outside of the lock.
+/// One watch to check outside of the lock.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchCheck {
     /// Its number.
@@ -230,8 +229,9 @@ impl Watches {
         !self.list.is_empty() && (calls_host || engine.host_changes() != self.seen)
     }
 
-    /// A watch to look at because it ends, if there is one. Those that others are looking at are
-    /// void now: whoever waited for the same work may touch the bytes as soon as its call returns.
+    /// A watch to check because it ends, if there is one. Those that other threads are checking are
+    /// void now: a thread that waited for the same work may touch the bytes as soon as its call
+    /// returns.
     pub fn next_ended(&mut self, engine: &Engine, func: Option<HostFuncId>) -> Option<WatchCheck> {
         self.seen = engine.host_changes();
         // A host function in stream order knows more than the host.
@@ -249,8 +249,8 @@ impl Watches {
                     found = Some(watch.look());
                 }
                 State::Idle => {}
-                // As soon as that: whoever looks at it now gives its pages back only when all has
-                // been summed up.
+                // As soon as that: the thread that checks it now gives its pages back only when all
+                // has been summed up.
                 State::New | State::Looked => {
                     watch.void = true;
                     page_protection::release(watch.id);
@@ -260,7 +260,7 @@ impl Watches {
         found
     }
 
-    /// A watch to look at because new work reads some of its bytes, if there is one that is older
+    /// A watch to check because new work reads some of its bytes, if there is one that is older
     /// than `than`.
     pub fn next_reused(&mut self, region: &Region, than: u32, after: u32) -> Option<WatchCheck> {
         let overlaps = |w: &Watch| w.region.start < region.end() && region.start < w.region.end();
@@ -272,13 +272,13 @@ impl Watches {
         Some(next.look())
     }
 
-    /// The bytes that a look found changed; `None` also when the look is worthless.
+    /// The bytes that a check found changed; `None` also when the check is void.
     pub fn changed(&self, id: u32, now: &Checksums) -> Option<(u64, u64)> {
         let watch = self.list.iter().find(|w| w.id == id && !w.void)?;
         checksum::changed(&watch.region, &watch.sums, now)
     }
 
-    /// A look is over, and with it the watch, unless it `goes_on`.
+    /// A check is over, and with it the watch, unless it `goes_on`.
     pub fn settle(&mut self, id: u32, goes_on: bool) {
         let Some(at) = self.list.iter().position(|w| w.id == id) else { return };
         if goes_on && !self.list[at].void {
@@ -288,7 +288,7 @@ impl Watches {
         }
     }
 
-    /// Earlier work at the same timeline that read just these bytes: whoever races with it races
+    /// Earlier work at the same timeline that read just these bytes: what races with it races
     /// with the new one too.
     pub fn supersede(&mut self, id: u32) {
         let Some(new) = self.list.iter().find(|w| w.id == id).copied() else { return };
@@ -305,7 +305,7 @@ impl Watches {
         self.drop_where(|w| hit(w) && w.state == State::Idle && !w.writes);
     }
 
-    /// Memory goes away, and with it every watch of it that nobody is looking at.
+    /// Memory goes away, and with it every watch of it that no thread is checking.
     pub fn leave(&mut self, start: u64, end: u64) {
         self.forget(start, end);
         self.drop_where(|w| w.region.start < end && start < w.region.end() && w.state == State::Idle);
@@ -338,7 +338,7 @@ impl Watches {
         });
     }
 
-    /// Whether somebody is reading bytes of this range now.
+    /// Whether a thread is reading bytes of this range now.
     pub fn is_read(&self, start: u64, end: u64) -> bool {
         self.list.iter().any(|w| w.state != State::Idle && w.region.start < end && start < w.region.end())
     }
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_free_once_somebody_has_waited_although_another_still_looks() {
+    fn pages_are_free_once_a_thread_has_waited_although_another_still_checks() {
         let mut scene = Scene::new();
         let id = scene.watch();
         assert!(!scene.may_be_written());

@@ -48,7 +48,7 @@ impl Cx<'_> {
             result = if per_thread { ask!(cuStreamGetCaptureInfo_v2_ptsz) } else { ask!(cuStreamGetCaptureInfo_v2) };
         }
         // An error means: the legacy stream while another stream is captured, or edges that this
-        // form can not tell. The first is not captured, the second is.
+        // form cannot describe. The first is not captured, the second is.
         if result == CUresult::ERROR_LOSSY_QUERY {
             return true;
         }

@@ -1,7 +1,7 @@
 //! The id of a context, and the definition of its device.
 //!
-//! Owns asking the driver about contexts that were made before the shim was there. What follows from
-//! a context's end is decided by `order`.
+//! Owns asking the driver about contexts that were made before the shim was there. What follows
+//! from a context's end is decided by `order`.
 
 use cuda_sys::*;
 use trace::{ContextId, Op};

@@ -1,8 +1,8 @@
 //! The kernel behind a handle.
 //!
-//! Handles are `CUfunction`s, or `CUkernel`s passed in their place, as cudart 12 and later does. Owns
-//! asking the driver for name, parameters and image, once a handle, and finding the kernel again
-//! without a table. Does not read code: the analyzer does.
+//! Handles are `CUfunction`s, or `CUkernel`s passed in their place, as cudart 12 and later does.
+//! Owns asking the driver for name, parameters and image, once a handle, and finding the kernel
+//! again without a table. Does not read code: the analyzer does.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -16,7 +16,7 @@ use crate::real::driver::real;
 use crate::runtime::handle_cache;
 
 /// Kernels by a hash of their handle: a step of a neural network has some hundred, and a launch
-/// shall not search a table for its own.
+/// should not search a table for its own.
 static LAST: [AtomicPtr<Kernel>; 1 << LAST_BITS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 1 << LAST_BITS];
 const LAST_BITS: u32 = 10;
 
@@ -27,7 +27,7 @@ impl Cx<'_> {
         let core = self.core()?;
         let key = handle.0 as u64;
         let last = &LAST[(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - LAST_BITS)) as usize];
-        // SAFETY: null, or a kernel, which lives for ever.
+        // SAFETY: null, or a kernel, which is never freed.
         let known = unsafe { last.load(Ordering::Acquire).as_ref() };
         // Read before the table is: what ends meanwhile is looked up again next time.
         let generation = handle_cache::generation();
@@ -71,7 +71,7 @@ impl Cx<'_> {
             };
             if result != CUresult::SUCCESS {
                 // Past the last parameter the driver answers INVALID_VALUE; anything else means
-                // that it can not tell.
+                // that it does not know.
                 known = result == CUresult::ERROR_INVALID_VALUE;
                 break;
             }
@@ -93,7 +93,7 @@ impl Cx<'_> {
     }
 
     /// The image that a function or kernel comes from: as seen when it was got, or as the driver
-    /// tells.
+    /// answers.
     fn image_of(&mut self, handle: CUfunction, is_function: bool, name: &[u8]) -> ImageId {
         let Some(core) = self.core() else { return ImageId::NONE };
         let known = |key: u64| core.handles.images.get(&key).map(|id| *id);

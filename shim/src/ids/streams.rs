@@ -1,7 +1,7 @@
 //! The id of a stream, with stream 0 and the special handles resolved.
 //!
-//! Owns which stream a handle means on this thread through the symbol that was called, and asking the
-//! driver about streams that were made before the shim was there.
+//! Owns which stream a handle means on this thread through the symbol that was called, and asking
+//! the driver about streams that were made before the shim was there.
 
 use cuda_sys::*;
 use trace::{Op, StreamId, StreamKind, ThreadId};
@@ -19,7 +19,7 @@ impl Cx<'_> {
         self.stream0() == Stream0::PerThread
     }
 
-    /// The id of a stream, with stream 0 and the special handles told apart.
+    /// The id of a stream, with stream 0 and the special handles resolved.
     #[unsafe(link_section = "streamsan_hot")]
     pub fn stream(&mut self, handle: CUstream) -> StreamId {
         let Some(core) = self.core() else { return StreamId::NONE };

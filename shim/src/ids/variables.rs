@@ -1,4 +1,5 @@
-//! Where `__device__` and `__constant__` variables lie when the program never asked for them openly.
+//! Where `__device__` and `__constant__` variables lie when the program never asked for them
+//! openly.
 //!
 //! NVIDIA's cudart takes the addresses of variables (`cudaMemcpyToSymbol`, `cudaGetSymbolAddress`)
 //! from a private table of the driver. So when a copy or fill touches device memory that no call
@@ -33,8 +34,7 @@ static TRIED: AtomicU32 = AtomicU32::new(0);
 /// Names of the variables of an image that is still mapped. Reads the headers and the symbols of
 /// one cubin.
 fn names(entry: UnlistedImage) -> Vec<CString> {
-    // Whoever unloads a library without unloading its image leaves an entry behind: it must not be
-    // read.
+    // A library that was unloaded without its image leaves an entry behind, which must not be read.
     if image_bytes::file_of(entry.start as *const u8, entry.len).is_none() {
         return Vec::new();
     }
@@ -101,7 +101,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Tells the analyzer the addresses of an image's variables.
+    /// Logs the addresses of an image's variables.
     fn list(&mut self, entry: UnlistedImage) {
         for name in names(entry) {
             let (mut ptr, mut size): (CUdeviceptr, usize) = (0, 0);

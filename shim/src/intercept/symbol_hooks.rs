@@ -1,10 +1,10 @@
 //! The symbol hooks: every way in which a program asks for a CUDA function by name.
 //!
-//! Owns our `dlsym`, `dlvsym` and `dlclose`, and what `cuGetProcAddress` in both forms answers. Direct
-//! links need nothing here: we export the names. All look-ups follow one rule: the real look-up
-//! first, then a substitution only when its answer is a function of the table. So names that the
-//! driver does not have stay unknown, and foreign functions whose names begin with `cu` are left
-//! alone. Where the real functions are is known in [`crate::real`].
+//! Owns our `dlsym`, `dlvsym` and `dlclose`, and what `cuGetProcAddress` in both forms answers.
+//! Direct links need nothing here: we export the names. All look-ups follow one rule: the real
+//! look-up first, then a substitution only when its answer is a function of the table. So names
+//! that the driver does not have stay unknown, and foreign functions whose names begin with `cu`
+//! are left alone. Where the real functions are is known in [`crate::real`].
 //!
 //! `dlsym` jumps to the real one instead of calling it: `RTLD_NEXT` means "after the caller", and
 //! the C library finds the caller by the return address.

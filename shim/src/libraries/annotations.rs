@@ -1,13 +1,12 @@
-//! What the program itself says (`include/streamsan.h`): where checking stops and starts, what its
-//! parts are called, which blocks its pools hand out; NVTX's ranges too (its memory annotations are
-//! in `nvtx_mem.rs`).
+//! The program's own annotations (`include/streamsan.h`): where checking stops and starts, what its
+//! parts are called, which blocks its pools hand out; NVTX's ranges too.
 //!
-//! Owns these exports and the injection into NVTX version 3: its header-only library loads what
-//! `NVTX_INJECTION64_PATH` names (the launcher names us, unless somebody else is named already) and
+//! Owns these exports and the injection into NVTX version 3. NVTX's header-only library loads what
+//! `NVTX_INJECTION64_PATH` names (the launcher names us, unless the variable is set already) and
 //! offers it a table of its functions to replace. Only push and pop of ranges are taken, and only
-//! once CUDA is in use: a program without CUDA is left alone. Nothing is handed on, for without an
-//! injection these functions do nothing but count; the depth that they answer is counted here as
-//! well.
+//! once CUDA is in use: a program without CUDA is left alone. Nothing is forwarded: without an
+//! injection these functions do nothing but count, and the depth that they answer is counted here
+//! as well. NVTX's memory annotations are in [`super::nvtx_memory`].
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};

@@ -15,36 +15,35 @@ use crate::log::call_names::HOST_THREADS;
 use crate::observe::{Phase, observe};
 use crate::runtime::{lifecycle, thread_state};
 
-/// Objects whose state is remembered; others that fall on the same place are told more often than
-/// they need be.
+/// Objects whose state is remembered. Objects that share a slot are logged more often than needed.
 const OBJECTS: usize = 4096;
 
-/// How often something was left with one of the objects that fall on each place.
+/// How many releases were logged for the objects that share each slot.
 static RELEASES: [AtomicU64; OBJECTS] = [const { AtomicU64::new(0) }; OBJECTS];
 
 const RECENT: usize = 64;
 
 thread_local! {
-    /// What this thread released and acquired last, by object: object, changes at its release,
-    /// releases that it has seen.
-    static SEEN: [Cell<(u64, u64, u64)>; RECENT] = const { [const { Cell::new((0, 0, 0)) }; RECENT] };
+    /// What this thread released and acquired last, by object: the object, how many ops the thread
+    /// had made at its release, and how many releases it has seen.
+    static RECENT_EDGES: [Cell<(u64, u64, u64)>; RECENT] = const { [const { Cell::new((0, 0, 0)) }; RECENT] };
 }
 
 fn spread(object: u64) -> u64 {
     object.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
-/// Whether a release or acquisition must be told; remembers that it was.
+/// Whether a release or acquisition must be logged; remembers that it was.
 fn is_news(object: u64, acquire: bool) -> bool {
-    let place = &RELEASES[spread(object) as usize % OBJECTS];
+    let slot = &RELEASES[spread(object) as usize % OBJECTS];
     let changes = thread_state::with(|l| l.ops.get());
-    let news = SEEN.try_with(|seen| {
-        let cell = &seen[spread(object) as usize % RECENT];
+    let news = RECENT_EDGES.try_with(|recent| {
+        let cell = &recent[spread(object) as usize % RECENT];
         let (known, released_at, seen_releases) = cell.get();
         let (released_at, seen_releases) = if known == object { (released_at, seen_releases) } else { (0, 0) };
         if acquire {
-            let releases = place.load(Ordering::Acquire);
-            // Nobody who knows anything has ever released an object that falls here.
+            let releases = slot.load(Ordering::Acquire);
+            // No thread that has made an op has ever released an object of this slot.
             if releases == 0 || releases == seen_releases {
                 return false;
             }
@@ -53,7 +52,7 @@ fn is_news(object: u64, acquire: bool) -> bool {
             if changes == 0 || changes == released_at {
                 return false;
             }
-            let releases = place.fetch_add(1, Ordering::AcqRel) + 1;
+            let releases = slot.fetch_add(1, Ordering::AcqRel) + 1;
             cell.set((object, changes, releases));
         }
         true
@@ -73,8 +72,8 @@ pub extern "C" fn streamsan_host_edge(object: u64, acquire: i32) {
     });
 }
 
-/// A host thread starts, after whatever its maker left with this object. Called by the library
-/// beside this one.
+/// A host thread starts, after the last release of this object by its creator. Called by the
+/// library beside this one.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn streamsan_host_thread(object: u64) {
     thread_state::with(|l| l.start.set(object));
@@ -85,10 +84,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_news_is_told() {
+    fn only_news_is_logged() {
         const MUTEX: u64 = 0x7fff_1000;
-        assert!(!is_news(MUTEX, false), "a thread that did nothing of CUDA has nothing to tell");
-        assert!(!is_news(MUTEX, true), "and nobody else has");
+        assert!(!is_news(MUTEX, false), "a thread that made no op has nothing to pass on");
+        assert!(!is_news(MUTEX, true), "and no other thread has");
         thread_state::note_op();
         assert!(is_news(MUTEX, false));
         assert!(!is_news(MUTEX, false), "nothing new since");

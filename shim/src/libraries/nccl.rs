@@ -1,12 +1,12 @@
 //! NCCL's collectives and point-to-point calls, each an op of the stream that it is given: what it
 //! reads and writes on this device.
 //!
-//! NCCL's kernels get their pointers through memory that no parameter shows, so their launches say
-//! nothing; the calls themselves say all. They reach us through the PLT of whoever links to
-//! libnccl.so.2 (PyTorch does); through `dlsym` and in statically linked copies they do not, and
-//! then NCCL's launches count as indirect. Calls inside a group take effect at its end. While such
-//! a call runs, launches of its thread are marked as its own. Captured calls become nodes of a
-//! graph and are not modelled.
+//! Owns the exports of these functions. NCCL's kernels get their pointers through memory that no
+//! parameter shows, so their launches say nothing; the calls themselves say everything. They reach
+//! us through the PLT of any library that links to libnccl.so.2 (PyTorch does). Through `dlsym` and
+//! in statically linked copies they do not, and then NCCL's launches count as indirect. Calls
+//! inside a group take effect at its end. While such a call runs, launches of its thread are marked
+//! as its own. Captured calls become nodes of a graph and are not modelled.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
@@ -27,7 +27,7 @@ const SUCCESS: c_int = 0;
 /// `ncclInternalError`: what a call answers when there is no NCCL behind us, which cannot be.
 const INTERNAL: c_int = 3;
 
-/// One call as it will be told.
+/// One call as it will be logged.
 struct Call {
     thread: i32,
     id: FnId,
@@ -66,7 +66,7 @@ fn ask(function: &LibraryFunction, comm: Comm) -> Option<c_int> {
     (result == SUCCESS).then_some(answer)
 }
 
-/// Ranks of a communicator; 0 when it does not tell.
+/// Ranks of a communicator; 0 when it does not say.
 fn ranks(comm: Comm) -> u64 {
     ask(&COUNT, comm).and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
 }
@@ -76,7 +76,7 @@ fn is_root(comm: Comm, root: c_int) -> bool {
     ask(&RANK, comm) == Some(root)
 }
 
-fn tell(call: &Call) {
+fn log_call(call: &Call) {
     observe(call.id, 0, Phase::Before, |cx| {
         let region = |(start, len): (usize, u64)| Region::linear(start as u64, len);
         cx.log(&Op::Copy {
@@ -101,7 +101,7 @@ fn stream_of(id: FnId, stream: CUstream) -> Option<StreamId> {
     found
 }
 
-/// Runs the real call and tells of it when it has succeeded.
+/// Runs the real call and logs it when it has succeeded.
 fn around(
     id: FnId,
     stream: CUstream,
@@ -123,7 +123,7 @@ fn around(
     if depth() > 0 {
         GROUPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(call);
     } else {
-        tell(&call);
+        log_call(&call);
     }
     result
 }
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn ncclGroupEnd() -> c_int {
         drop(grouped);
         // A group that failed has done nothing that could be relied on.
         if result == SUCCESS {
-            mine.iter().for_each(tell);
+            mine.iter().for_each(log_call);
         }
     }
     result

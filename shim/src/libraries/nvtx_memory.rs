@@ -1,12 +1,12 @@
 //! NVTX's memory annotations (`nvToolsExtMem.h`): the regions that a program's own pool hands out,
-//! each with its stack, life and name.
+//! each with its stack, lifetime and name.
 //!
 //! Owns the injection into NVTX's extensions: the header-only library asks what
-//! `NVTX_INJECTION64_PATH` names for `InitializeInjectionNvtxExtension` and hands it the places of
+//! `NVTX_INJECTION64_PATH` names for `InitializeInjectionNvtxExtension` and hands it the slots of
 //! its functions. Taken are registering, resizing, naming and ending of regions, and resetting and
-//! ending of heaps; permissions are not (they say what may be touched, not when). Only virtual
-//! addresses in heaps that are suballocators: other heaps describe a layout, in which nothing is
-//! ever handed out.
+//! ending of heaps. Permissions are not: they say what may be touched, not when. Only virtual
+//! addresses in heaps that are suballocators count: other heaps describe a layout, in which nothing
+//! is ever handed out.
 //!
 //! A region's handle is its address, so nothing has to be looked up; a heap's is a small number.
 //! Layouts and numbers are those of the header with compatibility number 0x0102; a header with
@@ -133,7 +133,7 @@ unsafe fn text(kind: u32, message: Message) -> Vec<u8> {
             let read: String = wide.map(|c| char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
             name.extend_from_slice(read.as_bytes());
         }
-        // Registered strings: what they say was told to nobody.
+        // Registered strings: their registration is not intercepted.
         _ => {}
     }
     name.truncate(MAX_NAME);
@@ -295,7 +295,7 @@ struct Segment {
 
 /// `nvtxExtModuleInfo_t`.
 #[repr(C)]
-pub struct Module {
+pub struct NvtxModule {
     version: u16,
     size: u16,
     id: u16,
@@ -310,10 +310,10 @@ pub struct Module {
 /// # Safety
 /// Called by NVTX only, with the description of the extension.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *const Module) -> c_int {
+pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *const NvtxModule) -> c_int {
     // SAFETY: as the caller promises.
     let Some(module) = (unsafe { module.as_ref() }) else { return 0 };
-    let known = (module.id, module.compat) == MEMORY && usize::from(module.size) >= size_of::<Module>();
+    let known = (module.id, module.compat) == MEMORY && usize::from(module.size) >= size_of::<NvtxModule>();
     if !known || module.segment_count == 0 || module.segments.is_null() {
         return 0;
     }

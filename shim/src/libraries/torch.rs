@@ -1,16 +1,17 @@
 //! PyTorch's caching allocator: the blocks that it carves out of its segments, each with its own
-//! stack and life.
+//! stack and lifetime.
 //!
-//! libc10_cuda.so reports every block it hands out or takes back through a function of libc10.so
-//! that it calls through its PLT. Our definition of that function comes first in the search order,
-//! notes the block and forwards; the allocator is untouched. Measured with torch 2.11 on an H200:
-//! 40,409 of 40,409 blocks of a training run were seen. Where the function is absent or has another
-//! signature (and so another name), nothing is seen, and reports speak of segments.
+//! Owns our definitions of three of PyTorch's functions. libc10_cuda.so reports every block that it
+//! hands out or takes back through a function of libc10.so that it calls through its PLT. Our
+//! definition of that function comes first in the search order, notes the block and forwards; the
+//! allocator is untouched. Measured with torch 2.11 on an H200: 40,409 of 40,409 blocks of a
+//! training run were seen. Where the function is absent or has another signature (and so another
+//! name), nothing is seen, and reports speak of segments.
 //!
-//! The report does not tell the stream; the allocator takes the current one, which libc10_cuda.so
-//! is asked for (it reads a thread-local variable and an array). Streams are handed out by
-//! `getStreamFromPool`, long after the pool has made them all at once: that is forwarded too, so
-//! that a stream is known by the place that asked for it.
+//! The report does not name the stream. The allocator takes the current one, so libc10_cuda.so is
+//! asked for it (it reads a thread-local variable and an array). Streams are handed out by
+//! `getStreamFromPool`, long after the pool has made them all at once. That function is forwarded
+//! too, so that a stream is known by the place that asked for it.
 
 use std::ffi::{CStr, c_void};
 
@@ -24,12 +25,12 @@ use crate::real::library::LibraryFunction;
 /// `c10::Device`: a type (1 is CUDA) and an index, both signed bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Device {
+pub struct C10Device {
     kind: i8,
     index: i8,
 }
 
-type Report = unsafe extern "C" fn(*mut c_void, i64, usize, usize, Device);
+type Report = unsafe extern "C" fn(*mut c_void, i64, usize, usize, C10Device);
 
 /// `c10::reportMemoryUsageToProfiler(void*, int64_t, size_t, size_t, c10::Device)`, since torch
 /// 1.12.
@@ -46,20 +47,20 @@ fn real() -> Option<Report> {
 /// `c10::cuda::CUDAStream`: a device and a number, returned in two registers.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Stream {
+pub struct C10Stream {
     device: u64,
     id: u64,
 }
 
-type CurrentStream = unsafe extern "C" fn(i8) -> Stream;
-type Handle = unsafe extern "C" fn(*const Stream) -> *mut c_void;
+type CurrentStream = unsafe extern "C" fn(i8) -> C10Stream;
+type Handle = unsafe extern "C" fn(*const C10Stream) -> *mut c_void;
 
 static CURRENT: LibraryFunction = LibraryFunction::new(c"libc10_cuda.so", c"_ZN3c104cuda20getCurrentCUDAStreamEa");
 static HANDLE: LibraryFunction = LibraryFunction::new(c"libc10_cuda.so", c"_ZNK3c104cuda10CUDAStream6streamEv");
 
 /// The id of a stream of PyTorch's. While any stream is being captured: none, for what is captured
 /// is no work.
-fn id_of(cx: &mut Cx<'_>, stream: Stream) -> StreamId {
+fn id_of(cx: &mut Cx<'_>, stream: C10Stream) -> StreamId {
     const LEGACY: usize = 1;
     let Some(handle) = HANDLE.find(0).filter(|_| !captures::any()) else { return StreamId::NONE };
     // SAFETY: the symbol's mangled name fixes its signature; it reads the object and an array of
@@ -89,7 +90,7 @@ fn current_stream(cx: &mut Cx<'_>, device: i8) -> StreamId {
 static FROM_POOL: LibraryFunction = LibraryFunction::new(c"libc10_cuda.so", c"_ZN3c104cuda17getStreamFromPoolEia");
 static FROM_POOL_HIGH: LibraryFunction = LibraryFunction::new(c"libc10_cuda.so", c"_ZN3c104cuda17getStreamFromPoolEba");
 
-fn taken(stream: Stream) -> Stream {
+fn taken(stream: C10Stream) -> C10Stream {
     observe(TORCH_STREAM, 0, Phase::Before, |cx| {
         let id = id_of(cx, stream);
         if !id.is_none() {
@@ -104,9 +105,9 @@ fn taken(stream: Stream) -> Stream {
 /// # Safety
 /// Called by users of PyTorch's streams only.
 #[cfg_attr(not(test), unsafe(export_name = "_ZN3c104cuda17getStreamFromPoolEia"))]
-unsafe extern "C" fn from_pool(priority: i32, device: i8) -> Stream {
-    type Real = unsafe extern "C" fn(i32, i8) -> Stream;
-    let Some(real) = FROM_POOL.find(from_pool as *const () as usize) else { return Stream { device: 0, id: 0 } };
+unsafe extern "C" fn from_pool(priority: i32, device: i8) -> C10Stream {
+    type Real = unsafe extern "C" fn(i32, i8) -> C10Stream;
+    let Some(real) = FROM_POOL.find(from_pool as *const () as usize) else { return C10Stream { device: 0, id: 0 } };
     // SAFETY: the symbol's mangled name fixes its signature; arguments are passed on as they came.
     taken(unsafe { std::mem::transmute::<usize, Real>(real)(priority, device) })
 }
@@ -116,10 +117,10 @@ unsafe extern "C" fn from_pool(priority: i32, device: i8) -> Stream {
 /// # Safety
 /// Called by users of PyTorch's streams only.
 #[cfg_attr(not(test), unsafe(export_name = "_ZN3c104cuda17getStreamFromPoolEba"))]
-unsafe extern "C" fn from_pool_high(high: bool, device: i8) -> Stream {
-    type Real = unsafe extern "C" fn(bool, i8) -> Stream;
+unsafe extern "C" fn from_pool_high(high: bool, device: i8) -> C10Stream {
+    type Real = unsafe extern "C" fn(bool, i8) -> C10Stream;
     let Some(real) = FROM_POOL_HIGH.find(from_pool_high as *const () as usize) else {
-        return Stream { device: 0, id: 0 };
+        return C10Stream { device: 0, id: 0 };
     };
     // SAFETY: as above.
     taken(unsafe { std::mem::transmute::<usize, Real>(real)(high, device) })
@@ -130,7 +131,7 @@ unsafe extern "C" fn from_pool_high(high: bool, device: i8) -> Stream {
 /// # Safety
 /// Called by PyTorch only.
 #[cfg_attr(not(test), unsafe(export_name = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"))]
-unsafe extern "C" fn report(ptr: *mut c_void, size: i64, total: usize, reserved: usize, device: Device) {
+unsafe extern "C" fn report(ptr: *mut c_void, size: i64, total: usize, reserved: usize, device: C10Device) {
     const CUDA: i8 = 1;
     if device.kind == CUDA && !ptr.is_null() && size != 0 {
         observe(TORCH_ALLOCATOR, 0, Phase::Before, |cx| {

@@ -1,9 +1,9 @@
 //! Counts of the calls that came through the wrappers, on request (`count-calls` in
 //! `STREAMSAN_OPTIONS`).
 //!
-//! Owns one counter a function. They are there to compare the shim's view of a program with CUPTI's,
-//! so that an entry point that calls slip through is found. Rows marked `skip` are forwarded by a
-//! jump and not counted.
+//! Owns one counter a function. They are there to compare the shim's view of a program with
+//! CUPTI's, so that an entry point that calls slip through is found. Rows marked `skip` are
+//! forwarded by a jump and not counted.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 

@@ -1,7 +1,7 @@
 //! The names of observed functions: the driver's, and those of libraries.
 //!
-//! Owns the numbers of functions that are not in the table of `cuda-sys`; they follow the table's. Does
-//! not intercept them: see `crate::libraries`.
+//! Owns the numbers of functions that are not in the table of `cuda-sys`; they follow the table's.
+//! Does not intercept these functions: see `crate::libraries`.
 
 use cuda_sys::FnId;
 

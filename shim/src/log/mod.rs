@@ -5,8 +5,9 @@
 //! `order` for its place, to [`stacks`] for the definition of its stack, and to [`ring_writer`].
 //! [`call_names`] and [`call_counts`] know the functions that ops come from.
 //!
-//! [`start`] and [`call_counts`] use [`core`], which uses [`shared`], which uses the rest. What an op
-//! means is decided above, in `crate::ops`; what follows from it, in `order` and in the analyzer.
+//! [`start`] and [`call_counts`] use [`core`], which uses [`shared`], which uses the rest. What an
+//! op means is decided above, in `crate::ops`; what follows from it, in `order` and in the
+//! analyzer.
 
 pub mod call_counts;
 pub mod call_names;

@@ -172,8 +172,8 @@ impl Shared {
     }
 }
 
-/// The end of a host function tells the host (XLA hands buffers out again from one): without this
-/// edge such programs look unordered.
+/// The end of a host function is known to the host (XLA hands buffers out again from one): without
+/// this edge such programs look unordered.
 fn engine_options() -> order::Options {
     let mut options = order::Options::default();
     options.host_functions_signal = true;

@@ -12,12 +12,12 @@ use crate::stack::frames::{Frames, MAX_PYTHON};
 use crate::stack::native;
 use crate::stack::python::{self, Encoding, RawPyFrame};
 
-/// What has been defined so far.
+/// What the trace has definitions of so far.
 #[derive(Default)]
 pub struct StackDefinitions {
     /// Generation of the module list that the trace knows.
     modules: u32,
-    /// By address of the code object and what tells its successors at that address apart.
+    /// By the address of the code object, and a check that differs for its successors there.
     codes: HashMap<(u64, u32), PyCodeId>,
 }
 

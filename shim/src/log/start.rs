@@ -1,7 +1,7 @@
 //! The log's start at the first op of a process, and its end.
 //!
-//! Owns the pointer to the running [`Core`], which every op reads. A forked child that uses CUDA gets
-//! a core of its own; the parent's is left alone. The state of the process itself is in
+//! Owns the pointer to the running [`Core`], which every op reads. A forked child that uses CUDA
+//! gets a core of its own; the parent's is left alone. The state of the process itself is in
 //! [`crate::runtime::lifecycle`].
 
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::call_counts;
 use super::core::Core;
-use crate::runtime::lifecycle::{self, Start};
+use crate::runtime::lifecycle::{self, StartTurn};
 use crate::runtime::options::Options;
 use crate::runtime::{attach, handle_cache};
 
@@ -38,13 +38,13 @@ fn core_slow() -> Option<&'static Core> {
         lifecycle::start_anew_in_child();
     }
     match lifecycle::begin_start() {
-        Start::Now => start(),
-        Start::Done => core(),
-        Start::Running => {
+        StartTurn::Now => start(),
+        StartTurn::Done => core(),
+        StartTurn::Running => {
             // SAFETY: a published core is never freed.
             unsafe { CORE.load(Ordering::Acquire).as_ref() }
         }
-        Start::No => None,
+        StartTurn::No => None,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::log::call_names::HOST_THREADS;
 use crate::log::core::Core;
 use crate::log::shared::Shared;
 use crate::log::{call_counts, start};
-use crate::runtime::guard::Inside;
+use crate::runtime::guard::EntryGuard;
 use crate::runtime::{lifecycle, thread_state};
 use crate::stack::frames::{self, Depth, Frames};
 
@@ -34,14 +34,14 @@ pub enum Phase {
 
 /// What an op function works with.
 pub struct Cx<'a> {
-    inside: &'a Inside,
+    inside: &'a EntryGuard,
     core: Cell<Option<&'static Core>>,
     stream0: Stream0,
     /// The function that was called.
     pub call: FnId,
     /// Before or after the real call.
     pub phase: Phase,
-    /// What the before part wants the after part to know; 0: nothing.
+    /// What the part before the real call passes to the part after it; 0: nothing.
     pub token: u64,
     frames: &'a mut Frames,
     captured: bool,
@@ -61,7 +61,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
     {
         return failed(call, result);
     }
-    let Some(inside) = Inside::enter() else { return 0 };
+    let Some(inside) = EntryGuard::enter() else { return 0 };
     let run = AssertUnwindSafe(|| {
         // SAFETY: inside proves that this thread is in shim code, and only once.
         let frames = unsafe { thread_state::frames() };
@@ -95,7 +95,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
 }
 
 /// A call has failed. Errors that end the context (illegal address, device-side assert and their
-/// like) are told once, lack of memory always.
+/// like) are logged once, lack of memory always.
 #[cold]
 fn failed(call: FnId, result: CUresult) -> u64 {
     if ends_context(result) {
@@ -108,8 +108,8 @@ fn failed(call: FnId, result: CUresult) -> u64 {
     0
 }
 
-/// Whether nothing works in this context any more ("the process must be terminated and relaunched",
-/// cuda.h).
+/// Whether nothing works in this context any more (cuda.h: "the process must be terminated and
+/// relaunched").
 fn ends_context(result: CUresult) -> bool {
     matches!(
         result,
@@ -126,11 +126,11 @@ fn ends_context(result: CUresult) -> bool {
 }
 
 impl Cx<'_> {
-    /// Tells of an error that ends the context, the first one only: every later call answers the
-    /// same. `stream`: whose last launch is to blame, when that is known.
+    /// Logs an error that ends the context, the first one only: every later call answers the same.
+    /// `stream`: the stream whose last launch is to blame, when that is known.
     pub fn log_failure(&mut self, result: CUresult, stream: StreamId) {
-        static TOLD: AtomicBool = AtomicBool::new(false);
-        if ends_context(result) && !TOLD.swap(true, Ordering::Relaxed) {
+        static LOGGED: AtomicBool = AtomicBool::new(false);
+        if ends_context(result) && !LOGGED.swap(true, Ordering::Relaxed) {
             self.log(&Op::Failed { result: result.0, stream });
         }
     }
@@ -303,7 +303,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Says that this call has an effect that is not modelled. Counted per function by the
+    /// Notes that this call has an effect that is not modelled. Counted per function by the
     /// analyzer.
     pub fn not_modelled(&mut self) {
         let text = self.call.name().into();

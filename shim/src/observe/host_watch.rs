@@ -1,7 +1,7 @@
 //! The watches over the host's memory, as calls begin and end them.
 //!
 //! Owns the way from a call to [`crate::host::watches`]: which bytes a copy or a graph uses, when a
-//! watch is looked at (outside of the lock), and the ops that come of it. What a change is worth is
+//! watch is checked (outside of the lock), and the ops that come of it. What a change is worth is
 //! decided by the analyzer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ impl Cx<'_> {
         let Some(core) = self.core().filter(|core| core.options.host_writes) else { return };
         let Some(look) = self.begin_watch(core, epoch, stream, node, region, false) else { return };
         // Older work that still reads these bytes: the host has just said that they are ready for
-        // more, so now is the time to look.
+        // more, so now is the time to check them.
         let (mut known, mut after, mut seed) = (None, 0, look.seed);
         while let Some(old) = core.lock().and_then(|mut s| s.watches.next_reused(region, look.id, after)) {
             after = old.id;
@@ -83,8 +83,8 @@ impl Cx<'_> {
         let thread = self.thread();
         let mut shared = core.lock()?;
         let shared = &mut *shared;
-        // Somebody has waited since the op was logged: what the device wrote meanwhile can not be
-        // told from the host's writes.
+        // A thread has waited since the op was logged: what the device wrote meanwhile cannot be
+        // distinguished from the host's writes.
         if shared.engine.host_changes() != self.known() {
             return None;
         }
@@ -95,7 +95,7 @@ impl Cx<'_> {
         Some(look)
     }
 
-    /// Looks at the watches that have just ended. `func`: a host function begins, which knows more
+    /// Checks the watches that have just ended. `func`: a host function begins, which knows more
     /// than the host threads.
     #[cold]
     pub fn look_at_ended(&mut self, func: Option<HostFuncId>) {
@@ -111,7 +111,7 @@ impl Cx<'_> {
         }
     }
 
-    /// A look is over: says what changed.
+    /// A check is over: logs what changed.
     fn conclude(&mut self, core: &'static Core, look: &WatchCheck, now: Option<Checksums>, goes_on: bool) {
         let changed = |watches: &Watches| now.as_ref().and_then(|now| watches.changed(look.id, now));
         let Some(mut shared) = core.lock() else { return };
@@ -148,7 +148,7 @@ impl Cx<'_> {
         self.core()?.lock()?.watches.range(ptr)
     }
 
-    /// Memory from `start` to `end` is about to go away: returns when nobody reads it any more.
+    /// Memory from `start` to `end` is about to go away: returns when no thread reads it any more.
     pub fn host_memory_goes(&mut self, start: u64, end: u64) {
         let Some(core) = self.core() else { return };
         for _ in 0..4000 {
@@ -199,7 +199,7 @@ fn may_protect(core: &Core) -> bool {
     SHARED.load(Ordering::Relaxed) == 1 && sigsegv::install()
 }
 
-/// Sums a look up, outside of the lock. `None`: some byte can not be read.
+/// Computes the checksums of a watch, outside of the lock. `None`: some byte can not be read.
 fn see(core: &Core, look: &WatchCheck) -> Option<Checksums> {
     let began = Instant::now();
     // What the driver allocated is readable until a call that waits for us frees it.

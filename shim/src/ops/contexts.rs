@@ -33,7 +33,7 @@ impl Cx<'_> {
             return None;
         }
         let mut context = CUcontext::NULL;
-        // It is asked for by retaining it, and released again: somebody else holds it.
+        // It is asked for by retaining it, and released again: it has another holder.
         let retained = real!(cuDevicePrimaryCtxRetain(&raw mut context => *mut CUcontext, device => CUdevice));
         if retained != CUresult::SUCCESS {
             return None;

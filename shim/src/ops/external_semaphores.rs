@@ -1,9 +1,9 @@
 //! External semaphores: signals and waits of streams, matched within this process.
 //!
-//! A fence or a timeline semaphore has a value that signals raise and waits compare with; of any
-//! other semaphore each wait takes one signal. What another API or process signals is not seen: a
-//! stream that waits for it is not judged until the host sees it get past the wait, and the calls
-//! stay named as not modelled.
+//! Owns the number of each signal and wait. A fence or a timeline semaphore has a value that
+//! signals raise and waits compare with; of any other semaphore each wait takes one signal. Signals
+//! of another API or process are not seen. A stream that waits for one is not judged until the host
+//! sees it get past the wait, and the calls stay named as not modelled.
 
 use cuda_sys::*;
 use trace::Op;

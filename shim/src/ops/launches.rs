@@ -115,8 +115,8 @@ unsafe fn buffer_of<'a>(kernel: &Kernel, shape: &mut LaunchShape, extra: *mut *m
 }
 
 impl Cx<'_> {
-    /// Waits for a launch, as the user asked for. The program is not told of an error: its next
-    /// call is.
+    /// Waits for a launch, as the user asked for. An error is not reported to the program here: its
+    /// next call answers it.
     #[cold]
     fn wait_for_launch(&mut self, stream: CUstream, id: trace::StreamId) {
         let result = if self.stream0() == Stream0::PerThread {

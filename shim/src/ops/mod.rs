@@ -4,14 +4,14 @@
 //! as its row says. Its arguments are the program's own: what they point to is valid as the
 //! driver's contract says, which is the safety condition of every function here.
 //!
-//! Owns the ops that calls make. The wrappers of `crate::intercept` find a function by the row's name
-//! in this module, so each is re-exported here; a row without its function does not compile.
+//! Owns the ops that calls make. The wrappers of `crate::intercept` find a function by the row's
+//! name in this module, so each is re-exported here; a row without its function does not compile.
 //! Exceptions are rows whose arguments or answers are replaced on the way: host functions
 //! ([`host_functions`]) and the driver's own look-up (`crate::intercept::symbol_hooks`).
 //!
 //! Files do not know each other, with these exceptions: [`graphs`] makes the ops of its nodes with
-//! [`launches`], [`copies`] and [`stream_memops`]; [`streams`] and [`external_semaphores`] use
-//! what [`interop`] says of other processes and APIs, and [`interop`] asks [`memory`] for the size of
+//! [`launches`], [`copies`] and [`stream_memops`]; [`streams`] and [`external_semaphores`] use what
+//! [`interop`] says of other processes and APIs, and [`interop`] asks [`memory`] for the size of
 //! imported memory.
 
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]

@@ -1,8 +1,8 @@
 //! Modules and libraries: where kernels come from.
 //!
 //! Owns the definitions of images. An image is stored once: by reference when its bytes lie in a
-//! read-only mapping of a file (nvcc's fatbins: libtorch carries gigabytes), otherwise by value (what
-//! Triton, NVRTC and the linker produce). Does not read code.
+//! read-only mapping of a file (nvcc's fatbins: libtorch carries gigabytes), otherwise by value
+//! (what Triton, NVRTC and the linker produce). Does not read code.
 
 use std::ffi::CStr;
 

@@ -1,10 +1,10 @@
 //! The real functions of the driver: one slot for each symbol of the table, filled from the driver
 //! that the program itself uses.
 //!
-//! Owns finding `libcuda.so.1`, the macro [`real!`] by which the shim calls the driver, and the map from
-//! real addresses back to table numbers, by which `cuGetProcAddress` is answered (on drivers 535,
-//! 550 and 580 every answer is exactly one exported symbol, none aliased). Does not decide what
-//! happens around a call.
+//! Owns finding `libcuda.so.1`, the macro `real!` by which the shim calls the driver, and the map
+//! from real addresses back to table numbers, by which `cuGetProcAddress` is answered. (On drivers
+//! 535, 550 and 580 every answer is exactly one exported symbol, none aliased.) Does not decide
+//! what happens around a call.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem::transmute;
@@ -93,7 +93,7 @@ pub(crate) unsafe fn dlvsym(handle: *mut c_void, name: *const c_char, version: *
 }
 
 /// Remembers a real address that a look-up of the program found. False: another one is known, so
-/// this is another driver or somebody who stands before the driver.
+/// this is another driver, or a library in front of the driver.
 pub(crate) fn learn(function: FnId, address: *mut c_void) -> bool {
     let slot = &SLOTS[function.index()];
     match slot.compare_exchange(std::ptr::null_mut(), address, Ordering::Release, Ordering::Relaxed) {
@@ -188,8 +188,8 @@ pub(crate) fn by_address(address: *mut c_void) -> Option<FnId> {
     Some(FnId(index as u16))
 }
 
-/// Calls a real function by its table name: `real!(cuCtxGetCurrent(&raw mut context => *mut CUcontext))`. Answers
-/// `NOT_FOUND` on drivers without it.
+/// Calls a real function by its table name: `real!(cuCtxGetCurrent(&raw mut context => *mut
+/// CUcontext))`. Answers `NOT_FOUND` on drivers without it.
 macro_rules! real {
     ($symbol:ident ($($arg:expr => $ty:ty),* $(,)?)) => {{
         match $crate::real::driver::function(cuda_sys::id::$symbol) {

@@ -1,7 +1,7 @@
 //! Where the driver is mapped.
 //!
-//! Owns the start and the end of that mapping, by which calls of the driver to itself are told from
-//! the program's. Does not open the driver: see [`super::driver`].
+//! Owns the start and the end of that mapping, by which calls of the driver to itself are
+//! distinguished from the program's. Does not open the driver: see [`super::driver`].
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -15,8 +15,8 @@ static DRIVER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// observed.
 pub static OTHER_DRIVERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether `caller` lies in the object that `found` lies in: a driver that asks for its own functions
-/// (the WSL stub does).
+/// Whether `caller` lies in the object that `found` lies in: a driver that asks for its own
+/// functions (the WSL stub does).
 pub fn is_within_driver(caller: usize, found: *mut c_void) -> bool {
     let (start, end) = (DRIVER[0].load(Ordering::Relaxed), DRIVER[1].load(Ordering::Relaxed));
     if end != 0 && (start..end).contains(&(found as usize)) {

@@ -1,4 +1,5 @@
-//! The objects that are loaded: a function in those after ours, and the object that holds an address.
+//! The objects that are loaded: a function in those after ours, and the object that holds an
+//! address.
 //!
 //! Owns reading their dynamic symbol tables. This is needed for names that we export ourselves
 //! (`dlsym`, `sigaction`, `read` and their like): nothing that goes through symbol resolution could
@@ -43,8 +44,8 @@ pub fn object_of(address: usize) -> Range<usize> {
         mapping: Range<usize>,
     }
     unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-        // SAFETY: data is the Holder below; dl_iterate_phdr passes a valid description whose headers
-        // are mapped.
+        // SAFETY: data is the Holder below; dl_iterate_phdr passes a valid description whose
+        // headers are mapped.
         let (holder, base, headers) = unsafe {
             let headers = (*info).dlpi_phdr;
             let count = usize::from((*info).dlpi_phnum);

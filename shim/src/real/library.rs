@@ -1,8 +1,8 @@
 //! A function of a library that is observed besides the driver (PyTorch's, NCCL's): the real one
 //! behind our export of the same name.
 //!
-//! Owns looking for it once, in the libraries after ours and in the one that should have it. Does not
-//! define exports: see `crate::libraries`.
+//! Owns looking for it once, in the libraries after ours and in the one that should have it. Does
+//! not define exports: see `crate::libraries`.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,9 @@
 //! Connects this process to an analyzer: to the one that the launcher named, or to one of its own.
 //!
-//! Leaves no descriptor open in the program: the ring stays mapped, its descriptor has gone to the
-//! analyzer, and each side notices the other's death without one (the analyzer by a process
-//! descriptor, the shim by the heartbeat in the ring).
+//! Owns making the ring and handing it over. Leaves no descriptor open in the program: the ring
+//! stays mapped, its descriptor has gone to the analyzer. Each side notices the other's death
+//! without one, the analyzer by a process descriptor, the shim by the heartbeat in the ring.
+//! Starting an analyzer is in [`super::spawn`].
 
 use std::ffi::OsStr;
 use std::io;
@@ -70,8 +71,8 @@ fn make_ring(bytes: usize) -> Result<(Ring, OwnedFd), trace::ring::RingError> {
     const LEAST: usize = 1 << 20;
     for size in [bytes, bytes.min(LEAST)] {
         for folder in [c"/dev/shm", c"/tmp", c"/var/tmp"] {
-            // SAFETY: open takes a C string; O_TMPFILE makes a file that has no name, so nobody can
-            // open or guess it.
+            // SAFETY: open takes a C string; O_TMPFILE makes a file that has no name, so no other
+            // process can open or guess it.
             let fd = unsafe { libc::open(folder.as_ptr(), libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC, 0o600) };
             if fd < 0 {
                 continue;

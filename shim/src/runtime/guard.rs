@@ -1,8 +1,9 @@
-//! Who may run shim code right now: at most once on each thread's stack.
+//! The guard against nested entry: shim code runs at most once on each thread's stack.
 //!
-//! A signal handler of the program may interrupt a hook and call CUDA itself; its call then goes
-//! straight to the driver and is counted. The thread-local state has no destructor, so it is valid
-//! in late exit handlers too.
+//! Owns entering and leaving shim code, and the program's `errno` meanwhile. A signal handler of
+//! the program may interrupt a hook and call CUDA itself; its call then goes straight to the driver
+//! and is counted. The thread-local state has no destructor, so it is valid in late exit handlers
+//! too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,12 +38,12 @@ pub fn thread_number() -> u32 {
 
 /// Proof that this thread runs shim code and is not nested in other shim code. Restores `errno`
 /// when it goes.
-pub struct Inside {
+pub struct EntryGuard {
     errno: i32,
     place: *mut i32,
 }
 
-impl Inside {
+impl EntryGuard {
     /// Enters shim code, or says no when this thread is in it already.
     #[inline]
     pub fn enter() -> Option<Self> {
@@ -73,7 +74,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for EntryGuard {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: errno of this thread; the pointer makes this type stay on it.
@@ -91,14 +92,14 @@ mod tests {
         // SAFETY: errno of this thread always exists.
         unsafe { *libc::__errno_location() = 42 };
         {
-            let outer = Inside::enter();
+            let outer = EntryGuard::enter();
             assert!(outer.is_some());
-            assert!(Inside::enter().is_none());
+            assert!(EntryGuard::enter().is_none());
             // SAFETY: as above.
             unsafe { *libc::__errno_location() = 7 };
         }
         // SAFETY: as above.
         assert_eq!(unsafe { *libc::__errno_location() }, 42);
-        assert!(Inside::enter().is_some());
+        assert!(EntryGuard::enter().is_some());
     }
 }

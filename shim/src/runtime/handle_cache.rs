@@ -1,8 +1,8 @@
 //! What one thread remembers of the CUDA handles that it used last.
 //!
 //! Owns the cache of one kind of handle, and the counter that invalidates all caches of all threads
-//! when any handle ends. A look-up in a shared table costs two locked instructions; this costs none.
-//! The tables themselves are in `crate::handles`.
+//! when any handle ends. A look-up in a shared table costs two locked instructions; this costs
+//! none. The tables themselves are in `crate::handles`.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};

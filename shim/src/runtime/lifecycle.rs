@@ -3,12 +3,12 @@
 //! ```text
 //! Dormant --first op--> Running --internal fault, dead analyzer--> Off
 //!    ^                     |
-//!    +------- fork --------+        (the child starts anew if it uses CUDA; the parent's ring is not mapped there)
+//!    +------- fork --------+     (the child starts anew if it uses CUDA, with a ring of its own)
 //! ```
 //!
 //! Owns the state and its transitions, and nothing that they start: `crate::log::start` makes the
 //! log, attaches the analyzer, and handles the end of the process. A page that the kernel wipes in
-//! forked children tells parent and child apart without a system call per op.
+//! forked children distinguishes parent and child without a system call per op.
 
 use std::fmt;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -29,8 +29,8 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 #[unsafe(link_section = "streamsan_state")]
 static CANARY: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Thread that is starting the shim, for others to wait on; also tells a re-entry by the same
-/// thread.
+/// The thread that is starting the shim: others wait for it, and a re-entry by the same thread is
+/// recognised.
 static STARTER: AtomicU64 = AtomicU64::new(0);
 
 /// How many forks lie between the first ancestor that used CUDA and this process.
@@ -60,8 +60,8 @@ pub fn is_forked() -> bool {
 }
 
 /// What a thread that finds the shim not running has to do.
-pub enum Start {
-    /// Start it: this thread alone is told so. To be followed by [`running`], or by switching off.
+pub enum StartTurn {
+    /// Start it: one thread gets this answer. To be followed by [`running`], or by switching off.
     Now,
     /// Look again: another thread has started it meanwhile.
     Done,
@@ -72,21 +72,21 @@ pub enum Start {
 }
 
 /// Asks who starts the shim. Waits while another thread does.
-pub fn begin_start() -> Start {
+pub fn begin_start() -> StartTurn {
     let me = lock::tid() as u64;
     match STATE.compare_exchange(DORMANT, STARTING, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
             STARTER.store(me, Ordering::Relaxed);
-            Start::Now
+            StartTurn::Now
         }
         Err(STARTING) if STARTER.load(Ordering::Relaxed) != me => {
             while STATE.load(Ordering::Acquire) == STARTING {
                 std::thread::sleep(Duration::from_micros(50));
             }
-            Start::Done
+            StartTurn::Done
         }
-        Err(RUNNING) => Start::Running,
-        Err(_) => Start::No,
+        Err(RUNNING) => StartTurn::Running,
+        Err(_) => StartTurn::No,
     }
 }
 
@@ -95,7 +95,7 @@ pub fn running() {
     STATE.store(RUNNING, Ordering::Release);
 }
 
-/// From now on forked children are told apart from this process.
+/// From now on forked children are distinguished from this process.
 pub fn watch_for_forks() {
     CANARY.store(make_canary(), Ordering::Relaxed);
 }
@@ -144,8 +144,8 @@ pub fn stay_out() {
     STATE.store(OFF, Ordering::Release);
 }
 
-/// A fault of ours must not print through the program's standard error twice: the line of
-/// [`switch_off`] says it all.
+/// Replaces the message of a panic by one line of [`switch_off`]: a fault of ours must not fill the
+/// program's standard error.
 pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location();

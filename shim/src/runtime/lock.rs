@@ -1,9 +1,9 @@
-//! The one lock of the shim: held for the few dozen nanoseconds in which an op gets its place,
-//! never across a real call.
+//! The one lock of the shim: held for the few dozen nanoseconds in which an op gets its place in
+//! the order, never across a real call.
 //!
-//! A mutex of our own because the standard one can not tell that its owner was killed
-//! (`pthread_cancel`, a thread ended by a raw `exit` system call): then everybody would wait for
-//! ever, and the shim promises that it never hangs the program.
+//! Owns a mutex that notices when its owner was killed (`pthread_cancel`, a thread ended by a raw
+//! `exit` system call). The standard mutex cannot: every other thread would wait forever, and the
+//! shim promises that it never hangs the program.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -91,7 +91,7 @@ impl<T> Lock<T> {
             if timed_out && self.owner_is_dead() {
                 return Err(OwnerDied);
             }
-            // Nobody takes ten seconds to say who it is.
+            // No live thread takes ten seconds to store its id.
             patience_left -= i32::from(timed_out && self.owner.load(Ordering::Relaxed) == 0);
             if patience_left <= 0 {
                 return Err(OwnerDied);
@@ -134,8 +134,8 @@ impl<T> DerefMut for Held<'_, T> {
 impl<T> Drop for Held<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Or the next one, held up before it has said who it is, would pass for this thread, which
-        // may have ended by then.
+        // Otherwise the next owner, held up before it has stored its id, would pass for this
+        // thread, which may have ended by then.
         self.lock.owner.store(0, Ordering::Relaxed);
         if self.lock.state.swap(FREE, Ordering::Release) == CONTENDED {
             // SAFETY: the futex word lives as long as the lock.

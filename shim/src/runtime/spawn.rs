@@ -1,9 +1,9 @@
 //! Starts an analyzer for this process, under plain `LD_PRELOAD`.
 //!
-//! The program must not notice: the analyzer is no child of it (a `wait` for any child would find
-//! it), gets none of its descriptors but standard error, no signals of its terminal, and no
-//! `SIGCHLD` is raised. Hence two generations of `clone` that share memory until `exec` (as `vfork`
-//! does), the first without an exit signal.
+//! Owns doing so without a trace in the program. The analyzer is no child of it (a `wait` for any
+//! child would find it). It gets none of the program's descriptors but standard error, no signals
+//! of its terminal, and raises no `SIGCHLD`. Hence two generations of `clone` that share memory
+//! until `exec` (as `vfork` does), the first without an exit signal.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -84,7 +84,7 @@ pub fn analyzer(options: &Options, ring: &OwnedFd) -> Result<(), String> {
     Ok(())
 }
 
-/// First generation: makes the second and ends, so that the second belongs to nobody.
+/// First generation: makes the second and ends, so that the second has no parent in the program.
 extern "C" fn first(plan: *mut c_void) -> c_int {
     let plan = plan.cast::<Plan>();
     // SAFETY: plan outlives both generations (CLONE_VFORK); the second one's stack is the lower

@@ -1,6 +1,7 @@
-//! What the shim says to the user: single lines on standard error, written with one `write(2)`.
+//! Messages to the user: single lines on standard error, each written with one `write(2)`.
 //!
-//! Does not format on the heap and does not use stdio, whose locks the program may hold.
+//! Owns the prefix and the cut of long lines. Does not format on the heap and does not use stdio,
+//! whose locks the program may hold.
 
 use std::fmt::{self, Write};
 

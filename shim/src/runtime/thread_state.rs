@@ -2,9 +2,9 @@
 //!
 //! Owns one thread-local with all the state that an op touches. An op asks the loader for one
 //! address and finds the small fields on one cache line: in a framework's step the shim's lines are
-//! cold at each call, and a cold line costs more than the instructions that use it. The modules that
-//! use a field define what it means. Nothing here has a destructor, so the state is valid in late
-//! exit handlers too.
+//! cold at each call, and a cold line costs more than the instructions that use it. The modules
+//! that use a field define what it means. Nothing here has a destructor, so the state is valid in
+//! late exit handlers too.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
@@ -41,7 +41,8 @@ pub struct ThreadState {
 
 // Thread-local memory that the loader lays out at start, all zeros: its place is one load away.
 // `thread_local!` would call the loader each time, which touches five lines of its own. A library
-// that is preloaded is there at start; a program that opens this one later needs the loader's reserve.
+// that is preloaded is there at start; a program that opens this one later needs the loader's
+// reserve.
 std::arch::global_asm!(
     ".pushsection .tbss.streamsan_local,\"awT\",@nobits",
     ".p2align 6",
@@ -68,15 +69,15 @@ pub fn with<R>(work: impl FnOnce(&ThreadState) -> R) -> R {
             local = out(reg) local, options(pure, nomem, nostack),
         );
     }
-    // SAFETY: as large and as aligned as a ThreadState; all its fields are valid as zeros; it lives as
-    // long as its thread, which alone refers to it.
+    // SAFETY: as large and as aligned as a ThreadState; all its fields are valid as zeros; it lives
+    // as long as its thread, which alone refers to it.
     work(unsafe { &*local })
 }
 
 /// The calling thread's buffer for a stack, to be emptied before it is used.
 ///
 /// # Safety
-/// The thread is inside shim code ([`super::guard::Inside`]), which happens once at a time, and
+/// The thread is inside shim code ([`super::guard::EntryGuard`]), which happens once at a time, and
 /// keeps no other reference to its buffer.
 pub unsafe fn frames<'a>() -> &'a mut Frames {
     with(|l| {

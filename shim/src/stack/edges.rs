@@ -2,8 +2,8 @@
 //! path.
 //!
 //! Owns one hash table of edges without pointers, usable when it is all zeros. Both kinds of walks
-//! keep such a table: [`super::native::walk_tree`] and [`super::python::walk_chains`]. Does not know
-//! what a node or a word stands for.
+//! keep such a table: [`super::native::walk_tree`] and [`super::python::walk_chains`]. Does not
+//! know what a node or a word stands for.
 
 /// From a place on a path, with a word that is not the one on the path, to another path.
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ struct Edge {
     generation: u16,
 }
 
-/// Homes of edges, at first and at most, as powers of two: few stacks shall not lie on many pages.
+/// Homes of edges, at first and at most, as powers of two: few stacks should lie on few pages.
 const FIRST_BITS: u32 = 8;
 const MOST_BITS: u32 = 13;
 /// Edges that have the same home at most.

@@ -38,7 +38,7 @@ pub struct Frames {
 
 impl Frames {
     /// No frames.
-    #[expect(clippy::new_without_default, reason = "two kilobytes are not made by accident")]
+    #[allow(clippy::new_without_default, reason = "two kilobytes should be made on purpose")]
     #[inline]
     pub const fn new() -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Frames {
         self.native_len == 0 && self.python_len == 0
     }
 
-    /// 128 bits that tell stacks apart: two independent 64-bit hashes.
+    /// 128 bits that identify a stack: two independent 64-bit hashes.
     pub fn key(&self) -> u128 {
         let mut hash = Hash::new();
         let mut words = self.native().chunks_exact(2);
@@ -143,7 +143,7 @@ pub enum Depth {
     PythonFirst,
     /// Both.
     Full,
-    /// The innermost native frames, which tell whose call it is. For allocations where no stacks
+    /// The innermost native frames, which show whose call it is. For allocations where no stacks
     /// are wanted: the memory that a library keeps for itself is still known.
     Caller,
 }

@@ -1,26 +1,27 @@
-//! What earlier walks of each thread have read: whoever reads the same again need not walk.
+//! What the earlier walks of each thread have read: a walk that would read the same again is not
+//! made.
 //!
-//! Owns the places where it is kept, one for each thread, and the edges that both kinds of walks
-//! keep ([`crate::stack::native::walk_tree`] for native frames, [`crate::stack::python::walk_chains`] for Python's).
+//! Owns the slots in which walks are kept, one for each thread: the tree of native walks
+//! ([`super::native::walk_tree`]) and the chains of Python's ([`super::python::walk_chains`]).
 //!
-//! # Why that is a walk
+//! # Why following a path is as good as walking
 //!
 //! A walk is a function of the registers that it starts with, of the words that it reads, in the
 //! order in which it reads them, and of rules that stay until they are forgotten (an epoch of its
 //! own). Where the next word lies follows from those before. So a walk is kept as a path: at each
-//! place the word that was read there. Whoever starts alike, reads word after word where the path
-//! says, and finds each as it was, has done all that the walk would have read, in its order, and
-//! gets what the walk got: the number of the path, which stands for its frames. A word that differs
-//! may be known from another walk (an edge leads on to its path); if it is not, the walk is done as
-//! if nothing had been kept, and its path is added from there on. It is as safe as the walk:
-//! nothing is read that it would not read.
+//! place the word that was read there. Take a walk that starts alike, reads word after word where
+//! the path says, and finds each as it was. It has done all that the first walk would have read, in
+//! its order, and gets what the first walk got: the number of the path, which stands for its
+//! frames. A word that differs may be known from another walk (an edge leads on to its path). If it
+//! is not, the walk is done as if nothing had been kept, and its path is added from there on.
+//! Following a path is as safe as walking: nothing is read that the walk would not read.
 //!
 //! Numbers are never given out again, so a path that was thrown away and is met again is another
 //! one: what refers to numbers needs no clearing.
 //!
 //! Walks are kept in memory mapped for them, not with the thread: thread-local memory comes out of
-//! small stacks, and nothing has to be given back when a thread ends. Whoever finds its place busy
-//! (a signal in the middle of a walk) does without. A place that is full is emptied.
+//! small stacks, and nothing has to be given back when a thread ends. A capture that finds its slot
+//! busy (a signal in the middle of a walk) does without. A slot that is full is emptied.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
@@ -33,7 +34,7 @@ const SLOTS: usize = 128;
 const PROBES: usize = 8;
 
 /// A thread's walks. All zeros: none.
-pub struct Kept {
+pub struct ThreadWalks {
     /// Of native frames.
     pub native: WalkTree,
     /// Of Python's.
@@ -42,9 +43,9 @@ pub struct Kept {
 
 struct Slot {
     busy: AtomicBool,
-    /// Thread pointer of the thread whose walks these are; 0: nobody's.
+    /// Thread pointer of the thread whose walks these are; 0: no thread's.
     owner: AtomicU64,
-    kept: AtomicPtr<Kept>,
+    kept: AtomicPtr<ThreadWalks>,
 }
 
 static SLOT: [Slot; SLOTS] = [const {
@@ -55,7 +56,7 @@ static SLOT: [Slot; SLOTS] = [const {
 pub struct WalkMemo {
     busy: &'static AtomicBool,
     /// What is kept.
-    pub kept: &'static mut Kept,
+    pub kept: &'static mut ThreadWalks,
 }
 
 impl WalkMemo {
@@ -79,7 +80,7 @@ impl WalkMemo {
             }
             slot.kept.store(kept, Ordering::Relaxed);
         }
-        // SAFETY: mapped for ever, zeros are valid; we have set `busy`, and clear it when the only
+        // SAFETY: never unmapped, zeros are valid; we have set `busy`, and clear it when the only
         // reference is gone.
         let kept = unsafe { &mut *kept };
         if slot.owner.swap(thread, Ordering::Relaxed) != thread {
@@ -99,13 +100,13 @@ impl Drop for WalkMemo {
 
 /// Fresh memory for a thread's walks, or null. What is not used of it is none.
 #[cold]
-fn map() -> *mut Kept {
+fn map() -> *mut ThreadWalks {
     let (access, kind) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
     // SAFETY: errno is the thread's own; a fresh anonymous mapping.
     unsafe {
         let errno = *libc::__errno_location();
-        let at = libc::mmap(core::ptr::null_mut(), size_of::<Kept>(), access, kind, -1, 0);
+        let at = libc::mmap(core::ptr::null_mut(), size_of::<ThreadWalks>(), access, kind, -1, 0);
         *libc::__errno_location() = errno;
         if at == libc::MAP_FAILED { core::ptr::null_mut() } else { at.cast() }
     }

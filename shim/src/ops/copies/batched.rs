@@ -92,9 +92,8 @@ pub(crate) unsafe fn cuMemcpyBatchAsync_v2(
     batch(cx, (dsts, srcs, sizes), count, &attributes, stream);
 }
 
-/// Operands of the batched 3D copies: rows and layers are counted in elements whose size is not
-/// told, so that only linear ones and arrays can be placed; the extent's width is in bytes for
-/// pointers.
+/// Operands of the batched 3D copies. Rows and layers are counted in elements of unknown size, so
+/// only linear ones and arrays can be placed; the extent's width is in bytes for pointers.
 fn operand(cx: &mut Cx<'_>, operand: &CUmemcpy3DOperand, extent: &CUextent3D) -> CopySide {
     let (width, rows, slices) = (extent.width as u64, extent.height.max(1) as u64, extent.depth.max(1) as u64);
     if operand.type_ == CU_MEMCPY_OPERAND_TYPE_ARRAY {

@@ -76,8 +76,8 @@ impl Cx<'_> {
     }
 
     /// Logs the bytes of a small copy that may hold addresses. The copy has been accepted by then:
-    /// from pageable memory it has read its source, and a program that overwrites pinned memory this
-    /// early has a race.
+    /// from pageable memory it has read its source, and a program that overwrites pinned memory
+    /// this early has a race.
     fn contents(&mut self, dst: &Region, src: &Region) {
         let len = dst.width;
         if !(8..=MAX_CONTENTS).contains(&len) || (len | dst.start | src.start) & 7 != 0 || dst.height != 1 {

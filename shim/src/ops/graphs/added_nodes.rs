@@ -1,5 +1,7 @@
-//! Nodes that are added to a graph explicitly: where that happened. What they do is read when the
-//! graph is instantiated.
+//! Nodes that are added to a graph explicitly, one row for each kind.
+//!
+//! Owns no more than the rows: where a node was added is kept in [`super::origins`], and what it
+//! does is read when the graph is instantiated ([`super::flatten`]).
 
 use cuda_sys::*;
 

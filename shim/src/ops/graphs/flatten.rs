@@ -2,9 +2,9 @@
 //!
 //! Reading the finished graph is exact however it was built (captured, added node by node, cloned).
 //! Owns the order of the nodes and the flattening of child graphs, of the bodies of conditional
-//! nodes and of lists of memory operations. What a single node does is in [`super::node_ops`], where
-//! nodes come from in [`super::origins`], executables and their changes in [`super::execs`]. The
-//! order that follows from a graph is decided by the analyzer.
+//! nodes and of lists of memory operations. What a single node does is in [`super::node_ops`],
+//! where nodes come from in [`super::origins`], executables and their changes in [`super::execs`].
+//! The order that follows from a graph is decided by the analyzer.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,8 +1,8 @@
 //! Where the nodes of graphs come from: the calls that captured or added them, and the graphs
 //! inside conditional nodes.
 //!
-//! Owns what is kept of a node beyond what the driver tells. A copy of a graph (a clone, the graph
-//! inside a child node) has nodes of its own, which inherit what is known of the originals.
+//! Owns what is kept of a node beyond what the driver answers. A copy of a graph (a clone, the
+//! graph inside a child node) has nodes of its own, which inherit what is known of the originals.
 
 use cuda_sys::*;
 use trace::StackId;
@@ -70,8 +70,8 @@ impl Cx<'_> {
             return;
         }
         for (from, to) in from.into_iter().zip(to) {
-            // The bodies of a copied conditional node are copies too, and nobody tells their
-            // handles.
+            // The bodies of a copied conditional node are copies too, and the driver does
+            // not say their handles.
             let origin = core.handles.nodes.get(&(from.0 as u64)).map(|o| NodeOrigin { bodies: None, ..o.clone() });
             if let Some(origin) = origin {
                 core.handles.nodes.insert(to.0 as u64, origin);

@@ -1,6 +1,7 @@
 //! Fills (`cuMemset*`), linear and pitched.
 //!
-//! Owns the region that each of them writes. Fills of graphs are in [`crate::ops::graphs::node_ops`].
+//! Owns the region that each of them writes. Fills of graphs are in
+//! [`crate::ops::graphs::node_ops`].
 
 use cuda_sys::*;
 use trace::{Op, Region};

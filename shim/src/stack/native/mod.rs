@@ -1,20 +1,21 @@
 //! Native frames: the walk over the calling thread's stack.
 //!
-//! Owns the walk itself. What it stands on: [`rule`] (how to get from one frame to the next, out of
-//! `.eh_frame`), [`cache`] (rules already worked out, shared by all threads), [`tree`] (what the
-//! thread's earlier walks read: most walks are known), [`memory`] (which bytes may be read without
-//! a fault) and [`modules`] (the object files of the process). Names and lines are the analyzer's
-//! business.
+//! Owns the walk itself. It builds on [`unwind_rule`] (how to get from one frame to the next, out
+//! of `.eh_frame`), [`rule_cache`] (rules already worked out, shared by all threads), [`walk_tree`]
+//! (what the thread's earlier walks read: most walks are known), [`readable`] (which bytes may be
+//! read without a fault) and [`modules`] (the object files of the process). [`walk_tree`] knows the
+//! walk's registers, and the walk fills the tree. Names and lines are not found here: the analyzer
+//! does that.
 //!
-//! A walk that is known costs about one load from the stack a frame, that waits for nothing, one
-//! that is not some nanoseconds a frame: a probe of the cache and two loads. It takes no lock,
-//! allocates nothing and has no state of a thread but two words of const-initialised TLS, so it
-//! also works before `main`, during thread exit, in signal handlers and in a forked child. A cold
-//! frame costs one `dl_iterate_phdr`, that is, a short critical section under the loader's list
-//! lock; nothing of ours is locked at that time.
+//! A walk that is known costs about one load from the stack a frame, and no load waits for another.
+//! One that is not known costs some nanoseconds a frame: a probe of the cache and two loads. It
+//! takes no lock, allocates nothing and has no state of a thread but two words of const-initialised
+//! TLS, so it also works before `main`, during thread exit, in signal handlers and in a forked
+//! child. A cold frame costs one `dl_iterate_phdr`, that is, a short critical section under the
+//! loader's list lock; nothing of ours is locked at that time.
 //!
 //! Only `rip`, `rsp` and `rbp` are followed. That is enough for what compilers emit in the frames
-//! of functions that call others; a frame whose caller hangs on another register ends the walk.
+//! of functions that call others; a frame whose caller depends on another register ends the walk.
 
 pub mod modules;
 pub(crate) mod readable;
@@ -28,7 +29,7 @@ use super::walk::WalkResult;
 use crate::stack::native::readable::Window;
 pub use crate::stack::native::readable::is_readable_range;
 pub(super) use crate::stack::native::readable::{is_readable, thread_pointer};
-use crate::stack::native::unwind_rule::{Base, Rule, SavedFp};
+use crate::stack::native::unwind_rule::{CfaBase, SavedFp, UnwindRule};
 use crate::stack::native::walk_tree::TreePath;
 pub use walk_tree::WalkTree;
 
@@ -58,7 +59,7 @@ struct Registers {
 /// short.
 ///
 /// With `to_python` the first frame of Python's interpreter is the last one: what lies further out
-/// is told by Python's own frames.
+/// is shown by Python's own frames.
 #[inline(never)]
 #[unsafe(link_section = "streamsan_hot")]
 pub fn capture(buf: &mut [u64], to_python: bool, tree: Option<&mut WalkTree>) -> WalkResult {
@@ -134,7 +135,7 @@ impl Walk<'_> {
     }
 
     #[inline]
-    fn rule_at(&mut self, lookup: u64) -> Rule {
+    fn rule_at(&mut self, lookup: u64) -> UnwindRule {
         match crate::stack::native::rule_cache::get(lookup) {
             Some(rule) if !rule.is_unknown() || modules::unchanged_since(rule) => rule,
             _ => self.rule_cold(lookup),
@@ -143,7 +144,7 @@ impl Walk<'_> {
 
     #[cold]
     #[inline(never)]
-    fn rule_cold(&mut self, lookup: u64) -> Rule {
+    fn rule_cold(&mut self, lookup: u64) -> UnwindRule {
         let (rule, keep) = modules::find_rule(lookup);
         if keep {
             crate::stack::native::rule_cache::put(lookup, rule);
@@ -180,15 +181,15 @@ impl Walk<'_> {
 
     /// To the frame that called this one.
     #[inline]
-    fn step(&mut self, rule: Rule) -> Option<()> {
+    fn step(&mut self, rule: UnwindRule) -> Option<()> {
         let cfa = match rule.base() {
-            Base::Sp => self.at.sp.wrapping_add_signed(rule.cfa_offset()),
-            Base::Fp => self.fp().wrapping_add_signed(rule.cfa_offset()),
-            Base::FpDeref => {
+            CfaBase::Sp => self.at.sp.wrapping_add_signed(rule.cfa_offset()),
+            CfaBase::Fp => self.fp().wrapping_add_signed(rule.cfa_offset()),
+            CfaBase::FpDeref => {
                 let at = self.fp().wrapping_add_signed(rule.cfa_offset());
                 self.read(at)?
             }
-            Base::Other => return self.step_other(rule),
+            CfaBase::Other => return self.step_other(rule),
         };
         // Stacks grow down: a caller's frame is above its callee's. This also ends loops.
         if cfa <= self.at.sp || cfa & 7 != 0 {
@@ -216,7 +217,7 @@ impl Walk<'_> {
 
     #[cold]
     #[inline(never)]
-    fn step_other(&mut self, rule: Rule) -> Option<()> {
+    fn step_other(&mut self, rule: UnwindRule) -> Option<()> {
         if rule.is_end() {
             return None;
         }

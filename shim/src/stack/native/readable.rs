@@ -1,12 +1,11 @@
 //! Which bytes of a stack may be read without a fault.
 //!
-//! Owns the bounds of the calling thread's stack and the probe for a readable page. Nothing is
-//! asked of the thread library (`pthread_getattr_np` allocates, and for the main thread parses a
-//! file): a stack is what is contiguously readable from the stack pointer up to the thread's
-//! control block, which the thread library puts at the top of every thread's stack, or, for the
-//! main thread, up to the strings that the kernel put at the top. Guard pages below every stack
-//! make sure that nothing else is contiguous with it. A range proven once stays valid while its
-//! thread lives.
+//! Owns the bounds of the calling thread's stack and the probe for a readable page. The thread
+//! library is not asked (`pthread_getattr_np` allocates, and for the main thread parses a file). A
+//! stack is what is contiguously readable from the stack pointer up to the thread's control block,
+//! which the thread library puts at the top of every thread's stack, or, for the main thread, up to
+//! the strings that the kernel put at the top. Guard pages below every stack make sure that nothing
+//! else is contiguous with it. A range proven once stays valid while its thread lives.
 //!
 //! A stack pointer anywhere else (coroutines, `sigaltstack`, Go) is a foreign stack: its pages are
 //! probed anew in every capture, a page at a time, because it may be unmapped between two captures.

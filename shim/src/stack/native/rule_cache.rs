@@ -1,12 +1,12 @@
-//! Rules already worked out, by the address they are for. Shared by all threads.
+//! Unwind rules already worked out, by the address that they are for. Shared by all threads.
 //!
 //! Owns the table only. It has no locks: an entry is one word, a rule in 32 bits and 32 bits of the
 //! address's hash; the rest of the hash says in which set of eight, one cache line, an entry may
-//! be. So small because a walk waits for every line that it touches: a training step has some
-//! thousand addresses, and between two launches the program fills the caches with its own. And so
-//! many in a set because a miss costs a thousand times as much as a hit. Two addresses of one set
-//! with the same 32 bits would share a rule, once in a hundred thousand programs; then a frame is
-//! wrong, but reads are bounded whatever a rule says.
+//! be. Entries are that small because a walk waits for every line that it touches: a training step
+//! has some thousand addresses, and between two launches the program fills the caches with its own
+//! data. Sets are that wide because a miss costs a thousand times as much as a hit. Two addresses
+//! of one set with the same 32 bits would share a rule, once in a hundred thousand programs; then a
+//! frame is wrong, but reads are bounded whatever a rule says.
 //!
 //! Rules that do not fit into 32 bits (frames of more than half a megabyte) are kept in a smaller
 //! table with room for them. No thread has a cache of its own, so short-lived threads leave nothing
@@ -14,7 +14,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::stack::native::unwind_rule::Rule;
+use crate::stack::native::unwind_rule::UnwindRule;
 
 const BITS: u32 = 11;
 const WAYS: usize = 8;
@@ -55,12 +55,12 @@ fn check(hash: u64, rule: u64) -> u64 {
 
 /// The rule kept for `address`.
 #[inline]
-pub fn get(address: u64) -> Option<Rule> {
+pub fn get(address: u64) -> Option<UnwindRule> {
     let hash = hash(address);
     for entry in &set(hash).0 {
         let entry = entry.load(Relaxed);
         if entry >> 32 == hash & 0xffff_ffff && entry as u32 != 0 {
-            return Some(Rule::from_short(entry as u32));
+            return Some(UnwindRule::from_short(entry as u32));
         }
     }
     get_large(hash)
@@ -68,14 +68,14 @@ pub fn get(address: u64) -> Option<Rule> {
 
 #[cold]
 #[inline(never)]
-fn get_large(hash: u64) -> Option<Rule> {
+fn get_large(hash: u64) -> Option<UnwindRule> {
     let [kept, rule] = &LARGE[(hash >> 56) as usize];
     let rule = rule.load(Relaxed);
-    (rule != 0 && kept.load(Relaxed) == check(hash, rule)).then_some(Rule::from_bits(rule))
+    (rule != 0 && kept.load(Relaxed) == check(hash, rule)).then_some(UnwindRule::from_bits(rule))
 }
 
 /// Keeps `rule` for `address`.
-pub fn put(address: u64, rule: Rule) {
+pub fn put(address: u64, rule: UnwindRule) {
     let hash = hash(address);
     let Some(short) = rule.short() else {
         let [kept, to] = &LARGE[(hash >> 56) as usize];
@@ -113,8 +113,9 @@ mod tests {
     fn what_was_put_is_found_until_it_is_forgotten() {
         let addresses: Vec<u64> = (0..4000).map(|n| 0x7f12_3450_0000 + n * 97).collect();
         // Frames of 8 bytes and more; every fifth has an offset that fits into no entry.
-        let rule =
-            |address: u64| Rule::from_bits(1 | (address % 1000 * 8 + u64::from(address.is_multiple_of(5)) * 4) << 32);
+        let rule = |address: u64| {
+            UnwindRule::from_bits(1 | (address % 1000 * 8 + u64::from(address.is_multiple_of(5)) * 4) << 32)
+        };
         addresses.iter().for_each(|address| put(*address, rule(*address)));
         let found = addresses.iter().filter(|address| get(**address) == Some(rule(**address))).count();
         assert!(found > 3300, "{found} of 4000: sets have eight entries, the table for large rules 256");

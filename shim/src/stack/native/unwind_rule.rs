@@ -1,8 +1,8 @@
 //! How to get from one frame to its caller's, in one word; and how that word is made out of
 //! `.eh_frame`.
 //!
-//! Owns the encoding of a rule and the reading of unwind information. It does not find that
-//! information (see [`super::modules`]) nor follow rules.
+//! Owns the encoding of a rule and the reading of unwind information. Does not find that
+//! information (see [`super::modules`]) and does not follow rules.
 //!
 //! Layout of the word: kind (bits 0..4), saved frame pointer (4..6), own (6), interpreter (7),
 //! offset of the saved frame pointer (8..24, signed), offset of the CFA (32..64, signed). An
@@ -17,14 +17,15 @@ type Bytes = EndianSlice<'static, LittleEndian>;
 
 /// What the canonical frame address is computed from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Base {
+pub enum CfaBase {
     /// `rsp + offset`
     Sp,
     /// `rbp + offset`
     Fp,
     /// The word at `rbp + offset`: functions that realign their stack.
     FpDeref,
-    /// None of these: see [`Rule::is_end`], [`Rule::is_signal`], [`Rule::is_unknown`].
+    /// None of these: see [`UnwindRule::is_end`], [`UnwindRule::is_signal`],
+    /// [`UnwindRule::is_unknown`].
     Other,
 }
 
@@ -41,7 +42,7 @@ pub enum SavedFp {
 
 /// One rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rule(u64);
+pub struct UnwindRule(u64);
 
 const SP: u64 = 1;
 const FP: u64 = 2;
@@ -53,7 +54,7 @@ const UNKNOWN: u64 = 7;
 const OWN: u64 = 1 << 6;
 const INTERPRETER: u64 = 1 << 7;
 
-impl Rule {
+impl UnwindRule {
     /// The outermost frame.
     pub const END: Self = Self(END);
     /// The frame that the kernel built for a signal.
@@ -120,16 +121,16 @@ impl Rule {
 
     /// What the CFA is computed from.
     #[inline]
-    pub fn base(self) -> Base {
+    pub fn base(self) -> CfaBase {
         match self.0 & 15 {
-            SP => Base::Sp,
-            FP => Base::Fp,
-            FP_DEREF => Base::FpDeref,
-            _ => Base::Other,
+            SP => CfaBase::Sp,
+            FP => CfaBase::Fp,
+            FP_DEREF => CfaBase::FpDeref,
+            _ => CfaBase::Other,
         }
     }
 
-    /// Offset that goes with [`Rule::base`].
+    /// Offset that goes with [`UnwindRule::base`].
     #[inline]
     pub fn cfa_offset(self) -> i64 {
         i64::from((self.0 >> 32) as i32)
@@ -145,7 +146,7 @@ impl Rule {
         }
     }
 
-    /// Offset that goes with [`Rule::saved_fp`].
+    /// Offset that goes with [`UnwindRule::saved_fp`].
     #[inline]
     pub fn fp_offset(self) -> i64 {
         i64::from((self.0 >> 8) as i16)
@@ -173,7 +174,7 @@ impl Rule {
         self.0 & 15 == UNKNOWN
     }
 
-    /// The fingerprint given to [`Rule::unknown`], as many bits of it as fit.
+    /// The fingerprint given to [`UnwindRule::unknown`], as many bits of it as fit.
     pub fn fingerprint(self) -> u64 {
         self.0 >> 8
     }
@@ -190,19 +191,19 @@ impl UnwindContextStorage<usize> for OnStack {
 
 /// Works out the rule for `pc`. `header` is the module's `.eh_frame_hdr` at `header_at`;
 /// `segment_end` gives the end of the loaded, readable segment that holds an address.
-pub fn compile(pc: u64, header: &'static [u8], header_at: u64, segment_end: impl Fn(u64) -> Option<u64>) -> Rule {
+pub fn compile(pc: u64, header: &'static [u8], header_at: u64, segment_end: impl Fn(u64) -> Option<u64>) -> UnwindRule {
     let bases = BaseAddresses::default().set_eh_frame_hdr(header_at);
-    let Ok(hdr) = EhFrameHdr::new(header, LittleEndian).parse(&bases, 8) else { return Rule::NO_INFO };
+    let Ok(hdr) = EhFrameHdr::new(header, LittleEndian).parse(&bases, 8) else { return UnwindRule::NO_INFO };
     // An indirect pointer is never used for this field.
-    let Ok(section_at) = hdr.eh_frame_ptr().direct() else { return Rule::NO_INFO };
-    let Some(end) = segment_end(section_at) else { return Rule::NO_INFO };
+    let Ok(section_at) = hdr.eh_frame_ptr().direct() else { return UnwindRule::NO_INFO };
+    let Some(end) = segment_end(section_at) else { return UnwindRule::NO_INFO };
     // SAFETY: `segment_end` says that the bytes up to `end` are loaded with the module; the module
     // stays while one of its functions is being called, and the caller holds the loader's list
     // lock.
     let section = unsafe { core::slice::from_raw_parts(section_at as *const u8, (end - section_at) as usize) };
     let section = EhFrame::new(section, LittleEndian);
     let bases = bases.set_eh_frame(section_at);
-    from_section(pc, &hdr, &section, &bases).unwrap_or(Rule::NO_INFO)
+    from_section(pc, &hdr, &section, &bases).unwrap_or(UnwindRule::NO_INFO)
 }
 
 #[inline(never)]
@@ -211,13 +212,13 @@ fn from_section(
     hdr: &ParsedEhFrameHdr<Bytes>,
     section: &EhFrame<Bytes>,
     bases: &BaseAddresses,
-) -> Option<Rule> {
+) -> Option<UnwindRule> {
     let fde = match hdr.table() {
         Some(table) => table.fde_for_address(section, bases, pc, EhFrame::cie_from_offset).ok()?,
         None => section.fde_for_address(bases, pc, EhFrame::cie_from_offset).ok()?,
     };
     if fde.is_signal_trampoline() {
-        return Some(Rule::SIGNAL);
+        return Some(UnwindRule::SIGNAL);
     }
     let mut context = UnwindContext::<usize, OnStack>::new_in();
     let row = fde.unwind_info_for_address(section, bases, &mut context, pc).ok()?;
@@ -227,7 +228,7 @@ fn from_section(
     }
     match row.register(X86_64::RA) {
         Some(RegisterRule::Offset(-8)) => {}
-        Some(RegisterRule::Undefined) => return Some(Rule::END),
+        Some(RegisterRule::Undefined) => return Some(UnwindRule::END),
         _ => return None,
     }
     let (fp, fp_offset) = match row.register(X86_64::RBP) {
@@ -252,7 +253,7 @@ fn from_section(
             _ => return None,
         },
     };
-    Rule::frame(kind, cfa, fp, fp_offset)
+    UnwindRule::frame(kind, cfa, fp, fp_offset)
 }
 
 /// An expression of the form `register + offset`, perhaps dereferenced: (register, offset,
@@ -279,12 +280,12 @@ mod tests {
 
     #[test]
     fn a_rule_keeps_its_fields() {
-        for (kind, base) in [(SP, Base::Sp), (FP, Base::Fp), (FP_DEREF, Base::FpDeref)] {
+        for (kind, base) in [(SP, CfaBase::Sp), (FP, CfaBase::Fp), (FP_DEREF, CfaBase::FpDeref)] {
             for cfa in [8, 16, -8, 1 << 20, i64::from(i32::MAX), i64::from(i32::MIN)] {
                 for (fp, at) in
                     [(SavedFp::Same, 0), (SavedFp::AtCfa, -16), (SavedFp::AtFp, 24), (SavedFp::AtCfa, -32768)]
                 {
-                    let rule = Rule::frame(kind, cfa, fp, at).expect("fits");
+                    let rule = UnwindRule::frame(kind, cfa, fp, at).expect("fits");
                     assert_eq!(
                         (rule.base(), rule.cfa_offset(), rule.saved_fp(), rule.fp_offset()),
                         (base, cfa, fp, at)
@@ -293,20 +294,20 @@ mod tests {
                     assert_eq!(rule.own().cfa_offset(), cfa);
                     assert!(!rule.is_unknown() && !rule.is_end() && !rule.is_signal());
                     let fits = (-(1 << 18)..1 << 18).contains(&cfa) && cfa % 8 == 0 && (-1024..1024).contains(&at);
-                    assert_eq!(rule.short().map(Rule::from_short), fits.then_some(rule));
-                    assert_eq!(rule.own().short().map(Rule::from_short), fits.then_some(rule.own()));
+                    assert_eq!(rule.short().map(UnwindRule::from_short), fits.then_some(rule));
+                    assert_eq!(rule.own().short().map(UnwindRule::from_short), fits.then_some(rule.own()));
                 }
             }
         }
-        assert_eq!(Rule::frame(SP, 1 << 40, SavedFp::Same, 0), None);
-        assert_eq!(Rule::frame(SP, 8, SavedFp::AtCfa, 1 << 20), None);
-        let unknown = Rule::unknown(0x00ff_ffff_ffff_ffff);
+        assert_eq!(UnwindRule::frame(SP, 1 << 40, SavedFp::Same, 0), None);
+        assert_eq!(UnwindRule::frame(SP, 8, SavedFp::AtCfa, 1 << 20), None);
+        let unknown = UnwindRule::unknown(0x00ff_ffff_ffff_ffff);
         assert!(unknown.is_unknown() && !unknown.is_own());
         assert_eq!(unknown.fingerprint(), 0x00ff_ffff_ffff_ffff);
-        assert_eq!(unknown.base(), Base::Other);
+        assert_eq!(unknown.base(), CfaBase::Other);
         assert_eq!(unknown.short(), None);
-        for rule in [Rule::END, Rule::SIGNAL, Rule::NO_INFO, Rule::NO_INFO.own()] {
-            assert_eq!(rule.short().map(Rule::from_short), Some(rule));
+        for rule in [UnwindRule::END, UnwindRule::SIGNAL, UnwindRule::NO_INFO, UnwindRule::NO_INFO.own()] {
+            assert_eq!(rule.short().map(UnwindRule::from_short), Some(rule));
         }
     }
 
@@ -314,10 +315,10 @@ mod tests {
     fn damaged_unwind_information_is_no_information() {
         static HEADER: [u8; 12] = [1, 0x1b, 0x03, 0x3b, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0];
         for len in 0..HEADER.len() {
-            assert_eq!(compile(5, &HEADER[..len], HEADER.as_ptr() as u64, |_| None), Rule::NO_INFO);
+            assert_eq!(compile(5, &HEADER[..len], HEADER.as_ptr() as u64, |_| None), UnwindRule::NO_INFO);
         }
         static NOISE: [u8; 64] = [0xa5; 64];
         let at = NOISE.as_ptr() as u64;
-        assert_eq!(compile(5, &NOISE, at, |_| Some(at + 64)), Rule::NO_INFO);
+        assert_eq!(compile(5, &NOISE, at, |_| Some(at + 64)), UnwindRule::NO_INFO);
     }
 }

@@ -1,10 +1,10 @@
 //! The native walks of one thread, as a tree of the words that they read.
 //!
-//! Owns the tree; why following it is as good as walking is told in [`crate::stack::walk_memo`]. The
-//! words of a walk are the return addresses, and such saved frame pointers as a later frame is
-//! found by: the others are whatever the program had in that register, and matter to no walk. So
-//! that what a walk reads next depends on nothing but what it read before, a saved frame pointer
-//! has its place where it is used.
+//! Owns the tree; why following it is as good as walking is argued in [`crate::stack::walk_memo`].
+//! The words of a walk are the return addresses, and those saved frame pointers by which a later
+//! frame is found. The others hold whatever the program had in that register, and matter to no
+//! walk. What a walk reads next must depend on nothing but what it read before, so a saved frame
+//! pointer has its place where it is used.
 //!
 //! A path is an array of 64-bit entries: a word (48 bits, as addresses have) and how far above the
 //! first place it lies, in words (16 bits), so that no read waits for the one before. Paths that
@@ -112,7 +112,7 @@ impl TreePath<'_> {
     /// The walk has read a word.
     pub fn read(&mut self, address: u64, value: u64) {
         let distance = address.wrapping_sub(self.first) / 8;
-        // Neither of the two other meanings, nor too far.
+        // Neither of the two reserved distances, nor too far.
         self.keep &= (END + 1..REGISTER).contains(&distance) && value <= WORD;
         self.word(distance, value);
     }

@@ -2,12 +2,13 @@
 //!
 //! Owns finding an interpreter in the process ([`detect`]), the walk over the calling thread's
 //! frames ([`capture`]) and the description of a code object ([`describe`]). Where the fields are
-//! is in [`layout`], which walks are known in [`chains`]; decoding line tables is the analyzer's
-//! business.
+//! is in [`layout`], which walks are known in [`walk_chains`] (it keeps what the walk reads of a
+//! frame, so the two know each other), and the text of names in [`unicode`]. Line tables are
+//! decoded by the analyzer.
 //!
 //! No GIL is taken and no reference is counted: the thread is inside our call, so its own frames
-//! and the code objects that they run can neither change nor die until it returns. Whoever wants
-//! frames of other threads must look elsewhere.
+//! and the code objects that they run can neither change nor die until it returns. Frames of other
+//! threads cannot be read this way.
 //!
 //! The first captures of a process probe every word before they read it and check what they find
 //! against what a frame must look like. When anything is off (a patched interpreter, an unknown
@@ -23,7 +24,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::native::is_readable;
 use super::walk::WalkResult;
-use layout::{Chain, Layout, MAX_OFFSET};
+use layout::{CPythonLayout, FrameChain, MAX_OFFSET};
 pub use layout::{Encoding, Refusal};
 pub use walk_chains::WalkChains;
 
@@ -73,7 +74,7 @@ pub struct Description<'a> {
 
 /// An interpreter that was found.
 struct Interpreter {
-    layout: Layout,
+    layout: CPythonLayout,
     is_initialized: unsafe extern "C" fn() -> c_int,
     is_finalizing: unsafe extern "C" fn() -> c_int,
     thread_state: unsafe extern "C" fn() -> *mut c_void,
@@ -156,7 +157,7 @@ unsafe fn find(resolve: Resolver) -> Result<Option<Interpreter>, Refusal> {
         let runtime = needed(c"_PyRuntime")? as u64;
         let finalizing = get(c"Py_IsFinalizing").or_else(|| get(c"_Py_IsFinalizing")).ok_or(Refusal::MissingSymbol)?;
         Ok(Some(Interpreter {
-            layout: Layout::of(major, minor, runtime)?,
+            layout: CPythonLayout::of(major, minor, runtime)?,
             is_initialized: core::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(needed(
                 c"Py_IsInitialized",
             )?),
@@ -277,8 +278,8 @@ fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care:
 #[inline(always)]
 fn first(found: &Interpreter, state: u64, mut read: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
     match found.layout.chain {
-        Chain::Direct { current } => read(state + current),
-        Chain::ThroughCFrame { cframe, current } => match read(state + cframe)? {
+        FrameChain::Direct { current } => read(state + current),
+        FrameChain::ThroughCFrame { cframe, current } => match read(state + cframe)? {
             0 => Some(0),
             inner if is_pointer(inner) => read(inner + current),
             _ => None,

@@ -1,6 +1,6 @@
 //! Text of Python's unicode objects, as UTF-8.
 //!
-//! Owns reading one string into a buffer, with every page probed first: names are read once a code
+//! Owns reading one string into a buffer. Every page is probed first: names are read once a code
 //! object.
 
 use super::super::native::is_readable;

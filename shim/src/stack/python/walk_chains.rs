@@ -1,10 +1,11 @@
 //! The Python walks of one thread, as chains of the frames that they met.
 //!
-//! Owns the chains; why following one is as good as walking is told in [`crate::stack::walk_memo`]. What
-//! a walk reads of a frame is one thing here ([`FrameFields`]), and where it reads next is the address of
-//! the caller's frame, which is part of it.
+//! Owns the chains; why following one is as good as walking is argued in
+//! [`crate::stack::walk_memo`]. Everything that a walk reads of a frame is one value here
+//! ([`FrameFields`]); where it reads next is the address of the caller's frame, which is part of
+//! that value.
 //!
-//! A node is a frame and what was seen of it, with the node of the caller's frame: chains that end
+//! A node is a frame and what was read of it, with the node of the caller's frame: chains that end
 //! alike share their outer part, so a training loop's frames are there once, not once for each
 //! operator. Where a frame is not what the chain says, an edge leads to the chain that was like
 //! this one up to there and had this frame.
@@ -64,8 +65,8 @@ impl WalkChains {
         ChainCursor { chain: NONE, level: 0, node: NONE }
     }
 
-    /// The walk has seen this frame. False: nobody has after the frames before it, and the place
-    /// stays.
+    /// The walk has read this frame. False: no kept walk has it after the frames before it, and the
+    /// cursor stays.
     #[inline]
     pub(super) fn meet(&self, place: &mut ChainCursor, frame: u64, seen: &FrameFields) -> bool {
         let node = &self.nodes[usize::from(place.node)];
