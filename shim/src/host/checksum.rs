@@ -20,7 +20,7 @@ const EDGE: u64 = 2048;
 const RUN: u64 = 128;
 
 /// Checksums of a region's bytes: of all when they are at most `most`, otherwise of a sample of
-/// about `most` bytes that hangs on `seed`. 0: all, however many.
+/// about `most` bytes that depends on `seed`. 0: all, however many.
 ///
 /// # Safety
 /// Every byte of the region can be read. (Others may write it at the same time.)

@@ -205,7 +205,7 @@ fn give_up(ranges: &mut [Range; RANGES], index: usize, start: u64, end: u64) -> 
 }
 
 /// Takes the CPU's access to these bytes away: all of it when the copy `writes`, otherwise stores.
-/// The caller has seen to it that the memory is readable and writable and that
+/// The caller has made sure that the memory is readable and writable and that
 /// [`crate::host::sigsegv`] is installed.
 pub fn protect(watch: u32, region: &Region, writes: bool) {
     let (start, end) = (region.start & !(PAGE - 1), region.end().next_multiple_of(PAGE));

@@ -46,7 +46,7 @@ pub struct Cx<'a> {
     frames: &'a mut Frames,
     captured: bool,
     depth: Depth,
-    known: u64,
+    host_changes: u64,
 }
 
 /// Runs an op function around a real call. Returns the token for the second part.
@@ -76,7 +76,7 @@ pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>
             frames,
             captured: false,
             depth: Depth::Full,
-            known: 0,
+            host_changes: 0,
         };
         if page_protection::WAITING.load(Ordering::Relaxed) != 0
             && let Some(core) = cx.core()
@@ -252,7 +252,7 @@ impl Cx<'_> {
         let frames = self.captured.then_some(&*self.frames);
         let Some(mut shared) = core.lock() else { return Epoch::default() };
         let epoch = log(&mut shared, (self.call, thread, frames));
-        self.known = shared.engine.host_changes();
+        self.host_changes = shared.engine.host_changes();
         let due = shared.watches.is_due(&shared.engine, func.is_some());
         drop(shared);
         if due {
@@ -268,8 +268,8 @@ impl Cx<'_> {
     }
 
     /// How often the host's knowledge had changed when the latest op of this call was logged.
-    pub fn known(&self) -> u64 {
-        self.known
+    pub fn host_changes(&self) -> u64 {
+        self.host_changes
     }
 
     /// This call's stack, if it was captured.

@@ -85,7 +85,7 @@ impl Cx<'_> {
         let shared = &mut *shared;
         // A thread has waited since the op was logged: what the device wrote meanwhile cannot be
         // distinguished from the host's writes.
-        if shared.engine.host_changes() != self.known() {
+        if shared.engine.host_changes() != self.host_changes() {
             return None;
         }
         let most = |bytes, combined| core.read_budget.most(bytes, combined, core.options.host_sample);
