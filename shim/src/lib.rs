@@ -16,7 +16,7 @@
 //! exact               on request: which bytes a launch really touches
 //! log                 the lock: a place in the order, then the ring
 //! handles             the tables behind CUDA's handles
-//! host                on watch: the host's own accesses to memory of copies
+//! host                the host's own accesses to memory that copies still use
 //! real                the driver's functions behind our exports
 //! runtime             state of threads and process, lock, options, analyzer
 //! stack               the calling thread's stack; knows nothing of the rest

@@ -62,7 +62,7 @@ impl EntryGuard {
         Some(Self { errno: unsafe { *place }, place })
     }
 
-    /// The number that [`set_thread`] stored for this thread, 0 before.
+    /// The number that [`EntryGuard::set_thread`] stored for this thread, 0 before.
     #[inline]
     pub fn thread(&self) -> u32 {
         thread_state::with(|l| l.thread.get())
