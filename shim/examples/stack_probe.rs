@@ -12,9 +12,10 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use stack::memo::{Found, Memo};
 use stack::native::{self, MAX};
 use stack::python::{self, RawPyFrame};
+use stack::walk::WalkResult;
+use stack::walk_memo::WalkMemo;
 
 /// Walks that were known.
 static KNOWN: AtomicUsize = AtomicUsize::new(0);
@@ -28,7 +29,7 @@ impl<T: Copy + PartialEq + std::fmt::Debug> Walks<T> {
     }
 
     /// Holds a walk against the same one without anything kept.
-    fn compare(&self, kept: Found, kept_frames: &[T], frames: &[T]) {
+    fn compare(&self, kept: WalkResult, kept_frames: &[T], frames: &[T]) {
         if kept.is_known() {
             KNOWN.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -51,7 +52,7 @@ fn capture(native: &mut [u64; MAX], python: &mut [RawPyFrame; 64]) -> (usize, us
     let python_len = python::capture(python, None).len;
     let native_len = native::capture(native, false, None).len;
     let (mut kept_native, mut kept_python) = ([0; MAX], [RawPyFrame::default(); 64]);
-    if let Some(memo) = Memo::take() {
+    if let Some(memo) = WalkMemo::take() {
         let found = python::capture(&mut kept_python, Some(&mut memo.kept.python));
         PYTHON.compare(found, &kept_python, &python[..python_len]);
         let found = native::capture(&mut kept_native, false, Some(&mut memo.kept.native));
@@ -95,7 +96,7 @@ pub unsafe extern "C" fn probe_bench(times: u32, keep: bool, frames: *mut usize)
     let len = native::capture(&mut buffer, false, None).len;
     let begin = std::time::Instant::now();
     for _ in 0..times {
-        let mut memo = Memo::take().filter(|_| keep);
+        let mut memo = WalkMemo::take().filter(|_| keep);
         native::capture(std::hint::black_box(&mut buffer), false, memo.as_mut().map(|memo| &mut memo.kept.native));
     }
     let ns = begin.elapsed().as_nanos() as f64 / f64::from(times);
@@ -149,7 +150,7 @@ pub unsafe extern "C" fn probe_python_bench(times: u32, keep: bool, frames: *mut
     }
     let begin = std::time::Instant::now();
     for _ in 0..times {
-        let mut memo = Memo::take().filter(|_| keep);
+        let mut memo = WalkMemo::take().filter(|_| keep);
         python::capture(std::hint::black_box(&mut buffer), memo.as_mut().map(|memo| &mut memo.kept.python));
     }
     let ns = begin.elapsed().as_nanos() as f64 / f64::from(times);

@@ -2,7 +2,7 @@
 //
 // NVIDIA's Sanitizer API calls the functions below before the memory instructions of patched kernels. They note which bytes are touched,
 // in pages of 4096 bytes that a hash table finds; the host turns that into ranges when the launch has finished.
-// Owns the layout of the table, which shim/src/exact/table.rs repeats: the names of the functions end in its version. Does not know about
+// Owns the layout of the table, which shim/src/exact/device_table.rs repeats: the names of the functions end in its version. Does not know about
 // launches, streams or allocations.
 //
 // A table is zeroed before each launch: zero is "empty" everywhere. Three levels: one bit for each sector of 32 bytes that an instruction

@@ -1,9 +1,59 @@
-//! The shim: a library that is preloaded into CUDA programs nobody rebuilt, and turns their driver
-//! calls into ops.
+//! The shim: a library that is preloaded into a CUDA program and turns its driver calls into ops.
+//! The program needs no rebuild. Analysis happens in another process.
 //!
-//! The way of a call: [`intercept`] (doors, wrappers) -> [`observe`] (re-entrancy, errno, faults)
-//! -> [`ops`] (what the call means) -> [`core`] (its place in the order, then the ring). Analysis
-//! happens in another process.
+//! Owns everything that runs inside the program under test. Does not decide what an op orders
+//! (`order`) or which accesses race (`analyzer`).
+//!
+//! # The layers
+//!
+//! Each folder uses only those below it in this list.
+//!
+//! ```text
+//! intercept           wrappers under the driver's names, hooks of dlsym and its like
+//! libraries, ops      what a call means: one function for each row of the table
+//! ids                 from CUDA's handles to the ids of the trace
+//! observe             the fence around our own code, and the context of a call
+//! exact               on request: which bytes a launch really touches
+//! log                 the lock: a place in the order, then the ring
+//! handles             the tables behind CUDA's handles
+//! host                the host's own accesses to memory that copies still use
+//! real                the driver's functions behind our exports
+//! runtime             state of threads and process, lock, options, analyzer
+//! stack               the calling thread's stack; knows nothing of the rest
+//! ```
+//!
+//! # The way of one `cuLaunchKernel`
+//!
+//! 1. [`intercept`]: the program calls the wrapper in `exports`, by a direct link or because
+//!    `symbol_hooks` answered its look-up. The wrapper finds the driver's function in a slot of
+//!    `real::driver` and calls it first: the row says `after`. In exact mode NVIDIA's API calls
+//!    back meanwhile, and `exact::callbacks` gives the launch a table.
+//! 2. `observe::context`: [`observe()`](observe::observe) counts the call (`log::call_counts`),
+//!    sees that the shim is not off (`runtime::lifecycle`) and that the call succeeded. It enters
+//!    shim code (`runtime::guard`), takes the thread's buffer for a stack
+//!    (`runtime::thread_state`), logs touches that `host::page_protection` has queued, and runs the
+//!    op function with a `Cx`.
+//! 3. `ops::launches`: the function of the row's name collects grid and block and takes the
+//!    launch's table (`exact::launch`).
+//! 4. [`ids`]: `streams` finds the stream's id, by way of `recall` in the thread's
+//!    `runtime::handle_cache` or else in `handles::tables`; while anything is captured
+//!    (`handles::captures`), `captures` asks whether the launch is a node instead. `kernels` finds
+//!    the `handles::kernel`; a kernel's first launch asks the driver for name, image and
+//!    parameters, and lists the image's variables (`variables`).
+//! 5. `observe::context` again: `log_launch` finds the running `log::core` (`log::start`), numbers
+//!    the thread, and takes its stack (`stack::frames`). `stack::walk_memo` recognises what
+//!    `stack::python` and `stack::native` have walked before, and `stack::stack_ids` knows which
+//!    stack of the trace that is.
+//! 6. [`log`]: under the lock (`runtime::lock`), `shared` takes the id of the stack (`stacks`
+//!    defines a new one), applies the op to the engine of `order` for its place, and has
+//!    `ring_writer` reserve room in the ring of `trace`. The parameters are gathered straight into
+//!    the record (`handles::kernel`).
+//! 7. Back in `observe::context`, without the lock: watches that the op has ended are checked
+//!    (`observe::host_watch`, `host::watches`).
+//! 8. Back in `ops::launches`: in exact mode the table is handed in, and the analyzer's requests
+//!    are read (`exact::launch`).
+//! 9. Back in `observe::context`: finished tables are read (`exact::readback`), and leaving the
+//!    guard restores `errno`.
 //!
 //! # Rules of this crate
 //!
@@ -16,58 +66,44 @@
 //! 6. When anything is wrong: switch off, say so once, let the program run on.
 //! 7. Nothing is started, opened or read in a process that uses no CUDA.
 //!
-//! # Where what every op uses lies
+//! # Where the data of the usual path lies
 //!
 //! Between two calls a framework pushes the shim's code and data out of the caches, so an op costs
 //! what it touches, not what it computes: 129 lines of memory for a launch without stacks
 //! (valgrind's lackey counts them), about one for six instructions. Code of the usual path lies
 //! together in the section `streamsan_hot`, the statics it reads in `streamsan_state`, what a
-//! thread keeps in [`local`]; what happens once is moved out of line. `scripts/bench` measures
-//! calls with cold caches.
+//! thread keeps in [`runtime::thread_state`]; what happens once is moved out of line.
+//! `scripts/bench` measures calls with cold caches.
 
 #![recursion_limit = "512"]
 // `real!` states signatures next to arguments; what is passed is plain handles and pointers to
 // locals.
 #![allow(clippy::macro_metavars_in_unsafe)]
 
-pub mod calls;
-pub mod core;
 pub mod exact;
-pub mod frames;
 pub mod handles;
 pub mod host;
-pub mod host_threads;
-pub mod image;
+pub mod ids;
 pub mod intercept;
-pub mod kernel;
-pub(crate) mod local;
-// Their exports would be found in test programs too.
-#[cfg(not(test))]
-pub mod nccl;
-#[cfg_attr(test, expect(non_snake_case, reason = "NVTX's name"))]
-pub mod nvtx_mem;
+pub mod libraries;
+pub mod log;
 pub mod observe;
 mod ops;
-pub mod process;
-// Its exports would be found in test programs too.
-#[cfg(not(test))]
-pub mod program;
+pub mod real;
+pub mod runtime;
 pub mod stack;
-#[cfg(not(test))]
-pub mod torch;
-pub mod variables;
 
 /// Start-up: finds the real `dlsym`, nothing else.
 #[cfg(not(test))]
 #[ctor::ctor(unsafe)]
 fn start() {
-    intercept::doors::prepare();
+    intercept::symbol_hooks::prepare();
 }
 
-/// The end of the process: see [`process::lifecycle::at_exit`].
+/// The end of the process: see [`log::start::at_exit`].
 #[cfg(not(test))]
 extern "C" fn end() {
-    process::lifecycle::at_exit();
+    log::start::at_exit();
 }
 
 #[cfg(not(test))]

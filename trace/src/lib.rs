@@ -28,10 +28,10 @@ pub mod ring;
 
 pub use codec::{DecodeError, Decoder, Encoder};
 pub use id::*;
-pub use op::Op;
 pub use op::items::*;
 pub use op::kinds::*;
 pub use op::region::*;
+pub use op::{Op, tag};
 pub use record::*;
 
 /// Version of the record encoding, of the ring layout and of trace files. See the bump rule in the

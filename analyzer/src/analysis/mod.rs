@@ -206,7 +206,7 @@ impl Analysis {
             self.member.iter_mut().for_each(|member| member.clock(ns));
             return;
         }
-        if record.op.tag() < 32 {
+        if record.op.is_definition() {
             self.coverage.ops += 1;
             self.define(&record.op);
             return;

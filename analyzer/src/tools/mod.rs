@@ -71,7 +71,7 @@ pub fn each_op(
         }
         let process = processes.entry(number).or_default();
         let Ok(record) = Record::decode(bytes) else { return };
-        if record.op.tag() < 32 {
+        if record.op.is_definition() {
             process.define(&record.op);
         } else {
             if let Op::ContextCreate { .. } = record.op {

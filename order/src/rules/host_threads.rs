@@ -15,7 +15,7 @@ impl Engine {
     #[cold]
     pub(crate) fn enter_thread(&mut self, op: &Op<'_>, thread: ThreadId) {
         self.thread = thread;
-        if op.tag() < 32 {
+        if op.is_definition() {
             return;
         }
         let Some(mut threads) = self.threads.take() else { return };

@@ -26,7 +26,7 @@ use crate::state::sync_vars::Condition;
 impl Engine {
     /// Applies any op but those that [`Engine::apply`] handles itself.
     pub(crate) fn apply_other(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
-        if op.tag() < 32 {
+        if op.is_definition() {
             return self.host_epoch();
         }
         self.tick();

@@ -1,15 +1,15 @@
-//! Which launches are measured when only some kernels are asked for: those that the analyzer names
-//! while the program runs (`confirm`).
+//! Which kernels are measured because the analyzer asks for them while the program runs
+//! (`confirm`).
 //!
-//! Owns the way from the analyzer's word for a kernel to the driver's function, and the patching of
-//! code that is loaded already. The analyzer names kernels by the ids that the shim gave them;
-//! callbacks of the API know functions and modules. The two meet behind a launch: its callback
-//! leaves the function here, its hook knows the kernel. So the launch that is seen first after a
-//! kernel was named is not measured, and those after it are.
+//! Owns the way from the analyzer's request for a kernel to the driver's function, and the decision
+//! to patch code that is loaded already. The analyzer names kernels by the ids that the shim gave
+//! them; callbacks of the API know functions and modules. The two meet behind a launch: its
+//! callback leaves the function here, its hook knows the kernel. So the first launch after a
+//! request is not measured, and those after it are.
 //!
-//! Code is patched in the hook, not in the callback: there the driver holds no lock of its own. The
-//! API instruments all launches of a module that come after its patching; those that run meanwhile
-//! keep the code that they were launched with.
+//! Code is patched in the hook, not in the callback: in the hook the driver holds no lock of its
+//! own. The API instruments all launches of a module that come after its patching; those that run
+//! meanwhile keep the code that they were launched with.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -19,12 +19,12 @@ use cuda_sys::{CUcontext, CUfunction};
 use trace::KernelId;
 use trace::ring::back_channel::MeasureRequests;
 
-use super::sanitizer::LaunchData;
-use crate::process::lock::Lock;
+use super::sanitizer_api::LaunchData;
+use crate::runtime::lock::Lock;
 
 /// What the driver is launching on this thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Function {
+pub struct MeasuredFunction {
     /// Its context.
     pub context: CUcontext,
     /// Its module.
@@ -33,7 +33,7 @@ pub struct Function {
     pub function: CUfunction,
 }
 
-impl Function {
+impl MeasuredFunction {
     /// What a launch is of.
     pub fn of(launch: &LaunchData) -> Self {
         Self { context: launch.context, module: launch.module, function: launch.function }
@@ -41,12 +41,12 @@ impl Function {
 }
 
 thread_local! {
-    static LAST: Cell<Option<Function>> = const { Cell::new(None) };
+    static LAST: Cell<Option<MeasuredFunction>> = const { Cell::new(None) };
 }
 
 /// Whether an executable graph has kernels of a module, which must then stay as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hold {
+pub enum ModuleHold {
     /// None has.
     Free,
     /// One is being made.
@@ -59,14 +59,14 @@ pub enum Hold {
 pub struct Demand {
     /// Whether there is any, so that most launches ask for no more.
     any: AtomicBool,
-    /// Nobody knows what executable graphs hold: all code must stay as it is.
+    /// It is unknown what executable graphs hold: all code must stay as it is.
     closed: AtomicBool,
     /// Executable graphs that are being made.
     making: AtomicU32,
     /// Modules with kernels of executable graphs.
     held: Lock<Vec<*mut c_void>>,
     /// Each with whether its code could be patched.
-    known: Lock<Vec<(Function, bool)>>,
+    known: Lock<Vec<(MeasuredFunction, bool)>>,
 }
 
 // SAFETY: handles of the driver, valid on every thread.
@@ -89,7 +89,7 @@ impl Default for Demand {
 impl Demand {
     /// In the callback of a launch: whether it is to be measured.
     pub fn measures(&self, launch: &LaunchData) -> bool {
-        let function = Function::of(launch);
+        let function = MeasuredFunction::of(launch);
         LAST.set(Some(function));
         self.any.load(Ordering::Relaxed)
             && self.known.lock().is_ok_and(|known| known.iter().any(|(f, patched)| *f == function && *patched))
@@ -97,12 +97,17 @@ impl Demand {
 
     /// Behind a launch of this kernel: its function, when the analyzer wants it and it is not known
     /// yet.
-    pub fn asked(&self, kernel: KernelId, wanted: &MeasureRequests) -> Option<Function> {
+    pub fn asked(&self, kernel: KernelId, wanted: &MeasureRequests) -> Option<MeasuredFunction> {
         self.asked_of(LAST.take()?, kernel, wanted)
     }
 
     /// The same of a function that is known to be this kernel.
-    pub fn asked_of(&self, function: Function, kernel: KernelId, wanted: &MeasureRequests) -> Option<Function> {
+    pub fn asked_of(
+        &self,
+        function: MeasuredFunction,
+        kernel: KernelId,
+        wanted: &MeasureRequests,
+    ) -> Option<MeasuredFunction> {
         if !wanted.any() || !wanted.has(kernel) {
             return None;
         }
@@ -112,9 +117,9 @@ impl Demand {
 
     /// Whether a function of this module has been asked for before, and with what success its code
     /// was patched.
-    pub fn patched(&self, function: &Function) -> Option<bool> {
+    pub fn patched(&self, function: &MeasuredFunction) -> Option<bool> {
         let known = self.known.lock().ok()?;
-        let same = |f: &Function| f.context == function.context && f.module == function.module;
+        let same = |f: &MeasuredFunction| f.context == function.context && f.module == function.module;
         known.iter().find(|(f, _)| same(f)).map(|(_, patched)| *patched)
     }
 
@@ -145,18 +150,18 @@ impl Demand {
     }
 
     /// Whether a module may be patched.
-    pub fn holds(&self, module: *mut c_void) -> Hold {
+    pub fn holds(&self, module: *mut c_void) -> ModuleHold {
         if self.closed.load(Ordering::Relaxed) || self.held.lock().map_or(true, |held| held.contains(&module)) {
-            Hold::Held
+            ModuleHold::Held
         } else if self.making.load(Ordering::Relaxed) != 0 {
-            Hold::Unknown
+            ModuleHold::Unknown
         } else {
-            Hold::Free
+            ModuleHold::Free
         }
     }
 
     /// From now on launches of this function are measured, if its code could be patched.
-    pub fn add(&self, function: Function, patched: bool) {
+    pub fn add(&self, function: MeasuredFunction, patched: bool) {
         if let Ok(mut known) = self.known.lock() {
             known.push((function, patched));
         }
@@ -164,7 +169,7 @@ impl Demand {
     }
 
     /// A module goes away: its handles may come back as others.
-    pub fn forget(&self, gone: impl Fn(&Function) -> bool) {
+    pub fn forget(&self, gone: impl Fn(&MeasuredFunction) -> bool) {
         if self.any.load(Ordering::Relaxed)
             && let Ok(mut known) = self.known.lock()
         {
@@ -198,7 +203,7 @@ mod tests {
         let wanted: MeasureRequests = unsafe { std::mem::zeroed() };
         let demand = Demand::default();
         assert!(!demand.measures(&launch(8, 16)));
-        assert!(demand.asked(KernelId(3), &wanted).is_none(), "nobody has asked for anything");
+        assert!(demand.asked(KernelId(3), &wanted).is_none(), "nothing has been requested");
         wanted.add(KernelId(3));
         assert!(!demand.measures(&launch(8, 32)));
         assert!(demand.asked(KernelId(4), &wanted).is_none(), "another kernel");
@@ -216,14 +221,14 @@ mod tests {
         let demand = Demand::default();
         let (one, other) = (8 as *mut c_void, 16 as *mut c_void);
         demand.making(true);
-        assert_eq!(demand.holds(other), Hold::Unknown);
+        assert_eq!(demand.holds(other), ModuleHold::Unknown);
         demand.hold(one);
         demand.making(false);
-        assert_eq!((demand.holds(one), demand.holds(other)), (Hold::Held, Hold::Free));
+        assert_eq!((demand.holds(one), demand.holds(other)), (ModuleHold::Held, ModuleHold::Free));
         demand.making(false);
-        assert_eq!(demand.holds(other), Hold::Free);
+        assert_eq!(demand.holds(other), ModuleHold::Free);
         demand.close();
-        assert_eq!(demand.holds(other), Hold::Held);
+        assert_eq!(demand.holds(other), ModuleHold::Held);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! From bits to ranges: pages with a bit for each byte become runs, and equal runs at equal
 //! distances become one pattern.
 //!
-//! Owns the bound on their number. Pure; the table on the device is read elsewhere.
+//! Owns the bound on the number of runs. Pure: the table on the device is read in
+//! [`super::device_table`].
 //!
-//! Pages come in any order, each is turned into runs at once, and finished runs of neighbouring
+//! Pages come in any order. Each is turned into runs at once, and finished runs of neighbouring
 //! pages are put together at the end. As soon as it is certain that a kind has more runs than a
-//! launch may have, its pages count with their first and last byte only: a scatter costs no more
+//! launch may have, its pages count with their first and last byte only. So a scatter costs no more
 //! than a copy, and the bits of later pages need not even be fetched ([`Collector::is_full`]).
 
 use trace::{ExactRun, exact_kind};
@@ -33,7 +34,7 @@ struct Page {
 
 /// Stands for a page of which all bytes were touched.
 const WHOLE: u64 = (1 << PLACE_BITS) - 1;
-/// Stands for a page whose bits nobody has looked at.
+/// Stands for a page whose bits were not read.
 const UNREAD: u64 = WHOLE - 1;
 
 // What pages are sorted by: kind, number of the page, place of what is known of it; one word, for
@@ -67,7 +68,7 @@ impl Collector {
 
     fn look(&mut self, address: u64, kind: u32, page: Page) {
         let place = self.pages.len() as u64;
-        // Two places have a meaning of their own.
+        // Two places are reserved.
         self.put(address, kind, if place < UNREAD { place } else { u64::MAX });
         self.pages.push(page);
     }
@@ -99,7 +100,7 @@ impl Collector {
         self.certain[kind as usize] += count.saturating_sub(2);
     }
 
-    /// Takes a page whose bits nobody has looked at.
+    /// Takes a page whose bits were not read.
     pub fn unread(&mut self, address: u64, kind: u32) {
         self.put(address, kind, UNREAD);
     }
@@ -350,7 +351,7 @@ mod tests {
             c.whole(0x1000_0000 + n * 4096, 0);
             let at = 0x4000_0000 + n * 4096;
             if c.is_full(1) {
-                // Nobody looks at these.
+                // These are not read.
                 c.unread(at, 1);
             } else {
                 read += 1;

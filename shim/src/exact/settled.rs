@@ -1,28 +1,28 @@
-//! Which launches exact mode leaves out: those of which the code tells every byte, says the
-//! analyzer, so that measuring would only repeat it.
+//! Which launches exact mode leaves out: those whose every byte follows from their code, so that
+//! measuring would only repeat what the analyzer knows.
 //!
-//! Owns the way from the analyzer's word for a class of launches (kernel, grid and block) to the
-//! driver's function. The callback of a launch leaves function and shape here, the hook behind the
+//! Owns the way from the analyzer's verdict on a class of launches (kernel, grid and block) to the
+//! driver's function. The callback of a launch leaves function and shape here; the hook behind the
 //! launch knows the kernel. The analyzer may change its mind: when a launch of such a class turns
-//! out not to be told by its code, those after it are measured again.
+//! out not to follow from its code, those after it are measured again.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use super::demand::Function;
-use super::sanitizer::LaunchData;
-use crate::process::lock::Lock;
+use super::demand::MeasuredFunction;
+use super::sanitizer_api::LaunchData;
+use crate::runtime::lock::Lock;
 
 thread_local! {
     /// What the driver is launching on this thread, and whether that is left out.
-    static LAST: Cell<Option<(Function, Shape, bool)>> = const { Cell::new(None) };
+    static LAST: Cell<Option<(MeasuredFunction, GridAndBlock, bool)>> = const { Cell::new(None) };
 }
 
 /// Grid and block of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Shape([u32; 6]);
+pub struct GridAndBlock([u32; 6]);
 
-impl Shape {
+impl GridAndBlock {
     /// Of a launch.
     pub fn of(launch: &LaunchData) -> Self {
         Self(std::array::from_fn(|i| launch.shape[i]))
@@ -30,23 +30,23 @@ impl Shape {
 }
 
 /// Launches that are left out: functions by their handles, each with its shapes.
-pub struct Known(Lock<HashMap<(usize, Shape), Function>>);
+pub struct SettledLaunches(Lock<HashMap<(usize, GridAndBlock), MeasuredFunction>>);
 
-impl Default for Known {
+impl Default for SettledLaunches {
     fn default() -> Self {
         Self(Lock::new(HashMap::new()))
     }
 }
 
 // SAFETY: handles of the driver, valid on every thread.
-unsafe impl Send for Known {}
+unsafe impl Send for SettledLaunches {}
 // SAFETY: all of it is in the lock.
-unsafe impl Sync for Known {}
+unsafe impl Sync for SettledLaunches {}
 
-impl Known {
+impl SettledLaunches {
     /// In the callback of a launch: whether it is left out.
     pub fn has(&self, launch: &LaunchData) -> bool {
-        let (function, shape) = (Function::of(launch), Shape::of(launch));
+        let (function, shape) = (MeasuredFunction::of(launch), GridAndBlock::of(launch));
         let key = (function.function.0 as usize, shape);
         let has = self.0.lock().is_ok_and(|known| known.get(&key) == Some(&function));
         LAST.set(Some((function, shape, has)));
@@ -65,7 +65,7 @@ impl Known {
 
     /// From now on such launches are left out, or are not.
     #[cold]
-    pub fn change(&self, function: Function, shape: Shape, settled: bool) {
+    pub fn change(&self, function: MeasuredFunction, shape: GridAndBlock, settled: bool) {
         let Ok(mut known) = self.0.lock() else { return };
         let key = (function.function.0 as usize, shape);
         if settled {
@@ -76,7 +76,7 @@ impl Known {
     }
 
     /// Modules and contexts that go away take their functions with them.
-    pub fn forget(&self, gone: impl Fn(&Function) -> bool) {
+    pub fn forget(&self, gone: impl Fn(&MeasuredFunction) -> bool) {
         if let Ok(mut known) = self.0.lock() {
             known.retain(|_, f| !gone(f));
         }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_kernel_is_left_out_while_it_is_settled() {
-        let known = Known::default();
+        let known = SettledLaunches::default();
         assert!(!known.has(&launch(8, 16)));
         known.follow(false);
         assert!(!known.has(&launch(8, 16)));

@@ -1,17 +1,18 @@
 //! Calls of the C library that hand a buffer to the kernel, which would answer `EFAULT` where the
 //! CPU has no access.
 //!
-//! Each wrapper makes the buffer's pages accessible first, when any page is protected at all, and
-//! jumps to the real function: nothing of ours is on the stack when the call blocks or its thread
-//! is cancelled. What goes past the C library (`io_uring`, raw system calls) is not helped.
+//! Owns the wrappers of these functions. Each makes the buffer's pages accessible first, when any
+//! page is protected at all, and jumps to the real function: nothing of ours is on the stack when
+//! the call blocks or its thread is cancelled. Does not cover what bypasses the C library
+//! (`io_uring`, raw system calls).
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::pages::{self, PROTECTED};
-use crate::intercept::elf;
+use super::page_protection::{self, PROTECTED};
+use crate::real::elf;
 
-/// Where a call's bytes are told, and whether the kernel writes them (the CPU then does).
+/// Which arguments of a call name its bytes.
 #[derive(Clone, Copy)]
 enum Buffer {
     /// Second argument, third: how many.
@@ -36,7 +37,7 @@ enum Buffer {
 fn touch(start: *const c_void, len: usize, writes: bool) {
     let start = start as u64;
     if len > 0 {
-        pages::touched(start, start.saturating_add(len as u64), writes, false, |_| false);
+        page_protection::touched(start, start.saturating_add(len as u64), writes, false, |_| false);
     }
 }
 

@@ -3,14 +3,18 @@
 //! A row that takes part calls the real function and, around it, the function of the same name in
 //! [`crate::ops`]; a row without that function does not compile. A `skip` row jumps to the real
 //! function with every register as it was. No lock is held across a real call.
+//!
+//! Owns the addresses of the wrappers. How programs get at them other than by linking is in
+//! [`super::symbol_hooks`].
 
 use std::ffi::c_void;
 
 use cuda_sys::*;
 
-use super::real;
-use crate::observe::{self, Phase};
+use super::symbol_hooks;
+use crate::observe::{Phase, observe};
 use crate::ops;
+use crate::real::driver;
 
 macro_rules! exports {
     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))? [$($zero:ident $symbol:ident),+ $(,)?];)*) => {
@@ -34,17 +38,26 @@ macro_rules! exports {
             @host $symbol cuStreamAddCallback (callback: CUstreamCallback) wrap_callback run_callback (flags: c_uint)
         } )+
     };
+    // Rows whose answer is replaced.
+    (@row after cuGetProcAddress $args:tt [$($symbol:ident),+]) => {
+        $( exports! { @look_up $symbol cuGetProcAddress () } )+
+    };
+    (@row after cuGetProcAddress_v2 $args:tt [$($symbol:ident),+]) => {
+        $( exports! {
+            @look_up $symbol cuGetProcAddress_v2 (symbol_status: *mut CUdriverProcAddressQueryResult)
+        } )+
+    };
     (@row $when:ident $name:ident $args:tt [$($symbol:ident),+]) => { $( exports! { @call $when $name $args $symbol } )+ };
 
     (@call before $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
-            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
             // SAFETY: the slot holds the driver's function of this name; the table states its
             // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             // SAFETY: arguments are the program's, valid as the function's contract says.
-            observe::observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
+            observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
             // SAFETY: arguments are passed on as they came.
             unsafe { real($($arg),*) }
         }
@@ -52,7 +65,7 @@ macro_rules! exports {
     (@call after $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
-            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
             // SAFETY: the slot holds the driver's function of this name; the table states its
             // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
@@ -60,23 +73,23 @@ macro_rules! exports {
             let result = unsafe { real($($arg),*) };
             // SAFETY: arguments are the program's, valid as the function's contract says; the call
             // has filled its out-pointers.
-            observe::observe(id::$symbol, 0, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
+            observe(id::$symbol, 0, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
             result
         }
     };
     (@call both $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
-            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
             // SAFETY: the slot holds the driver's function of this name; the table states its
             // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             // SAFETY: arguments are the program's, valid as the function's contract says.
-            let token = observe::observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
+            let token = observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
             // SAFETY: arguments are passed on as they came.
             let result = unsafe { real($($arg),*) };
             // SAFETY: as above; the call has filled its out-pointers.
-            observe::observe(id::$symbol, token, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
+            observe(id::$symbol, token, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
             result
         }
     };
@@ -85,12 +98,12 @@ macro_rules! exports {
         unsafe extern "C" fn $symbol(
             stream: CUstream, $callback: $ty, user_data: *mut c_void $(, $more: $more_ty)?
         ) -> CUresult {
-            let Some(real) = real::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
             // SAFETY: the slot holds the driver's function of this name; the table states its
             // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             let mut wrapped = None;
-            observe::observe(id::$symbol, 0, Phase::Before, |cx| wrapped = cx.$wrap(stream, $callback, user_data));
+            observe(id::$symbol, 0, Phase::Before, |cx| wrapped = cx.$wrap(stream, $callback, user_data));
             let Some(wrapped) = wrapped else {
                 // SAFETY: arguments are passed on as they came.
                 return unsafe { real(stream, $callback, user_data $(, $more)?) };
@@ -102,6 +115,22 @@ macro_rules! exports {
                 // SAFETY: a call that failed never runs the function, so the box is still ours.
                 drop(unsafe { Box::from_raw(data) });
             }
+            result
+        }
+    };
+    (@look_up $symbol:ident $name:ident ($($more:ident: $more_ty:ty)?)) => {
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $symbol(
+            symbol: *const c_char, entry_point: *mut *mut c_void, cuda_version: c_int, flags: u64 $(, $more: $more_ty)?
+        ) -> CUresult {
+            let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
+            // SAFETY: the slot holds the driver's function of this name; the table states its
+            // signature.
+            let real: pfn::$name = unsafe { std::mem::transmute(real) };
+            // SAFETY: arguments are passed on as they came.
+            let result = unsafe { real(symbol, entry_point, cuda_version, flags $(, $more)?) };
+            // SAFETY: the call has just filled the out-pointer.
+            observe(id::$symbol, 0, Phase::After(result), |_| unsafe { symbol_hooks::substitute(entry_point) });
             result
         }
     };
@@ -117,7 +146,7 @@ macro_rules! exports {
                 "jmp r11",
                 "2: mov r11d, {index}",
                 "jmp {find}",
-                slots = sym real::SLOTS,
+                slots = sym driver::SLOTS,
                 offset = const id::$symbol.0 as usize * size_of::<usize>(),
                 index = const id::$symbol.0,
                 find = sym find_then_jump,
@@ -152,7 +181,7 @@ unsafe extern "C" fn find_then_jump() {
         "pop rsi",
         "pop rdi",
         "jmp r11",
-        find = sym real::find_or_fail,
+        find = sym driver::find_or_fail,
     )
 }
 

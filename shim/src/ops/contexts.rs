@@ -1,35 +1,13 @@
-//! Contexts and entry points.
+//! Contexts: made, shared, reset, destroyed; green contexts; limits that synchronise.
+//!
+//! Owns the ops that say which contexts there are. What a wait for a context covers is decided by
+//! `order`.
 
 use cuda_sys::*;
 use trace::{ContextId, EventId, Op, StreamId, SyncScope};
 
-use crate::intercept::doors;
 use crate::observe::Cx;
-
-pub(crate) unsafe fn cuGetProcAddress(
-    cx: &mut Cx<'_>,
-    _symbol: *const c_char,
-    entry_point: *mut *mut c_void,
-    _cuda_version: c_int,
-    _flags: u64,
-) {
-    let crate::observe::Phase::After(result) = cx.phase else { return };
-    // SAFETY: the call has just filled the out-pointer.
-    unsafe { doors::substitute(result, entry_point) };
-}
-
-pub(crate) unsafe fn cuGetProcAddress_v2(
-    cx: &mut Cx<'_>,
-    _symbol: *const c_char,
-    entry_point: *mut *mut c_void,
-    _cuda_version: c_int,
-    _flags: u64,
-    _symbol_status: *mut CUdriverProcAddressQueryResult,
-) {
-    let crate::observe::Phase::After(result) = cx.phase else { return };
-    // SAFETY: the call has just filled the out-pointer.
-    unsafe { doors::substitute(result, entry_point) };
-}
+use crate::real::driver::real;
 
 pub(crate) unsafe fn cuDevicePrimaryCtxRetain(cx: &mut Cx<'_>, ctx: *mut CUcontext, dev: CUdevice) {
     // SAFETY: the call succeeded, so it has written the handle.
@@ -37,13 +15,10 @@ pub(crate) unsafe fn cuDevicePrimaryCtxRetain(cx: &mut Cx<'_>, ctx: *mut CUconte
     cx.without_stack().context_on(handle, Some(dev));
 }
 
-/// `CU_CTX_SYNC_MEMOPS`.
-const SYNC_MEMOPS: c_uint = 0x80;
-
 impl Cx<'_> {
     fn context_made(&mut self, handle: CUcontext, flags: c_uint, device: CUdevice) {
         let context = self.context_on(handle, Some(device));
-        if flags & SYNC_MEMOPS != 0 {
+        if flags & CU_CTX_SYNC_MEMOPS != 0 {
             self.log(&Op::ContextSyncMemops { context, on: true });
         }
     }
@@ -51,19 +26,19 @@ impl Cx<'_> {
     /// The primary context of a device, if there is one now.
     fn primary_context(&self, device: CUdevice) -> Option<CUcontext> {
         let (mut flags, mut active) = (0_u32, 0_i32);
-        let asked = crate::real!(cuDevicePrimaryCtxGetState(
+        let asked = real!(cuDevicePrimaryCtxGetState(
             device => CUdevice, &raw mut flags => *mut c_uint, &raw mut active => *mut c_int
         ));
         if asked != CUresult::SUCCESS || active == 0 {
             return None;
         }
         let mut context = CUcontext::NULL;
-        // It is asked for by retaining it, and released again: somebody else holds it.
-        let retained = crate::real!(cuDevicePrimaryCtxRetain(&raw mut context => *mut CUcontext, device => CUdevice));
+        // It is asked for by retaining it, and released again: it has another holder.
+        let retained = real!(cuDevicePrimaryCtxRetain(&raw mut context => *mut CUcontext, device => CUdevice));
         if retained != CUresult::SUCCESS {
             return None;
         }
-        let _ = crate::real!(cuDevicePrimaryCtxRelease_v2(device => CUdevice));
+        let _ = real!(cuDevicePrimaryCtxRelease_v2(device => CUdevice));
         Some(context)
     }
 }
@@ -71,14 +46,14 @@ impl Cx<'_> {
 pub(crate) unsafe fn cuCtxSetFlags(cx: &mut Cx<'_>, flags: c_uint) {
     let current = cx.current_context();
     let context = cx.context(current);
-    cx.log(&Op::ContextSyncMemops { context, on: flags & SYNC_MEMOPS != 0 });
+    cx.log(&Op::ContextSyncMemops { context, on: flags & CU_CTX_SYNC_MEMOPS != 0 });
 }
 
 pub(crate) unsafe fn cuDevicePrimaryCtxSetFlags_v2(cx: &mut Cx<'_>, dev: CUdevice, flags: c_uint) {
     // One that is not active yet is looked at when it is first seen.
     if let Some(handle) = cx.primary_context(dev) {
         let context = cx.context_on(handle, Some(dev));
-        cx.log(&Op::ContextSyncMemops { context, on: flags & SYNC_MEMOPS != 0 });
+        cx.log(&Op::ContextSyncMemops { context, on: flags & CU_CTX_SYNC_MEMOPS != 0 });
     }
 }
 
@@ -171,8 +146,7 @@ pub(crate) unsafe fn cuDevicePrimaryCtxReset_v2(cx: &mut Cx<'_>, dev: CUdevice) 
 pub(crate) unsafe fn cuCtxSetLimit(cx: &mut Cx<'_>, limit: CUlimit, _value: usize) {
     // Measured: a new stack size waits for both blocking and non-blocking streams; other limits are
     // promised nothing.
-    const STACK_SIZE: u32 = 0;
-    if limit.0 == STACK_SIZE {
+    if limit == CU_LIMIT_STACK_SIZE {
         cx.synchronise(SyncScope::Device, StreamId::NONE, EventId::NONE, ContextId::NONE);
     }
 }

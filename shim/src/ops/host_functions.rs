@@ -1,14 +1,15 @@
-//! Host functions and stream callbacks: wrapped, so that the trace tells when they ran.
+//! Host functions and stream callbacks: wrapped, so that the trace shows when they ran.
 //!
-//! XLA frees and hands out host buffers from them, others fulfil promises: whoever is told by a
-//! host function is ordered after what the stream did before it. While a stream is being captured
-//! the program's own pair is passed on (a node runs many times, and getters must answer the
-//! original).
+//! Owns the wrappers that the driver calls in their place. XLA frees and hands out host buffers
+//! from such functions, other programs fulfil promises; a thread that learns from one is ordered
+//! after what the stream did before it. While a stream is being captured the program's own pair is
+//! passed on, because a node runs many times and getters must answer the original.
 
 use cuda_sys::*;
 use trace::{HostFuncId, Op};
 
-use crate::observe::{Cx, HOST_FUNCTION, Phase, observe};
+use crate::log::call_names::HOST_FUNCTION;
+use crate::observe::{Cx, Phase, observe};
 
 /// A host function on its way through a stream: what the program asked for.
 pub struct Wrapped {

@@ -1,10 +1,16 @@
 //! Kernel launches: the raw parameter bytes and the kernel's identity, nothing more.
+//!
+//! Owns the op of a launch, and firing the events that launch attributes name. Which bytes a launch
+//! touches is worked out by the analyzer.
 
 use cuda_sys::*;
 use trace::{EventMode, LaunchShape, Op, launch_flags};
 
-use crate::kernel::{Kernel, MAX_PARAMS};
+use crate::exact;
+use crate::handles::kernel::{Kernel, MAX_PARAMS};
 use crate::observe::Cx;
+use crate::real::driver::real;
+use crate::runtime::thread_state::inside_library;
 
 impl Cx<'_> {
     /// Builds the launch op of a kernel for a node of a graph and hands it to `then`.
@@ -12,7 +18,7 @@ impl Cx<'_> {
     /// # Safety
     /// `kernel_params` and `extra` are those of a launch (or of a node) that the driver has
     /// accepted.
-    pub(super) unsafe fn with_launch(
+    pub(crate) unsafe fn with_launch(
         &mut self,
         function: CUfunction,
         stream: trace::StreamId,
@@ -52,7 +58,7 @@ impl Cx<'_> {
         kernel_params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) {
-        let mut exact = crate::exact::launched();
+        let mut exact = exact::launched();
         if let Some(id) = self.working_stream(stream)
             && let Some(kernel) = self.kernel(function)
         {
@@ -73,17 +79,17 @@ impl Cx<'_> {
                 None => unsafe { kernel.gather(kernel_params, to) },
             });
             if let Some(table) = exact.take() {
-                crate::exact::submitted(table, epoch, stream, self.stream0() == Stream0::PerThread);
+                exact::submitted(table, epoch, stream, self.stream0() == Stream0::PerThread);
             }
             if let Some(core) = self.core() {
-                crate::exact::seen(kernel.id, shape.grid, shape.block, core);
+                exact::apply_requests(kernel.id, shape.grid, shape.block, core);
                 if core.options.launch_blocking {
                     self.wait_for_launch(stream, id);
                 }
             }
         }
         if let Some(table) = exact {
-            crate::exact::abandoned(table);
+            exact::abandoned(table);
         }
     }
 }
@@ -95,7 +101,7 @@ impl Cx<'_> {
 /// `extra` is that of a launch (or of a node) that the driver has accepted.
 #[inline(always)]
 unsafe fn buffer_of<'a>(kernel: &Kernel, shape: &mut LaunchShape, extra: *mut *mut c_void) -> Option<&'a [u8]> {
-    if crate::observe::inside_library() {
+    if inside_library() {
         shape.flags |= launch_flags::INSIDE_LIBRARY;
     }
     // SAFETY: forwarded from the caller.
@@ -109,16 +115,16 @@ unsafe fn buffer_of<'a>(kernel: &Kernel, shape: &mut LaunchShape, extra: *mut *m
 }
 
 impl Cx<'_> {
-    /// Waits for a launch, as the user asked for. The program is not told of an error: its next
-    /// call is.
+    /// Waits for a launch, as the user asked for. An error is not reported to the program here: its
+    /// next call answers it.
     #[cold]
     fn wait_for_launch(&mut self, stream: CUstream, id: trace::StreamId) {
         let result = if self.stream0() == Stream0::PerThread {
-            crate::real!(cuStreamSynchronize_ptsz(stream => CUstream))
+            real!(cuStreamSynchronize_ptsz(stream => CUstream))
         } else {
-            crate::real!(cuStreamSynchronize(stream => CUstream))
+            real!(cuStreamSynchronize(stream => CUstream))
         };
-        self.tell_failure(result, id);
+        self.log_failure(result, id);
     }
 }
 
@@ -128,18 +134,16 @@ impl Cx<'_> {
 /// `extra` is a list that a launch has accepted: pairs of marker and value up to
 /// `CU_LAUNCH_PARAM_END`.
 unsafe fn extra_buffer<'a>(extra: *mut *mut c_void) -> Option<&'a [u8]> {
-    const POINTER: usize = 1;
-    const SIZE: usize = 2;
     let (mut pointer, mut size) = (std::ptr::null::<u8>(), 0_usize);
     let mut at = extra;
     for _ in 0..8 {
         // SAFETY: not past the end marker yet.
-        let marker = unsafe { *at } as usize;
+        let marker = unsafe { *at };
         match marker {
             // SAFETY: a marker is followed by its value; the size is given by address.
-            POINTER => pointer = unsafe { *at.add(1) }.cast(),
+            CU_LAUNCH_PARAM_BUFFER_POINTER => pointer = unsafe { *at.add(1) }.cast(),
             // SAFETY: as above.
-            SIZE => size = unsafe { *(*at.add(1)).cast::<usize>() },
+            CU_LAUNCH_PARAM_BUFFER_SIZE => size = unsafe { *(*at.add(1)).cast::<usize>() },
             _ => break,
         }
         // SAFETY: as above.
@@ -203,17 +207,25 @@ pub(crate) unsafe fn cuLaunchKernelEx(
     for attribute in attributes {
         // SAFETY: the id says which member of the value is valid.
         unsafe {
-            match attribute.id.0 {
-                2 if attribute.value.cooperative != 0 => shape.flags |= launch_flags::COOPERATIVE,
-                4 => {
+            match attribute.id {
+                CU_LAUNCH_ATTRIBUTE_COOPERATIVE if attribute.value.cooperative != 0 => {
+                    shape.flags |= launch_flags::COOPERATIVE
+                }
+                CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
                     let dim = attribute.value.clusterDim;
                     shape.cluster = [dim.x, dim.y, dim.z];
                 }
-                6 if attribute.value.programmaticStreamSerializationAllowed != 0 => {
+                CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+                    if attribute.value.programmaticStreamSerializationAllowed != 0 =>
+                {
                     shape.flags |= launch_flags::PROGRAMMATIC_SERIALIZATION;
                 }
-                7 => fired = Some((attribute.value.programmaticEvent.event, EventMode::Programmatic)),
-                12 => fired = Some((attribute.value.launchCompletionEvent.event, EventMode::LaunchCompletion)),
+                CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT => {
+                    fired = Some((attribute.value.programmaticEvent.event, EventMode::Programmatic));
+                }
+                CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
+                    fired = Some((attribute.value.launchCompletionEvent.event, EventMode::LaunchCompletion));
+                }
                 _ => {}
             }
         }

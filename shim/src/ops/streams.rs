@@ -1,11 +1,14 @@
-//! Streams, events, and the calls that wait for them.
+//! Streams, events, and the calls that wait for them or ask about them.
+//!
+//! Owns the two halves of a wait, before and after the real call. What a wait orders is decided by
+//! `order`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cuda_sys::*;
 use trace::{ContextId, EventId, EventMode, Op, StreamId, SyncId, SyncScope};
 
-use super::mapped::bytes_of;
+use super::interop::bytes_of;
 use crate::observe::Cx;
 
 pub(crate) unsafe fn cuStreamCreate(cx: &mut Cx<'_>, stream: *mut CUstream, flags: c_uint) {
@@ -37,7 +40,7 @@ pub(crate) unsafe fn cuGreenCtxStreamCreate(
     // SAFETY: the call succeeded, so it has written the handle.
     let handle = unsafe { *stream };
     // Streams of green contexts are always non-blocking (cuda.h, cuGreenCtxStreamCreate).
-    cx.define_stream(handle, CUcontext(green_ctx.0.cast()), 1, priority);
+    cx.define_stream(handle, CUcontext(green_ctx.0.cast()), CU_STREAM_NON_BLOCKING, priority);
 }
 
 pub(crate) unsafe fn cuStreamDestroy_v2(cx: &mut Cx<'_>, stream: CUstream) {
@@ -50,12 +53,12 @@ pub(crate) unsafe fn cuStreamDestroy_v2(cx: &mut Cx<'_>, stream: CUstream) {
 pub(crate) unsafe fn cuStreamWaitEvent(cx: &mut Cx<'_>, stream: CUstream, event: CUevent, flags: c_uint) {
     if let Some(stream) = cx.working_stream(stream) {
         let event = cx.event_with_others(event);
-        let mode = if flags & 1 != 0 { EventMode::External } else { EventMode::Plain };
+        let mode = if flags & CU_EVENT_WAIT_EXTERNAL != 0 { EventMode::External } else { EventMode::Plain };
         cx.log(&Op::StreamWait { stream, event, mode });
     }
 }
 
-/// Events that other processes may record: while it is 0 nobody asks.
+/// Events that other processes may record: while it is 0 no table is asked.
 static SHARED_EVENTS: AtomicU32 = AtomicU32::new(0);
 
 impl Cx<'_> {
@@ -64,7 +67,7 @@ impl Cx<'_> {
         if let Some(core) = self.core() {
             core.handles.shared_events.insert(handle.0 as u64, ());
             SHARED_EVENTS.fetch_add(1, Ordering::Release);
-            crate::core::share();
+            crate::log::shared::record_time();
             let event = self.event(handle);
             self.without_stack().log(&Op::SharedEvent { event, key });
         }
@@ -109,7 +112,7 @@ pub(crate) unsafe fn cuEventRecord(cx: &mut Cx<'_>, event: CUevent, stream: CUst
 pub(crate) unsafe fn cuEventRecordWithFlags(cx: &mut Cx<'_>, event: CUevent, stream: CUstream, flags: c_uint) {
     if let Some(stream) = cx.working_stream(stream) {
         let event = cx.event(event);
-        let mode = if flags & 1 != 0 { EventMode::External } else { EventMode::Plain };
+        let mode = if flags & CU_EVENT_RECORD_EXTERNAL != 0 { EventMode::External } else { EventMode::Plain };
         cx.log(&Op::EventRecord { event, stream, mode });
     }
 }

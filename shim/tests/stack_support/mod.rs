@@ -128,7 +128,7 @@ type Symbols = Arc<Vec<(u64, u64, String)>>;
 /// Functions of an object file, by address, names without parameters.
 fn symbols(path: &str) -> Symbols {
     static KNOWN: Mutex<BTreeMap<String, Symbols>> = Mutex::new(BTreeMap::new());
-    // Held while a file is read: nobody reads it twice.
+    // Held while a file is read, so that it is read once.
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     Arc::clone(known.entry(path.to_string()).or_insert_with(|| Arc::new(read_symbols(path))))
 }

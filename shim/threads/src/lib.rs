@@ -3,9 +3,10 @@
 //! functions.
 //!
 //! Owns the wrappers of pthread creation, joining, mutexes, read-write locks, condition variables,
-//! semaphores and barriers. Each calls the real function and tells the shim what was released
-//! before it, or acquired after it; what that means is the shim's business. Nothing here allocates
-//! (but for the start of a thread), locks or fails: without the shim the wrappers only forward.
+//! semaphores and barriers. Each calls the real function and reports to the shim what was
+//! released before it, or acquired after it. Does not decide what is worth an op: the shim does
+//! (`shim/src/libraries/host_threads.rs`). Nothing here allocates (but for the start of a thread),
+//! locks or fails: without the shim the wrappers only forward.
 //!
 //! An object is named by its address. The start and the end of a thread are objects of their own,
 //! with numbers that no address has.
@@ -73,9 +74,9 @@ fn edge(object: u64, acquired: bool) {
     static EDGE: Other = Other::new();
     if let Some(address) = EDGE.get(|| shim(c"streamsan_host_edge")) {
         // SAFETY: the shim's function of this name has this type.
-        let tell: Edge = unsafe { core::mem::transmute(address) };
+        let report: Edge = unsafe { core::mem::transmute(address) };
         // SAFETY: it takes any numbers.
-        unsafe { tell(object, c_int::from(acquired)) };
+        unsafe { report(object, c_int::from(acquired)) };
     }
 }
 

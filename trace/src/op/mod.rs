@@ -41,6 +41,9 @@ use crate::op::items::*;
 use crate::op::kinds::*;
 use crate::op::region::Region;
 
+/// The lowest tag of an op that is no definition.
+pub const FIRST_OP: u16 = 32;
+
 macro_rules! op_enum {
     ($($(#[$doc:meta])* $tag:literal $name:ident { $($(#[$fdoc:meta])* $field:ident : $type:ty,)* })*) => {
         /// One op. Variants are append-only; tags are never reused.
@@ -51,10 +54,22 @@ macro_rules! op_enum {
             $($(#[$doc])* $name { $($(#[$fdoc])* $field: $type,)* },)*
         }
 
+        /// The tags, under the names of the ops.
+        #[allow(non_upper_case_globals, missing_docs)]
+        pub mod tag {
+            $(pub const $name: u16 = $tag;)*
+        }
+
         impl<'a> Op<'a> {
             /// The number of this kind of op in the encoding.
             pub fn tag(&self) -> u16 {
                 match self { $(Self::$name { .. } => $tag,)* }
+            }
+
+            /// Whether it defines what later ops refer to by id, and is none of the program's calls.
+            #[inline]
+            pub fn is_definition(&self) -> bool {
+                self.tag() < FIRST_OP
             }
 
             /// The name of this kind of op, as `streamsan dump` prints it.

@@ -1,10 +1,10 @@
 //! The object files of the process: which one holds an address, its unwind information, and the
 //! list for the trace.
 //!
-//! Owns the only use of `dl_iterate_phdr`. A module gets into the list when an address in it is met
-//! for the first time, so the list holds exactly the modules that captured stacks refer to. The
-//! list only grows; a module that took over the addresses of another one is a new entry. Entries
-//! live in memory mapped for them and are never freed.
+//! Owns all use of `dl_iterate_phdr` in stack capture. A module gets into the list when an address
+//! in it is met for the first time, so the list holds exactly the modules that captured stacks
+//! refer to. The list only grows; a module that took over the addresses of another one is a new
+//! entry. Entries live in memory mapped for them and are never freed.
 //!
 //! Unwind information is read inside the callback of `dl_iterate_phdr`, that is, while no module
 //! can go away. The lock that the loader holds meanwhile protects its list only; it is not the one
@@ -13,8 +13,9 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use super::rule::{self, Rule};
-use super::{cache, memory};
+use crate::stack::native::unwind_rule;
+use crate::stack::native::unwind_rule::UnwindRule;
+use crate::stack::native::{readable, rule_cache};
 
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
@@ -43,7 +44,7 @@ pub struct ModuleInfo {
 static LIST: [AtomicPtr<ModuleInfo>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
 #[unsafe(link_section = "streamsan_state")]
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Taken by whoever appends. Never waited for.
+/// Set while a thread appends. Never waited for.
 static APPENDING: AtomicBool = AtomicBool::new(false);
 
 /// Calls `visit` for every module that was added since `generation` (0: since the beginning),
@@ -69,7 +70,7 @@ pub fn generation() -> u32 {
 /// To be called after `dlclose` (and, at will, after `dlopen`): what was learnt about addresses is
 /// forgotten. Modules that come and go unnoticed cost wrong frames at worst.
 pub fn note_modules_changed() {
-    cache::forget_all();
+    rule_cache::forget_all();
 }
 
 /// An address in Python's interpreter (its data do as well), once there is one: walks may end where
@@ -80,11 +81,11 @@ static INTERPRETER: AtomicU64 = AtomicU64::new(0);
 /// Says where Python's interpreter is.
 pub fn note_interpreter(address: u64) {
     if INTERPRETER.swap(address, Ordering::Relaxed) != address {
-        cache::forget_all();
+        rule_cache::forget_all();
     }
 }
 
-/// See [`super::after_fork_in_child`].
+/// See [`crate::stack::after_fork_in_child`].
 pub fn after_fork_in_child() {
     APPENDING.store(false, Ordering::Relaxed);
 }
@@ -92,7 +93,7 @@ pub fn after_fork_in_child() {
 /// Whether the modules are still those of the time when `rule`, an unknown one, was made.
 #[cold]
 #[inline(never)]
-pub fn unchanged_since(rule: Rule) -> bool {
+pub fn unchanged_since(rule: UnwindRule) -> bool {
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
         // SAFETY: `info` is valid during the callback, `data` is the word below.
         unsafe { *data.cast::<u64>() = fingerprint(&*info) };
@@ -101,7 +102,7 @@ pub fn unchanged_since(rule: Rule) -> bool {
     let mut now = 0_u64;
     // SAFETY: the callback keeps to its contract.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut now).cast()) };
-    Rule::unknown(now).fingerprint() == rule.fingerprint()
+    UnwindRule::unknown(now).fingerprint() == rule.fingerprint()
 }
 
 /// A number that changes whenever a module comes or goes.
@@ -111,13 +112,13 @@ fn fingerprint(info: &libc::dl_phdr_info) -> u64 {
 
 struct Search {
     pc: u64,
-    rule: Rule,
+    rule: UnwindRule,
     keep: bool,
 }
 
 /// Works out the rule for the code at `pc`, and whether it may be kept.
-pub fn find_rule(pc: u64) -> (Rule, bool) {
-    let mut search = Search { pc, rule: Rule::unknown(0), keep: false };
+pub fn find_rule(pc: u64) -> (UnwindRule, bool) {
+    let mut search = Search { pc, rule: UnwindRule::unknown(0), keep: false };
     // SAFETY: errno is the thread's own.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: `visit` keeps to the contract of the callback; `search` outlives the call.
@@ -141,28 +142,29 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
         header.p_type == PT_LOAD && address.wrapping_sub(bias.wrapping_add(header.p_vaddr)) < header.p_memsz
     };
     if !headers.iter().any(|header| inside(header, search.pc)) {
-        search.rule = Rule::unknown(fingerprint(info));
+        search.rule = UnwindRule::unknown(fingerprint(info));
         search.keep = true;
         return 0;
     }
     // SAFETY: the module is loaded and stays so during the callback.
     search.keep = unsafe { note(info, headers) };
-    search.rule = headers.iter().find(|header| header.p_type == PT_GNU_EH_FRAME).map_or(Rule::NO_INFO, |header| {
-        let at = bias.wrapping_add(header.p_vaddr);
-        let segment_end = |address: u64| {
-            let segment = headers.iter().find(|header| inside(header, address) && header.p_flags & PF_R != 0)?;
-            Some(bias.wrapping_add(segment.p_vaddr) + segment.p_filesz.min(segment.p_memsz))
-                .filter(|end| *end > address)
-        };
-        if segment_end(at).is_none_or(|end| end - at < header.p_memsz) {
-            return Rule::NO_INFO;
-        }
-        // SAFETY: the header lies within a loaded, readable segment.
-        let bytes = unsafe { core::slice::from_raw_parts(at as *const u8, header.p_memsz as usize) };
-        rule::compile(search.pc, bytes, at, segment_end)
-    });
-    if search.rule == Rule::NO_INFO && is_sigreturn(search.pc) {
-        search.rule = Rule::SIGNAL;
+    search.rule =
+        headers.iter().find(|header| header.p_type == PT_GNU_EH_FRAME).map_or(UnwindRule::NO_INFO, |header| {
+            let at = bias.wrapping_add(header.p_vaddr);
+            let segment_end = |address: u64| {
+                let segment = headers.iter().find(|header| inside(header, address) && header.p_flags & PF_R != 0)?;
+                Some(bias.wrapping_add(segment.p_vaddr) + segment.p_filesz.min(segment.p_memsz))
+                    .filter(|end| *end > address)
+            };
+            if segment_end(at).is_none_or(|end| end - at < header.p_memsz) {
+                return UnwindRule::NO_INFO;
+            }
+            // SAFETY: the header lies within a loaded, readable segment.
+            let bytes = unsafe { core::slice::from_raw_parts(at as *const u8, header.p_memsz as usize) };
+            unwind_rule::compile(search.pc, bytes, at, segment_end)
+        });
+    if search.rule == UnwindRule::NO_INFO && is_sigreturn(search.pc) {
+        search.rule = UnwindRule::SIGNAL;
     }
     if headers.iter().any(|header| inside(header, (&raw const APPENDING) as u64)) {
         search.rule = search.rule.own();
@@ -181,8 +183,8 @@ fn is_sigreturn(pc: u64) -> bool {
     // `pc` is a return address minus one here: the address that the kernel put there is the code's
     // first byte.
     let at = pc + 1;
-    memory::is_readable(at)
-        && memory::is_readable(at + 8)
+    readable::is_readable(at)
+        && readable::is_readable(at + 8)
         // SAFETY: both ends are readable and span at most two pages.
         && unsafe { core::slice::from_raw_parts(at as *const u8, CODE.len()) } == CODE
 }
@@ -190,7 +192,7 @@ fn is_sigreturn(pc: u64) -> bool {
 // `inline(never)` here and in `rule` keeps buffers that are not needed at the same time from being
 // on the stack at the same time: a cold capture may have to do with a few kilobytes.
 
-/// Puts a module into the list unless it is there. False when another thread was at it (or this
+/// Puts a module into the list unless it is there. False when another thread is changing it (or this
 /// one, below a signal).
 ///
 /// # Safety
@@ -219,8 +221,8 @@ unsafe fn note(info: &libc::dl_phdr_info, headers: &[libc::Elf64_Phdr]) -> bool 
     });
     if !same && count < MOST {
         if newest.is_some() {
-            // Somebody else's rules are still there for these addresses.
-            cache::forget_all();
+            // Rules of the module that was here before are still kept for these addresses.
+            rule_cache::forget_all();
         }
         let kept = arena::keep(path).zip(arena::keep(build_id));
         if let Some((path, build_id)) = kept
@@ -330,7 +332,8 @@ fn mapped_file(start: u64, buffer: &mut [u8; 1024]) -> usize {
     }
 }
 
-/// Memory for the entries: mapped in chunks, never given back. Used by whoever holds [`APPENDING`].
+/// Memory for the entries: mapped in chunks, never given back. Used by the thread that has set
+/// [`APPENDING`].
 mod arena {
     use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -362,17 +365,17 @@ mod arena {
         Some(NEXT.fetch_add(len, Relaxed) as *mut u8)
     }
 
-    /// A copy of `bytes` that lives for ever.
+    /// A copy of `bytes` that is never freed.
     pub fn keep(bytes: &[u8]) -> Option<&'static [u8]> {
         let to = take(bytes.len())?;
-        // SAFETY: `to` has room for them and belongs to nobody else.
+        // SAFETY: `to` has room for them and has no other user.
         unsafe {
             core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
             Some(core::slice::from_raw_parts(to, bytes.len()))
         }
     }
 
-    /// `value`, somewhere where it lives for ever.
+    /// A copy of `value` that is never freed.
     pub fn place<T: Copy>(value: T) -> Option<*mut T> {
         const { assert!(align_of::<T>() <= 8) };
         let to = take(size_of::<T>())?.cast::<T>();
@@ -404,7 +407,7 @@ mod tests {
             assert!(module.start < pc && pc < module.end);
             let (rule, keep) = find_rule(pc);
             assert!(keep && !rule.is_unknown() && !rule.is_own());
-            if rule == Rule::NO_INFO { without += 1 } else { with += 1 }
+            if rule == UnwindRule::NO_INFO { without += 1 } else { with += 1 }
         }
         assert!(without * 10 < with, "{without} of {with}: padding between functions, hardly more");
         assert_eq!(modules_since(generation, |module| panic!("{module:?} twice")), generation);

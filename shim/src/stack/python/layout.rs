@@ -1,6 +1,8 @@
 //! Where the fields of CPython's structures are, for each version.
 //!
-//! Owns the tables. Offsets for 3.8 to 3.12 are facts of the ABI on 64-bit Linux
+//! Owns the tables, and the checks of what an interpreter says of itself. Does not read frames.
+//!
+//! Offsets for 3.8 to 3.12 are facts of the ABI on 64-bit Linux
 //! (`Include/cpython/code.h`, `Include/internal/pycore_frame.h`, `Include/cpython/pystate.h`,
 //! `Include/cpython/frameobject.h` of each version); they never changed within one minor version.
 //! From 3.13 on the interpreter carries them itself, as `_Py_DebugOffsets` at the start of
@@ -87,7 +89,7 @@ pub struct Offsets {
 
 /// How to get from a thread state to its innermost frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chain {
+pub enum FrameChain {
     /// A field.
     Direct {
         /// Its offset.
@@ -111,7 +113,7 @@ enum Instruction {
     Pointer,
 }
 
-/// How runs of the interpreter's loop are told apart.
+/// How runs of the interpreter's loop are distinguished.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Runs {
     /// Every frame is a run of its own.
@@ -133,11 +135,11 @@ pub struct TextLayout {
 
 /// Everything that depends on the version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Layout {
+pub struct CPythonLayout {
     /// Fields.
     pub offsets: Offsets,
     /// First frame.
-    pub chain: Chain,
+    pub chain: FrameChain,
     /// Line tables.
     pub encoding: Encoding,
     /// Text.
@@ -146,7 +148,7 @@ pub struct Layout {
     runs: Runs,
 }
 
-impl Layout {
+impl CPythonLayout {
     /// The layout of a version. `runtime` is the address of `_PyRuntime`.
     ///
     /// # Safety
@@ -179,7 +181,7 @@ impl Layout {
                 lines: 120,
                 instructions: 0,
             },
-            chain: Chain::Direct { current: 24 },
+            chain: FrameChain::Direct { current: 24 },
             encoding,
             text: TextLayout { ascii: 48, other: 72 },
             instruction: Instruction::Index(unit),
@@ -190,7 +192,7 @@ impl Layout {
     /// 3.13 and 3.14: the interpreter says where its fields are.
     ///
     /// # Safety
-    /// As for [`Layout::of`].
+    /// As for [`CPythonLayout::of`].
     unsafe fn self_described(minor: u32, runtime: u64) -> Result<Self, Refusal> {
         // SAFETY: the caller's promise. Both versions have more than 640 bytes there.
         let word = |offset: u64| unsafe { ((runtime + offset) as *const u64).read() };
@@ -223,7 +225,7 @@ impl Layout {
             first_line: offset(code + 32),
             instructions: offset(code + 64),
         };
-        let chain = Chain::Direct { current: offset(current) };
+        let chain = FrameChain::Direct { current: offset(current) };
         // Text and bytes are read by fixed offsets: they must agree.
         let fixed = [(bytes, BYTES_SIZE), (bytes + 8, BYTES_DATA), (text, 32), (text + 8, 16), (text + 16, 40)];
         let agrees = fixed.iter().all(|(at, expected)| word(*at) == *expected);
@@ -263,7 +265,7 @@ impl Layout {
     }
 }
 
-const V311: Layout = Layout {
+const V311: CPythonLayout = CPythonLayout {
     offsets: Offsets {
         previous: 48,
         code: 32,
@@ -277,14 +279,14 @@ const V311: Layout = Layout {
         lines: 136,
         instructions: 184,
     },
-    chain: Chain::ThroughCFrame { cframe: 56, current: 8 },
+    chain: FrameChain::ThroughCFrame { cframe: 56, current: 8 },
     encoding: Encoding::V311,
     text: TextLayout { ascii: 48, other: 72 },
     instruction: Instruction::Pointer,
     runs: Runs::Flag,
 };
 
-const V312: Layout = Layout {
+const V312: CPythonLayout = CPythonLayout {
     offsets: Offsets {
         previous: 8,
         code: 0,
@@ -298,7 +300,7 @@ const V312: Layout = Layout {
         lines: 136,
         instructions: 192,
     },
-    chain: Chain::ThroughCFrame { cframe: 56, current: 0 },
+    chain: FrameChain::ThroughCFrame { cframe: 56, current: 0 },
     encoding: Encoding::V311,
     text: TextLayout { ascii: 40, other: 56 },
     instruction: Instruction::Pointer,
@@ -332,7 +334,7 @@ mod tests {
     fn unknown_versions_are_refused() {
         for (major, minor) in [(2, 7), (3, 7), (3, 15), (4, 0)] {
             // SAFETY: these versions read nothing.
-            assert_eq!(unsafe { Layout::of(major, minor, 0) }, Err(Refusal::UnknownVersion));
+            assert_eq!(unsafe { CPythonLayout::of(major, minor, 0) }, Err(Refusal::UnknownVersion));
         }
     }
 
@@ -340,7 +342,7 @@ mod tests {
     fn damaged_self_description_is_refused() {
         let mut words = [0_u64; 128];
         // SAFETY: 1 KiB of words.
-        let of = |words: &[u64; 128], minor| unsafe { Layout::of(3, minor, words.as_ptr() as u64) };
+        let of = |words: &[u64; 128], minor| unsafe { CPythonLayout::of(3, minor, words.as_ptr() as u64) };
         assert_eq!(of(&words, 13), Err(Refusal::BadOffsets));
         words[0] = u64::from_le_bytes(*b"xdebugpy");
         words[1] = 0x030d_05f0;
@@ -357,14 +359,14 @@ mod tests {
         }
         let layout = of(&words, 13).expect("as 3.13 describes itself");
         assert_eq!(layout.offsets, Offsets { instructions: 200, ..V312.offsets });
-        assert_eq!(layout.chain, Chain::Direct { current: 72 });
+        assert_eq!(layout.chain, FrameChain::Direct { current: 72 });
         words[248 / 8] = 1 << 40;
         assert_eq!(of(&words, 13), Err(Refusal::BadOffsets));
     }
 
     #[test]
     fn instruction_offsets() {
-        let old = Layout::with_frame_objects(96, 2, Encoding::V310);
+        let old = CPythonLayout::with_frame_objects(96, 2, Encoding::V310);
         assert_eq!(old.instruction_offset(0, 21), 42);
         assert_eq!(old.instruction_offset(0, 0xffff_ffff), -2);
         assert_eq!(V311.instruction_offset(4096, 4096 + 184 + 10), 10);

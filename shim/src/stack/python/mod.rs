@@ -2,30 +2,31 @@
 //!
 //! Owns finding an interpreter in the process ([`detect`]), the walk over the calling thread's
 //! frames ([`capture`]) and the description of a code object ([`describe`]). Where the fields are
-//! is in [`layout`], which walks are known in [`chains`]; decoding line tables is the analyzer's
-//! business.
+//! is in [`layout`], which walks are known in [`walk_chains`] (it keeps what the walk reads of a
+//! frame, so the two know each other), and the text of names in [`unicode`]. Line tables are
+//! decoded by the analyzer.
 //!
 //! No GIL is taken and no reference is counted: the thread is inside our call, so its own frames
-//! and the code objects that they run can neither change nor die until it returns. Whoever wants
-//! frames of other threads must look elsewhere.
+//! and the code objects that they run can neither change nor die until it returns. Frames of other
+//! threads cannot be read this way.
 //!
 //! The first captures of a process probe every word before they read it and check what they find
 //! against what a frame must look like. When anything is off (a patched interpreter, an unknown
 //! build), Python frames are switched off with a reason ([`refusal`]) before a wild pointer is
 //! followed.
 
-mod chains;
 mod layout;
-mod text;
+pub(crate) mod unicode;
+pub(crate) mod walk_chains;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use super::memo::Found;
 use super::native::is_readable;
-pub use chains::Chains;
-use layout::{Chain, Layout, MAX_OFFSET};
+use super::walk::WalkResult;
+use layout::{CPythonLayout, FrameChain, MAX_OFFSET};
 pub use layout::{Encoding, Refusal};
+pub use walk_chains::WalkChains;
 
 /// Set in [`RawPyFrame::offset`] of a frame that is the outermost one of its run of the
 /// interpreter's loop: the next frame belongs to another native frame of that loop.
@@ -73,7 +74,7 @@ pub struct Description<'a> {
 
 /// An interpreter that was found.
 struct Interpreter {
-    layout: Layout,
+    layout: CPythonLayout,
     is_initialized: unsafe extern "C" fn() -> c_int,
     is_finalizing: unsafe extern "C" fn() -> c_int,
     thread_state: unsafe extern "C" fn() -> *mut c_void,
@@ -156,7 +157,7 @@ unsafe fn find(resolve: Resolver) -> Result<Option<Interpreter>, Refusal> {
         let runtime = needed(c"_PyRuntime")? as u64;
         let finalizing = get(c"Py_IsFinalizing").or_else(|| get(c"_Py_IsFinalizing")).ok_or(Refusal::MissingSymbol)?;
         Ok(Some(Interpreter {
-            layout: Layout::of(major, minor, runtime)?,
+            layout: CPythonLayout::of(major, minor, runtime)?,
             is_initialized: core::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(needed(
                 c"Py_IsInitialized",
             )?),
@@ -174,35 +175,35 @@ unsafe fn find(resolve: Resolver) -> Result<Option<Interpreter>, Refusal> {
 /// are; with `chains`: only if the walk is not known. None without an interpreter, before it is
 /// initialised, once it is being finalised, and on threads that never ran Python.
 #[inline]
-pub fn capture(buf: &mut [RawPyFrame], chains: Option<&mut Chains>) -> Found {
+pub fn capture(buf: &mut [RawPyFrame], chains: Option<&mut WalkChains>) -> WalkResult {
     let found = FOUND.load(Ordering::Acquire);
     // SAFETY: never freed once stored.
     match unsafe { found.as_ref() } {
-        None => Found::NOTHING,
+        None => WalkResult::NOTHING,
         Some(found) => walk(found, buf, chains),
     }
 }
 
 #[unsafe(link_section = "streamsan_hot")]
-fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut Chains>) -> Found {
+fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut WalkChains>) -> WalkResult {
     // SAFETY: functions of CPython that may be called at any time, on any thread, without the GIL:
     // two read a flag, one reads a thread-local variable.
     let state = unsafe {
         if (found.is_initialized)() == 0 || (found.is_finalizing)() != 0 {
-            return Found::NOTHING;
+            return WalkResult::NOTHING;
         }
         (found.thread_state)() as u64
     };
     let care = CARE.load(Ordering::Relaxed);
     if state == 0 || care == u32::MAX {
-        return Found::NOTHING;
+        return WalkResult::NOTHING;
     }
     if care != 0 {
         return walk_carefully(found, state, buf, care);
     }
-    let Some(first) = first(found, state, read) else { return Found { len: 0, id: None } };
+    let Some(first) = first(found, state, read) else { return WalkResult { len: 0, id: None } };
     if first == 0 {
-        return Found::NOTHING;
+        return WalkResult::NOTHING;
     }
     let Some(chains) = chains else { return walk_all(found, first, buf, None) };
     let (mut place, mut frame) = (chains.begin(), first);
@@ -211,7 +212,7 @@ fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut Chains>
         && chains.meet(&mut place, frame, &seen)
     {
         if let Some(id) = chains.next(&mut place) {
-            return Found { len: 0, id: Some(id) };
+            return WalkResult { len: 0, id: Some(id) };
         }
         frame = seen.previous;
     }
@@ -220,11 +221,16 @@ fn walk(found: &Interpreter, buf: &mut [RawPyFrame], chains: Option<&mut Chains>
 
 /// Walks, whatever is known.
 #[inline(never)]
-fn walk_all(found: &Interpreter, first: u64, buf: &mut [RawPyFrame], mut kept: Option<chains::Walk<'_>>) -> Found {
+fn walk_all(
+    found: &Interpreter,
+    first: u64,
+    buf: &mut [RawPyFrame],
+    mut kept: Option<walk_chains::ChainBuilder<'_>>,
+) -> WalkResult {
     let note = |frame, seen| kept.iter_mut().for_each(|kept| kept.note(frame, seen));
     match frames(found, first, buf, read, note) {
-        Ok(len) => Found { len, id: kept.filter(|_| len > 0).and_then(chains::Walk::end) },
-        Err(len) => Found { len, id: None },
+        Ok(len) => WalkResult { len, id: kept.filter(|_| len > 0).and_then(walk_chains::ChainBuilder::end) },
+        Err(len) => WalkResult { len, id: None },
     }
 }
 
@@ -238,7 +244,7 @@ fn read(address: u64) -> Option<u64> {
 
 #[cold]
 #[inline(never)]
-fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care: u32) -> Found {
+fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care: u32) -> WalkResult {
     let mut fault = false;
     let mut read = |address: u64| {
         if !is_readable(address) || !is_readable(address.wrapping_add(7)) {
@@ -265,15 +271,15 @@ fn walk_carefully(found: &Interpreter, state: u64, buf: &mut [RawPyFrame], care:
             0
         }
     };
-    Found { len, id: None }
+    WalkResult { len, id: None }
 }
 
 /// The innermost frame of a thread state; 0: none. `None`: the state is none.
 #[inline(always)]
 fn first(found: &Interpreter, state: u64, mut read: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
     match found.layout.chain {
-        Chain::Direct { current } => read(state + current),
-        Chain::ThroughCFrame { cframe, current } => match read(state + cframe)? {
+        FrameChain::Direct { current } => read(state + current),
+        FrameChain::ThroughCFrame { cframe, current } => match read(state + cframe)? {
             0 => Some(0),
             inner if is_pointer(inner) => read(inner + current),
             _ => None,
@@ -283,7 +289,7 @@ fn first(found: &Interpreter, state: u64, mut read: impl FnMut(u64) -> Option<u6
 
 /// All that a walk reads of a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct FrameFields {
     /// The caller's frame.
     previous: u64,
     /// The code object; 0: this is the interpreter's own frame, and there is nothing else to it.
@@ -298,7 +304,7 @@ struct Seen {
     offset: u32,
 }
 
-impl Seen {
+impl FrameFields {
     /// See [`RawPyFrame::check`].
     #[inline(always)]
     fn check(&self) -> u32 {
@@ -319,11 +325,11 @@ impl Seen {
 
 /// Looks at a frame. `None` when it is none.
 #[inline(always)]
-fn see(found: &Interpreter, frame: u64, mut read: impl FnMut(u64) -> Option<u64>) -> Option<Seen> {
+fn see(found: &Interpreter, frame: u64, mut read: impl FnMut(u64) -> Option<u64>) -> Option<FrameFields> {
     let at = &found.layout.offsets;
     let previous = read(frame + at.previous)?;
     if found.layout.is_own_frame(|| read(frame + at.owner).map(|word| word as u8))? {
-        return Some(Seen { previous, code: 0, lines: 0, name: 0, first_line: 0, offset: 0 });
+        return Some(FrameFields { previous, code: 0, lines: 0, name: 0, first_line: 0, offset: 0 });
     }
     // Tagged pointers (3.14): the low bits are no part of the address.
     let code = read(frame + at.code)? & !7;
@@ -335,7 +341,7 @@ fn see(found: &Interpreter, frame: u64, mut read: impl FnMut(u64) -> Option<u64>
         return None;
     }
     let entry = found.layout.is_entry(|| read(frame + at.entry).map(|word| word as u8))?;
-    Some(Seen {
+    Some(FrameFields {
         previous,
         code,
         lines: read(code + at.lines)?,
@@ -353,7 +359,7 @@ fn frames(
     mut frame: u64,
     buf: &mut [RawPyFrame],
     mut read: impl FnMut(u64) -> Option<u64>,
-    mut note: impl FnMut(u64, Seen),
+    mut note: impl FnMut(u64, FrameFields),
 ) -> Result<usize, usize> {
     let mut len = 0;
     for _ in 0..buf.len() + MOST_SKIPPED {
@@ -398,19 +404,19 @@ pub fn describe<T>(frame: &RawPyFrame, take: impl FnOnce(Description<'_>) -> T) 
         return None;
     }
     let (lines, name, first_line) = (read(code + at.lines)?, read(code + at.name)?, read(code + at.first_line)? as u32);
-    if (Seen { previous: 0, code, lines, name, first_line, offset: 0 }).check() != frame.check {
+    if (FrameFields { previous: 0, code, lines, name, first_line, offset: 0 }).check() != frame.check {
         return None;
     }
-    let mut file = [0; text::LONGEST];
-    let mut name_text = [0; text::LONGEST];
-    let file = text::read(&found.layout.text, read(code + at.file)?, &mut file)?;
-    let name = text::read(&found.layout.text, name, &mut name_text)?;
+    let mut file = [0; crate::stack::python::unicode::LONGEST];
+    let mut name_text = [0; crate::stack::python::unicode::LONGEST];
+    let file = crate::stack::python::unicode::read(&found.layout.text, read(code + at.file)?, &mut file)?;
+    let name = crate::stack::python::unicode::read(&found.layout.text, name, &mut name_text)?;
     if !is_pointer(lines) {
         return None;
     }
     let len = read(lines + layout::BYTES_SIZE)?;
     let data = lines + layout::BYTES_DATA;
-    if len > LARGEST_TABLE || len > 0 && !text::all_readable(data, len) {
+    if len > LARGEST_TABLE || len > 0 && !crate::stack::python::unicode::all_readable(data, len) {
         return None;
     }
     // SAFETY: found readable; the bytes of a bytes object never change, and its code object holds

@@ -1,0 +1,451 @@
+//! The watched bytes: memory of copies that may not have run yet, with what it looked like.
+//!
+//! Owns the table of watches and its rules; lives behind the lock of `crate::log::core`. Checksums
+//! are computed outside of that lock, so a watch that a thread is checking is marked as such, and
+//! what makes the check worthless meanwhile marks it void.
+//!
+//! # Why a change proves a race
+//!
+//! A watch begins when its copy has been enqueued and ends at the first moment at which the host is
+//! ordered after the copy; that moment is known to this shim before the program's call returns.
+//! Whatever changed the bytes in between was not ordered after the copy. It was the host, unless
+//! work of the device wrote there. The analyzer, which knows what kernels write, rules that out,
+//! and also programs that learn of the copy's end from memory which a kernel writes.
+
+use cuda_sys::{CU_MEMHOSTALLOC_WRITECOMBINED, CU_MEMHOSTREGISTER_IOMEMORY};
+use order::Engine;
+use trace::{Epoch, HostFuncId, Op, Region};
+
+use crate::host::checksum;
+use crate::host::checksum::Checksums;
+use crate::host::page_protection;
+
+/// Watches at a time. More are not begun: the oldest one makes room.
+const MOST: usize = 256;
+
+/// Memory of the host that devices can reach, whose bytes may be read here.
+#[derive(Clone, Copy, Debug)]
+struct Pinned {
+    start: u64,
+    end: u64,
+    /// Reading it is some hundred times slower than usual.
+    write_combined: bool,
+    /// The program's own pages: it may take them away without a word.
+    registered: bool,
+    /// All of it can be read and written, and may lose that for a while.
+    ordinary: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Its first sums are being made.
+    New,
+    /// No thread checks it.
+    Idle,
+    /// A thread compares the bytes.
+    Looked,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    id: u32,
+    epoch: Epoch,
+    region: Region,
+    most: u64,
+    seed: u32,
+    registered: bool,
+    ordinary: bool,
+    /// The work writes the bytes: only the CPU's touches are looked for.
+    writes: bool,
+    sums: Checksums,
+    state: State,
+    /// The result of the check that is under way means nothing.
+    void: bool,
+}
+
+/// One watch to check outside of the lock.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchCheck {
+    /// Its number.
+    pub id: u32,
+    /// Its bytes.
+    pub region: Region,
+    /// The size of the sample, see [`checksum::sums`].
+    pub most: u64,
+    /// Which sample.
+    pub seed: u32,
+    /// The program's own pages: each is to be tried before it is read.
+    pub registered: bool,
+}
+
+/// All watches, and the memory that can be watched.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Watches {
+    list: Vec<Watch>,
+    /// How often the host's knowledge had changed when the watches were last held against it.
+    seen: u64,
+    pinned: Vec<Pinned>,
+    last: u32,
+    /// The latest launch on each timeline of a graph with host functions.
+    callers: Vec<Epoch>,
+    /// Pages may be protected.
+    accesses: bool,
+}
+
+impl Watches {
+    /// No watches. `accesses`: pages may be protected.
+    pub fn new(accesses: bool) -> Self {
+        Self { accesses, ..Self::default() }
+    }
+
+    /// Memory comes and goes. Answers whether this op changed the list.
+    #[inline]
+    pub fn note(&mut self, op: &Op<'_>) -> bool {
+        use trace::{FreeKind, MemoryKind};
+        let may_be_pinned = matches!(
+            op,
+            Op::Alloc { kind: MemoryKind::PinnedHost | MemoryKind::RegisteredHost, .. }
+                | Op::Free { kind: FreeKind::Host | FreeKind::Unregister, .. }
+        );
+        may_be_pinned && self.note_memory(op)
+    }
+
+    #[cold]
+    fn note_memory(&mut self, op: &Op<'_>) -> bool {
+        use trace::{FreeKind, MemoryKind};
+        match *op {
+            Op::Alloc {
+                ptr, size, kind: kind @ (MemoryKind::PinnedHost | MemoryKind::RegisteredHost), flags, ..
+            } => {
+                let registered = kind == MemoryKind::RegisteredHost;
+                let end = ptr.saturating_add(size);
+                self.pinned.retain(|p| p.end <= ptr || p.start >= end);
+                if !(registered && flags & CU_MEMHOSTREGISTER_IOMEMORY != 0) && size > 0 {
+                    let write_combined = !registered && flags & CU_MEMHOSTALLOC_WRITECOMBINED != 0;
+                    let at = self.pinned.partition_point(|p| p.start < ptr);
+                    let ordinary = self.accesses && page_protection::is_ordinary(ptr, end);
+                    self.pinned.insert(at, Pinned { start: ptr, end, write_combined, registered, ordinary });
+                }
+                true
+            }
+            Op::Free { ptr, kind: FreeKind::Host | FreeKind::Unregister, .. } => {
+                self.pinned.retain(|p| p.start != ptr);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// First address of pinned memory and one past the last.
+    pub fn bounds(&self) -> (u64, u64) {
+        let end = self.pinned.iter().map(|p| p.end).max().unwrap_or(0);
+        (self.pinned.first().map_or(0, |p| p.start), end)
+    }
+
+    fn pinned(&self, region: &Region) -> Option<Pinned> {
+        let at = self.pinned.partition_point(|p| p.start <= region.start).checked_sub(1)?;
+        self.pinned.get(at).copied().filter(|p| region.end() <= p.end && !region.is_empty())
+    }
+
+    /// The range that a free of this address takes away.
+    pub fn range(&self, ptr: u64) -> Option<(u64, u64)> {
+        self.pinned.iter().find(|p| p.start == ptr).map(|p| (p.start, p.end))
+    }
+
+    /// Whether nothing is watched.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// A graph with host functions was launched.
+    pub fn calls_host(&mut self, epoch: Epoch) {
+        self.callers.retain(|e| e.timeline != epoch.timeline);
+        self.callers.push(epoch);
+    }
+
+    /// Begins to watch bytes that work at `epoch` reads or `writes`, unless it is over or its bytes
+    /// are not pinned memory. `most`: how many bytes to sum up at most, by the size of the region.
+    pub fn begin(
+        &mut self,
+        engine: &Engine,
+        epoch: Epoch,
+        region: &Region,
+        writes: bool,
+        most: impl FnOnce(u64, bool) -> u64,
+    ) -> Option<WatchCheck> {
+        let memory = self.pinned(region)?;
+        self.callers.retain(|epoch| !engine.host_covers(*epoch));
+        // A host function that is still to run may fill the bytes, in order before the copy.
+        if engine.host_covers(epoch) || engine.host_functions_pending() || !self.callers.is_empty() {
+            return None;
+        }
+        if self.list.len() >= MOST {
+            let oldest = self.list.iter().position(|w| w.state == State::Idle)?;
+            self.remove(oldest);
+        }
+        let bytes = region.width.saturating_mul(u64::from(region.height)).saturating_mul(u64::from(region.depth));
+        let most = most(bytes, memory.write_combined);
+        self.last += 1;
+        let watch = Watch {
+            id: self.last,
+            epoch,
+            region: *region,
+            most,
+            seed: self.last,
+            registered: memory.registered,
+            ordinary: memory.ordinary,
+            writes,
+            sums: [0; checksum::PARTS],
+            state: if writes { State::Idle } else { State::New },
+            void: false,
+        };
+        self.list.push(watch);
+        Some(watch.look())
+    }
+
+    /// The first sums of a watch are made, of the sample of this seed. False: it has come to
+    /// nothing meanwhile.
+    pub fn ready(&mut self, engine: &Engine, id: u32, seed: u32, sums: Option<Checksums>) -> bool {
+        let Some(at) = self.list.iter().position(|w| w.id == id) else { return false };
+        let watch = &mut self.list[at];
+        match sums {
+            Some(sums) if !watch.void && !engine.host_covers(watch.epoch) => {
+                (watch.sums, watch.seed, watch.state) = (sums, seed, State::Idle);
+                true
+            }
+            _ => {
+                self.remove(at);
+                false
+            }
+        }
+    }
+
+    /// Whether the op just applied may have ended watches. `calls_host`: it is the beginning of a
+    /// host function.
+    #[inline]
+    pub fn is_due(&self, engine: &Engine, calls_host: bool) -> bool {
+        !self.list.is_empty() && (calls_host || engine.host_changes() != self.seen)
+    }
+
+    /// A watch to check because it ends, if there is one. Those that other threads are checking are
+    /// void now: a thread that waited for the same work may touch the bytes as soon as its call
+    /// returns.
+    pub fn next_ended(&mut self, engine: &Engine, func: Option<HostFuncId>) -> Option<WatchCheck> {
+        self.seen = engine.host_changes();
+        // A host function in stream order knows more than the host.
+        let clock = func.and_then(|func| Some(engine.host_function(func)?.1));
+        let is_over = |w: &Watch| engine.host_covers(w.epoch) || clock.is_some_and(|clock| clock.covers(w.epoch));
+        self.drop_where(|w| w.writes && is_over(w));
+        let mut found = None;
+        for watch in &mut self.list {
+            if watch.writes || !is_over(watch) {
+                continue;
+            }
+            match watch.state {
+                State::Idle if found.is_none() => {
+                    watch.state = State::Looked;
+                    found = Some(watch.look());
+                }
+                State::Idle => {}
+                // As soon as that: the thread that checks it now gives its pages back only when all
+                // has been summed up.
+                State::New | State::Looked => {
+                    watch.void = true;
+                    page_protection::release(watch.id);
+                }
+            }
+        }
+        found
+    }
+
+    /// A watch to check because new work reads some of its bytes, if there is one that is older
+    /// than `than`.
+    pub fn next_reused(&mut self, region: &Region, than: u32, after: u32) -> Option<WatchCheck> {
+        let overlaps = |w: &Watch| w.region.start < region.end() && region.start < w.region.end();
+        let next = self
+            .list
+            .iter_mut()
+            .find(|w| w.id > after && w.id < than && !w.writes && w.state == State::Idle && overlaps(w))?;
+        next.state = State::Looked;
+        Some(next.look())
+    }
+
+    /// The bytes that a check found changed; `None` also when the check is void.
+    pub fn changed(&self, id: u32, now: &Checksums) -> Option<(u64, u64)> {
+        let watch = self.list.iter().find(|w| w.id == id && !w.void)?;
+        checksum::changed(&watch.region, &watch.sums, now)
+    }
+
+    /// A check is over, and with it the watch, unless it `goes_on`.
+    pub fn settle(&mut self, id: u32, goes_on: bool) {
+        let Some(at) = self.list.iter().position(|w| w.id == id) else { return };
+        if goes_on && !self.list[at].void {
+            self.list[at].state = State::Idle;
+        } else {
+            self.remove(at);
+        }
+    }
+
+    /// Earlier work at the same timeline that read just these bytes: what races with it races
+    /// with the new one too.
+    pub fn supersede(&mut self, id: u32) {
+        let Some(new) = self.list.iter().find(|w| w.id == id).copied() else { return };
+        self.drop_where(|w| {
+            let same = w.epoch.timeline == new.epoch.timeline && w.region == new.region && w.writes == new.writes;
+            same && w.id < id && w.state == State::Idle
+        });
+    }
+
+    /// The device is about to write to these bytes: what they looked like says nothing any more.
+    pub fn forget(&mut self, start: u64, end: u64) {
+        let hit = |w: &Watch| w.region.start < end && start < w.region.end();
+        self.list.iter_mut().filter(|w| hit(w)).for_each(|w| w.void = true);
+        self.drop_where(|w| hit(w) && w.state == State::Idle && !w.writes);
+    }
+
+    /// Memory goes away, and with it every watch of it that no thread is checking.
+    pub fn leave(&mut self, start: u64, end: u64) {
+        self.forget(start, end);
+        self.drop_where(|w| w.region.start < end && start < w.region.end() && w.state == State::Idle);
+    }
+
+    /// All that there is to say of a watch has been said.
+    pub fn end(&mut self, id: u32) {
+        self.list.iter_mut().filter(|w| w.id == id).for_each(|w| w.void = true);
+        self.drop_where(|w| w.id == id && w.state == State::Idle);
+    }
+
+    /// Takes the CPU's access to the bytes of a watch away, where that can be.
+    pub fn protect(&mut self, id: u32) {
+        if let Some(w) = self.list.iter().find(|w| w.id == id && w.ordinary) {
+            page_protection::protect(w.id, &w.region, w.writes);
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        page_protection::release(self.list.remove(at).id);
+    }
+
+    fn drop_where(&mut self, which: impl Fn(&Watch) -> bool) {
+        self.list.retain(|w| {
+            let goes = which(w);
+            if goes {
+                page_protection::release(w.id);
+            }
+            !goes
+        });
+    }
+
+    /// Whether a thread is reading bytes of this range now.
+    pub fn is_read(&self, start: u64, end: u64) -> bool {
+        self.list.iter().any(|w| w.state != State::Idle && w.region.start < end && start < w.region.end())
+    }
+}
+
+impl Watch {
+    fn look(&self) -> WatchCheck {
+        WatchCheck { id: self.id, region: self.region, most: self.most, seed: self.seed, registered: self.registered }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use order::Policy;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use trace::{ContextId, EventId, MemoryKind, PoolId, StreamId, StreamKind, SyncId, SyncScope, ThreadId};
+
+    const STREAM: StreamId = StreamId(1);
+    const PAGE: usize = 4096;
+
+    /// The table of protected pages is one for the process, and knows watches by their numbers.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    /// One page that copies use, and a copy that was enqueued.
+    struct Scene {
+        _alone: MutexGuard<'static, ()>,
+        engine: Engine,
+        watches: Watches,
+        start: u64,
+        copy: Epoch,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: a new mapping, where nothing else is.
+            let page = unsafe {
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+                libc::mmap(std::ptr::null_mut(), PAGE, rights, flags, -1, 0)
+            };
+            assert_ne!(page, libc::MAP_FAILED);
+            let (start, context) = (page as u64, ContextId(1));
+            let (mut engine, mut watches) = (Engine::new(Policy::Observed), Watches::new(true));
+            engine.apply(&Op::ContextCreate { context, device: 0, handle: 1 }, ThreadId(1));
+            let made =
+                Op::StreamCreate { stream: STREAM, context, kind: StreamKind::NonBlocking, priority: 0, handle: 1 };
+            engine.apply(&made, ThreadId(1));
+            let pinned = MemoryKind::PinnedHost;
+            let (size, stream, pool) = (PAGE as u64, StreamId::NONE, PoolId(0));
+            watches.note(&Op::Alloc { ptr: start, size, kind: pinned, context, stream, pool, flags: 0 });
+            let work = Op::Prefetch { stream: STREAM, region: Region::linear(start, size), discard: false };
+            let copy = engine.apply(&work, ThreadId(1));
+            Self { _alone: alone, engine, watches, start, copy }
+        }
+
+        /// Watches the page for the copy.
+        fn watch(&mut self) -> u32 {
+            let region = Region::linear(self.start, PAGE as u64);
+            let look = self.watches.begin(&self.engine, self.copy, &region, false, |_, _| PAGE as u64).expect("pinned");
+            assert!(self.watches.ready(&self.engine, look.id, look.seed, Some([0; checksum::PARTS])));
+            self.watches.protect(look.id);
+            look.id
+        }
+
+        /// The host waits for the stream.
+        fn wait(&mut self) {
+            let (sync, scope) = (SyncId(1), SyncScope::Stream);
+            let begin = Op::SyncBegin { sync, scope, stream: STREAM, event: EventId(0), context: ContextId(1) };
+            self.engine.apply(&begin, ThreadId(2));
+            self.engine.apply(&Op::SyncEnd { sync }, ThreadId(2));
+        }
+
+        fn may_be_written(&self) -> bool {
+            page_protection::is_ordinary(self.start, self.start + PAGE as u64)
+        }
+    }
+
+    #[test]
+    fn pages_are_free_once_a_thread_has_waited_although_another_still_checks() {
+        let mut scene = Scene::new();
+        let id = scene.watch();
+        assert!(!scene.may_be_written());
+        scene.wait();
+        // The first thread that learns of it sums the bytes up, outside of the lock.
+        assert_eq!(scene.watches.next_ended(&scene.engine, None).map(|look| look.id), Some(id));
+        assert!(!scene.may_be_written());
+        // The second one returns to the program, which may write now.
+        assert!(scene.watches.next_ended(&scene.engine, None).is_none());
+        assert!(scene.may_be_written());
+        assert_eq!(scene.watches.changed(id, &[1; checksum::PARTS]), None);
+        scene.watches.settle(id, false);
+        assert!(scene.watches.is_empty());
+    }
+
+    #[test]
+    fn pages_stay_protected_while_the_copy_may_run() {
+        let mut scene = Scene::new();
+        let id = scene.watch();
+        assert!(scene.watches.next_ended(&scene.engine, None).is_none());
+        assert!(!scene.may_be_written());
+        let region = Region::linear(scene.start, 8);
+        assert_eq!(scene.watches.next_reused(&region, u32::MAX, 0).map(|look| look.id), Some(id));
+        scene.watches.settle(id, true);
+        assert!(!scene.may_be_written());
+        scene.watches.leave(scene.start, scene.start + PAGE as u64);
+        assert!(scene.may_be_written());
+    }
+}

@@ -1,0 +1,100 @@
+//! The id of a context, and the definition of its device.
+//!
+//! Owns asking the driver about contexts that were made before the shim was there. What follows
+//! from a context's end is decided by `order`.
+
+use cuda_sys::*;
+use trace::{ContextId, Op};
+
+use crate::observe::Cx;
+use crate::real::driver::real;
+use crate::runtime::handle_cache;
+
+impl Cx<'_> {
+    /// The current context of this thread; null when there is none.
+    pub fn current_context(&self) -> CUcontext {
+        let mut context = CUcontext::NULL;
+        let _ = real!(cuCtxGetCurrent(&raw mut context => *mut CUcontext));
+        context
+    }
+
+    /// The id of a context, defining it when it is new.
+    pub fn context(&mut self, handle: CUcontext) -> ContextId {
+        self.context_on(handle, None)
+    }
+
+    /// The id of a context on a device that the caller knows.
+    pub fn context_on(&mut self, handle: CUcontext, device: Option<CUdevice>) -> ContextId {
+        let Some(core) = self.core() else { return ContextId::NONE };
+        if handle == CUcontext::NULL {
+            return ContextId::NONE;
+        }
+        let key = handle.0 as u64;
+        if let Some(id) = core.handles.contexts.get(&key) {
+            return *id;
+        }
+        let device = device.unwrap_or_else(|| {
+            let mut device: CUdevice = 0;
+            let _ = real!(cuCtxGetDevice(&raw mut device => *mut CUdevice));
+            device
+        });
+        self.device(device);
+        let mut made = None;
+        let id = *core.handles.contexts.entry(key).or_insert_with(|| {
+            let id = ContextId(core.handles.next.context.take());
+            made = Some(id);
+            id
+        });
+        if made.is_some() {
+            self.log(&Op::ContextCreate { context: id, device: device as u32, handle: key });
+            // CU_CTX_SYNC_MEMOPS, when it was set before the context was seen.
+            let mut flags = 0_u32;
+            let current = self.current_context() == handle
+                && real!(cuCtxGetFlags(&raw mut flags => *mut u32)) == CUresult::SUCCESS;
+            if current && flags & CU_CTX_SYNC_MEMOPS != 0 {
+                self.log(&Op::ContextSyncMemops { context: id, on: true });
+            }
+        }
+        id
+    }
+
+    /// Another handle of a context that is known.
+    pub fn same_context(&mut self, known: CUcontext, other: CUcontext) {
+        let id = self.context(known);
+        if let Some(core) = self.core() {
+            core.handles.contexts.insert(other.0 as u64, id);
+        }
+    }
+
+    fn device(&mut self, device: CUdevice) {
+        let Some(core) = self.core() else { return };
+        if core.handles.devices.insert(device as u32, ()).is_some() {
+            return;
+        }
+        let attribute = |which: CUdevice_attribute| {
+            let mut value: i32 = 0;
+            let _ = real!(cuDeviceGetAttribute(
+                &raw mut value => *mut i32, which => CUdevice_attribute, device => CUdevice
+            ));
+            value.max(0) as u32
+        };
+        let arch = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10
+            + attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+        let mut name = [0_u8; 128];
+        let _ = real!(cuDeviceGetName(name.as_mut_ptr() => *mut u8, 127 => i32, device => CUdevice));
+        let len = name.iter().position(|b| *b == 0).unwrap_or(0);
+        self.define(&Op::Device { ordinal: device as u32, arch, name: trace::codec::Text(&name[..len]) });
+    }
+
+    /// A context goes away: its handle may come back as another one.
+    pub fn forget_context(&mut self, handle: CUcontext) -> Option<ContextId> {
+        let core = self.core()?;
+        let key = handle.0 as u64;
+        let id = core.handles.contexts.remove(&key)?.1;
+        core.handles.contexts.retain(|_, other| *other != id);
+        core.handles.legacy.remove(&key);
+        core.handles.per_thread.retain(|(context, _), _| *context != key);
+        handle_cache::invalidate();
+        Some(id)
+    }
+}

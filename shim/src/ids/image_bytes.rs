@@ -1,0 +1,151 @@
+//! How long a code image is, and whether its bytes are in a file: the driver takes images without a
+//! length.
+//!
+//! Owns reading the headers of the containers; the facts about them are in `kernels::image`. Does
+//! not look inside: the analyzer does.
+
+use std::ffi::{CStr, c_int, c_void};
+
+const WRAPPER: u32 = 0x4662_43b1;
+const FATBIN: u32 = 0xba55_ed50;
+const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
+
+/// The bytes of an image: a fatbin (also behind nvcc's wrapper), a cubin, or PTX text. `None` when
+/// it is none of these.
+///
+/// # Safety
+/// `image` points to an image that the driver has accepted.
+pub unsafe fn span<'a>(image: *const u8) -> Option<&'a [u8]> {
+    // SAFETY: every image is at least a word long; header fields lie inside the image.
+    unsafe {
+        match word(image) {
+            WRAPPER => {
+                let inner = image.add(8).cast::<*const u8>().read_unaligned();
+                if inner.is_null() || word(inner) != FATBIN { None } else { span(inner) }
+            }
+            FATBIN => {
+                let header = u64::from(image.add(6).cast::<u16>().read_unaligned());
+                let body = image.add(8).cast::<u64>().read_unaligned();
+                slice(image, header.checked_add(body)?)
+            }
+            ELF => slice(image, elf_size(image)),
+            _ => {
+                let text = CStr::from_ptr(image.cast()).to_bytes();
+                let is_ptx = text.iter().all(|b| (b' '..0x7f).contains(b) || b"\t\r\n".contains(b) || *b >= 0x80);
+                (is_ptx && !text.is_empty()).then_some(text)
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Four readable bytes.
+unsafe fn word(at: *const u8) -> u32 {
+    // SAFETY: forwarded from the caller.
+    unsafe { at.cast::<u32>().read_unaligned() }
+}
+
+/// # Safety
+/// `len` readable bytes that live as long as the image stays loaded.
+unsafe fn slice<'a>(at: *const u8, len: u64) -> Option<&'a [u8]> {
+    // A length beyond 4 GiB is no image but damage.
+    let len = usize::try_from(len).ok().filter(|len| *len < 1 << 32)?;
+    // SAFETY: forwarded from the caller.
+    Some(unsafe { std::slice::from_raw_parts(at, len) })
+}
+
+/// End of the last thing that a 64-bit ELF file's headers mention.
+///
+/// # Safety
+/// A whole ELF image.
+unsafe fn elf_size(image: *const u8) -> u64 {
+    // SAFETY: fields of the file header and of the tables that it places.
+    unsafe {
+        let half = |at: usize| u64::from(image.add(at).cast::<u16>().read_unaligned());
+        let long = |at: usize| image.add(at).cast::<u64>().read_unaligned();
+        let (segments, sections) = (long(32), long(40));
+        let (segment_size, segment_count) = (half(54), half(56));
+        let (section_size, section_count) = (half(58), half(60));
+        let mut end = (segments + segment_size * segment_count).max(sections + section_size * section_count);
+        for index in 0..section_count {
+            const NOBITS: u32 = 8;
+            let at = (sections + index * section_size) as usize;
+            if word(image.add(at + 4)) != NOBITS {
+                end = end.max(long(at + 24).saturating_add(long(at + 32)));
+            }
+        }
+        end
+    }
+}
+
+struct Find {
+    start: u64,
+    len: u64,
+    found: Option<(Vec<u8>, u64)>,
+}
+
+/// Path and offset of the file that these bytes are mapped from, when the mapping is read-only:
+/// then file and memory agree.
+pub fn file_of(start: *const u8, len: usize) -> Option<(Vec<u8>, u64)> {
+    let mut find = Find { start: start as u64, len: len as u64, found: None };
+    // SAFETY: visit() has the signature that dl_iterate_phdr wants, and find outlives the call. No
+    // lock of ours is held.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut find).cast()) };
+    let (path, offset) = find.found?;
+    let path = if path.is_empty() {
+        std::fs::read_link("/proc/self/exe").ok()?.into_os_string().into_encoded_bytes()
+    } else {
+        path
+    };
+    path.starts_with(b"/").then_some((path, offset))
+}
+
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
+    // SAFETY: data is the Find that file_of passed; info is valid during the callback.
+    let (find, info) = unsafe { (&mut *data.cast::<Find>(), &*info) };
+    // SAFETY: the loader describes dlpi_phnum headers.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    for header in headers.iter().filter(|h| h.p_type == libc::PT_LOAD) {
+        let start = info.dlpi_addr + header.p_vaddr;
+        let inside = find.start >= start && find.start.saturating_add(find.len) <= start + header.p_filesz;
+        if inside && header.p_flags & libc::PF_W == 0 {
+            // SAFETY: the loader's names are C strings.
+            let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes().to_vec();
+            find.found = Some((name, header.p_offset + (find.start - start)));
+            return 1;
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_come_from_headers() {
+        let mut fatbin = [0_u8; 64];
+        fatbin[..4].copy_from_slice(&FATBIN.to_le_bytes());
+        fatbin[6..8].copy_from_slice(&16_u16.to_le_bytes());
+        fatbin[8..16].copy_from_slice(&48_u64.to_le_bytes());
+        // SAFETY: the buffer is as long as its header says.
+        assert_eq!(unsafe { span(fatbin.as_ptr()) }.map(<[u8]>::len), Some(64));
+        let text = c".version 8.0\n.target sm_80\n";
+        // SAFETY: a C string.
+        assert_eq!(unsafe { span(text.as_ptr().cast()) }, Some(text.to_bytes()));
+        let elf = std::fs::read("/proc/self/exe").expect("exe");
+        // SAFETY: a whole ELF file.
+        let size = unsafe { span(elf.as_ptr()) }.expect("ELF").len();
+        assert!(size <= elf.len() && size + 4096 > elf.len(), "{size} of {}", elf.len());
+    }
+
+    #[test]
+    fn read_only_data_is_found_in_its_file() {
+        static DATA: [u8; 64] = *b"some read-only bytes that are in the test program's own file ...";
+        let (path, offset) = file_of(DATA.as_ptr(), DATA.len()).expect("in a file");
+        let bytes = std::fs::read(String::from_utf8(path).expect("path")).expect("file");
+        assert_eq!(bytes[offset as usize..][..64], DATA);
+        let heap = Box::new([0_u8; 64]);
+        assert!(file_of(heap.as_ptr(), heap.len()).is_none());
+    }
+}

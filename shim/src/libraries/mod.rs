@@ -1,0 +1,18 @@
+//! Libraries that are observed besides the driver, and the program's own annotations.
+//!
+//! Owns their exports, which the dynamic linker or the library itself finds before the real
+//! functions. Each file makes ops by way of [`crate::observe()`](crate::observe::observe) and knows
+//! no other file: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives),
+//! [`annotations`] (`streamsan.h` and NVTX's ranges), [`nvtx_memory`] (NVTX's memory regions),
+//! [`host_threads`] (synchronisation of host threads). Driver functions are in `crate::intercept`.
+
+// Exports of these would be found in test programs too.
+#[cfg(not(test))]
+pub mod annotations;
+pub mod host_threads;
+#[cfg(not(test))]
+pub mod nccl;
+#[cfg_attr(test, expect(non_snake_case, reason = "NVTX's name"))]
+pub mod nvtx_memory;
+#[cfg(not(test))]
+pub mod torch;

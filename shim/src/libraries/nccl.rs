@@ -1,0 +1,254 @@
+//! NCCL's collectives and point-to-point calls, each an op of the stream that it is given: what it
+//! reads and writes on this device.
+//!
+//! Owns the exports of these functions. NCCL's kernels get their pointers through memory that no
+//! parameter shows, so their launches say nothing; the calls themselves say everything. They reach
+//! us through the PLT of any library that links to libnccl.so.2 (PyTorch does). Through `dlsym` and
+//! in statically linked copies they do not, and then NCCL's launches count as indirect. Calls
+//! inside a group take effect at its end. While such a call runs, launches of its thread are marked
+//! as its own. Captured calls become nodes of a graph and are not modelled.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Mutex;
+
+use cuda_sys::{CUstream, FnId};
+use trace::{Op, Region, Space, StreamId};
+
+use crate::log::call_names::library_call;
+use crate::observe::{Phase, observe};
+use crate::real::library::LibraryFunction;
+use crate::runtime::lock::tid;
+use crate::runtime::thread_state::{inside_library, set_inside_library};
+
+/// `ncclComm_t`.
+type Comm = *mut c_void;
+
+const SUCCESS: c_int = 0;
+/// `ncclInternalError`: what a call answers when there is no NCCL behind us, which cannot be.
+const INTERNAL: c_int = 3;
+
+/// One call as it will be logged.
+struct Call {
+    thread: i32,
+    id: FnId,
+    stream: StreamId,
+    reads: (usize, u64),
+    writes: (usize, u64),
+}
+
+/// Calls inside groups that have not ended, of all threads.
+static GROUPED: Mutex<Vec<Call>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+fn depth() -> u32 {
+    DEPTH.try_with(std::cell::Cell::get).unwrap_or(0)
+}
+
+/// Bytes of an element (`ncclDataType_t`); 0 for types of later versions.
+fn width(datatype: c_int) -> u64 {
+    const WIDTHS: [u64; 12] = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1];
+    usize::try_from(datatype).ok().and_then(|at| WIDTHS.get(at).copied()).unwrap_or(0)
+}
+
+static RANK: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", c"ncclCommUserRank");
+static COUNT: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", c"ncclCommCount");
+
+fn ask(function: &LibraryFunction, comm: Comm) -> Option<c_int> {
+    type Ask = unsafe extern "C" fn(Comm, *mut c_int) -> c_int;
+    let mut answer = 0;
+    let real = function.find(0)?;
+    // SAFETY: the signature is NCCL's; the communicator is the program's and was just used with
+    // success.
+    let result = unsafe { std::mem::transmute::<usize, Ask>(real)(comm, &raw mut answer) };
+    (result == SUCCESS).then_some(answer)
+}
+
+/// Ranks of a communicator; 0 when it does not say.
+fn ranks(comm: Comm) -> u64 {
+    ask(&COUNT, comm).and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
+}
+
+/// Whether this process (or device) is the root of a call.
+fn is_root(comm: Comm, root: c_int) -> bool {
+    ask(&RANK, comm) == Some(root)
+}
+
+fn log_call(call: &Call) {
+    observe(call.id, 0, Phase::Before, |cx| {
+        let region = |(start, len): (usize, u64)| Region::linear(start as u64, len);
+        cx.log(&Op::Copy {
+            stream: call.stream,
+            dst: region(call.writes),
+            src: region(call.reads),
+            dst_space: Space::Device,
+            src_space: Space::Device,
+            asynchronous: true,
+            batch: 0,
+        });
+    });
+}
+
+/// The stream that a call names, now: which default stream is meant depends on the current device,
+/// which may be another one when the group of the call ends. `None`: the call is captured.
+fn stream_of(id: FnId, stream: CUstream) -> Option<StreamId> {
+    // The null stream is the legacy one: NCCL is built for that.
+    let handle = if stream.0.is_null() { CUstream(std::ptr::without_provenance_mut(1)) } else { stream };
+    let mut found = None;
+    observe(id, 0, Phase::Before, |cx| found = cx.working_stream(handle));
+    found
+}
+
+/// Runs the real call and logs it when it has succeeded.
+fn around(
+    id: FnId,
+    stream: CUstream,
+    real: impl FnOnce() -> c_int,
+    bytes: impl FnOnce() -> [(usize, u64); 2],
+) -> c_int {
+    if inside_library() {
+        return real();
+    }
+    set_inside_library(true);
+    let result = real();
+    set_inside_library(false);
+    if result != SUCCESS {
+        return result;
+    }
+    let Some(stream) = stream_of(id, stream) else { return result };
+    let [reads, writes] = bytes();
+    let call = Call { thread: tid(), id, stream, reads, writes };
+    if depth() > 0 {
+        GROUPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(call);
+    } else {
+        log_call(&call);
+    }
+    result
+}
+
+macro_rules! collectives {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*; $comm:ident, $stream:ident) => $bytes:expr;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for NCCL's function.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[allow(clippy::too_many_arguments, reason = "NCCL's signature")]
+        pub unsafe extern "C" fn $name($($arg: $ty,)* $comm: Comm, $stream: CUstream) -> c_int {
+            static REAL: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", match std::ffi::CStr::from_bytes_with_nul(
+                concat!(stringify!($name), "\0").as_bytes(),
+            ) {
+                Ok(name) => name,
+                Err(_) => c"",
+            });
+            let Some(real) = REAL.find($name as *const () as usize) else { return INTERNAL };
+            type Real = unsafe extern "C" fn($($ty,)* Comm, CUstream) -> c_int;
+            // SAFETY: NCCL's function of this name has had this signature since it exists.
+            let real: Real = unsafe { std::mem::transmute::<usize, Real>(real) };
+            const ID: FnId = library_call(stringify!($name));
+            // SAFETY: arguments are passed on as they came.
+            around(ID, $stream, || unsafe { real($($arg,)* $comm, $stream) }, || $bytes)
+        }
+    )*};
+}
+
+const NONE: (usize, u64) = (0, 0);
+
+/// `count` elements from a pointer.
+fn some(at: *const c_void, count: usize, datatype: c_int) -> (usize, u64) {
+    (at as usize, (count as u64).saturating_mul(width(datatype)))
+}
+
+/// So many from each rank.
+fn all(at: *const c_void, count: usize, datatype: c_int, comm: Comm) -> (usize, u64) {
+    let (at, len) = some(at, count, datatype);
+    (at, len.saturating_mul(ranks(comm)))
+}
+
+fn only(yes: bool, bytes: (usize, u64)) -> (usize, u64) {
+    if yes { bytes } else { NONE }
+}
+
+collectives! {
+    /// `ncclAllReduce`.
+    ncclAllReduce(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, op: c_int; comm, stream)
+        => [some(send, count, datatype), some(recv, count, datatype)];
+    /// `ncclReduce`.
+    ncclReduce(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, op: c_int, root: c_int; comm, stream)
+        => [some(send, count, datatype), only(is_root(comm, root), some(recv, count, datatype))];
+    /// `ncclBcast`.
+    ncclBcast(buffer: *mut c_void, count: usize, datatype: c_int, root: c_int; comm, stream) => {
+        let root = is_root(comm, root);
+        [only(root, some(buffer, count, datatype)), only(!root, some(buffer, count, datatype))]
+    };
+    /// `ncclBroadcast`. Out of place, the root writes its own copy too.
+    ncclBroadcast(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, root: c_int; comm, stream) => {
+        let root = is_root(comm, root);
+        let in_place = root && std::ptr::eq(send, recv);
+        [only(root, some(send, count, datatype)), only(!in_place, some(recv, count, datatype))]
+    };
+    /// `ncclReduceScatter`.
+    ncclReduceScatter(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int, op: c_int; comm, stream)
+        => [all(send, count, datatype, comm), some(recv, count, datatype)];
+    /// `ncclAllGather`.
+    ncclAllGather(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int; comm, stream)
+        => [some(send, count, datatype), all(recv, count, datatype, comm)];
+    /// `ncclAlltoAll`, since NCCL 2.28.
+    ncclAlltoAll(send: *const c_void, recv: *mut c_void, count: usize, datatype: c_int; comm, stream)
+        => [all(send, count, datatype, comm), all(recv, count, datatype, comm)];
+    /// `ncclSend`.
+    ncclSend(send: *const c_void, count: usize, datatype: c_int, peer: c_int; comm, stream)
+        => [some(send, count, datatype), NONE];
+    /// `ncclRecv`.
+    ncclRecv(recv: *mut c_void, count: usize, datatype: c_int, peer: c_int; comm, stream)
+        => [NONE, some(recv, count, datatype)];
+}
+
+type Group = unsafe extern "C" fn() -> c_int;
+static START: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", c"ncclGroupStart");
+static END: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", c"ncclGroupEnd");
+
+/// `ncclGroupStart`.
+///
+/// # Safety
+/// As for NCCL's function.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn ncclGroupStart() -> c_int {
+    let Some(real) = START.find(ncclGroupStart as *const () as usize) else { return INTERNAL };
+    // SAFETY: NCCL's function of this name has this signature.
+    let result = unsafe { std::mem::transmute::<usize, Group>(real)() };
+    if result == SUCCESS && !inside_library() {
+        let _ = DEPTH.try_with(|depth| depth.set(depth.get() + 1));
+    }
+    result
+}
+
+/// `ncclGroupEnd`: what was called since the outermost start takes effect.
+///
+/// # Safety
+/// As for NCCL's function.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn ncclGroupEnd() -> c_int {
+    let Some(real) = END.find(ncclGroupEnd as *const () as usize) else { return INTERNAL };
+    let outer = set_inside_library(true);
+    // SAFETY: NCCL's function of this name has this signature.
+    let result = unsafe { std::mem::transmute::<usize, Group>(real)() };
+    set_inside_library(outer);
+    if outer || depth() == 0 {
+        return result;
+    }
+    let _ = DEPTH.try_with(|depth| depth.set(depth.get() - 1));
+    if depth() == 0 {
+        let me = tid();
+        let mut grouped = GROUPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mine: Vec<Call> = grouped.extract_if(.., |call| call.thread == me).collect();
+        drop(grouped);
+        // A group that failed has done nothing that could be relied on.
+        if result == SUCCESS {
+            mine.iter().for_each(log_call);
+        }
+    }
+    result
+}

@@ -1,0 +1,165 @@
+//! The running log of a process: the lock, and what lies beside it.
+//!
+//! Owns [`Core`], which every op reaches by way of [`super::start::core`]: the options, the handle
+//! tables and the lock around [`Shared`]. Everything slow (unwinding, asking the driver, reading
+//! images) happens before the lock is taken. What happens under it is in [`super::shared`].
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use trace::ring::Header;
+use trace::{NoteKind, Op, ThreadId};
+
+use super::shared::{self, Shared};
+use super::{call_names, stacks};
+use crate::handles::tables::Handles;
+use crate::host::page_protection;
+use crate::host::read_budget::ReadBudget;
+use crate::host::watches::Watches;
+use crate::real::driver::real;
+use crate::real::driver_mapping::OTHER_DRIVERS;
+use crate::runtime::attach::Attached;
+use crate::runtime::lock::{Held, Lock, tid};
+use crate::runtime::options::Options;
+use crate::runtime::{guard, lifecycle};
+use crate::stack::stack_ids::StackIds;
+
+/// The running shim.
+pub struct Core {
+    /// The user's options.
+    pub options: Options,
+    /// Handle tables.
+    pub handles: Handles,
+    /// How much of the host's memory may be read.
+    pub read_budget: ReadBudget,
+    /// Whether exit waits for the report.
+    pub own_analyzer: bool,
+    /// Which stack a known walk is.
+    pub stack_ids: StackIds,
+    threads: AtomicU32,
+    shared: Lock<Shared>,
+    header: *const Header,
+}
+
+// SAFETY: header points into the ring, which is never unmapped; its fields are atomic. The rest is
+// Sync by itself.
+unsafe impl Sync for Core {}
+// SAFETY: as above.
+unsafe impl Send for Core {}
+
+impl Core {
+    /// Takes over a fresh connection.
+    pub fn new(options: Options, attached: Attached) -> Self {
+        let header: *const Header = attached.producer.ring().header();
+        let watches = Watches::new(options.host_accesses);
+        let stack_ids = StackIds::default();
+        Self {
+            options,
+            handles: Handles::default(),
+            read_budget: ReadBudget::default(),
+            own_analyzer: attached.own_analyzer,
+            stack_ids,
+            threads: AtomicU32::new(0),
+            shared: Lock::new(Shared::new(attached.producer, watches, stack_ids)),
+            header,
+        }
+    }
+
+    /// The ring's shared header.
+    pub fn header(&self) -> &Header {
+        // SAFETY: points into the ring, which is never unmapped.
+        unsafe { &*self.header }
+    }
+
+    /// The first record: who writes.
+    pub fn introduce(&self) {
+        let exe = std::fs::read_link("/proc/self/exe").map(|p| p.into_os_string()).unwrap_or_default();
+        let args = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+        let cwd = std::env::current_dir().map(|p| p.into_os_string()).unwrap_or_default();
+        let mut driver: i32 = 0;
+        let _ = real!(cuDriverGetVersion(&raw mut driver => *mut i32));
+        let op = Op::Process {
+            pid: std::process::id(),
+            // SAFETY: getppid has no preconditions.
+            parent: unsafe { libc::getppid() } as u32,
+            exe: trace::codec::Text(exe.as_encoded_bytes()),
+            args: trace::codec::Text(&args[..args.len().min(8192)]),
+            cwd: trace::codec::Text(cwd.as_encoded_bytes()),
+            driver: driver as u32,
+        };
+        if let Some(mut shared) = self.lock() {
+            shared.define(&op);
+            if self.options.host_threads {
+                shared.log(call_names::HOST_THREADS, ThreadId::NONE, None, &Op::HostThreads {});
+            }
+        }
+    }
+
+    /// Logs the touches of protected pages that were seen since the last time.
+    #[cold]
+    pub fn log_touches(&self) {
+        page_protection::drain(|touch| {
+            let Some(mut shared) = self.lock() else { return };
+            let (start, end) = (touch.address, touch.address.saturating_add(1));
+            let op = Op::HostAccess { watch: touch.watch, start, end, writes: touch.writes, in_the_act: true };
+            let frames = self.options.stacks.then_some(&touch.frames);
+            shared.log(call_names::HOST_ACCESS, ThreadId(touch.thread & 0x00ff_ffff), frames, &op);
+            // What there is to say of this copy has been said.
+            shared.watches.end(touch.watch);
+        });
+    }
+
+    /// The last records: what could not be observed.
+    pub fn say_goodbye(&self) {
+        self.log_touches();
+        // The end of the process: whatever it has under way ends with it.
+        if shared::has_time()
+            && let Some(mut shared) = self.lock()
+        {
+            shared.log_time();
+        }
+        let others = OTHER_DRIVERS.load(Ordering::Relaxed) as u64;
+        let counts = [
+            (page_protection::LOST.load(Ordering::Relaxed), "touches of host memory"),
+            (guard::SKIPPED.load(Ordering::Relaxed), "calls made inside a hook (by a signal handler)"),
+            (others, "functions looked up in a second driver (dlmopen, another library in front of it)"),
+        ];
+        for (count, text) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            if let Some(mut shared) = self.lock() {
+                let op = Op::Note { kind: NoteKind::Unobserved, text: text.into(), count };
+                shared.define(&op);
+            }
+        }
+    }
+
+    /// Takes the lock; `None` (and the shim is off) when its owner was killed while holding it.
+    #[inline]
+    pub fn lock(&self) -> Option<Held<'_, Shared>> {
+        match self.shared.lock() {
+            Ok(held) => Some(held),
+            Err(_) => {
+                lifecycle::switch_off(format_args!("a thread was killed inside a hook"));
+                None
+            }
+        }
+    }
+
+    /// Host threads that have made calls.
+    pub fn thread_count(&self) -> u32 {
+        self.threads.load(Ordering::Relaxed)
+    }
+
+    /// A number for a thread that makes its first call; logs its definition.
+    pub fn new_thread(&self) -> ThreadId {
+        stacks::look_for_python();
+        let id = ThreadId(self.threads.fetch_add(1, Ordering::Relaxed) + 1);
+        let mut name = [0_u8; 16];
+        // SAFETY: PR_GET_NAME writes up to 16 bytes.
+        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+        let op = Op::Thread { id, tid: tid() as u32, name: trace::codec::Text(&name[..len]) };
+        if let Some(mut shared) = self.lock() {
+            shared.define(&op);
+        }
+        id
+    }
+}

@@ -1,0 +1,181 @@
+//! What the lock of the log guards: where an op gets its place in the order.
+//!
+//! Owns the happens-before engine, the table of stacks, the watches over the host's memory, and the
+//! writing end of the ring. An op is applied to the engine and written in one critical section, so
+//! the trace holds ops in the order that the engine saw them. What follows from an op is decided in
+//! `order`.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use order::Engine;
+use trace::ring::Producer;
+use trace::{CallId, Epoch, KernelId, LAUNCH_HEAD, LaunchShape, Op, Origin, StackId, StreamId, ThreadId};
+
+use super::ring_writer::RingWriter;
+use super::stacks::StackDefinitions;
+use crate::host::pinned_bounds;
+use crate::host::watches::Watches;
+use crate::stack::frames::Frames;
+use crate::stack::stack_ids::StackIds;
+
+/// Whether this process shares memory or events with others: then records carry the time, by which
+/// the processes are put in order.
+#[unsafe(link_section = "streamsan_state")]
+static SHARES: AtomicBool = AtomicBool::new(false);
+
+/// Memory or events are shared with another process: from now on records carry the time.
+pub fn record_time() {
+    SHARES.store(true, Ordering::Relaxed);
+}
+
+/// Whether records carry the time.
+pub fn has_time() -> bool {
+    SHARES.load(Ordering::Relaxed)
+}
+
+/// Nanoseconds of the clock that all processes of the machine share.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: time is writable; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// What the lock guards. What every op touches comes first.
+#[repr(C)]
+pub struct Shared {
+    out: RingWriter,
+    /// Bytes of the host that pending work reads.
+    pub watches: Watches,
+    stack_ids: StackIds,
+    /// The happens-before engine: builds the clocks.
+    pub engine: Engine,
+    stacks: HashMap<u128, StackId, BuildHasherDefault<IdentityHasher>>,
+    definitions: StackDefinitions,
+}
+
+/// The hash of a key that is a hash already.
+#[derive(Default)]
+struct IdentityHasher(u64);
+
+impl Hasher for IdentityHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 ^= u64::from_le_bytes(word);
+        }
+    }
+}
+
+impl Shared {
+    /// An empty log that is written to this end of the ring.
+    pub fn new(producer: Producer, watches: Watches, stack_ids: StackIds) -> Self {
+        Self {
+            engine: Engine::with_options(engine_options()),
+            watches,
+            out: RingWriter::new(producer),
+            stacks: HashMap::default(),
+            stack_ids,
+            definitions: StackDefinitions::default(),
+        }
+    }
+
+    /// Logs one op: gives it its place in the order and writes it.
+    #[unsafe(link_section = "streamsan_hot")]
+    pub fn log(&mut self, call: cuda_sys::FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Epoch {
+        let origin = self.place(call, thread, stack, op);
+        if self.watches.note(op) {
+            pinned_bounds::note(&self.watches);
+        }
+        self.out.emit(&origin, op);
+        origin.epoch
+    }
+
+    /// As [`Shared::log`], of a launch whose parameters are written straight to where they belong:
+    /// see [`Origin::encode_launch`].
+    #[inline(always)]
+    pub fn log_launch(
+        &mut self,
+        (call, thread, stack): (cuda_sys::FnId, ThreadId, Option<&Frames>),
+        (stream, kernel): (StreamId, KernelId),
+        shape: &LaunchShape,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Epoch {
+        let &LaunchShape { grid, block, cluster, shared, flags } = shape;
+        let op = Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params: &[] };
+        let origin = self.place(call, thread, stack, &op);
+        let most = LAUNCH_HEAD + len;
+        if self.out.has_room(most) || self.out.make_room(most) {
+            self.out.write(most, |room| origin.encode_launch(stream, kernel, shape, len, room, fill));
+        }
+        origin.epoch
+    }
+
+    /// The place of an op.
+    #[unsafe(link_section = "streamsan_hot")]
+    fn place(&mut self, call: cuda_sys::FnId, thread: ThreadId, stack: Option<&Frames>, op: &Op<'_>) -> Origin {
+        let stack = stack.map_or(StackId::NONE, |frames| self.intern(frames));
+        let call = self.out.name(call);
+        if SHARES.load(Ordering::Relaxed) {
+            self.log_time();
+        }
+        Origin { call, thread, stack, epoch: self.engine.apply(op, thread) }
+    }
+
+    /// The time of what follows.
+    #[cold]
+    #[inline(never)]
+    pub fn log_time(&mut self) {
+        self.define(&Op::Clock { ns: now() });
+    }
+
+    /// Writes a definition: something that has no place in the order.
+    pub fn define(&mut self, op: &Op<'_>) {
+        self.out.emit(&Origin::default(), op);
+    }
+
+    /// The id of a stack, defining it when it is new.
+    #[unsafe(link_section = "streamsan_hot")]
+    pub fn intern(&mut self, frames: &Frames) -> StackId {
+        if frames.is_empty() {
+            return frames.known();
+        }
+        let key = frames.key();
+        let id = match self.stacks.get(&key) {
+            Some(id) => *id,
+            None => self.new_stack(key, frames),
+        };
+        frames.remember(self.stack_ids, id);
+        id
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_stack(&mut self, key: u128, frames: &Frames) -> StackId {
+        let id = StackId(self.stacks.len() as u32 + 1);
+        self.stacks.insert(key, id);
+        let out = &mut self.out;
+        self.definitions.define(id, frames, |op| out.emit(&Origin::default(), op));
+        id
+    }
+
+    /// The id of a function's name, defining it when it is new.
+    pub fn name(&mut self, call: cuda_sys::FnId) -> CallId {
+        self.out.name(call)
+    }
+}
+
+/// The end of a host function is known to the host (XLA hands buffers out again from one): without
+/// this edge such programs look unordered.
+fn engine_options() -> order::Options {
+    let mut options = order::Options::default();
+    options.host_functions_signal = true;
+    options
+}

@@ -1,0 +1,111 @@
+//! The log's start at the first op of a process, and its end.
+//!
+//! Owns the pointer to the running [`Core`], which every op reads. A forked child that uses CUDA
+//! gets a core of its own; the parent's is left alone. The state of the process itself is in
+//! [`crate::runtime::lifecycle`].
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::{Duration, Instant};
+
+use super::call_counts;
+use super::core::Core;
+use crate::runtime::lifecycle::{self, StartTurn};
+use crate::runtime::options::Options;
+use crate::runtime::{attach, handle_cache};
+
+#[unsafe(link_section = "streamsan_state")]
+static CORE: AtomicPtr<Core> = AtomicPtr::new(std::ptr::null_mut());
+
+/// What the shim works on, started now if this is the first op of the process. `None`: stay out.
+#[inline]
+pub fn core() -> Option<&'static Core> {
+    let core = CORE.load(Ordering::Acquire);
+    if !core.is_null() && lifecycle::is_running() {
+        // SAFETY: a published core is never freed.
+        return Some(unsafe { &*core });
+    }
+    core_slow()
+}
+
+#[cold]
+fn core_slow() -> Option<&'static Core> {
+    if lifecycle::is_forked() {
+        // The parent's core is left alone: its lock may be held by a thread that does not exist
+        // here, and its ring is not mapped.
+        handle_cache::invalidate();
+        crate::stack::after_fork_in_child();
+        CORE.store(std::ptr::null_mut(), Ordering::Relaxed);
+        lifecycle::start_anew_in_child();
+    }
+    match lifecycle::begin_start() {
+        StartTurn::Now => start(),
+        StartTurn::Done => core(),
+        StartTurn::Running => {
+            // SAFETY: a published core is never freed.
+            unsafe { CORE.load(Ordering::Acquire).as_ref() }
+        }
+        StartTurn::No => None,
+    }
+}
+
+fn start() -> Option<&'static Core> {
+    lifecycle::quiet_panics();
+    let options = Options::from_environment();
+    if options.off {
+        lifecycle::stay_out();
+        return None;
+    }
+    let attached = match attach::attach(&options) {
+        Ok(attached) => attached,
+        Err(error) => {
+            lifecycle::switch_off(format_args!("can not check this process: {error}"));
+            return None;
+        }
+    };
+    lifecycle::watch_for_forks();
+    let core = Box::leak(Box::new(Core::new(options, attached)));
+    core.introduce();
+    CORE.store(core, Ordering::Release);
+    lifecycle::running();
+    Some(core)
+}
+
+/// The program ends: under plain `LD_PRELOAD`, waits until the analyzer has printed its report, as
+/// long as that one lives; then the exit code is replaced if the user asked for it.
+pub fn at_exit() {
+    let core = CORE.load(Ordering::Acquire);
+    if core.is_null() || lifecycle::is_forked() {
+        return;
+    }
+    // SAFETY: a published core is never freed.
+    let core = unsafe { &*core };
+    call_counts::log(core);
+    core.say_goodbye();
+    if !core.own_analyzer {
+        return;
+    }
+    let header = core.header();
+    header.producer_done.store(1, Ordering::Release);
+    let mut beat = (header.heartbeat.load(Ordering::Relaxed), Instant::now());
+    while header.consumer_done.load(Ordering::Acquire) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+        let now = header.heartbeat.load(Ordering::Relaxed);
+        if now != beat.0 {
+            beat = (now, Instant::now());
+        } else if beat.1.elapsed() > Duration::from_secs(5) {
+            lifecycle::switch_off(format_args!("the analyzer has died: this run was not checked"));
+            return;
+        }
+    }
+    lifecycle::stay_out();
+    if let Some(code) = core.options.error_exitcode
+        && header.findings.load(Ordering::Relaxed) > 0
+    {
+        // SAFETY: everything else has run (we are among the last destructors); what stdio still
+        // holds is written first.
+        unsafe {
+            libc::fflush(std::ptr::null_mut());
+            libc::_exit(code);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The context in which an op function runs: which call, which thread, before or after it, and the
+//! way to the log.
+//!
+//! Owns the outer fence of the shim ([`observe`]): re-entrancy, `errno`, faults of our own. What an
+//! op means is stated in `crate::ops`; how handles become ids, in `crate::ids`.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cuda_sys::{CUresult, FnId, Stream0};
+use trace::{
+    ContextId, Epoch, HostFuncId, KernelId, LaunchShape, MemoryKind, NoteKind, Op, PoolId, StackId, StreamId, ThreadId,
+};
+
+use crate::exact;
+use crate::host::page_protection;
+use crate::log::call_names::HOST_THREADS;
+use crate::log::core::Core;
+use crate::log::shared::Shared;
+use crate::log::{call_counts, start};
+use crate::runtime::guard::EntryGuard;
+use crate::runtime::{lifecycle, thread_state};
+use crate::stack::frames::{self, Depth, Frames};
+
+/// Where in a call we are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// The real function has not been called yet.
+    Before,
+    /// It has answered this.
+    After(CUresult),
+}
+
+/// What an op function works with.
+pub struct Cx<'a> {
+    inside: &'a EntryGuard,
+    core: Cell<Option<&'static Core>>,
+    stream0: Stream0,
+    /// The function that was called.
+    pub call: FnId,
+    /// Before or after the real call.
+    pub phase: Phase,
+    /// What the part before the real call passes to the part after it; 0: nothing.
+    pub token: u64,
+    frames: &'a mut Frames,
+    captured: bool,
+    depth: Depth,
+    host_changes: u64,
+}
+
+/// Runs an op function around a real call. Returns the token for the second part.
+#[inline(always)]
+pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>)) -> u64 {
+    call_counts::count(call, phase == Phase::Before);
+    if lifecycle::is_off() {
+        return 0;
+    }
+    if let Phase::After(result) = phase
+        && result != CUresult::SUCCESS
+    {
+        return failed(call, result);
+    }
+    let Some(inside) = EntryGuard::enter() else { return 0 };
+    let run = AssertUnwindSafe(|| {
+        // SAFETY: inside proves that this thread is in shim code, and only once.
+        let frames = unsafe { thread_state::frames() };
+        let mut cx = Cx {
+            inside: &inside,
+            core: Cell::new(None),
+            // Known when this is compiled: the call is a constant.
+            stream0: if call.index() < FnId::COUNT { call.info().stream0 } else { Stream0::Plain },
+            call,
+            phase,
+            token,
+            frames,
+            captured: false,
+            depth: Depth::Full,
+            host_changes: 0,
+        };
+        if page_protection::WAITING.load(Ordering::Relaxed) != 0
+            && let Some(core) = cx.core()
+        {
+            core.log_touches();
+        }
+        op(&mut cx);
+        cx.token
+    });
+    // A panic has said its line and switched the shim off (see lifecycle): the program goes on.
+    let token = catch_unwind(run).unwrap_or(0);
+    if phase != Phase::Before {
+        exact::drain();
+    }
+    token
+}
+
+/// A call has failed. Errors that end the context (illegal address, device-side assert and their
+/// like) are logged once, lack of memory always.
+#[cold]
+fn failed(call: FnId, result: CUresult) -> u64 {
+    if ends_context(result) {
+        observe(call, 0, Phase::Before, |cx| cx.log_failure(result, StreamId::NONE));
+    } else if result == CUresult::ERROR_OUT_OF_MEMORY {
+        observe(call, 0, Phase::Before, |cx| {
+            cx.log(&Op::OutOfMemory {});
+        });
+    }
+    0
+}
+
+/// Whether nothing works in this context any more (cuda.h: "the process must be terminated and
+/// relaunched").
+fn ends_context(result: CUresult) -> bool {
+    matches!(
+        result,
+        CUresult::ERROR_ILLEGAL_ADDRESS
+            | CUresult::ERROR_LAUNCH_TIMEOUT
+            | CUresult::ERROR_ASSERT
+            | CUresult::ERROR_HARDWARE_STACK_ERROR
+            | CUresult::ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::ERROR_MISALIGNED_ADDRESS
+            | CUresult::ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::ERROR_INVALID_PC
+            | CUresult::ERROR_LAUNCH_FAILED
+    )
+}
+
+impl Cx<'_> {
+    /// Logs an error that ends the context, the first one only: every later call answers the same.
+    /// `stream`: the stream whose last launch is to blame, when that is known.
+    pub fn log_failure(&mut self, result: CUresult, stream: StreamId) {
+        static LOGGED: AtomicBool = AtomicBool::new(false);
+        if ends_context(result) && !LOGGED.swap(true, Ordering::Relaxed) {
+            self.log(&Op::Failed { result: result.0, stream });
+        }
+    }
+
+    /// Whether the real call is still to come.
+    pub fn is_before(&self) -> bool {
+        self.phase == Phase::Before
+    }
+
+    /// Whether the real call has succeeded. (A failed one is not observed.)
+    pub fn is_after(&self) -> bool {
+        self.phase != Phase::Before
+    }
+
+    /// What stream 0 means through the symbol that was called.
+    pub fn stream0(&self) -> Stream0 {
+        self.stream0
+    }
+
+    /// The running shim; `None` when it must stay out of this process.
+    #[inline(always)]
+    pub fn core(&self) -> Option<&'static Core> {
+        self.core.get().or_else(|| self.find_core())
+    }
+
+    #[unsafe(link_section = "streamsan_hot")]
+    #[inline(never)]
+    fn find_core(&self) -> Option<&'static Core> {
+        let core = start::core();
+        self.core.set(core);
+        core
+    }
+
+    /// This host thread.
+    #[inline(always)]
+    pub fn thread(&mut self) -> ThreadId {
+        let number = self.inside.thread();
+        // A number given out before a fork belongs to the parent's ring.
+        if number != 0 && number >> 24 == lifecycle::generation() & 0xff {
+            return ThreadId(number & 0x00ff_ffff);
+        }
+        self.new_thread()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_thread(&mut self) -> ThreadId {
+        let Some(core) = self.core() else { return ThreadId::NONE };
+        let thread = ThreadId(core.new_thread().0 & 0x00ff_ffff);
+        self.inside.set_thread(thread.0 | (lifecycle::generation() & 0xff) << 24);
+        if let Some(object) = thread_state::take_start()
+            && let Some(core) = self.core()
+            && let Some(mut shared) = core.lock()
+        {
+            shared.log(HOST_THREADS, thread, None, &Op::HostEdge { object, acquire: true, start: true });
+        }
+        thread
+    }
+
+    /// Ops of this call need no stack (polling, creation of handles that reports never show).
+    pub fn without_stack(&mut self) -> &mut Self {
+        self.depth = Depth::None;
+        self
+    }
+
+    /// Ops of this call need Python frames only, where there are any.
+    pub fn with_python_stack(&mut self) -> &mut Self {
+        self.depth = Depth::PythonFirst;
+        self
+    }
+
+    /// Ops of this call need no more than who called, where no stacks are wanted.
+    pub fn with_caller(&mut self) -> &mut Self {
+        if self.core().is_some_and(|core| !core.options.stacks) {
+            self.depth = Depth::Caller;
+        }
+        self
+    }
+
+    #[unsafe(link_section = "streamsan_hot")]
+    fn capture(&mut self, core: &Core) {
+        let wanted = self.depth != Depth::None && (core.options.stacks || self.depth == Depth::Caller);
+        if !self.captured && wanted {
+            self.captured = true;
+            frames::recall(self.frames, self.depth, core.stack_ids);
+        }
+    }
+
+    /// Logs an op with the stack of this call.
+    #[unsafe(link_section = "streamsan_hot")]
+    pub fn log(&mut self, op: &Op<'_>) -> Epoch {
+        let func = if let Op::HostFuncRun { func, done: false } = *op { Some(func) } else { None };
+        self.log_with(func, |shared, (call, thread, frames)| shared.log(call, thread, frames, op))
+    }
+
+    /// Logs a launch, whose `len` bytes of parameters `fill` writes: see [`Shared::log_launch`].
+    #[inline(always)]
+    pub fn log_launch(
+        &mut self,
+        what: (StreamId, KernelId),
+        shape: &LaunchShape,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Epoch {
+        self.log_with(None, |shared, origin| shared.log_launch(origin, what, shape, len, fill))
+    }
+
+    /// `func`: a host function begins.
+    #[inline(always)]
+    fn log_with(
+        &mut self,
+        func: Option<HostFuncId>,
+        log: impl FnOnce(&mut Shared, (FnId, ThreadId, Option<&Frames>)) -> Epoch,
+    ) -> Epoch {
+        let Some(core) = self.core() else { return Epoch::default() };
+        let thread = self.thread();
+        self.capture(core);
+        thread_state::note_op();
+        let frames = self.captured.then_some(&*self.frames);
+        let Some(mut shared) = core.lock() else { return Epoch::default() };
+        let epoch = log(&mut shared, (self.call, thread, frames));
+        self.host_changes = shared.engine.host_changes();
+        let due = shared.watches.is_due(&shared.engine, func.is_some());
+        drop(shared);
+        if due {
+            self.look_at_ended(func);
+        }
+        epoch
+    }
+
+    /// Logs that an allocator hands out a block of memory that it has, with the stack of this call.
+    pub fn log_block(&mut self, ptr: u64, size: u64, stream: StreamId) {
+        let (context, pool) = (ContextId::NONE, PoolId::NONE);
+        self.log(&Op::Alloc { ptr, size, kind: MemoryKind::Block, context, stream, pool, flags: 0 });
+    }
+
+    /// How often the host's knowledge had changed when the latest op of this call was logged.
+    pub fn host_changes(&self) -> u64 {
+        self.host_changes
+    }
+
+    /// This call's stack, if it was captured.
+    pub fn captured_frames(&self) -> Option<&Frames> {
+        self.captured.then_some(&*self.frames)
+    }
+
+    /// From now on this call's ops have a stack, whatever was said before.
+    pub fn with_full_stack(&mut self, core: &Core) {
+        self.depth = Depth::Full;
+        self.capture(core);
+    }
+
+    /// The id of this call's stack, for ops that refer to it later.
+    pub fn stack(&mut self) -> StackId {
+        let Some(core) = self.core() else { return StackId::NONE };
+        self.capture(core);
+        let frames = self.captured.then_some(&*self.frames);
+        match (core.lock(), frames) {
+            (Some(mut shared), Some(frames)) => shared.intern(frames),
+            _ => StackId::NONE,
+        }
+    }
+
+    /// Writes a definition.
+    pub fn define(&mut self, op: &Op<'_>) {
+        if let Some(core) = self.core()
+            && let Some(mut shared) = core.lock()
+        {
+            shared.define(op);
+        }
+    }
+
+    /// Notes that this call has an effect that is not modelled. Counted per function by the
+    /// analyzer.
+    pub fn not_modelled(&mut self) {
+        let text = self.call.name().into();
+        self.define(&Op::Note { kind: NoteKind::NotModelled, text, count: 1 });
+    }
+}

@@ -1,0 +1,213 @@
+//! The watches over the host's memory, as calls begin and end them.
+//!
+//! Owns the way from a call to [`crate::host::watches`]: which bytes a copy or a graph uses, when a
+//! watch is checked (outside of the lock), and the ops that come of it. What a change is worth is
+//! decided by the analyzer.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cuda_sys::{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, CUdevice_attribute, CUgraphExec};
+use trace::{Epoch, GraphExecId, HostFuncId, Op, Region, StreamId};
+
+use super::context::Cx;
+use crate::host::checksum::{self, Checksums};
+use crate::host::watches::{WatchCheck, Watches};
+use crate::host::{pinned_bounds, sigsegv};
+use crate::log::core::Core;
+use crate::real::driver::real;
+use crate::stack::native::is_readable_range;
+
+/// The graph whose node does the work, and which node, counted from 1.
+pub type NodeOfGraph = (GraphExecId, u32);
+
+impl Cx<'_> {
+    /// Work at `epoch`, the op logged last, reads these bytes: when they are pinned memory, they
+    /// are watched until it is over.
+    pub fn watch_source(&mut self, epoch: Epoch, stream: StreamId, node: NodeOfGraph, region: &Region) {
+        if !pinned_bounds::may_hold(region) {
+            return;
+        }
+        let Some(core) = self.core().filter(|core| core.options.host_writes) else { return };
+        let Some(look) = self.begin_watch(core, epoch, stream, node, region, false) else { return };
+        // Older work that still reads these bytes: the host has just said that they are ready for
+        // more, so now is the time to check them.
+        let (mut known, mut after, mut seed) = (None, 0, look.seed);
+        while let Some(old) = core.lock().and_then(|mut s| s.watches.next_reused(region, look.id, after)) {
+            after = old.id;
+            let now = see(core, &old);
+            if old.region == look.region && old.most == look.most {
+                (known, seed) = (now, old.seed);
+            }
+            self.conclude(core, &old, now, true);
+        }
+        if known.is_none() {
+            seed = look.seed;
+        }
+        let sums = known.or_else(|| see(core, &look));
+        let protects = may_protect(core);
+        if let Some(mut shared) = core.lock() {
+            let shared = &mut *shared;
+            if shared.watches.ready(&shared.engine, look.id, seed, sums) {
+                shared.watches.supersede(look.id);
+                if protects {
+                    shared.watches.protect(look.id);
+                }
+            }
+        }
+    }
+
+    /// Work at `epoch`, the op logged last, writes these bytes: when they are pinned memory,
+    /// touches of the CPU are looked for until it is over.
+    pub fn watch_target(&mut self, epoch: Epoch, stream: StreamId, node: NodeOfGraph, region: &Region) {
+        if !pinned_bounds::may_hold(region) {
+            return;
+        }
+        let Some(core) = self.core().filter(|core| may_protect(core)) else { return };
+        let Some(look) = self.begin_watch(core, epoch, stream, node, region, true) else { return };
+        if let Some(mut shared) = core.lock() {
+            shared.watches.supersede(look.id);
+            shared.watches.protect(look.id);
+        }
+    }
+
+    fn begin_watch(
+        &mut self,
+        core: &'static Core,
+        epoch: Epoch,
+        stream: StreamId,
+        (exec, node): NodeOfGraph,
+        region: &Region,
+        writes: bool,
+    ) -> Option<WatchCheck> {
+        let thread = self.thread();
+        let mut shared = core.lock()?;
+        let shared = &mut *shared;
+        // A thread has waited since the op was logged: what the device wrote meanwhile cannot be
+        // distinguished from the host's writes.
+        if shared.engine.host_changes() != self.host_changes() {
+            return None;
+        }
+        let most = |bytes, combined| core.read_budget.most(bytes, combined, core.options.host_sample);
+        let look = shared.watches.begin(&shared.engine, epoch, region, writes, most)?;
+        let op = Op::HostWatch { watch: look.id, stream, exec, node, region: *region, writes };
+        shared.log(self.call, thread, self.captured_frames(), &op);
+        Some(look)
+    }
+
+    /// Checks the watches that have just ended. `func`: a host function begins, which knows more
+    /// than the host threads.
+    #[cold]
+    pub fn look_at_ended(&mut self, func: Option<HostFuncId>) {
+        let Some(core) = self.core() else { return };
+        loop {
+            let next = core.lock().and_then(|mut shared| {
+                let shared = &mut *shared;
+                shared.watches.next_ended(&shared.engine, func)
+            });
+            let Some(look) = next else { return };
+            let now = see(core, &look);
+            self.conclude(core, &look, now, false);
+        }
+    }
+
+    /// A check is over: logs what changed.
+    fn conclude(&mut self, core: &'static Core, look: &WatchCheck, now: Option<Checksums>, goes_on: bool) {
+        let changed = |watches: &Watches| now.as_ref().and_then(|now| watches.changed(look.id, now));
+        let Some(mut shared) = core.lock() else { return };
+        if changed(&shared.watches).is_none() {
+            return shared.watches.settle(look.id, goes_on && now.is_some());
+        }
+        drop(shared);
+        // Another thread may have enqueued work that writes here and not have come to log it.
+        if core.thread_count() > 1 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.with_full_stack(core);
+        let thread = self.thread();
+        let Some(mut shared) = core.lock() else { return };
+        if let Some((start, end)) = changed(&shared.watches) {
+            let op = Op::HostAccess { watch: look.id, start, end, writes: true, in_the_act: false };
+            shared.log(self.call, thread, self.captured_frames(), &op);
+        }
+        shared.watches.settle(look.id, false);
+    }
+
+    /// A copy is about to write here.
+    pub fn device_will_write(&mut self, region: &Region) {
+        if pinned_bounds::may_hold(region)
+            && let Some(mut shared) = self.core().and_then(Core::lock)
+            && !shared.watches.is_empty()
+        {
+            shared.watches.forget(region.start, region.end());
+        }
+    }
+
+    /// Where the pinned memory that begins at an address lies.
+    pub fn pinned_range(&self, ptr: u64) -> Option<(u64, u64)> {
+        self.core()?.lock()?.watches.range(ptr)
+    }
+
+    /// Memory from `start` to `end` is about to go away: returns when no thread reads it any more.
+    pub fn host_memory_goes(&mut self, start: u64, end: u64) {
+        let Some(core) = self.core() else { return };
+        for _ in 0..4000 {
+            let Some(mut shared) = core.lock() else { return };
+            if !shared.watches.is_read(start, end) {
+                return shared.watches.leave(start, end);
+            }
+            drop(shared);
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
+    /// A graph was launched: its copies from the host are watched.
+    pub fn watch_graph(&mut self, epoch: Epoch, stream: StreamId, handle: CUgraphExec) {
+        if pinned_bounds::are_empty() {
+            return;
+        }
+        let Some(core) = self.core() else { return };
+        let Some((exec, host)) = core.handles.execs.get(&(handle.0 as u64)).map(|e| (e.id, e.host.clone())) else {
+            return;
+        };
+        if host.calls_host
+            && let Some(mut shared) = core.lock()
+        {
+            shared.watches.calls_host(epoch);
+        }
+        for (index, region) in &host.sources {
+            self.watch_source(epoch, stream, (exec, index + 1), region);
+        }
+        for (index, region) in &host.targets {
+            self.watch_target(epoch, stream, (exec, index + 1), region);
+        }
+    }
+}
+
+/// Whether pages may be protected: asked for, possible, and without effect on the device.
+fn may_protect(core: &Core) -> bool {
+    static SHARED: AtomicU64 = AtomicU64::new(0);
+    if !core.options.host_accesses {
+        return false;
+    }
+    // Where devices go through the CPU's page tables they would lose access too.
+    if SHARED.load(Ordering::Relaxed) == 0 {
+        let mut shared = 0_i32;
+        let _ = real!(cuDeviceGetAttribute(&raw mut shared => *mut i32, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES => CUdevice_attribute, 0 => i32));
+        SHARED.store(1 + u64::from(shared != 0), Ordering::Relaxed);
+    }
+    SHARED.load(Ordering::Relaxed) == 1 && sigsegv::install()
+}
+
+/// Computes the checksums of a watch, outside of the lock. `None`: some byte can not be read.
+fn see(core: &Core, look: &WatchCheck) -> Option<Checksums> {
+    let began = Instant::now();
+    // What the driver allocated is readable until a call that waits for us frees it.
+    if look.registered && !is_readable_range(look.region.start, look.region.end()) {
+        return None;
+    }
+    // SAFETY: as just said; registered pages were tried.
+    let sums = unsafe { checksum::sums(&look.region, look.most, look.seed) };
+    core.read_budget.spend(began);
+    Some(sums)
+}

@@ -1,0 +1,133 @@
+//! The op of a copy: which bytes go where, and what follows in the shim.
+//!
+//! Owns logging a copy, watching its host memory, and recording the words of a small copy that may
+//! hold addresses. What the host waits for follows from the kinds of memory and is decided by
+//! `order`.
+
+use cuda_sys::CUstream;
+use trace::{GraphExecId, Op, Region, SourceOrder, Space};
+
+use crate::observe::Cx;
+use crate::stack::native::is_readable_range;
+
+/// Larger copies hold no tables of pointers that are worth the time.
+const MAX_CONTENTS: u64 = 4096;
+
+/// One side of a copy.
+pub(crate) struct CopySide {
+    /// Which bytes.
+    pub region: Region,
+    /// What the function says of them.
+    pub space: Space,
+}
+
+impl CopySide {
+    pub(crate) fn linear(start: u64, len: u64, space: Space) -> Self {
+        Self { region: Region::linear(start, len), space }
+    }
+}
+
+impl Cx<'_> {
+    /// A copy that entered a stream.
+    pub(crate) fn copy(&mut self, dst: CopySide, src: CopySide, stream: CUstream, asynchronous: bool) {
+        self.copy_in_batch(dst, src, stream, asynchronous, 0);
+    }
+
+    /// One of the copies of a batch call, which are unordered among themselves.
+    pub(crate) fn copy_in_batch(
+        &mut self,
+        dst: CopySide,
+        src: CopySide,
+        stream: CUstream,
+        asynchronous: bool,
+        batch: u32,
+    ) {
+        if self.is_before() {
+            return self.device_will_write(&dst.region);
+        }
+        self.find_variables([&dst, &src]);
+        if let Some(stream) = self.working_stream(stream) {
+            let epoch = self.log(&Op::Copy {
+                stream,
+                dst: dst.region,
+                src: src.region,
+                dst_space: dst.space,
+                src_space: src.space,
+                asynchronous,
+                batch,
+            });
+            if asynchronous {
+                self.watch_source(epoch, stream, (GraphExecId::NONE, 0), &src.region);
+                self.watch_target(epoch, stream, (GraphExecId::NONE, 0), &dst.region);
+            }
+            if src.space == Space::Host && dst.space == Space::Device {
+                self.contents(&dst.region, &src.region);
+            }
+        }
+    }
+
+    /// Variables of modules may be copied from and to without a call that says where they are.
+    fn find_variables(&mut self, sides: [&CopySide; 2]) {
+        for side in sides {
+            if matches!(side.space, Space::Device | Space::Unified) {
+                self.find_variable(side.region.start);
+            }
+        }
+    }
+
+    /// Logs the bytes of a small copy that may hold addresses. The copy has been accepted by then:
+    /// from pageable memory it has read its source, and a program that overwrites pinned memory
+    /// this early has a race.
+    fn contents(&mut self, dst: &Region, src: &Region) {
+        let len = dst.width;
+        if !(8..=MAX_CONTENTS).contains(&len) || (len | dst.start | src.start) & 7 != 0 || dst.height != 1 {
+            return;
+        }
+        // What cannot be read (a device's memory under a host's name) is left alone.
+        if !is_readable_range(src.start, src.start + len) {
+            return;
+        }
+        let mut words = [0_u64; MAX_CONTENTS as usize / 8];
+        let words = &mut words[..(len / 8) as usize];
+        let mut addresses = false;
+        for (i, word) in words.iter_mut().enumerate() {
+            // SAFETY: aligned, and on a page that was found readable just now and that the program
+            // has given to the driver for reading.
+            *word = unsafe { ((src.start + 8 * i as u64) as *const u64).read_volatile() };
+            addresses |= (1 << 32..1 << 47).contains(word);
+        }
+        if addresses {
+            // SAFETY: the words are `len` bytes of plain numbers.
+            let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), len as usize) };
+            self.log(&Op::Contents { ptr: dst.start, bytes });
+        }
+    }
+
+    /// A copy whose attributes say when it reads its source.
+    pub(crate) fn attributed_copy(
+        &mut self,
+        dst: CopySide,
+        src: CopySide,
+        stream: CUstream,
+        batch: u32,
+        source: SourceOrder,
+    ) {
+        if source == SourceOrder::Stream {
+            return self.copy_in_batch(dst, src, stream, true, batch);
+        }
+        if self.is_before() {
+            return self.device_will_write(&dst.region);
+        }
+        self.find_variables([&dst, &src]);
+        if let Some(stream) = self.working_stream(stream) {
+            let (dst_space, src_space) = (dst.space, src.space);
+            let (dst, src) = (dst.region, src.region);
+            self.log(&Op::AttributedCopy { stream, dst, src, dst_space, src_space, batch, source });
+        }
+    }
+}
+
+/// Memory of which the call does not say what kind it is.
+pub(crate) fn unified(ptr: u64, len: u64) -> CopySide {
+    CopySide::linear(ptr, len, Space::Unified)
+}

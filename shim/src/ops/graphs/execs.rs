@@ -1,0 +1,398 @@
+//! Executable graphs: made, updated, changed node by node, launched.
+//!
+//! Owns the changes to what is known of each executable ([`GraphExec`]). Graphs are read in
+//! [`super::flatten`].
+
+use cuda_sys::*;
+use trace::codec::List;
+use trace::{GraphExecId, Op};
+
+use super::flatten::FlatGraph;
+use super::node_ops::{EncodedOp, copy_op, encode_memory_operations, event_op, kernel_op, set_op};
+use crate::exact::graph_launch;
+use crate::handles::graph_execs::{GraphExec, GraphNode};
+use crate::observe::Cx;
+use crate::real::driver::real;
+
+impl Cx<'_> {
+    /// An executable graph was made from a graph.
+    fn instantiated(&mut self, exec: CUgraphExec, graph: CUgraph, flags: u32) {
+        let graph_read = self.read_graph(graph);
+        self.keep(exec, graph_read, flags);
+    }
+
+    fn read_graph(&mut self, graph: CUgraph) -> FlatGraph {
+        let mut graph_read = FlatGraph::default();
+        graph_read.read(self, graph, &[], 0);
+        graph_read.join_values();
+        graph_read
+    }
+
+    fn keep(&mut self, exec: CUgraphExec, graph_read: FlatGraph, flags: u32) {
+        let Some(core) = self.core() else { return };
+        let known = core.handles.execs.get(&(exec.0 as u64)).map(|e| e.id);
+        let id = known.unwrap_or_else(|| core.handles.fresh_exec());
+        let FlatGraph { nodes, by_handle } = graph_read;
+        self.log(&Op::GraphExec { exec: id, nodes: nodes.len() as u32, flags, handle: exec.0 as u64 });
+        for (index, node) in nodes.iter().enumerate() {
+            self.send_node(id, index, node);
+        }
+        let host = GraphExec::host_work(&nodes);
+        core.handles.execs.insert(exec.0 as u64, GraphExec { id, nodes, by_handle, host });
+    }
+
+    /// An executable graph was changed to do what another graph of the same shape does. Single
+    /// nodes go on being named by the graph that it was made from, and what was disabled may still
+    /// be.
+    fn updated(&mut self, exec: CUgraphExec, graph: CUgraph) {
+        graph_launch::changed();
+        let Some(core) = self.core() else { return };
+        let mut graph_read = self.read_graph(graph);
+        let old = core.handles.execs.get(&(exec.0 as u64)).map(|e| (e.nodes.len(), e.by_handle.clone()));
+        if let Some((_, by_handle)) = old.filter(|(count, _)| *count == graph_read.nodes.len()) {
+            for (handle, (first, count)) in by_handle {
+                let mut enabled: c_uint = 1;
+                let answered = real!(cuGraphNodeGetEnabled(
+                    exec => CUgraphExec, CUgraphNode(handle as *mut _) => CUgraphNode, &raw mut enabled => *mut c_uint
+                ));
+                if answered == CUresult::SUCCESS && enabled == 0 {
+                    graph_read.nodes.iter_mut().skip(first).take(count).for_each(|node| node.enabled = false);
+                }
+                graph_read.by_handle.insert(handle, (first, count));
+            }
+        }
+        self.keep(exec, graph_read, 0);
+    }
+
+    fn send_node(&mut self, exec: GraphExecId, index: usize, node: &GraphNode) {
+        let Some(core) = self.core() else { return };
+        if let Some(mut shared) = core.lock() {
+            let call = shared.name(node.call);
+            shared.define(&Op::GraphNode {
+                exec,
+                index: index as u32,
+                stack: node.stack,
+                call,
+                enabled: node.enabled,
+                dependencies: List::new(&node.dependencies),
+                tag: node.tag,
+                body: &node.body,
+            });
+        }
+    }
+
+    /// Changes the nodes that stand for one node of an executable graph. False from `change`: that
+    /// is not how it can be changed.
+    fn update_nodes(
+        &mut self,
+        exec: CUgraphExec,
+        node: CUgraphNode,
+        change: impl FnOnce(&mut Self, &mut [GraphNode]) -> bool,
+    ) {
+        let Some(core) = self.core() else { return };
+        let found = core.handles.execs.get(&(exec.0 as u64)).and_then(|e| {
+            let &(first, count) = e.by_handle.get(&(node.0 as u64))?;
+            Some((e.id, first, e.nodes.get(first..first + count)?.to_vec()))
+        });
+        let Some((id, first, mut nodes)) = found else { return self.not_modelled() };
+        let before: Vec<(u16, Vec<u8>, bool)> = nodes.iter().map(|n| (n.tag, n.body.clone(), n.enabled)).collect();
+        if !change(self, &mut nodes) {
+            return self.not_modelled();
+        }
+        for (index, (node, (tag, body, enabled))) in nodes.iter_mut().zip(before).enumerate() {
+            if node.tag == tag && node.body == body && node.enabled == enabled {
+                continue;
+            }
+            if node.tag != tag || node.body != body {
+                (node.stack, node.call) = (self.stack(), self.call);
+            }
+            self.send_node(id, first + index, node);
+        }
+        if let Some(mut e) = core.handles.execs.get_mut(&(exec.0 as u64)) {
+            for (index, node) in nodes.into_iter().enumerate() {
+                if let Some(known) = e.nodes.get_mut(first + index) {
+                    *known = node;
+                }
+            }
+            e.host = GraphExec::host_work(&e.nodes);
+        }
+    }
+
+    /// Gives a node of an executable graph another op.
+    fn update_node(&mut self, exec: CUgraphExec, node: CUgraphNode, op: impl FnOnce(&mut Self) -> EncodedOp) {
+        self.update_nodes(exec, node, |cx, nodes| {
+            let Some(node) = nodes.first_mut() else { return false };
+            (node.tag, node.body) = op(cx);
+            true
+        });
+    }
+}
+
+pub(crate) unsafe fn cuGraphInstantiateWithFlags(
+    cx: &mut Cx<'_>,
+    graph_exec: *mut CUgraphExec,
+    graph: CUgraph,
+    flags: u64,
+) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    cx.instantiated(unsafe { *graph_exec }, graph, flags as u32);
+}
+
+pub(crate) unsafe fn cuGraphInstantiateWithParams(
+    cx: &mut Cx<'_>,
+    graph_exec: *mut CUgraphExec,
+    graph: CUgraph,
+    instantiate_params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS,
+) {
+    // SAFETY: the call succeeded: it has read the parameters and written the handle.
+    let (exec, flags) = unsafe { (*graph_exec, (*instantiate_params).flags) };
+    cx.instantiated(exec, graph, flags as u32);
+}
+
+pub(crate) unsafe fn cuGraphInstantiate_v2(
+    cx: &mut Cx<'_>,
+    graph_exec: *mut CUgraphExec,
+    graph: CUgraph,
+    _error_node: *mut CUgraphNode,
+    _log_buffer: *mut c_char,
+    _buffer_size: usize,
+) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    cx.instantiated(unsafe { *graph_exec }, graph, 0);
+}
+
+pub(crate) unsafe fn cuGraphExecUpdate(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    graph: CUgraph,
+    _error_node_out: *mut CUgraphNode,
+    _update_result_out: *mut CUgraphExecUpdateResult,
+) {
+    cx.updated(graph_exec, graph);
+}
+
+pub(crate) unsafe fn cuGraphExecUpdate_v2(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    graph: CUgraph,
+    _result_info: *mut CUgraphExecUpdateResultInfo,
+) {
+    cx.updated(graph_exec, graph);
+}
+
+pub(crate) unsafe fn cuGraphExecKernelNodeSetParams(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    node_params: *const CUDA_KERNEL_NODE_PARAMS_v1,
+) {
+    // SAFETY: the call has accepted the parameters. The first version is a prefix of the second.
+    let p = unsafe {
+        let mut p = CUDA_KERNEL_NODE_PARAMS::zeroed();
+        std::ptr::copy_nonoverlapping(node_params, (&raw mut p).cast(), 1);
+        p
+    };
+    graph_launch::changed();
+    cx.update_node(graph_exec, node, |cx| kernel_op(cx, &p));
+}
+
+pub(crate) unsafe fn cuGraphExecKernelNodeSetParams_v2(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    node_params: *const CUDA_KERNEL_NODE_PARAMS,
+) {
+    // SAFETY: the call has accepted the parameters.
+    let p = unsafe { *node_params };
+    graph_launch::changed();
+    cx.update_node(graph_exec, node, |cx| kernel_op(cx, &p));
+}
+
+pub(crate) unsafe fn cuGraphExecMemcpyNodeSetParams(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    copy_params: *const CUDA_MEMCPY3D,
+    _ctx: CUcontext,
+) {
+    // SAFETY: the call has accepted the parameters.
+    let p = unsafe { *copy_params };
+    cx.update_node(graph_exec, node, |cx| copy_op(cx, &p));
+}
+
+pub(crate) unsafe fn cuGraphExecMemsetNodeSetParams(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    memset_params: *const CUDA_MEMSET_NODE_PARAMS,
+    _ctx: CUcontext,
+) {
+    // SAFETY: the call has accepted the parameters.
+    let p = unsafe { *memset_params };
+    cx.update_node(graph_exec, node, |_| set_op(&p));
+}
+
+pub(crate) unsafe fn cuGraphExecHostNodeSetParams(
+    _cx: &mut Cx<'_>,
+    _graph_exec: CUgraphExec,
+    _node: CUgraphNode,
+    _node_params: *const CUDA_HOST_NODE_PARAMS,
+) {
+    // Another function at the same place: order and accesses as known are the same.
+}
+
+pub(crate) unsafe fn cuGraphExecNodeSetParams(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    node_params: *mut CUgraphNodeParams,
+) {
+    // SAFETY: the call has accepted the parameters; the type says which member is valid, and
+    // version 3 of the kernel's and version 2 of the fill's begin as the ones read here.
+    unsafe {
+        let p = &*node_params;
+        match p.type_ {
+            CU_GRAPH_NODE_TYPE_KERNEL => {
+                let p = std::ptr::from_ref(&p.anon1.kernel).cast();
+                cuGraphExecKernelNodeSetParams_v2(cx, graph_exec, node, p);
+            }
+            CU_GRAPH_NODE_TYPE_MEMCPY => {
+                let p = &raw const p.anon1.memcpy.copyParams;
+                cuGraphExecMemcpyNodeSetParams(cx, graph_exec, node, p, CUcontext::NULL);
+            }
+            CU_GRAPH_NODE_TYPE_MEMSET => {
+                let p = std::ptr::from_ref(&p.anon1.memset).cast();
+                cuGraphExecMemsetNodeSetParams(cx, graph_exec, node, p, CUcontext::NULL);
+            }
+            CU_GRAPH_NODE_TYPE_HOST => {}
+            CU_GRAPH_NODE_TYPE_GRAPH => cuGraphExecChildGraphNodeSetParams(cx, graph_exec, node, p.anon1.graph.graph),
+            CU_GRAPH_NODE_TYPE_EVENT_RECORD => {
+                cuGraphExecEventRecordNodeSetEvent(cx, graph_exec, node, p.anon1.eventRecord.event);
+            }
+            CU_GRAPH_NODE_TYPE_WAIT_EVENT => {
+                cuGraphExecEventWaitNodeSetEvent(cx, graph_exec, node, p.anon1.eventWait.event);
+            }
+            CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => {
+                let m = &p.anon1.memOp;
+                set_memory_operations(cx, graph_exec, node, m.paramArray, m.count);
+            }
+            _ => cx.not_modelled(),
+        }
+    }
+}
+
+/// The child graph of a node does what another graph of the same shape does.
+pub(crate) unsafe fn cuGraphExecChildGraphNodeSetParams(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    child_graph: CUgraph,
+) {
+    graph_launch::changed();
+    cx.update_nodes(graph_exec, node, |cx, nodes| {
+        let mut graph_read = FlatGraph::default();
+        graph_read.read(cx, child_graph, &[], 1);
+        if graph_read.nodes.len() != nodes.len() {
+            return false;
+        }
+        for (node, new) in nodes.iter_mut().zip(graph_read.nodes) {
+            (node.tag, node.body) = (new.tag, new.body);
+        }
+        true
+    });
+}
+
+pub(crate) unsafe fn cuGraphExecEventRecordNodeSetEvent(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    event: CUevent,
+) {
+    cx.update_node(graph_exec, node, |cx| event_op(cx, event, false));
+}
+
+pub(crate) unsafe fn cuGraphExecEventWaitNodeSetEvent(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    event: CUevent,
+) {
+    cx.update_node(graph_exec, node, |cx| event_op(cx, event, true));
+}
+
+/// # Safety
+/// `params` points to `count` descriptors that the driver has accepted.
+unsafe fn set_memory_operations(
+    cx: &mut Cx<'_>,
+    exec: CUgraphExec,
+    node: CUgraphNode,
+    params: *const CUstreamBatchMemOpParams,
+    count: c_uint,
+) {
+    cx.update_nodes(exec, node, |cx, nodes| {
+        // SAFETY: forwarded from the caller.
+        let ops = unsafe { encode_memory_operations(cx, params, count) };
+        if ops.len().max(1) != nodes.len() {
+            return false;
+        }
+        for (node, op) in nodes.iter_mut().zip(ops) {
+            (node.tag, node.body) = op;
+        }
+        true
+    });
+}
+
+pub(crate) unsafe fn cuGraphExecBatchMemOpNodeSetParams(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    node_params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS,
+) {
+    // SAFETY: the call has accepted the parameters.
+    unsafe {
+        let p = &*node_params;
+        set_memory_operations(cx, graph_exec, node, p.paramArray, p.count);
+    }
+}
+
+pub(crate) unsafe fn cuGraphNodeSetEnabled(
+    cx: &mut Cx<'_>,
+    graph_exec: CUgraphExec,
+    node: CUgraphNode,
+    is_enabled: c_uint,
+) {
+    cx.update_nodes(graph_exec, node, |_, nodes| {
+        nodes.iter_mut().for_each(|node| node.enabled = is_enabled != 0);
+        true
+    });
+}
+
+pub(crate) unsafe fn cuGraphExecDestroy(cx: &mut Cx<'_>, graph_exec: CUgraphExec) {
+    let removed = cx.core().and_then(|core| core.handles.execs.remove(&(graph_exec.0 as u64)));
+    if let Some((_, exec)) = removed {
+        cx.log(&Op::GraphExecDestroy { exec: exec.id });
+    }
+}
+
+pub(crate) unsafe fn cuGraphLaunch(cx: &mut Cx<'_>, graph_exec: CUgraphExec, stream: CUstream) {
+    let exec = cx.core().and_then(|core| core.handles.execs.get(&(graph_exec.0 as u64)).map(|e| e.id));
+    let mut measured = graph_launch::launched(graph_exec.0.cast());
+    let Some(id) = cx.working_stream(stream) else { return };
+    match exec {
+        Some(exec) => {
+            if let (Some(launching), Some(core)) = (&mut measured, cx.core()) {
+                let known = core.handles.execs.get(&(graph_exec.0 as u64));
+                launching.announce(core, exec, |node| known.as_ref()?.launch(node));
+            }
+            let epoch = cx.log(&Op::GraphLaunch { stream: id, exec });
+            if let Some(launching) = &mut measured {
+                launching.submitted(epoch, stream, cx.stream0() == Stream0::PerThread);
+            }
+            cx.watch_graph(epoch, id, graph_exec);
+        }
+        None => {
+            cx.log(&Op::Opaque { stream: id });
+            cx.not_modelled();
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Where the nodes of graphs come from: the calls that captured or added them, and the graphs
+//! inside conditional nodes.
+//!
+//! Owns what is kept of a node beyond what the driver answers. A copy of a graph (a clone, the
+//! graph inside a child node) has nodes of its own, which inherit what is known of the originals.
+
+use cuda_sys::*;
+use trace::StackId;
+
+use super::flatten::{child_of, kind_of, list_nodes};
+use crate::handles::tables::NodeOrigin;
+use crate::observe::Cx;
+
+impl Cx<'_> {
+    /// Where a node was captured or added, and by which call.
+    pub(crate) fn origin(&self, node: CUgraphNode) -> Option<(StackId, FnId)> {
+        self.core()?.handles.nodes.get(&(node.0 as u64)).map(|o| (o.stack, o.call))
+    }
+
+    /// The graphs inside a conditional node.
+    pub(crate) fn bodies(&self, node: CUgraphNode) -> Option<Vec<u64>> {
+        self.core()?.handles.nodes.get(&(node.0 as u64)).and_then(|o| o.bodies.clone())
+    }
+
+    /// A node was added explicitly: its stack is remembered.
+    pub(crate) fn node_added(&mut self, node: *mut CUgraphNode) {
+        let Some(core) = self.core() else { return };
+        let origin = NodeOrigin { stack: self.stack(), call: self.call, capture: 0, bodies: None };
+        // SAFETY: the call succeeded, so it has written the handle.
+        core.handles.nodes.insert(unsafe { *node }.0 as u64, origin);
+    }
+
+    /// A node was added whose parameters say what it is.
+    ///
+    /// # Safety
+    /// Both point to what the call has accepted and filled in.
+    unsafe fn node_of_any_kind_added(&mut self, node: *mut CUgraphNode, params: *const CUgraphNodeParams) {
+        self.node_added(node);
+        // SAFETY: forwarded from the caller; the type says which member is valid.
+        let (node, params) = unsafe { (*node, &*params) };
+        match params.type_ {
+            CU_GRAPH_NODE_TYPE_CONDITIONAL => {
+                // SAFETY: as above; the driver has filled in size graphs.
+                let bodies = unsafe {
+                    let p = params.anon1.conditional;
+                    if p.phGraph_out.is_null() {
+                        return;
+                    }
+                    std::slice::from_raw_parts(p.phGraph_out, p.size as usize)
+                };
+                let bodies = bodies.iter().map(|graph| graph.0 as u64).collect();
+                if let Some(core) = self.core()
+                    && let Some(mut origin) = core.handles.nodes.get_mut(&(node.0 as u64))
+                {
+                    origin.bodies = Some(bodies);
+                }
+            }
+            // SAFETY: as above.
+            CU_GRAPH_NODE_TYPE_GRAPH => self.inherit(unsafe { params.anon1.graph.graph }, child_of(node), 0),
+            _ => {}
+        }
+    }
+
+    /// The nodes of a copy come from where those of the original come from. The driver lists both
+    /// in the same order.
+    fn inherit(&mut self, original: CUgraph, copy: CUgraph, depth: u32) {
+        let (Some(core), Some(from), Some(to)) = (self.core(), list_nodes(original), list_nodes(copy)) else { return };
+        let kinds = |nodes: &[CUgraphNode]| nodes.iter().map(|node| kind_of(*node).0).collect::<Vec<_>>();
+        if kinds(&from) != kinds(&to) || depth > 16 {
+            return;
+        }
+        for (from, to) in from.into_iter().zip(to) {
+            // The bodies of a copied conditional node are copies too, and the driver does
+            // not say their handles.
+            let origin = core.handles.nodes.get(&(from.0 as u64)).map(|o| NodeOrigin { bodies: None, ..o.clone() });
+            if let Some(origin) = origin {
+                core.handles.nodes.insert(to.0 as u64, origin);
+            }
+            if kind_of(from) == CU_GRAPH_NODE_TYPE_GRAPH {
+                self.inherit(child_of(from), child_of(to), depth + 1);
+            }
+        }
+    }
+
+    /// The handles of a graph's nodes may come back as others.
+    fn forget_nodes(&mut self, graph: CUgraph, depth: u32) {
+        let (Some(core), Some(nodes)) = (self.core(), list_nodes(graph)) else { return };
+        for node in nodes {
+            if core.handles.nodes.remove(&(node.0 as u64)).is_some()
+                && depth < 16
+                && kind_of(node) == CU_GRAPH_NODE_TYPE_GRAPH
+            {
+                self.forget_nodes(child_of(node), depth + 1);
+            }
+        }
+    }
+}
+
+pub(crate) unsafe fn cuGraphAddChildGraphNode(
+    cx: &mut Cx<'_>,
+    graph_node: *mut CUgraphNode,
+    _graph: CUgraph,
+    _dependencies: *const CUgraphNode,
+    _num_dependencies: usize,
+    child_graph: CUgraph,
+) {
+    cx.node_added(graph_node);
+    // SAFETY: the call succeeded, so it has written the handle.
+    cx.inherit(child_graph, child_of(unsafe { *graph_node }), 0);
+}
+
+pub(crate) unsafe fn cuGraphAddNode(
+    cx: &mut Cx<'_>,
+    graph_node: *mut CUgraphNode,
+    _graph: CUgraph,
+    _dependencies: *const CUgraphNode,
+    _num_dependencies: usize,
+    node_params: *mut CUgraphNodeParams,
+) {
+    // SAFETY: the call succeeded: it has read and filled in both.
+    unsafe { cx.node_of_any_kind_added(graph_node, node_params) };
+}
+
+pub(crate) unsafe fn cuGraphAddNode_v3(
+    cx: &mut Cx<'_>,
+    graph_node: *mut CUgraphNode,
+    _graph: CUgraph,
+    _dependencies: *const CUgraphNode,
+    _dependency_data: *const CUgraphEdgeData,
+    _num_dependencies: usize,
+    node_params: *mut CUgraphNodeParams,
+) {
+    // SAFETY: the call succeeded: it has read and filled in both.
+    unsafe { cx.node_of_any_kind_added(graph_node, node_params) };
+}
+
+pub(crate) unsafe fn cuGraphClone(cx: &mut Cx<'_>, graph_clone: *mut CUgraph, original_graph: CUgraph) {
+    // SAFETY: the call succeeded, so it has written the handle.
+    cx.inherit(original_graph, unsafe { *graph_clone }, 0);
+}
+
+pub(crate) unsafe fn cuGraphDestroyNode(cx: &mut Cx<'_>, node: CUgraphNode) {
+    if let Some(core) = cx.core() {
+        core.handles.nodes.remove(&(node.0 as u64));
+    }
+}
+
+pub(crate) unsafe fn cuGraphDestroy(cx: &mut Cx<'_>, graph: CUgraph) {
+    cx.forget_nodes(graph, 0);
+}

@@ -1,0 +1,246 @@
+//! Allocation and release of memory: plain, pitched, managed, host, registered, stream-ordered.
+//!
+//! Owns the ops of allocations and frees, and of memory pools. Virtual memory management is in
+//! [`super::virtual_memory`], arrays in [`super::arrays`].
+
+use cuda_sys::*;
+use trace::{FreeKind, MemoryKind, Op, PoolId, StreamId};
+
+use crate::observe::Cx;
+use crate::real::driver::real;
+
+impl Cx<'_> {
+    fn allocated(&mut self, ptr: u64, size: u64, kind: MemoryKind, flags: u32) {
+        self.with_caller();
+        let context = self.current_context();
+        let context = self.context(context);
+        self.log(&Op::Alloc { ptr, size, kind, context, stream: StreamId::NONE, pool: PoolId::NONE, flags });
+    }
+
+    fn allocated_in_stream(&mut self, ptr: u64, size: u64, pool: PoolId, stream: CUstream) {
+        if let Some(stream) = self.working_stream(stream) {
+            let context = self.current_context();
+            let context = self.context(context);
+            self.log(&Op::Alloc { ptr, size, kind: MemoryKind::Pool, context, stream, pool, flags: 0 });
+        }
+    }
+
+    /// Frees are logged before the real call: when it returns, another thread may already have been
+    /// given the address.
+    fn freed(&mut self, ptr: u64, kind: FreeKind) {
+        if self.is_before() && ptr != 0 {
+            let host = matches!(kind, FreeKind::Host | FreeKind::Unregister);
+            let range = if host { self.pinned_range(ptr) } else { None };
+            self.log(&Op::Free { ptr, kind, stream: StreamId::NONE });
+            if let Some((start, end)) = range {
+                self.host_memory_goes(start, end);
+            }
+        }
+    }
+}
+
+pub(crate) unsafe fn cuMemAlloc(cx: &mut Cx<'_>, ptr: *mut CUdeviceptr_v1, byte_size: c_uint) {
+    // SAFETY: the call succeeded, so it has written the address.
+    let ptr = unsafe { *ptr };
+    cx.allocated(u64::from(ptr), u64::from(byte_size), MemoryKind::Device, 0);
+}
+
+pub(crate) unsafe fn cuMemAlloc_v2(cx: &mut Cx<'_>, ptr: *mut CUdeviceptr, byte_size: usize) {
+    // SAFETY: the call succeeded, so it has written the address.
+    cx.allocated(unsafe { *ptr }, byte_size as u64, MemoryKind::Device, 0);
+}
+
+pub(crate) unsafe fn cuMemAllocPitch(
+    cx: &mut Cx<'_>,
+    ptr: *mut CUdeviceptr_v1,
+    pitch: *mut c_uint,
+    _width_in_bytes: c_uint,
+    height: c_uint,
+    _element_size_bytes: c_uint,
+) {
+    // SAFETY: the call succeeded, so it has written both.
+    let (ptr, pitch) = unsafe { (u64::from(*ptr), u64::from(*pitch)) };
+    cx.allocated(ptr, pitch * u64::from(height), MemoryKind::Device, 0);
+}
+
+pub(crate) unsafe fn cuMemAllocPitch_v2(
+    cx: &mut Cx<'_>,
+    ptr: *mut CUdeviceptr,
+    pitch: *mut usize,
+    _width_in_bytes: usize,
+    height: usize,
+    _element_size_bytes: c_uint,
+) {
+    // SAFETY: the call succeeded, so it has written both.
+    let (ptr, pitch) = unsafe { (*ptr, *pitch as u64) };
+    cx.allocated(ptr, pitch.saturating_mul(height as u64), MemoryKind::Device, 0);
+}
+
+pub(crate) unsafe fn cuMemFree(cx: &mut Cx<'_>, ptr: CUdeviceptr_v1) {
+    cx.freed(u64::from(ptr), FreeKind::Plain);
+}
+
+pub(crate) unsafe fn cuMemFree_v2(cx: &mut Cx<'_>, ptr: CUdeviceptr) {
+    cx.freed(ptr, FreeKind::Plain);
+}
+
+pub(crate) unsafe fn cuMemAllocHost(cx: &mut Cx<'_>, pointer_out: *mut *mut c_void, byte_size: c_uint) {
+    // SAFETY: the call succeeded, so it has written the address.
+    cx.allocated(unsafe { *pointer_out } as u64, u64::from(byte_size), MemoryKind::PinnedHost, 0);
+}
+
+pub(crate) unsafe fn cuMemAllocHost_v2(cx: &mut Cx<'_>, pointer_out: *mut *mut c_void, byte_size: usize) {
+    // SAFETY: the call succeeded, so it has written the address.
+    cx.allocated(unsafe { *pointer_out } as u64, byte_size as u64, MemoryKind::PinnedHost, 0);
+}
+
+pub(crate) unsafe fn cuMemHostAlloc(cx: &mut Cx<'_>, pointer_out: *mut *mut c_void, byte_size: usize, flags: c_uint) {
+    // SAFETY: the call succeeded, so it has written the address.
+    cx.allocated(unsafe { *pointer_out } as u64, byte_size as u64, MemoryKind::PinnedHost, flags);
+}
+
+pub(crate) unsafe fn cuMemFreeHost(cx: &mut Cx<'_>, pointer: *mut c_void) {
+    cx.freed(pointer as u64, FreeKind::Host);
+}
+
+pub(crate) unsafe fn cuMemAllocManaged(cx: &mut Cx<'_>, ptr: *mut CUdeviceptr, byte_size: usize, flags: c_uint) {
+    // SAFETY: the call succeeded, so it has written the address.
+    cx.allocated(unsafe { *ptr }, byte_size as u64, MemoryKind::Managed, flags);
+}
+
+pub(crate) unsafe fn cuMemHostRegister_v2(cx: &mut Cx<'_>, pointer: *mut c_void, byte_size: usize, flags: c_uint) {
+    cx.allocated(pointer as u64, byte_size as u64, MemoryKind::RegisteredHost, flags);
+}
+
+pub(crate) unsafe fn cuMemHostUnregister(cx: &mut Cx<'_>, pointer: *mut c_void) {
+    cx.freed(pointer as u64, FreeKind::Unregister);
+}
+
+fn host_alias(cx: &mut Cx<'_>, ptr: u64, pointer: *mut c_void) {
+    // With unified addressing both are the same; an alias is news only when they differ.
+    if ptr != pointer as u64 {
+        let mut size = 0_usize;
+        let mut base = 0_u64;
+        let _ = real!(cuMemGetAddressRange_v2(
+            &raw mut base => *mut u64, &raw mut size => *mut usize, ptr => u64
+        ));
+        let size = (size as u64).saturating_sub(ptr.saturating_sub(base));
+        cx.log(&Op::Alias { ptr, target: pointer as u64, size });
+    }
+}
+
+pub(crate) unsafe fn cuMemHostGetDevicePointer(
+    cx: &mut Cx<'_>,
+    dptr: *mut CUdeviceptr_v1,
+    pointer: *mut c_void,
+    _flags: c_uint,
+) {
+    // SAFETY: the call succeeded, so it has written the address.
+    host_alias(cx, u64::from(unsafe { *dptr }), pointer);
+}
+
+pub(crate) unsafe fn cuMemHostGetDevicePointer_v2(
+    cx: &mut Cx<'_>,
+    dptr: *mut CUdeviceptr,
+    pointer: *mut c_void,
+    _flags: c_uint,
+) {
+    // SAFETY: the call succeeded, so it has written the address.
+    host_alias(cx, unsafe { *dptr }, pointer);
+}
+
+pub(crate) unsafe fn cuMemAllocAsync(cx: &mut Cx<'_>, ptr: *mut CUdeviceptr, byte_size: usize, stream: CUstream) {
+    // SAFETY: the call succeeded, so it has written the address.
+    cx.allocated_in_stream(unsafe { *ptr }, byte_size as u64, PoolId::NONE, stream);
+}
+
+pub(crate) unsafe fn cuMemAllocFromPoolAsync(
+    cx: &mut Cx<'_>,
+    ptr: *mut CUdeviceptr,
+    byte_size: usize,
+    pool: CUmemoryPool,
+    stream: CUstream,
+) {
+    let pool = cx.pool(pool);
+    // SAFETY: the call succeeded, so it has written the address.
+    cx.allocated_in_stream(unsafe { *ptr }, byte_size as u64, pool, stream);
+}
+
+pub(crate) unsafe fn cuMemFreeAsync(cx: &mut Cx<'_>, ptr: CUdeviceptr, stream: CUstream) {
+    // While a stream is being captured the free becomes a node, which exists only after the call:
+    // it is read with the graph.
+    if ptr != 0
+        && let Some(stream) = cx.working_stream(stream)
+    {
+        cx.log(&Op::Free { ptr, kind: FreeKind::Async, stream });
+    }
+}
+
+pub(crate) unsafe fn cuMemPoolDestroy(cx: &mut Cx<'_>, pool: CUmemoryPool) {
+    cx.forget_pool(pool);
+}
+
+/// Memory that another process or API owns: its size is asked for.
+pub(crate) fn imported(cx: &mut Cx<'_>, ptr: u64, size: u64) {
+    let (mut base, mut len) = (ptr, size as usize);
+    if size == 0 {
+        let _ = real!(cuMemGetAddressRange_v2(
+            &raw mut base => *mut u64, &raw mut len => *mut usize, ptr => u64
+        ));
+    }
+    cx.allocated(base, len as u64, MemoryKind::Imported, 0);
+}
+
+pub(crate) unsafe fn cuPointerSetAttribute(
+    cx: &mut Cx<'_>,
+    value: *const c_void,
+    attribute: CUpointer_attribute,
+    ptr: CUdeviceptr,
+) {
+    if attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && !value.is_null() {
+        // SAFETY: this attribute's value is an int, which the call has just read.
+        let on = unsafe { *value.cast::<c_int>() } != 0;
+        cx.log(&Op::SyncMemops { ptr, on });
+    }
+}
+
+pub(crate) unsafe fn cuDeviceSetMemPool(_cx: &mut Cx<'_>, _dev: CUdevice, _pool: CUmemoryPool) {}
+pub(crate) unsafe fn cuMemPoolTrimTo(_cx: &mut Cx<'_>, _pool: CUmemoryPool, _min_bytes_to_keep: usize) {}
+pub(crate) unsafe fn cuMemPoolSetAttribute(
+    _cx: &mut Cx<'_>,
+    _pool: CUmemoryPool,
+    _attr: CUmemPool_attribute,
+    _value: *mut c_void,
+) {
+}
+pub(crate) unsafe fn cuMemPoolSetAccess(
+    _cx: &mut Cx<'_>,
+    _pool: CUmemoryPool,
+    _map: *const CUmemAccessDesc,
+    _count: usize,
+) {
+}
+pub(crate) unsafe fn cuMemPoolCreate(_cx: &mut Cx<'_>, _pool: *mut CUmemoryPool, _pool_props: *const CUmemPoolProps) {}
+pub(crate) unsafe fn cuMemSetMemPool(
+    _cx: &mut Cx<'_>,
+    _location: *mut CUmemLocation,
+    _kind: CUmemAllocationType,
+    _pool: CUmemoryPool,
+) {
+}
+pub(crate) unsafe fn cuMemPoolExportToShareableHandle(
+    _cx: &mut Cx<'_>,
+    _handle_out: *mut c_void,
+    _pool: CUmemoryPool,
+    _handle_type: CUmemAllocationHandleType,
+    _flags: u64,
+) {
+}
+pub(crate) unsafe fn cuMemPoolImportFromShareableHandle(
+    _cx: &mut Cx<'_>,
+    _pool_out: *mut CUmemoryPool,
+    _handle: *mut c_void,
+    _handle_type: CUmemAllocationHandleType,
+    _flags: u64,
+) {
+}

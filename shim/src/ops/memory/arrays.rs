@@ -1,0 +1,123 @@
+//! Opaque arrays, and the texture and surface objects over them or over plain memory.
+//!
+//! Owns the size of arrays and the region that an object stands for. Mipmapped arrays are not
+//! modelled.
+
+use cuda_sys::*;
+use trace::{Op, Region};
+
+use crate::observe::Cx;
+
+/// Bytes of one channel of a format; 4 where a format has no plain channels (an upper bound is all
+/// that is needed there).
+fn channel_bytes(format: CUarray_format) -> u64 {
+    match format {
+        CU_AD_FORMAT_UNSIGNED_INT8 | CU_AD_FORMAT_SIGNED_INT8 => 1,
+        CU_AD_FORMAT_UNSIGNED_INT16 | CU_AD_FORMAT_SIGNED_INT16 | CU_AD_FORMAT_HALF => 2,
+        _ => 4,
+    }
+}
+
+pub(crate) unsafe fn cuArrayCreate(
+    cx: &mut Cx<'_>,
+    handle: *mut CUarray,
+    allocate_array: *const CUDA_ARRAY_DESCRIPTOR_v1,
+) {
+    // SAFETY: the call succeeded: it has read the descriptor and written the handle.
+    let (handle, d) = unsafe { (*handle, &*allocate_array) };
+    let texels = u64::from(d.Width) * u64::from(d.Height.max(1));
+    cx.define_array(handle, texels * u64::from(d.NumChannels) * channel_bytes(d.Format));
+}
+
+pub(crate) unsafe fn cuArrayCreate_v2(
+    cx: &mut Cx<'_>,
+    handle: *mut CUarray,
+    allocate_array: *const CUDA_ARRAY_DESCRIPTOR,
+) {
+    // SAFETY: the call succeeded: it has read the descriptor and written the handle.
+    let (handle, d) = unsafe { (*handle, &*allocate_array) };
+    let texels = d.Width as u64 * d.Height.max(1) as u64;
+    cx.define_array(handle, texels * u64::from(d.NumChannels) * channel_bytes(d.Format));
+}
+
+pub(crate) unsafe fn cuArray3DCreate(
+    cx: &mut Cx<'_>,
+    handle: *mut CUarray,
+    allocate_array: *const CUDA_ARRAY3D_DESCRIPTOR_v1,
+) {
+    // SAFETY: the call succeeded: it has read the descriptor and written the handle.
+    let (handle, d) = unsafe { (*handle, &*allocate_array) };
+    let texels = u64::from(d.Width) * u64::from(d.Height.max(1)) * u64::from(d.Depth.max(1));
+    cx.define_array(handle, texels * u64::from(d.NumChannels) * channel_bytes(d.Format));
+}
+
+pub(crate) unsafe fn cuArray3DCreate_v2(
+    cx: &mut Cx<'_>,
+    handle: *mut CUarray,
+    allocate_array: *const CUDA_ARRAY3D_DESCRIPTOR,
+) {
+    // SAFETY: the call succeeded: it has read the descriptor and written the handle.
+    let (handle, d) = unsafe { (*handle, &*allocate_array) };
+    let texels = d.Width as u64 * d.Height.max(1) as u64 * d.Depth.max(1) as u64;
+    cx.define_array(handle, texels * u64::from(d.NumChannels) * channel_bytes(d.Format));
+}
+
+pub(crate) unsafe fn cuArrayDestroy(cx: &mut Cx<'_>, array: CUarray) {
+    if let Some(array) = cx.forget_array(array) {
+        cx.log(&Op::ArrayDestroy { array });
+    }
+}
+
+impl Cx<'_> {
+    fn object(&mut self, object: u64, description: &CUDA_RESOURCE_DESC, writable: bool) {
+        // SAFETY: the resource type says which member is valid.
+        let region = unsafe {
+            match description.resType {
+                CU_RESOURCE_TYPE_ARRAY => {
+                    let array = self.array(description.res.array.hArray);
+                    Region { array, ..Region::linear(0, u64::MAX >> 1) }
+                }
+                CU_RESOURCE_TYPE_LINEAR => {
+                    Region::linear(description.res.linear.devPtr, description.res.linear.sizeInBytes as u64)
+                }
+                CU_RESOURCE_TYPE_PITCH2D => {
+                    let d = description.res.pitch2D;
+                    let width = d.width as u64 * u64::from(d.numChannels) * channel_bytes(d.format);
+                    Region::pitched(d.devPtr, width, d.height as u32, d.pitchInBytes as u64)
+                }
+                _ => return self.not_modelled(),
+            }
+        };
+        self.log(&Op::ObjectCreate { object, region, writable });
+    }
+}
+
+pub(crate) unsafe fn cuTexObjectCreate(
+    cx: &mut Cx<'_>,
+    tex_object: *mut CUtexObject,
+    res_desc: *const CUDA_RESOURCE_DESC,
+    _tex_desc: *const CUDA_TEXTURE_DESC,
+    _res_view_desc: *const CUDA_RESOURCE_VIEW_DESC,
+) {
+    // SAFETY: the call succeeded: it has read the descriptor and written the handle.
+    let (object, description) = unsafe { (*tex_object, &*res_desc) };
+    cx.object(object, description, false);
+}
+
+pub(crate) unsafe fn cuTexObjectDestroy(cx: &mut Cx<'_>, tex_object: CUtexObject) {
+    cx.log(&Op::ObjectDestroy { object: tex_object });
+}
+
+pub(crate) unsafe fn cuSurfObjectCreate(
+    cx: &mut Cx<'_>,
+    surf_object: *mut CUsurfObject,
+    res_desc: *const CUDA_RESOURCE_DESC,
+) {
+    // SAFETY: the call succeeded: it has read the descriptor and written the handle.
+    let (object, description) = unsafe { (*surf_object, &*res_desc) };
+    cx.object(object, description, true);
+}
+
+pub(crate) unsafe fn cuSurfObjectDestroy(cx: &mut Cx<'_>, surf_object: CUsurfObject) {
+    cx.log(&Op::ObjectDestroy { object: surf_object });
+}

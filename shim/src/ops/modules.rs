@@ -1,0 +1,300 @@
+//! Modules and libraries: where kernels come from.
+//!
+//! Owns the definitions of images. An image is stored once: by reference when its bytes lie in a
+//! read-only mapping of a file (nvcc's fatbins: libtorch carries gigabytes), otherwise by value
+//! (what Triton, NVRTC and the linker produce). Does not read code.
+
+use std::ffi::CStr;
+
+use cuda_sys::*;
+use trace::codec::Text;
+use trace::{ImageId, ImageSource, Op};
+
+use crate::handles::unlisted_images::ImageOwner;
+use crate::ids::image_bytes;
+use crate::runtime::handle_cache;
+
+use crate::observe::Cx;
+
+impl Cx<'_> {
+    fn remember_image(&mut self, owner: *mut c_void, image: ImageId) {
+        if let Some(core) = self.core() {
+            core.handles.images.insert(owner as u64, image);
+        }
+    }
+
+    fn image_known(&self, owner: *mut c_void) -> Option<ImageId> {
+        self.core()?.handles.images.get(&(owner as u64)).map(|id| *id)
+    }
+
+    /// An image was loaded from memory.
+    ///
+    /// # Safety
+    /// `bytes` is an image that the driver has accepted.
+    unsafe fn loaded(&mut self, owner: *mut c_void, owned_by: ImageOwner, bytes: *const c_void) {
+        let Some(core) = self.core() else { return };
+        let id = ImageId(core.handles.fresh());
+        // SAFETY: forwarded from the caller.
+        let Some(span) = (unsafe { image_bytes::span(bytes.cast()) }) else { return };
+        let in_file = image_bytes::file_of(span.as_ptr(), span.len());
+        if in_file.is_some() {
+            core.handles.unlisted.add(owner, owned_by, id, span);
+        }
+        match in_file {
+            Some((path, offset)) => self.define(&Op::Image {
+                id,
+                source: ImageSource::File,
+                path: Text(&path),
+                offset,
+                size: span.len() as u64,
+                bytes: &[],
+            }),
+            None => self.define(&Op::Image {
+                id,
+                source: ImageSource::Inline,
+                path: Text(&[]),
+                offset: 0,
+                size: span.len() as u64,
+                bytes: span,
+            }),
+        }
+        self.remember_image(owner, id);
+    }
+
+    /// An image was loaded from a file.
+    ///
+    /// # Safety
+    /// `path` is a C string.
+    unsafe fn loaded_file(&mut self, owner: *mut c_void, path: *const c_char) {
+        let Some(core) = self.core() else { return };
+        let id = ImageId(core.handles.fresh());
+        // SAFETY: forwarded from the caller.
+        let path = Text(unsafe { CStr::from_ptr(path) }.to_bytes());
+        self.define(&Op::Image { id, source: ImageSource::File, path, offset: 0, size: 0, bytes: &[] });
+        self.remember_image(owner, id);
+    }
+
+    /// A function or kernel was got from a module or library.
+    ///
+    /// # Safety
+    /// `name` is null or a C string.
+    unsafe fn got_from(&mut self, function: *mut c_void, owner: *mut c_void, name: *const c_char) {
+        let Some(core) = self.core() else { return };
+        if let Some(image) = self.image_known(owner) {
+            core.handles.images.insert(function as u64, image);
+            if !name.is_null() {
+                // SAFETY: forwarded from the caller.
+                let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+                let known = core.handles.kernel_names.get(name).map(|known| *known);
+                let unique = known.is_none_or(|known| known == image);
+                let entry = if unique { image } else { ImageId::NONE };
+                if known != Some(entry) {
+                    core.handles.kernel_names.insert(name.into(), entry);
+                }
+            }
+        }
+        // The handle may have belonged to a kernel of a module that was unloaded since.
+        if core.handles.kernels.remove(&(function as u64)).is_some() {
+            handle_cache::invalidate();
+        }
+    }
+
+    /// A module or library goes away: its kernels' handles may come back as others.
+    fn unloaded(&mut self, owner: *mut c_void) {
+        let Some(core) = self.core() else { return };
+        core.handles.unlisted.remove(owner);
+        let Some((_, image)) = core.handles.images.remove(&(owner as u64)) else { return };
+        let images = &core.handles.images;
+        core.handles.kernels.retain(|handle, _| images.get(handle).is_none_or(|of| *of != image));
+        core.handles.images.retain(|_, of| *of != image);
+        handle_cache::invalidate();
+    }
+
+    /// The address of a variable was asked for.
+    ///
+    /// # Safety
+    /// `name` is a C string.
+    unsafe fn global(&mut self, ptr: u64, size: u64, owner: *mut c_void, name: *const c_char) {
+        let image = self.image_known(owner).unwrap_or(ImageId::NONE);
+        let name = if name.is_null() {
+            Text(&[])
+        } else {
+            // SAFETY: forwarded from the caller.
+            Text(unsafe { CStr::from_ptr(name) }.to_bytes())
+        };
+        self.log(&Op::Global { ptr, size, image, name });
+    }
+}
+
+pub(crate) unsafe fn cuModuleLoad(cx: &mut Cx<'_>, module: *mut CUmodule, file_name: *const c_char) {
+    // SAFETY: the call succeeded, so it has written the handle and read the name.
+    unsafe { cx.loaded_file((*module).0, file_name) };
+}
+
+pub(crate) unsafe fn cuModuleLoadData(cx: &mut Cx<'_>, module: *mut CUmodule, image: *const c_void) {
+    // SAFETY: the call succeeded, so it has written the handle and accepted the image.
+    unsafe { cx.loaded((*module).0, ImageOwner::Module, image) };
+}
+
+pub(crate) unsafe fn cuModuleLoadDataEx(
+    cx: &mut Cx<'_>,
+    module: *mut CUmodule,
+    image: *const c_void,
+    _num_options: c_uint,
+    _options: *mut CUjit_option,
+    _option_values: *mut *mut c_void,
+) {
+    // SAFETY: the call succeeded, so it has written the handle and accepted the image.
+    unsafe { cx.loaded((*module).0, ImageOwner::Module, image) };
+}
+
+pub(crate) unsafe fn cuModuleLoadFatBinary(cx: &mut Cx<'_>, module: *mut CUmodule, fat_cubin: *const c_void) {
+    // SAFETY: the call succeeded, so it has written the handle and accepted the image.
+    unsafe { cx.loaded((*module).0, ImageOwner::Module, fat_cubin) };
+}
+
+pub(crate) unsafe fn cuModuleUnload(cx: &mut Cx<'_>, module: CUmodule) {
+    cx.unloaded(module.0);
+}
+
+pub(crate) unsafe fn cuModuleGetFunction(
+    cx: &mut Cx<'_>,
+    function: *mut CUfunction,
+    module: CUmodule,
+    name: *const c_char,
+) {
+    // SAFETY: the call succeeded: it has written the handle and read the name.
+    unsafe { cx.got_from((*function).0, module.0, name) };
+}
+
+pub(crate) unsafe fn cuModuleEnumerateFunctions(
+    cx: &mut Cx<'_>,
+    functions: *mut CUfunction,
+    num_functions: c_uint,
+    module: CUmodule,
+) {
+    for index in 0..num_functions as usize {
+        // SAFETY: the call has written num_functions handles.
+        unsafe { cx.got_from((*functions.add(index)).0, module.0, std::ptr::null()) };
+    }
+}
+
+pub(crate) unsafe fn cuModuleGetGlobal(
+    cx: &mut Cx<'_>,
+    ptr: *mut CUdeviceptr_v1,
+    bytes: *mut c_uint,
+    module: CUmodule,
+    name: *const c_char,
+) {
+    if !ptr.is_null() && !bytes.is_null() {
+        // SAFETY: the call succeeded: it has written both and read the name.
+        unsafe { cx.global(u64::from(*ptr), u64::from(*bytes), module.0, name) };
+    }
+}
+
+pub(crate) unsafe fn cuModuleGetGlobal_v2(
+    cx: &mut Cx<'_>,
+    ptr: *mut CUdeviceptr,
+    bytes: *mut usize,
+    module: CUmodule,
+    name: *const c_char,
+) {
+    if !ptr.is_null() && !bytes.is_null() {
+        // SAFETY: the call succeeded: it has written both and read the name.
+        unsafe { cx.global(*ptr, *bytes as u64, module.0, name) };
+    }
+}
+
+pub(crate) unsafe fn cuLibraryLoadData(
+    cx: &mut Cx<'_>,
+    library: *mut CUlibrary,
+    code: *const c_void,
+    _jit_options: *mut CUjit_option,
+    _jit_options_values: *mut *mut c_void,
+    _num_jit_options: c_uint,
+    _library_options: *mut CUlibraryOption,
+    _library_option_values: *mut *mut c_void,
+    _num_library_options: c_uint,
+) {
+    // SAFETY: the call succeeded, so it has written the handle and accepted the image.
+    unsafe { cx.loaded((*library).0, ImageOwner::Library, code) };
+}
+
+pub(crate) unsafe fn cuLibraryLoadFromFile(
+    cx: &mut Cx<'_>,
+    library: *mut CUlibrary,
+    file_name: *const c_char,
+    _jit_options: *mut CUjit_option,
+    _jit_options_values: *mut *mut c_void,
+    _num_jit_options: c_uint,
+    _library_options: *mut CUlibraryOption,
+    _library_option_values: *mut *mut c_void,
+    _num_library_options: c_uint,
+) {
+    // SAFETY: the call succeeded, so it has written the handle and read the name.
+    unsafe { cx.loaded_file((*library).0, file_name) };
+}
+
+pub(crate) unsafe fn cuLibraryUnload(cx: &mut Cx<'_>, library: CUlibrary) {
+    cx.unloaded(library.0);
+}
+
+pub(crate) unsafe fn cuLibraryGetKernel(
+    cx: &mut Cx<'_>,
+    kernel: *mut CUkernel,
+    library: CUlibrary,
+    name: *const c_char,
+) {
+    // SAFETY: the call succeeded: it has written the handle and read the name.
+    unsafe { cx.got_from((*kernel).0, library.0, name) };
+}
+
+pub(crate) unsafe fn cuLibraryEnumerateKernels(
+    cx: &mut Cx<'_>,
+    kernels: *mut CUkernel,
+    num_kernels: c_uint,
+    library: CUlibrary,
+) {
+    for index in 0..num_kernels as usize {
+        // SAFETY: the call has written num_kernels handles.
+        unsafe { cx.got_from((*kernels.add(index)).0, library.0, std::ptr::null()) };
+    }
+}
+
+pub(crate) unsafe fn cuLibraryGetModule(cx: &mut Cx<'_>, module: *mut CUmodule, library: CUlibrary) {
+    if let Some(image) = cx.image_known(library.0) {
+        // SAFETY: the call succeeded, so it has written the handle.
+        cx.remember_image(unsafe { (*module).0 }, image);
+    }
+}
+
+pub(crate) unsafe fn cuKernelGetFunction(cx: &mut Cx<'_>, func: *mut CUfunction, kernel: CUkernel) {
+    if let Some(image) = cx.image_known(kernel.0) {
+        // SAFETY: the call succeeded, so it has written the handle.
+        cx.remember_image(unsafe { (*func).0 }, image);
+    }
+}
+
+pub(crate) unsafe fn cuLibraryGetGlobal(
+    cx: &mut Cx<'_>,
+    ptr: *mut CUdeviceptr,
+    bytes: *mut usize,
+    library: CUlibrary,
+    name: *const c_char,
+) {
+    if !ptr.is_null() && !bytes.is_null() {
+        // SAFETY: the call succeeded: it has written both and read the name.
+        unsafe { cx.global(*ptr, *bytes as u64, library.0, name) };
+    }
+}
+
+pub(crate) unsafe fn cuLibraryGetManaged(
+    cx: &mut Cx<'_>,
+    ptr: *mut CUdeviceptr,
+    bytes: *mut usize,
+    library: CUlibrary,
+    name: *const c_char,
+) {
+    // SAFETY: forwarded from the caller.
+    unsafe { cuLibraryGetGlobal(cx, ptr, bytes, library, name) };
+}

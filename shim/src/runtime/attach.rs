@@ -1,0 +1,136 @@
+//! Connects this process to an analyzer: to the one that the launcher named, or to one of its own.
+//!
+//! Owns making the ring and handing it over. Leaves no descriptor open in the program: the ring
+//! stays mapped, its descriptor has gone to the analyzer. Each side notices the other's death
+//! without one, the analyzer by a process descriptor, the shim by the heartbeat in the ring.
+//! Starting an analyzer is in [`super::spawn`].
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use trace::ring::{Producer, Ring};
+
+use super::options::{self, Options};
+use super::spawn;
+
+/// How this process is connected.
+pub struct Attached {
+    /// The writing end.
+    pub producer: Producer,
+    /// Whether the analyzer belongs to this process alone, so that exit waits for its report.
+    pub own_analyzer: bool,
+}
+
+/// Why this process can not be checked; a fragment that completes "can not check this process: ".
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// Shared memory is not to be had.
+    #[error("no shared memory: {0}")]
+    Ring(#[from] trace::ring::RingError),
+    /// The launcher is gone or refuses.
+    #[error("the analyzer at {path} does not answer: {error}")]
+    Connect {
+        /// The socket.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// No analyzer could be started.
+    #[error("no analyzer could be started: {0}")]
+    Spawn(String),
+}
+
+/// Makes the ring and hands it to an analyzer.
+pub fn attach(options: &Options) -> Result<Attached, AttachError> {
+    let (ring, fd) = make_ring(options.ring_mib << 20)?;
+    ring.header().producer_pid.store(std::process::id(), std::sync::atomic::Ordering::Relaxed);
+    let own_analyzer = match options::os_variable(c"STREAMSAN_SOCKET").filter(|path| !path.is_empty()) {
+        Some(path) => {
+            let error = |error| AttachError::Connect { path: path.to_string_lossy().into_owned(), error };
+            send(path, &fd).map_err(error)?;
+            false
+        }
+        None => {
+            spawn::analyzer(options, &fd).map_err(AttachError::Spawn)?;
+            true
+        }
+    };
+    ring.hide_from_children();
+    Ok(Attached { producer: Producer::new(ring), own_analyzer })
+}
+
+/// A memfd where the system allows it, otherwise an unlinked file in shared memory or the temporary
+/// folder: of the size that was asked for, or of as little as still works, where there is room.
+fn make_ring(bytes: usize) -> Result<(Ring, OwnedFd), trace::ring::RingError> {
+    let first = match Ring::create(bytes) {
+        Ok(made) => return Ok(made),
+        Err(error) => error,
+    };
+    const LEAST: usize = 1 << 20;
+    for size in [bytes, bytes.min(LEAST)] {
+        for folder in [c"/dev/shm", c"/tmp", c"/var/tmp"] {
+            // SAFETY: open takes a C string; O_TMPFILE makes a file that has no name, so no other
+            // process can open or guess it.
+            let fd = unsafe { libc::open(folder.as_ptr(), libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC, 0o600) };
+            if fd < 0 {
+                continue;
+            }
+            // SAFETY: fd was just opened by us.
+            if let Ok(made) = Ring::create_on(unsafe { OwnedFd::from_raw_fd(fd) }, size) {
+                return Ok(made);
+            }
+        }
+    }
+    Err(first)
+}
+
+/// Sends the ring's descriptor over the launcher's socket.
+fn send(path: &OsStr, ring: &OwnedFd) -> io::Result<()> {
+    // SAFETY: socket has no preconditions.
+    let socket = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: socket was just opened by us.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    // SAFETY: all-zero is a valid sockaddr_un.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let bytes = path.as_bytes();
+    if bytes.len() >= address.sun_path.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: address is a valid sockaddr_un of len bytes.
+    if unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut hello = *b"streamsan ring\n";
+    let mut data = libc::iovec { iov_base: hello.as_mut_ptr().cast(), iov_len: hello.len() };
+    let mut control = [0_u64; 8];
+    // SAFETY: all-zero is a valid msghdr.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    // SAFETY: CMSG_* compute with the sizes given; control is large enough for one descriptor and
+    // 8-byte aligned.
+    unsafe {
+        message.msg_controllen = libc::CMSG_SPACE(size_of::<i32>() as u32) as _;
+        let head = libc::CMSG_FIRSTHDR(&raw const message);
+        (*head).cmsg_level = libc::SOL_SOCKET;
+        (*head).cmsg_type = libc::SCM_RIGHTS;
+        (*head).cmsg_len = libc::CMSG_LEN(size_of::<i32>() as u32) as _;
+        libc::CMSG_DATA(head).cast::<i32>().write_unaligned(ring.as_raw_fd());
+    }
+    // SAFETY: message points to live buffers.
+    if unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
