@@ -66,6 +66,6 @@ pub fn main(args: &Args, mut options: Options) -> i32 {
         return exit_code::INTERNAL;
     }
     let (report, printed) = report(outcomes, &gate, options, |_| Vec::new());
-    let code = exit_code::of(&report, 0, options.error_exitcode, options.require_cuda);
+    let code = crate::gate::ending::exit_code(&report, 0, options.error_exitcode, options.require_cuda);
     if code == exit_code::CLEAN && (!unread.is_empty() || !printed) { exit_code::INTERNAL } else { code }
 }

@@ -148,7 +148,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, ana
         eprintln!("streamsan: NOTE: {why}; 'streamsan --sim' runs the program on a simulated GPU");
     }
     ending(status, |code| {
-        let code = exit_code::of(&report, code, options.error_exitcode, options.require_cuda);
+        let code = crate::gate::ending::exit_code(&report, code, options.error_exitcode, options.require_cuda);
         if code == exit_code::CLEAN && (lost > 0 || !printed) { exit_code::INTERNAL } else { code }
     })
 }

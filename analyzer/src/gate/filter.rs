@@ -4,25 +4,9 @@
 //! filter is a blind spot that the user has chosen.
 
 use super::pattern::Pattern;
+use crate::options::Filters;
 use crate::report::model::{Finding, Side};
 use crate::symbols::frame::FrameKind;
-
-/// The filters as given.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Filters {
-    /// Keep findings of these kernels.
-    pub only_kernel: Vec<String>,
-    /// Leave out findings of these kernels.
-    pub ignore_kernel: Vec<String>,
-    /// Keep findings on these streams.
-    pub only_stream: Vec<String>,
-    /// Leave out findings on these streams.
-    pub ignore_stream: Vec<String>,
-    /// Keep findings with these files in a stack.
-    pub only_module: Vec<String>,
-    /// Leave out findings with a side that was called from these files.
-    pub ignore_module: Vec<String>,
-}
 
 /// What a filter looks at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,26 +28,24 @@ pub struct Filter {
     pub left_out: u64,
 }
 
-impl Filters {
-    /// The given filters, ready to be applied.
-    pub fn ready(&self) -> Vec<Filter> {
-        let all = [
-            (Field::Kernel, true, &self.only_kernel, "only-kernel"),
-            (Field::Kernel, false, &self.ignore_kernel, "ignore-kernel"),
-            (Field::Stream, true, &self.only_stream, "only-stream"),
-            (Field::Stream, false, &self.ignore_stream, "ignore-stream"),
-            (Field::Module, true, &self.only_module, "only-module"),
-            (Field::Module, false, &self.ignore_module, "ignore-module"),
-        ];
-        let given = all.into_iter().filter(|(_, _, patterns, _)| !patterns.is_empty());
-        given
-            .map(|(field, only, patterns, name)| {
-                let text: Vec<String> = patterns.iter().map(|p| format!("--{name} '{p}'")).collect();
-                let patterns = patterns.iter().map(|p| Pattern::new(p)).collect();
-                Filter { field, only, patterns, text: text.join(" "), left_out: 0 }
-            })
-            .collect()
-    }
+/// The given filters, ready to be applied.
+pub fn ready(filters: &Filters) -> Vec<Filter> {
+    let all = [
+        (Field::Kernel, true, &filters.only_kernel, "only-kernel"),
+        (Field::Kernel, false, &filters.ignore_kernel, "ignore-kernel"),
+        (Field::Stream, true, &filters.only_stream, "only-stream"),
+        (Field::Stream, false, &filters.ignore_stream, "ignore-stream"),
+        (Field::Module, true, &filters.only_module, "only-module"),
+        (Field::Module, false, &filters.ignore_module, "ignore-module"),
+    ];
+    let given = all.into_iter().filter(|(_, _, patterns, _)| !patterns.is_empty());
+    given
+        .map(|(field, only, patterns, name)| {
+            let text: Vec<String> = patterns.iter().map(|p| format!("--{name} '{p}'")).collect();
+            let patterns = patterns.iter().map(|p| Pattern::new(p)).collect();
+            Filter { field, only, patterns, text: text.join(" "), left_out: 0 }
+        })
+        .collect()
 }
 
 impl Filter {

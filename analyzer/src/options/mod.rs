@@ -7,9 +7,11 @@
 //! To add an option: one row in that table, one field here with its default, one arm in
 //! [`Options::set`].
 
+mod filters;
 pub mod nearest;
 
-use crate::gate::filter::Filters;
+pub use filters::Filters;
+
 use options::{Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
 use std::path::Path;

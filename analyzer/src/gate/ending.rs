@@ -1,0 +1,48 @@
+//! Which exit code a run ends with.
+//!
+//! Owns the rule. The numbers are in [`crate::exit_code`].
+
+use crate::exit_code::{CLEAN, INTERNAL, NO_CUDA};
+use crate::report::model::Report;
+
+/// What a run ends with. `program`: the exit code of the program, or 0 where none was run. Findings
+/// come first, because a program that fails after a race may fail because of it; then the ways in
+/// which a run can have checked nothing.
+pub fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cuda: bool) -> i32 {
+    if error_exitcode != 0 && report.failures().next().is_some() {
+        error_exitcode
+    } else if !report.coverage.not_simulated.is_empty() {
+        // Whatever the program answered, it answered because of us.
+        INTERNAL
+    } else if program != 0 {
+        program
+    } else if !report.coverage.disabled.is_empty() {
+        INTERNAL
+    } else if require_cuda && !report.coverage.any_work() {
+        NO_CUDA
+    } else {
+        CLEAN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit_code::FINDINGS;
+
+    #[test]
+    fn a_run_that_checked_nothing_never_looks_clean() {
+        let mut report = Report::default();
+        assert_eq!(exit_code(&report, 0, FINDINGS, false), CLEAN);
+        assert_eq!(exit_code(&report, 0, FINDINGS, true), NO_CUDA);
+        assert_eq!(exit_code(&report, 3, FINDINGS, true), 3);
+        report.coverage.not_simulated.push("a static runtime".into());
+        assert_eq!(
+            (exit_code(&report, 0, FINDINGS, true), exit_code(&report, 3, FINDINGS, false)),
+            (INTERNAL, INTERNAL)
+        );
+        report.coverage.not_simulated.clear();
+        report.coverage.disabled.push("out of memory".into());
+        assert_eq!(exit_code(&report, 0, FINDINGS, false), INTERNAL);
+    }
+}
