@@ -16,7 +16,7 @@
 //! 5. `dispatch` applies the op: `launch` handles kernels, `alloc_free` allocations and frees,
 //!    `host_access` loads and stores of the host. What touches memory is compared with the accesses
 //!    that are remembered.
-//! 6. Shared memory and events go to the other processes of the run ([`crate::ipc::export`]).
+//! 6. Shared memory and events go to the other processes of the run ([`crate::analysis::ipc_export`]).
 //! 7. The races of the op are merged and counted as findings.
 //!
 //! `fast_path` takes a repeated launch from its record straight to the accesses that it made last
@@ -32,6 +32,7 @@ pub(crate) mod alloc_free;
 pub(crate) mod dispatch;
 pub(crate) mod fast_path;
 pub(crate) mod host_access;
+pub(crate) mod ipc_export;
 pub(crate) mod launch;
 pub(crate) mod op_context;
 mod submissions;

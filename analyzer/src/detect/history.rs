@@ -53,14 +53,14 @@ pub enum After {
     /// Nothing.
     Nothing,
     /// This step.
-    Step(u64),
+    Entry(u64),
     /// Everything submitted up to this step.
     All(u64),
 }
 
 /// One step of a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct HistoryEntry {
     /// Counts the steps of the process, from 1.
     pub number: u64,
     /// Counts the steps of the lane, from 1; 0: no longer known.
@@ -83,7 +83,7 @@ pub struct Step {
 #[derive(Clone, Debug, Default)]
 pub struct Around {
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<HistoryEntry>,
     /// Index of the earlier op.
     pub previous: usize,
     /// Index of the later op.
@@ -93,12 +93,12 @@ pub struct Around {
 #[derive(Default)]
 struct Lane {
     /// A ring: step n of the lane stands at n modulo [`KEPT`].
-    steps: Vec<Step>,
+    steps: Vec<HistoryEntry>,
     count: u64,
 }
 
 impl Lane {
-    fn latest(&self) -> impl Iterator<Item = &Step> {
+    fn latest(&self) -> impl Iterator<Item = &HistoryEntry> {
         (0..self.steps.len() as u64).map(|back| &self.steps[((self.count - 1 - back) % KEPT as u64) as usize])
     }
 }
@@ -155,18 +155,18 @@ impl History {
             }
             _ => return,
         };
-        self.push(Step { number: 0, nth: 0, lane, what, call: origin.call, stack: origin.stack, epoch, after });
+        self.push(HistoryEntry { number: 0, nth: 0, lane, what, call: origin.call, stack: origin.stack, epoch, after });
     }
 
     /// The same for a launch.
     #[inline(always)]
     pub fn launch(&mut self, lane: StreamId, kernel: KernelId, origin: &Origin, epoch: Epoch) {
         let (what, after) = (What::Kernel(kernel), After::Nothing);
-        self.push(Step { number: 0, nth: 0, lane, what, call: origin.call, stack: origin.stack, epoch, after });
+        self.push(HistoryEntry { number: 0, nth: 0, lane, what, call: origin.call, stack: origin.stack, epoch, after });
     }
 
     #[inline(always)]
-    fn push(&mut self, step: Step) {
+    fn push(&mut self, step: HistoryEntry) {
         self.number += 1;
         if self.lanes.get(self.latest).is_none_or(|(stream, _)| *stream != step.lane) {
             self.find_lane(step.lane);
@@ -174,7 +174,7 @@ impl History {
         let Some((_, lane)) = self.lanes.get_mut(self.latest) else { return };
         let at = (lane.count % KEPT as u64) as usize;
         lane.count += 1;
-        let step = Step { number: self.number, nth: lane.count, ..step };
+        let step = HistoryEntry { number: self.number, nth: lane.count, ..step };
         match lane.steps.get_mut(at) {
             Some(slot) => *slot = step,
             None => lane.steps.push(step),
@@ -212,12 +212,12 @@ impl History {
     }
 
     fn record(&self, event: EventId) -> After {
-        self.records.get(&event).map_or(After::Nothing, |number| After::Step(*number))
+        self.records.get(&event).map_or(After::Nothing, |number| After::Entry(*number))
     }
 
     fn last(&self, stream: StreamId) -> After {
         let latest = self.lane(stream).and_then(|lane| lane.latest().next());
-        latest.map_or(After::Nothing, |step| After::Step(step.number))
+        latest.map_or(After::Nothing, |step| After::Entry(step.number))
     }
 
     /// The ops around a race that was just found.
@@ -237,19 +237,28 @@ impl History {
             };
             let s = &access.site;
             let after = After::Nothing;
-            Step { number, nth: 0, lane: s.stream, what, call: s.call, stack: s.stack, epoch: access.epoch, after }
+            HistoryEntry {
+                number,
+                nth: 0,
+                lane: s.stream,
+                what,
+                call: s.call,
+                stack: s.stack,
+                epoch: access.epoch,
+                after,
+            }
         };
         let at = |access: &crate::memory::Access| of(access.site.stream).find(|s| s.epoch == access.epoch).copied();
         // A graph node is shown as itself, at the position of the launch.
-        let node = |step: Step, access: &crate::memory::Access| match access.site.node {
+        let node = |step: HistoryEntry, access: &crate::memory::Access| match access.site.node {
             0 => step,
-            _ => Step { nth: step.nth, ..made_up(access, step.number) },
+            _ => HistoryEntry { nth: step.nth, ..made_up(access, step.number) },
         };
         let previous = node(at(p).unwrap_or_else(|| made_up(p, 0)), p);
         let access = node(at(a).unwrap_or_else(|| made_up(a, self.number + 1)), a);
         let mut steps = vec![previous];
         steps.extend(of(p.site.stream).filter(|s| s.number < previous.number).take(SHOWN[0]));
-        let mut later: Vec<&Step> =
+        let mut later: Vec<&HistoryEntry> =
             of(p.site.stream).filter(|s| s.number > previous.number && s.number < access.number).collect();
         later.reverse();
         steps.extend(later.into_iter().take(SHOWN[1]));
@@ -258,8 +267,10 @@ impl History {
         let host = of(StreamId::NONE).filter(|s| s.number > previous.number && s.number < access.number);
         steps.extend(host.take(SHOWN[0]));
         // Where a wait leads to a third stream, its record is shown too.
-        let sources: Vec<u64> =
-            steps.iter().filter_map(|s| if let After::Step(number) = s.after { Some(number) } else { None }).collect();
+        let sources: Vec<u64> = steps
+            .iter()
+            .filter_map(|s| if let After::Entry(number) = s.after { Some(number) } else { None })
+            .collect();
         let from =
             self.index.values().flat_map(|lane| self.lanes[*lane].1.latest()).filter(|s| sources.contains(&s.number));
         steps.extend(from.take(SHOWN[1]));
@@ -330,7 +341,7 @@ mod tests {
         let around = recent.around(&race(access(1, 3), access(2, 2)));
         let numbers: Vec<u64> = around.steps.iter().map(|s| s.number).collect();
         assert_eq!((numbers, around.previous, around.access), (vec![1, 2, 3, 4, 5], 2, 4));
-        assert_eq!(around.steps[3].after, After::Step(2));
+        assert_eq!(around.steps[3].after, After::Entry(2));
     }
 
     #[test]

@@ -12,7 +12,7 @@ const MAX_STEPS: usize = 24;
 
 /// One access. Compact, because there are many recordings, and most accesses are exact and without
 /// gaps.
-pub(crate) struct Step {
+pub(crate) struct RecordedAccess {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) odd: Option<Box<Extent>>,
@@ -29,7 +29,7 @@ pub(crate) struct Step {
 /// A recording in progress.
 #[derive(Default)]
 pub struct ReplayRecorder {
-    pub(crate) steps: SmallVec<[Step; 3]>,
+    pub(crate) steps: SmallVec<[RecordedAccess; 3]>,
     pub(crate) generations: SmallVec<[Generation; 3]>,
     pub(crate) open: bool,
     pub(crate) spoilt: bool,
@@ -62,7 +62,7 @@ impl ReplayRecorder {
             (Some(slot), Some(generation)) if self.steps.len() < MAX_STEPS => {
                 let Touch { start, end, odd, kind, site: &Site { param, at, .. }, .. } = Touch::of(access);
                 let (odd, near) = (odd.copied().map(Box::new), At::default().pack());
-                self.steps.push(Step { start, end, odd, slot, near, param, at, kind, generation });
+                self.steps.push(RecordedAccess { start, end, odd, slot, near, param, at, kind, generation });
             }
             _ => self.spoilt = true,
         }

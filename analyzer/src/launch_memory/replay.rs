@@ -18,7 +18,7 @@
 
 use crate::detect::accesses::Work;
 use crate::detect::race::Race;
-use crate::detect::recording::Step;
+use crate::detect::recording::RecordedAccess;
 use crate::launch_memory::evaluator::Tally;
 use crate::launches::effects::{EffectBase, Evaluated};
 use crate::memory::access_map::PlainAccess;
@@ -32,7 +32,7 @@ use trace::Epoch;
 /// The order, the epoch of the current op, and the graph node that it stands for.
 type Ordered<'a> = (&'a Ordering, Epoch, Option<(&'a Graph, u32)>);
 
-impl Step {
+impl RecordedAccess {
     /// Adds the access by the general way, whatever it conflicts with.
     #[cold]
     #[inline(never)]
@@ -59,7 +59,7 @@ impl Step {
 
 /// The accesses of a launch and the conditions under which they can be replayed.
 pub struct ReplayLog {
-    steps: SmallVec<[Step; 3]>,
+    steps: SmallVec<[RecordedAccess; 3]>,
     generations: SmallVec<[Generation; 3]>,
     /// Whether an address lay in no allocation.
     open: bool,
@@ -110,7 +110,7 @@ impl ReplayLog {
         let contents = !memory.contents.is_empty();
         for step in &mut self.steps {
             let allocation = memory.allocation_of(generations[usize::from(step.generation)]);
-            let &mut Step { start, end, kind, param, at, slot, near, .. } = step;
+            let &mut RecordedAccess { start, end, kind, param, at, slot, near, .. } = step;
             let new = PlainAccess { epoch, kind, start, end, allocation, site, param, at };
             if step.odd.is_some() || contents || !memory.map_at(slot).add_fast(new, At::unpack(near), &reach) {
                 step.add(memory, op, allocation, site, races);

@@ -2,7 +2,7 @@
 //!
 //! Owns their names, and which waits are drawn. [`crate::detect::history`] remembers the steps.
 
-use crate::detect::history::{After, Around, Step, What};
+use crate::detect::history::{After, Around, HistoryEntry, What};
 use crate::report::call_site::{site, site_frame};
 use crate::report::elaborate::Elaborator;
 use crate::report::model::StreamName;
@@ -97,7 +97,7 @@ impl Elaborator<'_> {
         Scene { lanes: lanes.into_iter().map(|id| self.stream(id)).collect(), steps: shown }
     }
 
-    fn label(&self, step: &Step) -> (&'static str, String) {
+    fn label(&self, step: &HistoryEntry) -> (&'static str, String) {
         let plain = |what: &'static str| (what, what.to_string());
         match step.what {
             What::Kernel(id) => {
@@ -123,10 +123,10 @@ impl Elaborator<'_> {
     }
 
     /// The steps before this one, each the last of its lane, that it waits for.
-    fn waits(&self, before: &[Step], step: &Step) -> Vec<usize> {
+    fn waits(&self, before: &[HistoryEntry], step: &HistoryEntry) -> Vec<usize> {
         let mut after = Vec::new();
         // Of each lane the last such step, which implies the earlier ones.
-        let mut each_last = |wanted: &dyn Fn(&Step) -> bool| {
+        let mut each_last = |wanted: &dyn Fn(&HistoryEntry) -> bool| {
             let mut seen = vec![step.lane];
             for (index, earlier) in before.iter().enumerate().rev() {
                 if !seen.contains(&earlier.lane) && wanted(earlier) {
@@ -135,10 +135,10 @@ impl Elaborator<'_> {
                 }
             }
         };
-        let host = |s: &Step| s.lane.is_none();
+        let host = |s: &HistoryEntry| s.lane.is_none();
         match step.after {
             After::Nothing => {}
-            After::Step(number) => each_last(&|s| s.number == number),
+            After::Entry(number) => each_last(&|s| s.number == number),
             After::All(number) => each_last(&|s| s.number <= number && !host(s)),
         }
         if !host(step) {
@@ -152,7 +152,7 @@ impl Elaborator<'_> {
             }
             // The legacy default stream and the blocking ones wait for each other.
             let of = |id: StreamId| self.streams.get(id);
-            let joins = |s: &Step| {
+            let joins = |s: &HistoryEntry| {
                 matches!((of(s.lane), of(step.lane)), (Some(a), Some(b)) if legacy_order(a, b)) && is_work(s.what)
             };
             if is_work(step.what)
