@@ -63,7 +63,7 @@ impl Summary {
     /// see [`Summary::keep`].
     pub(crate) fn kept_by(mut self, keeper: ResultsEntry) -> Summary {
         if let Some(results) = keeper.load() {
-            self.analysis.kept_mut().take(&results);
+            self.analysis.cache_mut().unpack(&results);
         }
         self.keeper = Some(keeper);
         self
@@ -73,7 +73,7 @@ impl Summary {
     /// there and there is anything new. A process that launches the kernel alike will find it.
     pub fn keep(&self) {
         if let Some(keeper) = &self.keeper
-            && let Some(results) = self.analysis.kept().packed()
+            && let Some(results) = self.analysis.cache().pack()
         {
             keeper.store(&results);
         }

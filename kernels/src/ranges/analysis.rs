@@ -42,7 +42,7 @@ pub(crate) struct Analysis {
     /// See [`per_block::block_axis`].
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]
-    store: EvaluationCache,
+    cache: EvaluationCache,
 }
 
 /// The accesses that agree in everything but their bytes.
@@ -56,18 +56,18 @@ pub(super) struct AccessGroup {
     at: u32,
     extents: Vec<ByteSet>,
     /// Byte sets that are delinearized after they are joined, each with the set that holds anyway.
-    walks: Vec<(Box<Delinearized>, ByteSet)>,
+    delinearized: Vec<(Box<Delinearized>, ByteSet)>,
 }
 
 impl AccessGroup {
     fn new(acc: &Access, r: &ReachedBytes, known: bool) -> AccessGroup {
-        let (extents, walks) = Default::default();
-        AccessGroup { kind: acc.kind, base: r.base, several: r.several, known, at: acc.at, extents, walks }
+        let (extents, delinearized) = Default::default();
+        AccessGroup { kind: acc.kind, base: r.base, several: r.several, known, at: acc.at, extents, delinearized }
     }
 
     fn put(&mut self, r: ReachedBytes) {
-        match r.walk {
-            Some(w) => self.walks.push((w, r.extent)),
+        match r.delinearized {
+            Some(w) => self.delinearized.push((w, r.extent)),
             None => self.extents.push(r.extent),
         }
     }
@@ -75,8 +75,8 @@ impl AccessGroup {
     /// Joins the byte sets of each group.
     pub(super) fn finish(sets: Vec<AccessGroup>) -> EvaluatedAccesses<ByteSet> {
         let mut result = Vec::with_capacity(sets.len());
-        for AccessGroup { kind, base, several, at, mut extents, walks, .. } in sets {
-            delinearization::bytes(walks, &mut extents);
+        for AccessGroup { kind, base, several, at, mut extents, delinearized, .. } in sets {
+            delinearization::into_byte_sets(delinearized, &mut extents);
             coalesce(&mut extents, several || base == SymbolicBase::Absolute);
             result.extend(extents.into_iter().map(|extent| (kind, ReachedBytes::new(base, several, extent), at)));
         }
@@ -98,7 +98,7 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
         })
         .collect();
     let looked_up_by = per_block::block_axis(&graph);
-    Analysis { graph, cfg, branches, origins, looked_up_by, store: EvaluationCache::default() }
+    Analysis { graph, cfg, branches, origins, looked_up_by, cache: EvaluationCache::default() }
 }
 
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).
@@ -108,13 +108,13 @@ fn word64(launch: &LaunchArgs<'_>, off: u16) -> u64 {
 
 impl Analysis {
     /// The evaluations that are kept between launches.
-    pub(crate) fn kept(&self) -> &EvaluationCache {
-        &self.store
+    pub(crate) fn cache(&self) -> &EvaluationCache {
+        &self.cache
     }
 
-    /// See [`Analysis::kept`].
-    pub(crate) fn kept_mut(&mut self) -> &mut EvaluationCache {
-        &mut self.store
+    /// See [`Analysis::cache`].
+    pub(crate) fn cache_mut(&mut self) -> &mut EvaluationCache {
+        &mut self.cache
     }
 
     pub(crate) fn access_count(&self) -> usize {
@@ -215,7 +215,7 @@ impl Analysis {
             }
             Target::TensorMap(_) | Target::Handle(..) | Target::Unknown(_) => {
                 if !e.reachable(acc.block)
-                    || acc.guard.is_some_and(|g| e.evp(g) == crate::ranges::eval::conditions::Cond::False)
+                    || acc.guard.is_some_and(|g| e.ev_pred(g) == crate::ranges::eval::conditions::Cond::False)
                 {
                     return r;
                 }
@@ -256,8 +256,8 @@ impl Analysis {
     }
 
     /// The bytes that a launch reaches, evaluated now.
-    pub(super) fn found(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<ByteSet> {
-        self.found_by_block(launch).unwrap_or_else(|| {
+    pub(super) fn compute(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<ByteSet> {
+        self.compute_by_block(launch).unwrap_or_else(|| {
             let mut sets = Vec::new();
             self.collect(&mut self.eval(launch), &mut sets);
             AccessGroup::finish(sets)
@@ -283,16 +283,21 @@ impl Analysis {
         }
     }
 
-    /// Appends the accesses of a launch, and to `rests` the parameter bytes that decided about them
+    /// Appends the accesses of a launch, and to `inputs` the parameter bytes that decided about them
     /// (values of bases excepted).
-    pub(crate) fn evaluate(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>, rests: &mut Vec<Range<usize>>) {
-        let kept = self.store.result(launch, || self.by_block(launch).is_none(), || self.found(launch));
-        rests.extend(kept.bytes());
+    pub(crate) fn evaluate(
+        &self,
+        launch: &LaunchArgs<'_>,
+        out: &mut Vec<KernelAccess>,
+        inputs: &mut Vec<Range<usize>>,
+    ) {
+        let kept = self.cache.get_or_evaluate(launch, || self.by_block(launch).is_none(), || self.compute(launch));
+        inputs.extend(kept.bytes());
         out.extend(kept.result.iter().map(|(kind, r, at)| self.resolve(*kind, r, *at, launch)));
     }
 
     pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        let found = self.found(launch);
+        let found = self.compute(launch);
         out.extend(found.iter().map(|(kind, r, at)| self.resolve(*kind, &r.finished(Int::now), *at, launch)));
     }
 

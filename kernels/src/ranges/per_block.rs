@@ -57,7 +57,7 @@ impl Analysis {
     }
 
     /// What a launch reaches, block by block; `None` when that is not done.
-    pub(super) fn found_by_block(&self, launch: &LaunchArgs<'_>) -> Option<EvaluatedAccesses<ByteSet>> {
+    pub(super) fn compute_by_block(&self, launch: &LaunchArgs<'_>) -> Option<EvaluatedAccesses<ByteSet>> {
         // The number of blocks decides, also that it is not done.
         self.looked_up_by.map(|axis| input(LaunchInput::Grid(axis), launch).pin());
         let (axis, blocks) = self.by_block(launch)?;

@@ -135,12 +135,12 @@ impl Eval<'_> {
         let b = node.home;
         match &node.kind {
             Kind::Const(c) => Cond::of(*c != 0),
-            Kind::Not(p) => self.evp(*p).negate(),
+            Kind::Not(p) => self.ev_pred(*p).negate(),
             Kind::Cmp(c, signed, x, y) => self.compare(*c, *signed, *x, *y, b),
             Kind::FloatCmp(holds, flush, x, y) => self.compare_floats(*holds, *flush, *x, *y),
             Kind::Combine(how, p, q) => {
-                let p = self.evp(*p);
-                let q = self.evp(*q);
+                let p = self.ev_pred(*p);
+                let q = self.ev_pred(*q);
                 match how {
                     Combine::And => Cond::all([p, q]),
                     Combine::Or => Cond::any([p, q]),
@@ -164,7 +164,7 @@ impl Eval<'_> {
                 }
             }
             Kind::PLut(lut, s) => {
-                let v = s.map(|p| self.evp(p));
+                let v = s.map(|p| self.ev_pred(p));
                 table(v, *lut)
             }
             Kind::NonZero(x) => {
@@ -180,13 +180,13 @@ impl Eval<'_> {
                 }
             }
             Kind::Sel(p, x, y) => {
-                let p = self.evp(*p);
+                let p = self.ev_pred(*p);
                 match p {
-                    Cond::True => self.evp(*x),
-                    Cond::False => self.evp(*y),
+                    Cond::True => self.ev_pred(*x),
+                    Cond::False => self.ev_pred(*y),
                     p => {
-                        let x = self.evp(*x);
-                        let y = self.evp(*y);
+                        let x = self.ev_pred(*x);
+                        let y = self.ev_pred(*y);
                         Cond::choice(p, x, y)
                     }
                 }
@@ -199,7 +199,7 @@ impl Eval<'_> {
                     if !self.reachable(p) || self.edge(p, b) == Cond::False {
                         continue;
                     }
-                    live.push(self.evp(v));
+                    live.push(self.ev_pred(v));
                 }
                 Cond::joined(live)
             }
@@ -316,11 +316,11 @@ impl Eval<'_> {
 
     /// Condition of the edge p -> b.
     pub(crate) fn edge(&mut self, p: BlockId, b: BlockId) -> Cond {
-        let Some(br) = self.f_conds[p.0 as usize] else { return Cond::True };
+        let Some(br) = self.branches[p.0 as usize] else { return Cond::True };
         if br.taken == br.fall {
             return Cond::True;
         }
-        let c = self.evp(br.cond);
+        let c = self.ev_pred(br.cond);
         if br.taken == Some(b) { c } else { c.negate() }
     }
 

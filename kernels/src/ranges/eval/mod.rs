@@ -93,7 +93,7 @@ pub(super) struct Eval<'g> {
     pub g: &'g Graph,
     pub cfg: &'g Cfg,
     /// The conditional branch at the end of each block.
-    pub f_conds: &'g [Option<Branch>],
+    pub branches: &'g [Option<Branch>],
     pub launch: LaunchArgs<'g>,
     /// An axis and the block index along it, when it is fixed (`per_block`).
     pub block: Option<(u8, u32)>,
@@ -125,7 +125,7 @@ pub(super) struct Eval<'g> {
     pub assumed: Option<Vec<(AffineForm, Int, Int)>>,
     pub loops: Vec<LoopState>,
     /// The iteration counter of each loop.
-    pub k_atoms: Vec<Option<AtomId>>,
+    pub counters: Vec<Option<AtomId>>,
     /// Loops whose conditions are captured in full by the bounds of their counter.
     pub exact_trip: Vec<bool>,
     /// Blocks whose guards are being computed, outermost first.
@@ -141,7 +141,7 @@ pub(super) struct Eval<'g> {
     /// What the evaluation has spent of its budget.
     pub total: Cell<u32>,
     /// What delinearization has spent of its own budget.
-    pub walked: u32,
+    pub delinearization_spent: u32,
     /// `total` beyond which everything is unknown.
     limit: u32,
     /// Blocks for which all decisions on the way are captured by constraints.
@@ -157,11 +157,11 @@ const RESERVE: u32 = 4_000;
 const MAX_RESERVE: u32 = 80_000;
 
 impl<'g> Eval<'g> {
-    pub fn new(g: &'g Graph, cfg: &'g Cfg, f_conds: &'g [Option<Branch>], launch: LaunchArgs<'g>) -> Self {
+    pub fn new(g: &'g Graph, cfg: &'g Cfg, branches: &'g [Option<Branch>], launch: LaunchArgs<'g>) -> Self {
         Eval {
             g,
             cfg,
-            f_conds,
+            branches,
             launch,
             block: None,
             atoms: Vec::new(),
@@ -180,7 +180,7 @@ impl<'g> Eval<'g> {
             nesting: 0,
             assumed: None,
             loops: vec![LoopState::New; cfg.loops.len()],
-            k_atoms: vec![None; cfg.loops.len()],
+            counters: vec![None; cfg.loops.len()],
             exact_trip: vec![false; cfg.loops.len()],
             ctx_busy: Vec::new(),
             ctx_cut: usize::MAX,
@@ -188,7 +188,7 @@ impl<'g> Eval<'g> {
             busy_bits: Vec::new(),
             steps: Cell::new(0),
             total: Cell::new(0),
-            walked: 0,
+            delinearization_spent: 0,
             limit: MAX_TOTAL,
             paths: FxHashSet::default(),
         }
@@ -346,7 +346,7 @@ impl<'g> Eval<'g> {
     }
 
     /// Truth of a predicate node.
-    pub fn evp(&mut self, n: NodeId) -> Cond {
+    pub fn ev_pred(&mut self, n: NodeId) -> Cond {
         if let Some((v, t)) = self.memo.preds.get(n.0) {
             self.touched = self.touched.min(*t);
             return v.clone();

@@ -76,7 +76,7 @@ impl Eval<'_> {
                 let v = s.map(|s| of(self, s));
                 table(v, lut)
             }
-            From::Choice(p, x, y) => match self.evp(p) {
+            From::Choice(p, x, y) => match self.ev_pred(p) {
                 Cond::True => of(self, x),
                 Cond::False => of(self, y),
                 p => {
@@ -323,7 +323,7 @@ impl Eval<'_> {
             |set: bool| back.iter().all(|(_, x)| self.settled_bit(*x, 0, &mut vec![(n, 0)], &mut look) == Some(set));
         match *outer {
             [(_, x)] if kept(false) => {
-                let first = self.evp(x);
+                let first = self.ev_pred(x);
                 Cond::all([first, Cond::Unknown])
             }
             _ => Cond::Unknown,

@@ -17,13 +17,13 @@ use crate::ranges::eval::{Eval, EvalMemo, LoopState};
 
 impl Eval<'_> {
     pub(crate) fn iteration(&mut self, l: u32) -> AtomId {
-        if let Some(k) = self.k_atoms[l as usize] {
+        if let Some(k) = self.counters[l as usize] {
             return k;
         }
         let home = self.cfg.loops[l as usize].header;
         let k = self.new_atom(0, INF, None, home);
         self.atoms[k.0 as usize].kind = AtomKind::Iteration(l);
-        self.k_atoms[l as usize] = Some(k);
+        self.counters[l as usize] = Some(k);
         k
     }
 
@@ -104,7 +104,7 @@ impl Eval<'_> {
         for (o, s) in before.iter().enumerate() {
             if o as u32 != l && *s == LoopState::New && self.loops[o] != LoopState::New {
                 self.loops[o] = LoopState::New;
-                if let Some(k) = self.k_atoms[o] {
+                if let Some(k) = self.counters[o] {
                     self.change(k, |a| {
                         a.hi = INF;
                         a.cons.clear();
@@ -178,11 +178,11 @@ impl Eval<'_> {
         lp.members.iter().enumerate().filter(|m| *m.1).all(|(b, _)| {
             let b = BlockId(b as u32);
             let inside = self.cfg.succs[b.0 as usize].iter().all(|s| lp.members[s.0 as usize]);
-            let exits = match self.f_conds[b.0 as usize] {
+            let exits = match self.branches[b.0 as usize] {
                 Some(br) => br.taken.is_none() || br.fall.is_none(),
                 None => self.cfg.succs[b.0 as usize].is_empty(),
             };
-            (inside && !exits) || (deciding.contains(&b) && self.f_conds[b.0 as usize].is_some())
+            (inside && !exits) || (deciding.contains(&b) && self.branches[b.0 as usize].is_some())
         })
     }
 

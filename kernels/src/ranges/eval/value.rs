@@ -181,7 +181,7 @@ impl Eval<'_> {
                 let x = self.ev(*x);
                 self.abs(&x, bits, b)
             }
-            Kind::Sel(p, x, y) => match self.evp(*p) {
+            Kind::Sel(p, x, y) => match self.ev_pred(*p) {
                 Cond::True => self.ev(*x),
                 Cond::False => self.ev(*y),
                 c => {

@@ -56,7 +56,7 @@ impl Eval<'_> {
         let mut cons = self.ctx(acc.block);
         let mut complete = true;
         if let Some(g) = acc.guard {
-            let c = self.evp(g);
+            let c = self.ev_pred(g);
             if c == Cond::False {
                 return None;
             }
@@ -183,8 +183,8 @@ impl Eval<'_> {
                 continue;
             }
             // The other bases are somewhere: their boxes say nothing.
-            let walk = self.walk(&rel, made, &extent);
-            out.push(ReachedBytes { base: *base, several, extent, walk });
+            let delinearized = self.delinearize(&rel, made, &extent);
+            out.push(ReachedBytes { base: *base, several, extent, delinearized });
         }
         if let Some(reason) = opaque.flatten()
             && out.last().is_some_and(|r| matches!(r.extent, ByteSet::Unknown { .. }))

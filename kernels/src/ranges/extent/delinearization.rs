@@ -45,7 +45,7 @@ const MAX_BOXES: usize = 8;
 /// Quotients of one number.
 const MAX_DIGITS: usize = 8;
 /// Bounds that one evaluation may compute to delinearize addresses.
-const MAX_WALKED: u32 = 50_000;
+const MAX_DELINEARIZATION: u32 = 50_000;
 /// Numbers from here on are not calculated with.
 const LARGE: Int = Int::pow2(62);
 
@@ -76,7 +76,7 @@ type Quotient = (AffineForm, Int, Int, Int, Int);
 
 impl Eval<'_> {
     /// The offset as digits of a number, if that says more than its extent `plain`.
-    pub(crate) fn walk(
+    pub(crate) fn delinearize(
         &mut self,
         f: &AffineForm,
         made: AccessContext<'_>,
@@ -89,15 +89,15 @@ impl Eval<'_> {
         }
         // What this asks for is no part of what the addresses themselves may cost.
         let spent = self.total.get();
-        if self.exhausted() || self.walked > MAX_WALKED {
+        if self.exhausted() || self.delinearization_spent > MAX_DELINEARIZATION {
             return None;
         }
-        let walk = self.find_walk(f, made, plain);
-        self.walked += self.total.replace(spent).saturating_sub(spent);
-        walk
+        let found = self.find_digits(f, made, plain);
+        self.delinearization_spent += self.total.replace(spent).saturating_sub(spent);
+        found
     }
 
-    fn find_walk(&mut self, f: &AffineForm, made: AccessContext<'_>, plain: &ByteSet) -> Option<Box<Delinearized>> {
+    fn find_digits(&mut self, f: &AffineForm, made: AccessContext<'_>, plain: &ByteSet) -> Option<Box<Delinearized>> {
         let (number, weights) = self.weights(f, made.cons, made.width)?;
         let ByteSet::Bounded { lo, hi, dims, exact, .. } =
             self.extent(&number, AccessContext { width: 1.into(), ..made })
@@ -106,9 +106,9 @@ impl Eval<'_> {
         };
         let alone = weights.rest.0 == weights.rest.1;
         let number = ByteSet::Bounded { lo, hi, dims, width: Int::new(1), exact: exact && alone };
-        let walk = Delinearized { weights, number, alone };
-        let boxes = walk.boxes(&walk.number)?;
-        less(&boxes, plain).then(|| Box::new(walk))
+        let digits = Delinearized { weights, number, alone };
+        let boxes = digits.boxes(&digits.number)?;
+        less(&boxes, plain).then(|| Box::new(digits))
     }
 
     /// The number that the digits of a form are of, and their weights.
@@ -336,9 +336,9 @@ fn less(boxes: &[ByteSet], plain: &ByteSet) -> bool {
 type Alike = (Box<Delinearized>, Vec<(ByteSet, ByteSet)>);
 
 /// Joins delinearized sets of equal weights, and turns them into byte sets.
-pub(crate) fn bytes(walks: Vec<(Box<Delinearized>, ByteSet)>, out: &mut Vec<ByteSet>) {
+pub(crate) fn into_byte_sets(sets: Vec<(Box<Delinearized>, ByteSet)>, out: &mut Vec<ByteSet>) {
     let mut alike: Vec<Alike> = Vec::new();
-    for (w, plain) in walks {
+    for (w, plain) in sets {
         let member = (w.number.clone(), plain);
         match alike.iter_mut().find(|a| a.0.weights == w.weights && a.0.alone == w.alone) {
             Some(a) => a.1.push(member),

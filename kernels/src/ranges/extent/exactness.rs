@@ -61,7 +61,8 @@ impl Eval<'_> {
                 // ReachedBytes whatever is decided in between (loops end).
             } else if self.cfg.outer_preds(x)[..] == [d] {
                 let c = self.edge(d, x);
-                if !self.fully(&c) || (self.cfg.succs[d.0 as usize].len() > 1 && self.f_conds[d.0 as usize].is_none()) {
+                if !self.fully(&c) || (self.cfg.succs[d.0 as usize].len() > 1 && self.branches[d.0 as usize].is_none())
+                {
                     return false;
                 }
             } else {

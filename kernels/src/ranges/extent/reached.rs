@@ -31,12 +31,12 @@ pub(crate) struct ReachedBytes<E = ByteSet> {
     pub several: bool,
     pub extent: E,
     /// The same bytes, more precisely.
-    pub walk: Option<Box<Delinearized>>,
+    pub delinearized: Option<Box<Delinearized>>,
 }
 
 impl<E> ReachedBytes<E> {
     pub fn new(base: SymbolicBase, several: bool, extent: E) -> ReachedBytes<E> {
-        ReachedBytes { base, several, extent, walk: None }
+        ReachedBytes { base, several, extent, delinearized: None }
     }
 }
 

@@ -89,7 +89,7 @@ impl EvaluationCache {
     }
 
     /// The result for a launch, from what is kept if possible.
-    pub(crate) fn result(
+    pub(crate) fn get_or_evaluate(
         &self,
         launch: &LaunchArgs<'_>,
         recordable: impl FnOnce() -> bool,
@@ -119,7 +119,7 @@ impl EvaluationCache {
             }
             recordable() && store.ahead < MAX_AHEAD && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
         };
-        let taken = replay::take(record, evaluate);
+        let taken = replay::record(record, evaluate);
         let result = taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
         let new = kept(&mut taken.inputs.iter().copied(), result);
         let mut store = lock();
@@ -138,7 +138,7 @@ impl EvaluationCache {
     }
 
     /// All results, written down; `None` when they were read like this, and none came since.
-    pub(crate) fn packed(&self) -> Option<Vec<u8>> {
+    pub(crate) fn pack(&self) -> Option<Vec<u8>> {
         let mut store = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::take(&mut store.fresh) {
             return None;
@@ -152,7 +152,7 @@ impl EvaluationCache {
 
     /// Takes what [`Analysis::packed`] gave. False: it is something else, and nothing was
     /// taken.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn unpack(&mut self, bytes: &[u8]) -> bool {
         let Ok((packed, [])) = postcard::take_from_bytes::<Vec<PackedEvaluation>>(bytes) else { return false };
         let store = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (shape, inputs, result) in packed {
@@ -258,7 +258,7 @@ DONE: ret;
             let fresh = image_of(name);
             assert_eq!(evaluate(&kept, grid, &params), evaluate(&fresh, grid, &params), "{name}, n {n}, grid {grid}");
         }
-        kept.analysis().kept().ahead()
+        kept.analysis().cache().ahead()
     }
 
     fn image_of(name: &str) -> Arc<crate::Summary> {

@@ -43,7 +43,7 @@ pub(super) struct RecordedEvaluation {
 }
 
 /// Evaluates, and records it for other launches if wanted.
-pub(super) fn take(record: bool, evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>) -> RecordedEvaluation {
+pub(super) fn record(record: bool, evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>) -> RecordedEvaluation {
     let (result, mut tape) = tape::run(record, evaluate);
     if !tape.is_full() {
         let program = ReplayProgram::new(&tape, &result);
