@@ -2,6 +2,9 @@
 //! small conveniences.
 #![allow(dead_code, non_snake_case, missing_docs, reason = "each test uses a part")]
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use cuda_sys::*;
 use streamsan_sim as _;
 
@@ -33,7 +36,7 @@ pub mod cuda {
 macro_rules! cu {
     ($name:ident($($arg:expr),* $(,)?)) => {
         // SAFETY: the tests pass what the interface asks for, or what it must refuse.
-        unsafe { $crate::driver_support::cuda::$name($($arg),*) }
+        unsafe { $crate::support::cuda::$name($($arg),*) }
     };
 }
 
@@ -163,4 +166,46 @@ pub fn read(at: u64, words: usize) -> Vec<u32> {
     let mut out = vec![0u32; words];
     ok!(cuMemcpyDtoH_v2(out.as_mut_ptr().cast(), at, words * 4));
     out
+}
+
+/// Starts work that ends when the returned value is dropped or released. What a call waits for
+/// shows by whether it returns.
+pub struct Busy(&'static AtomicU32);
+
+pub fn busy(gpu: &Gpu, stream: CUstream) -> Busy {
+    let (at, words) = pinned(1);
+    // SAFETY: four aligned bytes that live for ever.
+    let flag = unsafe { &*(words.as_ptr() as *const AtomicU32) };
+    flag.store(0, Ordering::SeqCst);
+    gpu.spin(at, stream);
+    Busy(flag)
+}
+
+impl Busy {
+    pub fn end(&self) {
+        self.0.store(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether the call returns while the stream is busy.
+pub fn returns_at_once(gpu: &Gpu, busy_stream: CUstream, call: impl FnOnce() + Send) -> bool {
+    let work = busy(gpu, busy_stream);
+    let done = AtomicU32::new(0);
+    let ctx = gpu.ctx;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            ok!(cuCtxSetCurrent(ctx));
+            call();
+            done.store(1, Ordering::SeqCst);
+        });
+        for _ in 0..40 {
+            std::thread::sleep(Duration::from_millis(5));
+            if done.load(Ordering::SeqCst) == 1 {
+                break;
+            }
+        }
+        let at_once = done.load(Ordering::SeqCst) == 1;
+        work.end();
+        at_once
+    })
 }

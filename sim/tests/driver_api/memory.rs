@@ -1,0 +1,177 @@
+//! Memory: copies, pools, virtual memory, and what the host can touch.
+
+use cuda_sys::*;
+
+use crate::support::*;
+
+#[test]
+fn a_staged_copy_reads_its_source_during_the_call() {
+    let gpu = gpu();
+    let s = stream(CU_STREAM_NON_BLOCKING);
+    let d = alloc(256);
+    let work = busy(&gpu, s);
+    let mut source = vec![1u32; 64];
+    ok!(cuMemcpyHtoDAsync_v2(d, source.as_ptr().cast(), 256, s));
+    source.fill(2);
+    let (h, pinned_source) = pinned(64);
+    pinned_source.fill(1);
+    let e = alloc(256);
+    ok!(cuMemcpyHtoDAsync_v2(e, h as *const _, 256, s));
+    pinned_source.fill(2);
+    work.end();
+    ok!(cuStreamSynchronize(s));
+    assert_eq!(read(d, 64), [1; 64]);
+    assert_eq!(read(e, 64), [2; 64], "a pinned source is read when the copy runs");
+}
+
+#[test]
+fn the_host_cannot_touch_device_memory() {
+    let gpu = gpu();
+    let d = alloc(256);
+    // SAFETY: the child only reads one byte and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: this must fault; if it does not, the exit status says so.
+        unsafe {
+            std::ptr::read_volatile(d as *const u8);
+            libc::_exit(0);
+        }
+    }
+    let mut status = 0;
+    // SAFETY: a child of ours.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV);
+    gpu.put(d, 3, CUstream::NULL);
+    assert_eq!(read(d, 64), [3; 64], "while kernels and copies can");
+}
+
+#[test]
+fn copies_and_kernels_reach_memory_that_the_cpu_may_not_touch() {
+    let gpu = gpu();
+    let d = alloc(1 << 16);
+    // Small allocations share pages, as real ones do: take enough to have whole pages of its own.
+    let (h, words) = pinned(1 << 15);
+    let skip = (h.next_multiple_of(4096) - h) as usize;
+    let (h, words) = (h + skip as u64, &mut words[skip / 4..]);
+    words[0] = 5;
+    let protect = |at: u64, prot| {
+        // SAFETY: whole pages of the test's own memory.
+        assert_eq!(unsafe { libc::mprotect(at as *mut _, 1 << 16, prot) }, 0);
+    };
+    protect(h, libc::PROT_NONE);
+    ok!(cuMemcpyHtoDAsync_v2(d, h as *const _, 1 << 16, CUstream::NULL));
+    gpu.twice(h, h + 4096, CUstream::NULL);
+    ok!(cuCtxSynchronize());
+    protect(h, libc::PROT_READ | libc::PROT_WRITE);
+    assert_eq!((read(d, 1)[0], words[1024]), (5, 10));
+
+    // SAFETY: a fresh private mapping.
+    let own =
+        unsafe { libc::mmap(std::ptr::null_mut(), 1 << 16, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) } as u64;
+    ok!(cuMemHostRegister_v2(own as *mut _, 1 << 16, 0));
+    protect(own, libc::PROT_NONE);
+    ok!(cuMemcpyDtoHAsync_v2(own as *mut _, d, 1 << 16, CUstream::NULL));
+    ok!(cuCtxSynchronize());
+    protect(own, libc::PROT_READ | libc::PROT_WRITE);
+    // SAFETY: mapped just above.
+    assert_eq!(unsafe { *(own as *const u32) }, 5);
+    ok!(cuMemHostUnregister(own as *mut _));
+    assert_eq!(cu!(cuMemHostUnregister(own as *mut _)), CUresult::ERROR_HOST_MEMORY_NOT_REGISTERED);
+}
+
+#[test]
+fn pool_memory_comes_back_in_stream_order() {
+    let gpu = gpu();
+    let (a, b) = (stream(CU_STREAM_NON_BLOCKING), stream(CU_STREAM_NON_BLOCKING));
+    let mut pool = CUmemoryPool::NULL;
+    let props = CUmemPoolProps {
+        allocType: CU_MEM_ALLOCATION_TYPE_PINNED,
+        location: CUmemLocation { type_: CU_MEM_LOCATION_TYPE_DEVICE, id: 0 },
+        ..CUmemPoolProps::zeroed()
+    };
+    ok!(cuMemPoolCreate(&mut pool, &props));
+    let take = |stream| {
+        let mut at = 0;
+        ok!(cuMemAllocFromPoolAsync(&mut at, 256, pool, stream));
+        at
+    };
+    let work = busy(&gpu, a);
+    let first = take(a);
+    ok!(cuMemFreeAsync(first, a));
+    let second = take(a);
+    assert_eq!(first, second, "the same stream may have it back at once");
+    ok!(cuMemFreeAsync(second, a));
+
+    let mut off: i32 = 0;
+    let set = |attr, value: &mut i32| ok!(cuMemPoolSetAttribute(pool, attr, (value as *mut i32).cast()));
+    set(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &mut off);
+    let other = take(b);
+    assert_ne!(other, first, "another stream may not, before the free has happened");
+    ok!(cuStreamSynchronize(b));
+    let mut event = CUevent::NULL;
+    ok!(cuEventCreate(&mut event, 0));
+    ok!(cuEventRecord(event, a));
+    ok!(cuStreamWaitEvent(b, event, 0));
+    let ordered = take(b);
+    assert_eq!(ordered, first, "an event orders the free before the allocation");
+    ok!(cuMemFreeAsync(ordered, b));
+    ok!(cuMemFreeAsync(other, b));
+    work.end();
+    ok!(cuCtxSynchronize());
+    ok!(cuMemPoolDestroy(pool));
+}
+
+#[test]
+fn freed_addresses_are_reused_and_mapped_memory_has_two_addresses() {
+    let gpu = gpu();
+    let mut handle = 0;
+    let prop = CUmemAllocationProp {
+        type_: CU_MEM_ALLOCATION_TYPE_PINNED,
+        location: CUmemLocation { type_: CU_MEM_LOCATION_TYPE_DEVICE, id: 0 },
+        ..CUmemAllocationProp::zeroed()
+    };
+    let size = 2 << 20;
+    ok!(cuMemCreate(&mut handle, size, &prop, 0));
+    let mut va = 0;
+    ok!(cuMemAddressReserve(&mut va, 2 * size, 0, 0, 0));
+    let access = CUmemAccessDesc { location: prop.location, flags: CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    for n in 0..2 {
+        ok!(cuMemMap(va + (n * size) as u64, size, 0, handle, 0));
+    }
+    assert_ne!(cu!(cuMemMap(va, size, 0, handle, 0)), CUresult::SUCCESS, "already mapped");
+    ok!(cuMemSetAccess(va, 2 * size, &access, 1));
+    gpu.put(va, 9, CUstream::NULL);
+    assert_eq!(read(va + size as u64, 64), [9; 64]);
+    ok!(cuMemUnmap(va, 2 * size));
+    ok!(cuMemRelease(handle));
+    ok!(cuMemAddressFree(va, 2 * size));
+    assert_ne!(cu!(cuMemAddressFree(va, 2 * size)), CUresult::SUCCESS);
+}
+
+#[test]
+fn batches_copy_everything_and_read_some_sources_at_once() {
+    let gpu = gpu();
+    let s = stream(CU_STREAM_NON_BLOCKING);
+    let (x, y) = (alloc(256), alloc(256));
+    let (h, words) = pinned(128);
+    words.fill(1);
+    let work = busy(&gpu, s);
+    let mut dsts = [x, y];
+    let mut srcs = [h, h + 256];
+    let mut sizes = [256, 256];
+    let attr = |order| CUmemcpyAttributes { srcAccessOrder: order, ..CUmemcpyAttributes::zeroed() };
+    let mut attrs = [attr(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM), attr(CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL)];
+    let mut firsts = [0, 1];
+    let call = |dsts: &mut [u64; 2], srcs: &mut [u64; 2], attrs: &mut [CUmemcpyAttributes; 2], stream| {
+        let (dsts, srcs) = (dsts.as_mut_ptr(), srcs.as_mut_ptr());
+        let (sizes, firsts) = (sizes.as_mut_ptr(), firsts.as_mut_ptr());
+        cu!(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 2, attrs.as_mut_ptr(), firsts, 2, stream))
+    };
+    let mut call = call;
+    assert_eq!(call(&mut dsts, &mut srcs, &mut attrs, s), CUresult::SUCCESS);
+    assert_eq!(call(&mut dsts, &mut srcs, &mut attrs, CUstream::NULL), CUresult::ERROR_INVALID_VALUE);
+    words.fill(2);
+    work.end();
+    ok!(cuStreamSynchronize(s));
+    assert_eq!((read(x, 64), read(y, 64)), (vec![2; 64], vec![1; 64]));
+}
