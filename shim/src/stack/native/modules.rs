@@ -192,8 +192,8 @@ fn is_sigreturn(pc: u64) -> bool {
 // `inline(never)` here and in `rule` keeps buffers that are not needed at the same time from being
 // on the stack at the same time: a cold capture may have to do with a few kilobytes.
 
-/// Puts a module into the list unless it is there. False when another thread is changing it (or this
-/// one, below a signal).
+/// Puts a module into the list unless it is there. False when another thread is changing the list
+/// (or this one, below a signal).
 ///
 /// # Safety
 /// `info` and `headers` belong to a module that is loaded now and stays so during the call.
