@@ -5,19 +5,26 @@
 //!
 //! ```text
 //! version, tool
-//! summary   { findings, certain, likely, possible, latent, occurrences, processes, suppressed, known }
-//! findings[] { fingerprint, hazard, host, confidence, established, latent, verdict, standing, count, pid, processes[], occurrences[], bytes { from, to },
-//!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node, param, bytes, stack[], inside },
-//!              allocation          { kind, name, address, size, call, stack[], freed[] } or null,
-//!              previous_allocation (the same), synchronisation { facts[], missing, cuda[], torch[] },
-//!              around { lanes[] { id, kind, name }, steps[] { lane, operation, label, at, source, role, after[], skipped } } }
-//! set_aside[] as findings[]: what suppressions and the baseline cover
-//! judgement { fail_on, filters[] { filter, left_out }, suppressions[] { text, place, findings, occurrences }, baseline_absent }
-//! coverage  { ops, launches { total, ranges, kinds_only, unknown, indirect, reasons },
-//!             kernels[] { name, kernel, launches, exact, ranges, kinds_only, unknown, indirect, several,
-//!                         gaps[] { reason, at, launches }, indirect_gap { reason, at } or null }, memory_ops, graph_launches,
-//!             not_modelled {name: count}, unobserved {name: count}, ... }
-//! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
+//! summary     { findings, certain, likely, possible, latent, occurrences, processes, suppressed,
+//!               known }
+//! findings[]  { fingerprint, hazard, host, confidence, established, latent, verdict, standing,
+//!               count, pid, processes[], occurrences[], bytes { from, to },
+//!               access, previous    { operation, kind, call, kernel, stream {...}, thread, node,
+//!                                     param, bytes, stack[], inside },
+//!               allocation          { kind, name, address, size, call, stack[], freed[] } or null,
+//!               previous_allocation (the same),
+//!               synchronisation     { facts[], missing, cuda[], torch[] },
+//!               around { lanes[] { id, kind, name },
+//!                        steps[] { lane, operation, label, at, source, role, after[], skipped } } }
+//! set_aside[] as findings[]: those covered by suppressions and the baseline
+//! judgement   { fail_on, filters[] { filter, left_out },
+//!               suppressions[] { text, place, findings, occurrences }, baseline_absent }
+//! coverage    { ops, launches { total, ranges, kinds_only, unknown, indirect, reasons },
+//!               kernels[] { name, kernel, launches, exact, ranges, kinds_only, unknown, indirect,
+//!                           several, gaps[] { reason, at, launches },
+//!                           indirect_gap { reason, at } or null }, memory_ops, graph_launches,
+//!               not_modelled {name: count}, unobserved {name: count}, ... }
+//! hints[]     { kind, text, count, pid, stack[], other[] }    (empty without --hints)
 //! processes[] { pid, parent, exe, args[], driver, trace (of several files: which) }
 //! ```
 //!
