@@ -160,7 +160,7 @@ fn stripped_missing_and_wrong_files() {
     build(&program, &["-g", "-O0", "-DOTHER"]);
     check_offsets(&symbolizer.resolve(StackId(1)), "replaced", "another build");
 
-    // Damage of every sort: no panic, and at worst no names.
+    // Damage of every kind: no panic, and at worst no names.
     let program = directory.join("damaged");
     std::fs::write(&program, &bytes).expect("write");
     command("chmod", &["+x", program.to_str().expect("UTF-8")]);
