@@ -1,12 +1,12 @@
-//! Takes out of trace files what is needed to study the kernels they launch elsewhere: `extract
+//! Extracts the parts of trace files that are needed to study their kernels elsewhere: `extract
 //! [--all] TRACE... FOLDER`.
 //!
 //! FOLDER gets the machine code of every kernel that has a launch without ranges or with indirect
-//! accesses (`--all`: of every kernel; the code of the other kernels in the same image is zeroed,
-//! so that it compresses to nothing), and `launches.txt`: a line for each kernel and launch shape
-//! (at most six a kernel) with name, file, grid, block, cluster, shared memory, the number of
-//! launches that it stands for, and parameters, which `kernels/examples/dump.rs` reads. Development
-//! aid; needs the libraries that the trace names.
+//! accesses (`--all`: of every kernel). The code of the other kernels in the same image is zeroed,
+//! so that it compresses to nothing. FOLDER also gets `launches.txt`: a line for each kernel and
+//! launch shape (at most six a kernel) with name, file, grid, block, cluster, shared memory, the
+//! number of launches that it stands for, and parameters. `kernels/examples/dump.rs` reads it. A
+//! development aid. It needs the libraries that the trace names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use kernels::{Base, CodeImage, Extent, LaunchArgs};
 use object::{Object, ObjectSection};
 use trace::{ImageId, ImageSource, KernelId, Op, Record};
 
-/// Launches kept of one kernel.
+/// Maximum number of launches kept of one kernel.
 const KEPT: usize = 6;
 
 #[derive(Default)]
@@ -92,7 +92,7 @@ impl Process {
                 match kept.get_mut(&launch) {
                     Some(count) => *count += 1,
                     None if room => drop(kept.insert(launch, 1)),
-                    // One like it stands for this one.
+                    // An equal one stands for this one.
                     None => {
                         let like = kept.keys().position(|l| l.dims == launch.dims).unwrap_or(0);
                         kept.values_mut().nth(like).into_iter().for_each(|count| *count += 1);
@@ -168,7 +168,7 @@ fn ranges(code: &CodeImage, name: &str, l: &Launch) -> bool {
         && out.iter().all(|a| matches!(a.extent, Extent::Bounded { .. }) || matches!(a.base, Base::Handle { .. }))
 }
 
-/// Zeroes the code of the kernels that are not wanted.
+/// Zeroes the code of unwanted kernels.
 fn blank(cubin: &mut [u8], wanted: impl Fn(&str) -> bool) {
     let mut ranges = Vec::new();
     if let Ok(file) = object::File::parse(&*cubin) {

@@ -3,10 +3,11 @@
 //!
 //!     cargo run --release -p analyzer --example fuzz_traces 600 1 tests/recorded/*.trace
 //!
-//! Half of the time bytes of the file are changed, which checksums and frames must catch; otherwise
-//! records are changed and framed anew, so that decoding, analysis, symbols, code readers, reports,
-//! time line and memory get what no shim would write. A panic, or a file that takes longer than ten
-//! seconds, is kept in the current folder and ends the run with 1. Memory is limited to 8 GB.
+//! Half of the time bytes of the file are changed, which checksums and frames must catch. Otherwise
+//! records are changed and framed again, so that decoding, analysis, symbols, code readers,
+//! reports, time line and memory get input that no shim would write. A panic, or a file that takes
+//! longer than ten seconds, is kept in the current folder and ends the run with 1. Memory is
+//! limited to 8 GB.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -108,7 +109,7 @@ fn change_records(list: &mut Records, other: &Records, random: &mut Random) {
     }
 }
 
-/// A number in place: what most fields are.
+/// Changes a number in place: most fields are numbers.
 fn change_record(record: &mut Vec<u8>, random: &mut Random) {
     let at = random.below(record.len());
     match random.below(6) {
@@ -138,7 +139,7 @@ fn frame(list: &Records) -> Vec<u8> {
     bytes
 }
 
-/// Everything that reads traces; answers the number of findings.
+/// Reads a trace with everything that reads traces. Returns the number of findings.
 fn read(path: &str, round: u64) -> usize {
     let options = AnalysisOptions {
         pedantic: round & 1 != 0,
@@ -178,7 +179,7 @@ fn main() {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let path = std::env::temp_dir().join(format!("fuzz-{}.trace", std::process::id()));
     let path = path.to_string_lossy().into_owned();
-    let (began, mut told) = (Instant::now(), Instant::now());
+    let (began, mut printed) = (Instant::now(), Instant::now());
     let (mut runs, mut findings, mut slowest) = (0_u64, 0_u64, Duration::ZERO);
     std::panic::set_hook(Box::new(|_| {}));
     while began.elapsed() < Duration::from_secs(seconds) {
@@ -206,8 +207,8 @@ fn main() {
         }
         runs += 1;
         findings += done.unwrap_or_default() as u64;
-        if told.elapsed() > Duration::from_secs(30) {
-            told = Instant::now();
+        if printed.elapsed() > Duration::from_secs(30) {
+            printed = Instant::now();
             println!("{} s: {runs} files, {findings} findings, slowest {slowest:?}", began.elapsed().as_secs());
             let _ = std::io::stdout().flush();
         }

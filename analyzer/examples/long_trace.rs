@@ -1,14 +1,13 @@
-//! Writes a trace of any length, as a long training run leaves it: `long_trace OPS FILE`
+//! Writes a trace of any length, like that of a long training run: `long_trace OPS FILE`
 //! (100,000,000 ops: 12 GB of records, minutes).
 //!
 //!     cargo run --release -p analyzer --example long_trace 100000000 /tmp/long.trace
 //!     /usr/bin/time -v target/release/streamsan check /tmp/long.trace
 //!
-//! A step is a thousand launches of 40 kernels (PTX that comes with the trace) on 300 tensors, 400
-//! call stacks, three streams that wait for each other by events, tensors that are freed and
-//! allocated again in one of two places, two uploads, a synchronisation. Nothing races. A launch
-//! has the size that it has in every step, and its tensors; with a third argument, `fresh`, every
-//! launch has others that never were.
+//! A step is a thousand launches of 40 kernels (PTX in the trace) on 300 tensors, 400 call stacks,
+//! three streams that wait for each other by events, tensors that are freed and allocated again in
+//! one of two places, two uploads, and a synchronisation. Nothing races. A launch has the same size
+//! and the same tensors in every step. With a third argument, `fresh`, every launch has new ones.
 //!
 //! `train` as third argument writes training steps instead: 24 layers forward and backward in one
 //! stream, 432 launches with 128 bytes of parameters, a tensor allocated or freed for each of them
@@ -102,7 +101,7 @@ impl Out {
         self.push(3, Op::Free { ptr, kind: FreeKind::Block, stream: StreamId(stream) });
     }
 
-    /// `to` waits for what `from` was given so far.
+    /// `to` waits for everything submitted to `from` so far.
     fn order(&mut self, event: u64, from: u32, to: u32) {
         let event = EventId(event as u32 % 64 + 1);
         self.push(2, Op::EventRecord { event, stream: StreamId(from), mode: MODE });
@@ -140,8 +139,8 @@ fn mixed(out: &mut Out, ops: u64, fresh: bool) {
                 event += 1;
             }
             if i % 20 == 7 {
-                // A tensor goes, and comes back in another place: its bytes were last used by work
-                // that this stream has waited for.
+                // A tensor is freed and allocated again in another place, whose bytes were last
+                // used by work that this stream has waited for.
                 let which = out.random(TENSORS) as usize;
                 out.free(homes[which], on);
                 homes[which] ^= TENSOR;
@@ -241,7 +240,7 @@ fn main() {
     );
 }
 
-/// What the ops name.
+/// The definitions that the ops refer to.
 fn define(out: &mut Out) {
     let names = ["cuLaunchKernel", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyAsync"];
     let process = Op::Process {

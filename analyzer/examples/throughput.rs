@@ -1,10 +1,10 @@
-//! How many ops a second the analysis takes in on one core, for three mixes:
+//! How many ops a second the analysis processes on one core, for three mixes:
 //!
 //!     cargo run --release -p analyzer --example throughput
 //!
 //! `sync`: event records and waits only. `copy`: copies and fills on two ordered streams. `step`:
 //! launches with three pointers each out of 300 tensors on three streams, with an event pair every
-//! tenth op, as a training step looks.
+//! tenth op, as in a training step.
 
 use analyzer::launches::effects::{Effect, EffectBase, EffectExtent, Launch};
 use analyzer::launches::kernel_code::{CodeReader, KernelCode};
@@ -47,7 +47,7 @@ impl KernelCode for Kernel {
     }
 }
 
-/// Encoded records, so that decoding is part of what is measured, as in life.
+/// Encoded records, so that decoding is part of the measurement, as in a real run.
 #[derive(Default)]
 struct Tape {
     bytes: Vec<u8>,

@@ -1,10 +1,53 @@
-//! The analyzer: records of a trace in, findings and reports out.
+//! The analyzer: trace records in, races, findings and reports out.
 //!
-//! The modules in the order of the data: `names`, `streams` and `stacks` keep what ids stand for;
-//! `ordering` gives every op its place; `work`, `code` and `graphs` turn ops into accesses;
-//! `memory` knows who touched which byte last; `race` judges pairs; `findings` counts them;
-//! `elaborate` turns them into the data of a `report`; the `gate` decides which of them fail the
-//! run. [`Analysis`] holds one process together.
+//! Owns everything of StreamSan that runs outside of the program under test. Does not intercept
+//! calls (the crate `shim`), define records (`trace`), know rules of order (`order`) or analyse
+//! kernel code (`kernels`).
+//!
+//! # The folders, in the order of the data
+//!
+//! - [`cli`] and [`options`] are the command line and its meaning; [`output`] and [`exit_code`] how
+//!   a command speaks and ends; [`private_file`] opens the files that only the user may read.
+//! - [`launcher`] starts the program with the shim preloaded and accepts its processes.
+//! - [`ingest`] reads records, live or from a trace file, and feeds one [`Analysis`] a process.
+//! - [`analysis`] is one process under analysis. It takes each record through the folders below.
+//! - [`state`] holds what ids stand for, and the happens-before order.
+//! - [`launches`] goes from a kernel launch to the bytes that it touches.
+//! - [`launch_memory`] remembers launches, so that repeated ones are cheap. Its head lists every
+//!   layer that remembers a launch, from the disk to the access map.
+//! - [`memory`] holds allocations, and for each byte the accesses that can still race.
+//! - [`detect`] turns ops into accesses, judges pairs, and de-duplicates races to findings.
+//! - [`ipc`] compares the processes of a run on memory that they share.
+//! - [`exact`] replaces predicted bytes of a launch with measured ones, and compares the two.
+//! - [`symbols`] turns recorded stacks into frames with names and lines.
+//! - [`report`] resolves findings to plain data, and prints them in every format.
+//! - [`gate`] decides which findings fail the run: filters, suppressions, the baseline.
+//! - [`tools`] are the other commands that read traces or code images.
+//!
+//! # Which folder may use which
+//!
+//! A folder uses the folders of its line, and no others. Folders that speak to the user may use
+//! `output` and `exit_code` as well.
+//!
+//! - `symbols`: none.
+//! - `state` and `memory`: each other. An access carries a region, and the order implements
+//!   [`memory::access_map::Clocks`].
+//! - `launches`: `memory`, `state`.
+//! - `detect`: `launches`, `memory`, `state`, and `report` (the elaborator, for hints and faults).
+//! - `launch_memory`: `detect`, `launches`, `memory`, `state`.
+//! - `exact`: `detect`, `launches`, `memory`, `options`.
+//! - `report`: the data of `detect`, `exact`, `launch_memory`, `memory` and `state`; `symbols`,
+//!   `gate`, `options`.
+//! - `gate`: `report`, `symbols`, `options`.
+//! - `analysis`: all of the above except `gate`, and `ipc`.
+//! - `ipc`: `analysis` (the export is a part of it), `detect`, `memory`, `report`.
+//! - `ingest`: `analysis`, `exact`, `ipc`, `launches`, `report`, `symbols`.
+//! - `launcher`: `ingest`, `ipc`, `report`, `options`.
+//! - `tools`: `ingest`, `launches`, `report`, `state`, `symbols`.
+//!
+//! Where two folders use each other, their files must not form a cycle.
+
+#![allow(rustdoc::private_intra_doc_links, reason = "the docs are for maintainers, who build them with private items")]
 
 pub mod analysis;
 pub mod cli;

@@ -1,5 +1,5 @@
-//! Findings on trial (`--confirm`): which kernels are asked for, and what measurements do to
-//! findings.
+//! Confirmation of findings (`--confirm`): which kernels are to be measured, and what measurements
+//! do to findings.
 
 mod support;
 
@@ -106,7 +106,7 @@ fn kernels_of_doubtful_findings_are_asked_for_once() {
 }
 
 #[test]
-fn nobody_is_asked_for_without_the_option_or_a_doubt() {
+fn no_kernel_is_wanted_without_the_option_or_a_doubt() {
     let mut l = Loop::with(AnalysisOptions::default(), &unknown());
     l.turn();
     assert!(l.asked().is_empty());
@@ -114,7 +114,7 @@ fn nobody_is_asked_for_without_the_option_or_a_doubt() {
     l.turn();
     assert!(l.asked().is_empty(), "certain by their code");
     assert_eq!(l.report().findings[0].confidence.name(), "certain");
-    // Two scatters are `possible` only, which nobody is shown.
+    // Two scatters are `possible` only, which is not shown.
     let mut l = Loop::new(&[writes(0, Shape::Scattered)]);
     l.turn();
     assert!(l.asked().is_empty());

@@ -1,6 +1,6 @@
 //! The behaviours that PyTorch publishes for its CUDA Sanitizer (`test/test_cuda_sanitizer.py`, the
-//! tests of its event handler) that are about accesses, each as a scenario of our own. Those about
-//! order alone are in `order/tests/csan.rs`.
+//! tests of its event handler) that concern accesses, each as a scenario of its own. Those that
+//! concern order alone are in `order/tests/csan.rs`.
 #![allow(missing_docs)]
 
 mod support;
@@ -29,8 +29,7 @@ fn read(p: &mut Program, stream: StreamId, address: u64) {
     p.go(stream, address, &[all(reads)]);
 }
 
-/// Empty launch, simple passing: kernels without memory, or with memory of their own, race with
-/// nobody.
+/// Empty launch, simple passing: kernels without memory, or with memory of their own, do not race.
 #[test]
 fn launches_that_share_nothing() {
     let mut p = memory();
@@ -56,7 +55,7 @@ fn one_event_decides() {
     }
 }
 
-/// Reads check: many may read what one has written and all have waited for; who writes next must
+/// Reads check: many may read what one has written, if all have waited for it. The next writer must
 /// have waited for the readers.
 #[test]
 fn readers_do_not_race_with_readers() {

@@ -1,4 +1,4 @@
-//! Whatever a trace holds, the analysis does not panic: damaged, foreign and hostile records.
+//! The analysis does not panic, whatever a trace holds: damaged, foreign and hostile records.
 #![allow(missing_docs)]
 
 mod support;
@@ -8,8 +8,7 @@ use support::*;
 use trace::codec::{List, Text};
 use trace::*;
 
-/// Numbers that break arithmetic: borders, near misses, and a few ordinary addresses that meet each
-/// other.
+/// Numbers that break arithmetic: limits, near misses, and a few ordinary addresses that overlap.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => (0_u64..16).prop_map(|n| X + n * 512),

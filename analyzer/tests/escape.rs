@@ -1,6 +1,6 @@
-//! Whatever a program calls its kernels, threads, files and ranges, a report says it and nothing
-//! else: no line that begins another report or a command of a CI system, no control sequence, no
-//! markup.
+//! Names of the program in reports: a kernel, thread, file or range may have any name, and a report
+//! shows it as a name. No line begins another report or a command of a CI system, and there is no
+//! control sequence and no markup.
 #![allow(missing_docs)]
 
 mod support;
@@ -12,7 +12,7 @@ use analyzer::symbols::frame::{Frame, FrameKind};
 use support::*;
 use trace::*;
 
-/// Ends the line, says another thing, clears the screen, turns the text around, leaves the markup.
+/// Ends the line, issues a command, clears the screen, reverses the text, leaves the markup.
 const NAME: &str = "k\n::error::gotcha\r\nstreamsan: SUMMARY: 0 findings\u{1b}[2J\u{9b}31m\u{202e}</script>\"]]><b a='1'>%0A::set-output";
 
 fn hostile() -> Report {
@@ -56,7 +56,7 @@ fn printed(mut reporter: impl Reporter) -> String {
     String::from_utf8(feed(&hostile(), &mut reporter)).expect("UTF-8")
 }
 
-/// Nothing but signs, and lines that the format itself began.
+/// Only printable characters, and lines that the format itself began.
 #[track_caller]
 fn only_shows(text: &str) {
     for c in ['\r', '\u{1b}', '\u{9b}', '\u{202e}', '\0'] {
@@ -87,7 +87,7 @@ fn commands_of_ci_systems() {
     only_shows(&commands);
     assert!(commands.lines().all(|l| l.starts_with("::error ") || l.starts_with("::warning ")), "{commands}");
     assert_eq!(commands.lines().filter(|l| l.starts_with("::error ")).count(), 1);
-    // A percent sign of the program is no escape of the runner's.
+    // A percent sign of the program is no escape for the runner.
     assert!(commands.contains("%250A::set-output"), "{commands}");
 }
 
@@ -109,7 +109,7 @@ fn markup() {
     }
 }
 
-/// Ends of scripts in a page about nothing.
+/// Ends of scripts in a page without findings.
 fn printed_scripts() -> usize {
     let page = feed(&Report::default(), &mut html::Html::default());
     String::from_utf8(page).expect("UTF-8").matches("</script>").count()

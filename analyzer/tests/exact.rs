@@ -22,7 +22,7 @@ impl Measured {
         Self { p, time: 0 }
     }
 
-    /// A launch that is to be measured; the place in the order that its ranges will name.
+    /// A launch that is to be measured. Returns the epoch that its ranges will name.
     fn launch(&mut self, stream: StreamId, kernel: KernelId, pointer: u64) -> Epoch {
         self.time += 1;
         let epoch = Epoch { timeline: TimelineId(stream.0), time: self.time };
@@ -95,7 +95,7 @@ fn two_scatters_are_certain_or_nothing() {
         let mut m = Measured::new(AnalysisOptions::default());
         let k = m.p.kernel("scatter", &scatters());
         let (a, b) = (m.launch(A, k, X), m.launch(B, k, X));
-        // The second comes first: records wait for the first all the same.
+        // The second arrives first: records wait for the first all the same.
         m.touched(b, 0, &[run(second, 8, exact_kind::WRITE)]);
         m.touched(a, 0, &[run(X, 64, exact_kind::WRITE)]);
         let report = m.report();
@@ -123,7 +123,7 @@ fn an_exact_prediction_is_replaced_by_what_was_touched() {
 fn addresses_from_memory_are_seen() {
     let mut m = Measured::new(AnalysisOptions::default());
     m.p.malloc(X + 0x10000, 4096);
-    // Its one parameter is a table elsewhere; what it writes is told by no parameter.
+    // Its one parameter is a table elsewhere. No parameter says what it writes.
     let k = m.p.kernel("through_table", &[reads(0, Shape::Exact(0, 64))]);
     let (a, b) = (m.launch(A, k, X + 0x10000), m.launch(B, k, X + 0x10000));
     for launch in [a, b] {
@@ -147,7 +147,7 @@ fn lost_and_late_measurements_leave_the_prediction() {
         let report = m.report();
         assert_eq!(report.findings.len(), 1);
         assert_eq!((report.findings[0].established, report.coverage.launches_measured), ("code", 0));
-        assert_eq!(report.coverage.unobserved.len(), 1, "the one that never came is told");
+        assert_eq!(report.coverage.unobserved.len(), 1, "the one that never came is reported");
     }
 }
 
@@ -191,7 +191,7 @@ fn a_node_that_is_not_measured_keeps_its_prediction() {
     m.touched_by(graph, 1, &bytes);
     let report = m.report();
     assert_eq!((report.findings[0].established, report.coverage.launches_measured), ("code", 1));
-    // What was never read back is told, and nothing waits for it for ever.
+    // Ranges that never arrive are reported, and nothing waits for them forever.
     let mut m = Measured::new(AnalysisOptions::default());
     let k = m.p.kernel("fill", &[writes(0, Shape::Exact(0, 4096))]);
     m.graph(A, [k, k], true, &[1, 2]);

@@ -1,4 +1,4 @@
-//! Hints: each one with a program that gets it and its twin that does not.
+//! Hints: each one with a program that gets it and a twin that does not.
 #![allow(missing_docs)]
 
 mod support;
@@ -42,7 +42,7 @@ fn waiting_for_an_event_never_recorded() {
 #[test]
 fn events_of_others_are_left_alone() {
     let mut p = program();
-    // First used before it was seen; shared with other processes.
+    // Used before its creation was seen; shared with other processes.
     p.does("cuStreamWaitEvent", Op::EventCreate { event: EventId(1), context: CONTEXT, flags: 0, handle: 0 });
     p.does("cuEventCreate", Op::EventCreate { event: EventId(2), context: CONTEXT, flags: 4 | 2, handle: 0 });
     p.wait(A, EventId(1));
@@ -52,7 +52,7 @@ fn events_of_others_are_left_alone() {
 }
 
 #[test]
-fn an_event_that_nobody_waits_for() {
+fn an_event_without_a_wait() {
     let mut p = program();
     let e = event(&mut p, 1);
     p.line(20).record(e, A);
@@ -66,8 +66,7 @@ fn an_event_that_nobody_waits_for() {
         "destroyed, and at the end"
     );
 
-    // Any use of it will do: a wait, a synchronisation, an answer to a query (or to the time
-    // between two events).
+    // Any use of it is enough: a wait, a synchronisation, a query (or the time between two events).
     let mut p = program();
     let [a, b, c] = [1, 2, 3].map(|i| event(&mut p, i));
     p.record(a, A);
@@ -79,7 +78,7 @@ fn an_event_that_nobody_waits_for() {
     p.does("cuEventSynchronize", Op::SyncEnd { sync });
     p.does("cuEventElapsedTime", Op::EventReached { event: c, record: 1 });
     p.record(a, A);
-    assert_eq!(hints(&mut p), [], "a last record that nobody needs is how loops end");
+    assert_eq!(hints(&mut p), [], "loops end with a last record that is not needed");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The host's own accesses: what counts as a race, and everything that explains a change otherwise.
+//! Host accesses: what counts as a race, and everything that explains a change otherwise.
 #![allow(missing_docs)]
 
 mod support;
@@ -81,8 +81,8 @@ fn work_that_is_over_explains_nothing() {
 #[test]
 fn a_kernel_that_writes_the_bytes_later_explains_their_change() {
     for (bytes, silent) in [(Shape::Exact(0, 512), true), (Shape::Unknown, true), (Shape::Exact(N, N + 64), true)] {
-        // The last one writes elsewhere in pinned memory: it may have told the host of the copy's
-        // end.
+        // The last one writes elsewhere in pinned memory: it may have signalled the end of the copy
+        // to the host.
         let mut p = Program::new();
         p.malloc(X, N);
         p.alloc(PINNED, 2 * N, MemoryKind::PinnedHost);
@@ -117,7 +117,7 @@ fn a_message_from_before_the_copy_is_none() {
 }
 
 #[test]
-fn a_value_written_behind_the_copy_may_have_told_the_host() {
+fn a_value_written_behind_the_copy_may_have_notified_the_host() {
     let mut p = copying();
     p.alloc(PINNED + (1 << 20), N, MemoryKind::PinnedHost);
     let (address, value) = (PINNED + (1 << 20), 1);
@@ -162,7 +162,7 @@ fn the_host_in_the_act_of_writing_what_a_download_writes() {
 }
 
 #[test]
-fn a_flag_behind_the_download_may_have_told_the_host() {
+fn a_flag_behind_the_download_may_have_notified_the_host() {
     let mut p = Program::new();
     p.malloc(X, N);
     p.alloc(PINNED, N, MemoryKind::PinnedHost);

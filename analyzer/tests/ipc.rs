@@ -1,6 +1,6 @@
-//! Races between the processes of a run, each with the twin that must stay silent. Sources: cuda.h
-//! on `cuIpcGetMemHandle`, `cuIpcGetEventHandle` and `cuStreamWaitEvent`; the rule for hosts is
-//! ours (see `analyzer::ipc`).
+//! Races between the processes of a run, each with a twin that must stay silent. Sources: cuda.h on
+//! `cuIpcGetMemHandle`, `cuIpcGetEventHandle` and `cuStreamWaitEvent`. The rule for hosts is
+//! StreamSan's own (see `analyzer::ipc`).
 #![allow(missing_docs)]
 
 mod support;
@@ -21,7 +21,7 @@ struct Run {
 }
 
 impl Run {
-    /// So many processes, which share nothing yet. `live`: compared while they run.
+    /// `count` processes that share nothing yet. `live`: compared while they run.
     fn new(count: u32, live: bool) -> Self {
         let across = Across::new(live);
         let processes = (0..count).map(|i| {
@@ -41,7 +41,7 @@ impl Run {
         Self { processes: processes.collect(), across, now: 1000 }
     }
 
-    /// The process that does the next thing.
+    /// The process that makes the next call.
     fn at(&mut self, process: usize) -> &mut Program {
         self.now += 10;
         let ns = self.now;
@@ -66,7 +66,7 @@ impl Run {
         self.at(process).does("cudaIpcOpenMemHandle", Op::SharedMemory { ptr: Y, key: &[7; 64] });
     }
 
-    /// An event that process `from` makes and `to` opens.
+    /// An event that process `from` creates and `to` opens.
     fn share_event(&mut self, from: usize, to: usize, event: EventId) {
         let key = [event.0 as u8; 64];
         for process in [from, to] {
@@ -75,7 +75,8 @@ impl Run {
         }
     }
 
-    /// As the shim does it: what others may have recorded counts as all that was enqueued here.
+    /// As the shim does it: a record of another process counts as covering everything enqueued
+    /// here.
     fn wait(&mut self, process: usize, stream: StreamId, event: EventId) {
         self.at(process).does("cudaStreamWaitEvent", Op::OthersRecord { event, context: CONTEXT });
         self.at(process).wait(stream, event);
@@ -115,7 +116,7 @@ fn whole() -> Shape {
     Shape::Exact(0, N)
 }
 
-/// Two processes: the first has memory and has shared it.
+/// Two processes. The first has memory and has shared it.
 fn two(live: bool) -> Run {
     let mut run = Run::new(2, live);
     run.at(0).malloc(X, N);
@@ -156,7 +157,7 @@ fn a_host_that_waits_before_the_other_begins_orders_them() {
 fn what_was_under_way_before_the_memory_was_shared_counts() {
     for mended in [false, true] {
         let mut run = Run::new(2, true);
-        // Before it shares anything a process tells no times.
+        // A process sends no times before it shares anything.
         run.processes[0].malloc(X, N);
         run.processes[0].go(A, X, &[writes(0, whole())]);
         if mended {
@@ -170,7 +171,7 @@ fn what_was_under_way_before_the_memory_was_shared_counts() {
 
 #[test]
 fn an_event_of_both_orders_what_was_recorded() {
-    // Recorded after the write, before it, or (mended) after it and before the event itself was
+    // Recorded after the write, before it, or (fixed) after it and before the event itself was
     // shared.
     for (case, races) in [("after", false), ("before", true), ("early", false), ("never", true)] {
         let mut run = two(true);
@@ -301,7 +302,7 @@ fn other_bytes_are_other_bytes() {
 }
 
 #[test]
-fn memory_that_nobody_gave_away_is_ones_own() {
+fn memory_that_was_not_exported_is_private() {
     let mut run = Run::new(2, true);
     for process in [0, 1] {
         run.at(process).malloc(X, N);
@@ -313,7 +314,7 @@ fn memory_that_nobody_gave_away_is_ones_own() {
 }
 
 #[test]
-fn races_of_one_process_are_told_once() {
+fn races_of_one_process_are_reported_once() {
     let mut run = two(true);
     run.at(0).go(A, X, &[writes(0, whole())]);
     run.at(0).go(B, X, &[reads(0, whole())]);
@@ -337,7 +338,7 @@ fn the_owner_frees_what_the_other_still_uses() {
         run.at(1).free(Y, FreeKind::Imported, StreamId::NONE);
         run.at(0).free(X, FreeKind::Plain, StreamId::NONE);
         let free = |f: &Finding| f.access.call == "cudaFree" && f.access.process == Some(100);
-        // To close what is still in use is a race inside the process, told there.
+        // Closing what is still in use is a race inside the process, and reported there.
         assert_eq!(run.found().iter().filter(|f| free(f)).count(), usize::from(!mended));
     }
 }
@@ -378,7 +379,8 @@ fn an_owner_that_is_not_checked_is_named() {
     assert!(named(&outcomes[0]), "{:?}", outcomes[0].coverage.unobserved);
 }
 
-/// Kernels that signal each other through the memory order what nobody else sees.
+/// Kernels that signal each other through the memory may order accesses in a way that is not
+/// visible.
 #[test]
 fn kernels_that_fence_for_the_system_leave_it_open() {
     for signals in [false, true] {
@@ -392,9 +394,9 @@ fn kernels_that_fence_for_the_system_leave_it_open() {
     }
 }
 
-/// A process whose ring is read late: nothing is compared before it is known what it did.
+/// A process whose ring is read late: nothing is compared before its ops are known.
 #[test]
-fn nobody_is_judged_before_all_have_got_there() {
+fn nothing_is_compared_before_all_have_passed_it() {
     for mended in [false, true] {
         let mut run = two(true);
         // All of the second process is read before the first one's wait.

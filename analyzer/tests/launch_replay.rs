@@ -1,5 +1,5 @@
-//! Launches that come again find what they would find if each came for the first time, whatever
-//! became of the memory between them.
+//! The model test of launch replay: repeated launches find what they would find if each came for
+//! the first time, whatever happened to the memory in between.
 #![allow(missing_docs)]
 
 mod support;
@@ -9,7 +9,7 @@ use support::*;
 use trace::*;
 
 const KERNELS: usize = 7;
-/// Two pieces of memory, and one that is close behind the first.
+/// Two allocations, and one close behind the first.
 const ROOTS: [u64; 3] = [X, X + 256, X + 4096];
 const SIZE: u64 = 256;
 
@@ -67,8 +67,8 @@ fn of(second: bool) -> StreamId {
     if second { B } else { A }
 }
 
-/// What is found in a program, and the number of launches that went the way of an earlier one.
-/// `recorded`: it is read from a trace.
+/// The findings of a program, and the number of launches that were replayed. `recorded`: the
+/// program is read from a trace.
 fn run(steps: &[Step], options: AnalysisOptions, recorded: bool) -> (String, u64) {
     let mut p = Program::with(options);
     if recorded {
@@ -106,14 +106,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn they_find_what_others_find(steps in proptest::collection::vec(step(), 1..80), pedantic in any::<bool>()) {
+    fn replays_find_what_evaluations_find(steps in proptest::collection::vec(step(), 1..80), pedantic in any::<bool>()) {
         let options = AnalysisOptions { pedantic, ..AnalysisOptions::default() };
         let (again, _) = run(&steps, options, false);
-        // Whoever wants to know which kernels need measuring has every launch looked at anew.
+        // With `settle` every launch is evaluated again.
         let (anew, none) = run(&steps, AnalysisOptions { settle: true, ..options }, false);
         prop_assert_eq!(&again, &anew);
         prop_assert_eq!(none, 0);
-        // Where launches are foreseen.
+        // From a trace, where launches are prefetched.
         prop_assert_eq!(again, run(&steps, options, true).0);
     }
 }
@@ -127,13 +127,13 @@ fn repeats(steps: &[Step]) -> u64 {
 }
 
 #[test]
-fn the_same_launch_goes_the_same_way() {
+fn an_equal_launch_is_replayed() {
     assert_eq!(repeats(&[launch(false), launch(false), launch(true), Step::Sync(true), launch(false)]), 3);
     assert_eq!(repeats(&[launch(false), Step::Launch { kernel: 0, stream: false, pointers: [X, X + 128] }]), 0);
 }
 
 #[test]
-fn a_block_that_comes_back_in_its_place_is_gone_to_again() {
+fn a_block_that_returns_to_its_place_is_replayed() {
     let block = |place| Step::Block { place, size: 64 };
     let begin = [block(X), block(X + 64), launch(false)];
     let after = |steps: &[Step]| repeats(&[&begin, steps, &[launch(false)]].concat());
@@ -144,8 +144,8 @@ fn a_block_that_comes_back_in_its_place_is_gone_to_again() {
     assert_eq!(after(&[Step::FreeBlock(X + 128), block(X + 128)]), 1, "others may come and go");
     assert_eq!(after(&[Step::Malloc(0, MemoryKind::Device)]), 0, "all of it is other memory");
     assert_eq!(after(&[Step::Alias(X)]), 0);
-    // A block over two mappings: it is another one when it comes back, but what lies elsewhere is
-    // left alone.
+    // A block over two mappings gets a new generation when it returns, but blocks elsewhere keep
+    // theirs.
     let wide = [Step::Malloc(1, MemoryKind::Device), Step::Block { place: X + 192, size: 128 }];
     assert_eq!(after(&wide), 1);
     let to_wide = [Step::Launch { kernel: 0, stream: false, pointers: [X + 192; 2] }];

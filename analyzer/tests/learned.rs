@@ -1,4 +1,4 @@
-//! Ranges that were measured once and stand for later launches (`--learned`).
+//! Learned ranges: measured once and used for later launches (`--learned`).
 
 mod support;
 
@@ -13,8 +13,7 @@ use trace::*;
 
 const Y: u64 = X + 0x10_0000;
 
-/// One run: two launches of two kernels at `first` and `second`, on two streams, of which some are
-/// measured.
+/// One run: two launches of two kernels at `first` and `second`, on two streams. Some are measured.
 struct Run {
     p: Program,
     time: u64,
@@ -70,8 +69,8 @@ fn run(start: u64, width: u64) -> ExactRun {
     ExactRun { start, stride: 0, width, count: 1, kind: exact_kind::WRITE }
 }
 
-/// What a measured run leaves: `fixed_low` writes 64 bytes from its pointer on, `fixed_high` 64
-/// bytes from its pointer + `from` on.
+/// The ranges that a measured run learns: `fixed_low` writes 64 bytes from its pointer,
+/// `fixed_high` 64 bytes from its pointer + `from`.
 fn learned(from: u64) -> Arc<Learned> {
     let mut r = Run::new(&Arc::default());
     r.launch(A, "fixed_low", 1, &[X], Some(&[run(X, 64)]));
@@ -134,7 +133,7 @@ fn recalled_with(known: &Arc<Learned>, pointers: &[u64]) -> u64 {
 }
 
 #[test]
-fn pointers_into_one_allocation_are_told_from_those_into_two() {
+fn pointers_into_one_allocation_differ_from_those_into_two() {
     let mut r = Run::new(&Arc::default());
     r.launch_code(A, "fixed", &two(), 1, &[X, X + 0x100], Some(&[run(X + 0x100, 64)]));
     let known = Arc::new(r.end().learned);

@@ -1,4 +1,4 @@
-//! The access map against a model that keeps every access of every byte for ever.
+//! The access map against a model that keeps every access of every byte forever.
 #![allow(missing_docs)]
 
 use analyzer::memory::access_map::{Clocks, Glance, Ordered, PlainAccess};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId, TimelineId};
 
 const STREAMS: usize = 4;
-/// Enough that cells are parted and joined.
+/// Enough that cells are split and joined.
 const BYTES: u64 = 160;
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl World {
     }
 }
 
-/// The world as a stream sees it; with or without the quick answer.
+/// The world as a stream sees it, with or without the quick check.
 struct Seen<'a>(&'a World, usize, bool);
 
 impl Clocks for Seen<'_> {
@@ -124,8 +124,8 @@ fn bytes(e: &Extent) -> Vec<u64> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// A byte races according to the map exactly if it races according to the model, and every pair
-    /// that the map hands out is a true one.
+    /// A byte races in the map exactly if it races in the model, and every pair that the map passes
+    /// on is a true one.
     #[test]
     fn the_same_bytes_race(steps in proptest::collection::vec(step(), 1..160), quick in any::<bool>()) {
         let mut world = World::default();
@@ -173,7 +173,7 @@ proptest! {
         prop_assert_eq!(map.forgotten(), 0);
     }
 
-    /// Asking without keeping answers the same as adding.
+    /// Checking without keeping finds the same as adding.
     #[test]
     fn checking_is_adding_without_a_trace(steps in proptest::collection::vec(step(), 1..40), quick in any::<bool>()) {
         let mut world = World::default();
@@ -196,10 +196,10 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// The usual addition finds nothing to report where it is taken, and leaves what the long one
-    /// leaves. Ops have several accesses here.
+    /// The fast path finds nothing to report where it is taken, and leaves the same map as the slow
+    /// path. Ops have several accesses here.
     #[test]
-    fn the_usual_addition_leaves_what_the_long_one_leaves(
+    fn the_fast_path_leaves_what_the_slow_path_leaves(
         steps in proptest::collection::vec((step(), any::<bool>()), 1..160),
     ) {
         let (mut world, mut long, mut short) = (World::default(), AccessMap::default(), AccessMap::default());
@@ -244,25 +244,25 @@ fn plain(a: &Access) -> PlainAccess<'_> {
     PlainAccess { epoch, kind, start, end, allocation, site, param: site.param, at: site.at }
 }
 
-/// What nine in ten accesses of a long run are is really taken for that.
+/// The kind of access that nine in ten are in a long run really takes the fast path.
 #[test]
-fn an_access_that_comes_again_is_a_usual_addition() {
+fn a_repeated_access_takes_the_fast_path() {
     let (mut world, mut map, mut near) = (World::default(), AccessMap::default(), At::default());
-    let mut usual = Vec::new();
+    let mut fast = Vec::new();
     for (stream, kind) in [(0, AccessKind::Write), (0, AccessKind::Read), (0, AccessKind::Write), (1, AccessKind::Read)]
     {
         let a = access(world.begin(stream), kind, Extent::exact(0, 64));
         let seen = Seen(&world, stream, true);
-        usual.push(map.add_fast(plain(&a), near, &seen));
-        if usual.last() == Some(&false) {
+        fast.push(map.add_fast(plain(&a), near, &seen));
+        if fast.last() == Some(&false) {
             near = map.add_near(&Touch::of(&a), near, &seen, &mut |_, _| ());
         }
     }
-    assert_eq!(usual, [false, true, true, false], "the first finds nothing there, the last races");
+    assert_eq!(fast, [false, true, true, false], "the first finds nothing there, the last races");
 }
 
-/// Many instructions of one kernel whose bounds all end where the buffer does: the widest says it
-/// for all, and the next launch of another shape is compared with one piece.
+/// Many instructions of one kernel whose bounds all end where the buffer does: the widest covers
+/// all, and the next launch of another shape is compared with one piece.
 #[test]
 fn bounds_of_one_launch_inside_each_other_are_one_piece() {
     let (mut world, mut map) = (World::default(), AccessMap::default());
@@ -281,9 +281,9 @@ fn bounds_of_one_launch_inside_each_other_are_one_piece() {
     assert_eq!(found, [(1, 0), (2, 1), (3, 2), (4, 3)]);
 }
 
-/// Scattered work over one buffer, step after step (a workspace of cuBLAS): bounds that begin and
-/// end at other places each, so that none stands for another. Cut where they reach into each other,
-/// 120 accesses of a training step were 31,024 pieces, and a launch took 0.4 ms.
+/// Scattered work over one buffer, step after step (a workspace of cuBLAS): each bound begins and
+/// ends elsewhere, so none stands for another. When they were cut where they overlap, 120 accesses
+/// of a training step were 31,024 pieces, and a launch took 0.4 ms.
 #[test]
 fn bounds_that_lie_across_each_other_are_few_pieces() {
     const SHAPES: u64 = 120;

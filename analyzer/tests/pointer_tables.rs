@@ -1,5 +1,5 @@
-//! Tables of pointers in device memory: followed when a copy told what they hold, and forgotten
-//! when anything may have changed it.
+//! Pointer tables in device memory: followed when a copy revealed their contents, and forgotten
+//! when anything may have changed them.
 #![allow(missing_docs)]
 
 mod support;
@@ -55,17 +55,17 @@ fn other_bytes_of_the_row_and_ordered_reads_are_silent() {
 fn a_table_that_may_have_changed_is_not_followed() {
     type Change = fn(&mut Program);
     let changes: [Change; 6] = [
-        // Another copy, whose bytes nobody told.
+        // Another copy, whose bytes are not known.
         |p| p.copy(A, TABLE + 8, PAGEABLE, 8, H2D),
         |p| p.set(A, TABLE, 1),
         |p| p.go(A, TABLE, &[writes(0, Shape::Exact(8, 16))]),
         |p| p.go(A, TABLE, &[writes(0, Shape::Unknown)]),
-        // A kernel that nobody knows.
+        // A kernel without readable code.
         |p| {
             let k = p.define("mystery");
             p.launch(A, k, &[7]);
         },
-        // A kernel that writes through a table that is not known.
+        // A kernel that writes through an unknown table.
         |p| p.go(A, X + 128, &[writes(0, Shape::PointerTable(1, 0, 8))]),
     ];
     for (i, change) in changes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What reports look like: every printed line against the expected files beside this one. `BLESS=1`
+//! The text of reports: every printed line against the expected files beside this one. `BLESS=1`
 //! rewrites them.
 #![allow(missing_docs)]
 

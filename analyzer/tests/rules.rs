@@ -1,4 +1,4 @@
-//! Every rule of the analysis, with the twin that must stay silent.
+//! Every rule of the analysis, with a twin that must stay silent.
 #![allow(missing_docs)]
 
 mod support;
@@ -471,7 +471,7 @@ fn a_launch_that_may_overlap_its_predecessor() {
         go(&mut p, flags);
         assert_eq!(!p.findings().is_empty(), found, "flags {flags}");
     }
-    // Nothing is known of the kernel: it is taken to wait.
+    // The kernel has no readable code, so it counts as waiting.
     let mut p = Program::new();
     p.malloc(X, N);
     let kernel = p.define("mystery");
@@ -530,7 +530,7 @@ fn one_large_write_forgets_the_borders_of_many_small_ones() {
 }
 
 #[test]
-fn variables_are_told_apart_by_image_and_name() {
+fn variables_differ_by_image_and_name() {
     let mut p = Program::new();
     for (image, at) in [(1, X), (2, X + N)] {
         let image = ImageId(image);

@@ -1,4 +1,4 @@
-//! Native stacks of real programs: functions, lines, inlined frames; and what is left when files
+//! Native stacks of real programs: functions, lines and inlined frames, and the result when files
 //! are missing or wrong.
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn build(out: &Path, flags: &[&str]) {
     command("c++", &[&["-std=c++17", SOURCE, "-o", out], flags].concat());
 }
 
-/// Runs the program and defines what it printed.
+/// Runs the program and defines the stack that it printed.
 fn record(program: &Path) -> (Symbolizer, Vec<u64>) {
     let output = Command::new(program).output().expect("start");
     assert!(output.status.success());
@@ -160,7 +160,7 @@ fn stripped_missing_and_wrong_files() {
     build(&program, &["-g", "-O0", "-DOTHER"]);
     check_offsets(&symbolizer.resolve(StackId(1)), "replaced", "another build");
 
-    // Damage of every sort: no panic, and at worst no names.
+    // Damage of every kind: no panic, and at worst no names.
     let program = directory.join("damaged");
     std::fs::write(&program, &bytes).expect("write");
     command("chmod", &["+x", program.to_str().expect("UTF-8")]);
@@ -204,7 +204,7 @@ fn a_module_replaces_another_for_later_stacks_only() {
 }
 
 #[test]
-fn frames_that_nobody_wants_to_see_are_folded() {
+fn uninteresting_frames_are_folded() {
     let mut symbolizer = Symbolizer::new();
     let names = ["libcuda.so.1", "libcudart.so.12", "libstreamsan.so", "ld-linux-x86-64.so.2", "libmine.so"];
     for (i, name) in names.iter().enumerate() {

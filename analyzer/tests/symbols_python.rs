@@ -1,5 +1,5 @@
-//! Lines of Python code, against what Python itself says of the same tables; and how Python frames
-//! join native ones.
+//! Lines of Python code, against Python's own answer for the same tables, and the joining of Python
+//! and native frames.
 
 use std::process::Command;
 
@@ -67,8 +67,8 @@ fn damaged_tables_have_lines_all_the_same() {
     assert_eq!(code.line(4), Some(7), "no table: the first line");
 }
 
-/// A symboliser that knows an interpreter (this machine's, for its symbols) and three code objects;
-/// and addresses in the interpreter's loop and in another of its functions.
+/// A symbolizer with an interpreter (this machine's, for its symbols) and three code objects. Also
+/// addresses in the interpreter's loop and in another of its functions.
 fn interpreter() -> (Symbolizer, u64, u64) {
     let script = "import sys,sysconfig,os;c=sysconfig.get_config_var;\
                   p=os.path.join(c('LIBDIR') or '',c('INSTSONAME') or '');\

@@ -1,5 +1,5 @@
-//! PyTorch's blocks: freed without `record_stream`, and every form that is right; blocks over
-//! several mappings.
+//! PyTorch's blocks: freed without `record_stream`, and every correct form; blocks over several
+//! mappings.
 
 mod support;
 
@@ -143,7 +143,7 @@ fn a_segment_that_goes_takes_its_blocks_along() {
 }
 
 #[test]
-fn launches_under_way_are_told_when_the_context_dies() {
+fn launches_in_flight_are_reported_when_the_context_dies() {
     let mut p = Program::new();
     p.malloc(X, MB);
     let kernel = p.kernel("poke", &[writes(0, Shape::Exact(0, 4))]);
@@ -159,7 +159,7 @@ fn launches_under_way_are_told_when_the_context_dies() {
     assert_eq!((fault.result, running.total, running.oldest[0].count), (700, 3, 3));
     assert_eq!(running.oldest[0].stack[0].line, Some(30));
     assert_eq!(running.oldest[0].kernel, "poke(float*, int)");
-    // With every launch waited for, the last one is to blame.
+    // When every launch is waited for, the last one is the cause.
     let mut p = Program::new();
     p.malloc(X, MB);
     let kernel = p.kernel("poke", &[writes(0, Shape::Exact(0, 4))]);
@@ -189,9 +189,9 @@ fn a_library_s_own_launches_are_its_business() {
 }
 
 #[test]
-fn memory_mapped_in_pieces_is_told_as_one() {
-    // PyTorch's expandable segments: a block lies over several mappings.
-    // Of what no other piece meets nothing is said.
+fn memory_mapped_in_pieces_is_reported_as_one() {
+    // PyTorch's expandable segments: a block lies over several mappings. A piece without overlap is
+    // not reported.
     let cases = [(false, 3 * N, Some(3 * N)), (false, N + 8, Some(2 * N)), (true, 3 * N, None)];
     for (ordered, second, first) in cases {
         let mut p = Program::new();
@@ -221,7 +221,7 @@ fn a_bound_over_several_mappings_meets_what_lies_in_the_later_ones() {
         (0..4).for_each(|i| p.alloc(X + i * N, N, MemoryKind::Mapped));
         p.alloc(X, 3 * N, MemoryKind::Block);
         p.alloc(X + 3 * N, N, MemoryKind::Block);
-        // The bound reaches into the next block, of which it says nothing.
+        // The bound reaches into the next block, about which it says nothing.
         p.line(40).go(A, X, &[writes(0, Shape::Bound(0, 4 * N))]);
         p.line(50).go(B, second, &[writes(0, Shape::Exact(0, 64))]);
         match verdict {

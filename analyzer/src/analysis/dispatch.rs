@@ -66,8 +66,8 @@ impl Analysis {
             Op::StreamWait { stream, event, .. } => self.streams.wait(stream, event, origin.stack),
             Op::EventDestroy { event } => self.streams.destroy_event(event),
             Op::Contents { ptr, bytes } => {
-                let told = std::mem::take(&mut self.submissions.staged_copy);
-                Work::learn(&mut self.memory, if told == Some((origin.thread, ptr)) { bytes } else { &[] }, ptr);
+                let staged = std::mem::take(&mut self.submissions.staged_copy);
+                Work::learn(&mut self.memory, if staged == Some((origin.thread, ptr)) { bytes } else { &[] }, ptr);
             }
             Op::Alias { ptr, target, size } => self.memory.alias(ptr, target, size),
             Op::MemoryName { ptr, name, heap } => {
@@ -177,7 +177,7 @@ impl Analysis {
             let Some(node) = graph.node(index) else { continue };
             let Some(op) = node.op() else { continue };
             if matches!(op, Op::HostFunc { .. }) {
-                self.watches.graph_tells(epoch);
+                self.watches.graph_signals(epoch);
             }
             let origin = Origin { stack: node.stack, call: node.call, ..*origin };
             let context = OpContext { graph: Some((stream, launched)), ..self.submissions.context(&origin, epoch) };

@@ -20,14 +20,14 @@ impl Analysis {
     /// fed.
     pub fn reached(&self, ns: u64) {
         // Records that wait for a measured launch are still to come.
-        if let Some(member) = self.member.as_ref().filter(|_| self.hold.is_empty()) {
+        if let Some(member) = self.member.as_ref().filter(|_| self.pending.is_empty()) {
             member.reached(ns);
         }
     }
 
     /// Reports an op that was just applied to the order and to memory.
     #[cold]
-    pub(crate) fn tell_others(&mut self, op: &Op<'_>, epoch: Epoch) {
+    pub(crate) fn export(&mut self, op: &Op<'_>, epoch: Epoch) {
         let Some(mut member) = self.member.take() else {
             if let Op::SharedMemory { .. } = op {
                 let what = "what other processes do with shared memory (compared under one `streamsan run`, without --host-order threads)";

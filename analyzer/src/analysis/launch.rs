@@ -47,7 +47,7 @@ impl Analysis {
         }
         let image = def.map_or(trace::ImageId::NONE, |d| d.image);
         let number = node.map_or(0, |(_, index)| index + 1);
-        let mut touched = self.hold.touched(context.origin.epoch, number);
+        let mut touched = self.pending.touched(context.origin.epoch, number);
         // The API reports the whole size of a copy that reads less and fills the rest with zeros
         // (CUDA 13.0).
         if let Some(runs) = &mut touched
@@ -137,7 +137,7 @@ impl Analysis {
             && self.settle.is_none()
             && self.confirm.is_none()
             && self.learned.is_none()
-            && self.hold.is_unused()
+            && self.pending.is_unused()
     }
 
     /// Replays a launch that was made before and finds its memory where it was. False: it is a new

@@ -50,7 +50,7 @@ use crate::exact::confirm;
 use crate::exact::confirm::Confirm;
 use crate::exact::learned::{Learned, Lessons};
 use crate::exact::oracle::Oracle;
-use crate::exact::pending::Hold;
+use crate::exact::pending::PendingRecords;
 use crate::exact::settle::Settle;
 use crate::ipc::Member;
 use crate::launch_memory::evaluator::LaunchEvaluator;
@@ -131,7 +131,7 @@ pub struct Analysis {
     /// Whether the trace records how host threads synchronise.
     has_host_edges: bool,
     kernels: FxHashMap<KernelId, KernelCoverage>,
-    pub(crate) hold: Hold,
+    pub(crate) pending: PendingRecords,
     oracle: Oracle,
     confirm: Option<Confirm>,
     settle: Option<Settle>,
@@ -168,7 +168,7 @@ impl Analysis {
             coverage: Coverage::default(),
             has_host_edges: false,
             kernels: FxHashMap::default(),
-            hold: Hold::default(),
+            pending: PendingRecords::default(),
             oracle: Oracle::default(),
             confirm: options.confirm.then(Confirm::default),
             settle: options.settle.then(Settle::default),
@@ -183,7 +183,7 @@ impl Analysis {
 
     /// Takes the next record of the trace.
     pub fn feed(&mut self, record: &Record<'_>) {
-        if self.hold.takes(record) {
+        if self.pending.takes(record) {
             self.release();
         } else {
             self.apply(record);
@@ -194,7 +194,7 @@ impl Analysis {
     /// Applies the records whose wait for a measured launch is over.
     #[cold]
     fn release(&mut self) {
-        while let Some(bytes) = self.hold.release() {
+        while let Some(bytes) = self.pending.release() {
             match Record::decode(&bytes) {
                 Ok(record) => self.apply(&record),
                 Err(_) => self.damaged(),
@@ -236,7 +236,7 @@ impl Analysis {
         self.act(&record.op, &record.origin, epoch);
         self.shares |= matches!(record.op, Op::SharedMemory { .. } | Op::SharedEvent { .. });
         if self.shares {
-            self.tell_others(&record.op, epoch);
+            self.export(&record.op, epoch);
         }
         if self.paused {
             self.races.clear();
@@ -287,7 +287,7 @@ impl Analysis {
 
     /// Ends the analysis: all findings, and the coverage.
     pub fn finish(&mut self) -> Outcome {
-        self.hold.end();
+        self.pending.end();
         self.release();
         for (tally, times) in self.code.counted() {
             let known = &tally.known;
@@ -323,9 +323,9 @@ impl Analysis {
         }
         coverage.forgotten = self.memory.forgotten();
         coverage.findings_dropped = self.findings.dropped();
-        if self.hold.given_up() > 0 {
+        if self.pending.given_up() > 0 {
             let text = "exact ranges of launches that were not seen to end".to_string();
-            *coverage.unobserved.entry(text).or_default() += self.hold.given_up();
+            *coverage.unobserved.entry(text).or_default() += self.pending.given_up();
         }
         let hints = self.hints.finish(&mut elaborator);
         let faults = self.submissions.faults.finish(&mut elaborator);
@@ -369,7 +369,7 @@ impl Analysis {
                 self.stacks.define(op);
             }
             Op::Image { .. } => self.code.image(op),
-            Op::Schema { operator, text } => self.schemas.tell(&operator.lossy(), &text.lossy()),
+            Op::Schema { operator, text } => self.schemas.record(&operator.lossy(), &text.lossy()),
             Op::Note { kind, text, count } => {
                 let text = text.lossy().into_owned();
                 match kind {

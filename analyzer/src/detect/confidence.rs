@@ -1,9 +1,9 @@
 //! Confidence: why a finding is `certain`, `likely` or `possible`.
 //!
-//! Owns the rule that grades a pair of extents. It does not know the order: only unordered,
-//! conflicting pairs arrive here, from [`super::race::Race::judge`]. Confidence answers one
-//! question, whether the two accesses share a byte. A race of any confidence is unordered for
-//! certain.
+//! Owns the rule that grades a pair of extents. It does not know the order: only conflicting pairs
+//! arrive here, from [`super::race::Race::judge`], and the order has been decided before.
+//! Confidence answers one question: do the two accesses share a byte? A `possible` finding is as
+//! unordered as a `certain` one.
 //!
 //! # The rule
 //!

@@ -110,7 +110,7 @@ impl Faults {
 
     /// Failures with names and lines.
     pub fn finish(&self, elaborator: &mut Elaborator<'_>) -> Vec<Fault> {
-        let tell = |elaborator: &mut Elaborator<'_>, kernel: KernelId, stack: StackId, count: u64| FaultSite {
+        let site = |elaborator: &mut Elaborator<'_>, kernel: KernelId, stack: StackId, count: u64| FaultSite {
             kernel: elaborator.kernel_name(kernel),
             stack: elaborator.stacks.resolve(stack),
             count,
@@ -121,7 +121,7 @@ impl Faults {
                 pid: elaborator.names.process.pid,
                 result: f.result,
                 call: elaborator.names.call(f.call).to_string(),
-                culprit: f.culprit.map(|(_, kernel, stack)| tell(elaborator, kernel, stack, 1)),
+                culprit: f.culprit.map(|(_, kernel, stack)| site(elaborator, kernel, stack, 1)),
                 stream: f.culprit.map(|(stream, ..)| elaborator.stream_name(stream)).unwrap_or_default(),
                 running: f
                     .running
@@ -133,7 +133,7 @@ impl Faults {
                         oldest: places
                             .iter()
                             .take(PLACES)
-                            .map(|((kernel, stack), count)| tell(elaborator, *kernel, *stack, *count))
+                            .map(|((kernel, stack), count)| site(elaborator, *kernel, *stack, *count))
                             .collect(),
                     })
                     .collect(),

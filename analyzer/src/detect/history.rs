@@ -267,10 +267,8 @@ impl History {
         let host = of(StreamId::NONE).filter(|s| s.number > previous.number && s.number < access.number);
         steps.extend(host.take(SHOWN[0]));
         // Where a wait leads to a third stream, its record is shown too.
-        let sources: Vec<u64> = steps
-            .iter()
-            .filter_map(|s| if let After::Entry(number) = s.after { Some(number) } else { None })
-            .collect();
+        let sources: Vec<u64> =
+            steps.iter().filter_map(|s| if let After::Entry(number) = s.after { Some(number) } else { None }).collect();
         let from =
             self.index.values().flat_map(|lane| self.lanes[*lane].1.latest()).filter(|s| sources.contains(&s.number));
         steps.extend(from.take(SHOWN[1]));

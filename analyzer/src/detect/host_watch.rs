@@ -42,7 +42,7 @@ pub struct HostWatch {
 pub struct HostWatches {
     by_number: FxHashMap<u32, HostWatch>,
     /// The latest launch of a graph with host functions on each timeline.
-    told: FxHashMap<TimelineId, u64>,
+    graph_launches: FxHashMap<TimelineId, u64>,
 }
 
 impl HostWatches {
@@ -56,8 +56,8 @@ impl HostWatches {
     }
 
     /// Notes the launch of a graph with host functions.
-    pub fn graph_tells(&mut self, epoch: Epoch) {
-        self.told.insert(epoch.timeline, epoch.time);
+    pub fn graph_signals(&mut self, epoch: Epoch) {
+        self.graph_launches.insert(epoch.timeline, epoch.time);
     }
 
     /// The watched work, when an access of the host to these bytes races with it.
@@ -68,13 +68,16 @@ impl HostWatches {
         if !in_the_act && (watch.void || watch.is_overwritten(memory)) {
             return None;
         }
-        let tells = |e: Access| {
+        let signals = |e: Access| {
             let cause = matches!(e.site.cause, Cause::Kernel | Cause::Value);
             cause && e.kind.writes() && !e.same_op(&watch.work) && watch.may_follow(e.epoch)
         };
         let host = [MemoryKind::PinnedHost, MemoryKind::RegisteredHost, MemoryKind::Managed];
-        if memory.accesses_in(&host).any(tells)
-            || self.told.iter().any(|(timeline, time)| watch.may_follow(Epoch { timeline: *timeline, time: *time }))
+        if memory.accesses_in(&host).any(signals)
+            || self
+                .graph_launches
+                .iter()
+                .any(|(timeline, time)| watch.may_follow(Epoch { timeline: *timeline, time: *time }))
         {
             return None;
         }

@@ -248,13 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_allocated_is_not_held_against_anyone() {
+    fn bytes_in_no_allocation_do_not_count_as_missing() {
         assert_eq!(verdict(Vec::new(), &[run(0x100_0000, 64, 1)]), PredictionVerdict::Tight);
         assert_eq!(verdict(Vec::new(), &[run(0x1000, 64, 1)]), PredictionVerdict::Unsound);
     }
 
     #[test]
-    fn the_missing_bytes_are_told() {
+    fn the_missing_bytes_are_reported() {
         let effects = vec![range(EffectBase::Param(0, 0x1000), AccessKind::Write, 0x1000, 0x1100, true)];
         let c = compare(&known(effects), ImageId::NONE, &mut memory(), &[run(0x10f0, 0x20, 1)]);
         assert_eq!(c.missing, [(AccessKind::Write, ByteSet::of(vec![(0x1100, 0x1110)]))]);

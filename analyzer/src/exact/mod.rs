@@ -8,8 +8,8 @@
 //! `pending` holds records back until a launch is measured, `measured` turns measured runs into
 //! effects, `cas_loops` corrects the kinds of compare-and-swap loads. `compare` and `oracle` hold
 //! predictions against measurements for `--exact-compare`, with `byte_set` as their arithmetic.
-//! `confirm` puts findings on trial for `--confirm`, `settle` decides which launches need no
-//! measuring, and `learned` keeps measured ranges for later runs.
+//! `confirm` checks findings by measurement for `--confirm`, `settle` decides which launches need
+//! no measuring, and `learned` keeps measured ranges for later runs.
 //!
 //! `cas_loops`, `compare`, `oracle` and `learned` know `measured`, which defines a run. `cas_loops`
 //! uses `compare`'s rule of where a predicted effect may be, and `oracle` collects its verdicts.

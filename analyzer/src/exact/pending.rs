@@ -21,7 +21,7 @@ struct Waiting {
 
 /// The queue.
 #[derive(Default)]
-pub struct Hold {
+pub struct PendingRecords {
     queue: VecDeque<Waiting>,
     bytes: usize,
     /// Launches with the measurements still to come: graph nodes, counted from 1, or 0 for the
@@ -34,7 +34,7 @@ pub struct Hold {
     max: Option<usize>,
 }
 
-impl Hold {
+impl PendingRecords {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
@@ -46,7 +46,7 @@ impl Hold {
     }
 
     /// Whether the record was queued (or consumed by the queue), and is not to be applied now.
-    /// [`Hold::release`] then returns the records to apply.
+    /// [`PendingRecords::release`] then returns the records to apply.
     #[inline]
     pub fn takes(&mut self, record: &Record<'_>) -> bool {
         match record.op {
@@ -177,9 +177,9 @@ mod tests {
         Record { origin: Origin::default(), op }
     }
 
-    fn released(hold: &mut Hold) -> Vec<u64> {
+    fn released(pending: &mut PendingRecords) -> Vec<u64> {
         let mut times = Vec::new();
-        while let Some(bytes) = hold.release() {
+        while let Some(bytes) = pending.release() {
             times.push(Record::decode(&bytes).expect("our own").origin.epoch.time);
         }
         times
@@ -187,30 +187,30 @@ mod tests {
 
     #[test]
     fn nothing_waits_without_exact_mode() {
-        let mut hold = Hold::default();
-        assert!(!hold.takes(&launch(1, 0)));
-        assert!(hold.release().is_none());
+        let mut pending = PendingRecords::default();
+        assert!(!pending.takes(&launch(1, 0)));
+        assert!(pending.release().is_none());
     }
 
     #[test]
     fn everything_behind_a_measured_launch_waits_in_order() {
-        let mut hold = Hold::default();
+        let mut pending = PendingRecords::default();
         let run = ExactRun { start: 64, stride: 0, width: 4, count: 1, kind: 0 };
-        assert!(hold.takes(&launch(1, EXACT)) && hold.takes(&launch(2, 0)) && hold.takes(&launch(3, EXACT)));
-        assert!(hold.takes(&launch(4, 0)));
-        assert!(released(&mut hold).is_empty());
-        assert!(hold.takes(&exact(3, 0, &[run])));
-        assert!(released(&mut hold).is_empty(), "the first is not there yet");
-        assert!(hold.takes(&exact(1, exact_flags::LOST, &[])));
-        assert_eq!(released(&mut hold), [1, 2, 3, 4]);
-        assert_eq!((hold.touched(at(1), 0), hold.touched(at(3), 0)), (None, Some(vec![run])));
-        assert!(!hold.takes(&launch(5, 0)), "nothing waits any more");
-        assert_eq!(hold.given_up(), 0);
+        assert!(pending.takes(&launch(1, EXACT)) && pending.takes(&launch(2, 0)) && pending.takes(&launch(3, EXACT)));
+        assert!(pending.takes(&launch(4, 0)));
+        assert!(released(&mut pending).is_empty());
+        assert!(pending.takes(&exact(3, 0, &[run])));
+        assert!(released(&mut pending).is_empty(), "the first is not there yet");
+        assert!(pending.takes(&exact(1, exact_flags::LOST, &[])));
+        assert_eq!(released(&mut pending), [1, 2, 3, 4]);
+        assert_eq!((pending.touched(at(1), 0), pending.touched(at(3), 0)), (None, Some(vec![run])));
+        assert!(!pending.takes(&launch(5, 0)), "nothing waits any more");
+        assert_eq!(pending.given_up(), 0);
     }
 
     #[test]
     fn a_graph_waits_for_its_announced_nodes() {
-        let mut hold = Hold::default();
+        let mut pending = PendingRecords::default();
         let run = ExactRun { start: 64, stride: 0, width: 4, count: 1, kind: 0 };
         let exec = GraphExecId(7);
         let record = |time, op| Record { origin: Origin { epoch: at(time), ..Origin::default() }, op };
@@ -219,37 +219,37 @@ mod tests {
             Op::Exact { timeline: TimelineId(1), time: 1, node, flags: 0, runs: List::new(runs) }
         }
         let (nodes, runs) = ([2_u32, 5], [run]);
-        assert!(!hold.takes(&graph(0, exec)), "nothing was announced");
-        assert!(hold.takes(&record(0, Op::ExactNodes { exec, nodes: List::new(&nodes) })));
-        assert!(!hold.takes(&graph(0, GraphExecId(8))), "another graph");
-        assert!(hold.takes(&graph(1, exec)) && hold.takes(&launch(2, 0)));
-        assert!(hold.takes(&record(0, of_node(2, &[]))) && hold.takes(&record(0, of_node(3, &[]))));
-        assert!(released(&mut hold).is_empty(), "node 5 is not there yet");
-        assert!(hold.takes(&record(0, of_node(5, &runs))));
-        assert_eq!(released(&mut hold), [1, 2]);
-        let touched = [2, 3, 5, 0].map(|node| hold.touched(at(1), node));
+        assert!(!pending.takes(&graph(0, exec)), "nothing was announced");
+        assert!(pending.takes(&record(0, Op::ExactNodes { exec, nodes: List::new(&nodes) })));
+        assert!(!pending.takes(&graph(0, GraphExecId(8))), "another graph");
+        assert!(pending.takes(&graph(1, exec)) && pending.takes(&launch(2, 0)));
+        assert!(pending.takes(&record(0, of_node(2, &[]))) && pending.takes(&record(0, of_node(3, &[]))));
+        assert!(released(&mut pending).is_empty(), "node 5 is not there yet");
+        assert!(pending.takes(&record(0, of_node(5, &runs))));
+        assert_eq!(released(&mut pending), [1, 2]);
+        let touched = [2, 3, 5, 0].map(|node| pending.touched(at(1), node));
         assert_eq!(touched, [Some(vec![]), None, Some(vec![run]), None]);
-        assert!(!hold.takes(&graph(3, exec)), "announced for one launch only");
-        assert_eq!(hold.given_up(), 0);
+        assert!(!pending.takes(&graph(3, exec)), "announced for one launch only");
+        assert_eq!(pending.given_up(), 0);
     }
 
     #[test]
-    fn at_the_end_nobody_is_waited_for() {
-        let mut hold = Hold::default();
-        assert!(hold.takes(&launch(1, EXACT)) && hold.takes(&launch(2, 0)));
-        hold.end();
-        assert_eq!(released(&mut hold), [1, 2]);
-        assert_eq!(hold.given_up(), 1);
+    fn the_end_of_the_trace_ends_all_waits() {
+        let mut pending = PendingRecords::default();
+        assert!(pending.takes(&launch(1, EXACT)) && pending.takes(&launch(2, 0)));
+        pending.end();
+        assert_eq!(released(&mut pending), [1, 2]);
+        assert_eq!(pending.given_up(), 1);
     }
 
     #[test]
     fn the_queue_is_bounded() {
-        let mut hold = Hold::bounded(2000);
+        let mut pending = PendingRecords::bounded(2000);
         for time in 1..200 {
-            assert!(hold.takes(&launch(time, if time % 7 == 1 { EXACT } else { 0 })));
-            released(&mut hold);
-            assert!(hold.queue.len() < 60);
+            assert!(pending.takes(&launch(time, if time % 7 == 1 { EXACT } else { 0 })));
+            released(&mut pending);
+            assert!(pending.queue.len() < 60);
         }
-        assert!(hold.given_up() > 10);
+        assert!(pending.given_up() > 10);
     }
 }

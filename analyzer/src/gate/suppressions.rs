@@ -6,9 +6,9 @@
 //!
 //! ```text
 //! # a comment
-//! race:libfoo.so            any function, file or module of either stack, kernel or stream
-//! race_top:^launch_all      the innermost frame of either stack only
-//! kernel:scale<*>           kernel:, stream:, function:, file:, module: look at one thing
+//! race:libfoo.so         any function, file or module of either stack, any kernel, either stream
+//! race_top:^launch_all   the innermost frame of either stack only
+//! kernel:scale<*>        kernel:, stream:, function:, file:, module: look at one thing
 //! fingerprint:85943be02c0869e1
 //! ```
 

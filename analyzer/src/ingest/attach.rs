@@ -17,7 +17,7 @@ use crate::report::model::Outcome;
 ///
 /// `report` prints the findings and returns how many of them fail the run.
 pub fn attach_ring(fd: RawFd, pid: i32, sink: &Sink, report: impl FnOnce(Option<Outcome>) -> u32) -> i32 {
-    // SAFETY: the shim has put the ring on this descriptor before it started us.
+    // SAFETY: the shim put the ring on this descriptor before it started this process.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let (ring, beat) = match (Ring::open(fd), Ring::open(fd)) {
         (Ok(ring), Ok(beat)) => (ring, beat),

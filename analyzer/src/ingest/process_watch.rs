@@ -17,7 +17,7 @@ impl ProcessWatch {
     pub fn new(pid: i32) -> Self {
         // SAFETY: pidfd_open takes a number and flags.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        // SAFETY: a non-negative result is a descriptor that we own.
+        // SAFETY: a non-negative result is a descriptor that is owned here.
         let fd = (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) });
         Self { pid, fd }
     }

@@ -111,7 +111,7 @@ pub struct Exchange {
     keys: FxHashMap<Arc<[u8]>, (usize, u64)>,
     objects: Vec<Object>,
     events: FxHashMap<Arc<[u8]>, Records>,
-    known: CrossProcessOrder,
+    order: CrossProcessOrder,
     found: Vec<Found>,
 }
 
@@ -125,7 +125,7 @@ impl Exchange {
             keys: FxHashMap::default(),
             objects: Vec::new(),
             events: FxHashMap::default(),
-            known: CrossProcessOrder::default(),
+            order: CrossProcessOrder::default(),
             found: Vec::new(),
         }
     }
@@ -135,7 +135,7 @@ impl Exchange {
         self.peers.len() as u32 - 1
     }
 
-    pub fn tell(&mut self, member: u32, time: u64, message: Message) {
+    pub fn send(&mut self, member: u32, time: u64, message: Message) {
         let peer = &mut self.peers[member as usize];
         peer.queue.push_back((time, message));
         peer.reached = peer.reached.max(time.saturating_sub(1));
@@ -154,7 +154,7 @@ impl Exchange {
     }
 
     pub fn end(&mut self, member: u32, time: u64, process: PeerProcess) {
-        self.tell(member, time, Message::End);
+        self.send(member, time, Message::End);
         let peer = &mut self.peers[member as usize];
         peer.ended = true;
         peer.process = Some(process);
@@ -187,7 +187,7 @@ impl Exchange {
             self.merged = self.merged.max(upto);
         }
         let objects = &self.objects;
-        self.known.sweep(|| objects.iter().flat_map(|o| o.map.iter().map(|a| a.epoch)).collect::<FxHashSet<_>>());
+        self.order.sweep(|| objects.iter().flat_map(|o| o.map.iter().map(|a| a.epoch)).collect::<FxHashSet<_>>());
     }
 
     fn take(&mut self, member: u32, time: u64, message: Message, is_late: bool) {
@@ -207,19 +207,19 @@ impl Exchange {
             }
             Message::Wait { key, epoch } => {
                 if let Some((_, from, clock)) = self.events.get(&key).and_then(VecDeque::back) {
-                    self.known.link(*from, clock, member, epoch);
+                    self.order.link(*from, clock, member, epoch);
                 }
             }
             Message::HostWaited { key, began } => {
                 let records = self.events.get(&key);
                 let record = records.and_then(|r| r.iter().rev().find(|(time, ..)| *time <= began));
                 if let Some((_, from, clock)) = record {
-                    self.known.seen(*from, clock);
+                    self.order.seen(*from, clock);
                 }
             }
-            Message::Host { clock } => self.known.seen(member, &clock),
+            Message::Host { clock } => self.order.seen(member, &clock),
             Message::Signals => self.peers[member as usize].signals = true,
-            Message::End => self.known.ended(member),
+            Message::End => self.order.ended(member),
         }
     }
 
@@ -259,13 +259,13 @@ impl Exchange {
         let access = Access { epoch, extent: access.extent.moved(shift), ..access };
         let object = &mut self.objects[at];
         let (mut races, compares) = (Vec::new(), clock.is_some());
-        let view = PeerView { member, clock, known: &self.known };
+        let view = PeerView { member, clock, known: &self.order };
         object.map.add(&access, &view, &mut |earlier: &Access, _| {
             if compares && member_of(earlier) != member {
                 races.extend(Race::judge(earlier, &access, false));
             }
         });
-        self.known.begin(epoch);
+        self.order.begin(epoch);
         let owner = object.owner;
         // One pair of ops may race in several pieces.
         races.sort_by_key(|r| (r.previous.epoch, std::cmp::Reverse(r.confidence)));

@@ -80,6 +80,6 @@ impl Across {
     }
 }
 
-fn lock(table: &Mutex<Exchange>) -> MutexGuard<'_, Exchange> {
-    table.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock(exchange: &Mutex<Exchange>) -> MutexGuard<'_, Exchange> {
+    exchange.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

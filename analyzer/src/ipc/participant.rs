@@ -22,7 +22,7 @@ const MAX_SITES: usize = 1 << 14;
 /// One process of a run.
 pub struct Member {
     id: u32,
-    table: Arc<Mutex<Exchange>>,
+    exchange: Arc<Mutex<Exchange>>,
     now: u64,
     shares: bool,
     /// Shared events: their names, and the number of the record that was sent last.
@@ -45,10 +45,10 @@ pub fn site_key(access: &Access) -> SiteKey {
 }
 
 impl Member {
-    pub(crate) fn new(id: u32, table: Arc<Mutex<Exchange>>) -> Self {
+    pub(crate) fn new(id: u32, exchange: Arc<Mutex<Exchange>>) -> Self {
         Self {
             id,
-            table,
+            exchange,
             now: 0,
             shares: false,
             events: FxHashMap::default(),
@@ -75,14 +75,14 @@ impl Member {
         self.now = self.now.max(ns);
     }
 
-    fn tell(&mut self, message: Message) {
+    fn send(&mut self, message: Message) {
         self.shares = true;
-        lock(&self.table).tell(self.id, self.now, message);
+        lock(&self.exchange).send(self.id, self.now, message);
     }
 
     /// Every message from before this time has been sent.
     pub fn reached(&self, ns: u64) {
-        lock(&self.table).reached(self.id, ns);
+        lock(&self.exchange).reached(self.id, ns);
     }
 
     /// An address of an allocation gets a name that other processes can use. False: the allocation
@@ -91,7 +91,7 @@ impl Member {
         let is_new = !self.memory.contains_key(&root);
         let base = *self.memory.entry(root).or_insert(ptr);
         let at = BASE.wrapping_add(ptr.wrapping_sub(base));
-        self.tell(Message::Memory { root, key: key.into(), at, imported });
+        self.send(Message::Memory { root, key: key.into(), at, imported });
         is_new
     }
 
@@ -104,13 +104,13 @@ impl Member {
         if self.sites.len() < MAX_SITES {
             self.sites.entry(site_key(&access)).or_insert(access);
         }
-        self.tell(Message::Access { root, access, clock });
+        self.send(Message::Access { root, access, clock });
     }
 
     /// Shared memory ends.
     pub fn free(&mut self, root: AllocationId) {
         if self.memory.remove(&root).is_some() {
-            self.tell(Message::Gone { root });
+            self.send(Message::Gone { root });
         }
     }
 
@@ -124,27 +124,27 @@ impl Member {
         let key: Arc<[u8]> = key.into();
         self.events.insert(event, (key.clone(), record));
         if let Some(clock) = clock {
-            self.tell(Message::Record { key, clock });
+            self.send(Message::Record { key, clock });
         }
     }
 
     /// The event may have been recorded: `record` is the number of its latest record.
     pub fn recorded(&mut self, event: EventId, record: u64, clock: impl FnOnce() -> Option<ClockSnapshot>) {
-        let Some((key, told)) = self.events.get_mut(&event) else { return };
-        if *told == record {
+        let Some((key, sent)) = self.events.get_mut(&event) else { return };
+        if *sent == record {
             return;
         }
-        *told = record;
+        *sent = record;
         let key = key.clone();
         if let Some(clock) = clock() {
-            self.tell(Message::Record { key, clock });
+            self.send(Message::Record { key, clock });
         }
     }
 
     /// The latest record of an event is another process's.
     pub fn recorded_by_others(&mut self, event: EventId, record: u64) {
-        if let Some((_, told)) = self.events.get_mut(&event) {
-            *told = record;
+        if let Some((_, sent)) = self.events.get_mut(&event) {
+            *sent = record;
         }
     }
 
@@ -157,7 +157,7 @@ impl Member {
     pub fn waits(&mut self, event: EventId, epoch: Epoch) {
         if let Some((key, _)) = self.events.get(&event) {
             let key = key.clone();
-            self.tell(Message::Wait { key, epoch });
+            self.send(Message::Wait { key, epoch });
         }
     }
 
@@ -171,7 +171,7 @@ impl Member {
     /// A host thread has waited.
     pub fn sync_ends(&mut self, sync: SyncId) {
         if let Some((key, began)) = self.waits.remove(&sync) {
-            self.tell(Message::HostWaited { key, began });
+            self.send(Message::HostWaited { key, began });
         }
     }
 
@@ -179,7 +179,7 @@ impl Member {
     pub fn reached_event(&mut self, event: EventId) {
         if let Some((key, _)) = self.events.get(&event) {
             let (key, began) = (key.clone(), self.now);
-            self.tell(Message::HostWaited { key, began });
+            self.send(Message::HostWaited { key, began });
         }
     }
 
@@ -192,14 +192,14 @@ impl Member {
     pub fn host(&mut self, changes: u64, clock: impl FnOnce() -> ClockSnapshot) {
         if self.shares && self.changes != changes {
             self.changes = changes;
-            self.tell(Message::Host { clock: clock() });
+            self.send(Message::Host { clock: clock() });
         }
     }
 
     /// A kernel is launched that may wait for kernels of other processes.
     pub fn signals(&mut self) {
         if !std::mem::replace(&mut self.signals, true) {
-            self.tell(Message::Signals);
+            self.send(Message::Signals);
         }
     }
 
@@ -210,6 +210,6 @@ impl Member {
 
     /// The process has ended.
     pub fn end(&mut self, process: PeerProcess) {
-        lock(&self.table).end(self.id, self.now, process);
+        lock(&self.exchange).end(self.id, self.now, process);
     }
 }

@@ -136,11 +136,11 @@ impl LaunchEvaluator {
             return Arc::clone(&cached.result);
         }
         let code = self.kernel(key.kernel(), def, arch);
-        let (mut effects, mut rests) = (Vec::new(), ParamUse::default());
+        let (mut effects, mut usage) = (Vec::new(), ParamUse::default());
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
-        code.evaluate_noting_use(l, &mut effects, &mut rests);
+        code.evaluate_noting_use(l, &mut effects, &mut usage);
         let result = Arc::new(Evaluated::of(effects, &**code));
-        let mask = self.masks.grow(key.kernel(), &rests, l.params.len());
+        let mask = self.masks.grow(key.kernel(), &usage, l.params.len());
         key.hash = LaunchKey::mixed(&key.words, l.params, Some(&mask));
         let (words, params) = (key.words, l.params.into());
         self.cached.put(key.hash, CachedLaunch { words, params, mask, replay: None, result: Arc::clone(&result) });

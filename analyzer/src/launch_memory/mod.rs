@@ -59,9 +59,10 @@
 //! 9. *The fast path of the access map* saves comparing an access piece by piece. File:
 //!    `memory/access_map/fast_path.rs`. Key: the cell that held the access last, kept in the replay
 //!    log. Bound: cells of at most 13 pieces. Void: the access is not within that cell, has gaps or
-//!    is not exact, or overlaps an access that has not provably finished. The access then takes the
-//!    general way, `memory/access_map/cell.rs`. Proof: the head of [`crate::memory::access_map`];
-//!    model test: `tests/map_model.rs`.
+//!    is not exact, overlaps an access of another op that has not provably finished, or could
+//!    overwrite a pointer table whose words are known. The access then takes the general way,
+//!    `memory/access_map/cell.rs`. Proof: the head of [`crate::memory::access_map`]; model test:
+//!    `tests/map_model.rs`.
 //!
 //! # The files of this folder
 //!

@@ -168,7 +168,7 @@ fn pass_signals_on() {
 /// Dies of the signal that the program died of, so that the parent sees the same status as without
 /// StreamSan.
 pub fn die_of(signal: i32) -> ! {
-    // SAFETY: restores the default and raises the signal. Without a core dump of its own beside the
+    // SAFETY: restores the default and raises the signal, without a second core dump beside the
     // program's.
     unsafe {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

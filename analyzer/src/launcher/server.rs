@@ -245,7 +245,7 @@ fn receive(socket: &OwnedFd) -> io::Result<(OwnedFd, i32)> {
     if !hello[..got as usize].starts_with(b"streamsan ring\n") {
         return Err(bad("it speaks another protocol (a shim of another version?)"));
     }
-    // SAFETY: recvmsg has filled the control buffer; CMSG_FIRSTHDR answers null when there is
+    // SAFETY: recvmsg has filled the control buffer; CMSG_FIRSTHDR returns null when there is
     // nothing in it.
     let fd = unsafe {
         let head = libc::CMSG_FIRSTHDR(&raw const message);

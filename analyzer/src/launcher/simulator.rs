@@ -29,8 +29,8 @@ impl Sim {
     pub fn prepare(run: &Path, options: &SimOptions) -> Result<Self, String> {
         let status = run.join("sim-status");
         let mut variables = vec![("STREAMSAN_SIM_STATUS", status.clone().into_os_string())];
-        let told = std::env::var("STREAMSAN_SIM").unwrap_or_default();
-        let keys = options.keys(&told);
+        let given = std::env::var("STREAMSAN_SIM").unwrap_or_default();
+        let keys = options.keys(&given);
         if !keys.is_empty() {
             variables.push(("STREAMSAN_SIM", keys.into()));
         }
@@ -80,10 +80,10 @@ fn libraries(run: &Path) -> Result<PathBuf, String> {
 impl SimOptions {
     /// The value of `STREAMSAN_SIM`: what it says already, and behind it (so that they win) the
     /// options.
-    fn keys(&self, told: &str) -> String {
-        let mut keys: Vec<String> = (!told.is_empty()).then(|| told.to_owned()).into_iter().collect();
+    fn keys(&self, given: &str) -> String {
+        let mut keys: Vec<String> = (!given.is_empty()).then(|| given.to_owned()).into_iter().collect();
         // A seed means nothing to the other schedules.
-        let names_schedule = told.split(':').any(|key| key.trim().starts_with("schedule"));
+        let names_schedule = given.split(':').any(|key| key.trim().starts_with("schedule"));
         let schedule = self.schedule.or((self.seed.is_some() && !names_schedule).then_some("random"));
         keys.extend(schedule.map(|name| format!("schedule={name}")));
         keys.extend(self.seed.map(|seed| format!("seed={seed}")));

@@ -164,14 +164,14 @@ impl KernelCode for Known {
         self.evaluate_noting_use(l, effects, &mut ParamUse::default());
     }
 
-    fn evaluate_noting_use(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut ParamUse) {
+    fn evaluate_noting_use(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
         let cluster = if l.cluster == [0; 3] { [1; 3] } else { l.cluster };
         let args = LaunchArgs { grid: l.grid, block: l.block, cluster, shared: l.shared, params: l.params };
         let mut accesses = Vec::new();
-        let evaluated = AssertUnwindSafe(|| self.summary.evaluate_with_inputs(&args, &mut accesses, rests.bytes()));
+        let evaluated = AssertUnwindSafe(|| self.summary.evaluate_with_inputs(&args, &mut accesses, usage.bytes()));
         if catch_unwind(evaluated).is_err() {
             accesses.clear();
-            rests.use_everything();
+            usage.use_everything();
             // The evaluation panicked, so nothing is known of this launch: every parameter word
             // that is a pointer may be touched.
             for (i, word) in l.params.chunks_exact(8).enumerate() {
@@ -196,7 +196,7 @@ impl KernelCode for Known {
                 kernels::Base::Unknown if is_descriptor(&access.extent) => (0, l.params.len()),
                 kernels::Base::Unknown | kernels::Base::Global(_) | kernels::Base::Absolute { .. } => (0, 0),
             };
-            rests.on(at..at + bytes);
+            usage.on(at..at + bytes);
         }
     }
 

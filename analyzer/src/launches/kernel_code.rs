@@ -15,9 +15,9 @@ pub trait KernelCode: Send {
     fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>);
     /// The same, and the parameter bytes that the accesses depend on: launches of equal shape that
     /// agree in those bytes have equal accesses.
-    fn evaluate_noting_use(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>, rests: &mut ParamUse) {
+    fn evaluate_noting_use(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
         self.evaluate(launch, effects);
-        rests.use_everything();
+        usage.use_everything();
     }
     /// Whether some addresses are loaded from memory. The accesses through them are not among the
     /// effects.

@@ -47,18 +47,18 @@ pub struct Mask(Option<Arc<[u128]>>);
 impl Mask {
     /// The mask of a kernel after one more evaluation, of a launch with `length` bytes of
     /// parameters. `before`: its mask so far, if it had one.
-    pub fn with(before: Option<&Mask>, rests: &ParamUse, length: usize) -> Mask {
+    pub fn with(before: Option<&Mask>, usage: &ParamUse, length: usize) -> Mask {
         let words = length.div_ceil(16);
         let old = match before {
             None => None,
             Some(Mask(Some(old))) if old.len() == words => Some(old),
             Some(_) => return Mask(None),
         };
-        if rests.everything {
+        if usage.everything {
             return Mask(None);
         }
         let mut new = old.map_or_else(|| vec![0; words], |old| old.to_vec());
-        for at in rests.bytes.iter().flat_map(|bytes| bytes.start..bytes.end.min(length)) {
+        for at in usage.bytes.iter().flat_map(|bytes| bytes.start..bytes.end.min(length)) {
             new[at / 16] |= 0xff << (at % 16 * 8);
         }
         match old {
@@ -140,7 +140,7 @@ impl Masks {
     }
 
     /// The mask of a kernel after one more evaluation; see [`Mask::with`].
-    pub fn grow(&mut self, kernel: KernelId, rests: &ParamUse, length: usize) -> Mask {
+    pub fn grow(&mut self, kernel: KernelId, usage: &ParamUse, length: usize) -> Mask {
         let number = kernel.0 as usize;
         if number >= Self::MOST {
             return Mask(None);
@@ -148,7 +148,7 @@ impl Masks {
         if number >= self.0.len() {
             self.0.resize(number + 1, None);
         }
-        let mask = Mask::with(self.get(kernel), rests, length);
+        let mask = Mask::with(self.get(kernel), usage, length);
         self.0[number] = Some(mask.clone());
         mask
     }

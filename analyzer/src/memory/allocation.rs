@@ -43,7 +43,7 @@ pub struct Allocation {
     pub ptr: u64,
     /// Bytes.
     pub size: u64,
-    /// Sort of memory; `None` for arrays.
+    /// Kind of memory; `None` for arrays.
     pub kind: Option<MemoryKind>,
     /// Where it was allocated.
     pub stack: StackId,

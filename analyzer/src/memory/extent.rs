@@ -311,7 +311,7 @@ fn meet_patterns(a: &Extent, b: &Extent, lo: u64, hi: u64) -> Meet {
     }
 }
 
-/// Calls `hit` for the runs that reach into `lo..hi` until it answers true. `None`: the budget ran
+/// Calls `hit` for the runs that reach into `lo..hi` until it returns true. `None`: the budget ran
 /// out.
 fn walk_pieces(
     dims: &[Dim],

@@ -115,7 +115,7 @@ mod tests {
     const ROOT: AllocationId = AllocationId(1);
 
     #[test]
-    fn a_ticket_holds_until_its_allocation_changes_or_goes_and_not_for_the_next_one() {
+    fn a_generation_holds_until_its_allocation_changes_or_ends_and_not_for_the_next_one() {
         let mut stamps = Stamps::default();
         let (a, b) = (stamps.begin(ROOT), stamps.begin(AllocationId(2)));
         let (of_a, of_b) = (stamps.generation(a), stamps.generation(b));
@@ -126,11 +126,11 @@ mod tests {
         stamps.end(a);
         assert!(!stamps.holds(of_a));
         let c = stamps.begin(AllocationId(3));
-        assert!(c == a && !stamps.holds(of_a), "a number that is used again is no old ticket");
+        assert!(c == a && !stamps.holds(of_a), "a number that is used again makes no old generation valid");
     }
 
     #[test]
-    fn a_block_in_the_place_of_another_takes_its_tickets_over() {
+    fn a_block_in_the_place_of_another_takes_its_generations_over() {
         let mut stamps = Stamps::default();
         let spot = (ROOT, 64, 128);
         let first = stamps.begin_block(AllocationId(2), spot);

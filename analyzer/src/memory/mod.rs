@@ -8,12 +8,11 @@
 //! itself; `interval_map` is the container below the tables; `access_map/` remembers the accesses
 //! of one allocation; `allocation` describes one allocation and `roots` holds those that are live,
 //! each with its access map; `generations` says whether an address still lies where it lay;
-//! `contents` holds the words of pointer tables; `allocations/` puts all of these together and is
-//! the only entry for the rest of the crate. `prefetch` is the processor hint for those who know
-//! what they need next.
+//! `contents` holds the words of pointer tables; `allocations/` puts all of these together for the
+//! rest of the crate. `prefetch` is the processor hint for callers that know what they need next.
 //!
-//! `access_map` and `interval_map` know nothing of allocations. `roots`, `generations` and
-//! `contents` are private parts of `allocations`, which alone changes them.
+//! `access_map` and `interval_map` know nothing of allocations. `roots` and `generations` change
+//! only through `allocations`.
 
 pub mod access;
 pub mod access_map;

@@ -177,7 +177,8 @@ pub enum GateStatus {
 pub struct Finding {
     /// The identity of the finding within the run and across runs.
     pub identity: Identity,
-    /// Names the finding across runs, also when its lines have moved (see [`crate::report::fingerprint`]).
+    /// Names the finding across runs, also when its lines have moved: see
+    /// [`crate::report::fingerprint`].
     pub fingerprint: String,
     /// The gate's decision.
     pub standing: GateStatus,

@@ -56,14 +56,14 @@ impl Operator {
 /// Schemas of operators: from the trace, and from libraries that were read for them.
 #[derive(Clone, Default)]
 pub struct Schemas {
-    told: HashMap<String, String>,
+    recorded: HashMap<String, String>,
     read: HashMap<String, HashMap<String, String>>,
 }
 
 impl Schemas {
     /// Adds a schema from the trace: that of the library where it was recorded.
-    pub fn tell(&mut self, operator: &str, schema: &str) {
-        self.told.insert(operator.to_string(), schema.to_string());
+    pub fn record(&mut self, operator: &str, schema: &str) {
+        self.recorded.insert(operator.to_string(), schema.to_string());
     }
 
     /// `aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`; without the
@@ -73,8 +73,8 @@ impl Schemas {
     }
 
     fn found(&mut self, operator: &Operator) -> Option<String> {
-        if let Some(told) = self.told.get(&operator.raw) {
-            return Some(told.clone());
+        if let Some(recorded) = self.recorded.get(&operator.raw) {
+            return Some(recorded.clone());
         }
         let module = operator.module.as_ref()?;
         let texts = self.read.entry(module.clone()).or_insert_with(|| read(Path::new(module)).unwrap_or_default());
@@ -219,7 +219,7 @@ mod tests {
         assert!(all.contains_key("chain_matmul.out"));
         // A schema from the trace has precedence over the library here.
         let mut schemas = Schemas::default();
-        schemas.tell("mul_out", "aten::mul.out() -> ()");
+        schemas.record("mul_out", "aten::mul.out() -> ()");
         assert_eq!(schemas.of(&Operator { raw: "mul_out".into(), module: None }), "aten::mul.out() -> ()");
         assert_eq!(touched(&found, true), (vec!["out".to_string()], true));
         assert_eq!(touched(&found, false).0, ["self", "other"]);

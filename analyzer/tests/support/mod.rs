@@ -66,8 +66,8 @@ impl CodeReader for Reader {
     fn image(&mut self, _: &Op<'_>) {}
 }
 
-/// A kernel whose name begins with `fixed` touches the same bytes in equal launches; its code is
-/// another when it does more.
+/// A kernel whose name begins with `fixed` touches the same bytes in equal launches. It has another
+/// code hash when it does more.
 struct TestKernel(Vec<Does>, bool, Option<u64>);
 
 impl KernelCode for TestKernel {
@@ -156,7 +156,7 @@ pub struct Program {
     names: HashMap<&'static str, CallId>,
     ids: u32,
     line: u32,
-    /// What was recorded since [`Program::record_on`].
+    /// The records since [`Program::record_on`].
     tape: Option<Vec<Vec<u8>>>,
 }
 
@@ -165,7 +165,7 @@ pub const B: StreamId = StreamId(2);
 pub const LEGACY: StreamId = StreamId(3);
 pub const BLOCKING: StreamId = StreamId(4);
 pub const CONTEXT: ContextId = ContextId(1);
-/// Where the memory of the tests lies.
+/// The address of the memory in the tests.
 pub const X: u64 = 0x7f00_0000_0000;
 pub const PINNED: u64 = 0x5000_0000;
 pub const PAGEABLE: u64 = 0x1234_5000;
@@ -204,7 +204,7 @@ impl Program {
         p
     }
 
-    /// The source line of the next call; the one after it is in the next line.
+    /// Sets the source line of the next call. The call after it is in the next line.
     pub fn line(&mut self, line: u32) -> &mut Self {
         self.line = line;
         self
@@ -214,7 +214,7 @@ impl Program {
         self.take(Record { origin: Origin::default(), op });
     }
 
-    /// Through the encoding, as in life.
+    /// Feeds a record, encoded and decoded as in a real run.
     fn take(&mut self, record: Record<'_>) {
         let mut buffer = vec![0; 1 << 16];
         let len = record.encode(&mut buffer).expect("fits");
@@ -296,13 +296,13 @@ impl Program {
         self.does(name, Op::Free { ptr, kind, stream });
     }
 
-    /// A kernel that is known to do this.
+    /// A kernel whose code does this.
     pub fn kernel(&mut self, name: &str, does: &[Does]) -> KernelId {
         self.kernels.lock().unwrap().insert(name.into(), (does.to_vec(), false));
         self.define(name)
     }
 
-    /// A kernel of which nothing is known.
+    /// A kernel without readable code.
     pub fn define(&mut self, name: &str) -> KernelId {
         let id = KernelId(self.id());
         let slots = [ParamSlot { offset: 0, size: 8 }, ParamSlot { offset: 8, size: 8 }];
@@ -315,7 +315,7 @@ impl Program {
         self.does("cudaLaunchKernel", launch(stream, kernel, &params));
     }
 
-    /// A launch of a new kernel that does just this to one pointer.
+    /// Launches a new kernel that does just this to one pointer.
     pub fn go(&mut self, stream: StreamId, pointer: u64, does: &[Does]) {
         let name = format!("kernel_{}", self.ids + 1);
         let kernel = self.kernel(&name, does);
@@ -383,7 +383,7 @@ impl Program {
         self.outcome().findings
     }
 
-    /// What was found, as `hazard confidence` strings, sorted.
+    /// The findings, as `hazard confidence` strings, sorted.
     pub fn verdict(&mut self) -> Vec<String> {
         let found = self.findings();
         let mut list: Vec<String> =
@@ -392,13 +392,13 @@ impl Program {
         list
     }
 
-    /// Nothing was found.
+    /// Asserts that there are no findings.
     pub fn silent(&mut self) {
         let found = self.findings();
         assert!(found.is_empty(), "{found:#?}");
     }
 
-    /// Exactly one finding of this kind.
+    /// Asserts that there is exactly one finding of this kind.
     pub fn finds(&mut self, verdict: &str) -> Finding {
         assert_eq!(self.verdict(), [verdict]);
         self.findings().remove(0)
