@@ -1,4 +1,5 @@
-//! `streamsan attach-ring`: the analyzer of a program under plain `LD_PRELOAD`, started by the shim.
+//! `streamsan attach-ring`: the analyzer of a program under plain `LD_PRELOAD`, which the shim
+//! starts.
 //!
 //! Reads no configuration file: the shim inside of the program reads none either, and half of a
 //! file would hold.

@@ -40,9 +40,9 @@ struct Findings {
 
 impl Findings {
     fn read(file: &str) -> Result<Self, String> {
-        let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+        let text = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
         let report: Value =
-            serde_json::from_str(&text).map_err(|error| format!("{file}: this is no report: {error}"))?;
+            serde_json::from_slice(&text).map_err(|error| format!("{file}: this is no report: {error}"))?;
         let shown =
             report["findings"].as_array().ok_or(format!("{file}: this is no report: it has no list of findings"))?;
         let keyed = |finding: &Value| Some((finding["fingerprint"].as_str()?.to_owned(), finding.clone()));

@@ -1,9 +1,9 @@
 //! The report as JUnit XML, which CI systems show as test results: every finding that fails the run
 //! is a failed test.
 //!
-//! Owns the mapping. The shape is what Jenkins' schema and the older Ant one have in common: a clean
-//! run is one test that passed, a run that checked nothing is one that was skipped, a tool that
-//! failed is an error.
+//! Owns the mapping. The shape is what Jenkins' schema and the older Ant one have in common: a
+//! clean run is one test that passed, a run that checked nothing is one that was skipped, a tool
+//! that failed is an error.
 
 use super::text;
 use crate::report::call_site::site;
