@@ -1,6 +1,6 @@
-//! PTX that Triton and Numba made of our own kernels (`tests/programs/ptx`, by
-//! `cargo xtask ptx-census`; debug information cut off): all of it parses, nothing in it is taken to
-//! touch anything, and each kernel does through its pointers what `ptx/words.txt` says.
+//! PTX that Triton and Numba made of our own kernels (`tests/programs/ptx`, by `cargo xtask
+//! ptx-census`; debug information cut off): all of it parses, nothing in it is taken to touch
+//! anything, and each kernel does through its pointers what `ptx/words.txt` says.
 //!
 //! Each line there: file, kernel, then `offset:` with r(eads), w(rites), a(tomic) and `?` when how
 //! many bytes is not known; `indirect:` when addresses come from no parameter. It was checked by
