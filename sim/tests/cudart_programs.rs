@@ -15,27 +15,40 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
+/// The folder of the built libraries: `STREAMSAN_BIN`, else cargo builds them into the folder that
+/// this test was built into.
+fn built() -> PathBuf {
+    let exe = std::env::current_exe().unwrap();
+    let profile = exe.parent().unwrap().parent().unwrap();
+    if let Some(folder) = std::env::var_os("STREAMSAN_BIN") {
+        return std::fs::canonicalize(folder).unwrap();
+    }
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "-p", "sim", "-p", "sim-cudart", "--target-dir"]);
+    build.arg(profile.parent().unwrap()).current_dir(root());
+    if profile.ends_with("release") {
+        build.arg("--release");
+    }
+    run(&mut build);
+    profile.to_owned()
+}
+
 /// A folder of this process with `libcuda.so.1`, `libcudart.so.12` and `libcudart.so.13`.
 fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        // The libraries are built by cargo, into the folder that this test was built into.
-        let exe = std::env::current_exe().unwrap();
-        let profile = exe.parent().unwrap().parent().unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "-p", "sim", "-p", "sim-cudart", "--target-dir"]);
-        build.arg(profile.parent().unwrap()).current_dir(root());
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        run(&mut build);
-        let folder = profile.join("sim-tests");
+        let built = built();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("sim-tests-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::copy(profile.join("libstreamsan_sim.so"), folder.join("libcuda.so.1")).unwrap();
-        std::fs::copy(profile.join("libstreamsan_sim.so"), folder.join("libcuda.so")).unwrap();
-        let cudart = profile.join("libstreamsan_sim_cudart.so");
-        std::fs::copy(&cudart, folder.join("libcudart.so.13")).unwrap();
-        run(Command::new(profile.join("streamsan-cudart12")).arg(&cudart).arg(folder.join("libcudart.so.12")));
+        let link = |from: &str, to: &str| {
+            let _ = std::fs::remove_file(folder.join(to));
+            std::os::unix::fs::symlink(built.join(from), folder.join(to)).unwrap();
+        };
+        link("libstreamsan_sim.so", "libcuda.so.1");
+        link("libstreamsan_sim.so", "libcuda.so");
+        link("libstreamsan_sim_cudart.so", "libcudart.so.13");
+        let cudart = folder.join("libcudart.so.13");
+        run(Command::new(built.join("streamsan-cudart12")).arg(&cudart).arg(folder.join("libcudart.so.12")));
         folder
     })
 }

@@ -34,11 +34,14 @@ pub fn compile(source: &Path, options: &[&str]) -> PathBuf {
     std::fs::create_dir_all(&dir).expect("cache directory");
     let stem = source.file_stem().expect("a file name").to_string_lossy().into_owned();
     let out = dir.join(format!("{stem}-{:016x}.bin", hash.finish()));
+    if out.exists() {
+        return out;
+    }
+    // Several threads and processes may want the same: the first one compiles.
+    let held = std::fs::File::create(out.with_extension("lock")).expect("cache directory");
+    held.lock().expect("a lock");
     if !out.exists() {
-        // Two threads may compile the same: each its own file, and the last one to finish wins.
-        static PART: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let number = PART.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let part = dir.join(format!("{stem}-{:016x}.{}.{number}.part", hash.finish(), std::process::id()));
+        let part = out.with_extension("part");
         let run = Command::new(toolkit().join("bin/nvcc"))
             .args(["-O2", "-std=c++17", "-Wno-deprecated-gpu-targets"])
             .args(options)

@@ -8,20 +8,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Directory with the probe library, freshly built.
+/// Directory with the probe library: built together with this test where `STREAMSAN_BIN` says that
+/// everything is, else freshly.
 pub fn probe() -> &'static Path {
     static PROBE: OnceLock<PathBuf> = OnceLock::new();
     PROBE.get_or_init(|| {
         let exe = std::env::current_exe().expect("own path");
         let profile = exe.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "shim", "--example", "stack_probe", "--target-dir"]);
-        cargo.arg(profile.parent().expect("target")).current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().expect("cargo").success(), "the probe does not build");
         let examples = profile.join("examples");
+        if std::env::var_os("STREAMSAN_BIN").is_none() || !examples.join("libstack_probe.so").is_file() {
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.args(["build", "--quiet", "--package", "shim", "--example", "stack_probe", "--target-dir"]);
+            cargo.arg(profile.parent().expect("target")).current_dir(env!("CARGO_MANIFEST_DIR"));
+            if profile.ends_with("release") {
+                cargo.arg("--release");
+            }
+            assert!(cargo.status().expect("cargo").success(), "the probe does not build");
+        }
         assert!(examples.join("libstack_probe.so").is_file(), "no probe in {}", examples.display());
         examples
     })

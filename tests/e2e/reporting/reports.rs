@@ -1,8 +1,8 @@
 //! The printed reports, word by word: `tests/expected/NAME.txt` holds what each program must make
 //! StreamSan say.
 //!
-//! `cargo xtask bless` accepts what is printed now. What differs between runs and machines is replaced
-//! first (`tests::compare`).
+//! `cargo xtask bless` accepts what is printed now. What differs between runs and machines is
+//! replaced first (`tests::compare`).
 
 use std::path::Path;
 

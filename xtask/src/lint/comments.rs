@@ -14,9 +14,12 @@ use crate::workspace;
 
 /// Finds the comments of a file that are too wide.
 pub fn check(file: &Path) -> Result<Vec<Violation>> {
-    let text = std::fs::read_to_string(workspace::root().join(file))?;
+    check_text(file, &std::fs::read_to_string(workspace::root().join(file))?)
+}
+
+fn check_text(file: &Path, text: &str) -> Result<Vec<Violation>> {
     let wide: Vec<_> = text.lines().enumerate().filter(|(_, line)| line.chars().count() > COLUMNS).collect();
-    if wide.iter().all(|(_, line)| !line.contains("//") && !line.contains("/*")) {
+    if wide.is_empty() {
         return Ok(Vec::new());
     }
     let tokens: TokenStream = text.parse().map_err(|error| anyhow!("{}: {error}", file.display()))?;
@@ -45,9 +48,9 @@ impl Ends<'_> {
     fn read(&mut self, tokens: TokenStream) {
         for token in tokens {
             if let TokenTree::Group(group) = token {
-                self.end(group.span_open().end());
                 // A doc comment is an attribute whose tokens all lie where the comment does.
                 if !self.is_doc(group.span_open().start()) {
+                    self.end(group.span_open().end());
                     self.read(group.stream());
                     self.end(group.span_close().end());
                 }
@@ -80,5 +83,35 @@ impl Ends<'_> {
         let rest: String = self.lines[line - 1].chars().skip(code).collect();
         // Within a block comment nothing starts on the line.
         !rest.trim().is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines with violations.
+    fn lines(text: &str) -> Vec<usize> {
+        let found = check_text(Path::new("a.rs"), text).expect("it parses");
+        found.iter().map(|violation| violation.line).collect()
+    }
+
+    #[test]
+    fn wide_comments_are_found_wherever_they_stand() {
+        let long = "word ".repeat(25);
+        assert_eq!(lines(&format!("// {long}\nfn f() {{}}\n")), [1]);
+        assert_eq!(lines(&format!("fn f() {{\n    /// {long}\n    fn g() {{}}\n}}\n")), [2]);
+        assert_eq!(lines(&format!("//! {long}\n")), [1]);
+        assert_eq!(lines(&format!("fn f() {{}} // {long}\n")), [1]);
+        assert_eq!(lines(&format!("/*\n{long}\n*/ fn f() {{}}\n")), [2]);
+    }
+
+    #[test]
+    fn code_literals_and_addresses_may_be_wide() {
+        let long = "word ".repeat(25);
+        assert_eq!(lines(&format!("const A: &str = \"// {long}\";\n")), [0; 0]);
+        assert_eq!(lines(&format!("const A: &str = \"\n// {long}\n\";\n")), [0; 0]);
+        assert_eq!(lines(&format!("// see https://example.org/{}\n", "a".repeat(100))), [0; 0]);
+        assert_eq!(lines(&format!("fn {}() {{}}\n", "a".repeat(120))), [0; 0]);
     }
 }

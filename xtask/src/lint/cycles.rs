@@ -174,3 +174,65 @@ fn layers(units: &[usize], edges: &Edges) -> Vec<usize> {
     }
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::modules::of_texts;
+    use super::*;
+
+    /// Violations in a crate whose folder `a` uses `b::B`; `b` holds two files.
+    fn found(b: &str, other: &str, by_module: bool) -> Vec<String> {
+        let tree = of_texts(&[
+            ("lib.rs", "mod a; mod b;"),
+            ("a/mod.rs", "mod leaf; mod user; pub use leaf::Leaf;"),
+            ("a/leaf.rs", "pub struct Leaf;"),
+            ("a/user.rs", "use crate::b::B; pub fn f(_: B) {}"),
+            ("b/mod.rs", "mod other; mod own; pub use own::B;"),
+            ("b/own.rs", b),
+            ("b/other.rs", other),
+        ]);
+        check(&tree, by_module).into_iter().map(|violation| violation.text).collect()
+    }
+
+    const B: &str = "pub struct B;";
+
+    #[test]
+    fn layers_have_no_cycle() {
+        assert_eq!(found(B, "", false), [""; 0]);
+        assert_eq!(found(B, "use super::own::B; impl B {}", false), [""; 0]);
+        assert_eq!(found(B, "#[cfg(test)] mod tests { use crate::a::Leaf; fn f(_: Leaf) {} }", false), [""; 0]);
+    }
+
+    #[test]
+    fn folders_that_use_each_other_are_found_through_every_way_to_name_something() {
+        for other in [
+            "use crate::a::Leaf; fn f(_: Leaf) {}",
+            "fn f(_: crate::a::Leaf) {}",
+            "use super::super::a::Leaf as L; fn f(_: L) {}",
+            "use crate::a::{self}; fn f(_: a::Leaf) {}",
+            "use crate::a::*; fn f(_: Leaf) {}",
+            "fn f() { println!(\"{}\", size_of::<crate::a::Leaf>()) }",
+        ] {
+            let found = found(B, other, false);
+            assert_eq!(found.len(), 2, "{other}: {found:?}");
+            assert!(found[0].contains("its modules are in no cycle"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_cycle_of_modules_is_one_in_both_readings() {
+        let own = "pub struct B; fn f() { crate::a::user_of() }";
+        assert!(found(own, "", true).is_empty(), "what is not there leads nowhere");
+        let own = "use crate::a::f; pub struct B; fn g() { f(B) }";
+        let tree = of_texts(&[
+            ("lib.rs", "mod a; mod b;"),
+            ("a/mod.rs", "mod user; pub use user::f;"),
+            ("a/user.rs", "use crate::b::B; pub fn f(_: B) {}"),
+            ("b/mod.rs", "mod own; pub use own::B;"),
+            ("b/own.rs", own),
+        ]);
+        for by_module in [false, true] {
+            assert_eq!(check(&tree, by_module).len(), 2);
+        }
+    }
+}

@@ -12,7 +12,10 @@ use crate::workspace;
 
 /// Finds the lines of a file that are too wide.
 pub fn check(file: &Path) -> Result<Vec<Violation>> {
-    let text = std::fs::read_to_string(workspace::root().join(file))?;
+    Ok(check_text(file, &std::fs::read_to_string(workspace::root().join(file))?))
+}
+
+fn check_text(file: &Path, text: &str) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut fence = None;
     for (at, line) in text.lines().enumerate() {
@@ -30,7 +33,7 @@ pub fn check(file: &Path) -> Result<Vec<Violation>> {
             found.push(Violation::new(file, at + 1, format!("prose ends at column {columns}, not {COLUMNS}")));
         }
     }
-    Ok(found)
+    found
 }
 
 /// A line without what cannot be broken: targets of links, and bare addresses.
@@ -44,4 +47,21 @@ fn without_addresses(line: &str) -> String {
     }
     kept.push_str(rest);
     kept.split(' ').filter(|word| !word.contains("://")).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_may_not_be_wide_but_tables_code_and_addresses_may() {
+        let long = "word ".repeat(25);
+        let lines = |text: &str| -> Vec<usize> {
+            check_text(Path::new("a.md"), text).iter().map(|violation| violation.line).collect()
+        };
+        assert_eq!(lines(&format!("# A\n\n- {long}\n")), [3]);
+        assert_eq!(lines(&format!("```\n{long}\n```\n{long}\n")), [4]);
+        assert_eq!(lines(&format!("| {long} |\n")), [0; 0]);
+        assert_eq!(lines(&format!("See [there](https://example.org/{}).\n", "a".repeat(90))), [0; 0]);
+    }
 }

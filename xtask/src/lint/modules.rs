@@ -181,6 +181,21 @@ impl Tree {
     }
 }
 
+/// Reads one crate of files that are given as text: a name relative to `src/`, and what is in it.
+#[cfg(test)]
+pub fn of_texts(texts: &[(&str, &str)]) -> Tree {
+    let folder = std::env::temp_dir().join(format!("xtask-lint-{:?}", std::thread::current().id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    for (name, text) in texts {
+        let file = folder.join("src").join(name);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        std::fs::write(file, text).expect("a file");
+    }
+    let tree = read(&folder).expect("a crate").remove(0);
+    std::fs::remove_dir_all(&folder).expect("the folder is there");
+    tree
+}
+
 /// Whether an item is compiled for tests only.
 fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {

@@ -23,3 +23,25 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::modules::of_texts;
+    use super::*;
+
+    #[test]
+    fn public_types_of_one_name_are_found() {
+        let of = |b: &str| {
+            check(&of_texts(&[
+                ("lib.rs", "mod a; mod b; pub use a::Range;"),
+                ("a.rs", "pub struct Range;"),
+                ("b.rs", b),
+            ]))
+        };
+        assert_eq!(of("pub(crate) enum Range {}").len(), 2);
+        assert_eq!(of("mod inner { pub(super) type Range = u8; }").len(), 2);
+        assert_eq!(of("struct Range;").len(), 0);
+        assert_eq!(of("pub use crate::a::Range;").len(), 0);
+        assert_eq!(of("#[cfg(test)] mod tests { pub struct Range; }").len(), 0);
+    }
+}
