@@ -39,11 +39,12 @@
 //! - `report`: the data of `detect`, `exact`, `launch_memory`, `memory` and `state`; `symbols`,
 //!   `gate`, `options`.
 //! - `gate`: `report`, `symbols`, `options`.
-//! - `analysis`: all of the above except `gate`, and `ipc`.
-//! - `ipc`: `analysis` (the export is a part of it), `detect`, `memory`, `report`.
+//! - `ipc`: `detect`, `memory`, `report`.
+//! - `analysis`: all of the above except `gate` and `options`.
 //! - `ingest`: `analysis`, `exact`, `ipc`, `launches`, `report`, `symbols`.
 //! - `launcher`: `ingest`, `ipc`, `report`, `options`.
 //! - `tools`: `ingest`, `launches`, `report`, `state`, `symbols`.
+//! - `cli`: everything.
 //!
 //! Where two folders use each other, their files must not form a cycle.
 

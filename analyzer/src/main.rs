@@ -1,5 +1,5 @@
-//! The `streamsan` command: a thread with room for deep analyses, and the exit code. What it does is
-//! [`analyzer::cli`]'s.
+//! The `streamsan` command: a thread with room for deep analyses, and the exit code. The commands
+//! are in [`analyzer::cli`].
 
 use std::ffi::OsString;
 

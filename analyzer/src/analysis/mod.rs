@@ -16,7 +16,8 @@
 //! 5. `dispatch` applies the op: `launch` handles kernels, `alloc_free` allocations and frees,
 //!    `host_access` loads and stores of the host. What touches memory is compared with the accesses
 //!    that are remembered.
-//! 6. Shared memory and events go to the other processes of the run ([`crate::analysis::ipc_export`]).
+//! 6. `ipc_export` reports accesses to shared memory and events to the other processes of the run
+//!    ([`crate::ipc`]).
 //! 7. The races of the op are merged and counted as findings.
 //!
 //! `fast_path` takes a repeated launch from its record straight to the accesses that it made last

@@ -1,6 +1,6 @@
-//! Which exit code a run ends with.
+//! The exit code that a run ends with.
 //!
-//! Owns the rule. The numbers are in [`crate::exit_code`].
+//! Owns the rule. Does not own the numbers, which are in [`crate::exit_code`].
 
 use crate::exit_code::{CLEAN, INTERNAL, NO_CUDA};
 use crate::report::model::Report;

@@ -2,13 +2,13 @@
 //!
 //! Owns the channel on which each process under analysis reports what the others must know, and the
 //! rule by which accesses of different processes are ordered. Does not know which bytes an op
-//! touches: each process's own [`crate::Analysis`] reports that, in its own ids.
+//! touches: each process's own [`crate::Analysis`] reports that, in its own ids
+//! ([`crate::analysis::ipc_export`]).
 //!
-//! The files in the order of use: `export` turns ops of a process into messages, `participant` is
-//! the process's end of the channel, `exchange` collects and compares the messages of all
-//! processes, and `visibility` is the order between processes. `participant` and `exchange` know
-//! each other: one sends into the other, and a finding asks for the call sites that the participant
-//! has named.
+//! The files in the order of use: `participant` is a process's end of the channel, `exchange`
+//! collects and compares the messages of all processes, and `visibility` is the order between
+//! processes. `participant` and `exchange` know each other: one sends into the other, and a finding
+//! asks for the call sites that the participant has named.
 //!
 //! # Which memory
 //!
