@@ -1,4 +1,6 @@
-"""``python -m streamsan [OPTIONS] SCRIPT [ARGS...]``: the script under StreamSan, with the options of ``streamsan run``."""
+"""``python -m streamsan [OPTIONS] SCRIPT [ARGS...]``: the script under StreamSan.
+
+The options are those of ``streamsan run``."""
 
 import sys
 
@@ -6,7 +8,7 @@ from . import _replace
 
 
 def _words(given):
-    """What to start for these words: the options' own language is the program's, which puts Python before the script."""
+    """The words for streamsan, which knows its options and puts Python before the script."""
     if given and given[0] in ("-h", "--help", "-V", "--version"):
         return given
     if not given or not given[0].startswith("-") or given[0] in ("-m", "-c"):

@@ -94,9 +94,11 @@ fn shown() -> clap::Command {
     Cli::command()
 }
 
-/// The grammar that is parsed.
-fn parsed(with_help: bool) -> clap::Command {
-    let helps = with_help.then(shown);
+/// The grammar that is parsed. Only what these words can reach is made in full: each start of the
+/// tool pays for it.
+fn parsed(args: &[OsString]) -> clap::Command {
+    let asks = |word: &OsString| matches!(word.as_bytes(), b"-h" | b"--help" | b"help");
+    let helps = args.iter().any(asks).then(shown);
     let text = |name: Option<&str>| {
         let mut command = helps.clone()?;
         command.build();
@@ -111,6 +113,9 @@ fn parsed(with_help: bool) -> clap::Command {
         command = command.override_help(text);
     }
     command.mut_subcommands(|sub| {
+        if !args.iter().any(|word| word.as_bytes() == sub.get_name().as_bytes()) {
+            return sub;
+        }
         let help = text(Some(sub.get_name()));
         let sub = lenient(sub);
         help.map_or(sub.clone(), |help| sub.override_help(help))
@@ -133,8 +138,7 @@ enum Ended {
 }
 
 fn parse(args: &[OsString]) -> Result<Line, Ended> {
-    let asks = |word: &OsString| matches!(word.as_bytes(), b"-h" | b"--help" | b"help");
-    let command = parsed(args.iter().any(asks)).no_binary_name(true);
+    let command = parsed(args).no_binary_name(true);
     let matches = command.try_get_matches_from(args).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ended::Print(error.to_string()),
         ErrorKind::DisplayVersion => Ended::Print(format!("streamsan {}\n", env!("CARGO_PKG_VERSION"))),
