@@ -2,8 +2,8 @@
 //! touch, without a GPU.
 //!
 //! `oracle STUDY... -- ORACLE.json...` evaluates the examples of a file that `--exact-compare`
-//! wrote anew, with the code that `cargo xtask precision` brought home, and prints the bytes of each
-//! example. (A study is a `launches.txt`, made by `analyzer/examples/extract.rs`.) `oracle -u
+//! wrote anew, with the code that `cargo xtask precision` brought home, and prints the bytes of
+//! each example. (A study is a `launches.txt`, made by `analyzer/examples/extract.rs`.) `oracle -u
 //! STUDY...` prints the bytes of each recorded launch for a comparison of two versions of the
 //! analysis line by line: `oracle -c OLD NEW` does it.
 

@@ -2,7 +2,10 @@
 //! that it reads and writes.
 //!
 //! Owns the text and the JSON. The JSON is a contract:
-//! `{"kernels":[{"name","arch","params":[{"offset","size","reads","writes","atomic","extent"}],"indirect"}]}`
+//! ```text
+//! {"kernels":[{"name","arch","params":[{"offset","size","reads","writes","atomic","extent"}],
+//!              "indirect"}]}
+//! ```
 //!
 //! * `params` has one entry for each pointer-sized parameter word from which some access derives. A
 //!   by-value struct gives one entry for each such word. `offset` counts from the start of the

@@ -1,6 +1,6 @@
-//! PTX that Triton and Numba made of our own kernels (`tests/programs/ptx`, by
-//! `cargo xtask ptx-census`; debug information cut off). All of it parses, nothing in it is taken to
-//! touch anything, and each kernel does through its pointers what `ptx/words.txt` says.
+//! PTX that Triton and Numba made of our own kernels (`tests/programs/ptx`, by `cargo xtask
+//! ptx-census`; debug information cut off). All of it parses, nothing in it is taken to touch
+//! anything, and each kernel does through its pointers what `ptx/words.txt` says.
 //!
 //! Each line of that file has a file, a kernel, then `offset:` with r(eads), w(rites), a(tomic),
 //! and `?` when the number of bytes is not known; `indirect:` when addresses come from no

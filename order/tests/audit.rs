@@ -1,5 +1,5 @@
-//! `docs/reference/order-rules.md` against the tests: every rule that it lists names tests that exist, and no test
-//! of the engine is missing from it.
+//! `docs/reference/order-rules.md` against the tests: every rule that it lists names tests that
+//! exist, and no test of the engine is missing from it.
 
 use std::collections::BTreeSet;
 use std::path::Path;

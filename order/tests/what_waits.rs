@@ -1,8 +1,8 @@
 //! The table of what calls really wait for, as measured on a GPU, against the `observed` policy.
 //!
-//! `tests/gpu/programs/what_waits.cu` prints one line a question: a kernel spins on one stream, a call is
-//! made, did the call return only after the kernel? This test asks the engine every line of the
-//! committed table. A line that it cannot ask fails the test.
+//! `tests/gpu/programs/what_waits.cu` prints one line a question: a kernel spins on one stream, a
+//! call is made, did the call return only after the kernel? This test asks the engine every line of
+//! the committed table. A line that it cannot ask fails the test.
 
 mod common;
 

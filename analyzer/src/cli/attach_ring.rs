@@ -15,7 +15,7 @@ use crate::output::StandardOutput;
 /// Follow a program through the ring on a descriptor (internal)
 #[derive(clap::Args, Debug)]
 #[command(hide = true)]
-pub struct Args {
+pub struct AttachRingArgs {
     #[arg(hide = true)]
     fd: i32,
     #[arg(hide = true)]
@@ -24,7 +24,7 @@ pub struct Args {
 
 /// Follows the program to its end and reports. The program runs already: a wrong option is named,
 /// the others hold.
-pub fn main(args: &Args, environment: &[u8]) -> i32 {
+pub fn main(args: &AttachRingArgs, environment: &[u8]) -> i32 {
     let mut options = Options::default();
     for error in options.read_env(environment) {
         eprintln!("streamsan: in STREAMSAN_OPTIONS: {error}");

@@ -10,7 +10,7 @@ use crate::output::StandardOutput;
 
 /// Check traces, or folders of them (one for each rank, say)
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct CheckArgs {
     /// Traces, or folders with traces
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Args {
 }
 
 /// Analyses the traces and reports.
-pub fn main(args: &Args, mut options: Options) -> i32 {
+pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
     let files = match recorded::files(&args.files) {
         Ok(files) => files,
         Err(error) => return wrong(&error),

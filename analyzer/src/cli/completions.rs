@@ -7,14 +7,14 @@ use crate::exit_code;
 
 /// Print the completions of a shell
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL", required = true)]
     shell: Shell,
 }
 
 /// Prints them.
-pub fn main(args: &Args) -> i32 {
+pub fn main(args: &CompletionsArgs) -> i32 {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut super::shown(), "streamsan", &mut text);
     print(&String::from_utf8_lossy(&text));

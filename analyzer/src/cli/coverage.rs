@@ -7,7 +7,7 @@ use crate::tools::function_coverage;
 
 /// List what is modelled of CUDA, and what a trace has of it
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct CoverageArgs {
     /// A trace
     #[arg(value_name = "FILE")]
     file: Option<String>,
@@ -16,7 +16,7 @@ pub struct Args {
 }
 
 /// Prints the listing.
-pub fn main(args: &Args) -> i32 {
+pub fn main(args: &CoverageArgs) -> i32 {
     let Some(file) = &args.file else {
         print(&function_coverage::listing(None));
         return exit_code::CLEAN;

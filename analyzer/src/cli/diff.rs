@@ -17,7 +17,7 @@ use crate::report::format::text::counted;
 
 /// Compare two reports: findings that are new, gone, and kept
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct DiffArgs {
     /// Print JSON
     #[arg(long = "json", id = "as-json")]
     json: bool,
@@ -60,7 +60,7 @@ impl Findings {
 }
 
 /// Compares them: `--error-exitcode` when there are new ones.
-pub fn main(args: &Args, options: &Options) -> i32 {
+pub fn main(args: &DiffArgs, options: &Options) -> i32 {
     let (old, new) = match (Findings::read(&args.old), Findings::read(&args.new)) {
         (Ok(old), Ok(new)) => (old, new),
         (Err(error), _) | (_, Err(error)) => return wrong(&error),

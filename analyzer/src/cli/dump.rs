@@ -13,7 +13,7 @@ use crate::ingest::recorded;
 
 /// Print the ops of a trace, one a line
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct DumpArgs {
     /// Print each as a JSON object
     #[arg(long = "json", id = "as-json")]
     json: bool,
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 /// Prints them.
-pub fn main(args: &Args) -> i32 {
+pub fn main(args: &DumpArgs) -> i32 {
     let file = &args.file;
     if let Err(code) = readable(file) {
         return code;

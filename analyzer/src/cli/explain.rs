@@ -9,7 +9,7 @@ use crate::tools::explain::{Asked, describe};
 
 /// Show what kernels touch, as far as it is known
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct ExplainArgs {
     /// Print JSON
     #[arg(long = "json", id = "as-json")]
     json: bool,
@@ -24,7 +24,7 @@ pub struct Args {
 }
 
 /// Prints it.
-pub fn main(args: &Args, options: &Options) -> i32 {
+pub fn main(args: &ExplainArgs, options: &Options) -> i32 {
     crate::set_cache(options.cache.as_deref());
     match describe(&args.file, args.kernel.as_deref(), args.json) {
         Ok(Asked::Text(text)) => {

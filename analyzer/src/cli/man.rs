@@ -8,14 +8,14 @@ use crate::exit_code;
 /// Print the manual page, or write the pages of all commands to a folder (internal)
 #[derive(clap::Args, Debug)]
 #[command(hide = true)]
-pub struct Args {
+pub struct ManArgs {
     /// Where to write the pages
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
 
 /// Prints the page, or writes the pages.
-pub fn main(args: &Args) -> i32 {
+pub fn main(args: &ManArgs) -> i32 {
     let command = super::shown();
     let made = match &args.folder {
         Some(folder) => clap_mangen::generate_to(command, folder),

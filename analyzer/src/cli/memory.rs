@@ -8,7 +8,7 @@ use crate::{exit_code, tools};
 
 /// Report the allocations of a trace: peak, who held it, leaks
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct MemoryArgs {
     /// A trace
     #[arg(value_name = "FILE", required = true)]
     file: String,
@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 /// Reads the trace and writes what it has.
-pub fn main(args: &Args, mut options: Options) -> i32 {
+pub fn main(args: &MemoryArgs, mut options: Options) -> i32 {
     let file = &args.file;
     let inputs = std::slice::from_ref(file);
     if let Err(code) =

@@ -24,13 +24,12 @@ mod timeline;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use arguments::{AnyGiven, Given, config, error, lenient};
+use arguments::{AnyGiven, Given, commands, config, error, lenient};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::exit_code;
 use crate::options::Options;
-use crate::options::nearest::nearest;
 
 const RUN: u16 = options::Command::Run as u16;
 
@@ -59,18 +58,18 @@ struct Cli {
 /// The commands, in the order of the help.
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    Run(run::Args),
-    Record(record::Args),
-    Check(check::Args),
-    Diff(diff::Args),
-    Explain(explain::Args),
-    Timeline(timeline::Args),
-    Memory(memory::Args),
-    Dump(dump::Args),
-    Coverage(coverage::Args),
-    Completions(completions::Args),
-    Man(man::Args),
-    AttachRing(attach_ring::Args),
+    Run(run::RunArgs),
+    Record(record::RecordArgs),
+    Check(check::CheckArgs),
+    Diff(diff::DiffArgs),
+    Explain(explain::ExplainArgs),
+    Timeline(timeline::TimelineArgs),
+    Memory(memory::MemoryArgs),
+    Dump(dump::DumpArgs),
+    Coverage(coverage::CoverageArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+    AttachRing(attach_ring::AttachRingArgs),
 }
 
 const AFTER: &str = "\
@@ -151,7 +150,7 @@ fn parse(args: &[OsString]) -> Result<Line, Ended> {
         None if cli.program.is_empty() => {
             return Err(Ended::Wrong("streamsan needs a program to run; try 'streamsan --help'".to_owned()));
         }
-        None => Command::Run(run::Args::of(cli.program)),
+        None => Command::Run(run::RunArgs::of(cli.program)),
     };
     let given = before.then(command.take_given());
     Ok(Line { command, given })
@@ -159,20 +158,11 @@ fn parse(args: &[OsString]) -> Result<Line, Ended> {
 
 /// The command that the words name, for messages.
 fn name_of(args: &[OsString]) -> &'static str {
-    let is = |word: &OsString| Command::NAMES.iter().find(|name| word.as_bytes() == name.as_bytes());
+    let is = |word: &OsString| commands::NAMES.iter().find(|name| word.as_bytes() == name.as_bytes());
     args.iter().take_while(|word| *word != "--").find_map(is).copied().unwrap_or("streamsan")
 }
 
-/// The command that a word was perhaps meant to be, for a program that was not found.
-fn meant(word: &str) -> Option<String> {
-    nearest(word, Command::NAMES.iter().map(|c| c.to_string()))
-}
-
 impl Command {
-    /// The commands that users give.
-    const NAMES: [&str; 10] =
-        ["run", "record", "check", "diff", "explain", "timeline", "memory", "dump", "coverage", "completions"];
-
     /// Its word, and the command of the table of options if it takes options.
     fn kind(&self) -> (&'static str, Option<options::Command>) {
         use options::Command as Of;

@@ -10,7 +10,7 @@ use crate::options::Options;
 /// Run a program and write a trace, to check it later
 #[derive(clap::Args, Debug)]
 #[command(override_usage = "streamsan record -o FILE [OPTIONS] [--] PROGRAM [ARGS]...")]
-pub struct Args {
+pub struct RecordArgs {
     /// What to run, with its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     program: Vec<OsString>,
@@ -19,7 +19,7 @@ pub struct Args {
 }
 
 /// Runs the program and writes the trace.
-pub fn main(args: Args, words: &[OsString], environment: &[u8], options: Options) -> i32 {
+pub fn main(args: RecordArgs, words: &[OsString], environment: &[u8], options: Options) -> i32 {
     if args.program.is_empty() {
         return wrong("record needs a program to run");
     }

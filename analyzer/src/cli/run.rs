@@ -19,7 +19,7 @@ use crate::output::StandardOutput;
 /// Check a program while it runs (the word may be left out)
 #[derive(clap::Args, Debug)]
 #[command(override_usage = "streamsan [run] [OPTIONS] [--] PROGRAM [ARGS]...")]
-pub struct Args {
+pub struct RunArgs {
     /// What to run, with its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     program: Vec<OsString>,
@@ -30,7 +30,7 @@ pub struct Args {
     pub(super) options: Given<{ options::Command::Run as u16 }>,
 }
 
-impl Args {
+impl RunArgs {
     /// This program.
     pub fn of(program: Vec<OsString>) -> Self {
         Self { program, interpreter: None, options: Given::default() }
@@ -38,7 +38,7 @@ impl Args {
 }
 
 /// Runs the program and reports.
-pub fn main(args: Args, words: &[OsString], environment: &[u8], options: Options) -> i32 {
+pub fn main(args: RunArgs, words: &[OsString], environment: &[u8], options: Options) -> i32 {
     if args.program.is_empty() {
         return wrong("streamsan needs a program to run; try 'streamsan --help'");
     }
@@ -177,7 +177,7 @@ fn soname(folder: &Path, sim: Option<&Path>) -> Result<(PathBuf, OsString), Stri
 fn hint(error: &LaunchError, program: &OsStr) -> String {
     let is_missing =
         matches!(error, LaunchError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound);
-    let meant = program.to_str().filter(|_| is_missing).and_then(super::meant);
+    let meant = program.to_str().filter(|_| is_missing).and_then(super::arguments::commands::meant);
     meant.map_or_else(String::new, |word| format!(" (did you mean 'streamsan {word}'?)"))
 }
 

@@ -84,7 +84,7 @@ fn what_is_wrong_is_said_in_one_line() {
         assert_eq!(refused(text), error, "{text}");
         assert!(!error.contains('\n'));
     }
-    assert_eq!(meant("chek").as_deref(), Some("check"));
+    assert_eq!(arguments::commands::meant("chek").as_deref(), Some("check"));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn completions_have_every_command_and_option() {
         let mut text = Vec::new();
         clap_complete::generate(shell, &mut shown(), "streamsan", &mut text);
         let text = String::from_utf8_lossy(&text);
-        for word in Command::NAMES.into_iter().chain(["error-exitcode", "no-stacks", "late-first"]) {
+        for word in arguments::commands::NAMES.into_iter().chain(["error-exitcode", "no-stacks", "late-first"]) {
             assert!(text.contains(word), "{shell}: no {word}");
         }
         assert!(!text.contains("no-sim ") && !text.contains("option-"), "{shell}: hidden options show: {text}");
@@ -150,5 +150,5 @@ fn the_names_are_those_of_the_commands() {
     let shown = shown();
     let visible: Vec<&str> =
         shown.get_subcommands().filter(|c| !c.is_hide_set()).map(clap::Command::get_name).collect();
-    assert_eq!(visible, Command::NAMES);
+    assert_eq!(visible, arguments::commands::NAMES);
 }

@@ -11,7 +11,7 @@ use crate::{exit_code, tools};
 
 /// Draw a trace for Perfetto: streams as tracks, in logical time
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct TimelineArgs {
     /// A trace
     #[arg(value_name = "FILE", required = true)]
     file: String,
@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 /// Draws it.
-pub fn main(args: &Args, mut options: Options) -> i32 {
+pub fn main(args: &TimelineArgs, mut options: Options) -> i32 {
     let file = &args.file;
     if options.output.is_none() {
         return wrong("timeline needs '-o FILE' for the picture");

@@ -283,8 +283,8 @@ impl Analysis {
         }
     }
 
-    /// Appends the accesses of a launch, and to `inputs` the parameter bytes that decided about them
-    /// (values of bases excepted).
+    /// Appends the accesses of a launch, and to `inputs` the parameter bytes that decided about
+    /// them (values of bases excepted).
     pub(crate) fn evaluate(
         &self,
         launch: &LaunchArgs<'_>,

@@ -32,8 +32,8 @@ impl Engine {
 
     /// `cuStreamWaitEvent`. A wait for an event that was never recorded ("the empty set") is
     /// nothing at all, not even an action of the legacy stream: measured on an H200
-    /// (`tests/gpu/programs/what_waits.cu`), a record on one blocking stream does not wait for another one
-    /// across it. Its epoch is the stream's as it was.
+    /// (`tests/gpu/programs/what_waits.cu`), a record on one blocking stream does not wait for
+    /// another one across it. Its epoch is the stream's as it was.
     #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn stream_wait(&mut self, stream: StreamId, event: EventId) -> Epoch {
         let recorded = self.events.get(&event.0).is_some_and(|e| e.current().is_some());

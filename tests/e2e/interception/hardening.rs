@@ -2,8 +2,8 @@
 //! checked must be told rightly.
 //!
 //! Runs `tests/programs/hard.c` against the fake driver; the outcomes are summed up in
-//! `docs/internals/hardening.md`. `STREAMSAN_HARDENING=full` takes the large sizes (a million allocations, a
-//! thousand forks).
+//! `docs/internals/hardening.md`. `STREAMSAN_HARDENING=full` takes the large sizes (a million
+//! allocations, a thousand forks).
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

@@ -66,7 +66,8 @@ macro_rules! op_enum {
                 match self { $(Self::$name { .. } => $tag,)* }
             }
 
-            /// Whether it defines what later ops refer to by id, and is none of the program's calls.
+            /// Whether it defines what later ops refer to by id, and is none of the program's
+            /// calls.
             #[inline]
             pub fn is_definition(&self) -> bool {
                 self.tag() < FIRST_OP

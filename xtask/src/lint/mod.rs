@@ -25,23 +25,23 @@ const COLUMNS: usize = 100;
 ///
 /// Prints each violation as FILE:LINE and exits with 1 if there is any.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct LintArgs {
     /// Run only these checks.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CHECK")]
     only: Vec<Check>,
     /// Look only at crates or files below this folder of the repository.
     #[arg(long = "in", value_name = "FOLDER")]
     inside: Option<PathBuf>,
-    /// Report only cycles of the modules themselves. The default takes all files of a folder as one
-    /// unit, so that folders form layers.
+    /// Take all files of a folder as one unit, so that folders must form layers. The default reports
+    /// cycles of the modules themselves, as far as they cross folders.
     #[arg(long)]
-    by_module: bool,
+    layers: bool,
 }
 
-impl Args {
-    /// The checks that `cargo xtask check` and `scripts/test` run: those that the tree passes.
-    pub fn wired() -> Self {
-        Self { only: vec![Check::Comments], inside: None, by_module: false }
+impl LintArgs {
+    /// All checks, as `cargo xtask check` and `scripts/test` run them.
+    pub fn all() -> Self {
+        Self { only: Vec::new(), inside: None, layers: false }
     }
 }
 
@@ -73,7 +73,7 @@ impl Violation {
 }
 
 /// Runs the checks that are asked for.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &LintArgs) -> Result<ExitCode> {
     let asked = |check| args.only.is_empty() || args.only.contains(&check);
     let inside = |path: &Path| args.inside.as_ref().is_none_or(|folder| path.starts_with(folder));
     let sources = || Ok::<_, anyhow::Error>(workspace::files("rs")?.into_iter().filter(|path| inside(path)));
@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         for folder in workspace::crates()?.iter().filter(|folder| inside(folder)) {
             for tree in modules::read(folder)? {
                 if asked(Check::Cycles) {
-                    violations.extend(cycles::check(&tree, args.by_module));
+                    violations.extend(cycles::check(&tree, !args.layers));
                 }
                 if asked(Check::Names) {
                     violations.extend(names::check(&tree));

@@ -12,10 +12,10 @@ use crate::workspace;
 /// A block without a reason beside it is an error of clippy; this checks that each crate takes that
 /// lint.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct UnsafeBlocksArgs {}
 
 /// Prints a row for each crate.
-pub fn run(_: &Args) -> Result<ExitCode> {
+pub fn run(_: &UnsafeBlocksArgs) -> Result<ExitCode> {
     let mut table = Table::new(&["crate", "blocks", "functions"]);
     let sources = workspace::files("rs")?;
     for folder in workspace::crates()? {

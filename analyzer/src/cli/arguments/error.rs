@@ -24,7 +24,7 @@ pub fn line(error: &Error, command: &str) -> String {
         ErrorKind::UnknownArgument => format!("{command} does not take '{argument}'"),
         ErrorKind::InvalidSubcommand => {
             let word = text(ContextKind::InvalidSubcommand);
-            let near = super::super::meant(&word);
+            let near = super::commands::meant(&word);
             let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
             format!("there is no command '{word}'{near}")
         }

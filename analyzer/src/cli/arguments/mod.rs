@@ -8,6 +8,7 @@
 //! name, a command has only what it takes. The parser accepts more, so that `--stacks=no`,
 //! `--no-sim` and an option of another command are understood before they are refused.
 
+pub mod commands;
 pub mod config;
 pub mod error;
 

@@ -1,8 +1,8 @@
 //! What is compared: the CUDA programs of the corpus and the samples, their traces, and the traces
 //! that the repository holds.
 //!
-//! Owns their compilation and their recording. Programs that do not compile for `sm_80` are left out
-//! by name.
+//! Owns their compilation and their recording. Programs that do not compile for `sm_80` are left
+//! out by name.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

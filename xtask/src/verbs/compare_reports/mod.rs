@@ -23,7 +23,7 @@ use cases::Program;
 
 /// Compares what two builds report of the corpus, the samples and all recorded traces.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct CompareReportsArgs {
     /// Folder of the binaries before the change.
     #[arg(long, value_name = "FOLDER")]
     before: PathBuf,
@@ -68,7 +68,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 type Printed = Vec<(String, Vec<u8>)>;
 
 /// Compares; fails when anything differs.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &CompareReportsArgs) -> Result<ExitCode> {
     let canonical = |folder: &Path| std::fs::canonicalize(folder).with_context(|| folder.display().to_string());
     let (before, after) = (canonical(&args.before)?, canonical(&args.after)?);
     let work = workspace::target().join("compare-reports");

@@ -1,0 +1,15 @@
+//! The names of the commands that users give.
+//!
+//! Owns the list, and the guess which of them a word was meant to be. What each command does is in
+//! its own file.
+
+use crate::options::nearest::nearest;
+
+/// The commands, in the order of the help.
+pub const NAMES: [&str; 10] =
+    ["run", "record", "check", "diff", "explain", "timeline", "memory", "dump", "coverage", "completions"];
+
+/// The command that a word was perhaps meant to be, for a program that was not found.
+pub fn meant(word: &str) -> Option<String> {
+    nearest(word, NAMES.iter().map(|name| (*name).to_owned()))
+}
