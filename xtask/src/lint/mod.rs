@@ -32,8 +32,8 @@ pub struct LintArgs {
     /// Look only at crates or files below this folder of the repository.
     #[arg(long = "in", value_name = "FOLDER")]
     inside: Option<PathBuf>,
-    /// Take all files of a folder as one unit, so that folders must form layers. The default reports
-    /// cycles of the modules themselves, as far as they cross folders.
+    /// Take all files of a folder as one unit, so that folders must form layers. The default
+    /// reports cycles of the modules themselves, as far as they cross folders.
     #[arg(long)]
     layers: bool,
 }
