@@ -6,6 +6,7 @@
 mod comments;
 mod cycles;
 mod folders;
+mod links;
 mod markdown;
 mod modules;
 mod names;
@@ -20,8 +21,8 @@ use crate::workspace;
 /// Widest line of a comment or of prose.
 const COLUMNS: usize = 100;
 
-/// Checks what rustfmt and clippy do not: comment and prose width, folder size, module cycles and
-/// duplicate type names.
+/// Checks what rustfmt and clippy do not: comment and prose width, links, folder size, module cycles
+/// and duplicate type names.
 ///
 /// Prints each violation as FILE:LINE and exits with 1 if there is any.
 #[derive(clap::Args)]
@@ -51,6 +52,8 @@ enum Check {
     Comments,
     /// Prose in Markdown ends by column 100; tables, code and addresses may be wider.
     Markdown,
+    /// Links of Markdown, and paths between backticks, lead somewhere.
+    Links,
     /// No folder below `src/` has more than 15 source files beside each other.
     Folders,
     /// No cycle of modules crosses folders.
@@ -86,6 +89,11 @@ pub fn run(args: &LintArgs) -> Result<ExitCode> {
     if asked(Check::Markdown) {
         for file in workspace::files("md")?.iter().filter(|path| inside(path)) {
             violations.extend(markdown::check(file)?);
+        }
+    }
+    if asked(Check::Links) {
+        for file in workspace::files("md")?.iter().filter(|path| inside(path)) {
+            violations.extend(links::check(file)?);
         }
     }
     if asked(Check::Folders) {

@@ -6,6 +6,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use anyhow::Result;
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
 /// Replaces folders by names, and dates by `DATE`.
 pub fn fixed(bytes: &[u8], folders: &[(&Path, &str)]) -> Vec<u8> {
     let mut text = String::from_utf8_lossy(bytes).into_owned();
@@ -35,6 +39,41 @@ fn dates(text: &str) -> String {
         }
     }
     out
+}
+
+/// XML as a tree, a line for each element and text: the order of attributes and white space between
+/// elements mean nothing.
+pub fn xml(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut reader = Reader::from_reader(bytes);
+    let mut lines = Vec::new();
+    loop {
+        let event = reader.read_event()?;
+        match &event {
+            Event::Eof => return Ok(lines.join("\n").into_bytes()),
+            Event::Start(element) | Event::Empty(element) => {
+                let mut attributes = element
+                    .attributes()
+                    .map(|attribute| {
+                        let attribute = attribute?;
+                        let value = String::from_utf8_lossy(&attribute.value).into_owned();
+                        Ok(format!("{}={value:?}", String::from_utf8_lossy(attribute.key.as_ref())))
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                attributes.sort();
+                lines.push(format!("<{} {}>", String::from_utf8_lossy(element.name().as_ref()), attributes.join(" ")));
+                if matches!(event, Event::Empty(_)) {
+                    lines.push(format!("</{}>", String::from_utf8_lossy(element.name().as_ref())));
+                }
+            }
+            Event::End(element) => lines.push(format!("</{}>", String::from_utf8_lossy(element.name().as_ref()))),
+            other => {
+                let text = String::from_utf8_lossy(other).trim().to_owned();
+                if !text.is_empty() {
+                    lines.push(text);
+                }
+            }
+        }
+    }
 }
 
 /// Levels what a live run has besides: addresses, ids of processes and threads, handles.
@@ -93,6 +132,13 @@ mod tests {
     fn equal_addresses_stay_equal() {
         let text = run(b"0x7f0011 0x7f0022 0x7f0011, host thread 12 (app), 12 bytes");
         assert_eq!(String::from_utf8(text).unwrap(), "ADDRESS0 ADDRESS1 ADDRESS0, host thread ID (app), 12 bytes");
+    }
+
+    #[test]
+    fn xml_is_compared_as_a_tree() {
+        let text = |bytes: &[u8]| String::from_utf8(xml(bytes).unwrap()).unwrap();
+        assert_eq!(text(b"<a x='1' y='2'>\n  <b/> t</a>"), text(b"<a y=\"2\" x=\"1\"><b></b>t\n</a>"));
+        assert_ne!(text(b"<a x='1'/>"), text(b"<a x='2'/>"));
     }
 
     #[test]
