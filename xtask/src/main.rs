@@ -23,20 +23,20 @@ use verbs::{
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Verb {
-    Bless(bless::Args),
-    Check(check::Args),
-    CudaHeaders(cuda_headers::Args),
-    Fuzz(fuzz::Args),
-    Lint(lint::Args),
-    Loom(loom::Args),
-    Numba(numba::Args),
-    Precision(precision::Args),
-    PtxCensus(ptx_census::Args),
-    Schedules(schedules::Args),
-    TorchSim(torch_sim::Args),
+    Bless(bless::BlessArgs),
+    Check(check::CheckArgs),
+    CudaHeaders(cuda_headers::CudaHeadersArgs),
+    Fuzz(fuzz::FuzzArgs),
+    Lint(lint::LintArgs),
+    Loom(loom::LoomArgs),
+    Numba(numba::NumbaArgs),
+    Precision(precision::PrecisionArgs),
+    PtxCensus(ptx_census::PtxCensusArgs),
+    Schedules(schedules::SchedulesArgs),
+    TorchSim(torch_sim::TorchSimArgs),
     #[command(name = "unsafe")]
-    UnsafeBlocks(unsafe_blocks::Args),
-    Validators(validators::Args),
+    UnsafeBlocks(unsafe_blocks::UnsafeBlocksArgs),
+    Validators(validators::ValidatorsArgs),
 }
 
 fn main() -> ExitCode {

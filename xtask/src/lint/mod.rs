@@ -25,7 +25,7 @@ const COLUMNS: usize = 100;
 ///
 /// Prints each violation as FILE:LINE and exits with 1 if there is any.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct LintArgs {
     /// Run only these checks.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CHECK")]
     only: Vec<Check>,
@@ -38,7 +38,7 @@ pub struct Args {
     by_module: bool,
 }
 
-impl Args {
+impl LintArgs {
     /// The checks that `cargo xtask check` and `scripts/test` run: those that the tree passes.
     pub fn wired() -> Self {
         Self { only: vec![Check::Comments], inside: None, by_module: false }
@@ -73,7 +73,7 @@ impl Violation {
 }
 
 /// Runs the checks that are asked for.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &LintArgs) -> Result<ExitCode> {
     let asked = |check| args.only.is_empty() || args.only.contains(&check);
     let inside = |path: &Path| args.inside.as_ref().is_none_or(|folder| path.starts_with(folder));
     let sources = || Ok::<_, anyhow::Error>(workspace::files("rs")?.into_iter().filter(|path| inside(path)));

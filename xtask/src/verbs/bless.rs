@@ -10,14 +10,14 @@ use crate::{command, workspace};
 ///
 /// Look at the difference before you commit it.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct BlessArgs {
     /// Options and names for the tests.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
 
 /// Runs the tests, then shows what changed.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &BlessArgs) -> Result<ExitCode> {
     let mut test = command::cargo(["test", "-p", "tests", "--test", "e2e", "--", "reporting::reports"]);
     command::run(test.args(&args.rest).env("BLESS", "1"))?;
     let mut git = Command::new("git");

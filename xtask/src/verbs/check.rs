@@ -10,12 +10,12 @@ use crate::{command, lint};
 ///
 /// `scripts/test` runs everything.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct CheckArgs {}
 
 /// Runs the checks.
-pub fn run(_: &Args) -> Result<ExitCode> {
+pub fn run(_: &CheckArgs) -> Result<ExitCode> {
     command::run(&mut command::cargo(["fmt", "--all", "--check"]))?;
-    let checked = lint::run(&lint::Args::wired())?;
+    let checked = lint::run(&lint::LintArgs::wired())?;
     if checked != ExitCode::SUCCESS {
         return Ok(checked);
     }

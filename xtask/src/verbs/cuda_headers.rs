@@ -12,14 +12,14 @@ use crate::{command, environment, workspace};
 /// From PyPI, headers only, about 25 MB of downloads, into `.cache/cuda-headers/VERSION`. Without
 /// them the tests of `cuda-sys` compare with the toolkit of `scripts/toolkit` alone.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct CudaHeadersArgs {
     /// Versions of the packages.
     #[arg(default_values = ["11.8.89", "12.9.79", "13.5.37"])]
     versions: Vec<String>,
 }
 
 /// Fetches what is not there.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &CudaHeadersArgs) -> Result<ExitCode> {
     let cache = workspace::root().join(".cache/cuda-headers");
     for version in &args.versions {
         let folder = cache.join(version);

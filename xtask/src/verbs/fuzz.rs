@@ -13,7 +13,7 @@ use crate::{command, workspace};
 /// Needs a nightly compiler (`rustup toolchain install nightly`) and g++; no cargo-fuzz. Seeds are
 /// the kernels of the tests. Inputs that fail stay in `.cache/fuzz/artifacts`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct FuzzArgs {
     /// How long each target runs.
     #[arg(short = 't', long, default_value_t = 600)]
     seconds: u32,
@@ -55,7 +55,7 @@ impl Target {
 const GENERATIONS: [(u32, u8); 5] = [(75, 1), (80, 2), (90, 3), (100, 4), (120, 5)];
 
 /// Builds the targets, makes seeds unless they are there, and runs one target after the other.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &FuzzArgs) -> Result<ExitCode> {
     let nightly = Command::new("cargo").args(["+nightly", "--version"]).stdout(Stdio::null()).status();
     if !nightly.is_ok_and(|status| status.success()) {
         bail!("a nightly compiler is needed: rustup toolchain install nightly");

@@ -27,10 +27,10 @@ const PACKAGES: [&str; 10] = [
 
 /// Install Numba with its CUDA target, and print its Python.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct NumbaArgs {}
 
 /// Installs and prints.
-pub fn run(_: &Args) -> Result<ExitCode> {
+pub fn run(_: &NumbaArgs) -> Result<ExitCode> {
     println!("{}", folder()?.join("bin/python3").display());
     Ok(ExitCode::SUCCESS)
 }

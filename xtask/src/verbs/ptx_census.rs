@@ -17,7 +17,7 @@ use crate::{command, environment, workspace};
 /// say the same of each. Installs 1.2 GB from PyPI into `.cache/ptx-census`, takes about eight
 /// minutes.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct PtxCensusArgs {
     /// Show every kernel with a pointer whose extent is not known.
     #[arg(short, long)]
     verbose: bool,
@@ -47,7 +47,7 @@ struct Compilers {
 }
 
 /// Compiles, then surveys.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &PtxCensusArgs) -> Result<ExitCode> {
     let numba = numba::folder()?;
     let census = environment::folder("ptx-census", "3.9.0-14.2.0", |folder| {
         environment::venv(folder)?;

@@ -13,7 +13,7 @@ use crate::{command, workspace};
 /// A clean program never may, a racy one must at least once. Takes 15 minutes of one core's time
 /// for the whole corpus. Builds, unless `STREAMSAN_BIN` names a folder of binaries.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct SchedulesArgs {
     /// Seeds of the random schedule that are tried.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     seeds: u32,
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 /// Runs the tests `schedules::` and prints what they noted.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &SchedulesArgs) -> Result<ExitCode> {
     let binaries = workspace::binaries()?;
     let table = workspace::target().join(format!("schedules-{}.txt", std::process::id()));
     let filter = format!("schedules::{}", args.word);

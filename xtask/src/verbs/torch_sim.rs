@@ -22,7 +22,7 @@ const PROGRAMS: &str = "tests/programs/torch_sim";
 /// name its two lines. Installs PyTorch into `.cache/torch` (5 GB, minutes). Builds, unless
 /// `STREAMSAN_BIN` names a folder of binaries with `sim` in it.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct TorchSimArgs {}
 
 /// A program in one configuration.
 struct Case {
@@ -40,7 +40,7 @@ struct Case {
 type Found = BTreeSet<(String, usize, usize)>;
 
 /// Runs every case, as it races and as it waits.
-pub fn run(_: &Args) -> Result<ExitCode> {
+pub fn run(_: &TorchSimArgs) -> Result<ExitCode> {
     let binaries = workspace::binaries()?;
     let torch = environment(&binaries)?;
     let work = workspace::target().join(format!("torch-sim-{}", std::process::id()));

@@ -12,10 +12,10 @@ use crate::{command, environment};
 /// The schemas of SARIF 2.1.0 and of JUnit XML, the Python packages that apply them, DuckDB and
 /// pytest: `venv/bin/python`, `sarif.json`, `junit.xsd`.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct ValidatorsArgs {}
 
 /// Installs and prints.
-pub fn run(_: &Args) -> Result<ExitCode> {
+pub fn run(_: &ValidatorsArgs) -> Result<ExitCode> {
     println!("{}", folder()?.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -26,7 +26,7 @@ use workloads::Workload;
 /// without ranges and their launches go to OUT/study-WORKLOAD.tar.xz, for
 /// kernels/examples/dump.rs.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct PrecisionArgs {
     /// The CUDA corpus on the simulated GPU.
     #[arg(long)]
     sim: bool,
@@ -66,7 +66,7 @@ impl Clock {
 }
 
 /// Records, checks, and reports.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &PrecisionArgs) -> Result<ExitCode> {
     let clock = Clock(Instant::now());
     let work = std::env::temp_dir().join(format!("streamsan-precision-{}", std::process::id()));
     let out = args.out.clone().unwrap_or_else(|| work.with_extension("out"));
@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(args: &Args, clock: &Clock, work: &Path, out: &Path) -> Result<BTreeMap<String, Kernels>> {
+fn measure(args: &PrecisionArgs, clock: &Clock, work: &Path, out: &Path) -> Result<BTreeMap<String, Kernels>> {
     let mut binaries = find_binaries()?;
     if !args.sim {
         binaries = executable_copy(&binaries, &work.join("bin"))?;
@@ -135,7 +135,7 @@ fn executable_copy(from: &Path, to: &Path) -> Result<PathBuf> {
 }
 
 /// Runs one workload; what the report of its trace says of its kernels.
-fn record(binaries: &Path, args: &Args, clock: &Clock, work: &Path, workload: &Workload) -> Result<Kernels> {
+fn record(binaries: &Path, args: &PrecisionArgs, clock: &Clock, work: &Path, workload: &Workload) -> Result<Kernels> {
     let name = &workload.name;
     let (trace, report) = (work.join(format!("{name}.trace")), work.join(format!("{name}.json")));
     let limit = Duration::from_secs_f64(args.timeout);
@@ -175,7 +175,7 @@ fn record(binaries: &Path, args: &Args, clock: &Clock, work: &Path, workload: &W
 }
 
 /// Machine code and launches of what has no ranges.
-fn study(binaries: &Path, out: &Path, work: &Path, name: &str, args: &Args, clock: &Clock) -> Result<()> {
+fn study(binaries: &Path, out: &Path, work: &Path, name: &str, args: &PrecisionArgs, clock: &Clock) -> Result<()> {
     let extract = binaries.join("extract");
     if !extract.exists() {
         return Ok(());

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
-use super::{Args, Clock};
+use super::{Clock, PrecisionArgs};
 use crate::workspace;
 
 /// A program and how it is started.
@@ -23,7 +23,7 @@ struct Nvcc {
 }
 
 /// The workloads, compiled where they must be.
-pub fn list(args: &Args, clock: &Clock, work: &Path) -> Result<Vec<Workload>> {
+pub fn list(args: &PrecisionArgs, clock: &Clock, work: &Path) -> Result<Vec<Workload>> {
     let wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|word| name.contains(word.as_str()));
     let nvcc = find_nvcc();
     let mut found = Vec::new();
