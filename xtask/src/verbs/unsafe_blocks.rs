@@ -24,8 +24,10 @@ pub fn run(_: &UnsafeBlocksArgs) -> Result<ExitCode> {
             let text = std::fs::read_to_string(workspace::root().join(file))?;
             // Comments do not count; an `unsafe extern` block of declarations does not either.
             for code in text.lines().map(|line| line.split("//").next().unwrap_or_default()) {
-                blocks += words(code, "unsafe {");
-                functions += words(code, "unsafe fn ") + words(code, "unsafe extern \"C\" fn ");
+                blocks += words(code, &[UNSAFE, "{"], |_| true);
+                let is_name = |next: char| next.is_ascii_alphabetic() || next == '_';
+                functions += words(code, &[UNSAFE, "fn "], is_name);
+                functions += words(code, &[UNSAFE, "extern \"C\" fn "], is_name);
             }
         }
         table.row([folder.display().to_string(), blocks.to_string(), functions.to_string()]);
@@ -44,8 +46,13 @@ pub fn run(_: &UnsafeBlocksArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How often a text stands in a line, not as the end of a longer word.
-fn words(line: &str, text: &str) -> usize {
+/// Apart from what follows it, so that this file does not count itself.
+const UNSAFE: &str = "unsafe ";
+
+/// How often a text stands in a line: not as the end of a longer word, and before such a character.
+fn words(line: &str, text: &[&str], before: impl Fn(char) -> bool) -> usize {
+    let text = text.concat();
     let is_word = |at: usize| line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-    line.match_indices(text).filter(|&(at, _)| !is_word(at)).count()
+    let goes_on = |at: usize| line[at + text.len()..].chars().next().is_none_or(&before);
+    line.match_indices(&text).filter(|&(at, _)| !is_word(at) && goes_on(at)).count()
 }
