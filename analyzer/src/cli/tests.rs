@@ -66,7 +66,7 @@ fn what_is_wrong_is_said_in_one_line() {
         ("dump a b", "dump does not take 'b'"),
         ("coverage a b", "coverage does not take 'b'"),
         ("check --sim t", "check does not take '--sim'; run and record do"),
-        ("check --no-stacks t", "check does not take '--stacks'; run and record do"),
+        ("check --no-stacks t", "check does not take '--no-stacks'; run and record do"),
         ("dump --pedantic t", "dump does not take '--pedantic'; run and check do"),
         ("record -o t --json r ./a", "record does not take '--json'; run, check and memory do"),
         ("--latent --host-order threads ./a", "--latent and --host-order threads exclude each other"),

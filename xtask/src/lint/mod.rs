@@ -21,8 +21,8 @@ use crate::workspace;
 /// Widest line of a comment or of prose.
 const COLUMNS: usize = 100;
 
-/// Checks what rustfmt and clippy do not: comment and prose width, links, folder size, module cycles
-/// and duplicate type names.
+/// Checks what rustfmt and clippy do not: comment and prose width, links, folder size, module
+/// cycles and duplicate type names.
 ///
 /// Prints each violation as FILE:LINE and exits with 1 if there is any.
 #[derive(clap::Args)]

@@ -82,14 +82,16 @@ pub fn takes(row: &Row, name: &str, command: Option<Command>) -> Result<(), Stri
         return Ok(());
     }
     let names: Vec<&str> = row.commands.iter().map(Command::name).collect();
+    // As the help writes it.
+    let option = if row.default == "yes" { format!("no-{}", row.name) } else { row.name.to_owned() };
     Err(match names[..] {
         [] => format!(
             "'--{0}' belongs in STREAMSAN_OPTIONS ({0}=VALUE), for programs that are started with LD_PRELOAD alone",
             row.name
         ),
-        [only] => format!("{name} does not take '--{}'; {only} does", row.name),
+        [only] => format!("{name} does not take '--{option}'; {only} does"),
         [ref others @ .., last] => {
-            format!("{name} does not take '--{}'; {} and {last} do", row.name, others.join(", "))
+            format!("{name} does not take '--{option}'; {} and {last} do", others.join(", "))
         }
     })
 }
@@ -266,7 +268,7 @@ mod tests {
     fn an_option_of_another_command_is_refused_with_that_command() {
         let check = Some(Command::Check);
         assert_eq!(refused("--sim", "check", check), "check does not take '--sim'; run and record do");
-        assert_eq!(refused("--no-stacks", "check", check), "check does not take '--stacks'; run and record do");
+        assert_eq!(refused("--no-stacks", "check", check), "check does not take '--no-stacks'; run and record do");
         assert_eq!(refused("--snapshot x", "run", Some(Command::Run)), "run does not take '--snapshot'; memory does");
         assert_eq!(refused("--output x", "dump", None), "dump does not take '--output'; run, record and timeline do");
         assert!(refused("--analyzer x", "run", Some(Command::Run)).contains("STREAMSAN_OPTIONS (analyzer=VALUE)"));
