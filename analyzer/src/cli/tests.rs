@@ -33,7 +33,7 @@ fn words_behind_the_program_are_its_own() {
     assert!(!line("./app --pedantic").unwrap().1.pedantic);
     assert!(line("--pedantic ./app").unwrap().1.pedantic);
     assert!(words("run -- run record").contains(r#"["run", "record"]"#));
-    assert!(words("-- check x").starts_with(r#"Run(Args { program: ["check", "x"]"#));
+    assert!(words("-- check x").starts_with(r#"Run(RunArgs { program: ["check", "x"]"#));
     assert!(words("record -o t -- -x").contains(r#"["-x"]"#));
     assert!(words("--json r.json ./app --json y").contains(r#"["./app", "--json", "y"]"#));
     assert!(words("./app check help").contains(r#"["./app", "check", "help"]"#));

@@ -40,11 +40,11 @@ pub fn seen(path: &str) -> Result<BTreeMap<String, CalledFunctions>, FileError> 
             Op::Note { kind: NoteKind::NotModelled | NoteKind::Info, text, count } => {
                 seen.entry(text.lossy().into_owned()).or_default().calls += count.max(1);
             }
-            op if op.tag() >= 32 => {
+            op if !op.is_definition() => {
                 if let Some(name) = names.get(&(process, record.origin.call.0)) {
                     match seen.get_mut(name) {
                         Some(seen) => seen.ops += 1,
-                        None => drop(seen.insert(name.clone(), CalledFunctions { ops: 1, calls: 1 })),
+                        None => drop(seen.insert(name.clone(), CalledFunctions { ops: 1, calls: 0 })),
                     }
                 }
             }
