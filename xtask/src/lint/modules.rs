@@ -184,7 +184,8 @@ impl Tree {
 /// Reads one crate of files that are given as text: a name relative to `src/`, and what is in it.
 #[cfg(test)]
 pub fn of_texts(texts: &[(&str, &str)]) -> Tree {
-    let folder = std::env::temp_dir().join(format!("xtask-lint-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let folder =
+        std::env::temp_dir().join(format!("xtask-lint-{}-{:?}", std::process::id(), std::thread::current().id()));
     let _ = std::fs::remove_dir_all(&folder);
     for (name, text) in texts {
         let file = folder.join("src").join(name);
