@@ -83,13 +83,15 @@ pub fn run(args: &CompareReportsArgs) -> Result<ExitCode> {
     let traces = cases::traces(&compiled, &before, &work.join("traces"), &args.only)?;
     println!("{} programs, {} traces", compiled.len(), traces.len());
 
+    // A trace names the libraries of the build that recorded it, whichever build checks it.
+    let bins = [&*before, &*after];
     let tally = Tally::default();
     each(&traces, |trace| {
         for (number, options) in OPTIONS.iter().enumerate() {
             let case = format!("check {} {}", workspace::stem(trace), options.join(" "));
             let one = |bin: &Path, tag: &str| {
                 let folder = work.join(tag).join(format!("{}.{number}", workspace::stem(trace)));
-                checked(bin, trace, options, &folder)
+                checked(bin, trace, options, &folder, &bins)
             };
             tally.compare(&case, &one(&before, "before")?, &one(&after, "after")?);
         }
@@ -106,7 +108,7 @@ pub fn run(args: &CompareReportsArgs) -> Result<ExitCode> {
                 let case = format!("run {} --format {format}", program.name);
                 let one = |bin: &Path, tag: &str| {
                     let folder = work.join(format!("live-{tag}")).join(format!("{}.{format}", program.name));
-                    live(bin, program, format, &folder)
+                    live(bin, program, format, &folder, &bins)
                 };
                 tally.compare(&case, &one(&before, "before")?, &one(&after, "after")?);
             }
@@ -166,7 +168,7 @@ fn read_files(folder: &Path, mut files: Printed) -> Printed {
 }
 
 /// One check of a trace, with every file that can be written.
-fn checked(bin: &Path, trace: &Path, options: &[&str], folder: &Path) -> Result<Printed> {
+fn checked(bin: &Path, trace: &Path, options: &[&str], folder: &Path, bins: &[&Path]) -> Result<Printed> {
     let mut command = streamsan(bin);
     command.arg("check").args(options);
     let files = with_files(&mut command, folder, "")?;
@@ -174,7 +176,7 @@ fn checked(bin: &Path, trace: &Path, options: &[&str], folder: &Path) -> Result<
     all.extend(read_files(folder, files));
     for (name, bytes) in &mut all {
         if !name.ends_with(".parquet") {
-            *bytes = normalise::fixed(bytes, &[(folder, "OUT"), (bin, "BIN")]);
+            *bytes = normalise::fixed(bytes, folder, bins);
         }
         if name.ends_with(".xml") {
             *bytes = normalise::xml(bytes)?;
@@ -184,7 +186,7 @@ fn checked(bin: &Path, trace: &Path, options: &[&str], folder: &Path) -> Result<
 }
 
 /// One live run on the simulated GPU.
-fn live(bin: &Path, program: &Program, format: &str, folder: &Path) -> Result<Printed> {
+fn live(bin: &Path, program: &Program, format: &str, folder: &Path, bins: &[&Path]) -> Result<Printed> {
     let mut command = streamsan(bin);
     command.args(["run", "--sim", "--sim-seed", "1", "--hints", "--format", format]);
     // A Parquet file can not be levelled.
@@ -192,7 +194,7 @@ fn live(bin: &Path, program: &Program, format: &str, folder: &Path) -> Result<Pr
     let mut all = printed(command.arg("--").arg(&program.binary).args(&program.args))?;
     all.extend(read_files(folder, files));
     for (name, bytes) in &mut all {
-        *bytes = normalise::run(&normalise::fixed(bytes, &[(folder, "OUT"), (bin, "BIN")]));
+        *bytes = normalise::run(&normalise::fixed(bytes, folder, bins));
         if name.ends_with(".xml") {
             *bytes = normalise::xml(bytes)?;
         }

@@ -10,11 +10,12 @@ use anyhow::Result;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-/// Replaces folders by names, and dates by `DATE`.
-pub fn fixed(bytes: &[u8], folders: &[(&Path, &str)]) -> Vec<u8> {
-    let mut text = String::from_utf8_lossy(bytes).into_owned();
-    for (folder, name) in folders {
-        text = text.replace(&*folder.to_string_lossy(), name);
+/// Replaces the folder that is written to by `OUT`, those of the builds by `BIN`, and dates by
+/// `DATE`.
+pub fn fixed(bytes: &[u8], out: &Path, bins: &[&Path]) -> Vec<u8> {
+    let mut text = String::from_utf8_lossy(bytes).replace(&*out.to_string_lossy(), "OUT");
+    for bin in bins {
+        text = text.replace(&*bin.to_string_lossy(), "BIN");
     }
     dates(&text).into_bytes()
 }
@@ -41,39 +42,51 @@ fn dates(text: &str) -> String {
     out
 }
 
-/// XML as a tree, a line for each element and text: the order of attributes and white space between
-/// elements mean nothing.
+/// XML as a tree, a line for each element and text: the order of attributes, white space between
+/// elements and the spelling of characters mean nothing.
 pub fn xml(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut reader = Reader::from_reader(bytes);
-    let mut lines = Vec::new();
+    let (mut lines, mut text) = (Vec::new(), String::new());
     loop {
         let event = reader.read_event()?;
         match &event {
+            Event::Text(part) => text.push_str(&String::from_utf8_lossy(part)),
+            Event::GeneralRef(name) => text.push_str(&format!("&{};", String::from_utf8_lossy(name))),
+            _ => {
+                let whole = plain(text.trim());
+                if !whole.is_empty() {
+                    lines.push(whole);
+                }
+                text.clear();
+            }
+        }
+        match &event {
             Event::Eof => return Ok(lines.join("\n").into_bytes()),
             Event::Start(element) | Event::Empty(element) => {
+                let name = String::from_utf8_lossy(element.name().as_ref()).into_owned();
                 let mut attributes = element
                     .attributes()
                     .map(|attribute| {
                         let attribute = attribute?;
-                        let value = String::from_utf8_lossy(&attribute.value).into_owned();
+                        let value = plain(&String::from_utf8_lossy(&attribute.value));
                         Ok(format!("{}={value:?}", String::from_utf8_lossy(attribute.key.as_ref())))
                     })
                     .collect::<Result<Vec<_>>>()?;
                 attributes.sort();
-                lines.push(format!("<{} {}>", String::from_utf8_lossy(element.name().as_ref()), attributes.join(" ")));
+                lines.push(format!("<{name} {}>", attributes.join(" ")));
                 if matches!(event, Event::Empty(_)) {
-                    lines.push(format!("</{}>", String::from_utf8_lossy(element.name().as_ref())));
+                    lines.push(format!("</{name}>"));
                 }
             }
             Event::End(element) => lines.push(format!("</{}>", String::from_utf8_lossy(element.name().as_ref()))),
-            other => {
-                let text = String::from_utf8_lossy(other).trim().to_owned();
-                if !text.is_empty() {
-                    lines.push(text);
-                }
-            }
+            _ => {}
         }
     }
+}
+
+/// Characters that need no escape, as themselves.
+fn plain(text: &str) -> String {
+    text.replace("&apos;", "'").replace("&#39;", "'").replace("&quot;", "\"").replace("&gt;", ">")
 }
 
 /// Levels what a live run has besides: addresses, ids of processes and threads, handles.
@@ -109,7 +122,7 @@ pub fn run(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// What stands in front of the id of a process or a thread.
-const ID_WORDS: [&str; 12] = [
+const ID_WORDS: [&str; 13] = [
     "host thread ",
     "process ",
     "pid=",
@@ -119,6 +132,7 @@ const ID_WORDS: [&str; 12] = [
     "tid\": ",
     "tid\":",
     "\"thread\": ",
+    "\"parent\": ",
     "\"id\": ",
     "id=\"",
     "Process ",
@@ -138,12 +152,13 @@ mod tests {
     fn xml_is_compared_as_a_tree() {
         let text = |bytes: &[u8]| String::from_utf8(xml(bytes).unwrap()).unwrap();
         assert_eq!(text(b"<a x='1' y='2'>\n  <b/> t</a>"), text(b"<a y=\"2\" x=\"1\"><b></b>t\n</a>"));
+        assert_eq!(text(b"<a>b&apos;s &quot;c&quot;</a>"), text(b"<a>b's \"c\"</a>"));
         assert_ne!(text(b"<a x='1'/>"), text(b"<a x='2'/>"));
     }
 
     #[test]
     fn dates_and_folders_are_levelled() {
-        let text = fixed(b"/a/b/x at 2026-11-23T10:00:00.25Z, 2026-11-23", &[(Path::new("/a/b"), "OUT")]);
-        assert_eq!(String::from_utf8(text).unwrap(), "OUT/x at DATE, 2026-11-23");
+        let text = fixed(b"/a/b/x at 2026-11-23T10:00:00.25Z, /c/y", Path::new("/a/b"), &[Path::new("/c")]);
+        assert_eq!(String::from_utf8(text).unwrap(), "OUT/x at DATE, BIN/y");
     }
 }
