@@ -64,6 +64,10 @@ const FILES: [(&str, &str); 6] = [
 /// Commands that read a trace and print; those behind the first in words of their own.
 const READERS: [&str; 4] = ["dump", "memory", "explain", "coverage"];
 
+/// Programs whose host threads race for the numbers of their streams: two live runs of one build
+/// differ.
+const UNREPEATABLE: [&str; 1] = ["samples-host_threads_streams-racy"];
+
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Texts by name: what one build printed and wrote in one case.
@@ -104,6 +108,10 @@ pub fn run(args: &CompareReportsArgs) -> Result<ExitCode> {
     })?;
     if !args.traces_only {
         each(&compiled, |program| {
+            if UNREPEATABLE.contains(&&*program.name) {
+                println!("not compared live: {}", program.name);
+                return Ok(());
+            }
             for format in ["text", "csan"] {
                 let case = format!("run {} --format {format}", program.name);
                 let one = |bin: &Path, tag: &str| {

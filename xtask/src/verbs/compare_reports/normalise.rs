@@ -122,8 +122,9 @@ pub fn run(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// What stands in front of the id of a process or a thread.
-const ID_WORDS: [&str; 13] = [
+const ID_WORDS: [&str; 14] = [
     "host thread ",
+    "of thread ",
     "process ",
     "pid=",
     "pid\": ",
