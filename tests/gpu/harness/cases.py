@@ -76,7 +76,7 @@ def with_twins(cases):
 def known_failures():
     """Cases that do not get the right verdict yet, with the reason."""
     known = {}
-    for file in (CORPUS / "known_failures.txt", SAMPLES / "known_failures.txt"):
+    for file in (folder / "known_failures.txt" for folder in (CORPUS, CORPUS / "torch", SAMPLES)):
         for line in file.read_text().splitlines() if file.exists() else []:
             if line.strip() and not line.startswith("#"):
                 name, _, reason = line.partition(":")

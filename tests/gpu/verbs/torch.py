@@ -113,7 +113,7 @@ def freed_early(session, program):
         )
         for f in report.get("findings", [])
     ]
-    right = ran.code == 0 and any(kind == "freed-while-used" for kind, *_ in found)
+    right = ran.code == 0 and any(kind == "freed-without-record_stream" for kind, *_ in found)
     return OK if right else WRONG, "; ".join(map(str, found)) or f"nothing found, exit {ran.code} {ran.last_words(200)}"
 
 

@@ -39,7 +39,8 @@ class Check:
                 row["problems"].append(f"{bare.missing} is not installed")
                 return self.add(row)
             if bare.hung or bare.code:
-                row["problems"].append(f"bare run: {'hung' if bare.hung else f'exit {bare.code}'}")
+                words = bare.last_words(120).replace("\n", " ")
+                row["problems"].append(f"bare run: {'hung' if bare.hung else f'exit {bare.code}: {words}'}")
         if "sm_90" in case.needs:
             env = dict(env, STREAMSAN_SIM="arch=90")
         for number in range(self.args.runs):
