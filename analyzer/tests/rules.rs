@@ -455,38 +455,6 @@ fn a_staged_source_is_free_when_the_call_returns_whoever_allocated_it() {
 }
 
 #[test]
-fn a_launch_that_may_overlap_its_predecessor() {
-    let go = |p: &mut Program, flags| {
-        let params = X.to_le_bytes();
-        let kernel = p.kernel("k", &[writes(0, whole())]);
-        let Op::Launch { stream, grid, block, cluster, shared, params, .. } = launch(A, kernel, &params) else {
-            return;
-        };
-        p.does("cudaLaunchKernelExC", Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params });
-    };
-    for (flags, found) in [(0, false), (launch_flags::PROGRAMMATIC_SERIALIZATION, true)] {
-        let mut p = Program::new();
-        p.malloc(X, N);
-        go(&mut p, flags);
-        go(&mut p, flags);
-        assert_eq!(!p.findings().is_empty(), found, "flags {flags}");
-    }
-    // The kernel has no readable code, so it counts as waiting.
-    let mut p = Program::new();
-    p.malloc(X, N);
-    let kernel = p.define("mystery");
-    for _ in 0..2 {
-        let params = X.to_le_bytes();
-        let Op::Launch { stream, grid, block, cluster, shared, params, .. } = launch(A, kernel, &params) else {
-            return;
-        };
-        let flags = launch_flags::PROGRAMMATIC_SERIALIZATION;
-        p.does("cudaLaunchKernelExC", Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params });
-    }
-    p.silent();
-}
-
-#[test]
 fn a_launch_without_parameters_is_counted_as_unknown() {
     let mut p = Program::new();
     let kernel = p.kernel("k", &[writes(0, whole())]);

@@ -177,6 +177,12 @@ impl Program {
 
     /// Two non-blocking streams, the legacy default stream and a blocking one.
     pub fn with(options: AnalysisOptions) -> Self {
+        Self::on_device(options, Some(90))
+    }
+
+    /// The same on a device of another compute capability (major * 10 + minor), or of one that the
+    /// trace does not say.
+    pub fn on_device(options: AnalysisOptions, arch: Option<u32>) -> Self {
         let kernels = Kernels::default();
         let analysis = Analysis::new(options, Box::new(Lines), Box::new(Reader(kernels.clone())));
         let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10, tape: None };
@@ -188,7 +194,9 @@ impl Program {
             cwd: "/".into(),
             driver: 13000,
         });
-        p.raw(Op::Device { ordinal: 0, arch: 90, name: "GPU".into() });
+        if let Some(arch) = arch {
+            p.raw(Op::Device { ordinal: 0, arch, name: "GPU".into() });
+        }
         p.raw(Op::Thread { id: ThreadId(1), tid: 77, name: "app".into() });
         p.line(1).does("cuCtxCreate", Op::ContextCreate { context: CONTEXT, device: 0, handle: 1 });
         for (stream, kind) in [
