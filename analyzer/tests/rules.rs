@@ -270,23 +270,6 @@ fn confidence_of_unknown_extents() {
 }
 
 #[test]
-fn a_kernel_of_which_nothing_is_known_may_do_anything_to_its_pointers() {
-    let mut p = Program::new();
-    p.malloc(X, N);
-    p.malloc(X + N, N);
-    let k = p.define("mystery");
-    p.launch(A, k, &[X, 7]);
-    p.launch(B, k, &[X + N, 0]);
-    p.silent();
-    p.launch(B, k, &[12, X]);
-    let f = p.finds("read-after-write likely");
-    assert_eq!((f.access.param, f.previous.param), (Some(8), Some(0)));
-    let c = p.outcome().coverage;
-    assert_eq!((c.launches, c.launches_unknown, c.launches_exact), (3, 3, 0));
-    assert_eq!(c.reasons.get("no code"), Some(&3));
-}
-
-#[test]
 fn the_host_waits_for_copies_to_pageable_memory() {
     let mut p = Program::new();
     p.malloc(X, N);
