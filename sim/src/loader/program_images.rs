@@ -17,7 +17,8 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 use kernels::arch::Arch;
-use kernels::image::{EntryKind, Image, each_in_host, runs_on};
+use kernels::image::cubin::{Symbol, SymbolKind};
+use kernels::image::{CodeRef, Cubin, EntryKind, Image, each_in_host, runs_on};
 use libc::{c_int, c_void};
 
 /// Compute capabilities (times ten) that a simulated device may have.
@@ -49,6 +50,17 @@ fn image_runs(targets: &Targets, device: u32) -> bool {
 
 fn targets(image: &Image<'_>) -> Targets {
     image.entries().iter().map(|entry| (entry.kind, entry.arch)).collect()
+}
+
+/// Whether an image holds neither kernels nor variables: the compiler adds one, of machine code
+/// only, to every program.
+fn is_empty(image: &Image<'_>) -> bool {
+    image.entries().iter().all(|entry| {
+        let Ok(CodeRef::Cubin(bytes)) = entry.unpack() else { return false };
+        let Ok(cubin) = Cubin::parse(&bytes) else { return false };
+        let is_variable = |symbol: &Symbol| symbol.kind == SymbolKind::Object && symbol.size > 0;
+        cubin.kernels().is_empty() && !cubin.symbols().iter().any(is_variable)
+    })
 }
 
 /// The compute capability (times ten) of a device that runs the images of this process, `default`
@@ -98,7 +110,7 @@ fn read(bytes: &[u8], is_program: bool, default: u32) -> Object {
     let _ = each_in_host(bytes, |found| {
         let Ok(image) = found.image else { return ControlFlow::Continue(()) };
         let targets = targets(&image);
-        if found.relocatable || targets.is_empty() {
+        if found.relocatable || targets.is_empty() || (!image_runs(&targets, default) && is_empty(&image)) {
             return ControlFlow::Continue(());
         }
         is_at_home = !is_program && image_runs(&targets, default);
