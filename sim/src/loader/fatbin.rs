@@ -5,7 +5,7 @@ use std::io::Read;
 
 use cuda_sys::CUresult;
 use kernels::arch::Arch;
-use kernels::image::{Image, runs_on};
+use kernels::image::{Entry, EntryKind, Image, runs_on};
 
 const WRAPPER: u32 = 0x4662_43b1;
 const FATBIN: u32 = 0xba55_ed50;
@@ -31,6 +31,12 @@ pub enum ImageError {
          (STREAMSAN_SIM=arch=...)"
     )]
     OtherDevice(String, u32),
+    /// The same, of PTX text.
+    #[error(
+        "PTX for {0}, which does not run on the simulated sm_{1}: compile it for sm_{1}, or choose another device \
+         (STREAMSAN_SIM=arch=...)"
+    )]
+    OtherTarget(Arch, u32),
     /// Ends in the middle, or its compressed parts are damaged.
     #[error("damaged: {0}")]
     Damaged(&'static str),
@@ -41,6 +47,8 @@ impl ImageError {
     pub fn status(&self) -> CUresult {
         match self {
             ImageError::NoPtx | ImageError::OtherDevice(..) => CUresult::ERROR_NO_BINARY_FOR_GPU,
+            // Measured on an H200, driver 580: PTX text for sm_100.
+            ImageError::OtherTarget(..) => CUresult::ERROR_INVALID_PTX,
             ImageError::Unknown | ImageError::Damaged(_) => CUresult::ERROR_INVALID_IMAGE,
         }
     }
@@ -116,10 +124,15 @@ pub fn find_ptx_in(image: &[u8], arch: u32) -> Result<String, ImageError> {
 /// Refuses what a driver refuses: an image without code that runs on the device. What cannot be
 /// read is left to whoever reads it next.
 fn fits(image: &[u8], arch: u32) -> Result<(), ImageError> {
-    let (Ok(image), Ok(sm)) = (Image::parse(image), u16::try_from(arch)) else { return Ok(()) };
-    let entries = image.entries();
+    let (Ok(parsed), Ok(sm)) = (Image::parse(image), u16::try_from(arch)) else { return Ok(()) };
+    let entries = parsed.entries();
     if entries.is_empty() || entries.iter().any(|entry| runs_on(entry.kind, entry.arch, Arch::new(sm))) {
         return Ok(());
+    }
+    if let [Entry { kind: EntryKind::Ptx, arch: target, .. }] = entries
+        && !image.starts_with(&FATBIN.to_le_bytes())
+    {
+        return Err(ImageError::OtherTarget(*target, arch));
     }
     let mut made_for: Vec<Arch> = entries.iter().map(|entry| entry.arch).collect();
     made_for.sort_unstable();
@@ -254,7 +267,9 @@ mod tests {
         assert!(find_ptx_in(&exact, 90).is_ok() && find_ptx_in(&exact, 100).is_err());
         let text = ".version 8.0\n.target sm_90\n.address_size 64\n";
         assert!(find_ptx_in(text.as_bytes(), 90).is_ok());
+        let other = || ImageError::OtherTarget(Arch::new(90), 80);
         assert_eq!(find_ptx_in(text.as_bytes(), 80), Err(other()));
+        assert_eq!(other().status(), CUresult::ERROR_INVALID_PTX);
         let c = std::ffi::CString::new(text).expect("no NUL");
         // SAFETY: a text that ends with NUL.
         assert_eq!(unsafe { find_ptx(c.as_ptr().cast(), 80) }, Err(other()));
