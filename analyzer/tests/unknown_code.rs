@@ -115,3 +115,18 @@ fn a_guess_does_not_stand_for_what_is_known() {
     p.go(B, X, &[reads(0, Shape::Exact(0, N))]);
     p.silent();
 }
+
+/// A launch whose evaluation fails is one of which nothing is known, whatever was found before.
+#[test]
+fn a_failed_evaluation_is_no_code() {
+    let failing = [reads(0, Shape::Exact(0, N)), reads(0, Shape::Failed)];
+    for (other, expected) in [(reads(0, Shape::Exact(0, N)), "possible"), (writes(0, Shape::Exact(0, N)), "likely")] {
+        let mut p = Program::new();
+        p.malloc(X, N);
+        p.go(A, X, &failing);
+        p.go(B, X, &[other]);
+        assert_eq!(confidence(&mut p), Some(expected));
+        let c = p.outcome().coverage;
+        assert_eq!((c.launches, c.launches_unknown, c.launches_exact), (2, 1, 1));
+    }
+}

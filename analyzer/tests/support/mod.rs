@@ -40,6 +40,8 @@ pub enum Shape {
     Object,
     /// The word points to a table of that many pointers; these bytes behind each.
     PointerTable(u64, u64, u64),
+    /// The evaluation fails.
+    Failed,
 }
 
 pub fn reads(param: u32, bytes: Shape) -> Does {
@@ -87,6 +89,10 @@ impl KernelCode for TestKernel {
                 Shape::Bound(lo, hi) => known(lo, hi, hi - lo, vec![], false),
                 Shape::Strided { lo, width, stride, count } => {
                     known(lo, lo + stride * (count - 1) + width, width, vec![Dim { stride, count }], true)
+                }
+                Shape::Failed => {
+                    effects.push(Effect::failed());
+                    continue;
                 }
                 Shape::Scattered => EffectExtent::Scattered,
                 Shape::Unknown | Shape::Object => EffectExtent::Unknown,
