@@ -4,7 +4,7 @@
 //!
 //! | key | default | meaning |
 //! |---|---|---|
-//! | `arch` | see below | compute capability of every device: `80` is 8.0, `90` is 9.0, `120` is 12.0 |
+//! | `arch` | see below | compute capability of every device: `90` is 9.0, `120` is 12.0 |
 //! | `devices` | `1` | how many devices there are, 0 to 8 |
 //! | `mem` | `8G` | memory of each device; `K`, `M` and `G` multiply by powers of 1024 |
 //! | `schedule` | `eager` | how ready work is picked, see below |

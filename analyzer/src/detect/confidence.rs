@@ -25,9 +25,9 @@
 //! themselves, and a bound around measured pieces, which proves absence only.
 //!
 //! A finding that rests on a guessed direction is possible, too. Of a kernel without readable code
-//! it is not known whether it reads or writes, so it counts as doing both ([`crate::memory::Site::guessed`]). Where
-//! the other side surely writes, the two conflict either way. Where it does not, there is a race only
-//! if the guess is right.
+//! it is not known whether it reads or writes, so it counts as doing both
+//! ([`crate::memory::Site::guessed`]). Where the other side surely writes, the two conflict either
+//! way. Where it does not, there is a race only if the guess is right.
 //!
 //! A finding keeps the highest confidence of all its occurrences ([`super::race::merge`],
 //! [`super::findings`]).
@@ -43,8 +43,8 @@
 //!   `__device__` variable of unknown extent. Any other unknown extent becomes `Unknown`. If the
 //!   kernel loads the index, it is `scattered` too.
 //! - *No code.* If the code can not be read, or its analysis fails, the memory behind every
-//!   parameter word that points into an allocation counts as read and written, with `Unknown` extent
-//!   and a guessed direction ([`super::accesses::Work::pointers`]).
+//!   parameter word that points into an allocation counts as read and written, with `Unknown`
+//!   extent and a guessed direction ([`super::accesses::Work::pointers`]).
 //! - *Measurement.* Exact mode replaces predicted bytes with measured ones, which are `Exact`
 //!   ([`crate::exact::measured`]). Too many pieces to keep apart become a scattered `Bound`, and so
 //!   do reads of asynchronous copies, because the API reports their whole size. Accesses that the
@@ -95,8 +95,8 @@ impl Confidence {
         }
     }
 
-    /// The confidence of a pair that conflicts; `None` when the two share no byte. `both_write`: the
-    /// pair is a write-after-write.
+    /// The confidence of a pair that conflicts; `None` when the two share no byte. `both_write`:
+    /// the pair is a write-after-write.
     pub fn of_pair(previous: &Access, access: &Access, both_write: bool) -> Option<Self> {
         let guessed = rests_on_guess(previous, access) || rests_on_guess(access, previous);
         let (previous, access) = (&previous.extent, &access.extent);

@@ -24,6 +24,12 @@ use libc::{c_int, c_void};
 /// Compute capabilities (times ten) that a simulated device may have.
 pub const ARCHES: std::ops::RangeInclusive<u32> = 50..=130;
 
+/// No empty image is larger, in bytes: the compiler's has less than two thousand.
+const EMPTY: u64 = 16 << 10;
+
+/// Images of one file that are looked at. They are much alike.
+const ENOUGH: usize = 1024;
+
 /// What one image has code for.
 type Targets = Vec<(EntryKind, Arch)>;
 
@@ -56,6 +62,9 @@ fn targets(image: &Image<'_>) -> Targets {
 /// only, to every program.
 fn is_empty(image: &Image<'_>) -> bool {
     image.entries().iter().all(|entry| {
+        if entry.unpacked_size > EMPTY {
+            return false;
+        }
         let Ok(CodeRef::Cubin(bytes)) = entry.unpack() else { return false };
         let Ok(cubin) = Cubin::parse(&bytes) else { return false };
         let is_variable = |symbol: &Symbol| symbol.kind == SymbolKind::Object && symbol.size > 0;
@@ -115,7 +124,7 @@ fn read(bytes: &[u8], is_program: bool, default: u32) -> Object {
         }
         is_at_home = !is_program && image_runs(&targets, default);
         images.push(targets);
-        if is_at_home { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if is_at_home || images.len() == ENOUGH { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     if is_at_home {
         images.clear();
