@@ -97,6 +97,7 @@ fn access(epoch: Epoch, kind: AccessKind, extent: Extent) -> Access {
         param: None,
         at: 0,
         measured: false,
+        guessed: false,
     };
     Access { epoch, kind, extent, allocation: AllocationId(1), site }
 }

@@ -270,23 +270,6 @@ fn confidence_of_unknown_extents() {
 }
 
 #[test]
-fn a_kernel_of_which_nothing_is_known_may_do_anything_to_its_pointers() {
-    let mut p = Program::new();
-    p.malloc(X, N);
-    p.malloc(X + N, N);
-    let k = p.define("mystery");
-    p.launch(A, k, &[X, 7]);
-    p.launch(B, k, &[X + N, 0]);
-    p.silent();
-    p.launch(B, k, &[12, X]);
-    let f = p.finds("read-after-write likely");
-    assert_eq!((f.access.param, f.previous.param), (Some(8), Some(0)));
-    let c = p.outcome().coverage;
-    assert_eq!((c.launches, c.launches_unknown, c.launches_exact), (3, 3, 0));
-    assert_eq!(c.reasons.get("no code"), Some(&3));
-}
-
-#[test]
 fn the_host_waits_for_copies_to_pageable_memory() {
     let mut p = Program::new();
     p.malloc(X, N);
@@ -451,38 +434,6 @@ fn a_staged_source_is_free_when_the_call_returns_whoever_allocated_it() {
     p.malloc(X, 2 * N);
     p.copy(A, X, PAGEABLE, N, H2D);
     p.copy(B, PAGEABLE, X + N, N, D2H);
-    p.silent();
-}
-
-#[test]
-fn a_launch_that_may_overlap_its_predecessor() {
-    let go = |p: &mut Program, flags| {
-        let params = X.to_le_bytes();
-        let kernel = p.kernel("k", &[writes(0, whole())]);
-        let Op::Launch { stream, grid, block, cluster, shared, params, .. } = launch(A, kernel, &params) else {
-            return;
-        };
-        p.does("cudaLaunchKernelExC", Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params });
-    };
-    for (flags, found) in [(0, false), (launch_flags::PROGRAMMATIC_SERIALIZATION, true)] {
-        let mut p = Program::new();
-        p.malloc(X, N);
-        go(&mut p, flags);
-        go(&mut p, flags);
-        assert_eq!(!p.findings().is_empty(), found, "flags {flags}");
-    }
-    // The kernel has no readable code, so it counts as waiting.
-    let mut p = Program::new();
-    p.malloc(X, N);
-    let kernel = p.define("mystery");
-    for _ in 0..2 {
-        let params = X.to_le_bytes();
-        let Op::Launch { stream, grid, block, cluster, shared, params, .. } = launch(A, kernel, &params) else {
-            return;
-        };
-        let flags = launch_flags::PROGRAMMATIC_SERIALIZATION;
-        p.does("cudaLaunchKernelExC", Op::Launch { stream, kernel, grid, block, cluster, shared, flags, params });
-    }
     p.silent();
 }
 

@@ -102,7 +102,7 @@
 //!   (`state::sync_vars`) until the writer turns up or the host sees the wait pass.
 //! - A kernel launch that may overlap its predecessor counts as one that never waits for it, unless
 //!   [`Engine::apply_waiting_launch`] says otherwise; then all its accesses count as made after the
-//!   wait.
+//!   wait. On a device whose compute capability is not known no launch overlaps another.
 //!
 //! Order that is not seen errs the other way, and the shim's coverage names it: flags that kernels
 //! poll in memory, external semaphores that other APIs signal, what other processes do. Messages
@@ -143,7 +143,7 @@
 //! - `clock`: vector clocks and snapshots of timelines.
 //! - `policy`: what the host waits for by itself, one table.
 //! - `state`: streams, events, the host, host threads, allocations, values in memory, executable
-//!   graphs.
+//!   graphs, devices.
 //! - `start_clock`: the answers to "is this ordered before it?".
 //! - `engine`: the state as a whole, the path of every op, the queries.
 //! - `rules`: CUDA's rules, one file for each kind of op.
@@ -157,5 +157,6 @@ pub(crate) mod start_clock;
 pub(crate) mod state;
 
 pub use crate::start_clock::{ClockRef, ClockSnapshot, FastClock};
+pub use crate::state::devices::has_programmatic_launches;
 pub use engine::{Engine, Options};
 pub use policy::Policy;

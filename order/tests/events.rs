@@ -3,6 +3,7 @@
 mod common;
 
 use common::World;
+use order::Options;
 use trace::*;
 
 /// Programming guide, streams: what is enqueued in one stream runs in that order.
@@ -209,6 +210,65 @@ fn an_overlapping_launch_is_not_after_its_predecessor() {
     w.sync_stream(a);
     w.launch_flags(a, pdl);
     assert!(w.after(k5), "the host had seen it finish");
+}
+
+/// CUDA C++ Programming Guide, programmatic dependent launch: from compute capability 9.0 on. CUB
+/// sets the attribute on every device.
+#[test]
+fn launches_overlap_from_compute_capability_9_on() {
+    let pdl = launch_flags::PROGRAMMATIC_SERIALIZATION;
+    let overlaps = |arch| {
+        let mut w = World::on_device(Options::default(), arch);
+        let [a] = w.streams();
+        let first = w.launch(a);
+        w.launch_flags(a, pdl);
+        !w.after(first)
+    };
+    for arch in [90, 100, 120] {
+        assert!(overlaps(Some(arch)), "{arch}");
+    }
+    for arch in [Some(70), Some(80), Some(89), None] {
+        assert!(!overlaps(arch), "{arch:?}: no order is taken away");
+    }
+}
+
+/// The same, in a program with two unlike devices: each stream by its own.
+#[test]
+fn launches_overlap_by_the_device_of_their_stream() {
+    let pdl = launch_flags::PROGRAMMATIC_SERIALIZATION;
+    let mut w = World::on_device(Options::default(), Some(80));
+    w.engine.define_device(1, 90);
+    w.op(Op::ContextCreate { context: ContextId(2), device: 1, handle: 2 });
+    let old = w.stream(1, StreamKind::NonBlocking);
+    let new = w.stream_in(ContextId(2), 2, StreamKind::NonBlocking);
+    let nowhere = w.stream_in(ContextId(3), 3, StreamKind::NonBlocking);
+    for (stream, overlaps) in [(old, false), (new, true), (nowhere, false)] {
+        let first = w.launch(stream);
+        w.launch_flags(stream, pdl);
+        assert_eq!(!w.after(first), overlaps, "{stream:?}");
+    }
+}
+
+/// Below 9.0 no block fires the event before it ends. That all blocks have begun says as little as
+/// ever.
+#[test]
+fn a_programmatic_event_is_the_end_where_nothing_overlaps() {
+    for (arch, mode, ended) in [
+        (Some(80), EventMode::Programmatic, true),
+        (None, EventMode::Programmatic, true),
+        (Some(90), EventMode::Programmatic, false),
+        (Some(80), EventMode::LaunchCompletion, false),
+    ] {
+        let mut w = World::on_device(Options::default(), arch);
+        let [a, b] = w.streams();
+        let kernel = w.launch(a);
+        w.op(Op::EventRecord { event: EventId(1), stream: a, mode });
+        let later = w.launch(a);
+        w.wait(b, 1);
+        w.launch(b);
+        assert_eq!(w.after(kernel), ended, "{arch:?} {mode:?}");
+        assert!(!w.after(later), "{arch:?} {mode:?}");
+    }
 }
 
 /// `cuCtxRecordEvent`: captures all work of the context at the time of the call.

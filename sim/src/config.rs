@@ -4,7 +4,7 @@
 //!
 //! | key | default | meaning |
 //! |---|---|---|
-//! | `arch` | `80` | compute capability of every device: `80` is 8.0, `90` is 9.0, `120` is 12.0 |
+//! | `arch` | see below | compute capability of every device: `90` is 9.0, `120` is 12.0 |
 //! | `devices` | `1` | how many devices there are, 0 to 8 |
 //! | `mem` | `8G` | memory of each device; `K`, `M` and `G` multiply by powers of 1024 |
 //! | `schedule` | `eager` | how ready work is picked, see below |
@@ -12,6 +12,9 @@
 //! | `workers` | `8` | most threads that execute work at the same time (`eager` only) |
 //! | `hold` | `150` | milliseconds without a call after which held work runs, see below |
 //! | `sass` | `refuse` | machine code without PTX: `refuse` to load it, or `skip` its kernels |
+//!
+//! Without `arch` a device is of 8.0, or of what the program was built for where its code images do
+//! not run on 8.0 (`loader::program_images`).
 //!
 //! No schedule ever runs an operation before one that CUDA orders before it.
 //!
@@ -41,6 +44,8 @@
 
 use std::sync::OnceLock;
 
+use crate::loader::program_images;
+
 /// How the next operation is picked among those that may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
@@ -59,6 +64,8 @@ pub enum Schedule {
 pub struct Config {
     /// Compute capability times ten.
     pub arch: u32,
+    /// Somebody named it.
+    pub arch_is_given: bool,
     /// Number of devices.
     pub devices: u32,
     /// Bytes of memory per device.
@@ -79,6 +86,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             arch: 80,
+            arch_is_given: false,
             devices: 1,
             mem: 8 << 30,
             schedule: Schedule::Eager,
@@ -114,7 +122,8 @@ impl Config {
             match key {
                 "arch" => {
                     let digits = value.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
-                    config.arch = digits.parse().ok().filter(|n| (50..=130).contains(n)).ok_or_else(bad)?;
+                    config.arch = digits.parse().ok().filter(|n| program_images::ARCHES.contains(n)).ok_or_else(bad)?;
+                    config.arch_is_given = true;
                 }
                 "devices" => config.devices = number(0, 8)? as u32,
                 "mem" => config.mem = parse_size(value).filter(|n| *n >= 1 << 20).ok_or_else(bad)?,
@@ -160,7 +169,10 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
     CONFIG
         .get_or_init(|| {
             let text = std::env::var("STREAMSAN_SIM").unwrap_or_default();
-            let parsed = Config::parse(&text);
+            let parsed = Config::parse(&text).map(|config| match config.arch_is_given {
+                true => config,
+                false => Config { arch: program_images::arch(config.arch), ..config },
+            });
             if let Err(error) = &parsed {
                 crate::status::complain(&format!("STREAMSAN_SIM: {error}"));
             }

@@ -69,9 +69,6 @@ impl Sample {
         if racy {
             command.arg("racy");
         }
-        if self.needs("sm_90") {
-            command.env("STREAMSAN_SIM", "arch=90");
-        }
         let ended = run::end(&mut command);
         if ended.hung {
             return Err(format!("hangs\n{}\n{}", ended.out, ended.err));

@@ -96,8 +96,12 @@ impl Analysis {
             Op::GraphNode { .. } => {
                 let (code, names) = (&mut self.code, &self.names);
                 let arch = names.arch(trace::ContextId::NONE);
-                // Not asked before the device is known, because the answer is cached.
-                let waits = |kernel| arch.is_none() || code.waits(kernel, names.kernel(kernel), arch);
+                // A kernel is not looked at before the device is known, because that is cached.
+                let coverage = &mut self.coverage;
+                let waits = |kernel| {
+                    coverage.count_overlap(arch);
+                    !order::has_programmatic_launches(arch) || code.waits(kernel, names.kernel(kernel), arch)
+                };
                 let known = self.graphs.node(op, waits);
                 self.coverage.damaged += u64::from(!known);
             }

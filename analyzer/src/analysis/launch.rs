@@ -18,6 +18,7 @@ use crate::launch_memory::replay::ReplayLog;
 use crate::launches::effects::{Knowledge, Launch, candidate_pointers};
 use crate::memory::{Cause, Site};
 use crate::state::graphs::Graph;
+use order::has_programmatic_launches;
 use trace::ring::back_channel::LaunchClass;
 use trace::{KernelId, StreamId};
 
@@ -129,6 +130,14 @@ impl Analysis {
             c.launch_unknown(self.code.reason(kernel).unwrap_or("the code could not be analysed"));
         }
         self.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
+    }
+
+    /// Whether a launch with the attribute for it overlaps its predecessor: the device has
+    /// programmatic dependent launch, and the kernel does not wait.
+    pub(super) fn overlaps(&mut self, stream: StreamId, kernel: KernelId) -> bool {
+        let arch = self.arch(stream);
+        self.coverage.count_overlap(arch);
+        has_programmatic_launches(arch) && !self.code.waits(kernel, self.names.kernel(kernel), arch)
     }
 
     /// Whether launches are only checked: nothing is measured, learned or sent to other processes.

@@ -215,11 +215,10 @@ impl Analysis {
         }
         let epoch = match record.op {
             Op::Launch { stream, kernel, flags, .. } if flags & PROGRAMMATIC_SERIALIZATION != 0 => {
-                let arch = self.arch(stream);
-                if self.code.waits(kernel, self.names.kernel(kernel), arch) {
-                    self.ordering.launch(stream, record.origin.thread)
-                } else {
+                if self.overlaps(stream, kernel) {
                     self.ordering.apply(&record.op, record.origin.thread)
+                } else {
+                    self.ordering.launch(stream, record.origin.thread)
                 }
             }
             _ => self.ordering.apply(&record.op, record.origin.thread),
@@ -357,6 +356,7 @@ impl Analysis {
     }
 
     fn define(&mut self, op: &Op<'_>) {
+        self.ordering.define(op);
         if let Op::Process { .. } = op {
             self.stacks.define(op);
         }

@@ -35,6 +35,7 @@ impl OpContext {
             param: None,
             at: 0,
             measured: false,
+            guessed: false,
         }
     }
 }

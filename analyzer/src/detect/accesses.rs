@@ -419,7 +419,8 @@ impl<'a, 'v> Work<'a, 'v> {
     }
 
     /// A launch without known accesses: the memory behind every word that points into an allocation
-    /// counts as read and written.
+    /// counts as read and written. Neither is known, which weakens what rests on it
+    /// ([`crate::detect::confidence`]).
     pub fn pointers(&mut self, params: impl Iterator<Item = (u32, u64)>) {
         self.site.cause = Cause::Kernel;
         if !self.predicting {
@@ -428,15 +429,19 @@ impl<'a, 'v> Work<'a, 'v> {
         for (offset, value) in params {
             self.site.param = Some(offset);
             if let Some(object) = self.memory.object_of(value) {
+                // A texture can only be read.
+                self.site.guessed = object.writable;
                 self.shown(&object.region, AccessKind::Read);
                 if object.writable {
                     self.shown(&object.region, AccessKind::Write);
                 }
             } else if let Some(place) = self.memory.locate(value) {
+                self.site.guessed = true;
                 self.unknown_extent(&place, AccessKind::Read, false);
                 self.unknown_extent(&place, AccessKind::Write, false);
             }
         }
+        self.site.guessed = false;
     }
 
     /// Adds an access at addresses to every allocation that it reaches into.

@@ -24,6 +24,11 @@
 //! ([`Extent::scattered`]): two scatters that both write, which usually divide a table among
 //! themselves, and a bound around measured pieces, which proves absence only.
 //!
+//! A finding that rests on a guessed direction is possible, too. Of a kernel without readable code
+//! it is not known whether it reads or writes, so it counts as doing both
+//! ([`crate::memory::Site::guessed`]). Where the other side surely writes, the two conflict either
+//! way. Where it does not, there is a race only if the guess is right.
+//!
 //! A finding keeps the highest confidence of all its occurrences ([`super::race::merge`],
 //! [`super::findings`]).
 //!
@@ -37,9 +42,9 @@
 //!   bound is cut at the allocation and becomes `Bound`. So do a texture or surface, and a
 //!   `__device__` variable of unknown extent. Any other unknown extent becomes `Unknown`. If the
 //!   kernel loads the index, it is `scattered` too.
-//! - *No code.* If the code can not be read, the memory behind every parameter word that points
-//!   into an allocation counts as read and written, with `Unknown` extent
-//!   ([`super::accesses::Work::pointers`]).
+//! - *No code.* If the code can not be read, or its analysis fails, the memory behind every
+//!   parameter word that points into an allocation counts as read and written, with `Unknown`
+//!   extent and a guessed direction ([`super::accesses::Work::pointers`]).
 //! - *Measurement.* Exact mode replaces predicted bytes with measured ones, which are `Exact`
 //!   ([`crate::exact::measured`]). Too many pieces to keep apart become a scattered `Bound`, and so
 //!   do reads of asynchronous copies, because the API reports their whole size. Accesses that the
@@ -66,7 +71,7 @@
 //! 6. `--exact`, or `--confirm` for the kernels in question, measures the bytes and makes the
 //!    finding certain or withdraws it.
 
-use crate::memory::{Extent, Meet, Precision};
+use crate::memory::{Access, AccessKind, Extent, Meet, Precision};
 
 /// How certain it is that the two accesses share a byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -90,16 +95,18 @@ impl Confidence {
         }
     }
 
-    /// The confidence of a pair; `None` when the two share no byte. `both_write`: the pair is a
-    /// write-after-write.
-    pub fn of_pair(previous: &Extent, access: &Extent, both_write: bool) -> Option<Self> {
+    /// The confidence of a pair that conflicts; `None` when the two share no byte. `both_write`:
+    /// the pair is a write-after-write.
+    pub fn of_pair(previous: &Access, access: &Access, both_write: bool) -> Option<Self> {
+        let guessed = rests_on_guess(previous, access) || rests_on_guess(access, previous);
+        let (previous, access) = (&previous.extent, &access.extent);
         let confidence = Self::of(previous, access)?;
         // Two scatters into one table usually divide it between them, and only a run shows whether
         // they do. A scatter and a gather that are not ordered are hardly ever intended.
         let scatters = previous.scattered && access.scattered && both_write;
         // A bound around pieces that data selected proves absence only.
         let loose = |e: &Extent| e.scattered && e.precision == Precision::Bound;
-        let weak = scatters || loose(previous) || loose(access);
+        let weak = scatters || loose(previous) || loose(access) || guessed;
         Some(if weak { confidence.min(Self::Possible) } else { confidence })
     }
 
@@ -120,6 +127,12 @@ impl Confidence {
             _ => Some(if a.holds(b.anchor) || b.holds(a.anchor) { Self::Likely } else { Self::Possible }),
         }
     }
+}
+
+/// Whether two accesses conflict only if the guess about the first one's direction is right: the
+/// other side may not write, or updates atomically, as the first may do.
+fn rests_on_guess(guess: &Access, other: &Access) -> bool {
+    guess.site.guessed && (other.kind != AccessKind::Write || other.site.guessed)
 }
 
 #[cfg(test)]

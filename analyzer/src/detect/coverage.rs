@@ -122,6 +122,15 @@ impl KernelCoverage {
 }
 
 impl Coverage {
+    /// Counts a launch or a node that may overlap its predecessor, when the compute capability
+    /// that decides whether it does is not known. It is taken to wait.
+    pub fn count_overlap(&mut self, arch: Option<u32>) {
+        if arch.is_none() {
+            let what = "whether kernels overlap (the compute capability of the device is not known)";
+            *self.unobserved.entry(what.to_string()).or_default() += 1;
+        }
+    }
+
     /// Adds the numbers of another process.
     pub fn merge(&mut self, other: &Self) {
         self.ops += other.ops;

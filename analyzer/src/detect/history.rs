@@ -318,6 +318,7 @@ mod tests {
                 param: None,
                 at: 0,
                 measured: false,
+                guessed: false,
             },
         }
     }

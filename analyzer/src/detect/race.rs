@@ -68,7 +68,7 @@ impl Race {
     pub fn judge(previous: &Access, access: &Access, latent: bool) -> Option<Self> {
         let hazard = Hazard::of(previous, access)?;
         let both_write = hazard == Hazard::WriteAfterWrite;
-        let confidence = Confidence::of_pair(&previous.extent, &access.extent, both_write)?;
+        let confidence = Confidence::of_pair(previous, access, both_write)?;
         Some(Self { hazard, confidence, latent, freed_early: false, previous: *previous, access: *access })
     }
 

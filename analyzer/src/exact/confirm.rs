@@ -33,9 +33,15 @@ pub struct Confirm {
 }
 
 impl Confirm {
-    /// Notes a race. If it is worth showing and not certain, its kernels are to be measured.
+    /// Notes a race. If it is worth showing or guessed, and not certain, its kernels are to be
+    /// measured.
     pub fn suspect(&mut self, race: &Race, least: Confidence) {
-        if race.confidence == Confidence::Certain || race.confidence < least || race.latent || race.freed_early {
+        if race.confidence == Confidence::Certain || race.latent || race.freed_early {
+            return;
+        }
+        // A guess is never shown for more than possible, and measuring settles it.
+        let guessed = race.previous.site.guessed || race.access.site.guessed;
+        if race.confidence < least && !guessed {
             return;
         }
         for site in [race.previous.site, race.access.site] {

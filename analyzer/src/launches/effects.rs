@@ -135,6 +135,12 @@ impl Effect {
         Self { base, kind, bytes, at: 0, why: None, constant: false }
     }
 
+    /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.
+    pub fn failed() -> Self {
+        let unknown = Self::new(EffectBase::Unknown, AccessKind::Write, EffectExtent::Unknown);
+        Self { why: Some(Reason::Failed), ..unknown }
+    }
+
     /// Whether this effect leaves the launch without complete ranges.
     fn open(&self) -> bool {
         matches!(self.bytes, EffectExtent::Unknown | EffectExtent::Scattered)
@@ -195,7 +201,7 @@ impl Evaluated {
         Outline { knowledge, indirect, exact, gap, indirect_gap }
     }
 
-    /// The effects of a launch without readable code: unknown.
+    /// The effects of a launch without readable code, or whose evaluation failed: unknown.
     pub(crate) fn nothing() -> Self {
         let (effects, knowledge) = (Vec::new(), Knowledge::Unknown);
         Self { effects, knowledge, indirect: false, exact: false, gap: None, indirect_gap: None }
@@ -203,6 +209,9 @@ impl Evaluated {
 
     /// The evaluation that consists of these effects.
     pub(crate) fn of(mut effects: Vec<Effect>, code: &dyn KernelCode) -> Self {
+        if effects.iter().any(|e| e.why == Some(Reason::Failed)) {
+            return Self::nothing();
+        }
         effects.iter_mut().for_each(|e| e.bytes.join());
         unite(&mut effects);
         let gap = effects.iter().find(|e| e.open()).map(|e| Gap { reason: e.why.unwrap_or(Reason::Failed), at: e.at });

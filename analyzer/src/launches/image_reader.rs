@@ -172,18 +172,8 @@ impl KernelCode for Known {
         if catch_unwind(evaluated).is_err() {
             accesses.clear();
             usage.use_everything();
-            // The evaluation panicked, so nothing is known of this launch: every parameter word
-            // that is a pointer may be touched.
-            for (i, word) in l.params.chunks_exact(8).enumerate() {
-                let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
-                for kind in [AccessKind::Read, AccessKind::Write] {
-                    let base = EffectBase::Maybe(i as u32 * 8, value);
-                    effects.push(Effect {
-                        why: Some(kernels::Reason::Failed),
-                        ..Effect::new(base, kind, EffectExtent::Unknown)
-                    });
-                }
-            }
+            // The evaluation panicked, so nothing is known of this launch.
+            effects.push(Effect::failed());
         }
         for access in &accesses {
             self.translate(access, l.params, effects);

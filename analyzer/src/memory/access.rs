@@ -104,6 +104,9 @@ pub struct Site {
     pub at: u32,
     /// Whether the bytes were measured (exact mode), not predicted.
     pub measured: bool,
+    /// Whether nothing says that the kernel reads there, nor that it writes: it counts as doing
+    /// both, by one access for each.
+    pub guessed: bool,
 }
 
 /// One access.

@@ -120,6 +120,7 @@ impl Elaborator<'_> {
         let mut side = Side {
             actor: actor(s.cause),
             verb: verb(s.cause, access.kind),
+            guessed: s.guessed,
             call,
             seen_by,
             kernel,

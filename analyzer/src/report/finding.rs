@@ -73,6 +73,8 @@ pub struct Side {
     pub actor: Actor,
     /// `reads`, `writes`, `updates atomically`, `reads and writes`.
     pub verb: &'static str,
+    /// Nothing is known of the kernel, so it may as well only read.
+    pub guessed: bool,
     /// The API function.
     pub call: String,
     /// For the host: the call that found the change; empty when the access itself was observed.
@@ -228,6 +230,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Whether it is one only if a kernel of which nothing is known writes.
+    pub fn is_guessed(&self) -> bool {
+        self.confidence == Confidence::Possible && (self.access.guessed || self.previous.guessed)
+    }
+
     /// Whether it counts as a failure of the run.
     pub(crate) fn fails(&self, pedantic: bool, fail_on: FailOn) -> bool {
         let least = match fail_on {

@@ -134,10 +134,11 @@ impl Report {
         self.worth_showing().filter(|f| f.standing == GateStatus::New)
     }
 
-    /// Findings that measured ranges refute and that would be printed otherwise.
+    /// Findings that measured ranges refute and that would be printed otherwise, and guesses, which
+    /// a NOTE would count.
     pub fn withdrawn(&self) -> impl Iterator<Item = &Finding> {
         let stands = |w: &Finding| self.findings.iter().any(|f| f.identity == w.identity && f.latent == w.latent);
-        self.withdrawn.iter().filter(move |f| self.is_worth_showing(f) && !stands(f))
+        self.withdrawn.iter().filter(move |f| (self.is_worth_showing(f) || f.is_guessed()) && !stands(f))
     }
 
     /// Findings that would be printed if they were not set aside.

@@ -27,6 +27,13 @@ impl Ordering {
         Self { engine: Engine::with_options(options), latent }
     }
 
+    /// Takes a definition: devices matter to the order.
+    pub fn define(&mut self, op: &Op<'_>) {
+        if let Op::Device { ordinal, arch, .. } = *op {
+            self.engine.define_device(ordinal, arch);
+        }
+    }
+
     /// Applies an op. Returns its epoch.
     #[inline]
     pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {

@@ -40,6 +40,8 @@ pub enum Shape {
     Object,
     /// The word points to a table of that many pointers; these bytes behind each.
     PointerTable(u64, u64, u64),
+    /// The evaluation fails.
+    Failed,
 }
 
 pub fn reads(param: u32, bytes: Shape) -> Does {
@@ -87,6 +89,10 @@ impl KernelCode for TestKernel {
                 Shape::Bound(lo, hi) => known(lo, hi, hi - lo, vec![], false),
                 Shape::Strided { lo, width, stride, count } => {
                     known(lo, lo + stride * (count - 1) + width, width, vec![Dim { stride, count }], true)
+                }
+                Shape::Failed => {
+                    effects.push(Effect::failed());
+                    continue;
                 }
                 Shape::Scattered => EffectExtent::Scattered,
                 Shape::Unknown | Shape::Object => EffectExtent::Unknown,
@@ -177,6 +183,12 @@ impl Program {
 
     /// Two non-blocking streams, the legacy default stream and a blocking one.
     pub fn with(options: AnalysisOptions) -> Self {
+        Self::on_device(options, Some(90))
+    }
+
+    /// The same on a device of another compute capability (major * 10 + minor), or of one that the
+    /// trace does not say.
+    pub fn on_device(options: AnalysisOptions, arch: Option<u32>) -> Self {
         let kernels = Kernels::default();
         let analysis = Analysis::new(options, Box::new(Lines), Box::new(Reader(kernels.clone())));
         let mut p = Self { analysis, kernels, names: HashMap::new(), ids: 100, line: 10, tape: None };
@@ -188,7 +200,9 @@ impl Program {
             cwd: "/".into(),
             driver: 13000,
         });
-        p.raw(Op::Device { ordinal: 0, arch: 90, name: "GPU".into() });
+        if let Some(arch) = arch {
+            p.raw(Op::Device { ordinal: 0, arch, name: "GPU".into() });
+        }
         p.raw(Op::Thread { id: ThreadId(1), tid: 77, name: "app".into() });
         p.line(1).does("cuCtxCreate", Op::ContextCreate { context: CONTEXT, device: 0, handle: 1 });
         for (stream, kind) in [

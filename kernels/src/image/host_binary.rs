@@ -8,6 +8,7 @@ use super::{Image, ImageError, ImageSize, image_size};
 use object::LittleEndian as LE;
 use object::elf::{FileHeader64, SHT_NOBITS};
 use object::read::elf::{FileHeader, SectionHeader};
+use std::ops::ControlFlow;
 
 /// A fatbin found in a host file.
 #[derive(Clone, Debug)]
@@ -22,10 +23,23 @@ pub struct HostImage<'d> {
 
 /// Finds all fatbins of a host ELF file. A file without any gives an empty list.
 pub fn find_in_host(bytes: &[u8]) -> Result<Vec<HostImage<'_>>, ImageError> {
+    let mut found = Vec::new();
+    each_in_host(bytes, |image| {
+        found.push(image);
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
+}
+
+/// Hands the fatbins of a host ELF file over one by one, until `visit` has seen enough. Only what
+/// comes before is read: libraries hold gigabytes of them.
+pub fn each_in_host<'d>(
+    bytes: &'d [u8],
+    mut visit: impl FnMut(HostImage<'d>) -> ControlFlow<()>,
+) -> Result<(), ImageError> {
     let elf = |e: object::Error| ImageError::Elf(e.to_string());
     let header = FileHeader64::<LE>::parse(bytes).map_err(elf)?;
     let table = header.sections(LE, bytes).map_err(elf)?;
-    let mut found = Vec::new();
     for s in table.iter().filter(|s| s.sh_type.get(LE) != SHT_NOBITS) {
         let name = table.section_name(LE, s).map_err(elf)?;
         let relocatable = match name {
@@ -42,12 +56,15 @@ pub fn find_in_host(bytes: &[u8]) -> Result<Vec<HostImage<'_>>, ImageError> {
                 at += 8;
                 continue;
             }
-            found.push(HostImage { offset: start + at as u64, relocatable, image: Image::parse(rest) });
+            let image = HostImage { offset: start + at as u64, relocatable, image: Image::parse(rest) };
+            if visit(image).is_break() {
+                return Ok(());
+            }
             at += match image_size(rest) {
                 Ok(ImageSize::Exact(n)) if n >= 16 && n <= rest.len() as u64 => (n as usize).next_multiple_of(8),
                 _ => 16,
             };
         }
     }
-    Ok(found)
+    Ok(())
 }

@@ -20,7 +20,7 @@ mod nv_info;
 mod select;
 mod size;
 
-pub use crate::image::host_binary::{HostImage, find_in_host};
+pub use crate::image::host_binary::{HostImage, each_in_host, find_in_host};
 pub use cubin::Cubin;
 pub use error::ImageError;
 pub use fatbin::{Compression, Entry, EntryKind};

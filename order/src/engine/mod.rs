@@ -13,6 +13,7 @@ use crate::id_map::IdMap;
 use crate::policy::Policy;
 use crate::start_clock::{ClockSnapshot, ClockSource, OpStart};
 use crate::state::allocations::Allocations;
+use crate::state::devices::Devices;
 use crate::state::event::Event;
 use crate::state::graph_exec::GraphExec;
 use crate::state::host::Host;
@@ -60,6 +61,7 @@ pub struct Engine {
     pub(crate) sync_vars: SyncVars,
     pub(crate) start_snapshot: Option<ClockSnapshot>,
     pub(crate) scratch: Vec<Entry>,
+    pub(crate) devices: Devices,
 }
 
 impl Engine {
@@ -83,13 +85,21 @@ impl Engine {
             last_source: None,
             start_snapshot: None,
             scratch: Vec::new(),
+            devices: Devices::default(),
             threads: None,
             thread: ThreadId::NONE,
         }
     }
 
+    /// Takes the compute capability of a device (major * 10 + minor). Without it, no launch on the
+    /// device overlaps another.
+    pub fn define_device(&mut self, ordinal: u32, arch: u32) {
+        self.devices.define(ordinal, arch);
+    }
+
     /// Applies one op, made by host thread `thread`. Answers the op's epoch: of its stream for ops
-    /// of a stream, of the host for all others. Definitions change nothing.
+    /// of a stream, of the host for all others. Definitions change nothing here: devices come by
+    /// [`Engine::define_device`].
     ///
     /// Ops must come in the order of the calls; ops on one stream in the order in which they were
     /// enqueued.
@@ -115,7 +125,7 @@ impl Engine {
     /// is known to wait for it (`griddepcontrol.wait`): then it is ordered as any other launch.
     ///
     /// [`Engine::apply`] takes a launch with [`trace::launch_flags::PROGRAMMATIC_SERIALIZATION`] as
-    /// one by a kernel that never waits.
+    /// one by a kernel that never waits, where the device has programmatic dependent launch.
     pub fn apply_waiting_launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
         if self.threads.is_some() {
             self.enter_thread(&Op::Opaque { stream }, thread);
@@ -127,6 +137,7 @@ impl Engine {
     fn launch(&mut self, stream: StreamId, overlaps: bool) -> Epoch {
         self.tick();
         let slot = self.begin_here(stream);
+        let overlaps = overlaps && self.has_programmatic_launches(slot);
         let s = &self.streams.slots[slot as usize];
         // The programmatic dependency is on a kernel directly before; anything in between is waited
         // for as usual.
@@ -135,6 +146,13 @@ impl Engine {
             _ => s.time,
         };
         self.advance_here(slot, upto, Some(upto))
+    }
+
+    /// Whether kernels of this stream may overlap by programmatic dependent launch.
+    #[cold]
+    pub(crate) fn has_programmatic_launches(&self, slot: u32) -> bool {
+        let context = self.streams.slots[slot as usize].context;
+        self.devices.have_programmatic_launches(self.streams.contexts[context as usize].device)
     }
 
     /// A new op: host time goes on.

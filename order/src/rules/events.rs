@@ -8,7 +8,8 @@ use crate::engine::Engine;
 impl Engine {
     /// An event captures "the contents of the stream at the time of the call"; recording again
     /// replaces the snapshot. An event fired by a kernel (programmatic, launch completion) says no
-    /// more than that the kernel has started.
+    /// more than that the kernel has started. Without programmatic dependent launch no block fires
+    /// a programmatic event before it ends.
     #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn event_record_op(&mut self, event: EventId, stream: StreamId, mode: EventMode) -> Epoch {
         match mode {
@@ -21,9 +22,10 @@ impl Engine {
             }
             EventMode::Programmatic | EventMode::LaunchCompletion => {
                 let slot = self.slot(stream);
+                let early = mode == EventMode::LaunchCompletion || self.has_programmatic_launches(slot);
                 let s = &self.streams.slots[slot as usize];
-                let time = s.kernel_start.unwrap_or(s.time);
-                let snapshot = TimelineSnapshot { own: Entry { slot, time }, clock: s.clock.clone(), exact: false };
+                let time = s.kernel_start.filter(|_| early).unwrap_or(s.time);
+                let snapshot = TimelineSnapshot { own: Entry { slot, time }, clock: s.clock.clone(), exact: !early };
                 self.events.entry(event.0).or_default().set(snapshot);
                 Epoch { timeline: TimelineId(slot), time: s.time }
             }

@@ -1,11 +1,12 @@
 //! What the engine keeps: streams and their contexts, events, the host, host threads, allocations,
-//! values in memory, executable graphs.
+//! values in memory, executable graphs, devices.
 //!
 //! Each file owns one kind of object and the operations on it alone. No file decides what an op
 //! means: that is in [`crate::rules`]. `graph_exec` uses the conditions of `sync_vars`; the other
 //! files do not know each other.
 
 pub(crate) mod allocations;
+pub(crate) mod devices;
 pub(crate) mod event;
 pub(crate) mod graph_exec;
 pub(crate) mod host;

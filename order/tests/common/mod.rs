@@ -25,8 +25,17 @@ impl World {
         Self::with(o)
     }
 
+    /// On a device of compute capability 9.0, where launches may overlap.
     pub fn with(options: Options) -> Self {
+        Self::on_device(options, Some(90))
+    }
+
+    /// On a device of another compute capability (major * 10 + minor), or of an unknown one.
+    pub fn on_device(options: Options, arch: Option<u32>) -> Self {
         let mut w = Self { engine: Engine::with_options(options), next_sync: 0 };
+        if let Some(arch) = arch {
+            w.engine.define_device(0, arch);
+        }
         w.op(Op::ContextCreate { context: CTX, device: 0, handle: 1 });
         w
     }

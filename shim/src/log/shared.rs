@@ -136,8 +136,11 @@ impl Shared {
         self.define(&Op::Clock { ns: now() });
     }
 
-    /// Writes a definition: something that has no place in the order.
+    /// Writes a definition: something that has no place in the order. Only devices matter to it.
     pub fn define(&mut self, op: &Op<'_>) {
+        if let Op::Device { ordinal, arch, .. } = *op {
+            self.engine.define_device(ordinal, arch);
+        }
         self.out.emit(&Origin::default(), op);
     }
 

@@ -4,6 +4,8 @@
 use std::io::Read;
 
 use cuda_sys::CUresult;
+use kernels::arch::Arch;
+use kernels::image::{Entry, EntryKind, Image, runs_on};
 
 const WRAPPER: u32 = 0x4662_43b1;
 const FATBIN: u32 = 0xba55_ed50;
@@ -23,6 +25,18 @@ pub enum ImageError {
     /// Only machine code.
     #[error("no PTX inside, only machine code: build with PTX for it (nvcc -arch=sm_80, or -gencode with compute_80)")]
     NoPtx,
+    /// Nothing in it runs on the device.
+    #[error(
+        "made for {0}, which does not run on the simulated sm_{1}: build for sm_{1}, or choose another device \
+         (STREAMSAN_SIM=arch=...)"
+    )]
+    OtherDevice(String, u32),
+    /// The same, of PTX text.
+    #[error(
+        "PTX for {0}, which does not run on the simulated sm_{1}: compile it for sm_{1}, or choose another device \
+         (STREAMSAN_SIM=arch=...)"
+    )]
+    OtherTarget(Arch, u32),
     /// Ends in the middle, or its compressed parts are damaged.
     #[error("damaged: {0}")]
     Damaged(&'static str),
@@ -32,7 +46,9 @@ impl ImageError {
     /// The status that the driver answers.
     pub fn status(&self) -> CUresult {
         match self {
-            ImageError::NoPtx => CUresult::ERROR_NO_BINARY_FOR_GPU,
+            ImageError::NoPtx | ImageError::OtherDevice(..) => CUresult::ERROR_NO_BINARY_FOR_GPU,
+            // Measured on an H200, driver 580: PTX text for sm_100.
+            ImageError::OtherTarget(..) => CUresult::ERROR_INVALID_PTX,
             ImageError::Unknown | ImageError::Damaged(_) => CUresult::ERROR_INVALID_IMAGE,
         }
     }
@@ -72,11 +88,13 @@ pub unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError
                 if size > MAX_TEXT * 4 {
                     return Err(ImageError::Damaged("impossible size"));
                 }
+                fits(std::slice::from_raw_parts(image, header + size), arch)?;
                 from_fatbin(std::slice::from_raw_parts(image.add(header), size), arch)
             }
             _ if &head == ELF => Err(ImageError::NoPtx),
             _ => {
                 let text = std::ffi::CStr::from_ptr(image.cast()).to_bytes();
+                fits(text, arch)?;
                 from_text(text)
             }
         }
@@ -90,12 +108,37 @@ pub fn find_ptx_in(image: &[u8], arch: u32) -> Result<String, ImageError> {
         FATBIN => {
             let header = (read_u32(image, 4)? >> 16) as usize;
             let size = read_u64(image, 8)? as usize;
+            fits(image, arch)?;
             let body = image.get(header..).ok_or(ImageError::Damaged("truncated"))?;
             from_fatbin(body.get(..size).ok_or(ImageError::Damaged("truncated"))?, arch)
         }
         _ if &head == ELF => Err(ImageError::NoPtx),
-        _ => from_text(image.split(|&byte| byte == 0).next().unwrap_or_default()),
+        _ => {
+            let text = image.split(|&byte| byte == 0).next().unwrap_or_default();
+            fits(text, arch)?;
+            from_text(text)
+        }
     }
+}
+
+/// Refuses what a driver refuses: an image without code that runs on the device. What cannot be
+/// read is left to whoever reads it next.
+fn fits(image: &[u8], arch: u32) -> Result<(), ImageError> {
+    let (Ok(parsed), Ok(sm)) = (Image::parse(image), u16::try_from(arch)) else { return Ok(()) };
+    let entries = parsed.entries();
+    if entries.is_empty() || entries.iter().any(|entry| runs_on(entry.kind, entry.arch, Arch::new(sm))) {
+        return Ok(());
+    }
+    if let [Entry { kind: EntryKind::Ptx, arch: target, .. }] = entries
+        && !image.starts_with(&FATBIN.to_le_bytes())
+    {
+        return Err(ImageError::OtherTarget(*target, arch));
+    }
+    let mut made_for: Vec<Arch> = entries.iter().map(|entry| entry.arch).collect();
+    made_for.sort_unstable();
+    made_for.dedup();
+    let names: Vec<String> = made_for.iter().map(ToString::to_string).collect();
+    Err(ImageError::OtherDevice(names.join(", "), arch))
 }
 
 fn from_text(text: &[u8]) -> Result<String, ImageError> {
@@ -117,7 +160,7 @@ fn read_u32(data: &[u8], at: usize) -> Result<u32, ImageError> {
 }
 
 /// The entries of a fat binary: the PTX for the newest architecture that is not newer than `arch`,
-/// or the oldest one (a device would refuse that; an interpreter need not).
+/// or the oldest one (a device would run the machine code beside it; an interpreter cannot).
 fn from_fatbin(mut rest: &[u8], arch: u32) -> Result<String, ImageError> {
     let mut best: Option<((bool, u32), &[u8])> = None;
     while rest.len() >= 64 {
@@ -205,9 +248,31 @@ mod tests {
             entry(KIND_PTX, 80, 0x11, &text(80), 0),
             entry(KIND_PTX, 90, 0x11, &text(90), 0),
         ]);
-        for (arch, expected) in [(75, "sm_70"), (80, "sm_80"), (89, "sm_80"), (100, "sm_90"), (50, "sm_70")] {
+        for (arch, expected) in [(75, "sm_70"), (80, "sm_80"), (89, "sm_80"), (100, "sm_90")] {
             assert!(find_ptx_in(&image, arch).unwrap().contains(expected), "{arch}");
         }
+        let beside = fatbin(&[entry(2, 80, 0x11, b"\x7fELF....", 0), entry(KIND_PTX, 90, 0x11, &text(90), 0)]);
+        assert!(find_ptx_in(&beside, 80).unwrap().contains("sm_90"), "in place of the machine code for sm_80");
+    }
+
+    #[test]
+    fn refuses_what_was_made_for_other_devices() {
+        let newer = fatbin(&[entry(2, 90, 0x11, b"\x7fELF....", 0), entry(KIND_PTX, 90, 0x11, &text(90), 0)]);
+        assert!(find_ptx_in(&newer, 90).is_ok() && find_ptx_in(&newer, 120).is_ok());
+        let other = || ImageError::OtherDevice("sm_90".into(), 80);
+        assert_eq!(find_ptx_in(&newer, 80), Err(other()));
+        assert_eq!(other().status(), CUresult::ERROR_NO_BINARY_FOR_GPU);
+        // `sm_90a`: that device and no other.
+        let exact = fatbin(&[entry(KIND_PTX, 90, 0x10_0011, &text(90), 0)]);
+        assert!(find_ptx_in(&exact, 90).is_ok() && find_ptx_in(&exact, 100).is_err());
+        let text = ".version 8.0\n.target sm_90\n.address_size 64\n";
+        assert!(find_ptx_in(text.as_bytes(), 90).is_ok());
+        let other = || ImageError::OtherTarget(Arch::new(90), 80);
+        assert_eq!(find_ptx_in(text.as_bytes(), 80), Err(other()));
+        assert_eq!(other().status(), CUresult::ERROR_INVALID_PTX);
+        let c = std::ffi::CString::new(text).expect("no NUL");
+        // SAFETY: a text that ends with NUL.
+        assert_eq!(unsafe { find_ptx(c.as_ptr().cast(), 80) }, Err(other()));
     }
 
     #[test]

@@ -5,11 +5,12 @@ use serde_json::Value;
 use tests::recorded::Trace;
 use tests::{build, product, run};
 
-/// What `streamsan check` says of a recorded trace.
+/// What `streamsan check` says of a recorded trace. Without PyTorch's files nothing is known of the
+/// kernels, so what it finds is possible.
 fn checked(name: &str) -> (Value, String) {
     let trace = product::root().join("tests/recorded").join(format!("{name}.trace"));
     let json = build::scratch(&format!("trace-{name}")).join("report.json");
-    let ended = run::end(run::streamsan(["check", "--json"]).arg(&json).arg(&trace));
+    let ended = run::end(run::streamsan(["check", "--fail-on=possible", "--json"]).arg(&json).arg(&trace));
     assert_eq!(ended.code(), Some(66), "{}", ended.err);
     let text = std::fs::read_to_string(&json).expect("written");
     (serde_json::from_str(&text).expect("valid JSON"), ended.err)
@@ -38,7 +39,7 @@ fn pytorchs_documented_example() {
     assert_eq!(finding["allocation"]["size"], 160_256);
     // What could not be known is said.
     assert_eq!(report["coverage"]["launches"]["unknown"], 2);
-    assert_ne!(finding["confidence"], "certain");
+    assert_eq!(finding["confidence"], "possible");
 }
 
 #[test]

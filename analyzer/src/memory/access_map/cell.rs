@@ -84,9 +84,12 @@ impl<'a> New<'a> {
     }
 
     /// Whether everything the earlier access says about the overlapping bytes, this one says too:
-    /// rule 3 of what may be forgotten.
+    /// rule 3 of what may be forgotten. A guess says less than what is known.
     #[inline]
     fn covers(&self, e: &Held) -> bool {
+        if self.touch.site.guessed && !e.site.guessed {
+            return false;
+        }
         self.whole
             || match (self.touch.odd, e.odd()) {
                 (Some(new), Some(old)) => new.same_shape(old),

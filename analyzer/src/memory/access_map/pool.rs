@@ -46,6 +46,7 @@ impl Held {
             param: None,
             at: 0,
             measured: false,
+            guessed: false,
         };
         let (epoch, kind, allocation) = (Epoch::default(), AccessKind::Read, AllocationId::NONE);
         Self { epoch, site, kind, allocation, start: 0, end: 0, odd: None, age: 0 }

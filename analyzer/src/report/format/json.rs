@@ -239,6 +239,7 @@ fn side(s: &Side) -> Value {
             "updates atomically" => "atomic",
             _ => "write",
         },
+        "guessed": s.guessed,
         "call": s.call,
         "seen_by": s.seen_by,
         "kernel": s.kernel,

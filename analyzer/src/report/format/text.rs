@@ -111,6 +111,9 @@ fn doubt(f: &Finding) -> Option<&'static str> {
     let either = |precision| f.access.precision == precision || f.previous.precision == precision;
     match f.confidence {
         Confidence::Certain => None,
+        Confidence::Possible if f.is_guessed() => {
+            Some("nothing is known of the kernel's code: it may read these bytes, write them, or neither")
+        }
         _ if either("unknown") => Some("it is not known how many bytes the kernel touches"),
         _ if either("bound") => Some("only an upper bound of the bytes is known"),
         _ => Some("the two patterns are too irregular to be compared byte by byte"),
@@ -182,7 +185,8 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Finding) {
         },
         (None, call) => call.to_string(),
     };
-    let _ = writeln!(out, "{}: {what} {} {}", style.paint(Ink::Title, title), s.verb, bytes(s, f));
+    let verb = if s.guessed { "may read or write" } else { s.verb };
+    let _ = writeln!(out, "{}: {what} {verb} {}", style.paint(Ink::Title, title), bytes(s, f));
     let mut by = if s.actor == Actor::Host { String::new() } else { format!("on {}", s.stream.long) };
     if !s.seen_by.is_empty() {
         let _ = write!(by, "at some time before {}, which found other bytes there than the previous access", s.seen_by);
@@ -465,6 +469,14 @@ pub fn coverage(report: &Report) -> String {
         let _ = writeln!(
             out,
             "streamsan: NOTE: {what} inside memory that a CUDA library keeps for itself (see --pedantic)"
+        );
+    }
+    let guessed = report.findings.iter().filter(|f| f.is_guessed() && !report.pedantic).count() as u64;
+    if guessed > 0 {
+        let what = counted(guessed, "finding", "findings");
+        let _ = writeln!(
+            out,
+            "streamsan: NOTE: {what} only if kernels of which nothing is known write their pointers (see --pedantic)"
         );
     }
     let withdrawn = report.withdrawn().count() as u64;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use cuda_sys::*;
 
 use crate::kernels::registration::{kernel_or_handle, variable};
-use crate::thread_state::{INVALID, Res, get, put};
+use crate::thread_state::{INVALID, Res, get, last_error, put};
 
 #[derive(Clone, Copy)]
 struct Configuration {
@@ -76,6 +76,11 @@ rt! {
     ctx fn [__cudaLaunchKernel legacy, __cudaLaunchKernel_ptsz per_thread](
         pt, kernel: CUkernel, grid: dim3, block: dim3, args: *mut *mut c_void, shared: usize, stream: CUstream
     ) {
+        // The compiler's code ignores that `__cudaGetKernel` found no kernel, and why.
+        let earlier = last_error(false);
+        if kernel == CUkernel::NULL && earlier != cudaSuccess {
+            return Err(earlier);
+        }
         launch(pt, CUfunction::from_bits(kernel.bits()), grid, block, args, shared, stream)
     }
     ctx fn [cudaLaunchKernel legacy, cudaLaunchKernel_ptsz per_thread](

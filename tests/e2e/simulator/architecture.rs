@@ -1,0 +1,77 @@
+//! Which device the simulated GPU is, by the code that a program was built with, and what follows
+//! from its compute capability.
+
+use std::path::PathBuf;
+
+use tests::{build, run};
+
+/// A program of `programs/sim`, built for one architecture. `None`: there is no compiler.
+fn built(name: &str, arch: &str) -> Option<PathBuf> {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return None;
+    }
+    let file = build::programs().join(format!("sim/{name}.cu"));
+    // The last architecture counts.
+    let arch = format!("-arch={arch}");
+    Some(build::cuda_program(&file, "shared", &[&arch]).unwrap_or_else(|e| panic!("{e}")))
+}
+
+/// Runs it with arguments. `device`: as a user names it; empty: as the program was built.
+fn sim(program: &PathBuf, device: &str, args: &[&str]) -> run::Ended {
+    let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "66", "--"]);
+    command.arg(program).args(args).env_remove("LD_LIBRARY_PATH").env_remove("STREAMSAN_SIM");
+    if !device.is_empty() {
+        command.env("STREAMSAN_SIM", format!("arch={device}"));
+    }
+    run::end(&mut command)
+}
+
+/// Two streams that read one table: silent whatever the program was built for, on a device that its
+/// code runs on. Its twin writes.
+#[test]
+fn the_device_is_what_the_program_was_built_for() {
+    for (arch, device) in [("sm_75", "sm_80"), ("sm_80", "sm_80"), ("sm_90", "sm_90"), ("sm_90a", "sm_90")] {
+        let Some(program) = built("table", arch) else { return };
+        let ended = sim(&program, "", &[]);
+        assert_eq!((ended.code(), ended.out.trim()), (Some(0), device), "{arch}: {}", ended.err);
+        assert!(!ended.err.contains("unknown launches"), "{arch}: {}", ended.err);
+        let racy = sim(&program, "", &["racy"]);
+        assert_eq!((racy.code(), racy.out.trim()), (Some(66), device), "{arch}: {}", racy.err);
+        assert!(racy.err.contains("write-after-read (certain)"), "{arch}: {}", racy.err);
+    }
+}
+
+/// A device that was asked for is taken as it is, and refuses what does not run on it as a driver
+/// does.
+#[test]
+fn a_device_that_was_asked_for_refuses_other_code() {
+    let Some(program) = built("table", "sm_90") else { return };
+    let newer = sim(&program, "120", &[]);
+    assert_eq!((newer.code(), newer.out.trim()), (Some(0), "sm_120"), "{}", newer.err);
+    let older = sim(&program, "80", &[]);
+    assert!(older.code().is_some_and(|code| code != 0 && code != 66), "{}", older.err);
+    assert!(older.err.contains("made for sm_90, which does not run on the simulated sm_80"), "{}", older.err);
+    assert!(older.err.contains("no kernel image is available for execution on the device"), "{}", older.err);
+    assert!(!older.err.contains("DATA RACE"), "{}", older.err);
+}
+
+/// The attribute that CUB's merge sort sets on every device orders nothing away below 9.0.
+#[test]
+fn kernels_overlap_from_compute_capability_9_on() {
+    let (Some(old), Some(new)) = (built("overlap", "sm_80"), built("overlap", "sm_90")) else { return };
+    for (program, device, how, races) in [
+        (&old, "", "attribute", false),
+        (&old, "89", "attribute", false),
+        (&old, "90", "attribute", true),
+        (&new, "", "attribute", true),
+        (&new, "", "waits", false),
+        (&old, "", "event", false),
+        (&new, "", "event", true),
+    ] {
+        let ended = sim(program, device, &[how]);
+        let name = program.display();
+        assert_eq!(ended.code(), Some(if races { 66 } else { 0 }), "{name} {device} {how}: {}", ended.err);
+        assert_eq!(ended.out, "32766\n", "{name} {device} {how}");
+        assert_eq!(ended.err.contains("read-after-write (certain)"), races, "{name} {device} {how}: {}", ended.err);
+    }
+}
