@@ -11,7 +11,7 @@
 
 use super::block::{BARRIER_AND, BARRIER_POPC, BlockState, RESULT_ALL, RESULT_ANY};
 use super::grid::Env;
-use crate::interp::interface::{Extent, FaultKind};
+use crate::interp::interface::{Extent, Fault, FaultKind};
 use crate::interp::program::{Inst, LANES, Next, Pred, Row, Slot};
 
 /// Jumps after which a group gives way to the other groups of its warp.
@@ -252,6 +252,22 @@ impl<'b> Warp<'b> {
     pub(crate) fn fail(&mut self, kind: FaultKind, mask: u32) -> Next {
         self.fault = Some((kind, mask.trailing_zeros()));
         Next::Fault
+    }
+
+    /// What is wrong, with the place in the code and the thread.
+    #[cold]
+    pub(crate) fn fault_at(&self, block: [u32; 3], lane: usize, kind: FaultKind) -> Fault {
+        let program = self.env.program;
+        let lane = lane & (LANES - 1);
+        let inst = program.code.get(self.pc as usize);
+        Fault {
+            kernel: self.env.kernel.name.clone(),
+            block,
+            thread: self.tid.map(|tid| tid[lane]),
+            kind,
+            line: inst.map_or(0, |inst| inst.line),
+            source: inst.and_then(|inst| program.locations.get(inst.location as usize)).cloned(),
+        }
     }
 
     /// Takes lanes out of the running group and lets them go on elsewhere.
