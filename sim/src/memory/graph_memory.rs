@@ -2,7 +2,8 @@
 //! `cuDeviceGetGraphMemAttribute` says of it. When nodes run is not known here.
 //!
 //! A graph's memory has its addresses from the creation of the node on, for as long as the graph,
-//! an executable of it or an allocation in it lives. It is mapped when an executable is uploaded or
+//! an executable of it or an allocation in it lives: other nodes are made for it before anything is
+//! launched. A device maps it when an executable is uploaded or
 //! launched, and stays mapped until it is trimmed while nothing in it is allocated: a free alone
 //! gives nothing back. So an H200 answered, in steps of 32 MiB.
 
@@ -46,8 +47,6 @@ struct Block {
     size: u64,
     /// Allocated by a launch and not freed since.
     live: bool,
-    /// In the table of allocations.
-    known: bool,
 }
 
 /// What an executable does with the memory of graphs.
@@ -65,6 +64,13 @@ pub struct Use {
     claimed: bool,
 }
 
+impl State {
+    /// Allocated, or in use by a launch.
+    fn is_busy(&self) -> bool {
+        self.blocks.iter().any(|block| block.live) || !sched::get().is_done(self.last)
+    }
+}
+
 impl GraphMemory {
     /// No memory yet.
     pub fn create(ctx: ContextId, device: u32) -> Arc<GraphMemory> {
@@ -78,8 +84,10 @@ impl GraphMemory {
     /// Addresses for an allocation node.
     pub fn take(&self, memory: &Memory, size: u64) -> Result<u64, CUresult> {
         let rounded = round_up(size, ALIGN).filter(|&n| n > 0).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        reuse();
         let at = memory.take_device(self.device, rounded, ALIGN)?;
-        lock(&self.state).blocks.push(Block { at, size, live: false, known: false });
+        memory.insert(at, size, AllocationKind::Graph, self.ctx, self.device);
+        lock(&self.state).blocks.push(Block { at, size, live: false });
         Ok(at)
     }
 
@@ -102,14 +110,11 @@ impl GraphMemory {
         Ok(())
     }
 
-    fn map(self: &Arc<GraphMemory>, memory: &Memory, bytes: u64) {
+    fn map(self: &Arc<GraphMemory>, bytes: u64) {
+        reuse();
         let mut state = lock(&self.state);
         let fresh = state.mapped == 0;
         state.mapped = state.mapped.max(bytes.next_multiple_of(STEP));
-        for block in state.blocks.iter_mut().filter(|block| !block.known) {
-            block.known = true;
-            memory.insert(block.at, block.size, AllocationKind::Graph, self.ctx, self.device);
-        }
         drop(state);
         if fresh {
             lock(&MAPPED).push(self.clone());
@@ -133,6 +138,7 @@ impl Drop for GraphMemory {
         let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(memory) = super::try_get() else { return };
         for block in &state.blocks {
+            memory.remove(block.at, |kind| kind == AllocationKind::Graph);
             memory.give_device(self.device, block.at, block.size);
         }
     }
@@ -149,14 +155,14 @@ impl Use {
     }
 
     /// Maps the memory.
-    pub fn upload(&self, memory: &Memory) {
+    pub fn upload(&self) {
         if let Some(own) = &self.own {
-            own.map(memory, self.most);
+            own.map(self.most);
         }
     }
 
     /// A launch allocates. What the last one left allocated must have been freed, or is freed now.
-    pub fn launch(&self, memory: &Memory, frees_itself: bool) -> Result<(), CUresult> {
+    pub fn launch(&self, frees_itself: bool) -> Result<(), CUresult> {
         if let Some(own) = &self.own {
             let mut state = lock(&own.state);
             if frees_itself {
@@ -168,7 +174,7 @@ impl Use {
         for &at in &self.ended {
             find(at).ok_or(CUresult::ERROR_INVALID_VALUE)?.set(at, false)?;
         }
-        self.upload(memory);
+        self.upload();
         if let Some(own) = &self.own {
             for &at in &self.kept {
                 own.set(at, true)?;
@@ -208,20 +214,20 @@ fn mapped(device: u32) -> u64 {
     lock(&MAPPED).iter().filter(|memory| memory.device == device).map(|memory| lock(&memory.state).mapped).sum()
 }
 
+/// What was mapped for graphs that are gone is there for others.
+fn reuse() {
+    lock(&MAPPED).retain(|graph| Arc::strong_count(graph) > 1 || lock(&graph.state).is_busy());
+}
+
 /// `cuDeviceGraphMemTrim`: unmaps what nothing is allocated in.
-pub fn trim(memory: &Memory, device: u32) {
+pub fn trim(device: u32) {
     let mut idle = Vec::new();
     lock(&MAPPED).retain(|graph| {
         let mut state = lock(&graph.state);
-        let busy = state.blocks.iter().any(|block| block.live) || !sched::get().is_done(state.last);
-        if graph.device != device || busy {
+        if graph.device != device || state.is_busy() {
             return true;
         }
         state.mapped = 0;
-        for block in &mut state.blocks {
-            block.known = false;
-            memory.remove(block.at, |kind| kind == AllocationKind::Graph);
-        }
         idle.push(graph.clone());
         false
     });

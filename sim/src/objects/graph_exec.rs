@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use cuda_sys::*;
 
 use crate::handles::{Handles, handle_of};
-use crate::memory;
 use crate::memory::graph_memory::Use;
 use crate::objects::capture;
 use crate::objects::context::Context;
@@ -148,7 +147,7 @@ impl GraphExec {
         // others.
         capture::add(stream, &Task::Empty)?;
         let frees_itself = self.flags & u64::from(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
-        self.memory.launch(memory::get(), frees_itself)?;
+        self.memory.launch(frees_itself)?;
         let mut plan = Plan::default();
         let mut steps: Vec<usize> = Vec::new();
         let mut first = Vec::new();
@@ -174,7 +173,7 @@ impl GraphExec {
 
     /// Maps the memory that it allocates.
     pub fn upload(&self) {
-        self.memory.upload(memory::get());
+        self.memory.upload();
     }
 
     fn to_graph(&self) -> Result<Arc<Graph>, CUresult> {

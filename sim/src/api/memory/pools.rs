@@ -126,7 +126,7 @@ abi! {
         graph_memory::reset(device(dev)?, attr, get(value.cast::<u64>())?)
     }
     call fn [cuDeviceGraphMemTrim plain](_z, dev: CUdevice) {
-        graph_memory::trim(memory::get(), device(dev)?);
+        graph_memory::trim(device(dev)?);
         Ok(())
     }
     call fn [cuMemPoolCreate plain](_z, pool: *mut CUmemoryPool, props: *const CUmemPoolProps) {
