@@ -293,9 +293,6 @@ impl Graph {
     pub fn allocate(&self, ctx: &Context, device: u32, size: u64) -> Result<u64, CUresult> {
         let mut memory = lock(&self.memory);
         let memory = memory.get_or_insert_with(|| GraphMemory::create(ctx.id, device));
-        if memory.has_executable() {
-            return Err(CUresult::ERROR_NOT_SUPPORTED);
-        }
         memory.take(crate::memory::get(), size)
     }
 
@@ -311,6 +308,7 @@ impl Graph {
         if lock(&self.memory).as_ref().is_some_and(|own| Arc::ptr_eq(own, &memory)) {
             let gives = |node: &&Arc<Node>| matches!(node.task(), Task::Alloc(given, _) if given == at);
             let node = nodes.iter().find(gives).ok_or(INVALID)?;
+            // While an executable lives, an H200 refuses it as well.
             if memory.has_executable() || !self.reaches(node, deps) {
                 return Err(INVALID);
             }
