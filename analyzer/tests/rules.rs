@@ -348,6 +348,22 @@ fn arrays_and_textures() {
 }
 
 #[test]
+fn an_object_of_an_array_reaches_all_of_it_and_no_more() {
+    let mut p = Program::new();
+    let array = ArrayId(5);
+    p.does("cudaMalloc3DArray", Op::ArrayCreate { array, handle: 9, size: N });
+    p.malloc(X, N);
+    let whole = Region { array, ..Region::linear(0, u64::MAX >> 1) };
+    let object = 0x55;
+    p.does("cudaCreateTextureObject", Op::ObjectCreate { object, region: whole, writable: false });
+    let last = Region { array, ..Region::linear(N - 4, 4) };
+    p.copy_region(A, last, Region::linear(X, 4), (Space::Array, Space::Device), 0);
+    p.go(B, object, &[reads(0, Shape::Object)]);
+    let found = p.finds("read-after-write likely");
+    assert_eq!((found.access.from, found.access.to), (0, N));
+}
+
+#[test]
 fn members_of_a_batch_are_unordered_among_themselves() {
     for batch in [0, 9] {
         let mut p = Program::new();

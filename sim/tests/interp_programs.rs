@@ -195,6 +195,77 @@ fn spin_locks_between_lanes_warps_and_blocks() {
     assert_eq!(out.read::<i32>(), [7; 33]);
 }
 
+/// Whoever spins gives way, asleep or not: lanes of a warp, warps and blocks, whichever is behind.
+#[test]
+fn lanes_that_sleep_in_a_spin_loop_let_the_others_run() {
+    let gpu = Gpu::new(
+        "__global__ void flags(volatile int* flag, int* out, int sleep) { // odd lanes wait for even ones
+             int l = threadIdx.x;
+             if (l & 1) { while (flag[l / 2] == 0) if (sleep) __nanosleep(20); out[l] = flag[l / 2]; }
+             else { int v = 0; for (int i = 0; i < 50; ++i) v += i % (l + 2); out[l] = v; __threadfence(); flag[l / 2] = v; }
+         }
+         __global__ void locked(int* lock, volatile int* count, int sleep) {
+             while (atomicCAS(lock, 0, 1) != 0) if (sleep) __nanosleep(32);
+             *count = *count + 1;
+             __threadfence();
+             atomicExch(lock, 0);
+         }
+         __global__ void tried(int* lock, volatile int* count, int sleep) {
+             for (bool done = false; !done;)
+                 if (atomicCAS(lock, 0, 1) == 0) { *count = *count + 1; __threadfence(); atomicExch(lock, 0); done = true; }
+                 else if (sleep) __nanosleep(threadIdx.x * 4);
+         }
+         __global__ void turns(volatile int* turn, int* out, int sleep) { // round and round a warp
+             for (int round = 0; round < 4; ++round) {
+                 int mine = round * 32 + threadIdx.x;
+                 while (*turn != mine) if (sleep) __nanosleep(8);
+                 out[mine] = mine; __threadfence(); *turn = mine + 1;
+             }
+         }
+         __global__ void last_first(volatile int* turn, int* out, int sleep) { // block after block, backwards
+             int mine = gridDim.x - 1 - blockIdx.x;
+             if (threadIdx.x == 0) {
+                 while (*turn != mine) if (sleep) __nanosleep(100);
+                 out[mine] = mine; __threadfence(); *turn = mine + 1;
+             }
+             __syncthreads();
+         }
+         __global__ void forked(volatile int* flag, int* out) { // all but lane 0 spin, and diverge while they do
+             int l = threadIdx.x, n = 0;
+             if (l) while (flag[0] == 0) {
+                 if (n++ % 3 == l % 3) { if (flag[l] == 7) out[0] = 9; __threadfence(); } else if (flag[l + 1] == 9) out[1] = 9;
+             } else {
+                 for (int i = 0; i < 40; ++i) { if (flag[i + 1] == 3) out[2] = 9; __threadfence(); }
+                 flag[0] = 1;
+             }
+             out[l] = l;
+         }",
+    );
+    for sleep in [0, 1] {
+        let (flag, out) = (gpu.zeros::<i32>(128), gpu.zeros::<i32>(256));
+        for threads in [2, 256] {
+            gpu.launch("flags", 1, threads, &[(&flag).into(), (&out).into(), sleep.into()]);
+            let out = out.read::<i32>();
+            assert!(out[..threads as usize].chunks(2).all(|pair| pair[0] == pair[1] && pair[0] != 0), "{out:?}");
+        }
+        for kernel in ["locked", "tried"] {
+            let (lock, count) = (gpu.zeros::<i32>(1), gpu.zeros::<i32>(1));
+            gpu.launch(kernel, 1, 32, &[(&lock).into(), (&count).into(), sleep.into()]);
+            gpu.launch(kernel, 5, 96, &[(&lock).into(), (&count).into(), sleep.into()]);
+            assert_eq!(count.read::<i32>(), [512], "{kernel}");
+        }
+        let (turn, out) = (gpu.zeros::<i32>(1), gpu.zeros::<i32>(128));
+        gpu.launch("turns", 1, 32, &[(&turn).into(), (&out).into(), sleep.into()]);
+        assert_eq!(out.read::<i32>(), (0..128).collect::<Vec<i32>>());
+        let (turn, out) = (gpu.zeros::<i32>(1), gpu.zeros::<i32>(64));
+        gpu.launch("last_first", 64, 64, &[(&turn).into(), (&out).into(), sleep.into()]);
+        assert_eq!(out.read::<i32>(), (0..64).collect::<Vec<i32>>());
+    }
+    let (flag, out) = (gpu.zeros::<i32>(64), gpu.zeros::<i32>(32));
+    gpu.launch("forked", 1, 32, &[(&flag).into(), (&out).into()]);
+    assert_eq!(out.read::<i32>(), (0..32).collect::<Vec<i32>>());
+}
+
 #[test]
 fn clusters_are_of_one_block_unless_asked_for() {
     let gpu = Gpu::with(

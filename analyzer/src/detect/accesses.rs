@@ -411,6 +411,8 @@ impl<'a, 'v> Work<'a, 'v> {
         let end = region.end();
         if !region.array.is_none() {
             if let Some(place) = self.memory.locate_array(region.array, region.start) {
+                // An object of an array reaches all of it, whatever its layers and faces.
+                let end = end.min(place.end);
                 self.add(place.home, place.allocation, kind, Extent::bound(region.start, end, region.start));
             }
             return;

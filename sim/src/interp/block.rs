@@ -46,7 +46,9 @@ pub(crate) struct BlockState {
     pub index: [u32; 3],
     pub linear: u64,
     shared: Vec<Row>,
+    /// Bytes of it that were asked for, and that are there.
     pub shared_size: u32,
+    pub shared_limit: u32,
     alive: Vec<u32>,
     barriers: Vec<Barrier>,
     /// The blocks of the cluster, this one among them.
@@ -57,12 +59,13 @@ pub(crate) struct BlockState {
 impl BlockState {
     fn new(env: &Env<'_>) -> Self {
         let warps = env.warps() as usize;
-        let size = env.shared_size();
+        let limit = env.shared_limit();
         BlockState {
             index: [0; 3],
             linear: 0,
-            shared: vec![Row([0; LANES]); (size as usize).div_ceil(size_of::<Row>()) + 1],
-            shared_size: size,
+            shared: vec![Row([0; LANES]); (limit as usize).div_ceil(size_of::<Row>()) + 1],
+            shared_size: env.shared_size(),
+            shared_limit: limit,
             alive: vec![0; warps],
             barriers: vec![Barrier { arrived: vec![0; warps], ..Barrier::default() }; CLUSTER + 1],
             members: Members::default(),

@@ -32,6 +32,8 @@ pub(crate) struct Env<'b> {
     pub started: std::time::Instant,
     /// What cooperative groups keep for a grid-wide barrier: its size, then the barrier's word.
     pub workspace: Vec<AtomicU32>,
+    /// Whether an access behind the shared memory that was asked for has been reported.
+    pub overrun: AtomicBool,
 }
 
 impl Env<'_> {
@@ -39,8 +41,17 @@ impl Env<'_> {
         self.launch.block.iter().product::<u32>().div_ceil(LANES as u32)
     }
 
+    /// Bytes of shared memory that were asked for.
     pub(crate) fn shared_size(&self) -> u32 {
-        self.dynamic_start() + self.launch.dynamic_shared
+        match self.launch.dynamic_shared {
+            0 => self.kernel.static_shared,
+            dynamic => self.dynamic_start() + dynamic,
+        }
+    }
+
+    /// Bytes of shared memory that a block can access.
+    pub(crate) fn shared_limit(&self) -> u32 {
+        self.shared_size().next_multiple_of(self.launch.shared_unit.max(1))
     }
 
     /// Where dynamic shared memory begins.
@@ -142,6 +153,7 @@ pub fn run(
         cluster,
         started: std::time::Instant::now(),
         workspace: if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() },
+        overrun: AtomicBool::new(false),
     };
     let shared =
         Shared { env: &env, units, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };
@@ -232,19 +244,8 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
 fn report(shared: &Shared<'_>, block: &Cluster<'_>, warp: usize, kind: Option<FaultKind>) {
     shared.stop.store(true, Ordering::Relaxed);
     let (index, warp) = block.culprit(warp);
-    let program = shared.env.program;
     let (found, lane) = warp.fault.clone().unwrap_or((FaultKind::Trap, 0));
-    let lane = (lane & 31) as usize;
-    let inst = program.code.get(warp.pc as usize);
-    let source = inst.and_then(|inst| program.locations.get(inst.location as usize)).cloned();
-    let fault = Fault {
-        kernel: shared.env.kernel.name.clone(),
-        block: index,
-        thread: [warp.tid[0][lane], warp.tid[1][lane], warp.tid[2][lane]],
-        kind: kind.unwrap_or(found),
-        line: inst.map_or(0, |inst| inst.line),
-        source,
-    };
+    let fault = warp.fault_at(index, lane as usize, kind.unwrap_or(found));
     let mut slot = match shared.fault.lock() {
         Ok(slot) => slot,
         Err(poisoned) => poisoned.into_inner(),

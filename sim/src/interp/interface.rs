@@ -77,6 +77,9 @@ pub struct Launch {
     pub cluster: [u32; 3],
     /// Bytes of dynamic shared memory for each block.
     pub dynamic_shared: u32,
+    /// What a block's shared memory is a multiple of: bytes up to there can be accessed, which
+    /// [`Device::overrun`] is told. 0 for as many as were asked for.
+    pub shared_unit: u32,
     /// The parameter block, laid out as [`super::Kernel::params`] says. Missing bytes at its end
     /// read as zero.
     pub params: Vec<u8>,
@@ -186,6 +189,11 @@ pub trait Device: Sync {
     /// threads.
     fn observe(&self, accesses: &Accesses<'_>) {
         let _ = accesses;
+    }
+    /// The first access of a launch to shared memory that was not asked for, but is there. Nothing
+    /// faults.
+    fn overrun(&self, access: &Fault) {
+        let _ = access;
     }
     /// A block has ended.
     fn progress(&self) {}

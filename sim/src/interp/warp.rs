@@ -3,17 +3,23 @@
 //! Lanes at the same instruction with the same frame form a group and execute together. Of several
 //! groups that can run, the one deepest in calls goes first, then the one that is furthest behind
 //! in the code; groups meet again when they reach the same instruction. Since compilers lay out
-//! code in (nearly) topological order, that is where control flow joins. A group that keeps jumping
-//! while others could run gives way after a number of jumps, so that a lane which spins for another
-//! lane of its warp does not hang.
+//! code in (nearly) topological order, that is where control flow joins.
+//!
+//! Every lane makes progress, as since Volta: the group that has waited longest goes next after one
+//! that keeps jumping, after one that yields (`nanosleep`), and after so many jumps and divergences
+//! of whichever groups had been preferred. So a lane may spin for another lane of its warp.
 
 use super::block::{BARRIER_AND, BARRIER_POPC, BlockState, RESULT_ALL, RESULT_ANY};
 use super::grid::Env;
-use crate::interp::interface::{Extent, FaultKind};
+use crate::interp::interface::{Extent, Fault, FaultKind};
 use crate::interp::program::{Inst, LANES, Next, Pred, Row, Slot};
 
 /// Jumps after which a group gives way to the other groups of its warp.
 const SLICE: u32 = 512;
+
+/// Jumps and divergences after which the group that has waited longest has its turn, whichever
+/// groups made them: lanes that spin and diverge in their loop use up no slice.
+const PATIENCE: u32 = 1 << 12;
 
 /// Rows that one warp may have: 2 Mi rows are 512 MiB, which only runaway recursion reaches.
 const MAX_ROWS: u32 = 1 << 17;
@@ -89,6 +95,10 @@ pub(crate) struct Warp<'b> {
     /// Thread indices in x, y, z of each lane.
     pub tid: [[u32; LANES]; 3],
     stamp: u64,
+    /// The group that has waited longest is picked next.
+    oldest: bool,
+    /// Jumps and divergences since such a group was picked.
+    unfair: u32,
     /// Jumps made since the launch began, the base of `%clock`.
     pub jumps: u64,
 }
@@ -124,6 +134,8 @@ impl<'b> Warp<'b> {
             fault: None,
             tid,
             stamp: 0,
+            oldest: false,
+            unfair: 0,
             jumps: 0,
         };
         warp.frame = warp.rows.as_mut_ptr();
@@ -138,6 +150,7 @@ impl<'b> Warp<'b> {
         self.alive = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
         self.active = self.alive;
         self.groups.clear();
+        (self.oldest, self.unfair) = (false, 0);
         self.pc = self.env.program.functions[self.env.kernel.function as usize].entry;
         (self.rbase, self.pbase, self.lbase) = (0, 0, 0);
         self.fault = None;
@@ -239,6 +252,22 @@ impl<'b> Warp<'b> {
     pub(crate) fn fail(&mut self, kind: FaultKind, mask: u32) -> Next {
         self.fault = Some((kind, mask.trailing_zeros()));
         Next::Fault
+    }
+
+    /// What is wrong, with the place in the code and the thread.
+    #[cold]
+    pub(crate) fn fault_at(&self, block: [u32; 3], lane: usize, kind: FaultKind) -> Fault {
+        let program = self.env.program;
+        let lane = lane & (LANES - 1);
+        let inst = program.code.get(self.pc as usize);
+        Fault {
+            kernel: self.env.kernel.name.clone(),
+            block,
+            thread: self.tid.map(|tid| tid[lane]),
+            kind,
+            line: inst.map_or(0, |inst| inst.line),
+            source: inst.and_then(|inst| program.locations.get(inst.location as usize)).cloned(),
+        }
     }
 
     /// Takes lanes out of the running group and lets them go on elsewhere.
@@ -395,13 +424,17 @@ impl<'b> Warp<'b> {
     pub(crate) fn run(&mut self, budget: u32) -> Outcome {
         let code: &'b [Inst] = &self.env.program.code;
         let mut budget = budget;
-        let mut oldest = false;
         self.set_frame();
         loop {
+            let oldest = self.oldest || self.unfair >= PATIENCE;
             if (!self.groups.is_empty() || self.active == 0) && !self.pick(oldest) {
                 return if self.alive == 0 { Outcome::Done } else { Outcome::Blocked };
             }
             let others = self.groups.iter().any(|group| group.wait == Wait::None);
+            self.oldest = false;
+            if oldest || !others {
+                self.unfair = 0;
+            }
             // The nearest place where another group waits to be joined.
             let limit = if oldest {
                 u32::MAX
@@ -415,7 +448,6 @@ impl<'b> Warp<'b> {
             };
             // Groups behind this one in the code are joined or overtaken only by jumping back.
             let floor = if oldest || !others { 0 } else { self.pc };
-            oldest = false;
             let mut slice = if others { SLICE } else { u32::MAX };
             let mut pc = self.pc;
             loop {
@@ -430,13 +462,14 @@ impl<'b> Warp<'b> {
                         Next::Jumped => {
                             pc = self.pc;
                             self.jumps += 1;
+                            self.unfair += u32::from(others);
                             slice -= 1;
                             budget -= 1;
                             if budget == 0 {
                                 return self.pause();
                             }
                             if slice == 0 {
-                                oldest = true;
+                                self.oldest = true;
                                 break;
                             }
                             if pc < floor {
@@ -444,6 +477,7 @@ impl<'b> Warp<'b> {
                             }
                         }
                         Next::Repick => {
+                            self.unfair += 1;
                             budget -= 1;
                             if budget == 0 {
                                 return self.pause();
@@ -452,6 +486,7 @@ impl<'b> Warp<'b> {
                         }
                         Next::Yield => {
                             self.jumps += 1;
+                            self.oldest = true;
                             return self.pause();
                         }
                         Next::Fault => return Outcome::Fault,
@@ -470,10 +505,6 @@ impl<'b> Warp<'b> {
         if self.active != 0 && !self.groups.is_empty() {
             let group = self.here(self.pc);
             self.send(self.active, group);
-            if self.pick(true) {
-                return Outcome::Paused;
-            }
-            return if self.alive == 0 { Outcome::Done } else { Outcome::Blocked };
         }
         if self.alive == 0 { Outcome::Done } else { Outcome::Paused }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cuda_sys::*;
 
 use crate::handles::Handles;
+use crate::memory::texture::refuse;
 use crate::memory::{self, AllocationKind};
 use crate::sched::ContextId;
 
@@ -37,11 +38,30 @@ pub fn channel_bytes(format: CUarray_format) -> Option<u64> {
     })
 }
 
+/// Whether the extents are those of its kind: layers are counted by the depth, the six faces of a
+/// cube too.
+fn shape_fits(d: &CUDA_ARRAY3D_DESCRIPTOR) -> bool {
+    let (layered, cube) = (d.Flags & CUDA_ARRAY3D_LAYERED != 0, d.Flags & CUDA_ARRAY3D_CUBEMAP != 0);
+    match (layered, cube) {
+        (false, false) => d.Depth == 0 || d.Height != 0,
+        (true, false) => d.Depth != 0,
+        (false, true) => d.Width == d.Height && d.Depth == 6,
+        (true, true) => d.Width == d.Height && d.Depth != 0 && d.Depth.is_multiple_of(6),
+    }
+}
+
 impl Array {
     /// Makes an array in a context, on a device.
     pub fn create(ctx: ContextId, device: u32, descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> Result<Arc<Array>, CUresult> {
-        let channel = channel_bytes(descriptor.Format).ok_or(CUresult::ERROR_NOT_SUPPORTED)?;
+        let channel = channel_bytes(descriptor.Format).ok_or_else(|| refuse("an array's format"))?;
         if !matches!(descriptor.NumChannels, 1 | 2 | 4) || descriptor.Width == 0 {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
+        const WITHOUT_MEMORY: u32 = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+        if descriptor.Flags & WITHOUT_MEMORY != 0 {
+            return Err(refuse("an array without memory of its own"));
+        }
+        if !shape_fits(descriptor) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         let texel = channel * u64::from(descriptor.NumChannels);

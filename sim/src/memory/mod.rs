@@ -2,8 +2,8 @@
 //!
 //! This file keeps the table of allocations. Below it lie `address_space` (where memory is mapped)
 //! and `arena` (which addresses are free). Beside it, one file for each kind of memory: `pool`
-//! (stream-ordered), `virtual_memory` (reserved and mapped), `ipc` (of other processes), `array`
-//! and `texture`. `memcpy` moves bytes.
+//! (stream-ordered), `graph_memory`, `virtual_memory` (reserved and mapped), `ipc` (of other
+//! processes), `array`, `texture` and `sampling`. `memcpy` moves bytes.
 //!
 //! Some files know the table and the table knows them: a free digests the content of the allocation
 //! (`result_digests`), and the digest reads it through the table; `virtual_memory` keeps its
@@ -13,10 +13,12 @@
 pub mod address_space;
 pub mod arena;
 pub(crate) mod array;
+pub(crate) mod graph_memory;
 pub mod ipc;
 pub mod memcpy;
 pub mod pool;
 pub(crate) mod result_digests;
+mod sampling;
 pub(crate) mod texture;
 pub mod virtual_memory;
 
@@ -48,6 +50,8 @@ pub enum AllocationKind {
     Array,
     /// Stream-ordered; the handle of its pool.
     Pool(usize),
+    /// Of a graph's allocation node.
+    Graph,
     /// `cuMemHostAlloc` with its flags.
     Host(u32),
     /// `cuMemAllocManaged` with its flags.
@@ -331,7 +335,7 @@ impl Memory {
                 AllocationKind::Managed(_) => self.free_host(allocation.at, true),
                 AllocationKind::Registered(_) => self.unregister(allocation.at),
                 AllocationKind::Ipc => self.close(allocation.at),
-                AllocationKind::Pool(_) | AllocationKind::Mapped => Ok(()),
+                AllocationKind::Pool(_) | AllocationKind::Graph | AllocationKind::Mapped => Ok(()),
             };
         }
     }

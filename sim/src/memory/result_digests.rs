@@ -104,7 +104,7 @@ pub fn allocation_ends(block: &Allocation) {
         AllocationKind::Device => "device",
         AllocationKind::Global => "global",
         AllocationKind::Array => "array",
-        AllocationKind::Pool(_) => "pool",
+        AllocationKind::Pool(_) | AllocationKind::Graph => "pool",
         AllocationKind::Host(_) => "pinned",
         AllocationKind::Managed(_) => "managed",
         AllocationKind::Registered(_) => "registered",

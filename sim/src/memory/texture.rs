@@ -1,4 +1,5 @@
-//! Texture and surface objects: what kernels read and write through them.
+//! Texture and surface objects: what kernels read and write through them. How a texture is sampled
+//! (filters, address modes, faces) is in `sampling`.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -21,17 +22,18 @@ pub struct TextureObject {
     pub texture: CUDA_TEXTURE_DESC,
     /// Whether it is a surface.
     pub surface: bool,
-    view: View,
+    pub(super) view: View,
     keep: Mutex<Option<Arc<Array>>>,
 }
 
 /// The texels that an object reaches.
 #[derive(Clone, Copy, Debug)]
-struct View {
+pub(super) struct View {
     at: u64,
     pitch: u64,
     layer: u64,
-    size: [u64; 3],
+    /// Width, height, and depth or layers (six for each cube).
+    pub size: [u64; 3],
     channels: u64,
     format: CUarray_format,
 }
@@ -41,18 +43,25 @@ unsafe impl Send for TextureObject {}
 // SAFETY: as above.
 unsafe impl Sync for TextureObject {}
 
-const UNSUPPORTED: CUresult = CUresult::ERROR_NOT_SUPPORTED;
+/// Says what is not simulated.
+pub fn refuse(what: &str) -> CUresult {
+    crate::status::complain(&format!("{what} is not simulated"));
+    CUresult::ERROR_NOT_SUPPORTED
+}
 
 impl TextureObject {
     /// Makes an object known and answers its handle.
     pub fn create(resource: CUDA_RESOURCE_DESC, texture: CUDA_TEXTURE_DESC, surface: bool) -> Result<u64, CUresult> {
+        if texture.flags & CU_TRSF_SRGB != 0 {
+            return Err(refuse("an sRGB texture"));
+        }
         let mut keep = None;
         // SAFETY: the type says which member of the union is in use; all are plain data.
         let view = unsafe {
             match resource.resType {
                 CU_RESOURCE_TYPE_LINEAR => {
                     let linear = resource.res.linear;
-                    let channel = channel_bytes(linear.format).ok_or(UNSUPPORTED)?;
+                    let channel = channel_bytes(linear.format).ok_or_else(|| refuse("a texture's format"))?;
                     let texel = channel * u64::from(linear.numChannels.max(1));
                     let size = [linear.sizeInBytes as u64 / texel, 1, 1];
                     View {
@@ -66,7 +75,7 @@ impl TextureObject {
                 }
                 CU_RESOURCE_TYPE_PITCH2D => {
                     let p = resource.res.pitch2D;
-                    channel_bytes(p.format).ok_or(UNSUPPORTED)?;
+                    channel_bytes(p.format).ok_or_else(|| refuse("a texture's format"))?;
                     View {
                         at: p.devPtr,
                         pitch: p.pitchInBytes as u64,
@@ -91,7 +100,8 @@ impl TextureObject {
                     keep = Some(array);
                     view
                 }
-                _ => return Err(UNSUPPORTED),
+                CU_RESOURCE_TYPE_MIPMAPPED_ARRAY => return Err(refuse("a mipmapped texture")),
+                _ => return Err(CUresult::ERROR_INVALID_VALUE),
             }
         };
         if !matches!(view.channels, 1 | 2 | 4) || (keep.is_none() && memory::get().find(view.at).is_none()) {
@@ -107,23 +117,9 @@ impl TextureObject {
         view.at + at[2] * view.layer + at[1] * view.pitch + at[0] * texel
     }
 
-    /// A coordinate brought into range as the address mode says; `None` for the border.
-    fn wrap(&self, axis: usize, at: i64) -> Option<u64> {
-        let size = self.view.size[axis] as i64;
-        match self.texture.addressMode[axis] {
-            CU_TR_ADDRESS_MODE_WRAP => Some(at.rem_euclid(size) as u64),
-            CU_TR_ADDRESS_MODE_MIRROR => {
-                let at = at.rem_euclid(2 * size);
-                Some(if at < size { at } else { 2 * size - 1 - at } as u64)
-            }
-            CU_TR_ADDRESS_MODE_BORDER => (0..size).contains(&at).then_some(at as u64),
-            _ => Some(at.clamp(0, size - 1) as u64),
-        }
-    }
-
     /// One texel: the raw bits of four channels, missing ones zero (and one for the last, as
     /// devices answer).
-    fn texel(&self, at: Option<[u64; 3]>) -> Result<[u64; 4], String> {
+    pub(super) fn texel(&self, at: Option<[u64; 3]>) -> Result<[u64; 4], String> {
         let Some(at) = at else { return Ok(self.texture.borderColor.map(|c| u64::from(c.to_bits()))) };
         let mut out = [0u64; 4];
         let channel = channel_bytes(self.view.format).unwrap_or(1);
@@ -138,12 +134,12 @@ impl TextureObject {
     }
 
     /// Whether integers come out as fractions of one.
-    fn normalises(&self) -> bool {
+    pub(super) fn normalises(&self) -> bool {
         let narrow = channel_bytes(self.view.format).is_some_and(|bytes| bytes < 4);
         narrow && !self.is_float() && self.texture.flags & CU_TRSF_READ_AS_INTEGER == 0 && !self.surface
     }
 
-    fn is_float(&self) -> bool {
+    pub(super) fn is_float(&self) -> bool {
         matches!(self.view.format, CU_AD_FORMAT_FLOAT | CU_AD_FORMAT_HALF)
     }
 
@@ -173,56 +169,17 @@ impl TextureObject {
         self.texel(Some(at))
     }
 
-    /// A sample at real coordinates, filtered as described.
-    pub fn sample(&self, coordinates: &[f32]) -> Result<[u64; 4], String> {
-        let normal = self.texture.flags & CU_TRSF_NORMALIZED_COORDINATES != 0;
-        let axes = coordinates.len().min(3);
-        let scale =
-            |axis: usize| if normal { coordinates[axis] * self.view.size[axis] as f32 } else { coordinates[axis] };
-        if self.texture.filterMode != CU_TR_FILTER_MODE_LINEAR || !(self.is_float() || self.normalises()) {
-            let mut at = [0u64; 3];
-            for (axis, at) in at.iter_mut().enumerate().take(axes) {
-                match self.wrap(axis, scale(axis).floor() as i64) {
-                    Some(inside) => *at = inside,
-                    None => return self.texel(None),
-                }
-            }
-            return self.texel(Some(at));
-        }
-        let mut sum = [0f32; 4];
-        for corner in 0..1usize << axes {
-            let (mut weight, mut at) = (1f32, Some([0u64; 3]));
-            for axis in 0..axes {
-                let centre = scale(axis) - 0.5;
-                let (low, high) = (centre.floor(), corner >> axis & 1 == 1);
-                // Devices keep eight bits of the fraction.
-                let part = ((centre - low) * 256.0).round() / 256.0;
-                weight *= if high { part } else { 1.0 - part };
-                let inside = self.wrap(axis, low as i64 + i64::from(high));
-                at = at.zip(inside).map(|(mut at, inside)| {
-                    at[axis] = inside;
-                    at
-                });
-            }
-            if weight != 0.0 {
-                let texel = self.texel(at)?;
-                for (sum, bits) in sum.iter_mut().zip(texel) {
-                    *sum += weight * f32::from_bits(bits as u32);
-                }
-            }
-        }
-        Ok(sum.map(|value| u64::from(value.to_bits())))
-    }
-
-    /// Address of a surface access; the first coordinate counts bytes. `None` is outside.
-    pub fn surface_address(&self, coordinates: &[i64], bytes: u64) -> Option<u64> {
+    /// Address of a surface access; the first coordinate counts bytes, layers and faces come last.
+    /// What is outside is brought inside if `clamp`, else there is no address.
+    pub fn surface_address(&self, coordinates: &[i64], bytes: u64, clamp: bool) -> Option<u64> {
         let row = self.view.size[0] * self.view.channels * channel_bytes(self.view.format)?;
-        let x = u64::try_from(*coordinates.first()?).ok().filter(|x| x + bytes <= row)?;
+        let last = [row.checked_sub(bytes)?, self.view.size[1] - 1, self.view.size[2] - 1];
         let mut at = [0u64; 3];
-        for (axis, &c) in coordinates.iter().enumerate().take(3).skip(1) {
-            at[axis] = u64::try_from(c).ok().filter(|c| *c < self.view.size[axis])?;
+        for (axis, &c) in coordinates.iter().enumerate().take(3) {
+            let inside = if clamp { c.clamp(0, last[axis] as i64) } else { c };
+            at[axis] = u64::try_from(inside).ok().filter(|c| *c <= last[axis])?;
         }
-        Some(self.address_of(at) + x)
+        Some(self.address_of([0, at[1], at[2]]) + at[0])
     }
 
     /// Ends the object's hold on its array.
@@ -242,64 +199,134 @@ fn half(bits: u16) -> f32 {
     }
 }
 
+/// Which coordinates an instruction has: of a line, an area or a room, of a direction (cube), and
+/// before them the layer.
+#[derive(Clone, Copy)]
+struct Geometry {
+    axes: usize,
+    cube: bool,
+    layered: bool,
+}
+
+impl Geometry {
+    fn of(parts: &[&str]) -> Option<Geometry> {
+        let (axes, cube, layered) = parts.iter().find_map(|part| {
+            Some(match *part {
+                "1d" => (1, false, false),
+                "2d" => (2, false, false),
+                "3d" => (3, false, false),
+                "a1d" => (1, false, true),
+                "a2d" => (2, false, true),
+                "cube" => (3, true, false),
+                "acube" => (3, true, true),
+                _ => return None,
+            })
+        })?;
+        Some(Geometry { axes, cube, layered })
+    }
+}
+
 /// Answers a texture or surface instruction: the opcode names the geometry, the type of the
 /// coordinates and the width of surface accesses.
 pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
-    let unsupported = || format!("{} is not simulated", request.opcode);
     let object = TEXTURE_OBJECTS.find(request.object as usize).ok_or("not a texture or surface object")?;
     let parts: Vec<&str> = request.opcode.split('.').collect();
-    let dimensions = parts.iter().find_map(|part| match *part {
-        "1d" => Some(1),
-        "2d" => Some(2),
-        "3d" => Some(3),
+    let done = match (Geometry::of(&parts), parts[0]) {
+        (Some(geometry), "tex") => read(&object, geometry, &parts, request),
+        (Some(geometry), "suld" | "sust") if !geometry.cube => surface(&object, geometry, &parts, request),
+        _ => Ok(None),
+    };
+    done?.ok_or_else(|| {
+        let why = format!("{} is not simulated", request.opcode);
+        crate::status::complain(&why);
+        why
+    })
+}
+
+/// `tex`. None is an instruction that is not simulated.
+fn read(
+    object: &TextureObject,
+    geometry: Geometry,
+    parts: &[&str],
+    request: &TextureRequest<'_>,
+) -> Result<Option<[u64; 4]>, String> {
+    let first = usize::from(geometry.layered);
+    let Some(given) = request.coordinates.get(first..first + geometry.axes) else { return Ok(None) };
+    if parts.contains(&"grad") {
+        return Ok(None);
+    }
+    let layer = if geometry.layered { request.coordinates[0] } else { 0 };
+    match parts.last() {
+        Some(&"s32") if !geometry.cube => {
+            let mut at: Vec<i64> = given.iter().map(|&bits| i64::from(bits as i32)).collect();
+            if geometry.layered {
+                at.resize(2, 0);
+                at.push(object.layer(layer, 1) as i64);
+            }
+            object.fetch(&at).map(Some)
+        }
+        Some(&"f32") => {
+            let mut at = [0f32; 3];
+            for (to, &bits) in at.iter_mut().zip(given) {
+                *to = f32::from_bits(bits);
+            }
+            let sampled = if geometry.cube {
+                object.sample_cube(at, layer)
+            } else {
+                object.sample(&at[..geometry.axes], geometry.layered.then_some(layer))
+            };
+            sampled.map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// `suld`, `sust`. None is an instruction that is not simulated.
+fn surface(
+    object: &TextureObject,
+    geometry: Geometry,
+    parts: &[&str],
+    request: &TextureRequest<'_>,
+) -> Result<Option<[u64; 4]>, String> {
+    let first = usize::from(geometry.layered);
+    let Some(given) = request.coordinates.get(first..first + geometry.axes) else { return Ok(None) };
+    let width = parts.iter().find_map(|part| match *part {
+        "b8" => Some(1u64),
+        "b16" => Some(2),
+        "b32" => Some(4),
+        "b64" => Some(8),
         _ => None,
     });
-    let axes: usize = dimensions.ok_or_else(unsupported)?;
-    let given = request.coordinates.get(..axes).ok_or_else(unsupported)?;
-    let whole: Vec<i64> = given.iter().map(|&bits| i64::from(bits as i32)).collect();
-    match parts[0] {
-        "tex" if parts.iter().any(|part| matches!(*part, "grad")) => Err(unsupported()),
-        "tex" => match parts.last() {
-            Some(&"s32") => object.fetch(&whole),
-            Some(&"f32") => object.sample(&given.iter().map(|&bits| f32::from_bits(bits)).collect::<Vec<_>>()),
-            _ => Err(unsupported()),
-        },
-        "suld" | "sust" => {
-            let width = parts.iter().find_map(|part| match *part {
-                "b8" => Some(1u64),
-                "b16" => Some(2),
-                "b32" => Some(4),
-                "b64" => Some(8),
-                _ => None,
-            });
-            let width = width.ok_or_else(unsupported)?;
-            let count = if parts.contains(&"v4") {
-                4
-            } else if parts.contains(&"v2") {
-                2
-            } else {
-                1
-            };
-            let space = memory::get().space;
-            let mut out = [0u64; 4];
-            let Some(at) = object.surface_address(&whole, width * count) else {
-                return if parts.contains(&"trap") { Err("outside of the surface".into()) } else { Ok(out) };
-            };
-            for (n, out) in out.iter_mut().enumerate().take(count as usize) {
-                let at = at + n as u64 * width;
-                let mut bytes = [0u8; 8];
-                let done = if parts[0] == "suld" {
-                    let done = space.read(at, &mut bytes[..width as usize]);
-                    *out = u64::from_le_bytes(bytes);
-                    done
-                } else {
-                    let value = request.values.get(n).copied().unwrap_or(0).to_le_bytes();
-                    space.write(at, &value[..width as usize])
-                };
-                done.map_err(|fault| format!("no memory at 0x{:x}", fault.addr))?;
-            }
-            Ok(out)
-        }
-        _ => Err(unsupported()),
+    let Some(width) = width else { return Ok(None) };
+    let count = if parts.contains(&"v4") {
+        4
+    } else if parts.contains(&"v2") {
+        2
+    } else {
+        1
+    };
+    let mut whole: Vec<i64> = given.iter().map(|&bits| i64::from(bits as i32)).collect();
+    if geometry.layered {
+        whole.resize(2, 0);
+        whole.push(i64::from(request.coordinates[0] as i32));
     }
+    let space = memory::get().space;
+    let mut out = [0u64; 4];
+    let Some(at) = object.surface_address(&whole, width * count, parts.contains(&"clamp")) else {
+        return if parts.contains(&"trap") { Err("outside of the surface".into()) } else { Ok(Some(out)) };
+    };
+    for (n, out) in out.iter_mut().enumerate().take(count as usize) {
+        let at = at + n as u64 * width;
+        let mut bytes = [0u8; 8];
+        let done = if parts[0] == "suld" {
+            let done = space.read(at, &mut bytes[..width as usize]);
+            *out = u64::from_le_bytes(bytes);
+            done
+        } else {
+            let value = request.values.get(n).copied().unwrap_or(0).to_le_bytes();
+            space.write(at, &value[..width as usize])
+        };
+        done.map_err(|fault| format!("no memory at 0x{:x}", fault.addr))?;
+    }
+    Ok(Some(out))
 }

@@ -162,6 +162,13 @@ pub fn refuse_unsafe() -> Result<(), CUresult> {
     Ok(())
 }
 
+/// The stream's capture, if there is one, can only be ended from now on.
+pub fn break_of(stream: &Stream) {
+    if let Some(capture) = of(stream) {
+        capture.shared.invalidate();
+    }
+}
+
 /// Refuses a wait for a stream that captures.
 pub fn refuse_wait(stream: &Stream) -> Result<(), CUresult> {
     match of(stream) {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use cuda_sys::*;
 
 use crate::handles::{Handles, handle_of};
+use crate::memory::graph_memory::{self, GraphMemory, Use};
 use crate::objects::context::Context;
 use crate::objects::task::{HostFn, Plan, Task};
 use crate::sched::Work;
@@ -40,6 +41,8 @@ pub struct Graph {
     pub conditions: Mutex<Vec<Arc<crate::objects::conditional::Condition>>>,
     /// Destructors that hang on the graph's life, with counts.
     pub objects: Mutex<Vec<Arc<UserObject>>>,
+    /// What its allocation nodes give.
+    memory: Mutex<Option<Arc<GraphMemory>>>,
 }
 
 #[derive(Default, Clone)]
@@ -197,6 +200,10 @@ impl Graph {
 
     /// A copy; child graphs are copied too.
     pub fn duplicate(&self) -> Result<Arc<Graph>, CUresult> {
+        // There may be one executable of a graph with memory, and no copy.
+        if self.has_memory_nodes() {
+            return Err(CUresult::ERROR_NOT_SUPPORTED);
+        }
         let clone = Graph::create();
         let state = lock(&self.state).clone();
         let mut new = HashMap::new();
@@ -277,5 +284,63 @@ impl Graph {
     pub fn forget_handles(self: &Arc<Graph>) {
         self.forget_nodes();
         let _ = GRAPHS.remove(handle_of(self));
+    }
+}
+
+/// Memory that nodes allocate and free.
+impl Graph {
+    /// Memory for an allocation node.
+    pub fn allocate(&self, ctx: &Context, device: u32, size: u64) -> Result<u64, CUresult> {
+        let mut memory = lock(&self.memory);
+        let memory = memory.get_or_insert_with(|| GraphMemory::create(ctx.id, device));
+        memory.take(crate::memory::get(), size)
+    }
+
+    /// What a free node behind `deps` does: memory that this graph allocates before it, or another
+    /// has allocated, and that no other node frees.
+    pub fn freeing(&self, at: u64, deps: &[Arc<Node>]) -> Result<Task, CUresult> {
+        const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
+        let memory = graph_memory::find(at).ok_or(INVALID)?;
+        let nodes = self.nodes();
+        if nodes.iter().any(|node| matches!(node.task(), Task::Free(freed) if freed == at)) {
+            return Err(INVALID);
+        }
+        if lock(&self.memory).as_ref().is_some_and(|own| Arc::ptr_eq(own, &memory)) {
+            let gives = |node: &&Arc<Node>| matches!(node.task(), Task::Alloc(given, _) if given == at);
+            let node = nodes.iter().find(gives).ok_or(INVALID)?;
+            // While an executable lives, an H200 refuses it as well.
+            if memory.has_executable() || !self.reaches(node, deps) {
+                return Err(INVALID);
+            }
+        }
+        Ok(Task::Free(at))
+    }
+
+    /// Whether it has nodes that allocate or free: CUDA does not let such a graph be copied or cut.
+    pub fn has_memory_nodes(&self) -> bool {
+        self.nodes().iter().any(|node| matches!(node.task(), Task::Alloc(..) | Task::Free(_)))
+    }
+
+    /// What an executable of it does with memory: `sorted` are its nodes.
+    pub(super) fn memory_use(&self, sorted: &[(Arc<Node>, Vec<usize>)]) -> Use {
+        let mut found = Use::default();
+        found.own.clone_from(&lock(&self.memory));
+        let (mut now, mut sizes) = (0u64, HashMap::new());
+        for (node, _) in sorted {
+            match node.task() {
+                Task::Alloc(at, size) => {
+                    now += size;
+                    found.most = found.most.max(now);
+                    sizes.insert(at, size);
+                }
+                Task::Free(at) => match sizes.remove(&at) {
+                    Some(size) => now -= size,
+                    None => found.ended.push(at),
+                },
+                _ => {}
+            }
+        }
+        found.kept = sizes.into_keys().collect();
+        found
     }
 }

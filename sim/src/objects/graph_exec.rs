@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use cuda_sys::*;
 
 use crate::handles::{Handles, handle_of};
+use crate::memory::graph_memory::Use;
 use crate::objects::capture;
 use crate::objects::context::Context;
 use crate::objects::graph::{Graph, Node, UserObject, lock, node_type};
@@ -40,6 +41,7 @@ pub struct GraphExec {
     objects: Vec<Arc<UserObject>>,
     /// Conditions that begin every launch with a value.
     conditions: Vec<Arc<crate::objects::conditional::Condition>>,
+    memory: Use,
 }
 
 fn snapshot(task: Task) -> Result<Task, CUresult> {
@@ -68,6 +70,7 @@ impl GraphExec {
     /// Makes a graph executable.
     pub fn create(ctx: &Arc<Context>, graph: &Graph, flags: u64) -> Result<Arc<GraphExec>, CUresult> {
         let sorted = graph.sorted().ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let memory = graph.memory_use(&sorted).begin()?;
         let mut nodes = Vec::with_capacity(sorted.len());
         for (node, deps) in sorted {
             nodes.push(ExecNode { source: handle_of(&node), task: snapshot(node.task())?, enabled: true, deps });
@@ -80,6 +83,7 @@ impl GraphExec {
             launched: AtomicBool::new(false),
             objects: lock(&graph.objects).clone(),
             conditions: crate::objects::conditional::with_defaults(graph),
+            memory,
         });
         debug_assert!(exec.objects.len() <= usize::MAX / 2);
         GRAPH_EXECS.insert(exec.clone());
@@ -117,6 +121,11 @@ impl GraphExec {
             if before != after {
                 return Err((CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, handle_of(new)));
             }
+            if let (Task::Alloc(old, _), Task::Alloc(at, _)) | (Task::Free(old), Task::Free(at)) = (&old.task, &task)
+                && old != at
+            {
+                return Err((CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, handle_of(new)));
+            }
             tasks.push(snapshot(task).map_err(|_| (CU_GRAPH_EXEC_UPDATE_ERROR, handle_of(new)))?);
         }
         for (node, task) in nodes.iter_mut().zip(tasks) {
@@ -137,6 +146,8 @@ impl GraphExec {
         // Not captured here, but a launch into the legacy stream may disturb the captures of
         // others.
         capture::add(stream, &Task::Empty)?;
+        let frees_itself = self.flags & u64::from(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+        self.memory.launch(frees_itself)?;
         let mut plan = Plan::default();
         let mut steps: Vec<usize> = Vec::new();
         let mut first = Vec::new();
@@ -155,11 +166,20 @@ impl GraphExec {
         }
         let mut last = lock(&self.last);
         *last = plan.submit(stream.id, &[*last]);
+        self.memory.launched(*last);
         self.launched.store(true, Ordering::Relaxed);
         Ok(())
     }
 
+    /// Maps the memory that it allocates.
+    pub fn upload(&self) {
+        self.memory.upload();
+    }
+
     fn to_graph(&self) -> Result<Arc<Graph>, CUresult> {
+        if self.memory.own.is_some() || !self.memory.ended.is_empty() {
+            return Err(CUresult::ERROR_NOT_SUPPORTED);
+        }
         let graph = Graph::create();
         let mut made: Vec<Arc<Node>> = Vec::new();
         for node in lock(&self.nodes).iter() {

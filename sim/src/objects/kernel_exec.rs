@@ -1,12 +1,14 @@
 //! Runs kernels: the connection between the driver's launches and the interpreter.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use cuda_sys::CUresult;
 use kernels::ptx::Space;
 
 use crate::access_log::Collector;
-use crate::interp::{self, Accesses, Device, Extent, FaultKind, Linker, Program, TextureRequest};
+use crate::config;
+use crate::interp::{self, Accesses, Device, Extent, Fault, FaultKind, Linker, Program, TextureRequest};
 use crate::memory::address_space::{GRANULE, Page};
 use crate::memory::texture;
 use crate::memory::{self, Allocation, AllocationKind};
@@ -128,6 +130,19 @@ impl Device for Gpu {
         }
     }
 
+    fn overrun(&self, access: &Fault) {
+        // Once for each kernel.
+        static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+        if !TOLD.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(access.kernel.clone()) {
+            return;
+        }
+        eprintln!(
+            "streamsan-sim: hint: {access}; a device does not fault either, because it hands out shared memory in \
+             steps of {} bytes",
+            shared_unit()
+        );
+    }
+
     fn progress(&self) {
         sched::get().note_progress();
     }
@@ -157,6 +172,12 @@ fn nearest(fault: &FaultKind) -> String {
     format!("; that is {place} the nearest allocation, of {size} bytes at 0x{at:x}")
 }
 
+/// What a block's shared memory is a multiple of (CUDA C Programming Guide, occupancy; an H200
+/// faults at the first byte behind such a multiple).
+fn shared_unit() -> u32 {
+    if config::get_or_default().arch >= 80 { 128 } else { 256 }
+}
+
 /// Runs a kernel to its end.
 pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
     let module = function.module()?;
@@ -170,6 +191,7 @@ pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
         block: launch.block,
         cluster: launch.cluster,
         dynamic_shared: launch.shared,
+        shared_unit: shared_unit(),
         params: launch.params.clone(),
         cooperative: launch.cooperative,
         ..interp::Launch::default()

@@ -175,3 +175,79 @@ fn batches_copy_everything_and_read_some_sources_at_once() {
     ok!(cuStreamSynchronize(s));
     assert_eq!((read(x, 64), read(y, 64)), (vec![2; 64], vec![1; 64]));
 }
+
+/// A graph that allocates `words` words and fills them, and the address.
+fn allocating(words: usize) -> (CUgraph, CUgraphNode, u64) {
+    let (mut graph, mut node, mut set) = (CUgraph::NULL, CUgraphNode::NULL, CUgraphNode::NULL);
+    ok!(cuGraphCreate(&mut graph, 0));
+    let mut alloc = CUDA_MEM_ALLOC_NODE_PARAMS::zeroed();
+    alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    alloc.poolProps.location = CUmemLocation { type_: CU_MEM_LOCATION_TYPE_DEVICE, id: 0 };
+    alloc.bytesize = words * 4;
+    ok!(cuGraphAddMemAllocNode(&mut node, graph, std::ptr::null(), 0, &mut alloc));
+    let fill = CUDA_MEMSET_NODE_PARAMS { dst: alloc.dptr, pitch: 0, value: 7, elementSize: 4, width: words, height: 1 };
+    ok!(cuGraphAddMemsetNode(&mut set, graph, &node, 1, &fill, CUcontext::NULL));
+    (graph, node, alloc.dptr)
+}
+
+#[test]
+fn memory_of_a_graph_is_launched_again_when_it_was_freed() {
+    let _gpu = gpu();
+    let s = stream(CU_STREAM_NON_BLOCKING);
+    let (graph, _, at) = allocating(64);
+    let mut exec = CUgraphExec::NULL;
+    ok!(cuGraphInstantiateWithFlags(&mut exec, graph, 0));
+    for round in 0..6 {
+        ok!(cuGraphLaunch(exec, s));
+        assert_eq!(cu!(cuGraphLaunch(exec, s)), CUresult::ERROR_INVALID_VALUE, "not freed yet");
+        ok!(cuStreamSynchronize(s));
+        assert_eq!(read(at, 64), [7; 64]);
+        if round % 2 == 0 {
+            ok!(cuMemFreeAsync(at, s));
+        } else {
+            ok!(cuMemFree_v2(at));
+        }
+        assert_eq!(cu!(cuMemFree_v2(at)), CUresult::ERROR_INVALID_VALUE, "freed already");
+    }
+    ok!(cuGraphExecDestroy(exec));
+    // Another graph may free it.
+    let (mut other, mut freed, mut frees) = (CUgraph::NULL, CUgraphNode::NULL, CUgraphExec::NULL);
+    ok!(cuGraphCreate(&mut other, 0));
+    ok!(cuGraphAddMemFreeNode(&mut freed, other, std::ptr::null(), 0, at));
+    ok!(cuGraphInstantiateWithFlags(&mut exec, graph, 0));
+    ok!(cuGraphInstantiateWithFlags(&mut frees, other, 0));
+    for _ in 0..3 {
+        assert_eq!(cu!(cuGraphLaunch(frees, s)), CUresult::ERROR_INVALID_VALUE, "nothing to free");
+        ok!(cuGraphLaunch(exec, s));
+        ok!(cuGraphLaunch(frees, s));
+    }
+    ok!(cuStreamSynchronize(s));
+    ok!(cuGraphExecDestroy(exec));
+    ok!(cuGraphExecDestroy(frees));
+    ok!(cuGraphDestroy(graph));
+    ok!(cuGraphDestroy(other));
+
+    // Graphs that end leave nothing behind: sixteen times as much as the device has.
+    for _ in 0..32 {
+        let (graph, node, at) = allocating(1 << 30);
+        let mut freed = CUgraphNode::NULL;
+        ok!(cuGraphAddMemFreeNode(&mut freed, graph, &node, 1, at));
+        ok!(cuGraphDestroy(graph));
+    }
+    for _ in 0..4 {
+        let (graph, _, at) = allocating(1 << 10);
+        let mut exec = CUgraphExec::NULL;
+        ok!(cuGraphInstantiateWithFlags(&mut exec, graph, 0));
+        ok!(cuGraphLaunch(exec, s));
+        ok!(cuStreamSynchronize(s));
+        ok!(cuGraphExecDestroy(exec));
+        ok!(cuGraphDestroy(graph));
+        // It lives on until it is freed.
+        assert_eq!(read(at, 1 << 10), [7; 1 << 10]);
+        ok!(cuMemFree_v2(at));
+    }
+    let (_, _, at) = allocating(1 << 10);
+    let mut used = 9u64;
+    ok!(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, (&raw mut used).cast()));
+    assert_eq!(used, 0, "what is gone is there for others, at 0x{at:x}");
+}

@@ -25,6 +25,11 @@ pub mod cuda {
     // Functions whose rows have no signature.
     // SAFETY: the signatures of `cuda.h`.
     unsafe extern "C" {
+        pub fn cuDeviceGetGraphMemAttribute(
+            device: CUdevice,
+            a: CUgraphMem_attribute,
+            v: *mut std::ffi::c_void,
+        ) -> CUresult;
         pub fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) -> CUresult;
         pub fn cuKernelGetParamInfo(k: CUkernel, index: usize, offset: *mut usize, size: *mut usize) -> CUresult;
         pub fn cuFuncGetParamInfo(f: CUfunction, index: usize, offset: *mut usize, size: *mut usize) -> CUresult;

@@ -195,6 +195,24 @@ fn an_access_out_of_bounds_says_where() {
     }
 }
 
+#[test]
+fn shared_memory_ends_where_a_devices_does_and_not_where_it_was_asked_to() {
+    let Some(program) = compiled("programs/sim/shared_overrun.cu", "shared", &["-lineinfo"]) else { return };
+    let ended = sim(&[], &program);
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert_eq!(ended.out, "7 8 7, an illegal memory access was encountered\n");
+    let lines: Vec<&str> = ended.err.lines().filter(|line| line.starts_with("streamsan-sim: ")).collect();
+    // Once for each kernel, and then the fault.
+    let [first, second, fault] = lines.as_slice() else { panic!("{}", ended.err) };
+    assert!(first.contains("hint: out-of-bounds shared write of 4 bytes at 0x64 in kernel `_Z7overruniPi`"), "{first}");
+    assert!(first.contains("shared_overrun.cu:8; ") && first.ends_with("in steps of 128 bytes"), "{first}");
+    assert!(
+        second.contains("hint: out-of-bounds shared write of 4 bytes at 0x7c in kernel `_Z10fixed_size"),
+        "{second}"
+    );
+    assert!(fault.starts_with("streamsan-sim: out-of-bounds shared write of 4 bytes at 0x80 in kernel"), "{fault}");
+}
+
 /// Python with Numba, from `cargo xtask numba`.
 fn numba() -> Option<PathBuf> {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {

@@ -97,7 +97,8 @@ fn resource(from: &cudaResourceDesc) -> Result<CUDA_RESOURCE_DESC, cudaError> {
                     pitchInBytes: p.pitchInBytes,
                 };
             }
-            _ => return Err(cudaErrorNotSupported),
+            // The driver says what is the matter.
+            _ => to.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
         }
     }
     Ok(to)
@@ -113,6 +114,9 @@ fn texture(from: &cudaTextureDesc) -> CUDA_TEXTURE_DESC {
     }
     if from.sRGB != 0 {
         flags |= CU_TRSF_SRGB;
+    }
+    if from.seamlessCubemap != 0 {
+        flags |= CU_TRSF_SEAMLESS_CUBEMAP;
     }
     CUDA_TEXTURE_DESC {
         addressMode: from.addressMode.map(|mode| CUaddress_mode(mode.0)),
@@ -173,11 +177,8 @@ rt! {
         _pt, out: *mut u64, res: *const cudaResourceDesc, tex: *const cudaTextureDesc,
         view: *const cudaResourceViewDesc
     ) {
-        if !view.is_null() {
-            return Err(cudaErrorNotSupported);
-        }
         let (resource, texture) = (resource(&get(res)?)?, texture(&get(tex)?));
-        cu!(cuTexObjectCreate(out, &resource, &texture, std::ptr::null()))
+        cu!(cuTexObjectCreate(out, &resource, &texture, view.cast()))
     }
     ctx fn [cudaDestroyTextureObject plain](_pt, object: u64) {
         if object == 0 { Ok(()) } else { cu!(cuTexObjectDestroy(object)) }

@@ -25,6 +25,17 @@ rt! {
     bare fn [cudaDeviceSetMemPool plain](_pt, device: c_int, pool: CUmemoryPool) {
         cu!(cuDeviceSetMemPool(device, pool))
     }
+    bare fn [cudaDeviceGetGraphMemAttribute plain](
+        _pt, device: c_int, attr: CUgraphMem_attribute, value: *mut c_void
+    ) {
+        cu!(cuDeviceGetGraphMemAttribute(device, attr, value))
+    }
+    bare fn [cudaDeviceSetGraphMemAttribute plain](
+        _pt, device: c_int, attr: CUgraphMem_attribute, value: *mut c_void
+    ) {
+        cu!(cuDeviceSetGraphMemAttribute(device, attr, value))
+    }
+    bare fn [cudaDeviceGraphMemTrim plain](_pt, device: c_int) { cu!(cuDeviceGraphMemTrim(device)) }
     bare fn [cudaMemPoolCreate plain](_pt, pool: *mut CUmemoryPool, props: *const CUmemPoolProps) {
         cu!(cuMemPoolCreate(pool, props))
     }

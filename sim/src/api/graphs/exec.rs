@@ -63,8 +63,10 @@ abi! {
         GRAPH_EXECS.valid(exec.bits())?.launch(&resolve(stream.bits(), zero)?)
     }
     call fn [cuGraphUpload legacy, cuGraphUpload_ptsz per_thread](zero, exec: CUgraphExec, stream: CUstream) {
-        GRAPH_EXECS.valid(exec.bits())?;
-        resolve(stream.bits(), zero).map(|_| ())
+        let exec = GRAPH_EXECS.valid(exec.bits())?;
+        resolve(stream.bits(), zero)?;
+        exec.upload();
+        Ok(())
     }
     call fn [cuGraphExecGetFlags plain](_z, exec: CUgraphExec, flags: *mut u64) {
         put(flags, GRAPH_EXECS.valid(exec.bits())?.flags)

@@ -8,7 +8,6 @@ use crate::api::graphs::structure::nodes;
 use crate::api::kernels::launches::node_task as kernel_task;
 use crate::api::*;
 use crate::handles::handle_of;
-use crate::memory::{self, AllocationKind};
 use crate::objects::conditional;
 use crate::objects::conditional::Conditional;
 use crate::objects::context::{CONTEXTS, Context};
@@ -71,23 +70,27 @@ pub(crate) fn child_task(graph: CUgraph) -> Result<Task, CUresult> {
     Ok(Task::Child(GRAPHS.valid(graph.bits())?.duplicate()?))
 }
 
-fn alloc(p: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<Task, CUresult> {
+fn add_alloc(
+    out: *mut CUgraphNode,
+    graph: CUgraph,
+    deps: *const CUgraphNode,
+    count: usize,
+    p: *mut CUDA_MEM_ALLOC_NODE_PARAMS,
+) -> Res {
     let mut params = get(p)?;
-    if params.poolProps.location.type_ != CU_MEM_LOCATION_TYPE_DEVICE || params.bytesize == 0 {
+    let location = params.poolProps.location;
+    if out.is_null() || location.type_ != CU_MEM_LOCATION_TYPE_DEVICE || params.bytesize == 0 {
         return Err(INVALID);
     }
-    let at = crate::api::memory::pools::graph_memory(params.poolProps.location.id as u32, params.bytesize as u64)?;
-    params.dptr = at;
+    let size = params.bytesize as u64;
+    params.dptr = GRAPHS.valid(graph.bits())?.allocate(&*thread::context()?, location.id as u32, size)?;
     put(p, params)?;
-    Ok(Task::Alloc(at, params.bytesize as u64))
+    add(out, graph, deps, count, Task::Alloc(params.dptr, size))
 }
 
-fn free(dptr: CUdeviceptr) -> Result<Task, CUresult> {
-    let block = memory::get().find(dptr).filter(|block| block.at == dptr).ok_or(INVALID)?;
-    if !matches!(block.kind, AllocationKind::Pool(_)) {
-        return Err(INVALID);
-    }
-    Ok(Task::Free(dptr))
+fn add_free(out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, count: usize, dptr: CUdeviceptr) -> Res {
+    let task = GRAPHS.valid(graph.bits())?.freeing(dptr, &nodes(deps, count)?)?;
+    add(out, graph, deps, count, task)
 }
 
 /// A conditional node with empty bodies, whose handles go into the parameters.
@@ -155,8 +158,8 @@ pub(crate) fn any_task(p: *mut CUgraphNodeParams) -> Result<Task, CUresult> {
             CU_GRAPH_NODE_TYPE_GRAPH => child_task(u.graph.graph),
             CU_GRAPH_NODE_TYPE_WAIT_EVENT => Ok(Task::Wait(EVENTS.get(u.eventWait.event.bits())?)),
             CU_GRAPH_NODE_TYPE_EVENT_RECORD => Ok(Task::Record(EVENTS.get(u.eventRecord.event.bits())?)),
-            CU_GRAPH_NODE_TYPE_MEM_ALLOC => alloc((&raw mut (*p).anon1.alloc).cast()),
-            CU_GRAPH_NODE_TYPE_MEM_FREE => free(u.free.dptr),
+            // Nodes that allocate and free belong to their graph: `add_any`.
+            CU_GRAPH_NODE_TYPE_MEM_ALLOC | CU_GRAPH_NODE_TYPE_MEM_FREE => Err(INVALID),
             CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => crate::api::streams_events::stream_memops::batch_task(&list(
                 u.memOp.paramArray,
                 u.memOp.count as usize,
@@ -167,6 +170,25 @@ pub(crate) fn any_task(p: *mut CUgraphNodeParams) -> Result<Task, CUresult> {
                 Err(CUresult::ERROR_NOT_SUPPORTED)
             }
         }
+    }
+}
+
+fn add_any(
+    out: *mut CUgraphNode,
+    graph: CUgraph,
+    deps: *const CUgraphNode,
+    count: usize,
+    p: *mut CUgraphNodeParams,
+) -> Res {
+    let params = get(p)?;
+    match params.type_ {
+        // SAFETY: the type says that this member of the union is in use, as plain data.
+        CU_GRAPH_NODE_TYPE_MEM_ALLOC => unsafe {
+            add_alloc(out, graph, deps, count, (&raw mut (*p).anon1.alloc).cast())
+        },
+        // SAFETY: as above.
+        CU_GRAPH_NODE_TYPE_MEM_FREE => add_free(out, graph, deps, count, unsafe { params.anon1.free.dptr }),
+        _ => add(out, graph, deps, count, any_task(p)?),
     }
 }
 
@@ -287,23 +309,23 @@ abi! {
         _z, out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, n: usize,
         params: *mut CUDA_MEM_ALLOC_NODE_PARAMS
     ) {
-        add(out, graph, deps, n, alloc(params)?)
+        add_alloc(out, graph, deps, n, params)
     }
     call fn [cuGraphAddMemFreeNode plain](
         _z, out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, n: usize, dptr: CUdeviceptr
     ) {
-        add(out, graph, deps, n, free(dptr)?)
+        add_free(out, graph, deps, n, dptr)
     }
     call fn [cuGraphAddNode plain](
         _z, out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, n: usize, params: *mut CUgraphNodeParams
     ) {
-        add(out, graph, deps, n, any_task(params)?)
+        add_any(out, graph, deps, n, params)
     }
     call fn [cuGraphAddNode_v2 plain, cuGraphAddNode_v3 plain](
         _z, out: *mut CUgraphNode, graph: CUgraph, deps: *const CUgraphNode, data: *const CUgraphEdgeData, n: usize,
         params: *mut CUgraphNodeParams
     ) {
-        add(out, graph, deps, n, any_task(params)?)
+        add_any(out, graph, deps, n, params)
     }
     call fn [cuGraphConditionalHandleCreate plain](
         _z, out: *mut CUgraphConditionalHandle, graph: CUgraph, ctx: CUcontext, default: c_uint, flags: c_uint

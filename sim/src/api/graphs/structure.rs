@@ -71,7 +71,11 @@ fn zero_edge_data(to: *mut CUgraphEdgeData, count: usize) {
 fn change(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize, add: bool) -> Res {
     let (from, to) = (list(from, count)?, list(to, count)?);
     let edges: Vec<_> = from.iter().zip(&to).map(|(from, to)| (from.bits(), to.bits())).collect();
-    GRAPHS.valid(graph.bits())?.change_edges(&edges, add)
+    let graph = GRAPHS.valid(graph.bits())?;
+    if !add && graph.has_memory_nodes() {
+        return Err(CUresult::ERROR_NOT_SUPPORTED);
+    }
+    graph.change_edges(&edges, add)
 }
 
 abi! {
@@ -162,7 +166,11 @@ abi! {
     }
     call fn [cuGraphDestroyNode plain](_z, node: CUgraphNode) {
         let node = NODES.valid(node.bits())?;
-        graph_of(&node)?.remove(&node);
+        let graph = graph_of(&node)?;
+        if graph.has_memory_nodes() {
+            return Err(CUresult::ERROR_NOT_SUPPORTED);
+        }
+        graph.remove(&node);
         Ok(())
     }
     call fn [cuUserObjectCreate plain](

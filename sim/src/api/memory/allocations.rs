@@ -3,7 +3,7 @@
 use cuda_sys::*;
 
 use crate::api::*;
-use crate::memory::{self, AllocationKind};
+use crate::memory::{self, AllocationKind, graph_memory};
 use crate::objects::stream::resolve;
 use crate::objects::task::{Task, enqueue};
 use crate::sched;
@@ -78,6 +78,8 @@ abi! {
                 memory.give_pool(&block, stream.id, op);
                 Ok(())
             }
+            // The memory stays the graph's; its next launch may allocate it again.
+            AllocationKind::Graph => graph_memory::free(dptr),
             AllocationKind::Device => {
                 wait_for_all();
                 memory.free_device(dptr)

@@ -5,7 +5,7 @@ use cuda_sys::*;
 use crate::api::*;
 use crate::handles::handle_of;
 use crate::memory::array::{ARRAYS, Array};
-use crate::memory::texture::{TEXTURE_OBJECTS, TextureObject};
+use crate::memory::texture::{TEXTURE_OBJECTS, TextureObject, refuse};
 
 fn destroy(object: u64) -> Res {
     TEXTURE_OBJECTS.remove(object as usize)?.release();
@@ -50,7 +50,7 @@ abi! {
     ) {
         thread::context()?;
         if !view.is_null() {
-            return Err(CUresult::ERROR_NOT_SUPPORTED);
+            return Err(refuse("a view of a texture's resource"));
         }
         put(out, TextureObject::create(get(resource)?, get(texture)?, false)?)
     }

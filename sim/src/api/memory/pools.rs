@@ -8,7 +8,7 @@ use crate::api::*;
 use crate::config;
 use crate::handles::handle_of;
 use crate::memory::pool::{POOLS, Pool, current_of, default_of};
-use crate::memory::{self, AllocationKind};
+use crate::memory::{self, AllocationKind, graph_memory};
 use crate::objects::stream::{Stream, resolve};
 use crate::objects::task::{Enqueued, Task, enqueue, enqueue_after};
 use crate::sched;
@@ -25,10 +25,10 @@ fn current(dev: u32) -> Arc<Pool> {
 
 fn alloc(pool: &Arc<Pool>, stream: &Arc<Stream>, size: usize) -> Result<u64, CUresult> {
     let memory = memory::get();
-    if capture::of(stream).is_some() {
+    if let Some(capture) = capture::of(stream) {
         // A graph's memory has its address from the beginning; nothing else gets it while the graph
         // lives.
-        let at = graph_memory(stream.ctx.device, size as u64)?;
+        let at = capture.shared.graph.allocate(&stream.ctx, stream.ctx.device, size as u64)?;
         enqueue(stream, Task::Alloc(at, size as u64))?;
         return Ok(at);
     }
@@ -48,28 +48,22 @@ fn give(dptr: *mut CUdeviceptr, pool: &Arc<Pool>, stream: &Arc<Stream>, size: us
     put(dptr, alloc(pool, stream, size)?)
 }
 
-/// Memory for a node of a graph.
-pub(crate) fn graph_memory(dev: u32, size: u64) -> Result<u64, CUresult> {
-    let ctx = thread::context()?;
-    let pool = default_of(dev);
-    // No stream is this one: what was freed in streams is taken only when that has happened or may
-    // be waited for.
-    let none = sched::StreamId(u64::MAX);
-    let (at, after) = pool.alloc(memory::get(), ctx.id, none, &[], size)?;
-    sched::get().wait(&after);
-    Ok(at)
-}
-
 fn free(at: u64, stream: &Arc<Stream>) -> Res {
     if at == 0 {
         return Ok(());
     }
     let memory = memory::get();
-    let block = memory.find(at).filter(|block| block.at == at).ok_or(INVALID)?;
-    if capture::of(stream).is_some() {
-        return enqueue(stream, Task::Free(at)).map(|_| ());
+    if let Some(capture) = capture::of(stream) {
+        // Only what a graph allocates can be freed by one.
+        let task = capture.shared.graph.freeing(at, &capture.deps)?;
+        return enqueue(stream, task).map(|_| ());
     }
+    let block = memory.find(at).filter(|block| block.at == at).ok_or(INVALID)?;
     match block.kind {
+        AllocationKind::Graph => {
+            graph_memory::free(at)?;
+            enqueue(stream, Task::Free(at)).map(|_| ())
+        }
         AllocationKind::Pool(_) => {
             let block = memory.take_pool_block(at).ok_or(INVALID)?;
             match enqueue(stream, Task::End(block))? {
@@ -119,6 +113,20 @@ abi! {
             return Err(INVALID);
         }
         *current_of(pool.device).lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(pool.clone());
+        Ok(())
+    }
+    call fn [cuDeviceGetGraphMemAttribute plain](
+        _z, dev: CUdevice, attr: CUgraphMem_attribute, value: *mut c_void
+    ) {
+        put(value.cast(), graph_memory::attribute(device(dev)?, attr)?)
+    }
+    call fn [cuDeviceSetGraphMemAttribute plain](
+        _z, dev: CUdevice, attr: CUgraphMem_attribute, value: *mut c_void
+    ) {
+        graph_memory::reset(device(dev)?, attr, get(value.cast::<u64>())?)
+    }
+    call fn [cuDeviceGraphMemTrim plain](_z, dev: CUdevice) {
+        graph_memory::trim(device(dev)?);
         Ok(())
     }
     call fn [cuMemPoolCreate plain](_z, pool: *mut CUmemoryPool, props: *const CUmemPoolProps) {

@@ -34,7 +34,13 @@ abi! {
         if ended.is_err() {
             put_if(graph, CUgraph::NULL);
         }
-        put(graph, CUgraph::from_bits(handle_of(&ended?)))
+        let ended = ended?;
+        if graph.is_null() {
+            // An H200 answered success: the capture is over, and nothing holds its graph.
+            GRAPHS.remove(handle_of(&ended))?.forget_nodes();
+            return Ok(());
+        }
+        put(graph, CUgraph::from_bits(handle_of(&ended)))
     }
     call fn [cuStreamIsCapturing legacy, cuStreamIsCapturing_ptsz per_thread](
         zero, stream: CUstream, status: *mut CUstreamCaptureStatus

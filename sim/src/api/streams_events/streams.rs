@@ -54,7 +54,8 @@ abi! {
         zero, stream: CUstream, event: CUevent, flags: c_uint
     ) {
         let stream = stream_of(stream, zero)?;
-        let event = EVENTS.get(event.bits())?;
+        // As an H200 answered, what is no event breaks the capture.
+        let event = EVENTS.get(event.bits()).inspect_err(|_| capture::break_of(&stream))?;
         if flags & !CU_EVENT_WAIT_EXTERNAL != 0 {
             return Err(INVALID);
         }

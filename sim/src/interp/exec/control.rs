@@ -274,7 +274,7 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             y if y == Special::TimerLo as u32 => unix() & 0xffff_ffff,
             y if y == Special::TimerHi as u32 => unix() >> 32,
             y if y == Special::DynamicShared as u32 => u64::from(launch.dynamic_shared),
-            y if y == Special::TotalShared as u32 => u64::from(w.env.shared_size()),
+            y if y == Special::TotalShared as u32 => u64::from(w.env.shared_limit()),
             y if y == Special::ClusterCtarank as u32 => {
                 let at = |d: usize| u64::from(index[d] % cluster[d]);
                 at(0) + u64::from(cluster[0]) * (at(1) + u64::from(cluster[1]) * at(2))

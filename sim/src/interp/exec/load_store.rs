@@ -1,6 +1,8 @@
 //! Loads, stores and address conversions: from addresses of PTX's state spaces to checked host
 //! addresses.
 
+use std::sync::atomic::Ordering;
+
 use crate::interp::cluster::RANK_SHIFT;
 use crate::interp::exec::cluster_memory::{OFFSET, window};
 use crate::interp::exec::per_lane::each;
@@ -85,6 +87,16 @@ impl<'b> Warp<'b> {
         self.block().shared() as u64
     }
 
+    /// Tells the device, once in a launch, of an access to shared memory that is there only because
+    /// the device hands it out in steps.
+    #[cold]
+    fn overrun(&mut self, lane: usize, access: FaultKind) {
+        if !self.env.overrun.swap(true, Ordering::Relaxed) {
+            let block = self.block().index;
+            self.env.device.overrun(&self.fault_at(block, lane, access));
+        }
+    }
+
     /// The host address of `size` bytes at an address of a space, for one lane.
     pub(crate) fn resolve(
         &mut self,
@@ -101,10 +113,13 @@ impl<'b> Warp<'b> {
         }
         match space {
             SHARED => {
-                let limit = u64::from(self.block().shared_size);
+                let limit = u64::from(self.block().shared_limit);
                 let offset = address & OFFSET;
                 if address >> (RANK_SHIFT + 8) != 0 || offset + u64::from(size) > limit {
                     return Err(out("shared"));
+                }
+                if offset + u64::from(size) > u64::from(self.block().shared_size) {
+                    self.overrun(lane, out("shared"));
                 }
                 // All blocks of a cluster have as much.
                 match (address >> RANK_SHIFT) as usize {
@@ -139,7 +154,10 @@ impl<'b> Warp<'b> {
                 }
                 if space == GENERIC {
                     let start = self.shared_base();
-                    if start <= address && end <= start + u64::from(self.block().shared_size) {
+                    if start <= address && end <= start + u64::from(self.block().shared_limit) {
+                        if end > start + u64::from(self.block().shared_size) {
+                            self.overrun(lane, out("shared"));
+                        }
                         return Ok(address);
                     }
                     if self.shared_owner(address).is_some() && self.shared_owner(end - 1).is_some() {
@@ -403,7 +421,7 @@ pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// `isspacep`: predicate `d` says whether generic address `a` lies in the space in `z`; with `y` =
 /// 1 in shared memory of any block of the cluster.
 pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let shared = (w.shared_base(), u64::from(w.block().shared_size).max(1));
+    let shared = (w.shared_base(), u64::from(w.block().shared_limit).max(1));
     let local = (w.local() as u64, u64::from(w.env.lane_local).max(1) * LANES as u64);
     let params = (w.env.params.as_ptr() as u64, w.env.params.len() as u64 * 8);
     let within = |address: u64, (start, size): (u64, u64)| address.wrapping_sub(start) < size;

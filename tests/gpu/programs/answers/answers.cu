@@ -14,7 +14,7 @@ static const Section SECTIONS[] = {
     {"allocations", allocations}, {"driver_allocations", driver_allocations}, {"copies", copies}, {"pointers", pointers},
     {"pools", pools}, {"mapped_memory", mapped_memory}, {"shared_with_others", shared_with_others}, {"arrays", arrays},
     {"streams", streams}, {"events", events}, {"host_functions", host_functions}, {"memory_operations", memory_operations},
-    {"captures", captures}, {"building", building}, {"executing", executing}, {"launches", launches}, {"attributes", attributes},
+    {"captures", captures}, {"building", building}, {"executing", executing}, {"graph_memory", graph_memory}, {"discarded_captures", discarded_captures}, {"launches", launches}, {"attributes", attributes},
     {"modules", modules}, {"last_error", last_error}, {"failed_assert", failed_assert}, {"trapped", trapped},
     {"illegal_address", illegal_address}, {"misaligned", misaligned},
 };

@@ -217,3 +217,97 @@ static void executing() {
     ASK(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &used));
     ASK(used);
 }
+
+// What the device holds for graphs: used and reserved MiB, now and at most.
+static std::string held() {
+    std::string text;
+    for (int attribute = 0; attribute < 4; ++attribute) {
+        cuuint64_t bytes = 99;
+        CUresult answer = cuDeviceGetGraphMemAttribute(0, (CUgraphMem_attribute)attribute, &bytes);
+        text += (attribute ? " " : "") + (answer ? "refused" : std::to_string(bytes >> 20));
+    }
+    return text;
+}
+
+static void graph_memory() {
+    CUstream s;
+    CUgraph g;
+    CUgraphNode node, freed;
+    CUgraphExec exec, second;
+    MUST(cudaFree(nullptr));
+    MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    ASK(held());
+    MUST(cuGraphCreate(&g, 0));
+    CUDA_MEM_ALLOC_NODE_PARAMS alloc = {};
+    alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    alloc.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    alloc.bytesize = 4096;
+    ASK(cuGraphAddMemAllocNode(&node, g, nullptr, 0, &alloc));
+    ASK(held());
+    ASK(cuGraphInstantiateWithFlags(&exec, g, 0));
+    ASK(cuGraphInstantiateWithFlags(&second, g, 0));
+    ASK(held());
+    ASK(cuGraphUpload(exec, s));
+    MUST(cuStreamSynchronize(s));
+    ASK(held());
+    ASK(cuGraphLaunch(exec, s));
+    MUST(cuStreamSynchronize(s));
+    ASK(cuGraphLaunch(exec, s));
+    ASK(cuMemFreeAsync(alloc.dptr, s));
+    MUST(cuStreamSynchronize(s));
+    ASK(held());
+    ASK(cuMemFreeAsync(alloc.dptr, s));
+    ASK(cuMemFree(alloc.dptr));
+    ASK(cuDeviceGraphMemTrim(0));
+    ASK(held());
+    ASK(cuGraphLaunch(exec, s));
+    MUST(cuStreamSynchronize(s));
+    ASK(cuMemFree(alloc.dptr));
+    ASK(held());
+    ASK(cuGraphLaunch(exec, s));
+    MUST(cuStreamSynchronize(s));
+    ASK(cuDeviceGraphMemTrim(0));
+    ASK(held());
+    ASK(cuGraphExecDestroy(exec));
+    ASK(cuDeviceGraphMemTrim(0));
+    ASK(held());
+    for (int attribute = 0; attribute < 4; ++attribute) {
+        cuuint64_t zero = 0, more = 5;
+        ASK(cuDeviceSetGraphMemAttribute(0, (CUgraphMem_attribute)attribute, &zero));
+        ASK(cuDeviceSetGraphMemAttribute(0, (CUgraphMem_attribute)attribute, &more));
+    }
+    cuuint64_t bytes;
+    ASK(cuDeviceGetGraphMemAttribute(0, (CUgraphMem_attribute)9, &bytes));
+    ASK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, nullptr));
+    ASK(cuDeviceGraphMemTrim(9));
+    ASK(cuDeviceGetGraphMemAttribute(9, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &bytes));
+    ASK(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, nullptr));
+    // Two allocations, one after the other.
+    CUgraph two;
+    MUST(cuGraphCreate(&two, 0));
+    alloc.bytesize = 40 << 20;
+    ASK(cuGraphAddMemAllocNode(&node, two, nullptr, 0, &alloc));
+    ASK(cuGraphAddMemFreeNode(&freed, two, &node, 1, alloc.dptr));
+    ASK(cuGraphAddMemFreeNode(&freed, two, &node, 1, alloc.dptr));
+}
+
+static void discarded_captures() {
+    CUstream s;
+    CUgraph graph;
+    CUstreamCaptureStatus status;
+    MUST(cudaFree(nullptr));
+    MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    ASK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    ASK(cuStreamEndCapture(s, nullptr));
+    MUST(cuStreamIsCapturing(s, &status));
+    ASK((int)status);
+    ASK(cuStreamEndCapture(s, &graph));
+    ASK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    ASK(cuStreamWaitEvent(s, nullptr, 0));
+    MUST(cuStreamIsCapturing(s, &status));
+    ASK((int)status);
+    ASK(cuStreamEndCapture(s, nullptr));
+    MUST(cuStreamIsCapturing(s, &status));
+    ASK((int)status);
+    ASK(cuStreamEndCapture(s, nullptr));
+}
