@@ -39,6 +39,8 @@
 //! An unknown key or a bad value is named on stderr and makes `cuInit` fail. A mistyped option must
 //! not silently give another run than the one asked for.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
 /// How the next operation is picked among those that may run.
@@ -159,14 +161,25 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
     static CONFIG: OnceLock<Result<Config, ConfigError>> = OnceLock::new();
     CONFIG
         .get_or_init(|| {
-            let text = std::env::var("STREAMSAN_SIM").unwrap_or_default();
-            let parsed = Config::parse(&text);
+            let text = variable("STREAMSAN_SIM").unwrap_or_default();
+            let parsed = Config::parse(&text.to_string_lossy());
             if let Err(error) = &parsed {
                 crate::status::complain(&format!("STREAMSAN_SIM: {error}"));
             }
             parsed
         })
         .as_ref()
+}
+
+/// A variable of the environment, even if the program has cleared its own since it was started. Empty
+/// counts as unset.
+pub fn variable(name: &str) -> Option<OsString> {
+    let initial = || {
+        let all = std::fs::read("/proc/self/environ").ok()?;
+        let value = all.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+        value.map(|value| OsStr::from_bytes(value).to_os_string())
+    };
+    std::env::var_os(name).or_else(initial).filter(|value| !value.is_empty())
 }
 
 /// The configuration, or the default one where the given one was refused (`cuInit` has failed

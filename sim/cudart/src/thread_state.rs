@@ -150,10 +150,3 @@ pub fn get<T: Copy>(from: *const T) -> Result<T, cudaError> {
     // SAFETY: the C interface: a non-null input pointer is readable.
     Ok(unsafe { from.read_unaligned() })
 }
-
-/// Says something once per process.
-pub fn once(flag: &std::sync::atomic::AtomicBool, message: impl FnOnce() -> String) {
-    if !flag.swap(true, std::sync::atomic::Ordering::Relaxed) {
-        eprintln!("streamsan-sim: {}", message());
-    }
-}

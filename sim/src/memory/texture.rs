@@ -41,6 +41,9 @@ unsafe impl Send for TextureObject {}
 // SAFETY: as above.
 unsafe impl Sync for TextureObject {}
 
+/// How the reason ends when an instruction is the simulator's lack, and no error of the kernel.
+pub const NOT_SIMULATED: &str = "is not simulated";
+
 const UNSUPPORTED: CUresult = CUresult::ERROR_NOT_SUPPORTED;
 
 impl TextureObject {
@@ -245,7 +248,7 @@ fn half(bits: u16) -> f32 {
 /// Answers a texture or surface instruction: the opcode names the geometry, the type of the
 /// coordinates and the width of surface accesses.
 pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
-    let unsupported = || format!("{} is not simulated", request.opcode);
+    let unsupported = || format!("{} {NOT_SIMULATED}", request.opcode);
     let object = TEXTURE_OBJECTS.find(request.object as usize).ok_or("not a texture or surface object")?;
     let parts: Vec<&str> = request.opcode.split('.').collect();
     let dimensions = parts.iter().find_map(|part| match *part {

@@ -97,10 +97,15 @@ fn resource(from: &cudaResourceDesc) -> Result<CUDA_RESOURCE_DESC, cudaError> {
                     pitchInBytes: p.pitchInBytes,
                 };
             }
-            _ => return Err(cudaErrorNotSupported),
+            _ => return Err(refused("textures of mipmapped arrays are not simulated")),
         }
     }
     Ok(to)
+}
+
+fn refused(why: &str) -> cudaError {
+    crate::driver_link::refused(why);
+    cudaErrorNotSupported
 }
 
 fn texture(from: &cudaTextureDesc) -> CUDA_TEXTURE_DESC {
@@ -174,7 +179,7 @@ rt! {
         view: *const cudaResourceViewDesc
     ) {
         if !view.is_null() {
-            return Err(cudaErrorNotSupported);
+            return Err(refused("textures with a resource view are not simulated"));
         }
         let (resource, texture) = (resource(&get(res)?)?, texture(&get(tex)?));
         cu!(cuTexObjectCreate(out, &resource, &texture, std::ptr::null()))

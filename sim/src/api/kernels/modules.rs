@@ -15,7 +15,7 @@ use crate::objects::module::{
 use crate::sched;
 
 fn report(error: &fatbin::ImageError) -> CUresult {
-    crate::status::complain(&format!("code image: {error}"));
+    error.report("code image");
     error.status()
 }
 
