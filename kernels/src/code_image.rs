@@ -104,7 +104,7 @@ impl CodeImage {
     /// # Errors
     ///
     /// [`LoadError`] when none has any, when one is damaged, and when they do not fit together.
-    pub fn load_linked(images: &[Image<'_>], arch: Arch) -> Result<CodeImage, LoadError> {
+    pub fn link(images: &[Image<'_>], arch: Arch) -> Result<String, LoadError> {
         let mut texts = Vec::new();
         for image in images {
             if let Some(CodeRef::Ptx(text)) = image.select_ptx(arch)? {
@@ -114,8 +114,7 @@ impl CodeImage {
         if texts.is_empty() {
             return Err(LoadError::NoCode(arch));
         }
-        let linked = crate::ptx::link(&texts.iter().map(String::as_str).collect::<Vec<_>>())?;
-        Self::from_code(CodeRef::Ptx(linked.into()), arch)
+        Ok(crate::ptx::link(&texts.iter().map(String::as_str).collect::<Vec<_>>())?)
     }
 
     /// Takes one unpacked piece of code.

@@ -176,7 +176,8 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
 pub fn variable(name: &str) -> Option<OsString> {
     let initial = || {
         let all = std::fs::read("/proc/self/environ").ok()?;
-        let value = all.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+        let value =
+            all.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
         value.map(|value| OsStr::from_bytes(value).to_os_string())
     };
     std::env::var_os(name).or_else(initial).filter(|value| !value.is_empty())

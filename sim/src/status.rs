@@ -27,7 +27,7 @@ thread_local! {
 
 /// Says on standard error what could not be done, and takes note of it.
 pub fn complain(why: &str) {
-    EXPLAINED.set(EXPLAINED.get() + 1);
+    excuse();
     if is_new(why) {
         eprintln!("streamsan-sim: {why}");
         note(why);
@@ -42,10 +42,15 @@ pub fn complain_of_kernel(why: &str) {
 
 /// Says something on standard error that any driver would have refused.
 pub fn say(why: &str) {
-    EXPLAINED.set(EXPLAINED.get() + 1);
+    excuse();
     if is_new(why) {
         eprintln!("streamsan-sim: {why}");
     }
+}
+
+/// A driver may refuse this call as well, and nothing needs to be said of it.
+pub fn excuse() {
+    EXPLAINED.set(EXPLAINED.get() + 1);
 }
 
 /// To be asked before a call, for [`complain_unexplained`].

@@ -104,9 +104,8 @@ impl Copier<'_> {
             .filter(|(name, linkage, _)| *linkage == Linkage::Internal && elsewhere(name))
             .map(|(name, ..)| name)
             .collect();
-        let dropped = |names: &[&str]| {
-            !names.is_empty() && names.iter().all(|name| elsewhere(name) && !renamed.contains(name))
-        };
+        let dropped =
+            |names: &[&str]| !names.is_empty() && names.iter().all(|name| elsewhere(name) && !renamed.contains(name));
         let mut rest = text.trim_end_matches('\0');
         while !rest.is_empty() {
             let statement = Statement::first_of(rest);
@@ -256,9 +255,7 @@ impl<'a> Iterator for Pieces<'a> {
             '"' => (Piece::Other, until(text[1..].find('"').map(|at| at + 2))),
             '/' if text.starts_with("//") => (Piece::Blank, until(text.find('\n'))),
             '/' if text.starts_with("/*") => (Piece::Blank, until(text.find("*/").map(|at| at + 2))),
-            _ if first.is_ascii_whitespace() => {
-                (Piece::Blank, until(text.find(|c: char| !c.is_ascii_whitespace())))
-            }
+            _ if first.is_ascii_whitespace() => (Piece::Blank, until(text.find(|c: char| !c.is_ascii_whitespace()))),
             _ if is_word(first) => (Piece::Word, until(text.find(|c| !is_word(c)))),
             _ if first.is_ascii_graphic() => (Piece::Punct(first), 1),
             _ => (Piece::Other, first.len_utf8()),

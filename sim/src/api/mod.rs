@@ -147,4 +147,3 @@ fn put_text(to: *mut c_char, len: usize, value: &str) -> Res {
     }
     Ok(())
 }
-

@@ -106,7 +106,7 @@ pub(crate) struct FunctionCode {
     pub returns: Vec<ArgumentHome>,
     /// True when it is one of the functions that the interpreter provides.
     pub builtin: Option<Builtin>,
-    /// Why it has no code.
+    /// Why it has no code although it has a body.
     pub error: Option<CompileError>,
 }
 

@@ -1,4 +1,5 @@
 //! The simulated GPU: what a user meets, and what it answers.
 
 mod answers;
+mod refusals;
 mod simulated;

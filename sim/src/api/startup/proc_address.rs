@@ -163,7 +163,10 @@ fn loaded_runtime() -> Option<std::path::PathBuf> {
         // SAFETY: valid during the callback; the loader's names are C strings, and `found` is the
         // caller's.
         let (name, found) = unsafe {
-            (std::ffi::CStr::from_ptr((*info).dlpi_name).to_string_lossy(), &mut *found.cast::<Option<std::path::PathBuf>>())
+            (
+                std::ffi::CStr::from_ptr((*info).dlpi_name).to_string_lossy(),
+                &mut *found.cast::<Option<std::path::PathBuf>>(),
+            )
         };
         let path = std::path::Path::new(&*name);
         let is_runtime = path.file_name().is_some_and(|file| file.to_string_lossy().starts_with("libcudart.so"));
@@ -185,9 +188,11 @@ fn refuse_runtime() {
              or a full path): name the simulator's in LD_PRELOAD, or link with -Wl,--enable-new-dtags",
             path.display()
         ),
-        None => "the program's CUDA runtime is NVIDIA's own, linked statically, which needs private tables of the driver: \
+        None => {
+            "the program's CUDA runtime is NVIDIA's own, linked statically, which needs private tables of the driver: \
                  link with `nvcc -cudart shared` to run on the simulated GPU"
-            .into(),
+                .into()
+        }
     };
     crate::status::complain(&why);
 }
@@ -215,8 +220,8 @@ abi! {
         if id == CUDART_TABLE {
             refuse_runtime();
         } else {
-            // Tools ask for tables that no other driver has either, and can do without.
-            crate::status::say("a private table of NVIDIA's driver was asked for, which is not simulated");
+            // Tools ask for tables that not every driver has, and can do without.
+            crate::status::excuse();
         }
         Err(CUresult::ERROR_NOT_SUPPORTED)
     }

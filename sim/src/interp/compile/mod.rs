@@ -85,11 +85,7 @@ impl<'m> Compiler<'m> {
                 "cudaGraphSetConditional" => Some(Builtin::SetConditional),
                 _ => None,
             };
-            let error = (function.body.is_none() && builtin.is_none()).then(|| CompileError::UnknownSymbol {
-                name: self.module.name(function.name).to_owned(),
-                function: "device code".to_owned(),
-            });
-            self.program.functions.push(FunctionCode { builtin, entry: u32::MAX, error, ..FunctionCode::default() });
+            self.program.functions.push(FunctionCode { builtin, entry: u32::MAX, ..FunctionCode::default() });
         }
         let mut callees = Vec::new();
         for (number, function) in self.module.functions.iter().enumerate() {
@@ -139,9 +135,7 @@ impl<'m> Compiler<'m> {
     fn first_error(&self, root: u32, callees: &[Vec<Option<u32>>]) -> Option<CompileError> {
         let (mut seen, mut todo) = (HashSet::from([root]), vec![root]);
         while let Some(number) = todo.pop() {
-            // A function that is defined nowhere may never be called: that shows when it is.
-            let defined = self.module.functions[number as usize].body.is_some();
-            if let Some(error) = self.program.functions[number as usize].error.as_ref().filter(|_| defined) {
+            if let Some(error) = &self.program.functions[number as usize].error {
                 return Some(error.clone());
             }
             todo.extend(callees[number as usize].iter().flatten().filter(|&&callee| seen.insert(callee)));
