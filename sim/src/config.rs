@@ -171,8 +171,8 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
         .as_ref()
 }
 
-/// A variable of the environment, even if the program has cleared its own since it was started. Empty
-/// counts as unset.
+/// A variable of the environment, even if the program has cleared its own since it was started.
+/// Empty counts as unset.
 pub fn variable(name: &str) -> Option<OsString> {
     let initial = || {
         let all = std::fs::read("/proc/self/environ").ok()?;

@@ -1,9 +1,9 @@
 //! Reports what the simulated GPU could not do, because the program itself may swallow the error.
 //!
 //! `STREAMSAN_SIM_STATUS=FILE` asks for one line for each reason, appended: the call, kernel or
-//! image that was refused, and why. `streamsan --sim` names the file, reads it, and does not let the
-//! run look clean. So a line is for what a real device would have done and the simulator did not.
-//! What a driver refuses as well is the program's affair and only said ([`say`]).
+//! image that was refused, and why. `streamsan --sim` names the file, reads it, and does not let
+//! the run look clean. So a line is for what a real device would have done and the simulator did
+//! not. What a driver refuses as well is the program's affair and only said ([`say`]).
 //!
 //! A reason is said once in a process, for refusals stand in loops too.
 

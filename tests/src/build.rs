@@ -125,8 +125,9 @@ pub fn toolkit() -> Result<&'static Path, &'static str> {
     found.as_deref().map_err(String::as_str)
 }
 
-/// Compiles a CUDA program of several sources separately, and links their device code: in one go, or
-/// (`library`) with all sources but the first in a static library. `gencode` says for which devices.
+/// Compiles a CUDA program of several sources separately, and links their device code: in one go,
+/// or (`library`) with all sources but the first in a static library. `gencode` says for which
+/// devices.
 pub fn separate_program(file: &Path, parts: &[PathBuf], library: bool, gencode: &str) -> Result<PathBuf, String> {
     let toolkit = toolkit().map_err(str::to_owned)?;
     let nvcc = format!("'{}' -O2 -g {gencode}", toolkit.join("bin/nvcc").display());

@@ -114,15 +114,19 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, ana
     let status = process::run(&plan);
     let mut outcomes = server.finish();
     across.finish(&mut outcomes);
+    let mut closed = None;
     if analyse
         && outcomes.is_empty()
         && status.is_ok()
-        && let Some(why) = executable::find(&program[0]).and_then(|file| executable::closed(&file))
+        && let Some(file) = executable::find(&program[0])
+        && let Some(why) = executable::closed(&file)
     {
         eprintln!("streamsan: {} was not checked: {why}", program[0].to_string_lossy());
+        closed = executable::has_device_code(&file).then(|| why.to_string());
     }
     let lost = server.failed();
     let mut not_simulated = sim.as_ref().map(Sim::complaints).unwrap_or_default();
+    not_simulated.extend(closed.filter(|_| options.sim));
     let unstarted = status.as_ref().is_ok_and(|status| status.code() == Some(exit_code::NOT_FOUND));
     if let (Some(sim), Some(file), true) = (&sim, executable::find(&program[0]), unstarted) {
         not_simulated.extend(sim.missing(&file));

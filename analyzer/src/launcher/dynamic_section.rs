@@ -1,8 +1,9 @@
-//! What the dynamic section of a program says: whether its search paths lead past the simulated GPU,
-//! and which functions it needs.
+//! What the dynamic section of a program says: whether its search paths lead past the simulated
+//! GPU, and which functions it needs.
 //!
-//! Owns reading `DT_RPATH` the way the dynamic linker does. `LD_LIBRARY_PATH`, by which the simulated
-//! GPU comes before a program, wins over everything but the old-style path (`DT_RPATH` without a
+//! Owns reading `DT_RPATH` the way the dynamic linker does. `LD_LIBRARY_PATH`, by which the
+//! simulated GPU comes before a program, wins over everything but the old-style path (`DT_RPATH`
+//! without a
 //! `DT_RUNPATH`) of a file or of those that load it, and names with a slash. A library that is
 //! preloaded under the same name wins over those too. What a program opens at run time is not seen
 //! here. A file that cannot be read needs nothing.

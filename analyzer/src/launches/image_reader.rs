@@ -132,8 +132,8 @@ fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
     image.map(|code| Arc::new(code.with_cache(cache().cloned()))).map_err(|e| e.to_string())
 }
 
-/// What a driver links when a program's linked code does not run on the device: separate compilation
-/// leaves the PTX of each source in the program's file.
+/// What a driver links when a program's linked code does not run on the device: separate
+/// compilation leaves the PTX of each source in the program's file.
 fn compiled_separately(path: &str, arch: Arch) -> Option<String> {
     let bytes = read_file(path, 0, 0).ok()?;
     let parts = kernels::image::find_in_host(&bytes).ok()?;

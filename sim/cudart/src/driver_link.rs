@@ -69,8 +69,8 @@ pub fn exists() -> bool {
     door().is_some()
 }
 
-/// Takes note that the runtime refused something: the driver says it, and `streamsan --sim` hears of
-/// it.
+/// Takes note that the runtime refused something: the driver says it, and `streamsan --sim` hears
+/// of it.
 pub fn refused(why: &str) {
     let Ok(text) = CString::new(why) else { return };
     match private() {

@@ -105,7 +105,10 @@ pub fn use_primary(device: c_int) -> Res {
 }
 
 fn finish(body: impl FnOnce() -> Res) -> cudaError {
-    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(cudaErrorUnknown));
+    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        crate::driver_link::refused("a function of the runtime failed inside the simulator");
+        Err(cudaErrorUnknown)
+    });
     match result {
         Ok(()) => cudaSuccess,
         // "Not ready" is an answer: NVIDIA's runtime does not remember it either.

@@ -1,7 +1,7 @@
 //! Every function of the runtime that is not simulated. Each returns an error and says so once.
 //!
-//! `missing` and `absent` are told apart as in the crate `sim`: the second a driver refuses too on a
-//! device like the simulated one.
+//! `missing` and `absent` are told apart as in the crate `sim`: the second a driver refuses too on
+//! a device like the simulated one.
 
 use cuda_sys::{cudaError, cudaErrorNotSupported};
 

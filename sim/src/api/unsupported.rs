@@ -1,8 +1,8 @@
 //! Every symbol of the driver that is not simulated. Each returns an error and says so once.
 //!
 //! A program that calls one of [`missing`] was not run as a device would run it, and `status` keeps
-//! that. The functions of [`absent`] belong to what the simulated device says it has not got (by its
-//! attributes, or as a machine without a display): a driver refuses them there as well.
+//! that. The functions of [`absent`] belong to what the simulated device says it has not got (by
+//! its attributes, or as a machine without a display): a driver refuses them there as well.
 
 use cuda_sys::CUresult;
 

@@ -1,8 +1,9 @@
 //! Finds PTX in what programs load: PTX text, fat binaries (wrapped or not, compressed or not).
 //! Machine code is skipped: the simulator runs PTX only.
 //!
-//! Separable compilation (`nvcc -rdc=true`) leaves linked machine code in the fat binary, and the PTX
-//! of each source in one of its own. The wrapper names them all, and their texts are linked here.
+//! Separable compilation (`nvcc -rdc=true`) leaves linked machine code in the fat binary, and the
+//! PTX of each source in one of its own. The wrapper names them all, and their texts are linked
+//! here.
 
 use std::io::Read;
 
@@ -20,6 +21,9 @@ const FLAG_LZ4: u64 = 0x2000;
 const FLAG_ZSTD: u64 = 0x8000;
 /// No PTX text is longer; guards against nonsense in size fields.
 const MAX_TEXT: usize = 1 << 30;
+
+/// How a text begins that was linked without those images that hold machine code only.
+pub const INCOMPLETE: &str = "// some of it is machine code only\n";
 
 /// Why an image holds nothing that can run here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +43,8 @@ pub enum ImageError {
 }
 
 impl ImageError {
-    /// Says what is wrong with an image. What no driver takes either is no refusal of the simulator.
+    /// Says what is wrong with an image. What no driver takes either is no refusal of the
+    /// simulator.
     pub fn report(&self, what: &str) {
         let text = format!("{what}: {self}");
         match self {
@@ -116,7 +121,7 @@ pub unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError
 /// # Safety
 /// As for [`find_ptx`], for each image of the list; the list may be null.
 unsafe fn link(list: *const *const u8, arch: u32) -> Result<String, ImageError> {
-    let mut texts = Vec::new();
+    let (mut texts, mut incomplete) = (Vec::new(), false);
     for at in 0..if list.is_null() { 0 } else { MAX_IMAGES } {
         // SAFETY: the caller's promise; the null at the end has not come yet.
         let image = unsafe { list.add(at).read_unaligned() };
@@ -127,14 +132,17 @@ unsafe fn link(list: *const *const u8, arch: u32) -> Result<String, ImageError> 
         match unsafe { find_ptx(image, arch) } {
             Ok(text) => texts.push(text),
             // What needs its code finds that it is missing.
-            Err(ImageError::NoPtx) => {}
+            Err(ImageError::NoPtx) => incomplete = true,
             Err(error) => return Err(error),
         }
     }
     match texts.as_slice() {
         [] => Err(ImageError::NoPtx),
-        [_] => Ok(texts.remove(0)),
-        several => Ok(kernels::ptx::link(&several.iter().map(String::as_str).collect::<Vec<_>>())?),
+        [one] if !incomplete => Ok(one.clone()),
+        several => {
+            let linked = kernels::ptx::link(&several.iter().map(String::as_str).collect::<Vec<_>>())?;
+            Ok(if incomplete { format!("{INCOMPLETE}{linked}") } else { linked })
+        }
     }
 }
 
@@ -299,8 +307,10 @@ mod tests {
         };
         let null = std::ptr::null();
         let both = find(2, &[one.as_ptr(), machine.as_ptr(), two.as_ptr(), null]).unwrap();
+        assert!(both.starts_with(INCOMPLETE), "{both}");
         assert_eq!((both.matches(".func one").count(), both.matches(".func two").count()), (1, 1), "{both}");
-        assert!(find(2, &[one.as_ptr(), null]).unwrap().contains("one"));
+        let whole = find(2, &[one.as_ptr(), null]).unwrap();
+        assert!(whole.contains("one") && !whole.starts_with(INCOMPLETE), "{whole}");
         assert_eq!(find(2, &[machine.as_ptr(), null]), Err(ImageError::NoPtx));
         assert_eq!(find(2, &[null]), Err(ImageError::NoPtx));
         assert_eq!(find(1, &[one.as_ptr(), null]), Err(ImageError::NoPtx), "the word means something else there");

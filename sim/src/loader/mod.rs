@@ -1,7 +1,8 @@
 //! From the bytes that a program loads to the PTX text in them.
 //!
-//! `fatbin` finds PTX in what was loaded, and links it where it was compiled separately. Where there
-//! is machine code only, `stand_in` makes a text in its place. The files do not know each other.
+//! `fatbin` finds PTX in what was loaded, and links it where it was compiled separately. Where
+//! there is machine code only, `stand_in` makes a text in its place. The files do not know each
+//! other.
 
 pub mod fatbin;
 pub mod stand_in;

@@ -1,6 +1,6 @@
-//! What the simulated GPU refuses, whatever the program makes of the error: no such run looks clean,
-//! and what was refused is named. What a program only asks about, or loads past the simulated GPU by
-//! old search paths, makes no difference.
+//! What the simulated GPU refuses, whatever the program makes of the error: no such run looks
+//! clean, and what was refused is named. What a program only asks about, or loads past the
+//! simulated GPU by old search paths, makes no difference.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -94,6 +94,23 @@ fn a_function_that_the_simulated_runtime_has_not_got_is_named() {
     assert_eq!(ended.code(), Some(70), "{}", ended.err);
     let errors = errors(&ended);
     assert!(errors.len() == 1 && errors[0].contains("cudaOfTomorrow is needed"), "{}", ended.err);
+}
+
+#[test]
+fn a_static_program_with_device_code_is_no_clean_run() {
+    let folder = build::scratch("sim-closed");
+    // A fat binary without entries, and none.
+    let code = "__attribute__((section(\".nv_fatbin\"), used)) const unsigned code[] = {0xba55ed50, 0x00100001, 0, 0};";
+    for (name, code, expected) in [("with", code, 70), ("without", "", 0)] {
+        let source = folder.join(name).with_extension("c");
+        std::fs::write(&source, format!("{code}\nint main(void) {{ return 0; }}\n")).expect("writable");
+        let program = folder.join(name);
+        if Command::new("gcc").args(["-static", "-o"]).arg(&program).arg(&source).status().expect("gcc").success() {
+            let ended = sim(&[], &program, &[]);
+            assert_eq!(ended.code(), Some(expected), "{name}: {}", ended.err);
+            assert_eq!(errors(&ended).len(), usize::from(expected == 70), "{name}: {}", ended.err);
+        }
+    }
 }
 
 #[test]
