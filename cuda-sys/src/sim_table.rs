@@ -14,4 +14,6 @@ pub const SIM_TABLE: [u8; 16] = *b"streamsan-sim-01";
 pub struct SimTable {
     /// `cuLibraryGetGlobal`, past every tool.
     pub library_get_global: unsafe extern "C" fn(*mut CUdeviceptr, *mut usize, CUlibrary, *const c_char) -> CUresult,
+    /// Takes note of what the runtime refused: one line of text.
+    pub refused: unsafe extern "C" fn(*const c_char),
 }

@@ -30,6 +30,9 @@ pub enum LoadError {
     /// PTX text that does not parse.
     #[error("PTX: {0}")]
     Ptx(#[from] crate::ptx::ParseError),
+    /// PTX texts that do not link.
+    #[error("linking: {0}")]
+    Link(#[from] crate::ptx::LinkError),
 }
 
 /// A kernel could not be summarised.
@@ -93,6 +96,25 @@ impl CodeImage {
         let image = Image::parse(bytes)?;
         let code = image.select(arch)?.ok_or(LoadError::NoCode(arch))?;
         Self::from_code(code, arch)
+    }
+
+    /// Links the PTX of several images, as a driver does with separately compiled code when nothing
+    /// that was linked before runs on the device. Images without PTX for it are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] when none has any, when one is damaged, and when they do not fit together.
+    pub fn link(images: &[Image<'_>], arch: Arch) -> Result<String, LoadError> {
+        let mut texts = Vec::new();
+        for image in images {
+            if let Some(CodeRef::Ptx(text)) = image.select_ptx(arch)? {
+                texts.push(text.into_owned());
+            }
+        }
+        if texts.is_empty() {
+            return Err(LoadError::NoCode(arch));
+        }
+        Ok(crate::ptx::link(&texts.iter().map(String::as_str).collect::<Vec<_>>())?)
     }
 
     /// Takes one unpacked piece of code.

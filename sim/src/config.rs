@@ -42,6 +42,8 @@
 //! An unknown key or a bad value is named on stderr and makes `cuInit` fail. A mistyped option must
 //! not silently give another run than the one asked for.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
 use crate::loader::program_images;
@@ -168,8 +170,8 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
     static CONFIG: OnceLock<Result<Config, ConfigError>> = OnceLock::new();
     CONFIG
         .get_or_init(|| {
-            let text = std::env::var("STREAMSAN_SIM").unwrap_or_default();
-            let parsed = Config::parse(&text).map(|config| match config.arch_is_given {
+            let text = variable("STREAMSAN_SIM").unwrap_or_default();
+            let parsed = Config::parse(&text.to_string_lossy()).map(|config| match config.arch_is_given {
                 true => config,
                 false => Config { arch: program_images::arch(config.arch), ..config },
             });
@@ -179,6 +181,18 @@ pub fn get() -> Result<&'static Config, &'static ConfigError> {
             parsed
         })
         .as_ref()
+}
+
+/// A variable of the environment, even if the program has cleared its own since it was started.
+/// Empty counts as unset.
+pub fn variable(name: &str) -> Option<OsString> {
+    let initial = || {
+        let all = std::fs::read("/proc/self/environ").ok()?;
+        let value =
+            all.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+        value.map(|value| OsStr::from_bytes(value).to_os_string())
+    };
+    std::env::var_os(name).or_else(initial).filter(|value| !value.is_empty())
 }
 
 /// The configuration, or the default one where the given one was refused (`cuInit` has failed

@@ -1,27 +1,105 @@
 //! Reports what the simulated GPU could not do, because the program itself may swallow the error.
 //!
-//! `STREAMSAN_SIM_STATUS=FILE` asks for one line for each reason, appended: `all REASON` when the
-//! program cannot work at all here, `part REASON` when something it asked for is missing.
-//! `streamsan --sim` names the file and reads it.
+//! `STREAMSAN_SIM_STATUS=FILE` asks for one line for each reason, appended: the call, kernel or
+//! image that was refused, and why. `streamsan --sim` names the file, reads it, and does not let
+//! the run look clean. So a line is for what a real device would have done and the simulator did
+//! not. What a driver refuses as well is the program's affair and only said ([`say`]).
+//!
+//! A reason is said once in a process, for refusals stand in loops too.
 
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The program cannot be run here at all.
-pub fn cannot_run(why: &str) {
-    note("all", why);
+/// Different reasons that a process says.
+const MOST: usize = 500;
+
+/// A kernel was refused: from then on calls answer with its status, which is no refusal of theirs.
+static KERNEL_REFUSED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Refusals that this thread has had a reason for.
+    static EXPLAINED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Says on standard error what could not be done, and takes note of it.
 pub fn complain(why: &str) {
-    eprintln!("streamsan-sim: {why}");
-    note("part", why);
+    excuse();
+    if is_new(why) {
+        eprintln!("streamsan-sim: {why}");
+        note(why);
+    }
 }
 
-fn note(weight: &str, why: &str) {
-    let Some(path) = std::env::var_os("STREAMSAN_SIM_STATUS").filter(|path| !path.is_empty()) else { return };
+/// The same of a kernel, whose error other calls will return.
+pub fn complain_of_kernel(why: &str) {
+    KERNEL_REFUSED.store(true, Ordering::Relaxed);
+    complain(why);
+}
+
+/// Says something on standard error that any driver would have refused.
+pub fn say(why: &str) {
+    excuse();
+    if is_new(why) {
+        eprintln!("streamsan-sim: {why}");
+    }
+}
+
+/// A driver may refuse this call as well, and nothing needs to be said of it.
+pub fn excuse() {
+    EXPLAINED.set(EXPLAINED.get() + 1);
+}
+
+/// To be asked before a call, for [`complain_unexplained`].
+pub fn explained() -> u64 {
+    EXPLAINED.get()
+}
+
+/// A call was refused, and nothing has been said of it since `before`.
+pub fn complain_unexplained(call: &str, before: u64) {
+    if explained() == before && !KERNEL_REFUSED.load(Ordering::Relaxed) {
+        complain(&format!("{call} was called in a way that is not simulated"));
+    }
+}
+
+fn is_new(why: &str) -> bool {
+    static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    // Another thread may have held the lock when this process was forked. Saying it twice is better
+    // than waiting forever.
+    let Ok(mut said) = SAID.try_lock() else { return true };
+    let said = said.get_or_insert_default();
+    said.len() < MOST && said.insert(why.to_owned())
+}
+
+fn note(why: &str) {
+    let Some(path) = crate::config::variable("STREAMSAN_SIM_STATUS") else { return };
     // A file that cannot be written stays empty; standard error has the message anyway.
     if let Ok(mut file) = File::options().create(true).append(true).open(path) {
-        let _ = file.write_all(format!("{weight} {}\n", why.replace('\n', " ")).as_bytes());
+        let _ = file.write_all(format!("{}\n", why.replace('\n', " ")).as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_new_once() {
+        assert!(is_new("one reason") && is_new("another"));
+        assert!(!is_new("one reason") && !is_new("another"));
+    }
+
+    #[test]
+    fn what_was_explained_is_not_explained_again() {
+        let before = explained();
+        say("said in a test");
+        assert_eq!(explained(), before + 1);
+        complain_unexplained("cuNothing", before);
+        assert_eq!(explained(), before + 1, "there was a reason already");
+        complain_unexplained("cuNothing", explained());
+        assert_eq!(explained(), before + 2);
     }
 }

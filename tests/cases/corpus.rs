@@ -1,5 +1,5 @@
-//! Every program of `tests/corpus/cuda` on the simulated GPU: does `streamsan --sim` say what the
-//! program's header says?
+//! Every program of `tests/corpus/cuda` and `tests/corpus/separate` on the simulated GPU: does
+//! `streamsan --sim` say what the program's header says?
 //!
 //! What is known not to work yet stands in `known_failures.txt`, and a program there that gets the
 //! right verdict fails. It must also show what it shows on a real GPU (`on_gpu.txt`): the same
@@ -21,6 +21,8 @@ struct Case {
     file: PathBuf,
     verdict: Verdict,
     driver_api: bool,
+    /// How it is compiled separately, with other sources; `None`: in one piece.
+    link: Option<String>,
     /// Being right takes seeing accesses of the CPU.
     sees_host: bool,
 }
@@ -29,12 +31,16 @@ impl Case {
     fn read(file: &Path) -> Self {
         let text = std::fs::read_to_string(file).expect("the corpus can be read");
         let field = |name: &str| verdict::needed_field(file, &text, name);
+        let link = verdict::field(&text, "link");
+        let needs = if link.is_some() { String::new() } else { field("needs") };
+        let kind = if link.is_some() { "separate_" } else { "" };
         Self {
-            name: file.file_stem().expect("a name").to_string_lossy().into_owned(),
+            name: format!("{kind}{}", file.file_stem().expect("a name").to_string_lossy()),
             file: file.to_path_buf(),
             verdict: Verdict::read(file, &field("expect"), &field("pair")),
-            driver_api: field("needs").contains("driver-api"),
-            sees_host: field("needs").split_whitespace().any(|word| word == "host"),
+            link,
+            driver_api: needs.contains("driver-api"),
+            sees_host: needs.split_whitespace().any(|word| word == "host"),
         }
     }
 
@@ -43,7 +49,10 @@ impl Case {
         let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
         let link: Vec<&str> = link.iter().map(String::as_str).collect();
         let extra = if self.driver_api { link.as_slice() } else { &[] };
-        let program = build::cuda_program(&self.file, "shared", extra)?;
+        let program = match &self.link {
+            Some(link) => build::corpus_separate(&self.file, link)?,
+            None => build::cuda_program(&self.file, "shared", extra)?,
+        };
         let folder = build::scratch(&format!("corpus-{}{}", self.name, options.concat()));
         let json = folder.join("report.json");
         let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0"]);
@@ -68,7 +77,8 @@ pub fn trials() -> Vec<Trial> {
     let corpus = product::root().join("tests/corpus");
     let known = verdict::known_failures(&corpus);
     let on_gpu = Arc::new(OnGpu::read(&corpus));
-    let cases: Vec<Arc<Case>> = programs(&corpus.join("cuda")).iter().map(|file| Arc::new(Case::read(file))).collect();
+    let files = ["cuda", "separate"].into_iter().flat_map(|folder| programs(&corpus.join(folder)));
+    let cases: Vec<Arc<Case>> = files.map(|file| Arc::new(Case::read(&file))).collect();
     for name in known.keys() {
         assert!(
             cases.iter().any(|case| case.name == *name),

@@ -125,6 +125,45 @@ pub fn toolkit() -> Result<&'static Path, &'static str> {
     found.as_deref().map_err(String::as_str)
 }
 
+/// Compiles a CUDA program of several sources separately, and links their device code: in one go,
+/// or (`library`) with all sources but the first in a static library. `gencode` says for which
+/// devices.
+pub fn separate_program(file: &Path, parts: &[PathBuf], library: bool, gencode: &str) -> Result<PathBuf, String> {
+    let toolkit = toolkit().map_err(str::to_owned)?;
+    let nvcc = format!("'{}' -O2 -g {gencode}", toolkit.join("bin/nvcc").display());
+    let folders = [toolkit.join("lib"), toolkit.join("lib64"), product::root().join(".toolkit/lib")];
+    let folders: String = folders.iter().map(|folder| format!(" -L'{}'", folder.display())).collect();
+    let main = file.display();
+    let parts_text: String = parts.iter().map(|part| format!(" '{}'", part.display())).collect();
+    let script = if library {
+        format!(
+            "made='{{out}}'.parts; rm -rf \"$made\"; mkdir \"$made\"; cd \"$made\"; \
+             {nvcc} -dc '{main}' -o main.o; mkdir library; (cd library; {nvcc} -dc {parts_text}; ar rc ../libparts.a *.o); \
+             {nvcc} -dlink main.o libparts.a -o linked.o; \
+             g++ main.o linked.o libparts.a -o '{{out}}' {folders} -lcudart; rm -r \"$made\""
+        )
+    } else {
+        format!("{nvcc} -rdc=true -cudart shared '{main}' {parts_text} -o '{{out}}' {folders}")
+    };
+    let name = file.file_stem().expect("a source has a name").to_string_lossy().into_owned();
+    let sources: Vec<&Path> = std::iter::once(file).chain(parts.iter().map(PathBuf::as_path)).collect();
+    cached(&name, Path::new("sh"), &["-ec".into(), script], &sources)
+}
+
+/// Compiles a program of `tests/corpus/separate` as its line `link` says: how, then the other
+/// sources.
+pub fn corpus_separate(file: &Path, link: &str) -> Result<PathBuf, String> {
+    let mut words = link.split_whitespace();
+    let library = match words.next() {
+        Some("separate") => false,
+        Some("library") => true,
+        _ => return Err(format!("{}: cannot read 'link: {link}'", file.display())),
+    };
+    let folder = file.parent().expect("a source lies in a folder");
+    let parts: Vec<PathBuf> = words.map(|part| folder.join(part)).collect();
+    separate_program(file, &parts, library, "-arch=sm_80")
+}
+
 /// Compiles a CUDA program. `cudart` is `static` or `shared`.
 pub fn cuda_program(file: &Path, cudart: &str, extra: &[&str]) -> Result<PathBuf, String> {
     let toolkit = toolkit().map_err(str::to_owned)?;

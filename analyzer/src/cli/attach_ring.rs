@@ -41,7 +41,7 @@ pub fn main(args: &AttachRingArgs, environment: &[u8]) -> i32 {
     let recorder = recorder(&options).ok().flatten();
     let sink = Sink { analysis: Some(analysis_options(&options)), recorder, across: None };
     attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
-        let (report, _) = report(outcome.into_iter().collect(), &gate, &options, |_| Vec::new());
+        let (report, _) = report(outcome.into_iter().collect(), &gate, &options, Vec::new());
         report.failures().count() as u32
     })
 }

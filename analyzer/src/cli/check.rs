@@ -65,7 +65,7 @@ pub fn main(args: &CheckArgs, mut options: Options) -> i32 {
     if outcomes.is_empty() && !unread.is_empty() {
         return exit_code::INTERNAL;
     }
-    let (report, printed) = report(outcomes, &gate, options, |_| Vec::new());
+    let (report, printed) = report(outcomes, &gate, options, Vec::new());
     let code = crate::gate::ending::exit_code(&report, 0, options.error_exitcode, options.require_cuda);
     if code == exit_code::CLEAN && (!unread.is_empty() || !printed) { exit_code::INTERNAL } else { code }
 }

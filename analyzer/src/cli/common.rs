@@ -71,14 +71,9 @@ fn ready(options: &mut Options, pid: u32, out: StandardOutput, inputs: &[String]
 }
 
 /// The report of these outcomes, judged. Second: whether everything could be written.
-pub fn report(
-    outcomes: Vec<Outcome>,
-    gate: &Gate,
-    options: &Options,
-    not_simulated: impl FnOnce(bool) -> Vec<String>,
-) -> (Report, bool) {
+pub fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, not_simulated: Vec<String>) -> (Report, bool) {
     let mut report = Report::merge(outcomes, options.pedantic);
-    report.coverage.not_simulated = not_simulated(!report.coverage.any_work());
+    report.coverage.not_simulated = not_simulated;
     gate.judge(&mut report);
     let mut written = Reporters::asked_for(options).write(&report);
     if let Some(path) = &options.exact.compare {

@@ -114,16 +114,24 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, ana
     let status = process::run(&plan);
     let mut outcomes = server.finish();
     across.finish(&mut outcomes);
+    let mut closed = None;
     if analyse
         && outcomes.is_empty()
         && status.is_ok()
-        && let Some(why) = executable::find(&program[0]).and_then(|file| executable::closed(&file))
+        && let Some(file) = executable::find(&program[0])
+        && let Some(why) = executable::closed(&file)
     {
         eprintln!("streamsan: {} was not checked: {why}", program[0].to_string_lossy());
+        closed = executable::has_device_code(&file).then(|| why.to_string());
     }
     let lost = server.failed();
-    let complaints = |idle| sim.as_ref().map(|sim| sim.complaints(idle)).unwrap_or_default();
-    let (impossible, in_vain) = (complaints(false), complaints(true));
+    let mut not_simulated = sim.as_ref().map(Sim::complaints).unwrap_or_default();
+    not_simulated.extend(closed.filter(|_| options.sim));
+    let unstarted = status.as_ref().is_ok_and(|status| status.code() == Some(exit_code::NOT_FOUND));
+    if let (Some(sim), Some(file), true) = (&sim, executable::find(&program[0]), unstarted) {
+        not_simulated.extend(sim.missing(&file));
+    }
+    let refused = !not_simulated.is_empty();
     drop(server);
     let status = match status {
         Ok(status) => status,
@@ -137,9 +145,12 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, ana
             let note = options.output.as_deref().unwrap_or_default();
             eprintln!("streamsan: recorded; check it with: streamsan check {note}");
         }
-        return ending(status, |code| if impossible.is_empty() { code } else { exit_code::INTERNAL });
+        for why in &not_simulated {
+            eprintln!("streamsan: ERROR: not run on the simulated GPU: {why}");
+        }
+        return ending(status, refused, |code| if refused { exit_code::INTERNAL } else { code });
     }
-    let (report, printed) = report(outcomes, &gate, options, |idle| if idle { in_vain } else { impossible });
+    let (report, printed) = report(outcomes, &gate, options, not_simulated);
     if !report.coverage.any_work()
         && !options.sim
         && !options.shim.off
@@ -147,7 +158,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, ana
     {
         eprintln!("streamsan: NOTE: {why}; 'streamsan --sim' runs the program on a simulated GPU");
     }
-    ending(status, |code| {
+    ending(status, refused, |code| {
         let code = crate::gate::ending::exit_code(&report, code, options.error_exitcode, options.require_cuda);
         if code == exit_code::CLEAN && (lost > 0 || !printed) { exit_code::INTERNAL } else { code }
     })
@@ -181,9 +192,11 @@ fn hint(error: &LaunchError, program: &OsStr) -> String {
     meant.map_or_else(String::new, |word| format!(" (did you mean 'streamsan {word}'?)"))
 }
 
-fn ending(status: std::process::ExitStatus, code: impl FnOnce(i32) -> i32) -> i32 {
+/// What the run ends with. A program that a refusal of ours may have killed does not decide it.
+fn ending(status: std::process::ExitStatus, refused: bool, code: impl FnOnce(i32) -> i32) -> i32 {
     match process::ending(status) {
         Ok(program) => code(program),
+        Err(signal) if refused => code(128 + signal),
         Err(signal) => process::die_of(signal),
     }
 }

@@ -63,6 +63,12 @@ pub fn closed(file: &Path) -> Option<Closed> {
     (mode & 0o6000 != 0).then_some(Closed::Privileged)
 }
 
+/// Whether the file holds code for a GPU.
+pub fn has_device_code(file: &Path) -> bool {
+    let found = std::fs::read(file).ok().and_then(|bytes| Some(!kernels::image::find_in_host(&bytes).ok()?.is_empty()));
+    found.unwrap_or(false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

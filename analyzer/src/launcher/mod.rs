@@ -6,12 +6,14 @@
 //! [`crate::ingest`].
 //!
 //! The files in the order of use: `executable` says whether anything can be preloaded into the
-//! program, `simulator` and `soname` prepare the libraries it is to load, `server` opens the
-//! socket, and `process` starts the program and passes on how it ends.
+//! program, `dynamic_section` which libraries it loads, `simulator` and `soname` prepare the
+//! libraries it is to load, `server` opens the socket, and `process` starts the program and passes
+//! on how it ends.
 //!
 //! `process` and `simulator` know each other: a [`process::Plan`] names the simulator, and the
 //! simulator looks for its libraries beside the running program with [`process::beside`].
 
+pub mod dynamic_section;
 pub mod executable;
 pub mod process;
 pub mod server;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use crate::launcher::executable;
 use crate::launcher::simulator::Sim;
 
 /// The process id that signals are passed on to; 0 before and after the run.
@@ -90,6 +91,11 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
     if plan.host_threads {
         preload.push(":");
         preload.push(beside("libstreamsan_threads.so")?);
+    }
+    let program = executable::find(&plan.program[0]);
+    for runtime in plan.sim.zip(program).map(|(sim, program)| sim.preloads(&program)).unwrap_or_default() {
+        preload.push(":");
+        preload.push(runtime);
     }
     command.env("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
     command.env("STREAMSAN_SOCKET", &plan.socket);

@@ -4,9 +4,11 @@
 //! Owns the folder, the variables and the reading of the simulator's messages. Does not simulate:
 //! that is the crate `sim`, whose libraries lie beside the streamsan program.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::launcher::dynamic_section;
 use crate::options::SimOptions;
 
 /// The libraries under the names that programs load, and the files they are built as.
@@ -14,7 +16,11 @@ use crate::options::SimOptions;
 const NAMES: [(&str, &str); 2] =
     [("libcuda.so.1", "libstreamsan_sim.so"), ("libcudart.so.13", "libstreamsan_sim_cudart.so")];
 
+/// All names that the folder may hold.
+const SONAMES: [&str; 3] = ["libcuda.so.1", "libcudart.so.12", "libcudart.so.13"];
+
 /// A simulated GPU, ready for a program.
+#[derive(Debug)]
 pub struct Sim {
     /// The folder with the libraries.
     pub folder: PathBuf,
@@ -47,19 +53,30 @@ impl Sim {
         Ok(Self { folder: libraries(run)?, variables, status })
     }
 
-    /// Why the program could not be run on the simulated GPU: what makes that impossible and, when
-    /// the program did nothing (`idle`), what else it asked for in vain. Empty when all is well.
-    pub fn complaints(&self, idle: bool) -> Vec<String> {
-        let text = std::fs::read_to_string(&self.status).unwrap_or_default();
-        let reason = |line: &str| match line.split_once(' ') {
-            Some(("all", why)) => Some(why.to_owned()),
-            Some(("part", why)) if idle => Some(why.to_owned()),
-            _ => None,
-        };
-        let mut reasons: Vec<String> = text.lines().filter_map(reason).collect();
-        reasons.sort();
-        reasons.dedup();
-        reasons
+    /// The runtimes that have to be preloaded, because the program's own search paths lead past
+    /// `LD_LIBRARY_PATH` to others.
+    pub fn preloads(&self, program: &Path) -> Vec<PathBuf> {
+        let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let listed: Vec<PathBuf> = std::env::split_paths(&listed).collect();
+        let names = dynamic_section::runtimes_past(program, &listed);
+        names.into_iter().map(|name| self.folder.join(name)).filter(|path| path.exists()).collect()
+    }
+
+    /// Functions that the program is linked with and the simulated GPU has not got: then the loader
+    /// has ended the program.
+    pub fn missing(&self, program: &Path) -> Vec<String> {
+        let libraries: Vec<PathBuf> = SONAMES.iter().map(|name| self.folder.join(name)).collect();
+        let missing = dynamic_section::missing_functions(program, &libraries);
+        missing.into_iter().map(|name| format!("{name} is needed by the program and not simulated")).collect()
+    }
+
+    /// What the simulated GPU refused, in the order in which it did: calls, kernels and images.
+    /// Empty when all is well.
+    pub fn complaints(&self) -> Vec<String> {
+        let text = std::fs::read(&self.status).unwrap_or_default();
+        let mut seen = HashSet::new();
+        let text = String::from_utf8_lossy(&text);
+        text.lines().filter(|line| !line.is_empty() && seen.insert(*line)).map(str::to_owned).collect()
     }
 }
 

@@ -9,8 +9,9 @@ use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::ParamUse;
 use crate::memory::AccessKind;
 use kernels::arch::Arch;
+use kernels::image::{CodeRef, Image};
 use kernels::tensor_map::{self, Tensor};
-use kernels::{Cache, CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
+use kernels::{Cache, CodeImage, Extent, KernelAccess, LaunchArgs, LoadError, Summary};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -117,9 +118,27 @@ fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
             &read
         }
     };
-    let image =
-        catch_unwind(|| CodeImage::load(bytes, arch)).map_err(|_| "the code image cannot be analysed".to_string())?;
+    let failed = |_| "the code image cannot be analysed".to_string();
+    let image = match catch_unwind(|| CodeImage::load(bytes, arch)).map_err(failed)? {
+        Err(none @ LoadError::NoCode(_)) => match source {
+            Some(Source::File { path, .. }) => {
+                let text = catch_unwind(|| compiled_separately(path, arch)).map_err(failed)?;
+                text.map_or(Err(none), |text| CodeImage::from_code(CodeRef::Ptx(text.into()), arch))
+            }
+            _ => Err(none),
+        },
+        loaded => loaded,
+    };
     image.map(|code| Arc::new(code.with_cache(cache().cloned()))).map_err(|e| e.to_string())
+}
+
+/// What a driver links when a program's linked code does not run on the device: separate
+/// compilation leaves the PTX of each source in the program's file.
+fn compiled_separately(path: &str, arch: Arch) -> Option<String> {
+    let bytes = read_file(path, 0, 0).ok()?;
+    let parts = kernels::image::find_in_host(&bytes).ok()?;
+    let parts: Vec<_> = parts.into_iter().filter(|part| part.relocatable).filter_map(|part| part.image.ok()).collect();
+    CodeImage::link(&parts, arch).ok()
 }
 
 /// The code in an image file that the driver would run on a device, small enough to go into a
@@ -127,12 +146,10 @@ fn load(source: Option<&Source>, arch: u32) -> Result<Arc<CodeImage>, String> {
 pub fn selected(path: &str, offset: u64, size: u64, arch: u32) -> Option<Vec<u8>> {
     let arch = Arch::new(u16::try_from(arch).ok()?);
     let bytes = read_file(path, offset, size).ok()?;
-    let code = catch_unwind(|| {
-        let image = kernels::image::Image::parse(&bytes).ok()?;
-        match image.select(arch).ok()?? {
-            kernels::image::CodeRef::Cubin(code) => Some(code.into_owned()),
-            kernels::image::CodeRef::Ptx(text) => Some(text.into_owned().into_bytes()),
-        }
+    let code = catch_unwind(|| match Image::parse(&bytes).ok()?.select(arch).ok()? {
+        Some(CodeRef::Cubin(code)) => Some(code.into_owned()),
+        Some(CodeRef::Ptx(text)) => Some(text.into_owned().into_bytes()),
+        None => compiled_separately(path, arch).map(String::into_bytes),
     });
     code.ok().flatten()
 }

@@ -80,6 +80,12 @@ impl<'d> Image<'d> {
         select::choose(&self.entries, device)
     }
 
+    /// The newest PTX that can be compiled for the device, unpacked, whatever else there is.
+    pub fn select_ptx(&self, device: Arch) -> Result<Option<CodeRef<'d>>, ImageError> {
+        let texts = self.entries.iter().filter(|entry| entry.kind == EntryKind::Ptx);
+        select::choose(texts, device).map(Entry::unpack).transpose()
+    }
+
     /// [`choose`](Image::choose), unpacked. `Ok(None)` when nothing in the image runs on the
     /// device.
     pub fn select(&self, device: Arch) -> Result<Option<CodeRef<'d>>, ImageError> {

@@ -31,9 +31,12 @@ fn family(sm: u16) -> u16 {
     }
 }
 
-pub(super) fn choose<'a, 'd>(entries: &'a [Entry<'d>], device: Arch) -> Option<&'a Entry<'d>> {
+pub(super) fn choose<'a, 'd: 'a>(
+    entries: impl IntoIterator<Item = &'a Entry<'d>>,
+    device: Arch,
+) -> Option<&'a Entry<'d>> {
     entries
-        .iter()
+        .into_iter()
         .enumerate()
         .filter(|(_, e)| runs_on(e.kind, e.arch, device))
         // Cubins first; then the newest; then the most specific; of equals the first in the file.

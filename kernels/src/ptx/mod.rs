@@ -9,15 +9,19 @@
 //! brace scopes with their own labels, and all operand forms except computed constant expressions.
 //! Debug sections are skipped. Opcodes are taken as they are written, so an unknown instruction is
 //! an error of its user, not of the parser.
+//!
+//! `link` joins several texts into one. It works on the text, and asks the parser what is defined.
 
 mod ast;
 mod error;
 mod function_body;
 mod lexer;
+mod link;
 mod parser;
 
 pub use ast::*;
 pub use error::{ParseError, ParseErrorKind};
+pub use link::{LinkError, link};
 
 /// Parses a PTX text. Zero bytes at its end (as in fatbins) are allowed.
 ///

@@ -69,6 +69,17 @@ pub fn exists() -> bool {
     door().is_some()
 }
 
+/// Takes note that the runtime refused something: the driver says it, and `streamsan --sim` hears
+/// of it.
+pub fn refused(why: &str) {
+    let Ok(text) = CString::new(why) else { return };
+    match private() {
+        // SAFETY: the simulated driver's function, and a C string.
+        Some(table) => unsafe { (table.refused)(text.as_ptr()) },
+        None => eprintln!("streamsan-sim: {why}"),
+    }
+}
+
 /// The private table of the simulated driver, as NVIDIA's runtime has its own. `None` under any
 /// other driver.
 pub fn private() -> Option<&'static cuda_sys::SimTable> {

@@ -105,7 +105,10 @@ pub fn use_primary(device: c_int) -> Res {
 }
 
 fn finish(body: impl FnOnce() -> Res) -> cudaError {
-    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(cudaErrorUnknown));
+    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        crate::driver_link::refused("a function of the runtime failed inside the simulator");
+        Err(cudaErrorUnknown)
+    });
     match result {
         Ok(()) => cudaSuccess,
         // "Not ready" is an answer: NVIDIA's runtime does not remember it either.
@@ -149,11 +152,4 @@ pub fn get<T: Copy>(from: *const T) -> Result<T, cudaError> {
     }
     // SAFETY: the C interface: a non-null input pointer is readable.
     Ok(unsafe { from.read_unaligned() })
-}
-
-/// Says something once per process.
-pub fn once(flag: &std::sync::atomic::AtomicBool, message: impl FnOnce() -> String) {
-    if !flag.swap(true, std::sync::atomic::Ordering::Relaxed) {
-        eprintln!("streamsan-sim: {}", message());
-    }
 }

@@ -1,80 +1,89 @@
 //! Every function of the runtime that is not simulated. Each returns an error and says so once.
-
-use std::sync::atomic::AtomicBool;
+//!
+//! `missing` and `absent` are told apart as in the crate `sim`: the second a driver refuses too on
+//! a device like the simulated one.
 
 use cuda_sys::{cudaError, cudaErrorNotSupported};
 
-macro_rules! missing {
-    ($($symbol:ident)*) => { $(
+macro_rules! refused {
+    ($note:ident: $($symbol:ident)*) => { $(
         const _: () = {
-            static SAID: AtomicBool = AtomicBool::new(false);
             // SAFETY: the runtime's name. It looks at no arguments, so any caller's are fine under
             // the C ABI.
             #[unsafe(no_mangle)]
             extern "C" fn $symbol() -> cudaError {
-                crate::thread_state::once(&SAID, || format!("{} is not simulated", stringify!($symbol)));
-                crate::thread_state::bare(|| Err(cudaErrorNotSupported))
+                crate::thread_state::bare(|| Err($note(stringify!($symbol))))
             }
         };
     )* };
 }
 
-missing! {
+fn missing(name: &str) -> cudaError {
+    crate::driver_link::refused(&format!("{name} is not simulated"));
+    cudaErrorNotSupported
+}
+
+fn absent(_name: &str) -> cudaError {
+    cudaErrorNotSupported
+}
+
+refused! { absent:
+    cudaDeviceGetNvSciSyncAttributes cudaGLGetDevices cudaProfilerInitialize cudaVDPAUGetDevice
+}
+
+refused! { missing:
     __cudaGetProcAddress __cudaRegisterUnifiedTable cudaArrayGetMemoryRequirements cudaArrayGetPlane
     cudaArrayGetSparseProperties cudaBindSurfaceToArray cudaBindTexture cudaBindTexture2D cudaBindTextureToArray
-    cudaBindTextureToMipmappedArray cudaCreateTextureObject_v2 cudaDestroyExternalMemory
-    cudaDestroyExternalSemaphore cudaDevResourceGenerateDesc cudaDevSmResourceSplit cudaDevSmResourceSplitByCount
+    cudaBindTextureToMipmappedArray cudaCreateTextureObject_v2 cudaDestroyExternalMemory cudaDestroyExternalSemaphore
+    cudaDevResourceGenerateDesc cudaDevSmResourceSplit cudaDevSmResourceSplitByCount
     cudaDeviceFlushGPUDirectRDMAWrites cudaDeviceGetDevResource cudaDeviceGetExecutionCtx
-    cudaDeviceGetHostAtomicCapabilities cudaDeviceGetNvSciSyncAttributes
-    cudaDeviceGetP2PAtomicCapabilities cudaDeviceGetTexture1DLinearMaxWidth
-    cudaDeviceRegisterAsyncNotification cudaDeviceUnregisterAsyncNotification
-    cudaEGLStreamConsumerAcquireFrame cudaEGLStreamConsumerConnect cudaEGLStreamConsumerConnectWithFlags
-    cudaEGLStreamConsumerDisconnect cudaEGLStreamConsumerReleaseFrame cudaEGLStreamProducerConnect
-    cudaEGLStreamProducerDisconnect cudaEGLStreamProducerPresentFrame cudaEGLStreamProducerReturnFrame
-    cudaEventCreateFromEGLSync cudaExecutionCtxDestroy cudaExecutionCtxGetDevResource cudaExecutionCtxGetDevice
-    cudaExecutionCtxGetId cudaExecutionCtxRecordEvent cudaExecutionCtxStreamCreate cudaExecutionCtxSynchronize
-    cudaExecutionCtxWaitEvent cudaExternalMemoryGetMappedBuffer cudaExternalMemoryGetMappedMipmappedArray
-    cudaFreeMipmappedArray cudaFuncSetSharedMemConfig cudaGLGetDevices cudaGLMapBufferObject
-    cudaGLMapBufferObjectAsync cudaGLRegisterBufferObject cudaGLSetBufferObjectMapFlags cudaGLSetGLDevice
-    cudaGLUnmapBufferObject cudaGLUnmapBufferObjectAsync cudaGLUnregisterBufferObject cudaGetExportTable
-    cudaGetMipmappedArrayLevel cudaGetSurfaceObjectResourceDesc cudaGetSurfaceReference
-    cudaGetTextureAlignmentOffset cudaGetTextureObjectResourceDesc cudaGetTextureObjectResourceViewDesc
-    cudaGetTextureObjectTextureDesc cudaGetTextureObjectTextureDesc_v2 cudaGetTextureReference
-    cudaGraphAddExternalSemaphoresSignalNode cudaGraphAddExternalSemaphoresWaitNode
-    cudaGraphDebugDotPrint
-    cudaGraphExecExternalSemaphoresSignalNodeSetParams cudaGraphExecExternalSemaphoresWaitNodeSetParams
-    cudaGraphExecGetId cudaGraphExecMemcpyNodeSetParamsFromSymbol cudaGraphExecMemcpyNodeSetParamsToSymbol
-    cudaGraphExternalSemaphoresSignalNodeGetParams cudaGraphExternalSemaphoresSignalNodeSetParams
-    cudaGraphExternalSemaphoresWaitNodeGetParams cudaGraphExternalSemaphoresWaitNodeSetParams cudaGraphGetId
-    cudaGraphKernelNodeCopyAttributes cudaGraphMemcpyNodeGetParams cudaGraphMemcpyNodeSetParamsFromSymbol
-    cudaGraphMemcpyNodeSetParamsToSymbol cudaGraphNodeGetContainingGraph cudaGraphNodeGetLocalId
-    cudaGraphNodeGetParams cudaGraphNodeGetToolsId cudaGraphRemoveDependencies_v2 cudaGraphicsEGLRegisterImage
-    cudaGraphicsGLRegisterBuffer cudaGraphicsGLRegisterImage cudaGraphicsMapResources
-    cudaGraphicsResourceGetMappedEglFrame cudaGraphicsResourceGetMappedMipmappedArray
-    cudaGraphicsResourceGetMappedPointer cudaGraphicsResourceSetMapFlags cudaGraphicsSubResourceGetMappedArray
-    cudaGraphicsUnmapResources cudaGraphicsUnregisterResource cudaGraphicsVDPAURegisterOutputSurface
-    cudaGraphicsVDPAURegisterVideoSurface cudaGreenCtxCreate cudaImportExternalMemory cudaImportExternalSemaphore
-
-    cudaLaunchCooperativeKernelMultiDevice cudaLaunchHostFunc_v2 cudaLaunchHostFunc_v2_ptsz
-    cudaLibraryGetUnifiedFunction cudaLogsCurrent cudaLogsDumpToFile cudaLogsDumpToMemory cudaLogsRegisterCallback
-    cudaLogsUnregisterCallback cudaMallocMipmappedArray cudaMemAdvise_v2 cudaMemDiscardAndPrefetchBatchAsync
-    cudaMemDiscardAndPrefetchBatchAsync_ptsz cudaMemDiscardBatchAsync cudaMemDiscardBatchAsync_ptsz
-    cudaMemGetDefaultMemPool cudaMemGetLocationInfo cudaMemGetMemPool cudaMemPoolExportPointer
-    cudaMemPoolExportToShareableHandle cudaMemPoolImportFromShareableHandle cudaMemPoolImportPointer
-    cudaMemPrefetchAsync_v2 cudaMemPrefetchAsync_v2_ptsz cudaMemPrefetchBatchAsync cudaMemPrefetchBatchAsync_ptsz
-    cudaMemRangeGetAttribute cudaMemRangeGetAttributes cudaMemSetMemPool cudaMemcpy2DArrayToArray
-    cudaMemcpy2DArrayToArray_ptds cudaMemcpy3DBatchAsync cudaMemcpy3DBatchAsync_ptsz cudaMemcpy3DPeer
-    cudaMemcpy3DPeerAsync cudaMemcpy3DPeerAsync_ptsz cudaMemcpy3DPeer_ptds cudaMemcpy3DWithAttributesAsync
-    cudaMemcpy3DWithAttributesAsync_ptsz cudaMemcpyArrayToArray cudaMemcpyArrayToArray_ptds
-    cudaMemcpyFromArrayAsync cudaMemcpyFromArrayAsync_ptsz cudaMemcpyToArrayAsync cudaMemcpyToArrayAsync_ptsz
-    cudaMemcpyWithAttributesAsync cudaMemcpyWithAttributesAsync_ptsz cudaMipmappedArrayGetMemoryRequirements
-    cudaMipmappedArrayGetSparseProperties cudaProfilerInitialize cudaSetDoubleForDevice cudaSetDoubleForHost
-    cudaSignalExternalSemaphoresAsync cudaSignalExternalSemaphoresAsync_ptsz cudaSignalExternalSemaphoresAsync_v2
-    cudaSignalExternalSemaphoresAsync_v2_ptsz cudaStreamBeginRecaptureToGraph cudaStreamBeginRecaptureToGraph_ptsz
-    cudaStreamGetDevResource cudaStreamGetDevResource_ptsz cudaStreamUpdateCaptureDependencies_v2
-    cudaStreamUpdateCaptureDependencies_v2_ptsz cudaSubgridCreate cudaSubgridWorkerGridCreate
-    cudaSubgridWorksetCreate cudaThreadExit cudaThreadGetCacheConfig cudaThreadGetLimit cudaThreadSetCacheConfig
-    cudaThreadSetLimit cudaThreadSynchronize cudaUnbindTexture cudaVDPAUGetDevice cudaVDPAUSetVDPAUDevice
+    cudaDeviceGetHostAtomicCapabilities cudaDeviceGetP2PAtomicCapabilities
+    cudaDeviceGetTexture1DLinearMaxWidth cudaDeviceRegisterAsyncNotification
+    cudaDeviceUnregisterAsyncNotification cudaEGLStreamConsumerAcquireFrame
+    cudaEGLStreamConsumerConnect cudaEGLStreamConsumerConnectWithFlags cudaEGLStreamConsumerDisconnect
+    cudaEGLStreamConsumerReleaseFrame cudaEGLStreamProducerConnect cudaEGLStreamProducerDisconnect
+    cudaEGLStreamProducerPresentFrame cudaEGLStreamProducerReturnFrame cudaEventCreateFromEGLSync
+    cudaExecutionCtxDestroy cudaExecutionCtxGetDevResource cudaExecutionCtxGetDevice cudaExecutionCtxGetId
+    cudaExecutionCtxRecordEvent cudaExecutionCtxStreamCreate cudaExecutionCtxSynchronize cudaExecutionCtxWaitEvent
+    cudaExternalMemoryGetMappedBuffer cudaExternalMemoryGetMappedMipmappedArray cudaFreeMipmappedArray
+    cudaFuncSetSharedMemConfig cudaGLMapBufferObject cudaGLMapBufferObjectAsync cudaGLRegisterBufferObject
+    cudaGLSetBufferObjectMapFlags cudaGLSetGLDevice cudaGLUnmapBufferObject cudaGLUnmapBufferObjectAsync
+    cudaGLUnregisterBufferObject cudaGetExportTable cudaGetMipmappedArrayLevel cudaGetSurfaceObjectResourceDesc
+    cudaGetSurfaceReference cudaGetTextureAlignmentOffset cudaGetTextureObjectResourceDesc
+    cudaGetTextureObjectResourceViewDesc cudaGetTextureObjectTextureDesc cudaGetTextureObjectTextureDesc_v2
+    cudaGetTextureReference cudaGraphAddExternalSemaphoresSignalNode cudaGraphAddExternalSemaphoresWaitNode
+    cudaGraphDebugDotPrint cudaGraphExecExternalSemaphoresSignalNodeSetParams
+    cudaGraphExecExternalSemaphoresWaitNodeSetParams cudaGraphExecGetId cudaGraphExecMemcpyNodeSetParamsFromSymbol
+    cudaGraphExecMemcpyNodeSetParamsToSymbol cudaGraphExternalSemaphoresSignalNodeGetParams
+    cudaGraphExternalSemaphoresSignalNodeSetParams cudaGraphExternalSemaphoresWaitNodeGetParams
+    cudaGraphExternalSemaphoresWaitNodeSetParams cudaGraphGetId cudaGraphKernelNodeCopyAttributes
+    cudaGraphMemcpyNodeGetParams cudaGraphMemcpyNodeSetParamsFromSymbol cudaGraphMemcpyNodeSetParamsToSymbol
+    cudaGraphNodeGetContainingGraph cudaGraphNodeGetLocalId cudaGraphNodeGetParams cudaGraphNodeGetToolsId
+    cudaGraphRemoveDependencies_v2 cudaGraphicsEGLRegisterImage cudaGraphicsGLRegisterBuffer
+    cudaGraphicsGLRegisterImage cudaGraphicsMapResources cudaGraphicsResourceGetMappedEglFrame
+    cudaGraphicsResourceGetMappedMipmappedArray cudaGraphicsResourceGetMappedPointer cudaGraphicsResourceSetMapFlags
+    cudaGraphicsSubResourceGetMappedArray cudaGraphicsUnmapResources cudaGraphicsUnregisterResource
+    cudaGraphicsVDPAURegisterOutputSurface cudaGraphicsVDPAURegisterVideoSurface cudaGreenCtxCreate
+    cudaImportExternalMemory cudaImportExternalSemaphore cudaLaunchCooperativeKernelMultiDevice cudaLaunchHostFunc_v2
+    cudaLaunchHostFunc_v2_ptsz cudaLibraryGetUnifiedFunction cudaLogsCurrent cudaLogsDumpToFile cudaLogsDumpToMemory
+    cudaLogsRegisterCallback cudaLogsUnregisterCallback cudaMallocMipmappedArray cudaMemAdvise_v2
+    cudaMemDiscardAndPrefetchBatchAsync cudaMemDiscardAndPrefetchBatchAsync_ptsz cudaMemDiscardBatchAsync
+    cudaMemDiscardBatchAsync_ptsz cudaMemGetDefaultMemPool cudaMemGetLocationInfo cudaMemGetMemPool
+    cudaMemPoolExportPointer cudaMemPoolExportToShareableHandle cudaMemPoolImportFromShareableHandle
+    cudaMemPoolImportPointer cudaMemPrefetchAsync_v2 cudaMemPrefetchAsync_v2_ptsz cudaMemPrefetchBatchAsync
+    cudaMemPrefetchBatchAsync_ptsz cudaMemRangeGetAttribute cudaMemRangeGetAttributes cudaMemSetMemPool
+    cudaMemcpy2DArrayToArray cudaMemcpy2DArrayToArray_ptds cudaMemcpy3DBatchAsync cudaMemcpy3DBatchAsync_ptsz
+    cudaMemcpy3DPeer cudaMemcpy3DPeerAsync cudaMemcpy3DPeerAsync_ptsz cudaMemcpy3DPeer_ptds
+    cudaMemcpy3DWithAttributesAsync cudaMemcpy3DWithAttributesAsync_ptsz cudaMemcpyArrayToArray
+    cudaMemcpyArrayToArray_ptds cudaMemcpyFromArrayAsync cudaMemcpyFromArrayAsync_ptsz cudaMemcpyToArrayAsync
+    cudaMemcpyToArrayAsync_ptsz cudaMemcpyWithAttributesAsync cudaMemcpyWithAttributesAsync_ptsz
+    cudaMipmappedArrayGetMemoryRequirements cudaMipmappedArrayGetSparseProperties cudaSetDoubleForDevice
+    cudaSetDoubleForHost cudaSignalExternalSemaphoresAsync cudaSignalExternalSemaphoresAsync_ptsz
+    cudaSignalExternalSemaphoresAsync_v2 cudaSignalExternalSemaphoresAsync_v2_ptsz cudaStreamBeginRecaptureToGraph
+    cudaStreamBeginRecaptureToGraph_ptsz cudaStreamGetDevResource cudaStreamGetDevResource_ptsz
+    cudaStreamUpdateCaptureDependencies_v2 cudaStreamUpdateCaptureDependencies_v2_ptsz cudaSubgridCreate
+    cudaSubgridWorkerGridCreate cudaSubgridWorksetCreate cudaThreadExit cudaThreadGetCacheConfig cudaThreadGetLimit
+    cudaThreadSetCacheConfig cudaThreadSetLimit cudaThreadSynchronize cudaUnbindTexture cudaVDPAUSetVDPAUDevice
     cudaWaitExternalSemaphoresAsync cudaWaitExternalSemaphoresAsync_ptsz cudaWaitExternalSemaphoresAsync_v2
     cudaWaitExternalSemaphoresAsync_v2_ptsz
 }

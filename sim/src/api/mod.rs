@@ -36,6 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cuda_sys::*;
 
 use crate::objects::{capture, thread};
+use crate::status;
 
 type Res = Result<(), CUresult>;
 
@@ -45,11 +46,17 @@ static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 fn finish(name: &str, body: impl FnOnce() -> Res) -> CUresult {
     let _called = crate::sched::DriverCall::begin();
+    let explained = status::explained();
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CUresult::SUCCESS,
-        Ok(Err(error)) => error,
+        Ok(Err(error)) => {
+            if error == CUresult::ERROR_NOT_SUPPORTED {
+                status::complain_unexplained(name, explained);
+            }
+            error
+        }
         Err(_) => {
-            eprintln!("streamsan-sim: {name} failed inside the simulator");
+            status::complain(&format!("{name} failed inside the simulator"));
             CUresult::ERROR_UNKNOWN
         }
     }
@@ -139,11 +146,4 @@ fn put_text(to: *mut c_char, len: usize, value: &str) -> Res {
         to.add(n).write(0);
     }
     Ok(())
-}
-
-/// Says something once per process.
-fn once(flag: &AtomicBool, message: impl FnOnce() -> String) {
-    if !flag.swap(true, Ordering::Relaxed) {
-        crate::status::complain(&message());
-    }
 }

@@ -1,5 +1,9 @@
 //! Finds PTX in what programs load: PTX text, fat binaries (wrapped or not, compressed or not).
 //! Machine code is skipped: the simulator runs PTX only.
+//!
+//! Separable compilation (`nvcc -rdc=true`) leaves linked machine code in the fat binary, and the
+//! PTX of each source in one of its own. The wrapper names them all, and their texts are linked
+//! here.
 
 use std::io::Read;
 
@@ -9,12 +13,19 @@ use kernels::image::{Entry, EntryKind, Image, runs_on};
 
 const WRAPPER: u32 = 0x4662_43b1;
 const FATBIN: u32 = 0xba55_ed50;
+/// Version of a wrapper whose last word points to a list of images, null at its end.
+const SEPARATE: u32 = 2;
+/// No program has more sources; guards against a list without end.
+const MAX_IMAGES: usize = 1 << 16;
 const ELF: &[u8; 4] = b"\x7fELF";
 const KIND_PTX: u16 = 1;
 const FLAG_LZ4: u64 = 0x2000;
 const FLAG_ZSTD: u64 = 0x8000;
 /// No PTX text is longer; guards against nonsense in size fields.
 const MAX_TEXT: usize = 1 << 30;
+
+/// How a text begins that was linked without those images that hold machine code only.
+pub const INCOMPLETE: &str = "// some of it is machine code only\n";
 
 /// Why an image holds nothing that can run here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,9 +51,22 @@ pub enum ImageError {
     /// Ends in the middle, or its compressed parts are damaged.
     #[error("damaged: {0}")]
     Damaged(&'static str),
+    /// PTX of several images does not fit together.
+    #[error("linking: {0}")]
+    Link(#[from] kernels::ptx::LinkError),
 }
 
 impl ImageError {
+    /// Says what is wrong with an image. What no driver takes either is no refusal of the
+    /// simulator.
+    pub fn report(&self, what: &str) {
+        let text = format!("{what}: {self}");
+        match self {
+            ImageError::Unknown | ImageError::Link(kernels::ptx::LinkError::Twice(_)) => crate::status::say(&text),
+            _ => crate::status::complain(&text),
+        }
+    }
+
     /// The status that the driver answers.
     pub fn status(&self) -> CUresult {
         match self {
@@ -50,6 +74,7 @@ impl ImageError {
             // Measured on an H200, driver 580: PTX text for sm_100.
             ImageError::OtherTarget(..) => CUresult::ERROR_INVALID_PTX,
             ImageError::Unknown | ImageError::Damaged(_) => CUresult::ERROR_INVALID_IMAGE,
+            ImageError::Link(_) => CUresult::ERROR_INVALID_PTX,
         }
     }
 }
@@ -80,7 +105,15 @@ pub unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError
         match u32::from_le_bytes(head) {
             WRAPPER => {
                 let data = image.add(8).cast::<*const u8>().read_unaligned();
-                if data.is_null() { Err(ImageError::Damaged("wrapper without data")) } else { find_ptx(data, arch) }
+                if data.is_null() {
+                    return Err(ImageError::Damaged("wrapper without data"));
+                }
+                match find_ptx(data, arch) {
+                    Err(ImageError::NoPtx) if image.add(4).cast::<u32>().read_unaligned() == SEPARATE => {
+                        link(image.add(16).cast::<*const *const u8>().read_unaligned(), arch)
+                    }
+                    found => found,
+                }
             }
             FATBIN => {
                 let header = u16::from_le_bytes([*image.add(6), *image.add(7)]) as usize;
@@ -97,6 +130,36 @@ pub unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError
                 fits(text, arch)?;
                 from_text(text)
             }
+        }
+    }
+}
+
+/// The PTX of all images in a list with a null at its end, linked.
+///
+/// # Safety
+/// As for [`find_ptx`], for each image of the list; the list may be null.
+unsafe fn link(list: *const *const u8, arch: u32) -> Result<String, ImageError> {
+    let (mut texts, mut incomplete) = (Vec::new(), false);
+    for at in 0..if list.is_null() { 0 } else { MAX_IMAGES } {
+        // SAFETY: the caller's promise; the null at the end has not come yet.
+        let image = unsafe { list.add(at).read_unaligned() };
+        if image.is_null() {
+            break;
+        }
+        // SAFETY: as above.
+        match unsafe { find_ptx(image, arch) } {
+            Ok(text) => texts.push(text),
+            // What needs its code finds that it is missing.
+            Err(ImageError::NoPtx) => incomplete = true,
+            Err(error) => return Err(error),
+        }
+    }
+    match texts.as_slice() {
+        [] => Err(ImageError::NoPtx),
+        [one] if !incomplete => Ok(one.clone()),
+        several => {
+            let linked = kernels::ptx::link(&several.iter().map(String::as_str).collect::<Vec<_>>())?;
+            Ok(if incomplete { format!("{INCOMPLETE}{linked}") } else { linked })
         }
     }
 }
@@ -291,6 +354,33 @@ mod tests {
         wrapper.extend_from_slice(&[0; 8]);
         // SAFETY: a well-formed image.
         assert!(unsafe { find_ptx(wrapper.as_ptr(), 80) }.unwrap().contains("sm_80"));
+    }
+
+    #[test]
+    fn links_what_was_compiled_separately() {
+        let function = |name: &str| format!("{PTX}.visible .func {name}() {{ ret; }}\0").into_bytes();
+        let machine = fatbin(&[entry(2, 80, 0x11, b"\x7fELF....", 0)]);
+        let one = fatbin(&[entry(2, 80, 0x11, b"\x7fELF....", 0), entry(KIND_PTX, 80, 0x11, &function("one"), 0)]);
+        let two = fatbin(&[entry(KIND_PTX, 80, 0x11, &function("two"), 0)]);
+        let find = |version: u32, list: &[*const u8]| {
+            let mut wrapper = WRAPPER.to_le_bytes().to_vec();
+            wrapper.extend_from_slice(&version.to_le_bytes());
+            wrapper.extend_from_slice(&(machine.as_ptr() as u64).to_le_bytes());
+            wrapper.extend_from_slice(&(list.as_ptr() as u64).to_le_bytes());
+            // SAFETY: a well-formed image with a list that ends.
+            unsafe { find_ptx(wrapper.as_ptr(), 80) }
+        };
+        let null = std::ptr::null();
+        let both = find(2, &[one.as_ptr(), machine.as_ptr(), two.as_ptr(), null]).unwrap();
+        assert!(both.starts_with(INCOMPLETE), "{both}");
+        assert_eq!((both.matches(".func one").count(), both.matches(".func two").count()), (1, 1), "{both}");
+        let whole = find(2, &[one.as_ptr(), null]).unwrap();
+        assert!(whole.contains("one") && !whole.starts_with(INCOMPLETE), "{whole}");
+        assert_eq!(find(2, &[machine.as_ptr(), null]), Err(ImageError::NoPtx));
+        assert_eq!(find(2, &[null]), Err(ImageError::NoPtx));
+        assert_eq!(find(1, &[one.as_ptr(), null]), Err(ImageError::NoPtx), "the word means something else there");
+        let twice = find(2, &[one.as_ptr(), one.as_ptr(), null]);
+        assert!(matches!(twice, Err(ImageError::Link(_))), "{twice:?}");
     }
 
     #[test]

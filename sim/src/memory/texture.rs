@@ -43,9 +43,12 @@ unsafe impl Send for TextureObject {}
 // SAFETY: as above.
 unsafe impl Sync for TextureObject {}
 
+/// How the reason ends when an instruction is the simulator's lack, and no error of the kernel.
+pub const NOT_SIMULATED: &str = "is not simulated";
+
 /// Says what is not simulated.
 pub fn refuse(what: &str) -> CUresult {
-    crate::status::complain(&format!("{what} is not simulated"));
+    crate::status::complain(&format!("{what} {NOT_SIMULATED}"));
     CUresult::ERROR_NOT_SUPPORTED
 }
 
@@ -237,7 +240,7 @@ pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
         _ => Ok(None),
     };
     done?.ok_or_else(|| {
-        let why = format!("{} is not simulated", request.opcode);
+        let why = format!("{} {NOT_SIMULATED}", request.opcode);
         crate::status::complain(&why);
         why
     })

@@ -203,8 +203,16 @@ pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
         addresses.finish(&function.name, &launch, ran.is_ok());
     }
     ran.map_err(|fault| {
-        if fault.kind != FaultKind::Cancelled {
-            eprintln!("streamsan-sim: {fault}{}", nearest(&fault.kind));
+        match &fault.kind {
+            FaultKind::Cancelled => {}
+            // Without the place: every launch of the kernel has another.
+            FaultKind::Unsupported(why) => {
+                crate::status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
+            }
+            FaultKind::Texture(why) if why.ends_with(texture::NOT_SIMULATED) => {
+                crate::status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
+            }
+            kind => eprintln!("streamsan-sim: {fault}{}", nearest(kind)),
         }
         match fault.kind {
             FaultKind::OutOfBounds { .. } => CUresult::ERROR_ILLEGAL_ADDRESS,

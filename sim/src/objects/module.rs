@@ -31,6 +31,8 @@ pub struct Code {
     managed: Vec<String>,
     /// Stands in for machine code: running it does nothing.
     pub stand_in: bool,
+    /// More belongs to it, of which there is machine code only.
+    incomplete: bool,
 }
 
 /// One parameter of a kernel.
@@ -51,7 +53,16 @@ impl Code {
         })?;
         let managed = find_managed(&text);
         let stand_in = text.starts_with(crate::loader::stand_in::MARK);
-        Ok(Arc::new(Code { ast, managed, stand_in }))
+        let incomplete = text.starts_with(crate::loader::fatbin::INCOMPLETE);
+        Ok(Arc::new(Code { ast, managed, stand_in, incomplete }))
+    }
+
+    /// The status for a name that is not in it.
+    pub fn not_found(&self, name: &str) -> CUresult {
+        if self.incomplete {
+            crate::status::complain(&format!("`{name}` is not in the PTX of the program, some of which is missing"));
+        }
+        CUresult::ERROR_NOT_FOUND
     }
 
     /// Names of the kernels, in the order of the text.
@@ -191,7 +202,7 @@ impl Module {
         name: &str,
         kernel: Option<&Arc<LibraryKernel>>,
     ) -> Result<Arc<Function>, CUresult> {
-        let found = self.code.kernel(name).ok_or(CUresult::ERROR_NOT_FOUND)?;
+        let found = self.code.kernel(name).ok_or_else(|| self.code.not_found(name))?;
         let mut functions = self.functions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(function) = functions.get(name) {
             return Ok(function.clone());
@@ -302,7 +313,7 @@ impl Library {
     /// A kernel by name.
     pub fn kernel(self: &Arc<Library>, name: &str) -> Result<Arc<LibraryKernel>, CUresult> {
         if self.code.kernel(name).is_none() {
-            return Err(CUresult::ERROR_NOT_FOUND);
+            return Err(self.code.not_found(name));
         }
         let mut kernels = self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let kernel = kernels.entry(name.to_owned()).or_insert_with(|| {

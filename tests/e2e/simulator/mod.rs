@@ -2,4 +2,5 @@
 
 mod answers;
 mod architecture;
+mod refusals;
 mod simulated;

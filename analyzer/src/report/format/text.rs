@@ -493,6 +493,9 @@ pub fn coverage(report: &Report) -> String {
     out
 }
 
+/// Refusals of the simulated GPU that are printed one by one.
+const MOST_REFUSALS: usize = 20;
+
 /// What could not be checked at all: these lines stand in every report.
 pub fn errors(report: &Report) -> String {
     let mut out = String::new();
@@ -503,8 +506,11 @@ pub fn errors(report: &Report) -> String {
     for why in &c.disabled {
         let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");
     }
-    for why in &c.not_simulated {
+    for why in c.not_simulated.iter().take(MOST_REFUSALS) {
         let _ = writeln!(out, "streamsan: ERROR: not run on the simulated GPU, and not checked: {why}");
+    }
+    if let Some(more) = c.not_simulated.len().checked_sub(MOST_REFUSALS).filter(|more| *more > 0) {
+        let _ = writeln!(out, "streamsan: ERROR: and {more} more that the simulated GPU refused");
     }
     if !c.any_work() {
         out.push_str("streamsan: NOTE: no CUDA work was seen, so nothing was checked\n");

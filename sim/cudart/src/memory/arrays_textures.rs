@@ -19,6 +19,10 @@ fn format(d: &cudaChannelFormatDesc) -> Result<(CUarray_format, c_uint), cudaErr
         (cudaChannelFormatKindSigned, 32) => CU_AD_FORMAT_SIGNED_INT32,
         (cudaChannelFormatKindFloat, 16) => CU_AD_FORMAT_HALF,
         (cudaChannelFormatKindFloat, 32) => CU_AD_FORMAT_FLOAT,
+        // The kinds up to "none" are the simple ones.
+        (kind, _) if kind.0 > cudaChannelFormatKindNone.0 => {
+            return Err(refused("compressed and normalised channel formats are not simulated"));
+        }
         _ => return Err(cudaErrorInvalidChannelDescriptor),
     };
     Ok((format, channels))
@@ -102,6 +106,11 @@ fn resource(from: &cudaResourceDesc) -> Result<CUDA_RESOURCE_DESC, cudaError> {
         }
     }
     Ok(to)
+}
+
+fn refused(why: &str) -> cudaError {
+    crate::driver_link::refused(why);
+    cudaErrorNotSupported
 }
 
 fn texture(from: &cudaTextureDesc) -> CUDA_TEXTURE_DESC {

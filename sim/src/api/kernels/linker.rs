@@ -7,7 +7,7 @@ use cuda_sys::*;
 use crate::api::*;
 use crate::config;
 use crate::handles::Handles;
-use crate::loader::{fatbin, ptx_link};
+use crate::loader::fatbin;
 
 /// One linking under way.
 #[derive(Default)]
@@ -26,7 +26,7 @@ fn add(state: CUlinkState, kind: CUjitInputType, data: &[u8]) -> Res {
         return Err(CUresult::ERROR_NOT_SUPPORTED);
     }
     let text = fatbin::find_ptx_in(data, config::get_or_default().arch).map_err(|error| {
-        crate::status::complain(&format!("linker input: {error}"));
+        error.report("linker input");
         error.status()
     })?;
     let mut bytes = text.into_bytes();
@@ -62,9 +62,10 @@ abi! {
         let texts: Vec<_> = inputs.iter().map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len() - 1])).collect();
         let joined = match texts.as_slice() {
             [one] => one.clone().into_owned(),
-            several => ptx_link::join(&several.iter().map(|text| &**text).collect::<Vec<_>>()).map_err(|why| {
-                crate::status::complain(&format!("linking {} images: {why}", several.len()));
-                CUresult::ERROR_INVALID_PTX
+            several => ::kernels::ptx::link(&several.iter().map(|text| &**text).collect::<Vec<_>>()).map_err(|why| {
+                let error = fatbin::ImageError::from(why);
+                error.report(&format!("{} images", several.len()));
+                error.status()
             })?,
         };
         let mut bytes = joined.into_bytes();

@@ -15,7 +15,7 @@ use crate::objects::module::{
 use crate::sched;
 
 fn report(error: &fatbin::ImageError) -> CUresult {
-    crate::status::complain(&format!("code image: {error}"));
+    error.report("code image");
     error.status()
 }
 
@@ -57,7 +57,8 @@ fn load_module(out: *mut CUmodule, code: Arc<Code>) -> Res {
 }
 
 fn global(module: &Module, name: *const c_char, dptr: *mut CUdeviceptr, bytes: *mut usize) -> Res {
-    let global = module.globals.get(&text(name)?).ok_or(CUresult::ERROR_NOT_FOUND)?;
+    let name = text(name)?;
+    let global = module.globals.get(&name).ok_or_else(|| module.code.not_found(&name))?;
     put_if(dptr, global.at);
     put_if(bytes, global.size as usize);
     Ok(())

@@ -134,6 +134,9 @@ abi! {
         // Exporting a pool is not simulated, but one that could be exported is an ordinary one
         // until then.
         let types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.0;
+        if props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED {
+            return Err(CUresult::ERROR_NOT_SUPPORTED);
+        }
         if props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props.handleTypes.0 & !types != 0 {
             return Err(INVALID);
         }

@@ -4,7 +4,6 @@
 //! exist here.
 
 use std::ffi::c_void;
-use std::sync::atomic::AtomicBool;
 
 use cuda_sys::{CUdriverProcAddressQueryResult, CUresult, Stream0, c_char, c_int};
 
@@ -147,7 +146,56 @@ static PRIVATE: cuda_sys::SimTable = cuda_sys::SimTable {
     library_get_global: unsafe {
         std::mem::transmute::<unsafe extern "C" fn(), cuda_sys::pfn::cuLibraryGetGlobal>(exported::cuLibraryGetGlobal)
     },
+    refused: runtime_refused,
 };
+
+/// # Safety
+/// `why` is a C string.
+#[cfg(feature = "driver")]
+unsafe extern "C" fn runtime_refused(why: *const c_char) {
+    // SAFETY: the caller's promise.
+    crate::status::complain(&unsafe { std::ffi::CStr::from_ptr(why) }.to_string_lossy());
+}
+
+/// NVIDIA's own runtime, where the program has loaded it from a file.
+fn loaded_runtime() -> Option<std::path::PathBuf> {
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
+        // SAFETY: valid during the callback; the loader's names are C strings, and `found` is the
+        // caller's.
+        let (name, found) = unsafe {
+            (
+                std::ffi::CStr::from_ptr((*info).dlpi_name).to_string_lossy(),
+                &mut *found.cast::<Option<std::path::PathBuf>>(),
+            )
+        };
+        let path = std::path::Path::new(&*name);
+        let is_runtime = path.file_name().is_some_and(|file| file.to_string_lossy().starts_with("libcudart.so"));
+        if is_runtime {
+            *found = Some(path.to_path_buf());
+        }
+        c_int::from(is_runtime)
+    }
+    let mut found = None;
+    // SAFETY: the signature that it wants, and `found` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    found
+}
+
+fn refuse_runtime() {
+    let why = match loaded_runtime() {
+        Some(path) => format!(
+            "the program loads NVIDIA's own CUDA runtime from {}, past LD_LIBRARY_PATH (a path in the file's DT_RPATH, \
+             or a full path): name the simulator's in LD_PRELOAD, or link with -Wl,--enable-new-dtags",
+            path.display()
+        ),
+        None => {
+            "the program's CUDA runtime is NVIDIA's own, linked statically, which needs private tables of the driver: \
+                 link with `nvcc -cudart shared` to run on the simulated GPU"
+                .into()
+        }
+    };
+    crate::status::complain(&why);
+}
 
 abi! {
     free fn [cuDriverGetVersion plain](_z, version: *mut c_int) {
@@ -163,7 +211,6 @@ abi! {
         proc_address(symbol, pfn, version, flags, status)
     }
     free fn [cuGetExportTable plain](_z, table: *mut *const c_void, id: *const CUuuid) {
-        static SAID: AtomicBool = AtomicBool::new(false);
         put_if(table, std::ptr::null());
         #[cfg(feature = "driver")]
         if get(id.cast::<[u8; 16]>())? == cuda_sys::SIM_TABLE {
@@ -171,12 +218,10 @@ abi! {
         }
         let id = get(id.cast::<[u8; 4]>())?;
         if id == CUDART_TABLE {
-            once(&SAID, || {
-                let why = "the program's CUDA runtime is NVIDIA's own (statically linked?), which needs private tables of \
-                           the driver: link with `nvcc -cudart shared` to run on the simulated GPU";
-                crate::status::cannot_run(why);
-                why.into()
-            });
+            refuse_runtime();
+        } else {
+            // Tools ask for tables that not every driver has, and can do without.
+            crate::status::excuse();
         }
         Err(CUresult::ERROR_NOT_SUPPORTED)
     }

@@ -1,0 +1,168 @@
+//! What the dynamic section of a program says: whether its search paths lead past the simulated
+//! GPU, and which functions it needs.
+//!
+//! Owns reading `DT_RPATH` the way the dynamic linker does. `LD_LIBRARY_PATH`, by which the
+//! simulated GPU comes before a program, wins over everything but the old-style path (`DT_RPATH`
+//! without a
+//! `DT_RUNPATH`) of a file or of those that load it, and names with a slash. A library that is
+//! preloaded under the same name wins over those too. What a program opens at run time is not seen
+//! here. A file that cannot be read needs nothing.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use object::Endianness;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{Dyn, FileHeader};
+
+/// More files than a program loads.
+const MOST_FILES: usize = 2000;
+
+/// What a file says of the libraries that it needs.
+#[derive(Default)]
+struct Needs {
+    names: Vec<String>,
+    /// Folders of `DT_RPATH`; empty when there is a `DT_RUNPATH`.
+    rpath: Vec<PathBuf>,
+    runpath: Vec<PathBuf>,
+}
+
+/// The names of CUDA runtimes (`libcudart.so.13`) that a program loads past `LD_LIBRARY_PATH`.
+/// `listed`: its folders, in which the other libraries of the program are looked for.
+pub fn runtimes_past(program: &Path, listed: &[PathBuf]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    // Each with the old-style folders of the files that load it.
+    let mut open = vec![(program.to_path_buf(), Vec::<PathBuf>::new())];
+    while let Some((file, inherited)) = open.pop() {
+        let file = file.canonicalize().unwrap_or(file);
+        if seen.len() == MOST_FILES || !seen.insert(file.clone()) {
+            continue;
+        }
+        let Some(needs) = needs(&file) else { continue };
+        let mut own = needs.rpath.clone();
+        own.extend(inherited);
+        // A file with a new-style path does not use the old-style ones of its loaders.
+        let old: &[PathBuf] = if needs.runpath.is_empty() { &own } else { &[] };
+        for name in &needs.names {
+            let base = Path::new(name).file_name().map(|base| base.to_string_lossy().into_owned()).unwrap_or_default();
+            let is_path = name.contains('/');
+            let first = old.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
+            if base.starts_with("libcudart.so.") {
+                if (is_path || first.is_some()) && !found.contains(&base) {
+                    found.push(base);
+                }
+                continue;
+            }
+            let path = if is_path { Some(PathBuf::from(name)) } else { first };
+            let later = || {
+                let folders = listed.iter().chain(&needs.runpath);
+                folders.map(|folder| folder.join(name)).find(|path| path.is_file())
+            };
+            open.extend(path.or_else(later).map(|path| (path, own.clone())));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn needs(file: &Path) -> Option<Needs> {
+    // Programs with CUDA code are large: only what is asked for is read.
+    let data = object::ReadCache::new(std::fs::File::open(file).ok()?);
+    let data = &data;
+    let header = FileHeader64::<Endianness>::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, data).ok()?;
+    let (dynamic, link) = sections.dynamic(endian, data).ok()??;
+    let strings = sections.strings(endian, data, link).ok()?;
+    let origin = file.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
+    let mut needs = Needs::default();
+    for entry in dynamic {
+        let tag = entry.tag(endian);
+        if !matches!(tag, elf::DT_NEEDED | elf::DT_RPATH | elf::DT_RUNPATH) {
+            continue;
+        }
+        let text = String::from_utf8_lossy(entry.string(endian, strings).ok()?).into_owned();
+        let text = text.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin);
+        let folders = || text.split(':').filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        match tag {
+            elf::DT_RPATH => needs.rpath.extend(folders()),
+            elf::DT_RUNPATH => needs.runpath.extend(folders()),
+            _ => needs.names.push(text),
+        }
+    }
+    if !needs.runpath.is_empty() {
+        needs.rpath.clear();
+    }
+    Some(needs)
+}
+
+/// Functions of CUDA that a program is linked with and none of these libraries has, sorted.
+pub fn missing_functions(program: &Path, libraries: &[PathBuf]) -> Vec<String> {
+    let has: HashSet<String> = libraries.iter().flat_map(|file| symbols(file, true)).collect();
+    let wanted = symbols(program, false).into_iter();
+    let mut missing: Vec<String> = wanted.filter(|name| is_cuda(name) && !has.contains(name)).collect();
+    missing.sort();
+    missing
+}
+
+/// A function of the runtime or the driver, but not of a library such as cuBLAS.
+fn is_cuda(name: &str) -> bool {
+    let capital = |rest: &str| rest.starts_with(|c: char| c.is_ascii_uppercase());
+    ["__cuda", "cuda", "cu"].into_iter().any(|prefix| name.strip_prefix(prefix).is_some_and(capital))
+}
+
+/// Names of the dynamic symbols that a file defines, or needs from others.
+fn symbols(file: &Path, defined: bool) -> Vec<String> {
+    let read = || {
+        let data = std::fs::read(file).ok()?;
+        let data = data.as_slice();
+        let header = FileHeader64::<Endianness>::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, data).ok()?;
+        let table = sections.symbols(endian, data, elf::SHT_DYNSYM).ok()?;
+        let strings = table.strings();
+        let wanted = |symbol: &&elf::Sym64<Endianness>| {
+            let is_defined = symbol.st_shndx.get(endian) != elf::SHN_UNDEF;
+            // A weak reference may stay without a definition.
+            is_defined == defined && (defined || symbol.st_bind() != elf::STB_WEAK)
+        };
+        let names = table.iter().filter(wanted).filter_map(|symbol| {
+            let name = strings.get(symbol.st_name.get(endian)).ok()?;
+            Some(String::from_utf8_lossy(name).into_owned())
+        });
+        Some(names.collect())
+    };
+    read().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_without_cuda_and_damaged_files_need_nothing() {
+        let this = std::env::current_exe().expect("this test");
+        let of = |file: &Path| (runtimes_past(file, &[]), missing_functions(file, &[]));
+        assert_eq!(of(&this), Default::default());
+        assert!(needs(&this).is_some_and(|needs| needs.names.iter().any(|name| name.starts_with("libc.so"))));
+        for file in [Path::new("/nowhere"), Path::new(file!())] {
+            assert_eq!(of(file), Default::default());
+        }
+        let bytes = std::fs::read(this).expect("readable");
+        let file = std::env::temp_dir().join(format!("streamsan-dynamic-{}", std::process::id()));
+        for len in [0, 3, 64, 4096, bytes.len() / 2] {
+            std::fs::write(&file, &bytes[..len]).expect("writable");
+            assert_eq!(of(&file), Default::default(), "{len} bytes");
+        }
+        let _ = std::fs::remove_file(&file);
+    }
+
+    #[test]
+    fn functions_of_the_runtime_and_the_driver_are_told_from_those_of_libraries() {
+        assert!(["cudaMalloc", "__cudaRegisterFatBinary", "cuInit"].into_iter().all(is_cuda));
+        assert!(
+            !["cublasCreate_v2", "cudnnCreate", "curl_easy_init", "cufftPlan1d", "custom"].into_iter().any(is_cuda)
+        );
+    }
+}
