@@ -15,6 +15,7 @@ mod coverage;
 mod diff;
 mod dump;
 mod explain;
+mod hunt;
 mod man;
 mod memory;
 mod record;
@@ -59,6 +60,7 @@ struct Cli {
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     Run(run::RunArgs),
+    Hunt(hunt::HuntArgs),
     Record(record::RecordArgs),
     Check(check::CheckArgs),
     Diff(diff::DiffArgs),
@@ -168,6 +170,7 @@ impl Command {
         use options::Command as Of;
         let of = match self {
             Self::Run(_) => Of::Run,
+            Self::Hunt(_) => Of::Hunt,
             Self::Record(_) => Of::Record,
             Self::Check(_) => Of::Check,
             Self::Diff(_) => Of::Diff,
@@ -187,6 +190,7 @@ impl Command {
     fn take_given(&mut self) -> AnyGiven {
         match self {
             Self::Run(args) => std::mem::take(&mut args.options).any(),
+            Self::Hunt(args) => std::mem::take(&mut args.options).any(),
             Self::Record(args) => std::mem::take(&mut args.options).any(),
             Self::Check(args) => std::mem::take(&mut args.options).any(),
             Self::Diff(args) => std::mem::take(&mut args.options).any(),
@@ -241,6 +245,7 @@ pub fn main(args: &[OsString]) -> i32 {
     };
     match line.command {
         Command::Run(run) => run::main(run, args, environment.as_bytes(), options),
+        Command::Hunt(args) => hunt::main(&args, options),
         Command::Record(record) => record::main(record, args, environment.as_bytes(), options),
         Command::Check(args) => check::main(&args, options),
         Command::Diff(args) => diff::main(&args, &options),

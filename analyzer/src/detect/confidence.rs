@@ -67,9 +67,10 @@
 //!    finding certain or withdraws it.
 
 use crate::memory::{Extent, Meet, Precision};
+use serde::{Deserialize, Serialize};
 
 /// How certain it is that the two accesses share a byte.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Confidence {
     /// Anything weaker than the other two, for example two unknown extents in one allocation.
     Possible,
