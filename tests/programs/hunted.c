@@ -1,6 +1,7 @@
 /* What a hunt meets in a folder: two fills of the same bytes on two streams, unordered or (ORDERED) ordered by an event, and
  * then (FAILS) an error of its own, (DIES) a signal, (READS) all of standard input, or (HANGS) no end, whatever it is asked, with
- * a child in a session of its own. (SKIPS) says so by its exit code. */
+ * a child in a session of its own. (SKIPS) does nothing and says so by its exit code, or (WELL) ends well. (REFUSED)
+ * does nothing but load code that is none. */
 #include "common.h"
 #include <signal.h>
 #include <time.h>
@@ -25,7 +26,15 @@ static void fills(void) {
 
 int main(void) {
 #ifdef SKIPS
+#ifdef WELL
+    return 0;
+#endif
     return 77;
+#endif
+#ifdef REFUSED
+    CUmodule module;
+    attach();
+    return cuModuleLoadData(&module, "no code of any kind") == 0;
 #endif
     fills();
     printf("done: %s\n", getenv("HUNTED") ? getenv("HUNTED") : "");

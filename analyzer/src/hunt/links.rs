@@ -104,8 +104,11 @@ fn signs(path: &Path) -> Option<Signs> {
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, data).ok()?;
     let sections = header.sections(endian, data).ok()?;
-    let program = segments.iter().any(|segment| segment.p_type(endian) == elf::PT_INTERP)
-        && [elf::ET_EXEC, elf::ET_DYN].contains(&header.e_type(endian));
+    // What is linked statically cannot be checked; that is said when it is run.
+    let interpreted = segments.iter().any(|segment| segment.p_type(endian) == elf::PT_INTERP);
+    let kind = header.e_type(endian);
+    let foreign = header.e_machine(endian) == elf::EM_CUDA;
+    let program = !foreign && (kind == elf::ET_EXEC || (kind == elf::ET_DYN && interpreted));
     let mut signs = Signs { program, ..Signs::default() };
     for section in sections.iter() {
         let name = sections.section_name(endian, section).unwrap_or_default();
@@ -117,6 +120,10 @@ fn signs(path: &Path) -> Option<Signs> {
     let strings = sections.strings(endian, data, link).ok()?;
     let folder = path.parent().unwrap_or(Path::new("")).to_string_lossy().into_owned();
     for entry in dynamic {
+        if entry.tag(endian) == elf::DT_FLAGS_1 {
+            signs.program |= entry.val(endian) & elf::DF_1_PIE.0 != 0;
+            continue;
+        }
         let Ok(text) = entry.string(endian, strings) else { continue };
         let text = std::ffi::OsStr::from_bytes(text).to_string_lossy();
         match entry.tag(endian) {
