@@ -88,7 +88,8 @@ the working directory or above. The file comes first, then the variable, then th
 Exit codes:
   the program's own when nothing is found; 66 with findings (see --error-exitcode); 2 for wrong
   usage; 70 when StreamSan itself failed or the simulated GPU could not run the program; 4 with
-  --require-cuda when no CUDA was used. A program that dies of a signal dies of it here.";
+  --require-cuda when no CUDA was used; 1 when a program of a hunt failed. A program that dies
+  of a signal dies of it here.";
 
 /// The grammar as help, man pages and completions show it.
 fn shown() -> clap::Command {

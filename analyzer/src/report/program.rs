@@ -91,16 +91,19 @@ impl Program {
         if self.findings > 0 { Checked::Findings } else { self.ended }
     }
 
-    /// What is wrong with it besides findings, in a line for the user.
+    /// What is wrong with it besides findings, without its name.
+    pub fn trouble(&self) -> Option<String> {
+        let what = match self.ended {
+            Checked::NotChecked | Checked::Failed | Checked::NotRun => self.ended.name(),
+            Checked::TimedOut => "timed out, and checked up to there",
+            Checked::Clean | Checked::Findings | Checked::NoCuda | Checked::Skipped => return None,
+        };
+        Some(format!("{what}: {}", self.why))
+    }
+
+    /// The same, as a line for the user.
     pub fn error(&self) -> Option<String> {
-        let Self { name, why, .. } = self;
-        match self.ended {
-            Checked::NotChecked => Some(format!("{name} was not checked: {why}")),
-            Checked::Failed => Some(format!("{name} failed: {why}")),
-            Checked::TimedOut => Some(format!("{name} did not end in time, and was checked up to there: {why}")),
-            Checked::NotRun => Some(format!("{name} was not run: {why}")),
-            Checked::Clean | Checked::Findings | Checked::NoCuda | Checked::Skipped => None,
-        }
+        self.trouble().map(|trouble| format!("{}: {trouble}", self.name))
     }
 }
 

@@ -16,6 +16,18 @@ pub fn listed(names: &[String]) -> String {
     if more > 0 { format!("{shown} and {}", counted(more, "other program", "other programs")) } else { shown }
 }
 
+/// What is wrong with programs besides findings: a line for all that have the same trouble.
+pub fn errors(programs: &[Program]) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, trouble) in programs.iter().filter_map(|p| Some((p.name.clone(), p.trouble()?))) {
+        match lines.iter_mut().find(|(known, _)| *known == trouble) {
+            Some((_, names)) => names.push(name),
+            None => lines.push((trouble, vec![name])),
+        }
+    }
+    lines.into_iter().map(|(trouble, names)| format!("{}: {trouble}", listed(&names))).collect()
+}
+
 /// The table of a hunt, a row each, and how many came out how; empty without programs.
 pub fn table(programs: &[Program]) -> String {
     let mut out = String::new();

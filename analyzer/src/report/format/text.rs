@@ -9,7 +9,6 @@ use crate::report::elaborate::hazard_sentence;
 use crate::report::format::programs;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, GateStatus, Hint, Report, Side};
-use crate::report::program::Program;
 use crate::report::stack_text;
 use crate::report::stack_text::Line;
 use crate::symbols::frame::Frame;
@@ -500,9 +499,9 @@ pub fn errors(report: &Report) -> String {
     for why in &c.not_simulated {
         let _ = writeln!(out, "streamsan: ERROR: not run on the simulated GPU, and not checked: {why}");
     }
-    report.programs.iter().filter_map(Program::error).for_each(|line| {
+    for line in programs::errors(&report.programs) {
         let _ = writeln!(out, "streamsan: ERROR: {line}");
-    });
+    }
     if !c.any_work() {
         out.push_str("streamsan: NOTE: no CUDA work was seen, so nothing was checked\n");
     }
