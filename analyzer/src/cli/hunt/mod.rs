@@ -159,7 +159,9 @@ fn merged(ran: Vec<Ran>, gate: &Gate, options: &Options) -> Report {
 /// The folder for the programs' output.
 fn folder(named: Option<&Path>) -> Result<PathBuf, String> {
     let Some(path) = named else {
-        return crate::private_file::folder("streamsan-hunt-").map_err(|error| format!("no temporary folder: {error}"));
+        // Programs run in other folders: its name must hold there too.
+        let made = crate::private_file::folder("streamsan-hunt-").and_then(|folder| folder.canonicalize());
+        return made.map_err(|error| format!("no temporary folder: {error}"));
     };
     let made = std::fs::create_dir_all(path).and_then(|()| path.canonicalize());
     made.map_err(|error| format!("{} can not be written: {error}", path.display()))
