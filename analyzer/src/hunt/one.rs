@@ -111,9 +111,9 @@ struct Rest {
 
 /// How the program came out, if it has no findings, and why.
 fn judge(target: &Target, rest: &Rest, report: &Report, folder: &Path, limit: Duration) -> (Checked, String) {
-    let unchecked: Vec<&str> = rest.unchecked.iter().chain(&report.coverage.unread).map(String::as_str).collect();
+    let unchecked = reasons(rest.unchecked.iter().chain(&report.coverage.unread));
     match rest.ended {
-        _ if !unchecked.is_empty() => (Checked::NotChecked, unchecked.join("; ")),
+        _ if !unchecked.is_empty() => (Checked::NotChecked, unchecked),
         _ if rest.timed_out => (Checked::TimedOut, format!("{} s were not enough", limit.as_secs())),
         Err(signal) => (Checked::Failed, said(&format!("signal {signal}"), folder)),
         Ok(code) if rest.code == exit_code::INTERNAL && code != exit_code::INTERNAL => {
@@ -124,6 +124,20 @@ fn judge(target: &Target, rest: &Rest, report: &Report, folder: &Path, limit: Du
         Ok(_) if !report.coverage.any_work() => (Checked::NoCuda, String::new()),
         Ok(_) => (Checked::Clean, String::new()),
     }
+}
+
+/// Reasons in half a sentence, each once: the first of them, for the program's own report has all.
+fn reasons<'a>(all: impl Iterator<Item = &'a String>) -> String {
+    const SHOWN: usize = 3;
+    let mut list: Vec<&str> = Vec::new();
+    all.for_each(|why| {
+        if !list.contains(&why.as_str()) {
+            list.push(why)
+        }
+    });
+    let more = list.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{}{more}", list.into_iter().take(SHOWN).collect::<Vec<_>>().join("; "))
 }
 
 /// Why a run has handed over nothing.
@@ -269,6 +283,8 @@ mod tests {
         for ended in [Ok(0), Ok(3), Err(11)] {
             assert_eq!(of(&target, &report, rest(ended, 70, false, &["a", "b"])), (Checked::NotChecked, "a; b".into()));
         }
+        let many = rest(Ok(0), 70, false, &["a", "b", "a", "c", "d", "e"]);
+        assert_eq!(of(&target, &report, many).1, "a; b; c; and 2 more");
         assert_eq!(of(&target, &report, rest(Ok(0), 70, false, &[])).0, Checked::NotChecked);
         assert_eq!(of(&target, &report, rest(Ok(70), 70, false, &[])).0, Checked::Failed);
         let late = of(&target, &report, rest(Err(15), 0, true, &[]));
