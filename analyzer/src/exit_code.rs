@@ -7,6 +7,9 @@
 /// and `record` a clean run ends with the program's own exit code.
 pub const CLEAN: i32 = 0;
 
+/// `hunt`: a program ended with an error of its own, and nothing worse has happened.
+pub const PROGRAM_FAILED: i32 = 1;
+
 /// Findings (with `diff`: new ones), unless `--error-exitcode` names another number; with 0 the
 /// program's own exit code is
 /// kept.

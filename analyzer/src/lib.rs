@@ -22,6 +22,7 @@
 //! - [`symbols`] turns recorded stacks into frames with names and lines.
 //! - [`report`] resolves findings to plain data, and prints them in every format.
 //! - [`gate`] decides which findings fail the run: filters, suppressions, the baseline.
+//! - [`hunt`] finds the programs of a folder and runs each.
 //! - [`tools`] are the other commands that read traces or code images.
 //!
 //! # Which folder may use which
@@ -43,6 +44,7 @@
 //! - `analysis`: all of the above except `gate` and `options`.
 //! - `ingest`: `analysis`, `exact`, `ipc`, `launches`, `report`, `symbols`.
 //! - `launcher`: `ingest`, `ipc`, `report`, `options`.
+//! - `hunt`: `launcher`, `report`, `ingest`.
 //! - `tools`: `ingest`, `launches`, `report`, `state`, `symbols`.
 //! - `cli`: everything.
 //!
@@ -56,6 +58,7 @@ pub mod detect;
 pub mod exact;
 pub mod exit_code;
 pub mod gate;
+pub mod hunt;
 pub mod ingest;
 pub mod ipc;
 pub mod launch_memory;

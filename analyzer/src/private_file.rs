@@ -1,13 +1,16 @@
-//! Private files: traces hold code, stacks, paths and arguments, which are for the user alone.
+//! Private files and folders: traces hold code, stacks, paths and arguments, which are for the user
+//! alone.
 //!
 //! Owns how such a file is opened: readable and writable for its user alone, and in a folder that
 //! others can write to (`/tmp`) never through another user's link or into another user's file.
 //! Reports are created like the files of any program: others are meant to read them.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Creates or empties a file with mode 0600.
 pub fn create(path: &Path) -> io::Result<File> {
@@ -27,6 +30,19 @@ pub fn create(path: &Path) -> io::Result<File> {
         file.set_len(0)?;
     }
     Ok(file)
+}
+
+/// Creates a folder of a new name for this user alone, where temporary files belong.
+pub fn folder(prefix: &str) -> io::Result<PathBuf> {
+    let mut template = std::env::temp_dir().join(format!("{prefix}XXXXXX")).into_os_string().into_vec();
+    template.push(0);
+    // SAFETY: template is a writable C string that ends in six X; mkdtemp makes the folder with
+    // mode 0700.
+    if unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) }.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    template.pop();
+    Ok(OsString::from_vec(template).into())
 }
 
 #[cfg(test)]

@@ -22,17 +22,20 @@ pub enum Command {
     Timeline = 32,
     /// Report the allocations of a trace.
     Memory = 64,
+    /// Check all programs of a folder.
+    Hunt = 128,
 }
 
 impl Command {
     /// All of them, in the order of the help.
-    pub const ALL: [Self; 7] =
-        [Self::Run, Self::Record, Self::Check, Self::Diff, Self::Explain, Self::Timeline, Self::Memory];
+    pub const ALL: [Self; 8] =
+        [Self::Run, Self::Hunt, Self::Record, Self::Check, Self::Diff, Self::Explain, Self::Timeline, Self::Memory];
 
     /// The word on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
+            Self::Hunt => "hunt",
             Self::Record => "record",
             Self::Check => "check",
             Self::Diff => "diff",

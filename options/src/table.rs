@@ -2,7 +2,7 @@
 //!
 //! Columns: number, name, letter, type, default, commands, reader, group, help.
 
-use crate::row::Command::{Check, Diff, Explain, Memory, Record, Run, Timeline};
+use crate::row::Command::{Check, Diff, Explain, Hunt, Memory, Record, Run, Timeline};
 use crate::row::{Command, Commands, Group, Kind, Reader, Row};
 
 macro_rules! table {
@@ -36,13 +36,17 @@ const fn number(min: u64, max: u64) -> Kind {
     Kind::Number { min, max }
 }
 
-/// Commands that start a program.
-const RUNS: &[Command] = &[Run, Record];
+/// Commands that start programs.
+const RUNS: &[Command] = &[Run, Hunt, Record];
+/// Commands that start one program, which may write a file of its own.
+const RUNS_ONE: &[Command] = &[Run, Record];
 /// Commands that judge findings.
-const JUDGES: &[Command] = &[Run, Check];
+const JUDGES: &[Command] = &[Run, Hunt, Check];
+/// Commands that keep a file about the launches of one run.
+const KEEPS: &[Command] = &[Run, Check];
 /// Commands that resolve stacks.
-const RESOLVES: &[Command] = &[Run, Record, Check, Timeline, Memory];
-const ALL: &[Command] = &[Run, Record, Check, Diff, Explain, Timeline, Memory];
+const RESOLVES: &[Command] = &[Run, Hunt, Record, Check, Timeline, Memory];
+const ALL: &[Command] = &[Run, Hunt, Record, Check, Diff, Explain, Timeline, Memory];
 
 table! {
     Output "output" Some('o'), Kind::File, "", &[Run, Record, Timeline], Analyzer, Run,
@@ -65,11 +69,11 @@ table! {
         "wait for each launch, to name the one that fails (illegal address, assert)";
     TorchAllocator "torch-allocator" None, Kind::Choice(&["native", "async"]), "native", RUNS, Launcher, Run,
         "'async': run PyTorch on cudaMallocAsync, unless its own variable is set";
-    CountCalls "count-calls" None, FLAG, "no", RUNS, Shim, Run,
+    CountCalls "count-calls" None, FLAG, "no", RUNS_ONE, Shim, Run,
         "write to the trace how often each driver function was called";
-    Off "off" None, FLAG, "no", RUNS, Shim, Run,
+    Off "off" None, FLAG, "no", RUNS_ONE, Shim, Run,
         "stay out of the program altogether";
-    Cache "cache" None, Kind::PathOrOff("FOLDER|off"), "", &[Run, Check, Explain], Analyzer, Run,
+    Cache "cache" None, Kind::PathOrOff("FOLDER|off"), "", &[Run, Hunt, Check, Explain], Analyzer, Run,
         "keep kernel summaries there [default: $STREAMSAN_CACHE or ~/.cache/streamsan]";
     Config "config" None, Kind::PathOrOff("FILE|off"), "", ALL, Launcher, Run,
         "read FILE [default: the first streamsan.toml from the working directory upwards]";
@@ -80,9 +84,9 @@ table! {
         "order in which ready work runs, among those that CUDA allows [default: eager]";
     SimSeed "sim-seed" None, number(0, u64::MAX), "", RUNS, Launcher, Sim,
         "choose a random schedule; with one host thread a seed repeats its schedule";
-    SimAddresses "sim-addresses" None, Kind::File, "", RUNS, Launcher, Sim,
+    SimAddresses "sim-addresses" None, Kind::File, "", RUNS_ONE, Launcher, Sim,
         "list the bytes that each launch touches in FILE, as lines of JSON";
-    SimResults "sim-results" None, Kind::File, "", RUNS, Launcher, Sim,
+    SimResults "sim-results" None, Kind::File, "", RUNS_ONE, Launcher, Sim,
         "list digests of what the program computed in FILE, to compare schedules";
 
     Pedantic "pedantic" None, FLAG, "no", JUDGES, Analyzer, Detection,
@@ -91,7 +95,7 @@ table! {
         "what synchronises: what drivers do, or only what CUDA promises";
     Latent "latent" None, FLAG, "no", JUDGES, Analyzer, Detection,
         "also show pairs that only unpromised synchronisation orders; see --fail-on";
-    HostOrder "host-order" None, Kind::Choice(&["merged", "threads"]), "merged", &[Run, Record, Check], Both, Detection,
+    HostOrder "host-order" None, Kind::Choice(&["merged", "threads"]), "merged", &[Run, Hunt, Record, Check], Both, Detection,
         "'threads': order host threads by pthread synchronisation only";
     Hints "hints" None, FLAG, "no", JUDGES, Analyzer, Detection,
         "also list what is no race but probably a mistake; hints fail no run";
@@ -110,7 +114,7 @@ table! {
     SymbolPath "symbol-path" None, Kind::Folders, "", RESOLVES, Analyzer, Detection,
         "look for debug information there, by build ID or name; repeatable";
 
-    ErrorExitcode "error-exitcode" None, number(0, 255), "66", &[Run, Check, Diff], Both, Gate,
+    ErrorExitcode "error-exitcode" None, number(0, 255), "66", &[Run, Hunt, Check, Diff], Both, Gate,
         "exit code when there are findings; 0 keeps the program's own";
     FailOn "fail-on" None, Kind::Choice(&["certain", "likely", "possible", "latent"]), "", JUDGES, Analyzer, Gate,
         "weakest finding that fails the run; 'latent' adds latent ones [default: likely]";
@@ -125,13 +129,13 @@ table! {
     RequireCuda "require-cuda" None, FLAG, "no", JUDGES, Analyzer, Gate,
         "fail with exit code 4 when the program makes no use of CUDA";
 
-    Quiet "quiet" None, FLAG, "no", &[Run, Record, Check, Diff], Analyzer, Output,
+    Quiet "quiet" None, FLAG, "no", &[Run, Hunt, Record, Check, Diff], Analyzer, Output,
         "print findings and errors only: nothing at all when the run is clean";
     Format "format" None, Kind::Choice(&["text", "short", "github", "csan"]), "text", JUDGES, Analyzer, Output,
         "form of the report: in full, one line a finding, annotations, or PyTorch's wording";
     LogFile "log-file" None, Kind::File, "", JUDGES, Analyzer, Output,
         "write the report to FILE instead of stderr";
-    Json "json" None, Kind::File, "", &[Run, Check, Memory], Analyzer, Output,
+    Json "json" None, Kind::File, "", &[Run, Hunt, Check, Memory], Analyzer, Output,
         "write findings, summary and coverage ('memory': allocations) to FILE as JSON";
     Sarif "sarif" None, Kind::File, "", JUDGES, Analyzer, Output,
         "write the findings to FILE as SARIF 2.1.0, for code scanning";
@@ -152,12 +156,12 @@ table! {
         "measure what kernels touch: those in doubt, 'all', or those so named";
     Confirm "confirm" None, FLAG, "no", JUDGES, Both, Exact,
         "measure kernels of uncertain findings, and withdraw what that refutes";
-    Learned "learned" None, Kind::File, "", JUDGES, Analyzer, Exact,
+    Learned "learned" None, Kind::File, "", KEEPS, Analyzer, Exact,
         "use the measured ranges in FILE, and add those of this run";
     SanitizerLibrary "sanitizer-library" None, Kind::File, "", RUNS, Shim, Exact,
         "NVIDIA's libsanitizer-public.so, where it is not found by itself";
     ExactPatch "exact-patch" None, Kind::File, "", RUNS, Shim, Exact,
         "what scripts/patch made [default: exact.fatbin beside the library]";
-    ExactCompare "exact-compare" None, Kind::File, "", JUDGES, Analyzer, Exact,
+    ExactCompare "exact-compare" None, Kind::File, "", KEEPS, Analyzer, Exact,
         "compare what was predicted of each launch with what --exact measured; write FILE as JSON";
 }

@@ -15,6 +15,7 @@ mod coverage;
 mod diff;
 mod dump;
 mod explain;
+mod hunt;
 mod man;
 mod memory;
 mod record;
@@ -59,6 +60,7 @@ struct Cli {
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     Run(run::RunArgs),
+    Hunt(hunt::HuntArgs),
     Record(record::RecordArgs),
     Check(check::CheckArgs),
     Diff(diff::DiffArgs),
@@ -86,7 +88,8 @@ the working directory or above. The file comes first, then the variable, then th
 Exit codes:
   the program's own when nothing is found; 66 with findings (see --error-exitcode); 2 for wrong
   usage; 70 when StreamSan itself failed or the simulated GPU could not run the program; 4 with
-  --require-cuda when no CUDA was used. A program that dies of a signal dies of it here.";
+  --require-cuda when no CUDA was used; 1 when a program of a hunt failed. A program that dies
+  of a signal dies of it here.";
 
 /// The grammar as help, man pages and completions show it.
 fn shown() -> clap::Command {
@@ -168,6 +171,7 @@ impl Command {
         use options::Command as Of;
         let of = match self {
             Self::Run(_) => Of::Run,
+            Self::Hunt(_) => Of::Hunt,
             Self::Record(_) => Of::Record,
             Self::Check(_) => Of::Check,
             Self::Diff(_) => Of::Diff,
@@ -187,6 +191,7 @@ impl Command {
     fn take_given(&mut self) -> AnyGiven {
         match self {
             Self::Run(args) => std::mem::take(&mut args.options).any(),
+            Self::Hunt(args) => std::mem::take(&mut args.options).any(),
             Self::Record(args) => std::mem::take(&mut args.options).any(),
             Self::Check(args) => std::mem::take(&mut args.options).any(),
             Self::Diff(args) => std::mem::take(&mut args.options).any(),
@@ -241,6 +246,7 @@ pub fn main(args: &[OsString]) -> i32 {
     };
     match line.command {
         Command::Run(run) => run::main(run, args, environment.as_bytes(), options),
+        Command::Hunt(args) => hunt::main(&args, options),
         Command::Record(record) => record::main(record, args, environment.as_bytes(), options),
         Command::Check(args) => check::main(&args, options),
         Command::Diff(args) => diff::main(&args, &options),

@@ -27,5 +27,5 @@ pub fn main(args: RecordArgs, words: &[OsString], environment: &[u8], options: O
         return wrong("record needs '-o FILE' for the trace");
     }
     run::note_misplaced(&args.program, words, &options);
-    run::start(&args.program, environment, options, false)
+    run::start(&args.program, environment, options, &run::Purpose::default())
 }

@@ -3,18 +3,21 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::arguments::Given;
 use super::common::{analysis_options, failed, prepare, recorder, report, wrong};
 use crate::exit_code;
+use crate::hunt::handed::Handed;
 use crate::ingest::live::Sink;
 use crate::ipc::Across;
-use crate::launcher::executable;
-use crate::launcher::process::{self, LaunchError, Plan};
+use crate::launcher::process::{self, Finished, LaunchError, Plan};
 use crate::launcher::server::Server;
 use crate::launcher::simulator::Sim;
+use crate::launcher::{descendants, executable};
 use crate::options::Options;
 use crate::output::StandardOutput;
+use crate::report::format::text::counted;
 
 /// Check a program while it runs (the word may be left out)
 #[derive(clap::Args, Debug)]
@@ -26,6 +29,12 @@ pub struct RunArgs {
     /// What runs PROGRAM, which is a script (for 'python -m streamsan')
     #[arg(long, hide = true, value_name = "FILE")]
     interpreter: Option<OsString>,
+    /// Hand what was found to a hunt, in FILE
+    #[arg(long, hide = true, value_name = "FILE", requires = "time_limit")]
+    outcome: Option<PathBuf>,
+    /// Stop PROGRAM, and all that it has started, after so many seconds
+    #[arg(long, hide = true, value_name = "SECONDS")]
+    time_limit: Option<u64>,
     #[command(flatten)]
     pub(super) options: Given<{ options::Command::Run as u16 }>,
 }
@@ -33,7 +42,7 @@ pub struct RunArgs {
 impl RunArgs {
     /// This program.
     pub fn of(program: Vec<OsString>) -> Self {
-        Self { program, interpreter: None, options: Given::default() }
+        Self { program, interpreter: None, outcome: None, time_limit: None, options: Given::default() }
     }
 }
 
@@ -44,7 +53,8 @@ pub fn main(args: RunArgs, words: &[OsString], environment: &[u8], options: Opti
     }
     note_misplaced(&args.program, words, &options);
     let program: Vec<OsString> = args.interpreter.into_iter().chain(args.program).collect();
-    start(&program, environment, options, true)
+    let limit = args.time_limit.map(Duration::from_secs);
+    start(&program, environment, options, &Purpose { analyse: true, limit, outcome: args.outcome })
 }
 
 /// Says, once, that an option behind the program goes to the program. Who wrote `--` knows.
@@ -71,8 +81,20 @@ fn ours(word: &OsStr) -> Option<String> {
     row.commands.has(options::Command::Run).then(|| format!("--{}", String::from_utf8_lossy(name)))
 }
 
+/// What a program is run for.
+#[derive(Default)]
+pub struct Purpose {
+    /// Its ops are analysed; otherwise they are recorded only.
+    pub analyse: bool,
+    /// When it is stopped.
+    pub limit: Option<Duration>,
+    /// Where a hunt looks for what was found.
+    pub outcome: Option<PathBuf>,
+}
+
 /// Runs a program, checked or recorded.
-pub fn start(program: &[OsString], environment: &[u8], mut options: Options, analyse: bool) -> i32 {
+pub fn start(program: &[OsString], environment: &[u8], mut options: Options, purpose: &Purpose) -> i32 {
+    let analyse = purpose.analyse;
     let gate = match prepare(&mut options, std::process::id(), StandardOutput::Program, &[]) {
         Ok(gate) => gate,
         Err(code) => return code,
@@ -110,31 +132,37 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, ana
         host_threads: options.host_threads,
         torch_async: options.torch_async,
         shim_options: options.for_shim(environment, exact),
+        limit: purpose.limit,
     };
-    let status = process::run(&plan);
+    let finished = process::run(&plan);
     let mut outcomes = server.finish();
     across.finish(&mut outcomes);
+    if purpose.limit.is_some() {
+        descendants::sweep(&[]);
+    }
+    let mut unchecked = Vec::new();
     let mut closed = None;
     if analyse
         && outcomes.is_empty()
-        && status.is_ok()
+        && finished.is_ok()
         && let Some(file) = executable::find(&program[0])
         && let Some(why) = executable::closed(&file)
     {
+        unchecked.push(why.to_string());
         eprintln!("streamsan: {} was not checked: {why}", program[0].to_string_lossy());
         closed = executable::has_device_code(&file).then(|| why.to_string());
     }
     let lost = server.failed();
     let mut not_simulated = sim.as_ref().map(Sim::complaints).unwrap_or_default();
     not_simulated.extend(closed.filter(|_| options.sim));
-    let unstarted = status.as_ref().is_ok_and(|status| status.code() == Some(exit_code::NOT_FOUND));
+    let unstarted = finished.as_ref().is_ok_and(|finished| finished.status.code() == Some(exit_code::NOT_FOUND));
     if let (Some(sim), Some(file), true) = (&sim, executable::find(&program[0]), unstarted) {
         not_simulated.extend(sim.missing(&file));
     }
     let refused = !not_simulated.is_empty();
     drop(server);
-    let status = match status {
-        Ok(status) => status,
+    let Finished { status, timed_out } = match finished {
+        Ok(finished) => finished,
         Err(error) => {
             eprintln!("streamsan: {error}{}", hint(&error, &program[0]));
             return error.exit_code();
@@ -150,6 +178,7 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, ana
         }
         return ending(status, refused, |code| if refused { exit_code::INTERNAL } else { code });
     }
+    let handed_on = purpose.outcome.is_some().then(|| outcomes.clone());
     let (report, printed) = report(outcomes, &gate, options, not_simulated);
     if !report.coverage.any_work()
         && !options.sim
@@ -158,14 +187,32 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, ana
     {
         eprintln!("streamsan: NOTE: {why}; 'streamsan --sim' runs the program on a simulated GPU");
     }
-    ending(status, refused, |code| {
+    let judged = |code| {
         let code = crate::gate::ending::exit_code(&report, code, options.error_exitcode, options.require_cuda);
         if code == exit_code::CLEAN && (lost > 0 || !printed) { exit_code::INTERNAL } else { code }
-    })
+    };
+    if let (Some(file), Some(outcomes)) = (&purpose.outcome, handed_on) {
+        let coverage = &report.coverage;
+        for why in coverage.not_simulated.iter().chain(&coverage.disabled) {
+            if !unchecked.contains(why) {
+                unchecked.push(why.clone());
+            }
+        }
+        if lost > 0 {
+            unchecked.push(format!("{} could not be followed", counted(lost.into(), "process", "processes")));
+        }
+        let ended = process::ending(status);
+        let code = ended.map_or(exit_code::CLEAN, judged);
+        let handed = Handed { outcomes, ended, timed_out, code, unchecked };
+        if let Err(error) = handed.write(file) {
+            return failed(&error);
+        }
+    }
+    ending(status, refused, judged)
 }
 
 /// Why a program can not have found a GPU here, if that is so.
-fn no_gpu() -> Option<&'static str> {
+pub fn no_gpu() -> Option<&'static str> {
     if crate::launcher::soname::driver().is_err() {
         return Some("there is no driver here (libcuda.so.1 was not found)");
     }

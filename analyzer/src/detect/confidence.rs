@@ -71,10 +71,12 @@
 //! 6. `--exact`, or `--confirm` for the kernels in question, measures the bytes and makes the
 //!    finding certain or withdraws it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::memory::{Access, AccessKind, Extent, Meet, Precision};
 
 /// How certain it is that the two accesses share a byte.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Confidence {
     /// Anything weaker than the other two, for example two unknown extents in one allocation.
     Possible,

@@ -5,10 +5,11 @@
 
 use crate::launches::effects::{Knowledge, Outline};
 use kernels::Gap;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Counters of one process or of a whole run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// Ops of the trace.
     pub ops: u64,
@@ -59,7 +60,7 @@ pub struct Coverage {
 }
 
 /// How well the accesses of one kernel's launches are known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelCoverage {
     /// All launches.
     pub launches: u64,

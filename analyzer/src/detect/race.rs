@@ -7,10 +7,11 @@
 
 use crate::detect::confidence::Confidence;
 use crate::memory::Access;
+use serde::{Deserialize, Serialize};
 use trace::Epoch;
 
 /// The kind of conflict, by order of submission.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Hazard {
     /// The earlier op writes what the later one reads.
     ReadAfterWrite,

@@ -2,8 +2,9 @@
 //!
 //! Owns the rule. Does not own the numbers, which are in [`crate::exit_code`].
 
-use crate::exit_code::{CLEAN, INTERNAL, NO_CUDA};
+use crate::exit_code::{CLEAN, INTERNAL, NO_CUDA, PROGRAM_FAILED};
 use crate::report::model::Report;
+use crate::report::program::Checked;
 
 /// What a run ends with. `program`: the exit code of the program, or 0 where none was run. Findings
 /// come first, because a program that fails after a race may fail because of it; then the ways in
@@ -19,6 +20,23 @@ pub fn exit_code(report: &Report, program: i32, error_exitcode: i32, require_cud
     } else if !report.coverage.disabled.is_empty() {
         INTERNAL
     } else if require_cuda && !report.coverage.any_work() {
+        NO_CUDA
+    } else {
+        CLEAN
+    }
+}
+
+/// What a hunt ends with. A program that was not checked, or not to its end, is never passed over
+/// in silence: neither is one that failed, for it may have done so before its work.
+pub fn hunt_exit_code(report: &Report, error_exitcode: i32, require_cuda: bool) -> i32 {
+    let any = |outcomes: &[Checked]| report.programs.iter().any(|p| outcomes.contains(&p.ended));
+    if error_exitcode != 0 && report.failures().next().is_some() {
+        error_exitcode
+    } else if any(&[Checked::NotChecked, Checked::NotRun, Checked::TimedOut]) {
+        INTERNAL
+    } else if any(&[Checked::Failed]) {
+        PROGRAM_FAILED
+    } else if !report.coverage.any_work() || (require_cuda && any(&[Checked::NoCuda])) {
         NO_CUDA
     } else {
         CLEAN

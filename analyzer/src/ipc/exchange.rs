@@ -348,6 +348,7 @@ impl Exchange {
             internal: false,
             count: found.count,
             occurrences: Vec::new(),
+            programs: Vec::new(),
             scene: Default::default(),
             pid: later.pid,
             origin: later.name.clone(),

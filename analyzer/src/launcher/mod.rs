@@ -10,9 +10,13 @@
 //! libraries it is to load, `server` opens the socket, and `process` starts the program and passes
 //! on how it ends.
 //!
+//! `descendants` ends a program, with all that it has started, when its time is over. It and
+//! `process` know each other by the type [`process::Finished`].
+//!
 //! `process` and `simulator` know each other: a [`process::Plan`] names the simulator, and the
 //! simulator looks for its libraries beside the running program with [`process::beside`].
 
+pub mod descendants;
 pub mod dynamic_section;
 pub mod executable;
 pub mod process;

@@ -10,11 +10,14 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
+use crate::launcher::descendants;
 use crate::launcher::executable;
 use crate::launcher::simulator::Sim;
 
-/// The process id that signals are passed on to; 0 before and after the run.
+/// What signals are passed on to: a process id, or a process group (negative); 0 before and after
+/// the run.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
 /// Everything that a program is started with.
@@ -33,6 +36,17 @@ pub struct Plan<'a> {
     pub shim_options: Vec<u8>,
     /// Whether PyTorch is to use CUDA's stream-ordered allocator.
     pub torch_async: bool,
+    /// When the program is stopped, with all that it has started; it is the leader of a process
+    /// group then.
+    pub limit: Option<Duration>,
+}
+
+/// How a program ended.
+pub struct Finished {
+    /// Its status.
+    pub status: ExitStatus,
+    /// Whether it was stopped because its time was over.
+    pub timed_out: bool,
 }
 
 /// Why a program could not be started.
@@ -80,7 +94,7 @@ fn in_front(value: &OsStr, variable: &str) -> OsString {
 }
 
 /// Runs the program to its end.
-pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
+pub fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     let shim = match &plan.soname {
         Some((shim, _)) => shim.clone(),
         None => beside("libstreamsan.so")?,
@@ -138,16 +152,25 @@ pub fn run(plan: &Plan<'_>) -> Result<ExitStatus, LaunchError> {
         });
     }
     let failed = |error| LaunchError::Program { program: plan.program[0].to_string_lossy().into_owned(), error };
+    if plan.limit.is_some() {
+        descendants::adopt();
+        command.process_group(0);
+    }
     let mut child = command.spawn().map_err(failed)?;
-    CHILD.store(child.id() as i32, Ordering::Relaxed);
-    let status = child.wait().map_err(failed);
+    let pid = child.id() as i32;
+    // With a minus sign: to its group.
+    CHILD.store(if plan.limit.is_some() { -pid } else { pid }, Ordering::Relaxed);
+    let finished = match plan.limit {
+        None => child.wait().map(|status| Finished { status, timed_out: false }),
+        Some(limit) => descendants::wait(&mut child, limit),
+    };
     CHILD.store(0, Ordering::Relaxed);
-    status
+    finished.map_err(failed)
 }
 
 extern "C" fn pass_on(signal: libc::c_int) {
     let child = CHILD.load(Ordering::Relaxed);
-    if child > 0 {
+    if child != 0 {
         // SAFETY: kill is async-signal-safe.
         unsafe { libc::kill(child, signal) };
     }

@@ -93,6 +93,7 @@ impl Elaborator<'_> {
             origin: self.names.process.name(),
             processes: Vec::new(),
             occurrences: Vec::new(),
+            programs: Vec::new(),
             access,
             previous,
             allocation,

@@ -99,14 +99,14 @@ disarm! {
     Synchronisation: facts, missing, cuda, torch; ;
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;
-    Finding: origin, access, previous, allocation, previous_allocation, synchronisation, scene;
+    Finding: origin, programs, access, previous, allocation, previous_allocation, synchronisation, scene;
         identity, fingerprint, standing, hazard, kind, confidence, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
     Hint: text, stack, other; kind, count, pid;
     FaultSite: kernel, stack; count;
     Running: stream, oldest; total, places;
     Fault: call, stack, culprit, stream, running; pid, result;
-    Process: exe, args, trace; pid, parent, driver;
+    Process: exe, args, trace, program; pid, parent, driver;
     Coverage: not_modelled, unobserved, reasons, kernels, disabled, not_simulated, unread;
         ops, memory_ops, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
         launches_learned, unknown_memory, forgotten, paused, graph_launches, findings_dropped, damaged;

@@ -3,9 +3,10 @@
 //! Owns the data only. [`crate::detect::faults`] finds the launches that may have caused it.
 
 use crate::symbols::frame::Frame;
+use serde::{Deserialize, Serialize};
 
 /// A place that launched a kernel.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FaultSite {
     /// Demangled kernel name; empty when unknown.
     pub kernel: String,
@@ -16,7 +17,7 @@ pub struct FaultSite {
 }
 
 /// Launches of one stream that the host had not seen finish.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Running {
     /// The stream.
     pub stream: String,
@@ -29,7 +30,7 @@ pub struct Running {
 }
 
 /// An error that ended a context.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Fault {
     /// The process.
     pub pid: u32,

@@ -7,10 +7,12 @@ use crate::detect::race::Hazard;
 use crate::options::FailOn;
 use crate::report::fingerprint::Identity;
 use crate::report::neighbourhood::Scene;
+use crate::report::words::{self, Word};
 use crate::symbols::frame::Frame;
+use serde::{Deserialize, Serialize};
 
 /// The kind of a side of a finding.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Actor {
     /// A kernel.
     Kernel,
@@ -47,7 +49,7 @@ impl Actor {
 }
 
 /// The names of a stream.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct StreamName {
     /// Number of the stream (unique within the process); 0 for the host.
     pub id: u32,
@@ -59,7 +61,8 @@ pub struct StreamName {
     /// In code: the expression for it in the line that fixes the race.
     pub short: String,
     /// `blocking`, `non-blocking`, `legacy`, `per-thread`, `host`, `unknown`.
-    pub kind: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    pub kind: Word,
     /// Where it was made.
     pub stack: Vec<Frame>,
     /// CUDA's handle; 0 for default streams.
@@ -67,12 +70,13 @@ pub struct StreamName {
 }
 
 /// One side of a finding.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Side {
     /// Its kind.
     pub actor: Actor,
     /// `reads`, `writes`, `updates atomically`, `reads and writes`.
-    pub verb: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    pub verb: Word,
     /// Nothing is known of the kernel, so it may as well only read.
     pub guessed: bool,
     /// The API function.
@@ -96,7 +100,8 @@ pub struct Side {
     /// One past the last byte touched.
     pub to: u64,
     /// `exact`, `bound` (no other bytes) or `unknown` (only the start is known).
-    pub precision: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    pub precision: Word,
     /// Gaps between the bytes: run length and strides, empty for plain ranges.
     pub gaps: String,
     /// The stack, innermost first.
@@ -113,7 +118,7 @@ pub struct Side {
 }
 
 /// A line inside a kernel.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Inside {
     /// Source file.
     pub file: String,
@@ -124,10 +129,11 @@ pub struct Inside {
 }
 
 /// The allocation of a finding.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AllocationInfo {
     /// `device memory`, `pinned host memory`, ...
-    pub kind: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    pub kind: Word,
     /// The program's name for it (NVTX); empty: none.
     pub name: String,
     /// First address.
@@ -150,7 +156,7 @@ impl AllocationInfo {
 }
 
 /// The synchronisation between the two sides: what is there, and what is missing.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Synchronisation {
     /// What is there, one sentence each.
     pub facts: Vec<String>,
@@ -163,7 +169,7 @@ pub struct Synchronisation {
 }
 
 /// The gate's decision on a finding.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum GateStatus {
     /// A new finding.
     #[default]
@@ -175,7 +181,7 @@ pub enum GateStatus {
 }
 
 /// A race after de-duplication.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Finding {
     /// The identity of the finding within the run and across runs.
     pub identity: Identity,
@@ -188,12 +194,14 @@ pub struct Finding {
     pub hazard: Hazard,
     /// `race`; or `freed-without-record_stream` (a PyTorch tensor) and `freed-while-used` (a block
     /// of another pool): there the later side is an allocation that could have received the bytes.
-    pub kind: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    pub kind: Word,
     /// How certain it is that the two sides share a byte.
     pub confidence: Confidence,
     /// How the bytes are known: `call` (from arguments of calls, without a kernel), `code`
     /// (predicted from the code of some kernel), `exact` (measured for all kernels involved).
-    pub established: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    pub established: Word,
     /// Ordered, but only by a synchronisation that CUDA does not promise.
     pub latent: bool,
     /// One side is the host.
@@ -211,6 +219,8 @@ pub struct Finding {
     pub processes: Vec<u32>,
     /// Occurrences in each of them.
     pub occurrences: Vec<u64>,
+    /// The programs of a hunt that showed it; empty elsewhere.
+    pub programs: Vec<String>,
     /// The later op.
     pub access: Side,
     /// The earlier op.

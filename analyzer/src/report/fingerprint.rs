@@ -7,12 +7,13 @@
 
 use crate::report::model::{Finding, Side};
 use crate::symbols::frame::{Frame, FrameKind};
+use serde::{Deserialize, Serialize};
 
 /// Number of frames of a stack that distinguish call sites.
 const SIGNIFICANT_FRAMES: usize = 6;
 
 /// The identity of a finding.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Identity {
     /// Hash of everything that distinguishes call sites within one program.
     pub exact: u64,

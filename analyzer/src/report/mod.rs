@@ -4,13 +4,14 @@
 //!
 //! The files in the order of use: `elaborate` turns a raw finding into report data, with
 //! `call_site`, `neighbourhood` and `fingerprint` as its parts. `model` is the report of a run,
-//! made of `finding`, `fault` and `judgement`. `escape` makes names of the program harmless.
-//! `format/` prints, with `stack_text` for stacks.
+//! made of `finding`, `fault`, `judgement` and, after a hunt, `program`. `escape` makes names of
+//! the program harmless. `format/` prints, with `stack_text` for stacks.
 //!
 //! `elaborate` and `neighbourhood` know each other: the scene around a race is named with the same
 //! names of streams and calls as its two sides. `model` and the files of its parts know each other
-//! because `model` re-exports them and merges findings by fingerprint. `escape` visits every text
-//! of `model` and `neighbourhood`.
+//! because `model` re-exports them and merges findings by fingerprint; `program` merges the reports
+//! of several programs. `words` reads a report back. `escape` visits every text of `model` and
+//! `neighbourhood`.
 
 pub mod call_site;
 pub(crate) mod elaborate;
@@ -22,6 +23,8 @@ pub mod format;
 mod judgement;
 pub mod model;
 pub mod neighbourhood;
+pub mod program;
 pub mod stack_text;
+mod words;
 
 pub use model::{Finding, Report};

@@ -17,14 +17,18 @@ use crate::exact::oracle::Oracle;
 use crate::options::FailOn;
 use crate::report::escape::Harmless;
 use crate::report::fingerprint::number;
+use crate::report::program::Program;
+use crate::report::words::{self, Word};
 use crate::state::names::Process;
 use crate::symbols::frame::Frame;
+use serde::{Deserialize, Serialize};
 
 /// A call that is no race but probably a mistake.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hint {
     /// Its kind, see [`crate::detect::hints::HintKind`].
-    pub kind: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    pub kind: Word,
     /// One sentence.
     pub text: String,
     /// Occurrences.
@@ -38,7 +42,7 @@ pub struct Hint {
 }
 
 /// The result of the analysis of one process.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// The process.
     pub process: Process,
@@ -55,8 +59,10 @@ pub struct Outcome {
     /// What could be seen.
     pub coverage: Coverage,
     /// Predictions against measurements, when that was asked for.
+    #[serde(skip)]
     pub oracle: Oracle,
     /// Ranges to keep, when that was asked for.
+    #[serde(skip)]
     pub learned: Learned,
 }
 
@@ -85,6 +91,8 @@ pub struct Report {
     pub fail_on: FailOn,
     /// What the gate has set aside.
     pub judgement: Judgement,
+    /// The programs of a hunt, in the order they were found; empty elsewhere.
+    pub programs: Vec<Program>,
 }
 
 impl Report {
@@ -110,12 +118,17 @@ impl Report {
                 merge_finding(&mut report.findings, finding);
             }
         }
-        report.findings.sort_by(|a, b| {
-            (a.latent, std::cmp::Reverse(a.confidence)).cmp(&(b.latent, std::cmp::Reverse(b.confidence)))
-        });
+        report.sort();
         number(&mut report.findings);
         report.disarm();
         report
+    }
+
+    /// Puts the most certain findings first.
+    pub(super) fn sort(&mut self) {
+        self.findings.sort_by(|a, b| {
+            (a.latent, std::cmp::Reverse(a.confidence)).cmp(&(b.latent, std::cmp::Reverse(b.confidence)))
+        });
     }
 
     /// Escapes all names that come from the program, for every format at once.
@@ -176,8 +189,13 @@ impl Report {
 
 /// Adds a finding, or merges it with the one of equal identity.
 pub fn merge_finding(findings: &mut Vec<Finding>, finding: Finding) {
-    let same = |f: &&mut Finding| f.identity == finding.identity && f.latent == finding.latent;
-    let Some(first) = findings.iter_mut().find(same) else {
+    let same = findings.iter().position(|f| f.identity == finding.identity && f.latent == finding.latent);
+    merge_into(findings, same, finding);
+}
+
+/// Adds a finding, or merges it with the one at this place.
+pub fn merge_into(findings: &mut Vec<Finding>, same: Option<usize>, finding: Finding) {
+    let Some(first) = same.and_then(|same| findings.get_mut(same)) else {
         findings.push(finding);
         return;
     };
@@ -193,10 +211,13 @@ pub fn merge_finding(findings: &mut Vec<Finding>, finding: Finding) {
             }
         }
     }
+    let mut programs = std::mem::take(&mut first.programs);
+    programs.extend(finding.programs.iter().filter(|name| !programs.contains(name)).cloned().collect::<Vec<_>>());
     if first.confidence < finding.confidence {
         *first = finding;
     }
     first.count = count;
+    first.programs = programs;
     first.processes = processes;
     first.occurrences = occurrences;
 }

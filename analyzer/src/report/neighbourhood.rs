@@ -6,18 +6,21 @@ use crate::detect::history::{After, Around, HistoryEntry, What};
 use crate::report::call_site::{site, site_frame};
 use crate::report::elaborate::Elaborator;
 use crate::report::model::StreamName;
+use crate::report::words::{self, Word};
 use crate::state::streams::Stream;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use trace::{StreamId, StreamKind};
 
 /// One step of a lane.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Shown {
     /// Index of its lane.
     pub lane: usize,
     /// `kernel`, `copy`, `fill`, `graph`, `host function`, `value`, `allocation`, `free`, `record`,
     /// `wait`, `host wait`, `host`.
-    pub operation: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    pub operation: Word,
     /// Name of the kernel, or of the operation.
     pub label: String,
     /// `file:line`, or the function; empty when unknown.
@@ -25,7 +28,8 @@ pub struct Shown {
     /// The source line's text.
     pub source: String,
     /// `previous`, `access` or nothing.
-    pub role: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    pub role: Word,
     /// Indices of the steps on other lanes that it waits for.
     pub after: Vec<usize>,
     /// Steps of the lane between the one shown before and this one; `None` when that is not known.
@@ -33,7 +37,7 @@ pub struct Shown {
 }
 
 /// The ops shown around a race. Steps are in the order of submission.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Scene {
     /// The streams, and the host where it takes part.
     pub lanes: Vec<StreamName>,

@@ -4,6 +4,7 @@
 //! ([`crate::symbols`]) or code images ([`crate::launches::image_reader`]).
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use trace::{CallId, ContextId, ImageId, KernelId, Op, ParamSlot, ThreadId};
 
 /// A kernel as loaded.
@@ -18,7 +19,7 @@ pub struct KernelDef {
 }
 
 /// The process under test.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Process id.
     pub pid: u32,
@@ -32,12 +33,15 @@ pub struct Process {
     pub driver: u32,
     /// The trace file, when several are analysed together.
     pub trace: Option<String>,
+    /// The program of a hunt that it belongs to.
+    pub program: Option<String>,
 }
 
 impl Process {
     /// Its name in reports.
     pub fn name(&self) -> String {
-        let of = self.trace.as_deref().map(|t| t.rsplit('/').next().unwrap_or(t));
+        let trace = self.trace.as_deref().map(|t| t.rsplit('/').next().unwrap_or(t));
+        let of = trace.or(self.program.as_deref());
         of.map_or_else(|| format!("process {}", self.pid), |trace| format!("process {} of {trace}", self.pid))
     }
 }
@@ -65,7 +69,8 @@ impl Names {
         match *op {
             Op::Process { pid, parent, exe, args, driver, .. } => {
                 let args = args.lossy().split('\0').filter(|a| !a.is_empty()).map(String::from).collect();
-                self.process = Process { pid, parent, exe: exe.lossy().into_owned(), args, driver, trace: None };
+                self.process =
+                    Process { pid, parent, exe: exe.lossy().into_owned(), args, driver, ..Process::default() };
             }
             Op::CallName { id, name } => {
                 self.torch |= name.0.starts_with(b"c10::");

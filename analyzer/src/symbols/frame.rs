@@ -2,8 +2,10 @@
 //!
 //! Owns the data only. [`super::Symbolizer`] makes frames and [`crate::report`] prints them.
 
+use serde::{Deserialize, Serialize};
+
 /// The kind of a stack frame.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum FrameKind {
     /// Machine code.
     Native,
@@ -14,7 +16,7 @@ pub enum FrameKind {
 }
 
 /// One frame of a stack, innermost first.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Frame {
     /// Its kind.
     pub kind: FrameKind,

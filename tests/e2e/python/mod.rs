@@ -1,4 +1,4 @@
 //! The Python package: the pytest plugin and the wheel.
 
-mod pytest_plugin;
+pub mod pytest_plugin;
 mod wheel;

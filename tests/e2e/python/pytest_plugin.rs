@@ -8,7 +8,7 @@ use tests::{build, product};
 
 /// Tests that fill the same memory on two streams: one without a wait between them, one with, two
 /// that share memory between them.
-const TESTS: &str = r#"
+pub const TESTS: &str = r#"
 import ctypes
 
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -42,7 +42,7 @@ def test_nothing():
     pass
 "#;
 
-const RACY: &str = r#"
+pub const RACY: &str = r#"
 
 def test_racy():
     memory = make(cuda.cuMemAlloc_v2, ctypes.c_size_t(4096))
@@ -60,7 +60,7 @@ def test_meets_it():
 "#;
 
 /// A Python with pytest, made once.
-fn python() -> Option<PathBuf> {
+pub fn python() -> Option<PathBuf> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let make = || {
         if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {

@@ -130,8 +130,8 @@ fn wrong_usage_ends_with_2_and_names_the_nearest() {
     says(&["record", "--", "true"], "-o");
     says(&["run"], "program");
     says(&["check"], "FILE");
-    says(&["check", "--sim", "t"], "check does not take '--sim'; run and record do");
-    says(&["check", "--no-stacks", "t"], "run and record do");
+    says(&["check", "--sim", "t"], "check does not take '--sim'; run, hunt and record do");
+    says(&["check", "--no-stacks", "t"], "run, hunt and record do");
     says(&["--ring-mib", "0", "true"], "1 to 4096");
     says(&["--symbol-path", "/nosuch", "true"], "--symbol-path: there is no folder '/nosuch'");
     says(&["--off", "--require-cuda", "true"], "exclude each other");

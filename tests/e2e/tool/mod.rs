@@ -1,7 +1,8 @@
-//! The program `streamsan`: its commands, recorded traces, explanations.
+//! The program `streamsan`: its commands, recorded traces, explanations, hunts.
 
 mod command_line;
 mod commands;
 mod explain;
+mod hunt;
 mod offline;
 mod traces;

@@ -267,8 +267,11 @@ mod tests {
     #[test]
     fn an_option_of_another_command_is_refused_with_that_command() {
         let check = Some(Command::Check);
-        assert_eq!(refused("--sim", "check", check), "check does not take '--sim'; run and record do");
-        assert_eq!(refused("--no-stacks", "check", check), "check does not take '--no-stacks'; run and record do");
+        assert_eq!(refused("--sim", "check", check), "check does not take '--sim'; run, hunt and record do");
+        assert_eq!(
+            refused("--no-stacks", "check", check),
+            "check does not take '--no-stacks'; run, hunt and record do"
+        );
         assert_eq!(refused("--snapshot x", "run", Some(Command::Run)), "run does not take '--snapshot'; memory does");
         assert_eq!(refused("--output x", "dump", None), "dump does not take '--output'; run, record and timeline do");
         assert!(refused("--analyzer x", "run", Some(Command::Run)).contains("STREAMSAN_OPTIONS (analyzer=VALUE)"));
@@ -282,6 +285,6 @@ mod tests {
         let check = <Given<{ Command::Check as u16 }> as clap::Args>::augment_args(clap::Command::new("check"));
         let names: Vec<&str> = check.get_arguments().filter_map(Arg::get_long).collect();
         assert!(names.contains(&"junit") && !names.contains(&"sim") && !names.contains(&"no-stacks"), "{names:?}");
-        assert_eq!(options::find(Id::Json).commands.iter().count(), 3);
+        assert_eq!(options::find(Id::Json).commands.iter().count(), 4);
     }
 }

@@ -8,6 +8,7 @@ use super::text;
 use crate::report::call_site::site_frame;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::Finding;
+use crate::report::program::Program;
 use crate::symbols::frame::Frame;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -94,6 +95,9 @@ impl Reporter for Annotations {
             Event::End(report) => {
                 for why in &report.coverage.disabled {
                     let _ = writeln!(self.out, "::warning title=StreamSan::{}", data(&format!("not checked: {why}")));
+                }
+                for line in report.programs.iter().filter_map(Program::error) {
+                    let _ = writeln!(self.out, "::error title=StreamSan::{}", data(&line));
                 }
             }
             Event::Begin(_) | Event::Finding(_, Verdict::SetAside) => {}

@@ -8,7 +8,8 @@
 //! summary   { findings, certain, likely, possible, latent, occurrences, processes, suppressed,
 //!             known }
 //! findings[] { fingerprint, hazard, host, confidence, established, latent, verdict, standing,
-//!              count, pid, processes[], occurrences[], bytes { from, to },
+//!              count, pid, processes[], occurrences[], programs[] (of a hunt),
+//!              bytes { from, to },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node,
 //!                                    param, bytes, stack[], inside },
 //!              allocation          { kind, name, address, size, call, stack[], freed[] } or null,
@@ -26,7 +27,10 @@
 //!             memory_ops, graph_launches,
 //!             not_modelled {name: count}, unobserved {name: count}, ... }
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
-//! processes[] { pid, parent, exe, args[], driver, trace (of several files: which) }
+//! processes[] { pid, parent, exe, args[], driver, trace (of several files: which),
+//!               program (of a hunt: which) }
+//! programs[] { name, kind, command[], folder, outcome, why, launches, findings, seconds, output }
+//!            (of a hunt)
 //! ```
 //!
 //! `summary.findings` counts what fails the run; `findings[]` may also hold latent ones, and with
@@ -38,6 +42,7 @@ use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{
     AllocationInfo, AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, Report, Running, Side,
 };
+use crate::report::program::Program;
 use crate::symbols::demangle;
 use crate::symbols::frame::{Frame, FrameKind};
 use kernels::Gap;
@@ -91,7 +96,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
     let processes: Vec<Value> = report
         .processes
         .iter()
-        .map(|p| json!({ "pid": p.pid, "parent": p.parent, "exe": p.exe, "args": p.args, "driver": p.driver, "trace": p.trace }))
+        .map(|p| json!({ "pid": p.pid, "parent": p.parent, "exe": p.exe, "args": p.args, "driver": p.driver, "trace": p.trace, "program": p.program }))
         .collect();
     let known = report.set_aside().filter(|f| f.standing == GateStatus::Known).count();
     json!({
@@ -142,6 +147,22 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
         "hints": report.hints.iter().map(hint).collect::<Vec<_>>(),
         "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
         "processes": processes,
+        "programs": report.programs.iter().map(program).collect::<Vec<_>>(),
+    })
+}
+
+fn program(p: &Program) -> Value {
+    json!({
+        "name": p.name,
+        "kind": p.kind,
+        "command": p.command,
+        "folder": p.folder,
+        "outcome": p.outcome().name(),
+        "why": p.why,
+        "launches": p.launches,
+        "findings": p.findings,
+        "seconds": p.took.as_secs_f64(),
+        "output": p.output,
     })
 }
 
@@ -216,6 +237,7 @@ pub fn finding(f: &Finding) -> Value {
         "pid": f.pid,
         "processes": f.processes,
         "occurrences": f.occurrences,
+        "programs": f.programs,
         "bytes": { "from": f.from, "to": f.to },
         "access": side(&f.access),
         "previous": side(&f.previous),

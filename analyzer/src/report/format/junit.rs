@@ -9,6 +9,7 @@ use super::text;
 use crate::report::call_site::site;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Finding, GateStatus, Report};
+use crate::report::program::{Checked, Program};
 use chrono::{DateTime, Utc};
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 
@@ -81,12 +82,35 @@ impl Junit {
         self.case(&name, status);
     }
 
+    /// A program of a hunt. Its findings are failures of their own.
+    fn program(&mut self, p: &Program) {
+        let mut status = match p.ended {
+            Checked::Clean | Checked::Findings => TestCaseStatus::success(),
+            Checked::NoCuda | Checked::Skipped => TestCaseStatus::skipped(),
+            Checked::NotChecked | Checked::NotRun | Checked::TimedOut | Checked::Failed => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+                status.set_type(p.ended.name().replace(' ', "-"));
+                status
+            }
+        };
+        if !matches!(p.ended, Checked::Clean | Checked::Findings) {
+            status.set_message(if p.why.is_empty() { p.ended.name() } else { &p.why });
+        }
+        let mut case = TestCase::new(p.name.as_str(), status);
+        case.set_classname("streamsan.hunt");
+        case.extra.insert("time".into(), format!("{:.3}", p.took.as_secs_f64()).into());
+        self.suite.add_test_case(case);
+    }
+
     fn whole(&mut self, report: &Report) -> String {
         const ALL: &str = "races between CUDA streams";
+        report.programs.iter().for_each(|program| self.program(program));
         if !report.coverage.disabled.is_empty() {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
             status.set_type("switched-off").set_message(report.coverage.disabled.join("; "));
             self.case(ALL, status);
+        } else if !report.programs.is_empty() {
+            // Each of them is a test of its own.
         } else if self.suite.failures == 0 && !report.coverage.any_work() {
             let mut status = TestCaseStatus::skipped();
             status.set_message("no CUDA work was seen, so nothing was checked");

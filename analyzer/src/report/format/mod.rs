@@ -11,6 +11,7 @@ pub mod html;
 pub mod json;
 pub mod junit;
 pub mod parquet;
+pub mod programs;
 pub mod sarif;
 pub mod short;
 pub mod text;

@@ -198,7 +198,7 @@ impl Sarif {
             } },
             "columnKind": "unicodeCodePoints",
             "invocations": [{
-                "executionSuccessful": report.coverage.disabled.is_empty(),
+                "executionSuccessful": report.coverage.disabled.is_empty() && report.programs.iter().all(|p| p.error().is_none()),
                 "toolExecutionNotifications": notes,
             }],
             "results": std::mem::take(&mut self.results),

@@ -2,7 +2,7 @@
 //!
 //! Owns that line. Errors, faults of kernels and the summary are the text report's.
 
-use super::text;
+use super::{programs, text};
 use crate::report::call_site::{site, site_frame};
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Actor, Hint, Report, Side};
@@ -30,6 +30,9 @@ impl Short {
         for fault in &report.faults {
             let error = crate::detect::faults::error_name(fault.result);
             let _ = writeln!(self.out, "{}: error: {error}, answered by {}", place(&fault.stack), fault.call);
+        }
+        if !self.quiet {
+            self.out.push_str(&programs::table(&report.programs));
         }
         self.out.push_str(&text::errors(report));
         if !self.quiet || self.found {

@@ -6,6 +6,7 @@
 
 use crate::detect::confidence::Confidence;
 use crate::report::elaborate::hazard_sentence;
+use crate::report::format::programs;
 use crate::report::format::{Event, Reporter, Verdict, feed};
 use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, GateStatus, Hint, Report, Side};
 use crate::report::stack_text;
@@ -68,7 +69,9 @@ pub fn finding(f: &Finding, style: Style) -> String {
     if f.established == "exact" {
         let _ = writeln!(out, "Measured: the bytes of every kernel here are those that it really touched.");
     }
-    if style.processes {
+    if !f.programs.is_empty() {
+        let _ = writeln!(out, "In {}.", programs::listed(&f.programs));
+    } else if style.processes {
         let others = f.processes.len().saturating_sub(1) as u64;
         let others = if others > 0 { format!(" and {}", counted(others, "other", "others")) } else { String::new() };
         let _ = writeln!(out, "In {}{others}.", f.origin);
@@ -428,7 +431,9 @@ fn fault(out: &mut String, style: Style, f: &Fault) {
 /// The coverage: what could be seen and what could not.
 pub fn coverage(report: &Report) -> String {
     let c = &report.coverage;
-    let mut out = format!(
+    let mut out = programs::table(&report.programs);
+    let _ = write!(
+        out,
         "streamsan: COVERAGE: {} ({} with ranges{}, {} with reads and writes only, {} unknown, {} partly indirect), {}",
         counted(c.launches, "launch", "launches"),
         c.launches_exact,
@@ -511,6 +516,9 @@ pub fn errors(report: &Report) -> String {
     }
     if let Some(more) = c.not_simulated.len().checked_sub(MOST_REFUSALS).filter(|more| *more > 0) {
         let _ = writeln!(out, "streamsan: ERROR: and {more} more that the simulated GPU refused");
+    }
+    for line in programs::errors(&report.programs) {
+        let _ = writeln!(out, "streamsan: ERROR: {line}");
     }
     if !c.any_work() {
         out.push_str("streamsan: NOTE: no CUDA work was seen, so nothing was checked\n");

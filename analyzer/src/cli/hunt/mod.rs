@@ -1,0 +1,180 @@
+//! `streamsan hunt`: all programs of a folder, one table, one report.
+//!
+//! Owns the arguments and the way from a folder to the report. Finding and running is
+//! [`crate::hunt`]; how the reports of the programs become one is [`crate::report::program`].
+
+mod passed_on;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::arguments::Given;
+use super::common::{failed, prepare, print, wrong};
+use crate::gate::Gate;
+use crate::hunt::one::Ran;
+use crate::hunt::progress::HuntProgress;
+use crate::hunt::target::Target;
+use crate::hunt::{Under, find, queue};
+use crate::launcher::process;
+use crate::options::Options;
+use crate::output::StandardOutput;
+use crate::report::escape::{Harmless, harmless};
+use crate::report::format::Reporters;
+use crate::report::model::Report;
+use crate::report::program::{Checked, Program};
+use crate::{exit_code, gate};
+
+/// Find the programs and tests of a folder that use CUDA, and check them all
+#[derive(clap::Args, Debug)]
+pub struct HuntArgs {
+    /// Stop each program after so many seconds [default: CTest's limit, or 300]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    timeout: Option<u64>,
+    /// Run so many programs at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: u16,
+    /// Run only programs with WORD in their name; repeatable
+    #[arg(long, value_name = "WORD")]
+    only: Vec<String>,
+    /// List the programs and run none
+    #[arg(long)]
+    list: bool,
+    /// Keep what each program printed, and its own report, in FOLDER [default: a temporary folder]
+    #[arg(short, long, id = "output-folder", value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Where to look: CTest's tests, executables, files for pytest
+    #[arg(value_name = "FOLDER", required = true)]
+    folder: PathBuf,
+    #[command(flatten)]
+    pub(super) options: Given<{ options::Command::Hunt as u16 }>,
+}
+
+/// Seconds that a program without a limit of its own has.
+const LIMIT: u64 = 300;
+
+/// Runs the hunt.
+pub fn main(args: &HuntArgs, mut options: Options) -> i32 {
+    // The configuration file may name a trace for 'record'.
+    options.output = None;
+    let root = match args.folder.canonicalize() {
+        Ok(root) if root.is_dir() => root,
+        Ok(_) => return wrong(&format!("{} is no folder: 'streamsan run' checks one program", args.folder.display())),
+        Err(error) => return wrong(&format!("{}: {error}", args.folder.display())),
+    };
+    let found = find::find(&root);
+    let is_wanted = |target: &Target| args.only.is_empty() || args.only.iter().any(|word| target.name.contains(word));
+    let all = found.targets.len();
+    let targets: Vec<Target> = found.targets.into_iter().filter(is_wanted).collect();
+    if !options.quiet {
+        found.notes.iter().for_each(|note| eprintln!("streamsan: NOTE: {}", harmless(note)));
+    }
+    if targets.is_empty() {
+        let but = if all > 0 { format!(", but --only leaves none of {all}") } else { String::new() };
+        return wrong(&format!(
+            "no programs in {}{but}: neither tests of CTest, nor executables or files for pytest that use CUDA",
+            args.folder.display()
+        ));
+    }
+    if args.list {
+        print(&list(&targets));
+        return exit_code::CLEAN;
+    }
+    hunt(args, options, &targets)
+}
+
+/// A line for each program: kind, name, command.
+fn list(targets: &[Target]) -> String {
+    let width = targets.iter().map(|target| target.name.chars().count()).max().unwrap_or_default();
+    let line = |target: &Target| {
+        let shown = match &target.left_out {
+            Some((_, why)) => format!("({why})"),
+            None => target.shown(),
+        };
+        format!("{:<10}  {:<width$}  {}\n", target.kind, harmless(&target.name), harmless(&shown))
+    };
+    targets.iter().map(line).collect()
+}
+
+fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target]) -> i32 {
+    let gate = match prepare(&mut options, std::process::id(), StandardOutput::Free, &[]) {
+        Ok(gate) => gate,
+        Err(code) => return code,
+    };
+    if !options.sim
+        && !options.quiet
+        && let Some(why) = super::run::no_gpu()
+    {
+        eprintln!("streamsan: NOTE: {why}; 'streamsan hunt --sim' runs the programs on a simulated GPU");
+    }
+    let tool = match std::env::current_exe() {
+        Ok(tool) => tool,
+        Err(error) => return failed(&format!("the tool does not find itself: {error}")),
+    };
+    let output = match folder(args.output.as_deref()) {
+        Ok(output) => output,
+        Err(error) => return wrong(&error),
+    };
+    let under = Under {
+        tool,
+        options: passed_on::words(&options),
+        limit: Duration::from_secs(args.timeout.unwrap_or(LIMIT)),
+        limit_for_all: args.timeout.is_some(),
+        output: output.clone(),
+        pedantic: options.pedantic,
+    };
+    let progress = HuntProgress::new(targets.len(), options.quiet);
+    let findings = |report: &Report| {
+        let mut own = report.clone();
+        gate.judge(&mut own);
+        own.failures().count() as u64
+    };
+    let (ran, signal) = queue::run(targets, &under, args.jobs.into(), &progress, &findings);
+    let report = merged(ran, &gate, &options);
+    let written = Reporters::asked_for(&options).write(&report);
+    keep(args, &options, &report, &output);
+    if let Some(signal) = signal {
+        process::die_of(signal);
+    }
+    let code = gate::ending::hunt_exit_code(&report, options.error_exitcode, options.require_cuda);
+    if code == exit_code::CLEAN && !written { exit_code::INTERNAL } else { code }
+}
+
+/// One report of all.
+fn merged(ran: Vec<Ran>, gate: &Gate, options: &Options) -> Report {
+    let (mut programs, mut reports) = (Vec::new(), Vec::new());
+    for Ran { mut program, report } in ran {
+        program.disarm();
+        reports.push((program.name.clone(), report));
+        programs.push(program);
+    }
+    let mut report = Report::of_programs(reports, options.pedantic);
+    gate.judge(&mut report);
+    for program in &mut programs {
+        program.findings = report.failures().filter(|finding| finding.programs.contains(&program.name)).count() as u64;
+    }
+    report.programs = programs;
+    report
+}
+
+/// The folder for the programs' output.
+fn folder(named: Option<&Path>) -> Result<PathBuf, String> {
+    let Some(path) = named else {
+        // Programs run in other folders: its name must hold there too.
+        let made = crate::private_file::folder("streamsan-hunt-").and_then(|folder| folder.canonicalize());
+        return made.map_err(|error| format!("no temporary folder: {error}"));
+    };
+    let made = std::fs::create_dir_all(path).and_then(|()| path.canonicalize());
+    made.map_err(|error| format!("{} can not be written: {error}", path.display()))
+}
+
+/// Says where the output is, or removes it when nobody has asked for it and there is nothing to
+/// see.
+fn keep(args: &HuntArgs, options: &Options, report: &Report, output: &Path) {
+    let is_plain = |p: &Program| matches!(p.outcome(), Checked::Clean | Checked::NoCuda | Checked::Skipped);
+    let plain = report.programs.iter().all(is_plain);
+    if plain && args.output.is_none() {
+        let _ = std::fs::remove_dir_all(output);
+    } else if !(plain && options.quiet) {
+        eprintln!("streamsan: NOTE: what each program printed, and its own report, is in {}", output.display());
+    }
+}

@@ -1,0 +1,146 @@
+//! The tests of a build folder, as CTest lists them.
+//!
+//! Owns the question (`ctest --show-only=json-v1`) and what its answer means: commands, working
+//! folders, environments, limits of time, what is disabled. What CTest does besides is not done:
+//! expressions that the output must match are not looked for, fixtures and locks are not observed;
+//! the order is CTest's.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::target::Target;
+use crate::report::program::Checked;
+
+/// The file that a build folder with tests has.
+pub const FILE: &str = "CTestTestfile.cmake";
+
+/// The tests of a build folder; `prefix` stands before their names. The error is a line for the
+/// user.
+pub fn tests(folder: &Path, prefix: &str) -> Result<Vec<Target>, String> {
+    let wrong = |why: &str| format!("ctest in {}: {why}", folder.display());
+    let mut ctest = Command::new("ctest");
+    ctest.arg("--show-only=json-v1").current_dir(folder).stdin(Stdio::null());
+    let said = ctest.output().map_err(|error| wrong(&error.to_string()))?;
+    let list: Value = serde_json::from_slice(&said.stdout).map_err(|_| {
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        wrong(text.lines().next().unwrap_or("its answer cannot be read"))
+    })?;
+    let tests = list["tests"].as_array().ok_or_else(|| wrong("its answer has no list of tests"))?;
+    Ok(tests.iter().map(|test| target(test, folder, prefix)).collect())
+}
+
+fn target(test: &Value, folder: &Path, prefix: &str) -> Target {
+    let words = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let name = format!("{prefix}{}", test["name"].as_str().unwrap_or("test"));
+    let command: Vec<OsString> = words(&test["command"]).into_iter().map(OsString::from).collect();
+    let mut target = Target::new("ctest", name, command, folder.to_path_buf());
+    if target.command.is_empty() {
+        target.left_out = Some((Checked::NotChecked, "CTest knows no command for it: is it built?".to_owned()));
+    }
+    for property in test["properties"].as_array().into_iter().flatten() {
+        let value = &property["value"];
+        let number = value.as_f64().or_else(|| value.as_str()?.parse().ok());
+        match property["name"].as_str().unwrap_or_default() {
+            "WORKING_DIRECTORY" => target.folder = PathBuf::from(value.as_str().unwrap_or_default()),
+            "ENVIRONMENT" => words(value).iter().for_each(|word| {
+                if let Some((name, value)) = word.split_once('=') {
+                    target.environment.push((name.to_owned(), Some(value.into())));
+                }
+            }),
+            "TIMEOUT" => {
+                let seconds = number.filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
+                target.limit = seconds.map(|seconds| Duration::from_secs(seconds.ceil() as u64));
+            }
+            "SKIP_RETURN_CODE" => target.skip_code = number.map(|code| code as i32),
+            "WILL_FAIL" if value.as_bool() == Some(true) => target.any_code = true,
+            "PASS_REGULAR_EXPRESSION" => target.any_code = true,
+            "DISABLED" if value.as_bool() == Some(true) => {
+                target.left_out = Some((Checked::Skipped, "disabled in CTest".to_owned()));
+            }
+            _ => {}
+        }
+    }
+    // Behind ENVIRONMENT, wherever they stand.
+    for property in test["properties"].as_array().into_iter().flatten() {
+        if property["name"] == "ENVIRONMENT_MODIFICATION" {
+            words(&property["value"]).iter().for_each(|word| modify(&mut target, word));
+        }
+    }
+    target
+}
+
+/// `NAME=OPERATION:VALUE`.
+fn modify(target: &mut Target, word: &str) {
+    let Some((name, (operation, value))) = word.split_once('=').and_then(|(n, rest)| Some((n, rest.split_once(':')?)))
+    else {
+        return;
+    };
+    let old = target.variable(name).filter(|old| !old.is_empty());
+    let joined = |first: Option<OsString>, between: &str, last: Option<OsString>| match (first, last) {
+        (Some(mut first), Some(last)) => {
+            first.push(between);
+            first.push(last);
+            Some(first)
+        }
+        (first, last) => first.or(last),
+    };
+    let new = Some(OsString::from(value));
+    let value = match operation {
+        "set" => new,
+        "unset" => None,
+        "reset" => {
+            target.environment.retain(|(known, _)| known != name);
+            return;
+        }
+        "string_append" => joined(old, "", new),
+        "string_prepend" => joined(new, "", old),
+        "path_list_append" => joined(old, ":", new),
+        "path_list_prepend" => joined(new, ":", old),
+        "cmake_list_append" => joined(old, ";", new),
+        "cmake_list_prepend" => joined(new, ";", old),
+        _ => return,
+    };
+    target.environment.push((name.to_owned(), value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_ctest_says_is_understood() {
+        let test = json!({
+            "name": "sum", "command": ["/b/sum", "-n", "3"],
+            "properties": [
+                { "name": "ENVIRONMENT_MODIFICATION", "value": ["P=path_list_append:/y", "Q=unset:", "E=string_prepend:x"] },
+                { "name": "ENVIRONMENT", "value": ["P=/x", "Q=1", "E=a=b"] },
+                { "name": "TIMEOUT", "value": 1.5 },
+                { "name": "SKIP_RETURN_CODE", "value": 77 },
+                { "name": "WORKING_DIRECTORY", "value": "/b/run" },
+            ],
+        });
+        let t = target(&test, Path::new("/b"), "b/");
+        assert_eq!((t.name.as_str(), t.shown().as_str()), ("b/sum", "/b/sum -n 3"));
+        assert_eq!((t.folder.as_path(), t.limit), (Path::new("/b/run"), Some(Duration::from_secs(2))));
+        assert_eq!((t.skip_code, t.any_code, t.left_out.clone()), (Some(77), false, None));
+        assert_eq!(t.variable("P").as_deref(), Some("/x:/y".as_ref()));
+        assert_eq!((t.variable("Q"), t.variable("E").as_deref()), (None, Some("xa=b".as_ref())));
+    }
+
+    #[test]
+    fn what_is_disabled_or_not_built_is_left_out_and_named() {
+        let disabled = json!({ "name": "a", "command": ["a"], "properties": [{ "name": "DISABLED", "value": true }] });
+        let unbuilt = json!({ "name": "b", "properties": [] });
+        let of = |test| target(&test, Path::new("/b"), "").left_out.map(|(outcome, _)| outcome);
+        assert_eq!((of(disabled), of(unbuilt)), (Some(Checked::Skipped), Some(Checked::NotChecked)));
+        let fails = json!({ "name": "c", "command": ["c"], "properties": [{ "name": "WILL_FAIL", "value": true }] });
+        assert!(target(&fails, Path::new("/b"), "").any_code);
+    }
+}

@@ -1,0 +1,37 @@
+//! The hunt: finds the programs of a folder that may use CUDA, and runs each under StreamSan.
+//!
+//! Owns what counts as a program, how each is started and ended, and how it came out. Does not
+//! analyse: each program has a process of this tool to itself (`streamsan run`), which hands over
+//! what it has found ([`handed`]). So neither a crash nor the memory of one analysis is a matter of
+//! the others. Does not merge or print reports: that is [`crate::report`].
+//!
+//! The files in the order of use: `find` walks the folder, `ctest` asks for the tests of a build,
+//! `links` says which executables use CUDA, `pytest` which Python files do. `one` runs a program
+//! and judges its end, `queue` runs them all, and `progress` says how far it is.
+
+pub mod ctest;
+pub mod find;
+pub mod handed;
+pub mod links;
+pub mod one;
+pub mod progress;
+pub mod pytest;
+pub mod queue;
+pub mod target;
+
+/// The words that a program is run under: `streamsan run` with its options.
+#[derive(Clone, Debug, Default)]
+pub struct Under {
+    /// The tool.
+    pub tool: std::path::PathBuf,
+    /// Its options.
+    pub options: Vec<std::ffi::OsString>,
+    /// The time that a program has, if it brings none of its own.
+    pub limit: std::time::Duration,
+    /// Whether that holds for programs with a limit of their own too.
+    pub limit_for_all: bool,
+    /// Where the output of programs is kept.
+    pub output: std::path::PathBuf,
+    /// Whether weak findings count.
+    pub pedantic: bool,
+}

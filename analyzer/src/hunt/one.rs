@@ -1,0 +1,303 @@
+//! One program of a hunt: started under `streamsan run`, waited for, judged.
+//!
+//! Owns the process and its files: the program's output, its own report as text and as JSON. The
+//! program gets no input and no terminal; its process group, and whatever else it leaves behind,
+//! ends with it. The limit of time is kept by `streamsan run`, which has what was found until then;
+//! here is a second one, for a tool that hangs itself.
+
+use std::fs::File;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Under;
+use super::handed::Handed;
+use super::target::Target;
+use crate::exit_code;
+use crate::launcher::descendants;
+use crate::report::model::Report;
+use crate::report::program::{Checked, Program};
+
+/// What the analysis may take when the program's time is over.
+const ANALYSIS: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A program that has run, and its own report, which is not judged yet.
+pub struct Ran {
+    /// How it came out, as far as findings do not count.
+    pub program: Program,
+    /// Its report.
+    pub report: Report,
+}
+
+/// What the threads of a hunt share.
+#[derive(Default)]
+pub struct HuntState {
+    /// The tools that run.
+    pub running: Mutex<Vec<u32>>,
+    /// The signal that ends the hunt; 0: none.
+    pub stop: AtomicI32,
+}
+
+impl HuntState {
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
+        self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// The state of a program before it has run.
+pub fn program(target: &Target, ended: Checked, why: &str) -> Program {
+    Program {
+        name: target.name.clone(),
+        kind: target.kind,
+        command: target.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        folder: target.folder.to_string_lossy().into_owned(),
+        ended,
+        why: why.to_owned(),
+        launches: 0,
+        findings: 0,
+        took: Duration::ZERO,
+        output: String::new(),
+    }
+}
+
+/// A program that is not run.
+pub fn not_run(target: &Target, outcome: Checked, why: &str) -> Ran {
+    Ran { program: program(target, outcome, why), report: Report::merge(Vec::new(), false) }
+}
+
+/// Runs the program; `nth`: its number, from 1.
+pub fn run(target: &Target, nth: usize, under: &Under, shared: &HuntState, tick: &dyn Fn()) -> Ran {
+    if let Some((outcome, why)) = &target.left_out {
+        return not_run(target, *outcome, why);
+    }
+    let folder = under.output.join(format!("{nth:03}-{}", file_name(&target.name)));
+    let limit = target.limit.filter(|_| !under.limit_for_all).unwrap_or(under.limit);
+    let began = Instant::now();
+    let ended = start(target, &folder, under, limit, shared).map(|child| wait(child, limit, shared, tick));
+    let handed = Handed::read(&folder.join(HANDED));
+    // What it holds stands in the report beside it.
+    let _ = std::fs::remove_file(folder.join(HANDED));
+    let (outcomes, rest) = match handed {
+        Some(Handed { outcomes, ended, timed_out, code, unchecked }) => {
+            (outcomes, Some(Rest { ended, timed_out, code, unchecked }))
+        }
+        None => (Vec::new(), None),
+    };
+    let report = Report::merge(outcomes, under.pedantic);
+    let (outcome, why) = match (ended, rest) {
+        (Err(why), _) => (Checked::NotChecked, why),
+        (Ok(_), _) if shared.stop.load(Ordering::Relaxed) != 0 => (Checked::NotChecked, "interrupted".to_owned()),
+        (Ok(_), Some(rest)) => judge(target, &rest, &report, &folder, limit),
+        (Ok(ended), None) => (Checked::NotChecked, nothing_handed(ended, &folder)),
+    };
+    let mut program = program(target, outcome, &why);
+    program.launches = report.coverage.launches;
+    program.took = began.elapsed();
+    program.output = folder.to_string_lossy().into_owned();
+    Ran { program, report }
+}
+
+/// What was handed over besides the findings.
+struct Rest {
+    ended: Result<i32, i32>,
+    timed_out: bool,
+    code: i32,
+    unchecked: Vec<String>,
+}
+
+/// How the program came out, if it has no findings, and why.
+fn judge(target: &Target, rest: &Rest, report: &Report, folder: &Path, limit: Duration) -> (Checked, String) {
+    let unchecked = reasons(rest.unchecked.iter().chain(&report.coverage.unread));
+    match rest.ended {
+        _ if !unchecked.is_empty() => (Checked::NotChecked, unchecked),
+        _ if rest.timed_out => (Checked::TimedOut, format!("{} s were not enough", limit.as_secs())),
+        Err(signal) => (Checked::Failed, said(&format!("signal {signal}"), folder)),
+        Ok(code) if rest.code == exit_code::INTERNAL && code != exit_code::INTERNAL => {
+            (Checked::NotChecked, said("the tool failed", folder))
+        }
+        Ok(code) if Some(code) == target.skip_code => (Checked::Skipped, said(&format!("exit code {code}"), folder)),
+        Ok(code) if code != 0 && !target.any_code => (Checked::Failed, said(&format!("exit code {code}"), folder)),
+        Ok(_) if !report.coverage.any_work() => (Checked::NoCuda, String::new()),
+        Ok(_) => (Checked::Clean, String::new()),
+    }
+}
+
+/// Reasons in half a sentence, each once: the first of them, for the program's own report has all.
+fn reasons<'a>(all: impl Iterator<Item = &'a String>) -> String {
+    const SHOWN: usize = 3;
+    let mut list: Vec<&str> = Vec::new();
+    all.for_each(|why| {
+        if !list.contains(&why.as_str()) {
+            list.push(why)
+        }
+    });
+    let more = list.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{}{more}", list.into_iter().take(SHOWN).collect::<Vec<_>>().join("; "))
+}
+
+/// Why a run has handed over nothing.
+fn nothing_handed(ended: Option<ExitStatus>, folder: &Path) -> String {
+    let ours = last_line(&folder.join(STDERR), |line| line.starts_with("streamsan: "));
+    let how = match ended.map(|status| (status.code(), status.signal())) {
+        None => "the analysis did not end".to_owned(),
+        Some((_, Some(signal))) => format!("the tool died of signal {signal}"),
+        Some((code, _)) => format!("the tool ended with {}", code.unwrap_or_default()),
+    };
+    ours.map_or(how, |line| line.trim_start_matches("streamsan: ").to_owned())
+}
+
+/// How it ended, with the last thing it said.
+fn said(how: &str, folder: &Path) -> String {
+    let own = |line: &str| !line.starts_with("streamsan: ");
+    let last = last_line(&folder.join(STDERR), own).or_else(|| last_line(&folder.join(STDOUT), own));
+    last.map_or_else(|| how.to_owned(), |line| format!("{how}: {line}"))
+}
+
+/// The last line of a file that is wanted, not too long.
+fn last_line(file: &Path, wanted: impl Fn(&str) -> bool) -> Option<String> {
+    const TAIL: u64 = 1 << 16;
+    const LONGEST: usize = 160;
+    let mut file = File::open(file).ok()?;
+    let size = file.metadata().ok()?.len();
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(size.saturating_sub(TAIL))).ok()?;
+    let mut tail = Vec::new();
+    std::io::Read::read_to_end(&mut file, &mut tail).ok()?;
+    let text = String::from_utf8_lossy(&tail);
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty() && wanted(line))?;
+    Some(line.chars().take(LONGEST).collect())
+}
+
+const HANDED: &str = "outcome.json";
+const STDOUT: &str = "stdout";
+const STDERR: &str = "stderr";
+
+fn start(target: &Target, folder: &Path, under: &Under, limit: Duration, shared: &HuntState) -> Result<Child, String> {
+    let wrong = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error))?;
+    let file = |name: &str| -> Result<File, String> {
+        let path = folder.join(name);
+        File::create(&path).map_err(|error| wrong(&path, &error))
+    };
+    let option = |name: &str, file: &str| -> [std::ffi::OsString; 2] {
+        [format!("--{name}").into(), folder.join(file).into_os_string()]
+    };
+    let mut command = Command::new(&under.tool);
+    command.arg("run").args(&under.options);
+    command.args(["--config=off", "--error-exitcode=0", "--color=never"]);
+    command.args(option("log-file", "report.txt")).args(option("json", "report.json")).args(option("outcome", HANDED));
+    command.arg(format!("--time-limit={}", limit.as_secs().max(1))).arg("--").args(&target.command);
+    command.current_dir(&target.folder).stdin(Stdio::null()).stdout(file(STDOUT)?).stderr(file(STDERR)?);
+    // All that it says has been read, and stands in the options above.
+    command.env_remove("STREAMSAN_OPTIONS");
+    for (name, value) in &target.environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.process_group(0);
+    // SAFETY: prctl is async-signal-safe. The thread that starts the child waits for it.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0);
+            Ok(())
+        });
+    }
+    // A child that is not in the list yet could be taken for an orphan.
+    let mut running = shared.list();
+    if !target.folder.is_dir() {
+        return Err(format!("its working folder {} is not there", target.folder.display()));
+    }
+    let child = command.spawn().map_err(|error| wrong(&under.tool, &error))?;
+    running.push(child.id());
+    Ok(child)
+}
+
+/// Waits for the tool; `None` when it had to be killed.
+fn wait(mut child: Child, limit: Duration, shared: &HuntState, tick: &dyn Fn()) -> Option<ExitStatus> {
+    let began = Instant::now();
+    let tool = child.id();
+    let mut asked: Option<Instant> = None;
+    let status = loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            break Some(status);
+        }
+        if asked.is_none() && shared.stop.load(Ordering::Relaxed) != 0 {
+            asked = Some(Instant::now());
+            // It passes the signal on to the program.
+            descendants::signal(tool as i32, libc::SIGTERM);
+        }
+        let patience = descendants::GRACE + Duration::from_secs(2);
+        if began.elapsed() > limit + ANALYSIS || asked.is_some_and(|at| at.elapsed() > patience) {
+            descendants::signal(-(tool as i32), libc::SIGKILL);
+            let _ = child.wait();
+            break None;
+        }
+        tick();
+        std::thread::sleep(PAUSE);
+    };
+    let mut running = shared.list();
+    running.retain(|pid| *pid != tool);
+    if status.is_none_or(|status| status.code().is_none()) {
+        // The program may run on without the tool.
+        descendants::sweep(&running);
+    }
+    status
+}
+
+/// A name as that of a folder.
+fn file_name(name: &str) -> String {
+    const LONGEST: usize = 80;
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.=+".contains(c) { c } else { '-' };
+    name.chars().rev().take(LONGEST).collect::<Vec<_>>().into_iter().rev().map(safe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_checked_goes_before_how_it_ended() {
+        let target =
+            Target { skip_code: Some(77), ..Target::new("ctest", "t".into(), Vec::new(), Path::new("").into()) };
+        let free = Target { any_code: true, ..target.clone() };
+        let mut report = Report::merge(Vec::new(), false);
+        let rest = |ended, code, timed_out, unchecked: &[&str]| Rest {
+            ended,
+            timed_out,
+            code,
+            unchecked: unchecked.iter().map(|why| (*why).to_owned()).collect(),
+        };
+        let of = |target: &Target, report: &Report, rest: Rest| {
+            judge(target, &rest, report, Path::new("/nowhere"), Duration::from_secs(5))
+        };
+        assert_eq!(of(&target, &report, rest(Ok(0), 0, false, &[])), (Checked::NoCuda, String::new()));
+        report.coverage.launches = 1;
+        assert_eq!(of(&target, &report, rest(Ok(0), 0, false, &[])).0, Checked::Clean);
+        for ended in [Ok(0), Ok(3), Err(11)] {
+            assert_eq!(of(&target, &report, rest(ended, 70, false, &["a", "b"])), (Checked::NotChecked, "a; b".into()));
+        }
+        let many = rest(Ok(0), 70, false, &["a", "b", "a", "c", "d", "e"]);
+        assert_eq!(of(&target, &report, many).1, "a; b; c; and 2 more");
+        assert_eq!(of(&target, &report, rest(Ok(0), 70, false, &[])).0, Checked::NotChecked);
+        assert_eq!(of(&target, &report, rest(Ok(70), 70, false, &[])).0, Checked::Failed);
+        let late = of(&target, &report, rest(Err(15), 0, true, &[]));
+        assert_eq!(late, (Checked::TimedOut, "5 s were not enough".into()));
+        assert_eq!(of(&target, &report, rest(Err(11), 0, false, &[])), (Checked::Failed, "signal 11".into()));
+        assert_eq!(of(&target, &report, rest(Ok(3), 3, false, &[])), (Checked::Failed, "exit code 3".into()));
+        assert_eq!(of(&free, &report, rest(Ok(3), 3, false, &[])).0, Checked::Clean);
+        assert_eq!(of(&target, &report, rest(Ok(77), 77, false, &[])).0, Checked::Skipped);
+    }
+
+    #[test]
+    fn names_of_folders_are_plain() {
+        assert_eq!(file_name("a/b c::d"), "a-b-c--d");
+        assert_eq!(file_name(&"x".repeat(300)).len(), 80);
+    }
+}

@@ -1,0 +1,77 @@
+//! All programs of a hunt, some of them at a time.
+//!
+//! Owns the order, the threads, and what an interruption does: programs that run are ended, the
+//! others are not begun, and what has been found stays.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Under;
+use super::one::{self, HuntState, Ran};
+use super::progress::HuntProgress;
+use super::target::Target;
+use crate::launcher::descendants;
+use crate::report::model::Report;
+use crate::report::program::Checked;
+
+/// What a signal handler can reach.
+static SHARED: HuntState = HuntState { running: Mutex::new(Vec::new()), stop: std::sync::atomic::AtomicI32::new(0) };
+
+/// Runs the programs, `jobs` at a time. `findings` counts those that fail the run. Second: the
+/// signal that has ended the hunt.
+pub fn run(
+    targets: &[Target],
+    under: &Under,
+    jobs: usize,
+    progress: &HuntProgress,
+    findings: &(dyn Fn(&Report) -> u64 + Sync),
+) -> (Vec<Ran>, Option<i32>) {
+    descendants::adopt();
+    listen();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<Option<Ran>>> = Mutex::new(targets.iter().map(|_| None).collect());
+    let stopped = || SHARED.stop.load(Ordering::Relaxed);
+    let work = || {
+        while stopped() == 0 {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(target) = targets.get(index) else { return };
+            progress.begin(&target.name);
+            let mut ran = one::run(target, index + 1, under, &SHARED, &|| progress.tick());
+            ran.program.findings = findings(&ran.report);
+            progress.end(&ran.program);
+            done.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[index] = Some(ran);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, targets.len().max(1)) {
+            // Findings may be deep.
+            let thread = std::thread::Builder::new().stack_size(crate::ingest::STACK);
+            if thread.spawn_scoped(scope, work).is_err() {
+                // One thread is enough, and this is one.
+                work();
+            }
+        }
+    });
+    progress.clear();
+    let done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let missing = |target: &Target| one::not_run(target, Checked::NotRun, "interrupted");
+    let ran = targets.iter().zip(done).map(|(target, ran)| ran.unwrap_or_else(|| missing(target))).collect();
+    (ran, Some(stopped()).filter(|signal| *signal != 0))
+}
+
+extern "C" fn stop(signal: libc::c_int) {
+    SHARED.stop.store(signal, Ordering::Relaxed);
+}
+
+/// The first signal ends the hunt in order, the second at once.
+fn listen() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: all-zero is a valid sigaction to be filled; the handler is async-signal-safe.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = stop as *const () as usize;
+            action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+    }
+}

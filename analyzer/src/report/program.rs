@@ -1,0 +1,148 @@
+//! The programs of a hunt: how each came out, and one report made of theirs.
+//!
+//! Owns the outcomes and the merging. Findings of several programs are one when their fingerprints
+//! are equal: a header that many programs include is reported once, with all of them. So a finding
+//! has the fingerprint here that it has in the program's own report. Does not run or print
+//! anything.
+
+use std::time::Duration;
+
+use crate::detect::coverage::Coverage;
+use crate::report::escape::Harmless;
+use crate::report::model::{Report, merge_into};
+
+/// How a program came out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checked {
+    /// It was checked to its end, and nothing fails the run.
+    Clean,
+    /// It has findings that fail the run.
+    Findings,
+    /// It could not be checked.
+    NotChecked,
+    /// It ended with an error of its own.
+    Failed,
+    /// It did not end in time, and was checked up to there.
+    TimedOut,
+    /// It made no use of CUDA.
+    NoCuda,
+    /// It asked to be left out.
+    Skipped,
+    /// The hunt was over before its turn.
+    NotRun,
+}
+
+impl Checked {
+    /// All of them, in the order of the last line of the table.
+    pub const ALL: [Self; 8] = [
+        Self::Clean,
+        Self::Findings,
+        Self::NotChecked,
+        Self::Failed,
+        Self::TimedOut,
+        Self::NoCuda,
+        Self::Skipped,
+        Self::NotRun,
+    ];
+
+    /// The name that the table and JSON use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Findings => "findings",
+            Self::NotChecked => "not checked",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed out",
+            Self::NoCuda => "no CUDA",
+            Self::Skipped => "skipped",
+            Self::NotRun => "not run",
+        }
+    }
+}
+
+/// A program of a hunt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// Its name, which no other program of the hunt has.
+    pub name: String,
+    /// Where it was found: `ctest`, `executable`, `pytest`.
+    pub kind: &'static str,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Its working folder.
+    pub folder: String,
+    /// How it came out, its findings apart.
+    pub ended: Checked,
+    /// Why it came out so, in half a sentence; empty when that needs no words.
+    pub why: String,
+    /// Kernel launches that were seen.
+    pub launches: u64,
+    /// Findings that fail the run.
+    pub findings: u64,
+    /// How long it ran.
+    pub took: Duration,
+    /// The folder with what it printed.
+    pub output: String,
+}
+
+impl Program {
+    /// How it came out: findings come first.
+    pub fn outcome(&self) -> Checked {
+        if self.findings > 0 { Checked::Findings } else { self.ended }
+    }
+
+    /// What is wrong with it besides findings, without its name.
+    pub fn trouble(&self) -> Option<String> {
+        let what = match self.ended {
+            Checked::NotChecked | Checked::Failed | Checked::NotRun => self.ended.name(),
+            Checked::TimedOut => "timed out, and checked up to there",
+            Checked::Clean | Checked::Findings | Checked::NoCuda | Checked::Skipped => return None,
+        };
+        Some(format!("{what}: {}", self.why))
+    }
+
+    /// The same, as a line for the user.
+    pub fn error(&self) -> Option<String> {
+        self.trouble().map(|trouble| format!("{}: {trouble}", self.name))
+    }
+}
+
+impl Harmless for Program {
+    fn disarm(&mut self) {
+        self.name.disarm();
+        self.command.disarm();
+        self.folder.disarm();
+        self.why.disarm();
+        self.output.disarm();
+    }
+}
+
+impl Report {
+    /// One report of those of several programs, which have been merged each by itself.
+    pub fn of_programs(reports: Vec<(String, Self)>, pedantic: bool) -> Self {
+        let mut all = Self::merge(Vec::new(), pedantic);
+        for (mut name, mut report) in reports {
+            name.disarm();
+            // Why something could not be checked is said of its program.
+            let Coverage { disabled, unread, not_simulated, .. } = &mut report.coverage;
+            [disabled, unread, not_simulated].into_iter().for_each(Vec::clear);
+            let first = all.processes.len() as u32;
+            all.coverage.merge(&report.coverage);
+            all.processes.extend(report.processes);
+            all.processes[first as usize..].iter_mut().for_each(|process| process.program = Some(name.clone()));
+            all.hints.extend(report.hints);
+            all.faults.extend(report.faults);
+            for (into, from) in [(&mut all.findings, report.findings), (&mut all.withdrawn, report.withdrawn)] {
+                for mut finding in from {
+                    finding.programs = vec![name.clone()];
+                    finding.processes.iter_mut().for_each(|index| *index += first);
+                    let same =
+                        into.iter().position(|f| f.fingerprint == finding.fingerprint && f.latent == finding.latent);
+                    merge_into(into, same, finding);
+                }
+            }
+        }
+        all.sort();
+        all
+    }
+}
