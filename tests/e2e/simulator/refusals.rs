@@ -36,7 +36,7 @@ fn a_refusal_ends_with_70_and_its_name() {
         ("child", "cudaImportExternalMemory is not simulated"),
         ("kernel", "kernel `strange` was refused: Unsupported(frobnicate.u32)"),
         ("function", "symbol `nowhere` used by `calls` is defined nowhere"),
-        ("texture", "textures with a resource view are not simulated"),
+        ("texture", "a view of a texture's resource is not simulated"),
         ("form", "cuGraphInstantiateWithFlags was called in a way that is not simulated"),
     ] {
         for options in [&[][..], &["--require-cuda"]] {
