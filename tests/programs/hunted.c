@@ -1,10 +1,12 @@
 /* What a hunt meets in a folder: two fills of the same bytes on two streams, unordered or (ORDERED) ordered by an event, and
  * then (FAILS) an error of its own, (DIES) a signal, (READS) all of standard input, or (HANGS) no end, whatever it is asked, with
  * a child in a session of its own. (SKIPS) does nothing and says so by its exit code, or (WELL) ends well. (REFUSED)
- * does nothing but load code that is none. */
+ * asks for what the simulated GPU does not have, and makes nothing of the answer. */
 #include "common.h"
 #include <signal.h>
 #include <time.h>
+
+CUresult cuCtxWaitEvent(CUcontext context, CUevent event);
 
 static void fills(void) {
     attach();
@@ -32,9 +34,8 @@ int main(void) {
     return 77;
 #endif
 #ifdef REFUSED
-    CUmodule module;
     attach();
-    return cuModuleLoadData(&module, "no code of any kind") == 0;
+    return cuCtxWaitEvent(NULL, NULL) == 0;
 #endif
     fills();
     printf("done: %s\n", getenv("HUNTED") ? getenv("HUNTED") : "");
