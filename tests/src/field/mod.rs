@@ -118,7 +118,9 @@ impl Bug {
             .collect::<Result<_, String>>()?;
         let mut command = if self.needs_torch() {
             let torch = torch::environment()?;
-            let path = std::env::join_paths(&packages).map_err(|error| error.to_string())?;
+            // Drivers share files of their own, too.
+            let shared = product::root().join("tests/field");
+            let path = std::env::join_paths(packages.iter().chain([&shared])).map_err(|error| error.to_string())?;
             let driver = [torch.python(), self.folder.join("driver.py")];
             (driver.to_vec(), vec![("PYTHONPATH", path), ("LD_LIBRARY_PATH", torch.stand_ins().into())])
         } else {

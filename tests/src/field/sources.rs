@@ -58,8 +58,12 @@ pub fn compiled(driver: &Path, packages: &[PathBuf], arguments: &[String]) -> Re
     let headers: Vec<String> = folders.filter(|folder| folder.exists()).map(|f| format!("-I{}", f.display())).collect();
     assert!(!headers.is_empty(), "{}: no package has headers", driver.display());
     // Old releases are not free of warnings with a new compiler.
-    let mut args: Vec<&str> = vec!["-w", "-std=c++17"];
+    let mut args: Vec<&str> = vec!["-w"];
     args.extend(headers.iter().map(String::as_str));
     args.extend(arguments.iter().map(String::as_str));
-    build::cuda_program(driver, "shared", &args)
+    if !arguments.iter().any(|argument| argument.starts_with("-std=")) {
+        args.push("-std=c++17");
+    }
+    let shared = product::root().join("tests/field/rmm_library.hpp");
+    build::cuda_program_with(driver, &[&shared], "shared", &args)
 }
