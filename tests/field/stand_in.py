@@ -1,20 +1,26 @@
-"""Stand-ins for packages that a project imports and its code under test does not use: every name in them is an
-empty class."""
+"""Stand-ins for packages that a project imports and its code under test does not use: every name in them is a
+class, and so is every name in that."""
 import importlib.abc
 import importlib.machinery
 import sys
 import types
 
 
+def lookup(holder, name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    made = Class(name, (), {})
+    setattr(holder, name, made)
+    return made
+
+
+class Class(type):
+    __getattr__ = lookup
+
+
 class Module(types.ModuleType):
     __path__ = []
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        made = type(name, (), {})
-        setattr(self, name, made)
-        return made
+    __getattr__ = lookup
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
