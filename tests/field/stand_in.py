@@ -9,7 +9,7 @@ import types
 def lookup(holder, name):
     if name.startswith("__"):
         raise AttributeError(name)
-    made = Class(name, (), {})
+    made = Class(name, (), {"__init__": lambda self, *args, **kwargs: None})
     setattr(holder, name, made)
     return made
 

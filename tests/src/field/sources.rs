@@ -33,8 +33,8 @@ pub fn must<S: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = S>) 
     Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&made.stderr)))
 }
 
-/// The folder of a package `NAME==VERSION`, without what it depends on. `NAME==VERSION:sdist` is the
-/// published source, unpacked and not built.
+/// The folder of a package `NAME==VERSION`, without what it depends on. `NAME==VERSION:sdist` is
+/// the published source, unpacked and not built.
 pub fn package(requirement: &str) -> Result<PathBuf, String> {
     assert!(requirement.contains("=="), "'{requirement}' names no version");
     build::once(&cache().join(requirement.replace(':', "-")), |partial| {

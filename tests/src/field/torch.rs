@@ -1,9 +1,9 @@
 //! PyTorch on the simulated GPU, from its wheel alone.
 //!
-//! The wheel wants a dozen of NVIDIA's libraries, two gigabytes, of which a driver that adds, copies
-//! and waits calls nothing. Stand-ins with their names and symbols take their place: a call of one
-//! says so and aborts. The CUDA runtime and driver are the simulator's. Kernels are machine code,
-//! which is read for the bytes that it touches but not run.
+//! The wheel wants a dozen of NVIDIA's libraries, two gigabytes, of which a driver that adds,
+//! copies and waits calls nothing. Stand-ins with their names and symbols take their place: a call
+//! of one says so and aborts. The CUDA runtime and driver are the simulator's. Kernels are machine
+//! code, which is read for the bytes that it touches but not run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
