@@ -1,11 +1,12 @@
 //! End-to-end tests that are lists of cases: each CUDA program of a folder is a test, under the
-//! name of its list.
+//! name of its list, and so is each side of each bug of the field suite.
 //!
 //! `cargo test -p tests --test cases corpus::` runs one list, `cases stencil` what has that word in
 //! its name. Needs CUDA's compiler (`scripts/toolkit`). `STREAMSAN_NO_TOOLKIT=1` says that there is
 //! none, and skips all.
 
 mod corpus;
+mod field;
 mod order_rules;
 mod samples;
 mod schedules;
@@ -21,8 +22,9 @@ fn main() {
     let arguments = Arguments::from_args();
     // cargo-nextest runs a process for each test, which needs not know all lists.
     let one = arguments.filter.as_deref().filter(|_| arguments.exact);
-    let lists: [List; 4] = [
+    let lists: [List; 5] = [
         ("corpus::", corpus::trials),
+        ("field::", field::trials),
         ("samples::", samples::trials),
         ("schedules::", schedules::trials),
         ("order_rules::", order_rules::trials),

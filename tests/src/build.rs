@@ -166,6 +166,11 @@ pub fn corpus_separate(file: &Path, link: &str) -> Result<PathBuf, String> {
 
 /// Compiles a CUDA program. `cudart` is `static` or `shared`.
 pub fn cuda_program(file: &Path, cudart: &str, extra: &[&str]) -> Result<PathBuf, String> {
+    cuda_program_with(file, &[], cudart, extra)
+}
+
+/// As [`cuda_program`], of a program that includes other files that may change.
+pub fn cuda_program_with(file: &Path, included: &[&Path], cudart: &str, extra: &[&str]) -> Result<PathBuf, String> {
     let toolkit = toolkit().map_err(str::to_owned)?;
     let name = file.file_stem().expect("a source has a name").to_string_lossy().into_owned();
     let mut args: Vec<String> = ["-O2", "-g", "-arch=sm_80", "-cudart", cudart].map(String::from).into();
@@ -174,5 +179,6 @@ pub fn cuda_program(file: &Path, cudart: &str, extra: &[&str]) -> Result<PathBuf
     }
     args.extend(["-o".into(), "{out}".into(), file.display().to_string()]);
     args.extend(extra.iter().map(|s| (*s).to_owned()));
-    cached(&name, &toolkit.join("bin/nvcc"), &args, &[file])
+    let inputs: Vec<&Path> = [file].into_iter().chain(included.iter().copied()).collect();
+    cached(&name, &toolkit.join("bin/nvcc"), &args, &inputs)
 }

@@ -1,5 +1,5 @@
 //! What the end-to-end tests share: the built product, a driver without a GPU, C programs compiled
-//! on the fly, traces read back.
+//! on the fly, traces read back, the field suite.
 //!
 //! Owns no test. The programs lie in `tests/programs` and `tests/corpus`; what each is to show is
 //! said by the test that runs it.
@@ -7,6 +7,7 @@
 pub mod build;
 pub mod compare;
 pub mod fake;
+pub mod field;
 pub mod made;
 pub mod product;
 pub mod recorded;

@@ -12,10 +12,12 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lie in the repository")
 }
 
-/// The folder `debug` or `release` that the running test was built into.
+/// The folder `debug` or `release` that the running test, or `xtask`, was built into.
 pub fn profile_folder() -> PathBuf {
-    let exe = std::env::current_exe().expect("a test knows its own path");
-    exe.ancestors().nth(2).expect("tests lie in PROFILE/deps").to_path_buf()
+    let exe = std::env::current_exe().expect("a program knows its own path");
+    let folder = exe.parent().expect("a program lies in a folder");
+    let is_test = folder.file_name().is_some_and(|name| name == "deps");
+    if is_test { folder.parent().expect("tests lie in PROFILE/deps") } else { folder }.to_path_buf()
 }
 
 /// The folder with `streamsan` and `libstreamsan.so`.

@@ -76,12 +76,21 @@ pub fn preloaded(program: impl AsRef<OsStr>, options: &str) -> Command {
 
 /// Runs a command to its end.
 pub fn end(command: &mut Command) -> Ended {
+    end_within(command, PATIENCE)
+}
+
+/// As [`end`], with another limit of time.
+pub fn end_within(command: &mut Command, patience: Duration) -> Ended {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
-    end_of(child.unwrap_or_else(|e| panic!("{command:?}: {e}")))
+    end_of_within(child.unwrap_or_else(|e| panic!("{command:?}: {e}")), patience)
 }
 
 /// Waits for a child that runs already; kills its process group when it takes too long.
-pub fn end_of(mut child: std::process::Child) -> Ended {
+pub fn end_of(child: std::process::Child) -> Ended {
+    end_of_within(child, PATIENCE)
+}
+
+fn end_of_within(mut child: std::process::Child, patience: Duration) -> Ended {
     let read = |pipe: Option<Box<dyn std::io::Read + Send>>| {
         std::thread::spawn(move || {
             let mut text = Vec::new();
@@ -98,7 +107,7 @@ pub fn end_of(mut child: std::process::Child) -> Ended {
     let status = loop {
         match child.try_wait().expect("wait") {
             Some(status) => break status,
-            None if began.elapsed() > PATIENCE => {
+            None if began.elapsed() > patience => {
                 hung = true;
                 // SAFETY: the child is not waited for yet, so the number is its own; it leads its
                 // process group.

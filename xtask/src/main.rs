@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use verbs::{
-    bless, check, compare_reports, cuda_headers, fuzz, loom, numba, precision, ptx_census, schedules, torch_sim,
+    bless, check, compare_reports, cuda_headers, field, fuzz, loom, numba, precision, ptx_census, schedules, torch_sim,
     unsafe_blocks, validators,
 };
 
@@ -27,6 +27,7 @@ enum Verb {
     Check(check::CheckArgs),
     CompareReports(compare_reports::CompareReportsArgs),
     CudaHeaders(cuda_headers::CudaHeadersArgs),
+    Field(field::FieldArgs),
     Fuzz(fuzz::FuzzArgs),
     Lint(lint::LintArgs),
     Loom(loom::LoomArgs),
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::CompareReports(args) => compare_reports::run(&args),
         Verb::CudaHeaders(args) => cuda_headers::run(&args),
+        Verb::Field(args) => field::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Loom(args) => loom::run(&args),

@@ -4,6 +4,7 @@ pub mod bless;
 pub mod check;
 pub mod compare_reports;
 pub mod cuda_headers;
+pub mod field;
 pub mod fuzz;
 pub mod loom;
 pub mod numba;

@@ -1,0 +1,37 @@
+"""A model with parameters of its own beside its blocks: they are copied to the GPU ahead of the forward pass."""
+import torch
+from diffusers.hooks import apply_group_offloading
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1 << 20))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Block()
+        self.last = Block()
+
+    def forward(self, x):
+        return self.last(self.first(x))
+
+
+model = Model()
+apply_group_offloading(
+    model,
+    onload_device=torch.device("cuda"),
+    offload_device=torch.device("cpu"),
+    offload_type="leaf_level",
+    use_stream=True,
+)
+x = torch.ones(1 << 20, device="cuda")
+with torch.no_grad():
+    for _ in range(3):
+        x = model(x)
+torch.cuda.synchronize()

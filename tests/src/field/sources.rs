@@ -1,0 +1,69 @@
+//! The projects' own code, from PyPI, and drivers compiled against it: each version once, under
+//! `.cache/field`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{build, product};
+
+/// The folders below an installed package that hold its headers, as the packages lay them out.
+const HEADERS: [&str; 8] = [
+    "nvidia/cuda_cccl/include",
+    "nvidia/cu13/include/cccl",
+    "cuda/cccl/headers/include",
+    "librmm/include/rapids",
+    "librmm/include",
+    "rapids_logger/include",
+    "cutlass_library/source/include",
+    "cutlass_library/source/tools/util/include",
+];
+
+/// Where everything of the field suite is kept.
+pub fn cache() -> PathBuf {
+    product::root().join(".cache/field")
+}
+
+/// Runs a command that must succeed.
+pub fn must<S: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = S>) -> Result<String, String> {
+    let made = Command::new(program).args(args).output().map_err(|error| format!("{}: {error}", program.display()))?;
+    if made.status.success() {
+        return Ok(String::from_utf8_lossy(&made.stdout).into_owned());
+    }
+    Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&made.stderr)))
+}
+
+/// The folder of a package `NAME==VERSION`, without what it depends on. `NAME==VERSION:sdist` is
+/// the published source, unpacked and not built.
+pub fn package(requirement: &str) -> Result<PathBuf, String> {
+    assert!(requirement.contains("=="), "'{requirement}' names no version");
+    build::once(&cache().join(requirement.replace(':', "-")), |partial| {
+        let _ = std::fs::remove_dir_all(partial);
+        let python = Path::new("python3");
+        let pip = ["-m", "pip", "-q", "--disable-pip-version-check"];
+        let Some(published) = requirement.strip_suffix(":sdist") else {
+            let target = ["install", "--no-deps", "--target"];
+            let args = pip.iter().chain(&target).map(OsStr::new);
+            return must(python, args.chain([partial.as_os_str(), OsStr::new(requirement)])).map(drop);
+        };
+        // Asking pip for a source makes it run the project's set-up; the index says where it lies.
+        let script = product::root().join("tests/field/sdist.py");
+        must(python, [script.as_os_str(), OsStr::new(published), partial.as_os_str()]).map(drop)
+    })
+}
+
+/// Compiles a driver against the headers of packages.
+pub fn compiled(driver: &Path, packages: &[PathBuf], arguments: &[String]) -> Result<PathBuf, String> {
+    let folders = packages.iter().flat_map(|package| HEADERS.map(|headers| package.join(headers)));
+    let headers: Vec<String> = folders.filter(|folder| folder.exists()).map(|f| format!("-I{}", f.display())).collect();
+    assert!(!headers.is_empty(), "{}: no package has headers", driver.display());
+    // Old releases are not free of warnings with a new compiler.
+    let mut args: Vec<&str> = vec!["-w"];
+    args.extend(headers.iter().map(String::as_str));
+    args.extend(arguments.iter().map(String::as_str));
+    if !arguments.iter().any(|argument| argument.starts_with("-std=")) {
+        args.push("-std=c++17");
+    }
+    let shared = product::root().join("tests/field/rmm_library.hpp");
+    build::cuda_program_with(driver, &[&shared], "shared", &args)
+}
