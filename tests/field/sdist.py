@@ -27,4 +27,5 @@ with tarfile.open(fileobj=io.BytesIO(archive)) as source:
         # The archive has one folder, named as itself.
         member.name = member.name.partition("/")[2]
         if member.name:
-            source.extract(member, folder, filter="data")
+            # Older Pythons have no filters.
+            source.extract(member, folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))

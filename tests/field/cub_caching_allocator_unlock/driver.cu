@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 std::atomic<int> step{0};
+bool guarded = false;
 
 cudaError_t late_record(cudaEvent_t event, cudaStream_t stream) {
     if (step == 1) {
         step = 2;
-        for (int i = 0; i < 200 && step == 2; i++) usleep(1000);
+        for (int i = 0; i < (guarded ? 100 : 20000) && step == 2; i++) usleep(1000);
     }
     return cudaEventRecord(event, stream);
 }
@@ -22,7 +23,7 @@ cudaError_t late_record(cudaEvent_t event, cudaStream_t stream) {
 #undef cudaEventRecord
 
 int main(int count, char **) {
-    const bool guarded = count > 1;
+    guarded = count > 1;
     std::mutex mutex;
     auto guard = [&] { return guarded ? std::unique_lock(mutex) : std::unique_lock<std::mutex>(); };
     const size_t bytes = 1 << 20;

@@ -15,7 +15,7 @@ int main() {
     cudaStreamCreateWithFlags(&producer, cudaStreamNonBlocking);
     cudaStreamCreateWithFlags(&consumer, cudaStreamNonBlocking);
     // What the producer does takes a while.
-    cudaLaunchHostFunc(producer, [](void *) { usleep(200000); }, nullptr);
+    cudaLaunchHostFunc(producer, [](void *) { usleep(500000); }, nullptr);
     cudaMemcpyAsync(shared, host, bytes, cudaMemcpyHostToDevice, producer);
     cuda::stream_ref(producer).wait();
     cudaMemcpyAsync(copied, shared, bytes, cudaMemcpyDeviceToDevice, consumer);

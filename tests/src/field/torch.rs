@@ -79,7 +79,7 @@ pub fn environment() -> Result<Torch, String> {
     // A Python environment cannot be moved to another name, so what says that it is complete is a
     // file beside it.
     let folder = cache().join("torch-2.11.0-1");
-    build::once(&folder.with_extension("ready"), |stamp| {
+    build::once(&cache().join("torch-2.11.0-1.ready"), |stamp| {
         let _ = std::fs::remove_dir_all(&folder);
         must(Path::new("python3"), ["-m", "venv", &folder.to_string_lossy()])?;
         let torch = Torch(folder.clone());
