@@ -44,6 +44,7 @@ mod printf;
 pub(crate) mod program;
 mod warp;
 
+pub(crate) use crate::interp::compile::layout::static_shared;
 pub use crate::interp::interface::*;
 pub use crate::interp::module_variables::{GlobalInfo, globals, initial_bytes};
 pub use crate::interp::program::{Kernel, Program};

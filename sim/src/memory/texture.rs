@@ -1,18 +1,49 @@
 //! Texture and surface objects: what kernels read and write through them. How a texture is sampled
 //! (filters, address modes, faces) is in `sampling`.
 
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuda_sys::*;
 
-use crate::handles::Handles;
+use crate::handles::{Handles, handle_of};
 use crate::interp::TextureRequest;
 use crate::memory;
 use crate::memory::array::{ARRAYS, Array, channel_bytes};
+use crate::sched::OpId;
 
 /// All live texture and surface objects.
 pub static TEXTURE_OBJECTS: Handles<TextureObject> = Handles::new();
+
+/// The destroyed objects that kernels under way may still read through.
+pub static RETIRED: Retired = Retired(Mutex::new(Vec::new()));
+
+/// Objects that are destroyed, each with the operations that were unfinished then.
+pub struct Retired(Mutex<Vec<(Arc<TextureObject>, Vec<OpId>)>>);
+
+impl Retired {
+    /// Keeps an object until the operations are over. Lets go of those whose operations are.
+    pub fn retire(&self, object: Arc<TextureObject>, unfinished: Vec<OpId>, is_done: impl Fn(OpId) -> bool) {
+        self.list().push((object, unfinished));
+        // Asked without the lock: whoever answers may hold one of its own.
+        let mut pending: Vec<OpId> = self.list().iter().flat_map(|(_, unfinished)| unfinished.clone()).collect();
+        pending.retain(|&op| !is_done(op));
+        self.list().retain(|(object, unfinished)| {
+            let in_use = unfinished.iter().any(|op| pending.contains(op));
+            if !in_use {
+                object.release();
+            }
+            in_use
+        });
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<(Arc<TextureObject>, Vec<OpId>)>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn find(&self, object: u64) -> Option<Arc<TextureObject>> {
+        self.list().iter().map(|(object, _)| object).find(|known| handle_of(known) as u64 == object).cloned()
+    }
+}
 
 /// What an object is bound to.
 pub struct TextureObject {
@@ -232,7 +263,8 @@ impl Geometry {
 /// Answers a texture or surface instruction: the opcode names the geometry, the type of the
 /// coordinates and the width of surface accesses.
 pub fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
-    let object = TEXTURE_OBJECTS.find(request.object as usize).ok_or("not a texture or surface object")?;
+    let object = TEXTURE_OBJECTS.find(request.object as usize).or_else(|| RETIRED.find(request.object));
+    let object = object.ok_or("not a texture or surface object")?;
     let parts: Vec<&str> = request.opcode.split('.').collect();
     let done = match (Geometry::of(&parts), parts[0]) {
         (Some(geometry), "tex") => read(&object, geometry, &parts, request),

@@ -244,9 +244,7 @@ impl Module {
 }
 
 fn facts(code: &Code, function: &ptx::Function) -> FunctionLimits {
-    let shared = |v: &&ptx::Variable| v.space == Space::Shared;
-    let own = function.body.as_ref().map(|body| body.variables.iter()).into_iter().flatten();
-    let static_shared: u64 = own.filter(shared).chain(code.ast.globals.iter().filter(shared)).map(|v| v.size()).sum();
+    let static_shared = crate::interp::static_shared(&code.ast, function);
     let constant: u64 = code.ast.globals.iter().filter(|v| v.space == Space::Const).map(|v| v.size()).sum();
     let tuning = |name: &str| function.tuning.iter().find(|t| code.ast.name(t.name) == name).map(|t| t.values.clone());
     let threads = tuning("reqntid").or_else(|| tuning("maxntid"));
@@ -254,12 +252,12 @@ fn facts(code: &Code, function: &ptx::Function) -> FunctionLimits {
     let cluster = tuning("reqnctapercluster")
         .map_or([0; 3], |values| [0, 1, 2].map(|axis| values.get(axis).map_or(1, |&n| n as u32)));
     FunctionLimits {
-        shared: static_shared as u32,
+        shared: static_shared,
         constant: constant as u32,
         max_threads,
         ptx: code.ast.target.trim_start_matches("sm_").trim_end_matches(char::is_alphabetic).parse().unwrap_or(0),
         cluster,
-        max_dynamic: AtomicU32::new((48u32 << 10).saturating_sub(static_shared as u32)),
+        max_dynamic: AtomicU32::new((48u32 << 10).saturating_sub(static_shared)),
         carveout: AtomicU32::new(u32::MAX),
         non_portable: AtomicU32::new(0),
     }

@@ -5,10 +5,16 @@ use cuda_sys::*;
 use crate::api::*;
 use crate::handles::handle_of;
 use crate::memory::array::{ARRAYS, Array};
-use crate::memory::texture::{TEXTURE_OBJECTS, TextureObject, refuse};
+use crate::memory::texture::{RETIRED, TEXTURE_OBJECTS, TextureObject, refuse};
 
+/// The object is gone for calls that follow. Kernels that were launched before may still read
+/// through it, as on a device, which keeps its descriptors apart from the host's: programs destroy
+/// an object right behind the launch (NV12toBGRandResize of NVIDIA's samples).
 fn destroy(object: u64) -> Res {
-    TEXTURE_OBJECTS.remove(object as usize)?.release();
+    let sched = crate::sched::get();
+    // First kept, then removed: a kernel under way finds it at every moment.
+    RETIRED.retire(TEXTURE_OBJECTS.get(object as usize)?, sched.all_tails(), |op| sched.is_done(op));
+    TEXTURE_OBJECTS.remove(object as usize)?;
     Ok(())
 }
 

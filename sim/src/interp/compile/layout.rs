@@ -42,7 +42,8 @@ impl SharedLayout {
             ends: HashMap::new(),
             align: shared.values().map(|v| v.align).max().unwrap_or(16),
         };
-        let uses: Vec<HashSet<Name>> = module.functions.iter().map(|f| symbols(f, &shared)).collect();
+        let uses: Vec<HashSet<Name>> =
+            module.functions.iter().map(|f| symbols(f, |name| shared.contains_key(&name))).collect();
         for (function, uses) in module.functions.iter().zip(&uses) {
             if !function.kernel {
                 // In the order of the module, for layouts must not depend on hashing.
@@ -68,11 +69,12 @@ impl SharedLayout {
             }
             layout.common_end = end;
         }
+        let calls = Calls::new(module);
         for (number, (function, uses)) in module.functions.iter().zip(&uses).enumerate() {
             if !function.kernel {
                 continue;
             }
-            let mut end = layout.common_end;
+            let mut end = layout.end_of_common(module, &calls.reached(function));
             let locals = function.body.iter().flat_map(|body| &body.variables);
             let globals =
                 module.globals.iter().filter(|v| uses.contains(&v.name) && !layout.common.contains_key(&v.name));
@@ -88,27 +90,93 @@ impl SharedLayout {
         layout
     }
 
+    /// Where the last of the variables ends that these device functions use.
+    fn end_of_common(&self, module: &Module, reached: &[usize]) -> u32 {
+        let mut end = 0;
+        for &number in reached.iter().filter(|&&number| !module.functions[number].kernel) {
+            let function = &module.functions[number];
+            for variable in shared_variables(module, function) {
+                let at = self.own.get(&(number, variable.name)).or_else(|| self.common.get(&variable.name));
+                end = end.max(at.map_or(0, |at| at.saturating_add(variable.size().min(1 << 30) as u32)));
+            }
+        }
+        end
+    }
+
     /// Offset of a variable as a function sees it.
     pub(crate) fn offset(&self, function: usize, name: Name) -> Option<u32> {
         self.own.get(&(function, name)).or_else(|| self.common.get(&name)).copied()
     }
 }
 
-/// The shared variables of the module that a function refers to.
-fn symbols(function: &Function, shared: &HashMap<Name, &Variable>) -> HashSet<Name> {
+/// Which functions a kernel can reach, by the names of functions in its code and in theirs.
+struct Calls<'m> {
+    module: &'m Module,
+    numbers: HashMap<Name, usize>,
+}
+
+impl<'m> Calls<'m> {
+    fn new(module: &'m Module) -> Self {
+        Calls { module, numbers: module.functions.iter().enumerate().map(|(number, f)| (f.name, number)).collect() }
+    }
+
+    /// The numbers of the functions that are reached, the first one's among them, sorted.
+    fn reached(&self, from: &Function) -> Vec<usize> {
+        let mut todo: Vec<usize> = self.numbers.get(&from.name).copied().into_iter().collect();
+        let mut reached: HashSet<usize> = todo.iter().copied().collect();
+        while let Some(number) = todo.pop() {
+            for name in symbols(&self.module.functions[number], |name| self.numbers.contains_key(&name)) {
+                let callee = self.numbers[&name];
+                if reached.insert(callee) {
+                    todo.push(callee);
+                }
+            }
+        }
+        let mut reached: Vec<usize> = reached.into_iter().collect();
+        reached.sort_unstable();
+        reached
+    }
+}
+
+/// The shared variables that one function uses, its own and the module's, dynamic ones apart.
+fn shared_variables<'m>(module: &'m Module, function: &'m Function) -> impl Iterator<Item = &'m Variable> {
+    let used = symbols(function, |_| true);
+    let of_module = module.globals.iter().filter(move |v| used.contains(&v.name));
+    let own = function.body.iter().flat_map(|body| &body.variables);
+    of_module.chain(own).filter(|v| v.space == Space::Shared && !is_dynamic(v))
+}
+
+/// Bytes of static shared memory that a kernel needs: its variables and those of all functions that
+/// it can reach, not those of other kernels of the module.
+pub(crate) fn static_shared(module: &Module, kernel: &Function) -> u32 {
+    let mut end = 0;
+    let mut placed = HashSet::new();
+    for number in Calls::new(module).reached(kernel) {
+        let function = &module.functions[number];
+        let is_own =
+            |variable: &Variable| function.body.iter().flat_map(|b| &b.variables).any(|v| v.name == variable.name);
+        for variable in shared_variables(module, function) {
+            if placed.insert((is_own(variable).then_some(number), variable.name)) {
+                place(&mut end, variable);
+            }
+        }
+    }
+    end
+}
+
+/// The names that a function's code refers to and that are wanted.
+fn symbols(function: &Function, wanted: impl Fn(Name) -> bool) -> HashSet<Name> {
     let mut found = HashSet::new();
     for instruction in function.body.iter().flat_map(|body| &body.code) {
         let mut todo: Vec<&Operand> = instruction.operands.iter().collect();
         while let Some(operand) = todo.pop() {
             match operand {
-                Operand::Symbol(name, _) | Operand::Memory(AddressBase::Symbol(name), _)
-                    if shared.contains_key(name) =>
-                {
+                Operand::Symbol(name, _) | Operand::Memory(AddressBase::Symbol(name), _) if wanted(*name) => {
                     found.insert(*name);
                 }
                 Operand::MemoryList(list) => {
                     if let AddressBase::Symbol(name) = list.0
-                        && shared.contains_key(&name)
+                        && wanted(name)
                     {
                         found.insert(name);
                     }
@@ -194,5 +262,44 @@ pub(crate) fn kernel(
         max_threads: three("reqntid").or_else(|| three("maxntid")),
         cluster: three("reqnctapercluster"),
         error: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_needs_the_shared_memory_of_what_it_reaches_and_of_nothing_else() {
+        let text = "
+            .version 8.0
+            .target sm_80
+            .address_size 64
+            .shared .align 4 .b8 first[30000];
+            .shared .align 4 .b8 second[30000];
+            .shared .align 4 .b8 third[1000];
+            .func deep() { .reg .b32 %r<2>; ld.shared.u32 %r1, [third]; ret; }
+            .func outer() { .shared .align 8 .b8 own[500]; .reg .b32 %r<2>; ld.shared.u32 %r1, [own]; call deep; ret; }
+            .func lonely() { .reg .b32 %r<2>; ld.shared.u32 %r1, [second]; ret; }
+            .visible .entry one() { .reg .b32 %r<2>; ld.shared.u32 %r1, [first]; ret; }
+            .visible .entry two() { .reg .b32 %r<2>; ld.shared.u32 %r1, [second]; call lonely; ret; }
+            .visible .entry three() { call outer; call deep; ret; }
+            .visible .entry none() { ret; }
+        ";
+        let module = kernels::ptx::parse(text).expect("a module");
+        let of = |name: &str| {
+            let kernel = module.functions.iter().find(|f| module.name(f.name) == name).expect(name);
+            static_shared(&module, kernel)
+        };
+        assert_eq!(["one", "two", "three", "none"].map(of), [30000, 30000, 1500, 0]);
+        // What runs may have gaps, for a device function knows one place of its variables. It has
+        // none of the variables that only other kernels use.
+        let layout = SharedLayout::new(&module);
+        let end = |name: &str| {
+            let number = module.functions.iter().position(|f| module.name(f.name) == name).expect(name);
+            layout.ends[&number]
+        };
+        assert_eq!((end("one"), end("none")), (30000, 0));
+        assert!(end("two") >= 30000 && end("three") >= 1500);
     }
 }

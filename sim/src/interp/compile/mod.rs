@@ -14,7 +14,7 @@ mod float;
 pub(crate) mod function;
 mod half;
 mod int;
-mod layout;
+pub(crate) mod layout;
 pub(crate) mod load_store;
 mod matrix;
 mod simd;
