@@ -44,7 +44,9 @@ inline size_t bytes_of(ScalarType type) {
     return type == ScalarType::Byte ? 1 : type == ScalarType::Int || type == ScalarType::Float ? 4 : 2;
 }
 
-struct Device {};
+struct Device {
+    bool is_meta() const { return false; }
+};
 
 struct TensorOptions {
     ScalarType type = ScalarType::Float;
