@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::{build, product};
 
 /// The folders below an installed package that hold its headers, as the packages lay them out.
-const HEADERS: [&str; 10] = [
+const HEADERS: [&str; 11] = [
     "nvidia/cuda_cccl/include",
     "nvidia/cu13/include/cccl",
     "cuda/cccl/headers/include",
@@ -20,6 +20,7 @@ const HEADERS: [&str; 10] = [
     // Published sources.
     "include",
     "csrc",
+    "gptqmodel_ext/awq",
 ];
 
 /// Where everything of the field suite is kept.

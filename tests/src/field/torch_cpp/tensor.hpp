@@ -17,6 +17,8 @@
         if (!(condition)) throw std::runtime_error(#condition); \
     } while (false)
 
+#define C10_CUDA_KERNEL_LAUNCH_CHECK() TORCH_CHECK(cudaGetLastError() == cudaSuccess)
+
 namespace stand_in {
 inline cudaStream_t &current() {
     static cudaStream_t stream = nullptr;
@@ -35,8 +37,15 @@ static __global__ void sum_of_parts(const __half *parts, __half *sum, int64_t pa
 
 namespace at {
 using Half = __half;
+using BFloat16 = __nv_bfloat16;
 
 enum class ScalarType { Byte, Int, Float, Half, BFloat16 };
+
+constexpr auto kHalf = ScalarType::Half;
+constexpr auto kFloat = ScalarType::Float;
+constexpr auto kInt = ScalarType::Int;
+constexpr auto kByte = ScalarType::Byte;
+constexpr auto kBFloat16 = ScalarType::BFloat16;
 
 inline std::ostream &operator<<(std::ostream &out, ScalarType type) { return out << static_cast<int>(type); }
 
@@ -46,6 +55,9 @@ inline size_t bytes_of(ScalarType type) {
 
 struct Device {
     bool is_meta() const { return false; }
+    bool is_cuda() const { return true; }
+    int index() const { return 0; }
+    bool operator==(const Device &) const { return true; }
 };
 
 struct TensorOptions {
@@ -56,10 +68,16 @@ struct TensorOptions {
 
 class Tensor {
   public:
+    Tensor() = default;
     Tensor(std::vector<int64_t> shape, ScalarType type) : shape_(std::move(shape)), type_(type) {
         cudaMalloc(&data_, nbytes());
     }
+    int64_t dim() const { return shape_.size(); }
+    bool is_cuda() const { return true; }
+    bool is_contiguous() const { return true; }
     int64_t size(int64_t i) const { return shape_.at(i < 0 ? shape_.size() + i : i); }
+    int64_t numel() const { return nbytes() / bytes_of(type_); }
+    Tensor to(ScalarType) const { throw std::runtime_error("no conversion here"); }
     size_t nbytes() const {
         size_t bytes = bytes_of(type_);
         for (int64_t length : shape_) bytes *= length;
@@ -84,7 +102,7 @@ class Tensor {
 
   private:
     std::vector<int64_t> shape_;
-    ScalarType type_;
+    ScalarType type_ = ScalarType::Float;
     void *data_ = nullptr;
 };
 
@@ -115,14 +133,16 @@ namespace cuda = at::cuda;
 }
 
 namespace torch {
+using at::Device;
 using at::empty;
+using at::kBFloat16;
+using at::kByte;
+using at::kFloat;
+using at::kHalf;
+using at::kInt;
 using at::Tensor;
 using at::TensorOptions;
-constexpr auto kHalf = at::ScalarType::Half;
-constexpr auto kFloat = at::ScalarType::Float;
-constexpr auto kInt = at::ScalarType::Int;
-constexpr auto kByte = at::ScalarType::Byte;
-constexpr auto kBFloat16 = at::ScalarType::BFloat16;
+constexpr auto kFloat32 = kFloat;
 }  // namespace torch
 
 using at::device_of;
