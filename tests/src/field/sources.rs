@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::{build, product};
 
 /// The folders below an installed package that hold its headers, as the packages lay them out.
-const HEADERS: [&str; 8] = [
+const HEADERS: [&str; 11] = [
     "nvidia/cuda_cccl/include",
     "nvidia/cu13/include/cccl",
     "cuda/cccl/headers/include",
@@ -17,6 +17,10 @@ const HEADERS: [&str; 8] = [
     "rapids_logger/include",
     "cutlass_library/source/include",
     "cutlass_library/source/tools/util/include",
+    // Published sources.
+    "include",
+    "csrc",
+    "gptqmodel_ext/awq",
 ];
 
 /// Where everything of the field suite is kept.
@@ -60,10 +64,14 @@ pub fn compiled(driver: &Path, packages: &[PathBuf], arguments: &[String]) -> Re
     // Old releases are not free of warnings with a new compiler.
     let mut args: Vec<&str> = vec!["-w"];
     args.extend(headers.iter().map(String::as_str));
+    // What stands in for PyTorch where a project's file is an extension of it.
+    let torch = product::root().join("tests/src/field/torch_cpp");
+    let torch_headers = format!("-I{}", torch.display());
+    args.push(&torch_headers);
     args.extend(arguments.iter().map(String::as_str));
     if !arguments.iter().any(|argument| argument.starts_with("-std=")) {
         args.push("-std=c++17");
     }
     let shared = product::root().join("tests/field/rmm_library.hpp");
-    build::cuda_program_with(driver, &[&shared], "shared", &args)
+    build::cuda_program_with(driver, &[&shared, &torch.join("tensor.hpp")], "shared", &args)
 }

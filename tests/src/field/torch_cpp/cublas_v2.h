@@ -1,0 +1,1 @@
+// Included by some files, and not used.
