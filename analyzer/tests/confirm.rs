@@ -132,7 +132,7 @@ fn ranges_that_do_not_meet_withdraw_the_finding() {
     let report = l.report();
     assert!(report.findings.is_empty(), "{:#?}", report.findings);
     assert_eq!(report.withdrawn().count(), 1);
-    let text = analyzer::report::format::text::coverage(&report);
+    let text = analyzer::report::format::closing::coverage(&report);
     assert!(text.contains("NOTE: 1 finding withdrawn: exact ranges do not meet\n"), "{text}");
     let json = analyzer::report::format::json::report(&report);
     assert_eq!((&json["summary"]["withdrawn"], &json["summary"]["findings"]), (&1.into(), &0.into()));

@@ -180,7 +180,10 @@ fn the_same_finding_in_two_processes_is_one() {
     let report = Report::merge(outcomes, false);
     assert_eq!(report.findings.len(), 1);
     assert_eq!(report.findings[0].count, 2);
-    assert!(text::summary(&report).ends_with("1 finding (1 certain, 0 likely), 2 occurrences, 2 processes"));
+    assert!(
+        analyzer::report::format::closing::summary(&report)
+            .ends_with("1 finding (1 certain, 0 likely), 2 occurrences, 2 processes")
+    );
 }
 
 #[test]

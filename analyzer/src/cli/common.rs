@@ -11,8 +11,8 @@ use crate::ingest::recorded;
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
 use crate::report::format::Reporters;
-use crate::report::format::text::counted;
 use crate::report::model::{Outcome, Report};
+use crate::report::words::counted;
 use crate::{AnalysisOptions, exit_code, private_file};
 
 /// Says what the user did wrong.

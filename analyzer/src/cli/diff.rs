@@ -13,7 +13,7 @@ use super::common::{print, wrong};
 use crate::exit_code;
 use crate::options::Options;
 use crate::report::escape::harmless;
-use crate::report::format::text::counted;
+use crate::report::words::counted;
 
 /// Compare two reports: findings that are new, gone, and kept
 #[derive(clap::Args, Debug)]

@@ -17,7 +17,7 @@ use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable};
 use crate::options::Options;
 use crate::output::StandardOutput;
-use crate::report::format::text::counted;
+use crate::report::words::counted;
 
 /// Check a program while it runs (the word may be left out)
 #[derive(clap::Args, Debug)]

@@ -6,7 +6,7 @@ use super::arguments::Given;
 use super::common::{failed, prepare, readable, unreadable, wrong};
 use crate::options::Options;
 use crate::output::{self, StandardOutput};
-use crate::report::format::text::counted;
+use crate::report::words::counted;
 use crate::{exit_code, tools};
 
 /// Draw a trace for Perfetto: streams as tracks, in logical time

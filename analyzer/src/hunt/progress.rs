@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::report::escape::harmless;
-use crate::report::format::text::counted;
 use crate::report::program::{Checked, Program};
+use crate::report::words::counted;
 
 /// Between two looks of the line with what runs.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -25,6 +25,6 @@ pub mod model;
 pub mod neighbourhood;
 pub mod program;
 pub mod stack_text;
-mod words;
+pub(crate) mod words;
 
 pub use model::{Finding, Report};

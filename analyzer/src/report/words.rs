@@ -1,4 +1,5 @@
-//! Words of a fixed vocabulary in a report that is read back from a file.
+//! Words of a report: those of a fixed vocabulary when it is read back from a file, and nouns
+//! behind a number.
 //!
 //! Owns the way from a text to such a word. What words there are is said by the fields that hold
 //! them.
@@ -23,6 +24,11 @@ pub fn known<'de, D: Deserializer<'de>>(from: D) -> Result<Word, D::Error> {
     let word: Word = Box::leak(text.into_boxed_str());
     known.push(word);
     Ok(word)
+}
+
+/// A number with its noun: `1 op`, `2 ops`.
+pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 #[cfg(test)]

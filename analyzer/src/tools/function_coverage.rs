@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::report::escape::harmless;
-use crate::report::format::text::counted;
+use crate::report::words::counted;
 use cuda_sys::model_coverage::Effect;
 use cuda_sys::{DRIVER_FUNCTIONS, FnId};
 use trace::file::FileError;

@@ -7,8 +7,8 @@
 
 use super::{TracedProcess, each_op};
 use crate::report::escape::harmless;
-use crate::report::format::text::counted;
 use crate::report::stack_text::{self, Line};
+use crate::report::words::counted;
 use crate::symbols::frame::{Frame, FrameKind};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};

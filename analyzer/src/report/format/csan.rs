@@ -5,7 +5,7 @@
 //! (copies, kernels of other libraries) takes the place of an operator. Coverage and summary follow
 //! in StreamSan's own words.
 
-use super::text;
+use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Finding, Report, Side};
 use crate::symbols::frame::{Frame, FrameKind};
@@ -48,12 +48,12 @@ impl Csan {
             let _ = writeln!(self.out, "detected {} errors", self.count);
         }
         if self.quiet {
-            self.out.push_str(&text::errors(report));
+            self.out.push_str(&closing::errors(report));
         } else {
-            self.out.push_str(&text::coverage(report));
+            self.out.push_str(&closing::coverage(report));
         }
         if !self.quiet || self.count > 0 {
-            let _ = writeln!(self.out, "{}", text::summary(report));
+            let _ = writeln!(self.out, "{}", closing::summary(report));
         }
     }
 }

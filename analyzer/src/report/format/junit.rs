@@ -7,6 +7,7 @@
 
 use super::text;
 use crate::report::call_site::site;
+use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Finding, GateStatus, Report};
 use crate::report::program::{Checked, Program};
@@ -118,7 +119,7 @@ impl Junit {
         } else if self.suite.failures == 0 {
             self.case(ALL, TestCaseStatus::success());
         }
-        self.suite.set_system_out(format!("{}{}", text::coverage(report), text::summary(report)));
+        self.suite.set_system_out(format!("{}{}", closing::coverage(report), closing::summary(report)));
         self.suite.set_system_err("");
         let mut all = quick_junit::Report::unnamed();
         all.add_test_suite(self.suite.clone());

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use super::text::counted;
 use crate::report::program::{Checked, Program};
+use crate::report::words::counted;
 
 /// Programs by name, at most a few of them.
 pub fn listed(names: &[String]) -> String {

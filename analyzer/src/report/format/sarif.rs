@@ -7,6 +7,7 @@ use super::github::Workspace;
 use super::text;
 use crate::detect::race::Hazard;
 use crate::report::call_site::site_frame;
+use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Finding, GateStatus, Inside, Report, Side};
 use crate::symbols::frame::{Frame, FrameKind};
@@ -185,7 +186,7 @@ impl Sarif {
             })
             .collect();
         let mut notes: Vec<Value> = Vec::new();
-        for line in text::coverage(report).lines() {
+        for line in closing::coverage(report).lines() {
             let level = if line.contains(": ERROR:") { "error" } else { "note" };
             notes.push(json!({ "level": level, "message": { "text": line.trim_start_matches("streamsan: ") } }));
         }

@@ -4,6 +4,7 @@
 
 use super::{programs, text};
 use crate::report::call_site::{site, site_frame};
+use crate::report::format::closing;
 use crate::report::format::{Event, Reporter, Verdict};
 use crate::report::model::{Actor, Hint, Report, Side};
 use crate::symbols::frame::Frame;
@@ -34,9 +35,9 @@ impl Short {
         if !self.quiet {
             self.out.push_str(&programs::table(&report.programs));
         }
-        self.out.push_str(&text::errors(report));
+        self.out.push_str(&closing::errors(report));
         if !self.quiet || self.found {
-            let _ = writeln!(self.out, "{}", text::summary(report));
+            let _ = writeln!(self.out, "{}", closing::summary(report));
         }
     }
 }

@@ -6,11 +6,12 @@
 
 use crate::detect::confidence::Confidence;
 use crate::report::elaborate::hazard_sentence;
-use crate::report::format::programs;
 use crate::report::format::{Event, Reporter, Verdict, feed};
-use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, GateStatus, Hint, Report, Side};
+use crate::report::format::{closing, programs};
+use crate::report::model::{Actor, AllocationInfo, Fault, FaultSite, Finding, Hint, Report, Side};
 use crate::report::stack_text;
 use crate::report::stack_text::Line;
+use crate::report::words::counted;
 use crate::symbols::frame::Frame;
 use std::fmt::Write as _;
 
@@ -325,72 +326,6 @@ fn machine(f: &Finding) -> String {
     )
 }
 
-/// A number with its noun: `1 op`, `2 ops`.
-pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
-}
-
-/// The line of fixed form at the end of every run.
-pub fn summary(report: &Report) -> String {
-    let [certain, likely, possible, latent] = report.counts();
-    let total = (certain + likely + possible) as u64;
-    let occurrences: u64 = report.failures().map(|f| f.count).sum();
-    let mut kinds = format!("{certain} certain, {likely} likely");
-    if report.pedantic {
-        let _ = write!(kinds, ", {possible} possible");
-    }
-    let mut line = format!(
-        "streamsan: SUMMARY: {} ({kinds}), {}, {}",
-        counted(total, "finding", "findings"),
-        counted(occurrences, "occurrence", "occurrences"),
-        counted(report.processes.len() as u64, "process", "processes"),
-    );
-    if latent > 0 {
-        let _ = write!(line, ", {latent} latent");
-    }
-    let pass = report.shown().filter(|f| !report.fails(f) && !f.latent).count();
-    if pass > 0 {
-        let _ = write!(line, ", {pass} below --fail-on");
-    }
-    let known = report.set_aside().filter(|f| f.standing == GateStatus::Known).count();
-    if known > 0 {
-        let _ = write!(line, ", {known} known");
-    }
-    let suppressed = report.set_aside().count() - known;
-    if suppressed > 0 {
-        let _ = write!(line, ", {suppressed} suppressed");
-    }
-    line
-}
-
-/// The findings that the user's files set aside or left out, a line each.
-fn judgement(report: &Report) -> String {
-    let mut out = String::new();
-    let j = &report.judgement;
-    for filter in &j.filters {
-        let left_out = counted(filter.left_out, "finding", "findings");
-        let _ = writeln!(out, "streamsan: NOTE: not everything was wanted: {} left out {left_out}", filter.text);
-    }
-    for s in &j.suppressions {
-        let _ = match s.findings {
-            0 => writeln!(out, "streamsan: NOTE: {} ({}) suppressed nothing", s.text, s.place),
-            n => writeln!(
-                out,
-                "streamsan: SUPPRESSED: {} with {} by {} ({})",
-                counted(n, "finding", "findings"),
-                counted(s.hits, "occurrence", "occurrences"),
-                s.text,
-                s.place
-            ),
-        };
-    }
-    if let Some(absent) = j.absent.filter(|n| *n > 0) {
-        let what = counted(absent, "finding of the baseline", "findings of the baseline");
-        let _ = writeln!(out, "streamsan: NOTE: {what} did not come up (--write-baseline takes stock anew)");
-    }
-    out
-}
-
 /// An error that ended a context.
 fn fault(out: &mut String, style: Style, f: &Fault) {
     let name = crate::detect::faults::error_name(f.result);
@@ -426,112 +361,6 @@ fn fault(out: &mut String, style: Style, f: &Fault) {
         }
     }
     let _ = writeln!(out, "{}", style.paint(Ink::Faint, &"=".repeat(80)));
-}
-
-/// The coverage: what could be seen and what could not.
-pub fn coverage(report: &Report) -> String {
-    let c = &report.coverage;
-    let mut out = programs::table(&report.programs);
-    let _ = write!(
-        out,
-        "streamsan: COVERAGE: {} ({} with ranges{}, {} with reads and writes only, {} unknown, {} partly indirect), {}",
-        counted(c.launches, "launch", "launches"),
-        c.launches_exact,
-        match (c.launches_measured, c.launches_learned) {
-            (0, 0) => String::new(),
-            (measured, 0) => format!(" of which {measured} measured"),
-            (measured, learned) => format!(" of which {measured} measured and {learned} learned"),
-        },
-        c.launches_kinds_only,
-        c.launches_unknown,
-        c.launches_indirect,
-        counted(c.memory_ops, "copy or fill", "copies and fills"),
-    );
-    let calls: u64 = c.not_modelled.values().sum();
-    let _ = write!(out, ", {}", counted(calls, "call not modelled", "calls not modelled"));
-    if calls > 0 {
-        let _ = write!(out, " ({})", most_frequent(&c.not_modelled));
-    }
-    out.push('\n');
-    if !c.reasons.is_empty() {
-        let _ = writeln!(out, "streamsan: NOTE: unknown launches: {}", most_frequent(&c.reasons));
-    }
-    if !c.unobserved.is_empty() {
-        let _ = writeln!(out, "streamsan: NOTE: not observed: {}", most_frequent(&c.unobserved));
-    }
-    if c.forgotten + c.findings_dropped + c.damaged > 0 {
-        let _ = writeln!(
-            out,
-            "streamsan: NOTE: {} for lack of room, {} not kept, {}",
-            counted(c.forgotten, "access was forgotten", "accesses were forgotten"),
-            counted(c.findings_dropped, "occurrence was", "occurrences were"),
-            counted(c.damaged, "record could not be read", "records could not be read"),
-        );
-    }
-    let internal = report.findings.iter().filter(|f| f.internal && !report.pedantic).count() as u64;
-    if internal > 0 {
-        let what = counted(internal, "finding", "findings");
-        let _ = writeln!(
-            out,
-            "streamsan: NOTE: {what} inside memory that a CUDA library keeps for itself (see --pedantic)"
-        );
-    }
-    let guessed = report.findings.iter().filter(|f| f.is_guessed() && !report.pedantic).count() as u64;
-    if guessed > 0 {
-        let what = counted(guessed, "finding", "findings");
-        let _ = writeln!(
-            out,
-            "streamsan: NOTE: {what} only if kernels of which nothing is known write their pointers (see --pedantic)"
-        );
-    }
-    let withdrawn = report.withdrawn().count() as u64;
-    if withdrawn > 0 {
-        let what = counted(withdrawn, "finding", "findings");
-        let _ = writeln!(out, "streamsan: NOTE: {what} withdrawn: exact ranges do not meet");
-    }
-    if c.paused > 0 {
-        let what = counted(c.paused, "operation was", "operations were");
-        let _ = writeln!(out, "streamsan: NOTE: {what} not checked, because the program had stopped checking");
-    }
-    out.push_str(&judgement(report));
-    out.push_str(&errors(report));
-    out
-}
-
-/// Refusals of the simulated GPU that are printed one by one.
-const MOST_REFUSALS: usize = 20;
-
-/// What could not be checked at all: these lines stand in every report.
-pub fn errors(report: &Report) -> String {
-    let mut out = String::new();
-    let c = &report.coverage;
-    for why in &c.unread {
-        let _ = writeln!(out, "streamsan: ERROR: not read to its end: {why}");
-    }
-    for why in &c.disabled {
-        let _ = writeln!(out, "streamsan: ERROR: recording was switched off: {why}; what came later was not checked");
-    }
-    for why in c.not_simulated.iter().take(MOST_REFUSALS) {
-        let _ = writeln!(out, "streamsan: ERROR: not run on the simulated GPU, and not checked: {why}");
-    }
-    if let Some(more) = c.not_simulated.len().checked_sub(MOST_REFUSALS).filter(|more| *more > 0) {
-        let _ = writeln!(out, "streamsan: ERROR: and {more} more that the simulated GPU refused");
-    }
-    for line in programs::errors(&report.programs) {
-        let _ = writeln!(out, "streamsan: ERROR: {line}");
-    }
-    if !c.any_work() {
-        out.push_str("streamsan: NOTE: no CUDA work was seen, so nothing was checked\n");
-    }
-    out
-}
-
-fn most_frequent(counts: &std::collections::BTreeMap<String, u64>) -> String {
-    let mut list: Vec<(&String, &u64)> = counts.iter().collect();
-    list.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), *name));
-    let shown: Vec<String> = list.iter().take(6).map(|(name, n)| format!("{name}: {n}")).collect();
-    let more = if list.len() > 6 { format!(", and {} more", list.len() - 6) } else { String::new() };
-    format!("{}{more}", shown.join(", "))
 }
 
 /// The report as text: findings (at most `max_findings` in full), coverage, summary.
@@ -588,12 +417,12 @@ impl Reporter for Text {
                 for f in &report.faults {
                     fault(&mut self.out, self.style, f);
                 }
-                self.out.push_str(&if self.quiet { errors(report) } else { coverage(report) });
+                self.out.push_str(&if self.quiet { closing::errors(report) } else { closing::coverage(report) });
                 if self.quiet && self.printed + self.left == 0 {
                     return;
                 }
                 let ink = if report.failures().next().is_some() { Ink::Alarm } else { Ink::Title };
-                let _ = writeln!(self.out, "{}", self.style.paint(ink, &summary(report)));
+                let _ = writeln!(self.out, "{}", self.style.paint(ink, &closing::summary(report)));
             }
         }
     }
