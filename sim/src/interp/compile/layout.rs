@@ -90,10 +90,11 @@ impl SharedLayout {
         layout
     }
 
-    /// Where the last of the variables ends that these device functions use.
+    /// Where the last of the variables with one place in all kernels ends that these functions use.
+    /// A kernel among them may use one itself, without calling the device function that also does.
     fn end_of_common(&self, module: &Module, reached: &[usize]) -> u32 {
         let mut end = 0;
-        for &number in reached.iter().filter(|&&number| !module.functions[number].kernel) {
+        for &number in reached {
             let function = &module.functions[number];
             for variable in shared_variables(module, function) {
                 let at = self.own.get(&(number, variable.name)).or_else(|| self.common.get(&variable.name));
@@ -109,7 +110,8 @@ impl SharedLayout {
     }
 }
 
-/// Which functions a kernel can reach, by the names of functions in its code and in theirs.
+/// Which functions a kernel can reach, by the names of functions in its code and in theirs. A call
+/// through a pointer may reach every device function.
 struct Calls<'m> {
     module: &'m Module,
     numbers: HashMap<Name, usize>,
@@ -125,8 +127,11 @@ impl<'m> Calls<'m> {
         let mut todo: Vec<usize> = self.numbers.get(&from.name).copied().into_iter().collect();
         let mut reached: HashSet<usize> = todo.iter().copied().collect();
         while let Some(number) = todo.pop() {
-            for name in symbols(&self.module.functions[number], |name| self.numbers.contains_key(&name)) {
-                let callee = self.numbers[&name];
+            let function = &self.module.functions[number];
+            let named = symbols(function, |name| self.numbers.contains_key(&name));
+            let any = calls_a_pointer(function);
+            let all = self.module.functions.iter().enumerate().filter(|(_, f)| any && !f.kernel);
+            for callee in named.into_iter().map(|name| self.numbers[&name]).chain(all.map(|(number, _)| number)) {
                 if reached.insert(callee) {
                     todo.push(callee);
                 }
@@ -136,6 +141,12 @@ impl<'m> Calls<'m> {
         reached.sort_unstable();
         reached
     }
+}
+
+/// Such a call names a prototype instead of a function.
+fn calls_a_pointer(function: &Function) -> bool {
+    let code = function.body.iter().flat_map(|body| &body.code);
+    code.flat_map(|instruction| &instruction.operands).any(|operand| matches!(operand, Operand::Prototype(_)))
 }
 
 /// The shared variables that one function uses, its own and the module's, dynamic ones apart.
@@ -280,10 +291,19 @@ mod tests {
             .shared .align 4 .b8 third[1000];
             .func deep() { .reg .b32 %r<2>; ld.shared.u32 %r1, [third]; ret; }
             .func outer() { .shared .align 8 .b8 own[500]; .reg .b32 %r<2>; ld.shared.u32 %r1, [own]; call deep; ret; }
+            .func never_called() { .reg .b32 %r<2>; ld.shared.u32 %r1, [first]; ld.shared.u32 %r1, [third]; ret; }
             .func lonely() { .reg .b32 %r<2>; ld.shared.u32 %r1, [second]; ret; }
             .visible .entry one() { .reg .b32 %r<2>; ld.shared.u32 %r1, [first]; ret; }
             .visible .entry two() { .reg .b32 %r<2>; ld.shared.u32 %r1, [second]; call lonely; ret; }
             .visible .entry three() { call outer; call deep; ret; }
+            .visible .entry direct() { .reg .b32 %r<2>; ld.shared.u32 %r1, [third]; ret; }
+            .visible .entry pointer() {
+                .reg .b64 %rd<2>;
+                mov.u64 %rd1, 0;
+                prototype_0: .callprototype _ ();
+                call %rd1, (), prototype_0;
+                ret;
+            }
             .visible .entry none() { ret; }
         ";
         let module = kernels::ptx::parse(text).expect("a module");
@@ -291,7 +311,8 @@ mod tests {
             let kernel = module.functions.iter().find(|f| module.name(f.name) == name).expect(name);
             static_shared(&module, kernel)
         };
-        assert_eq!(["one", "two", "three", "none"].map(of), [30000, 30000, 1500, 0]);
+        assert!(of("pointer") >= 61_500, "every device function may be called: {}", of("pointer"));
+        assert_eq!(["one", "two", "three", "direct", "none"].map(of), [30000, 30000, 1500, 1000, 0]);
         // What runs may have gaps, for a device function knows one place of its variables. It has
         // none of the variables that only other kernels use.
         let layout = SharedLayout::new(&module);
@@ -299,7 +320,10 @@ mod tests {
             let number = module.functions.iter().position(|f| module.name(f.name) == name).expect(name);
             layout.ends[&number]
         };
-        assert_eq!((end("one"), end("none")), (30000, 0));
-        assert!(end("two") >= 30000 && end("three") >= 1500);
+        assert_eq!(end("none"), 0);
+        assert!(end("one") >= 30000 && end("two") >= 30000 && end("three") >= 1500);
+        // A variable that a device function uses too, which this kernel does not call.
+        let place = |name: &str| layout.common.iter().find(|(at, _)| module.name(**at) == name).expect(name).1;
+        assert!(end("direct") >= place("third") + 1000 && end("one") >= place("first") + 30000);
     }
 }
