@@ -193,11 +193,8 @@ pub fn start(program: &[OsString], environment: &[u8], mut options: Options, pur
     };
     if let (Some(file), Some(outcomes)) = (&purpose.outcome, handed_on) {
         let coverage = &report.coverage;
-        for why in coverage.not_simulated.iter().chain(&coverage.disabled) {
-            if !unchecked.contains(why) {
-                unchecked.push(why.clone());
-            }
-        }
+        // The hunt names each reason once.
+        unchecked.extend(coverage.not_simulated.iter().chain(&coverage.disabled).cloned());
         if lost > 0 {
             unchecked.push(format!("{} could not be followed", counted(lost.into(), "process", "processes")));
         }

@@ -7,12 +7,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use object::Endianness;
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
+
+use crate::launcher::dynamic_section;
 
 /// How the names of CUDA's libraries begin, and of those that stand for them.
 const LIBRARIES: [&str; 20] = [
@@ -116,25 +117,15 @@ fn signs(path: &Path) -> Option<Signs> {
             || section.data(endian, data).is_ok_and(|text| memchr::memmem::find(text, b"libcuda.so").is_some());
         signs.cuda |= CODE.contains(&name) || (name == b".rodata" && driver());
     }
-    let Some((dynamic, link)) = sections.dynamic(endian, data).ok()? else { return Some(signs) };
-    let strings = sections.strings(endian, data, link).ok()?;
-    let folder = path.parent().unwrap_or(Path::new("")).to_string_lossy().into_owned();
-    for entry in dynamic {
-        if entry.tag(endian) == elf::DT_FLAGS_1 {
-            signs.program |= entry.val(endian) & elf::DF_1_PIE.0 != 0;
-            continue;
-        }
-        let Ok(text) = entry.string(endian, strings) else { continue };
-        let text = std::ffi::OsStr::from_bytes(text).to_string_lossy();
-        match entry.tag(endian) {
-            elf::DT_NEEDED => signs.needed.push(text.into_owned()),
-            elf::DT_RUNPATH | elf::DT_RPATH => {
-                let places = text.split(':').filter(|place| !place.is_empty());
-                let origin = |place: &str| place.replace("${ORIGIN}", &folder).replace("$ORIGIN", &folder);
-                signs.paths.extend(places.map(|place| PathBuf::from(origin(place))));
-            }
-            _ => {}
-        }
+    if let Some((dynamic, _)) = sections.dynamic(endian, data).ok()? {
+        let pie = |entry: &elf::Dyn64<Endianness>| {
+            entry.tag(endian) == elf::DT_FLAGS_1 && entry.val(endian) & elf::DF_1_PIE.0 != 0
+        };
+        signs.program |= dynamic.iter().any(pie);
+    }
+    if let Some(needs) = dynamic_section::needs_in(data, path) {
+        signs.needed = needs.names;
+        signs.paths = [needs.rpath, needs.runpath].concat();
     }
     Some(signs)
 }

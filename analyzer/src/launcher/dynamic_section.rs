@@ -3,28 +3,29 @@
 //!
 //! Owns reading `DT_RPATH` the way the dynamic linker does. `LD_LIBRARY_PATH`, by which the
 //! simulated GPU comes before a program, wins over everything but the old-style path (`DT_RPATH`
-//! without a
-//! `DT_RUNPATH`) of a file or of those that load it, and names with a slash. A library that is
-//! preloaded under the same name wins over those too. What a program opens at run time is not seen
-//! here. A file that cannot be read needs nothing.
+//! without a `DT_RUNPATH`) of a file or of those that load it, and names with a slash. A library
+//! that is preloaded under the same name wins over those too. What a program opens at run time is
+//! not seen here. A file that cannot be read needs nothing.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use object::Endianness;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
+use object::{Endianness, ReadRef};
 
 /// More files than a program loads.
 const MOST_FILES: usize = 2000;
 
 /// What a file says of the libraries that it needs.
 #[derive(Default)]
-struct Needs {
-    names: Vec<String>,
-    /// Folders of `DT_RPATH`; empty when there is a `DT_RUNPATH`.
-    rpath: Vec<PathBuf>,
-    runpath: Vec<PathBuf>,
+pub struct Needs {
+    /// Their names (`DT_NEEDED`).
+    pub names: Vec<String>,
+    /// Folders of `DT_RPATH`, which the loader leaves alone where there is a `DT_RUNPATH`.
+    pub rpath: Vec<PathBuf>,
+    /// Folders of `DT_RUNPATH`.
+    pub runpath: Vec<PathBuf>,
 }
 
 /// The names of CUDA runtimes (`libcudart.so.13`) that a program loads past `LD_LIBRARY_PATH`.
@@ -40,7 +41,7 @@ pub fn runtimes_past(program: &Path, listed: &[PathBuf]) -> Vec<String> {
             continue;
         }
         let Some(needs) = needs(&file) else { continue };
-        let mut own = needs.rpath.clone();
+        let mut own = if needs.runpath.is_empty() { needs.rpath.clone() } else { Vec::new() };
         own.extend(inherited);
         // A file with a new-style path does not use the old-style ones of its loaders.
         let old: &[PathBuf] = if needs.runpath.is_empty() { &own } else { &[] };
@@ -69,7 +70,12 @@ pub fn runtimes_past(program: &Path, listed: &[PathBuf]) -> Vec<String> {
 fn needs(file: &Path) -> Option<Needs> {
     // Programs with CUDA code are large: only what is asked for is read.
     let data = object::ReadCache::new(std::fs::File::open(file).ok()?);
-    let data = &data;
+    needs_in(&data, file)
+}
+
+/// What a file says of the libraries that it needs, with its folder in place of `$ORIGIN`. `None`
+/// when it is damaged or needs none.
+pub fn needs_in<'data>(data: impl ReadRef<'data>, file: &Path) -> Option<Needs> {
     let header = FileHeader64::<Endianness>::parse(data).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, data).ok()?;
@@ -82,7 +88,8 @@ fn needs(file: &Path) -> Option<Needs> {
         if !matches!(tag, elf::DT_NEEDED | elf::DT_RPATH | elf::DT_RUNPATH) {
             continue;
         }
-        let text = String::from_utf8_lossy(entry.string(endian, strings).ok()?).into_owned();
+        let Ok(text) = entry.string(endian, strings) else { continue };
+        let text = String::from_utf8_lossy(text).into_owned();
         let text = text.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin);
         let folders = || text.split(':').filter(|folder| !folder.is_empty()).map(PathBuf::from);
         match tag {
@@ -90,9 +97,6 @@ fn needs(file: &Path) -> Option<Needs> {
             elf::DT_RUNPATH => needs.runpath.extend(folders()),
             _ => needs.names.push(text),
         }
-    }
-    if !needs.runpath.is_empty() {
-        needs.rpath.clear();
     }
     Some(needs)
 }
