@@ -1,10 +1,11 @@
 //! Finds NVIDIA's runtime in a file: which of its functions are public, and which version it is.
 //!
-//! Of a shared runtime that is what it exports. The archive of the static one is one object
-//! file, so its functions lie together, and all of them are there or none. Public ones have their
-//! names, the others made-up ones. So the runtime is the row of such functions around `__cudaRegisterFatBinary` that no other function interrupts,
-//! from the first private one to the last. Functions of the program may be called `cudaSomething`
-//! too: they lie outside, and a library that only wraps the runtime has no private names.
+//! Of a shared runtime that is what it exports. The archive of the static one is one object file,
+//! so its functions lie together, and all of them are there or none. Public ones have their names,
+//! the others made-up ones. So the runtime is the row of such functions around
+//! `__cudaRegisterFatBinary` that no other function interrupts, from the first private one to the
+//! last. Functions of the program may be called `cudaSomething` too: they lie outside, and a library
+//! that only wraps the runtime has no private names.
 
 use crate::objects::elf::{Function, Symbols};
 use crate::version::Version;
