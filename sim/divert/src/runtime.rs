@@ -4,7 +4,7 @@
 //! so its functions lie together, and all of them are there or none. Public ones have their names,
 //! the others made-up ones. So the runtime is the row of such functions around
 //! `__cudaRegisterFatBinary` that no other function interrupts, from the first private one to the
-//! last. Functions of the program may be called `cudaSomething` too: they lie outside, and a library
+//! last. Functions of the program may be called `cudaSomething` too: they lie outside. A library
 //! that only wraps the runtime has no private names.
 
 use crate::objects::elf::{Function, Symbols};
