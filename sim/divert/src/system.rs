@@ -131,11 +131,14 @@ pub fn mapped_file(address: usize, path: &mut [u8; 4096]) -> Option<&CStr> {
         fd.map(|fd| call(CLOSE, [fd, 0, 0, 0, 0, 0]));
     }
     // SAFETY: what was read; given back below, when nobody looks at it any more.
-    let found = path_at(unsafe { core::slice::from_raw_parts(text.at as *const u8, len) }, address)
-        .and_then(|found| Some(path.get_mut(..found.len() + 1)?.split_last_mut()?.1.copy_from_slice(found)));
+    let list = unsafe { core::slice::from_raw_parts(text.at as *const u8, len) };
+    *path = [0; 4096];
+    let place =
+        path_at(list, address).and_then(|found| Some((path.get_mut(..=found.len())?.get_mut(..found.len())?, found)));
+    let is_found = place.map(|(to, found)| to.copy_from_slice(found)).is_some();
     // SAFETY: as said.
     unsafe { text.free() };
-    found.and_then(|()| CStr::from_bytes_until_nul(path).ok())
+    CStr::from_bytes_until_nul(path).ok().filter(|_| is_found)
 }
 
 /// The path in the line of a list of mappings that holds an address.
