@@ -3,4 +3,5 @@
 mod answers;
 mod architecture;
 mod refusals;
+mod runtimes;
 mod simulated;
