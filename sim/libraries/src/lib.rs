@@ -11,4 +11,8 @@
 #![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
 #![allow(missing_docs, reason = "nothing here is Rust API: CUDA's documentation describes the functions")]
 
+#[macro_use]
+pub mod driver_link;
+pub mod cublas;
 pub mod model;
+pub mod numerics;

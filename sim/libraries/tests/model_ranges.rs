@@ -42,8 +42,7 @@ fn predicted(blocks: &[Block], kind: AccessKind) -> (Bytes, bool) {
     let shapes: Vec<_> = blocks.iter().map(|block| block.shape).collect();
     let text = text::text("model", &shapes, 8);
     let image = CodeImage::load(text.as_bytes(), Arch::new(80)).expect("PTX");
-    let mut params: Vec<u8> = blocks.iter().flat_map(Block::param).collect();
-    params.extend([0; 8]);
+    let params: Vec<u8> = [0; 8].into_iter().chain(blocks.iter().flat_map(Block::param)).collect();
     let most = |axis: usize| blocks.iter().map(|block| block.dims[axis].count).max().unwrap_or(1) as u32;
     let grid = [most(0).div_ceil(text::THREADS).max(1), most(1).max(1), most(2).max(1)];
     let mut accesses = Vec::new();

@@ -12,15 +12,15 @@ use super::block::{BYTES, Part, Shape, Touch};
 /// Threads of a block.
 pub const THREADS: u32 = 256;
 
-/// The text of one kernel. It has a parameter of [`BYTES`] bytes for each shape, and behind them
-/// `call` bytes that only the native function reads.
+/// The text of one kernel. Its first parameter has `call` bytes that only the native function reads;
+/// behind it lies one of [`BYTES`] bytes for each shape.
 pub fn text(name: &str, shapes: &[Shape], call: usize) -> String {
     let mut out = String::from(".version 7.0\n.target sm_50\n.address_size 64\n\n");
-    let _ = write!(out, ".visible .entry {name}(");
+    let _ = write!(out, ".visible .entry {name}(\n\t.param .align 8 .b8 call[{call}]");
     for index in 0..shapes.len() {
-        let _ = write!(out, "\n\t.param .align 8 .b8 m{index}[{BYTES}],");
+        let _ = write!(out, ",\n\t.param .align 8 .b8 m{index}[{BYTES}]");
     }
-    let _ = writeln!(out, "\n\t.param .align 8 .b8 call[{}]\n)\n{{", call.max(8));
+    let _ = writeln!(out, "\n)\n{{");
     out.push_str(
         "\t.reg .pred %p<6>;\n\t.reg .b16 %h;\n\t.reg .b32 %r<16>;\n\t.reg .b64 %a<12>;\n\
          \tmov.u32 %r1, %ctaid.x;\n\tmov.u32 %r2, %ntid.x;\n\tmov.u32 %r3, %tid.x;\n\
