@@ -19,6 +19,9 @@ const NAMES: [(&str, &str); 2] =
 /// All names that the folder may hold.
 const SONAMES: [&str; 3] = ["libcuda.so.1", "libcudart.so.12", "libcudart.so.13"];
 
+/// One of the names of the stand-ins for CUDA's libraries, which are one file.
+const STAND_INS: &str = "libcublas.so.13";
+
 /// A simulated GPU, ready for a program.
 #[derive(Debug)]
 pub struct Sim {
@@ -60,6 +63,12 @@ impl Sim {
         let listed: Vec<PathBuf> = std::env::split_paths(&listed).collect();
         let names = dynamic_section::runtimes_past(program, &listed);
         names.into_iter().map(|name| self.folder.join(name)).filter(|path| path.exists()).collect()
+    }
+
+    /// The stand-ins for CUDA's libraries, to be preloaded: then they come before NVIDIA's,
+    /// wherever the program's search paths lead.
+    pub fn stand_ins(&self) -> Option<PathBuf> {
+        Some(self.folder.join(STAND_INS)).filter(|path| path.exists())
     }
 
     /// Functions that the program is linked with and the simulated GPU has not got: then the loader
