@@ -171,8 +171,8 @@ extern "C" fn cuFileGetVersion(to: *mut c_int) -> i64 {
     i64::from(put(to, 1150, 5022))
 }
 
-// PyTorch asks itself whether its user wants cuDNN, before each convolution. There is no cuDNN here,
-// and PyTorch has convolutions of its own. Preloaded, these stand in front of PyTorch's answers.
+// PyTorch asks itself whether its user wants cuDNN, before each convolution. There is no cuDNN
+// here, and PyTorch has convolutions of its own. Preloaded, these stand in front of its answers.
 // SAFETY: `bool at::Context::userEnabledCuDNN() const`; it does not look at the object.
 #[unsafe(no_mangle)]
 extern "C" fn _ZNK2at7Context16userEnabledCuDNNEv() -> bool {

@@ -12,8 +12,8 @@ use super::block::{BYTES, Part, Shape, Touch};
 /// Threads of a block.
 pub const THREADS: u32 = 256;
 
-/// The text of one kernel. Its first parameter has `call` bytes that only the native function reads;
-/// behind it lies one of [`BYTES`] bytes for each shape.
+/// The text of one kernel. Its first parameter has `call` bytes that only the native function
+/// reads; behind it lies one of [`BYTES`] bytes for each shape.
 pub fn text(name: &str, shapes: &[Shape], call: usize) -> String {
     let mut out = String::from(".version 7.0\n.target sm_50\n.address_size 64\n\n");
     let _ = write!(out, ".visible .entry {name}(\n\t.param .align 8 .b8 call[{call}]");
