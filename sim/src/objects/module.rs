@@ -12,6 +12,7 @@ use crate::handles::{Handles, handle_of};
 use crate::interp::{self, Linker};
 use crate::memory::{self, AllocationKind};
 use crate::objects::context::Context;
+use crate::objects::native_kernel::NativeKernels;
 use crate::sched::ContextId;
 
 /// Modules that programs loaded.
@@ -31,6 +32,8 @@ pub struct Code {
     managed: Vec<String>,
     /// Stands in for machine code: running it does nothing.
     pub stand_in: bool,
+    /// Kernels that native functions run in place of the PTX.
+    pub natives: NativeKernels,
     /// More belongs to it, of which there is machine code only.
     incomplete: bool,
 }
@@ -54,7 +57,7 @@ impl Code {
         let managed = find_managed(&text);
         let stand_in = text.starts_with(crate::loader::stand_in::MARK);
         let incomplete = text.starts_with(crate::loader::fatbin::INCOMPLETE);
-        Ok(Arc::new(Code { ast, managed, stand_in, incomplete }))
+        Ok(Arc::new(Code { ast, managed, stand_in, incomplete, natives: NativeKernels::default() }))
     }
 
     /// The status for a name that is not in it.
