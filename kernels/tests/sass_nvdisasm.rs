@@ -318,12 +318,14 @@ fn comparison_notices_differences() {
 }
 
 /// Any libraries: `SASS_FILES=a.so:b.cubin cargo test --release -p kernels --test sass_nvdisasm --
-/// --ignored --nocapture`.
+/// --ignored --nocapture`; `SASS_LIMIT=n` takes `n` cubins of each file, `SASS_ARCH=80` those of one
+/// architecture.
 #[test]
 #[ignore = "needs SASS_FILES"]
 fn agrees_on_files() {
     let files = std::env::var("SASS_FILES").expect("SASS_FILES");
     let limit: usize = std::env::var("SASS_LIMIT").ok().and_then(|v| v.parse().ok()).unwrap_or(usize::MAX);
+    let only: Option<u16> = std::env::var("SASS_ARCH").ok().and_then(|v| v.parse().ok());
     let mut scores: BTreeMap<Arch, Score> = BTreeMap::new();
     for file in files.split(':') {
         let bytes = std::fs::read(file).expect("readable");
@@ -333,7 +335,7 @@ fn agrees_on_files() {
         };
         let mut done = 0;
         for image in &images {
-            for entry in image.entries() {
+            for entry in image.entries().iter().filter(|e| only.is_none_or(|sm| e.arch.sm == sm)) {
                 let Ok(CodeRef::Cubin(code)) = entry.unpack() else { continue };
                 let cubin = Cubin::parse(&code).expect("a cubin");
                 let score = scores.entry(Arch::new(entry.arch.sm)).or_default();
