@@ -10,6 +10,9 @@
 //! What no family takes makes the kernel's launch be refused with the instruction's name.
 
 mod control;
+mod convert;
+mod float;
+mod half;
 mod int;
 mod load_store;
 mod logic;
@@ -17,6 +20,7 @@ mod operands;
 mod predicate;
 mod sections;
 mod special;
+mod tensor;
 
 use std::collections::HashMap;
 
@@ -147,6 +151,10 @@ impl<'m> Translation<'m> {
             || self.logic(i)?
             || self.predicates(i)?
             || self.special(i)?
+            || self.floating(i)?
+            || self.half(i)?
+            || self.convert(i)?
+            || self.tensor(i)?
         {
             return Ok(());
         }
