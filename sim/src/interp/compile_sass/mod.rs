@@ -11,6 +11,9 @@
 
 mod atomic;
 mod control;
+mod convert;
+mod float;
+mod half;
 mod int;
 mod lanes;
 mod load_store;
@@ -19,6 +22,7 @@ mod operands;
 mod predicate;
 mod sections;
 mod special;
+mod tensor;
 
 use std::collections::HashMap;
 
@@ -151,6 +155,10 @@ impl<'m> Translation<'m> {
             || self.logic(i)?
             || self.predicates(i)?
             || self.special(i)?
+            || self.floating(i)?
+            || self.half(i)?
+            || self.convert(i)?
+            || self.tensor(i)?
         {
             return Ok(());
         }

@@ -244,6 +244,11 @@ impl Translation<'_> {
     /// Puts a row of 64 bits into the two registers of the result.
     pub(crate) fn split(&mut self, i: &MachineInst, value: Slot) {
         let (low, high) = (self.dst(i, 0), self.dst(i, 1));
+        self.halved(value, low, high);
+    }
+
+    /// Puts the halves of a row of 64 bits into two rows.
+    pub(crate) fn halved(&mut self, value: Slot, low: Slot, high: Slot) {
         self.emit(Inst { d: low, a: value, ..blank(op1(|a: u64| a as u32)) });
         self.emit(Inst { d: high, a: value, ..blank(op1(|a: u64| (a >> 32) as u32)) });
     }
