@@ -9,11 +9,13 @@
 //!
 //! What no family takes makes the kernel's launch be refused with the instruction's name.
 
+mod atomic;
 mod control;
 mod convert;
 mod float;
 mod half;
 mod int;
+mod lanes;
 mod load_store;
 mod logic;
 mod operands;
@@ -147,6 +149,8 @@ impl<'m> Translation<'m> {
     fn instruction(&mut self, i: &MachineInst) -> Result<()> {
         if self.control(i)?
             || self.load_store(i)?
+            || self.atomic(i)?
+            || self.lanes(i)?
             || self.integer(i)?
             || self.logic(i)?
             || self.predicates(i)?
