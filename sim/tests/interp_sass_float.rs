@@ -367,3 +367,197 @@ fn halves_and_dot_products() {
     ops.push(op("vabsdiff4.u32.s32.s32.add $d, $a, $b, $c;", "b32", &["b32", "b32", "b32"]));
     agree(&ops);
 }
+
+/// One `mma` in a kernel: registers of the sums, of both factors; whether they hold doubles, and
+/// whether the sums are singles.
+fn mma(text: &mut String, at: usize, name: &str, sums: (&str, usize), a: usize, b: usize, factor: &str) {
+    let list = |prefix: &str, count: usize| {
+        format!("{{{}}}", (0..count).map(|n| format!("%{prefix}{n}")).collect::<Vec<_>>().join(", "))
+    };
+    let (sum, count) = sums;
+    let _ = write!(
+        text,
+        ".visible .entry m{at}(.param .u64 pin, .param .u64 pout) {{\n.reg .b64 %in, %out, %t; .reg .b32 %i;\n\
+         .reg .{sum} %d<{count}>; .reg .{sum} %c<{count}>; .reg .{factor} %a<{a}>; .reg .{factor} %b<{b}>;\n\
+         ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; mov.u32 %i, %tid.x;\n\
+         mul.wide.u32 %t, %i, 128; add.u64 %in, %in, %t; mul.wide.u32 %t, %i, 64; add.u64 %out, %out, %t;\n"
+    );
+    let mut offset = 0;
+    for (prefix, ty, count) in [("c", sum, count), ("a", factor, a), ("b", factor, b)] {
+        for n in 0..count {
+            let _ = writeln!(text, "ld.global.{ty} %{prefix}{n}, [%in+{offset}];");
+            offset += 8;
+        }
+    }
+    let (d, c) = (list("d", count), list("c", count));
+    let _ = writeln!(text, "{name} {d}, {}, {}, {c};", list("a", a), list("b", b));
+    for n in 0..count {
+        let _ = writeln!(text, "st.global.{sum} [%out+{}], %d{n};", 8 * n);
+    }
+    text.push_str("ret;\n}\n");
+}
+
+/// Every shape of sm_80 that the PTX interpreter knows.
+#[test]
+fn matrices() {
+    let mut text = String::from(".version 8.7\n.target sm_80\n.address_size 64\n");
+    let mut kinds = Vec::new();
+    let mut add =
+        |name: String, sums: (&'static str, usize), a: usize, b: usize, factor: &str, number: &'static str| {
+            mma(&mut text, kinds.len(), &name, sums, a, b, factor);
+            kinds.push((name, sums.0, number));
+        };
+    for (k, a, b) in [(8, 2, 1), (16, 4, 2)] {
+        let head = format!("mma.sync.aligned.m16n8k{k}.row.col");
+        add(format!("{head}.f16.f16.f16.f16"), ("b32", 2), a, b, "b32", "f16");
+        add(format!("{head}.f32.f16.f16.f32"), ("f32", 4), a, b, "b32", "f16");
+        add(format!("{head}.f32.bf16.bf16.f32"), ("f32", 4), a, b, "b32", "bf16");
+    }
+    add("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32".into(), ("f32", 4), 2, 1, "b32", "tf32");
+    add("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32".into(), ("f32", 4), 4, 2, "b32", "tf32");
+    add("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64".into(), ("f64", 2), 1, 1, "f64", "f64");
+    for sat in ["", ".satfinite"] {
+        for left in ["s8", "u8"] {
+            for right in ["s8", "u8"] {
+                for (k, a, b) in [(16, 2, 1), (32, 4, 2)] {
+                    let name = format!("mma.sync.aligned.m16n8k{k}.row.col{sat}.s32.{left}.{right}.s32");
+                    add(name, ("b32", 4), a, b, "b32", "s8");
+                }
+            }
+        }
+    }
+    add("movmatrix".into(), ("b32", 1), 1, 1, "b32", "s8");
+    let text = text.replace("movmatrix {%d0}, {%a0}, {%b0}, {%c0};", "movmatrix.sync.aligned.m8n8.trans.b16 %d0, %a0;");
+    let both = Both::new(&text);
+    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut wrong = String::new();
+    for (at, (name, sum, number)) in kinds.iter().enumerate() {
+        let input: Vec<u64> = (0..32 * 16)
+            .map(|slot| {
+                let bits = random.next();
+                // Small numbers, so that the sums are exact whatever their order.
+                let small = |bits: u64| ((bits % 31) as f32 - 15.0) / 8.0;
+                let pair = |cut: fn(f32) -> u64| cut(small(bits)) | cut(small(bits >> 8)) << 16;
+                match *number {
+                    _ if slot % 16 < 2 && *sum == "f64" => u64::from(f32::to_bits(small(bits))) << 32 & 0,
+                    _ if slot % 16 < 4 && *sum == "f32" => u64::from(small(bits).to_bits()),
+                    "f64" => f64::from(small(bits)).to_bits(),
+                    "tf32" => u64::from(small(bits).to_bits()),
+                    "bf16" => pair(|value| u64::from(value.to_bits() >> 16)),
+                    "f16" => pair(|value| {
+                        let bits = value.to_bits();
+                        if value == 0.0 {
+                            return 0;
+                        }
+                        u64::from((bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 0x3ff))
+                    }),
+                    _ => bits,
+                }
+            })
+            .collect();
+        let bytes: Vec<u8> = input.iter().flat_map(|word| word.to_le_bytes()).collect();
+        match both.run(&format!("m{at}"), 32, &bytes, 32 * 64) {
+            Err(why) => {
+                let _ = writeln!(wrong, "{name}: {why}");
+            }
+            Ok([ptx, machine]) if ptx != machine || ptx.iter().all(|&byte| byte == 0) => {
+                let _ = writeln!(wrong, "{name}: the results differ or are nothing");
+            }
+            Ok(_) => {}
+        }
+    }
+    assert!(wrong.is_empty(), "PTX and machine code differ:\n{wrong}");
+}
+
+/// What the compiler makes of CUDA's own functions: long sequences with slow paths in functions of
+/// their own, tables of constants, local memory.
+#[test]
+fn functions_of_cuda() {
+    let source = r#"
+        #include <cuda_fp16.h>
+        #include <cuda_bf16.h>
+        #include <mma.h>
+        using namespace nvcuda;
+        #define S(name, e) extern "C" __global__ void name(const double* in, double* out) { \
+            float x = ((const float*)(in + threadIdx.x * 3))[0], y = ((const float*)(in + threadIdx.x * 3))[2]; \
+            out[threadIdx.x] = e; }
+        #define D(name, e) extern "C" __global__ void name(const double* in, double* out) { \
+            double x = in[threadIdx.x * 3], y = in[threadIdx.x * 3 + 1]; out[threadIdx.x] = e; }
+        S(s_trig, sinf(x) + cosf(y) + tanf(x)) S(s_big, sinf(x * 1e30f)) S(s_log, logf(x) + log2f(fabsf(y)) + log1pf(x))
+        S(s_exp, expf(x) + exp2f(y) + expm1f(x)) S(s_pow, powf(x, y)) S(s_mod, fmodf(x, y) + remainderf(y, x))
+        S(s_hyper, tanhf(x) + sinhf(y) + atan2f(x, y)) S(s_erf, erff(x) + erfcf(y) + tgammaf(x)) S(s_gamma, lgammaf(x))
+        // Kept apart by maxima: the assembler fuses products and sums that it finds next to each other.
+        S(s_fast, fmaxf(fmaxf(__sinf(x), __expf(y)), fminf(__logf(fabsf(x)), fmaxf(__fdividef(x, y), __powf(fabsf(x), y)))))
+        S(s_root, cbrtf(x) + rsqrtf(y) + hypotf(x, y) + norm3df(x, y, 1.0f)) S(s_div, x / y + 1.0f / x + sqrtf(fabsf(y)))
+        S(s_round, rintf(x) + floorf(y) + ceilf(x) + truncf(y) + roundf(x) + nearbyintf(y) + lrintf(x))
+        S(s_bits, ldexpf(x, 3) + scalbnf(y, -140) + logbf(x) + nextafterf(x, y) + fdimf(x, y) + (float)ilogbf(y))
+        D(d_trig, sin(x) + cos(y) + tan(x)) D(d_big, sin(x * 1e300)) D(d_log, log(x) + log2(fabs(y)) + log10(fabs(x)))
+        D(d_exp, exp(x) + exp2(y)) D(d_pow, pow(x, y)) D(d_mod, fmod(x, y)) D(d_hyper, tanh(x) + atan2(x, y) + asin(y))
+        D(d_erf, erf(x) + erfc(y) + tgamma(x)) D(d_root, cbrt(x) + rsqrt(y) + hypot(x, y)) D(d_div, x / y + sqrt(fabs(y)))
+        D(d_round, rint(x) + floor(y) + ceil(x) + trunc(y) + round(x) + (double)llrint(y))
+        D(h_all, (double)__half2float(hexp(__double2half(x)) * __float2half((float)y) + hsqrt(__double2half(fabs(y)))
+            + hrcp(__double2half(x)) + hsin(__double2half(x)) + hlog(__double2half(fabs(y)))))
+        D(b_all, (double)__bfloat162float(hexp(__double2bfloat16(x)) * __float2bfloat16((float)y)
+            + hsqrt(__double2bfloat16(fabs(y))) + __hmax(__double2bfloat16(x), __double2bfloat16(y))))
+        template <class A, class C, int M, int N, int K> __device__ void go(const double* in, double* out) {
+            __shared__ A a[M * K], b[K * N]; __shared__ C c[M * N];
+            for (int i = threadIdx.x; i < M * K; i += blockDim.x) a[i] = (A)(float)((((const int*)in)[i] & 15) - 7);
+            for (int i = threadIdx.x; i < K * N; i += blockDim.x) b[i] = (A)(float)((((const int*)in)[i + 512] & 15) - 7);
+            __syncthreads();
+            if (threadIdx.x < 32) {
+                wmma::fragment<wmma::matrix_a, M, N, K, A, wmma::row_major> fa;
+                wmma::fragment<wmma::matrix_b, M, N, K, A, wmma::col_major> fb;
+                wmma::fragment<wmma::accumulator, M, N, K, C> fc;
+                wmma::fill_fragment(fc, (C)1.0f);
+                wmma::load_matrix_sync(fa, a, K); wmma::load_matrix_sync(fb, b, K);
+                wmma::mma_sync(fc, fa, fb, fc);
+                wmma::store_matrix_sync(c, fc, N, wmma::mem_row_major);
+            }
+            __syncthreads();
+            for (int i = threadIdx.x; i < M * N; i += blockDim.x) out[i] = (double)(float)c[i];
+        }
+        extern "C" __global__ void w_half(const double* in, double* out) { go<half, float, 16, 16, 16>(in, out); }
+        extern "C" __global__ void w_wide(const double* in, double* out) { go<half, half, 32, 8, 16>(in, out); }
+        extern "C" __global__ void w_tall(const double* in, double* out) { go<__nv_bfloat16, float, 8, 32, 16>(in, out); }
+        extern "C" __global__ void w_bytes(const double* in, double* out) { go<signed char, int, 16, 16, 16>(in, out); }
+    "#;
+    let both = Both::new(&interp_support::ptx(source, "compute_80", &[]));
+    let mut wrong = String::new();
+    for name in both.kernels() {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let kind = if name.starts_with("s_") { "f32" } else { "f64" };
+        let input: Vec<u64> = (0..256 * 3)
+            .map(|_| match value(kind, &mut random) {
+                single if kind == "f32" => single,
+                double if name.starts_with("w_") => double >> 7,
+                double => double,
+            })
+            .collect();
+        let bytes: Vec<u8> = input.iter().flat_map(|word| word.to_le_bytes()).collect();
+        match both.run(&name, 256, &bytes, 256 * 8) {
+            Err(why) => {
+                let _ = writeln!(wrong, "{name}: {why}");
+            }
+            Ok([ptx, machine]) => {
+                let words = |bytes: &[u8]| -> Vec<f64> {
+                    bytes.chunks(8).map(|word| f64::from_le_bytes(word.try_into().unwrap())).collect()
+                };
+                let (p, m) = (words(&ptx), words(&machine));
+                let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+                let differ: Vec<usize> = (0..p.len()).filter(|&at| !same(p[at], m[at])).collect();
+                if let Some(&at) = differ.first() {
+                    let of = &input[at * 3..at * 3 + 2];
+                    let _ = writeln!(
+                        wrong,
+                        "{name}: {} differ; of {of:x?}: PTX {:e}, machine code {:e}",
+                        differ.len(),
+                        p[at],
+                        m[at]
+                    );
+                }
+                assert!(p.iter().any(|&v| v.is_finite() && v != 0.0), "{name} computes nothing");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "PTX and machine code differ:\n{wrong}");
+}

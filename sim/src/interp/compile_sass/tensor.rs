@@ -29,7 +29,7 @@ impl Translation<'_> {
             Arithmetic::Mma { .. } => self.multiply_matrices(i, op)?,
             Arithmetic::Movm => {
                 let (d, a) = (self.dst(i, 0), self.raw_word(&i.src[0], 0)?);
-                self.emit(Inst { d, a, ..blank(tensor::transpose) });
+                self.emit(Inst { d, a, ..blank(matrix::transpose) });
             }
             Arithmetic::Idp { four, high, a_signed, b_signed } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
