@@ -272,11 +272,11 @@ impl Step {
 }
 
 /// A communicator as programs hold it.
-pub type Handle = *const Communicator;
+pub type CommHandle = *const Communicator;
 
 /// # Safety
 /// The handle is a communicator's that was not destroyed, or null.
-pub unsafe fn communicator(handle: Handle) -> Result<Arc<Communicator>, i32> {
+pub unsafe fn communicator(handle: CommHandle) -> Result<Arc<Communicator>, i32> {
     if handle.is_null() {
         return Err(INVALID_ARGUMENT);
     }

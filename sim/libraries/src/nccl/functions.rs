@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cuda_sys::{CUdevice, CUdeviceptr, CUstream};
 
 use super::communicator::{
-    Collective, Communicator, Handle, INTERNAL_ERROR, INVALID_ARGUMENT, UNHANDLED_CUDA_ERROR, begin_group,
+    Collective, CommHandle, Communicator, INTERNAL_ERROR, INVALID_ARGUMENT, UNHANDLED_CUDA_ERROR, begin_group,
     communicator, end_group,
 };
 use super::shared::UniqueId;
@@ -53,7 +53,7 @@ macro_rules! collective {
         /// A communicator of the library's.
         // SAFETY: the name and signature of NCCL.
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name($($arg: $ty,)* comm: Handle, stream: usize) -> c_int {
+        unsafe extern "C" fn $name($($arg: $ty,)* comm: CommHandle, stream: usize) -> c_int {
             let name = stringify!($name);
             // SAFETY: the caller's promise.
             answer(unsafe { communicator(comm) }.and_then(|$comm| {
@@ -119,7 +119,14 @@ fn broadcast(
 /// A communicator of the library's.
 // SAFETY: the name and signature of NCCL.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ncclSend(send: u64, count: usize, kind: c_int, peer: c_int, comm: Handle, stream: usize) -> c_int {
+unsafe extern "C" fn ncclSend(
+    send: u64,
+    count: usize,
+    kind: c_int,
+    peer: c_int,
+    comm: CommHandle,
+    stream: usize,
+) -> c_int {
     // SAFETY: the caller's promise.
     answer(unsafe { communicator(comm) }.and_then(|comm| {
         let peer = usize::try_from(peer).ok().filter(|&peer| peer < comm.ranks).ok_or(INVALID_ARGUMENT)?;
@@ -136,7 +143,7 @@ unsafe extern "C" fn ncclRecv(
     count: usize,
     kind: c_int,
     peer: c_int,
-    comm: Handle,
+    comm: CommHandle,
     stream: usize,
 ) -> c_int {
     // SAFETY: the caller's promise.
@@ -165,7 +172,7 @@ extern "C" fn ncclGetUniqueId(to: *mut UniqueId) -> c_int {
     answer(UniqueId::new().ok_or(INTERNAL_ERROR).and_then(|id| put(to, id)))
 }
 
-fn join(to: *mut Handle, ranks: c_int, id: &UniqueId, rank: c_int, device: c_int) -> Result<(), i32> {
+fn join(to: *mut CommHandle, ranks: c_int, id: &UniqueId, rank: c_int, device: c_int) -> Result<(), i32> {
     put(to, Arc::into_raw(Arc::new(Communicator::join(id, ranks, rank, device)?)))
 }
 
@@ -177,7 +184,7 @@ fn current_device() -> Result<c_int, i32> {
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-extern "C" fn ncclCommInitRank(to: *mut Handle, ranks: c_int, id: UniqueId, rank: c_int) -> c_int {
+extern "C" fn ncclCommInitRank(to: *mut CommHandle, ranks: c_int, id: UniqueId, rank: c_int) -> c_int {
     answer(current_device().and_then(|device| join(to, ranks, &id, rank, device)))
 }
 
@@ -185,7 +192,7 @@ extern "C" fn ncclCommInitRank(to: *mut Handle, ranks: c_int, id: UniqueId, rank
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn ncclCommInitRankConfig(
-    to: *mut Handle,
+    to: *mut CommHandle,
     ranks: c_int,
     id: UniqueId,
     rank: c_int,
@@ -198,7 +205,7 @@ extern "C" fn ncclCommInitRankConfig(
 /// `to` has room for as many communicators, `devices` as many devices, or it is null.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ncclCommInitAll(to: *mut Handle, count: c_int, devices: *const c_int) -> c_int {
+unsafe extern "C" fn ncclCommInitAll(to: *mut CommHandle, count: c_int, devices: *const c_int) -> c_int {
     let all = || {
         let id = UniqueId::new().ok_or(INTERNAL_ERROR)?;
         (0..count).try_for_each(|rank| {
@@ -215,7 +222,7 @@ unsafe extern "C" fn ncclCommInitAll(to: *mut Handle, count: c_int, devices: *co
 /// A communicator of the library's that is not used again.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ncclCommDestroy(comm: Handle) -> c_int {
+unsafe extern "C" fn ncclCommDestroy(comm: CommHandle) -> c_int {
     if !comm.is_null() {
         // SAFETY: the caller's promise.
         drop(unsafe { Arc::from_raw(comm) });
@@ -227,14 +234,14 @@ unsafe extern "C" fn ncclCommDestroy(comm: Handle) -> c_int {
 /// As for [`ncclCommDestroy`].
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ncclCommAbort(comm: Handle) -> c_int {
+unsafe extern "C" fn ncclCommAbort(comm: CommHandle) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { ncclCommDestroy(comm) }
 }
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-extern "C" fn ncclCommFinalize(_comm: Handle) -> c_int {
+extern "C" fn ncclCommFinalize(_comm: CommHandle) -> c_int {
     0
 }
 
@@ -244,7 +251,7 @@ macro_rules! facts {
         /// A communicator of the library's.
         // SAFETY: as above.
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(comm: Handle, to: *mut c_int) -> c_int {
+        unsafe extern "C" fn $name(comm: CommHandle, to: *mut c_int) -> c_int {
             // SAFETY: the caller's promise.
             answer(unsafe { communicator(comm) }.and_then(|$comm| put(to, $value)))
         }
@@ -261,13 +268,13 @@ facts! {
 // Registered memory is used as any other.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-extern "C" fn ncclCommRegister(_comm: Handle, _at: u64, _size: usize, handle: *mut usize) -> c_int {
+extern "C" fn ncclCommRegister(_comm: CommHandle, _at: u64, _size: usize, handle: *mut usize) -> c_int {
     answer(put(handle, 1))
 }
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-extern "C" fn ncclCommDeregister(_comm: Handle, _handle: usize) -> c_int {
+extern "C" fn ncclCommDeregister(_comm: CommHandle, _handle: usize) -> c_int {
     0
 }
 
