@@ -128,20 +128,20 @@ impl Form {
 }
 
 /// Lane and element of an entry of `mma`'s first factor.
-fn of_a(row: usize, column: usize, packed: usize) -> (usize, usize) {
+pub(crate) fn of_a(row: usize, column: usize, packed: usize) -> (usize, usize) {
     let (group, high) = (row % 8, row / 8);
     let (chunk, within) = (column / (4 * packed), column % (4 * packed));
     (group * 4 + within / packed, (chunk * 2 + high) * packed + within % packed)
 }
 
 /// Lane and element of an entry of `mma`'s second factor.
-fn of_b(row: usize, column: usize, packed: usize) -> (usize, usize) {
+pub(crate) fn of_b(row: usize, column: usize, packed: usize) -> (usize, usize) {
     let (chunk, within) = (row / (4 * packed), row % (4 * packed));
     (column * 4 + within / packed, chunk * packed + within % packed)
 }
 
 /// Lane and element of an entry of `mma`'s sum.
-fn of_c(row: usize, column: usize) -> (usize, usize) {
+pub(crate) fn of_c(row: usize, column: usize) -> (usize, usize) {
     (row % 8 * 4 + column / 2, row / 8 * 2 + column % 2)
 }
 
@@ -311,6 +311,18 @@ pub(crate) fn rows(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             }
         });
     }
+    Next::Step
+}
+
+/// `movmatrix`: `d` = the tile of 8 by 8 halves that the warp has in `a`, transposed.
+pub(crate) fn transpose(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let tile: [u64; LANES] = std::array::from_fn(|lane| w.get(i.a, lane));
+    // A lane has two neighbours of one row.
+    let at = |row: usize, column: usize| tile[row * 4 + column / 2] >> (16 * (column % 2)) & 0xffff;
+    each(mask, |l| {
+        let (row, column) = (l / 4, l % 4 * 2);
+        w.set(i.d, l, at(column, row) | at(column + 1, row) << 16);
+    });
     Next::Step
 }
 
