@@ -3,11 +3,11 @@
 //!
 //! Not part of CUDA's ABI.
 
-use crate::{CUdeviceptr, CUlibrary, CUresult};
+use crate::{CUdeviceptr, CUlibrary, CUresult, CUstream};
 use std::ffi::{c_char, c_int, c_void};
 
 /// The id under which the simulated driver hands out [`SimTable`] through `cuGetExportTable`.
-pub const SIM_TABLE: [u8; 16] = *b"streamsan-sim-01";
+pub const SIM_TABLE: [u8; 16] = *b"streamsan-sim-02";
 
 /// The memory of a device as a native kernel reaches it.
 #[repr(C)]
@@ -35,4 +35,7 @@ pub struct SimTable {
     /// bytes it touches. It may store only what it has loaded from there, or to what the function
     /// overwrites, for it may be run before the function.
     pub native: unsafe extern "C" fn(CUlibrary, *const c_char, NativeKernel) -> CUresult,
+    /// Makes a stream wait, past every tool, until a counter in memory of the CPU has reached a
+    /// value. Counters go round.
+    pub wait: unsafe extern "C" fn(CUstream, *const u32, u32) -> CUresult,
 }

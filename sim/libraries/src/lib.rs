@@ -8,6 +8,7 @@
 //! - `model`: the kernels that say which bytes a call touches
 //! - `numerics`: what computes, on the CPU
 //! - `cublas`, `cublaslt`: the functions of cuBLAS and cuBLASLt
+//! - `nccl`: the functions of NCCL
 //! - `refused`: every other function, and those of other libraries
 #![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
 #![allow(clippy::too_many_arguments, reason = "C signatures")]
@@ -18,5 +19,6 @@ mod driver_link;
 mod cublas;
 mod cublaslt;
 pub mod model;
+mod nccl;
 mod numerics;
 mod refused;

@@ -13,7 +13,10 @@ fn built(name: &str) -> PathBuf {
     let libraries = product::bin().join("sim");
     let mut args: Vec<String> = ["-O1", "-g", "-Wall", "-Werror", "-o", "{out}"].map(String::from).into();
     args.extend([source.display().to_string(), format!("-L{}", libraries.display())]);
-    args.extend(["-l:libcublas.so.13", "-l:libcublasLt.so.13", "-l:libcudart.so.13", "-lm"].map(String::from));
+    args.extend(
+        ["-l:libcublas.so.13", "-l:libcublasLt.so.13", "-l:libnccl.so.2", "-l:libcudart.so.13", "-lm"]
+            .map(String::from),
+    );
     build::cached(name, Path::new("gcc"), &args, &[&source, &folder.join("matrices.h")])
         .unwrap_or_else(|e| panic!("{e}"))
 }
@@ -22,6 +25,12 @@ fn sim(program: &Path, options: &[&str], args: &[&str]) -> run::Ended {
     let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "66"]);
     command.args(options).arg("--").arg(program).args(args);
     run::end(command.env_remove("LD_LIBRARY_PATH").env_remove("STREAMSAN_SIM"))
+}
+
+fn sim_with(devices: u32, program: &Path, args: &[&str]) -> run::Ended {
+    let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "66", "--"]);
+    command.arg(program).args(args).env_remove("LD_LIBRARY_PATH").env("STREAMSAN_SIM", format!("devices={devices}"));
+    run::end(&mut command)
 }
 
 /// The number in front of a word.
@@ -77,5 +86,29 @@ fn races_of_cublas_calls_are_found_and_their_twins_are_silent() {
         assert!(!racy.err.contains("sim/libraries/src"), "{name}: {}", racy.err);
         let fixed = sim(&program, &[], &[name, "fixed"]);
         assert_eq!(fixed.code(), Some(0), "{name}: {}", fixed.err);
+    }
+}
+
+/// Three ranks on one device, on three, and in three processes.
+#[test]
+fn nccl_computes_what_loops_compute() {
+    let program = built("collectives");
+    for (devices, args, outputs) in [(1, &[][..], 1), (3, &[], 1), (1, &["processes"], 3)] {
+        let ended = sim_with(devices, &program, args);
+        assert_eq!(ended.code(), Some(0), "{devices} {args:?}: {}{}", ended.out, ended.err);
+        let good = ended.out.lines().filter(|line| line.ends_with(" comparisons, 0 failed")).count();
+        assert_eq!(good, outputs, "{devices} {args:?}: {}", ended.out);
+    }
+}
+
+#[test]
+fn races_of_collectives_are_found_and_their_twins_are_silent() {
+    let program = built("collectives");
+    for devices in [1, 3] {
+        let racy = sim_with(devices, &program, &["racy"]);
+        assert_eq!(racy.code(), Some(66), "{devices}: {}", racy.err);
+        assert!(racy.err.contains("Previous access: ncclAllReduce writes bytes 0 to 47 of 144"), "{}", racy.err);
+        let ordered = sim_with(devices, &program, &["ordered"]);
+        assert_eq!(ordered.code(), Some(0), "{devices}: {}", ordered.err);
     }
 }

@@ -148,7 +148,20 @@ static PRIVATE: cuda_sys::SimTable = cuda_sys::SimTable {
     },
     refused: runtime_refused,
     native,
+    wait,
 };
+
+/// # Safety
+/// The counter stays where it is as long as the stream may wait.
+#[cfg(feature = "driver")]
+unsafe extern "C" fn wait(stream: CUstream, counter: *const u32, value: u32) -> CUresult {
+    use crate::objects::stream::{DefaultStream, resolve};
+    use crate::objects::task::{MemOp, Task, enqueue};
+    let op = MemOp::Wait(counter as u64, u64::from(value), 4, CU_STREAM_WAIT_VALUE_GEQ);
+    let enqueued = resolve(stream.bits(), DefaultStream::Legacy)
+        .and_then(|stream| enqueue(&stream, Task::Memory(vec![op])).map(|_| ()));
+    enqueued.map_or_else(|error| error, |()| CUresult::SUCCESS)
+}
 
 /// # Safety
 /// `name` is a C string.

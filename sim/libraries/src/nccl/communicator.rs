@@ -1,0 +1,288 @@
+//! Communicators, and what a call becomes.
+//!
+//! A message is put into a ring when the one before it was, and when those that lay in its place
+//! have been taken by all. Calls inside a group take effect at its end: first everything is put
+//! into rings, then results are taken, so that ranks that send to each other do not wait in a
+//! circle.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cuda_sys::{CUresult, CUstream};
+
+use super::shared::{RANKS, RING, Shared, UniqueId, own_ring, pair_ring};
+use super::transfer::{Combine, Post, Take};
+use crate::driver_link::{private, refused};
+use crate::model::launch::launch;
+
+/// Statuses of NCCL.
+pub const UNHANDLED_CUDA_ERROR: i32 = 1;
+pub const INTERNAL_ERROR: i32 = 3;
+pub const INVALID_ARGUMENT: i32 = 4;
+pub const INVALID_USAGE: i32 = 5;
+
+/// What one end knows of a ring: the messages in it, each with its end in bytes since the first.
+#[derive(Default)]
+struct Ring {
+    messages: u32,
+    bytes: u64,
+    /// Messages that may still lie in the ring: number and first byte.
+    held: VecDeque<(u32, u64)>,
+}
+
+/// Where a message lies.
+struct Message {
+    number: u32,
+    offset: u64,
+    /// The message that must have been taken before, if any.
+    after: u32,
+}
+
+impl Ring {
+    fn next(&mut self, bytes: u64) -> Message {
+        // No message goes round the end.
+        if self.bytes % RING + bytes > RING {
+            self.bytes = self.bytes.next_multiple_of(RING);
+        }
+        let start = self.bytes;
+        self.bytes += bytes.next_multiple_of(64);
+        self.messages += 1;
+        self.held.push_back((self.messages, start));
+        let mut after = 0;
+        while self.held.front().is_some_and(|&(_, first)| first + RING < self.bytes) {
+            after = self.held.pop_front().map_or(after, |(number, _)| number);
+        }
+        Message { number: self.messages, offset: start % RING, after }
+    }
+}
+
+/// What an `ncclComm_t` points to.
+pub struct Communicator {
+    pub rank: usize,
+    pub ranks: usize,
+    pub device: i32,
+    shared: Shared,
+    /// By ring: of collectives (all ranks' are alike), then of pairs.
+    rings: Mutex<Vec<Ring>>,
+}
+
+/// A stream waits for counters, then does its part.
+struct Step {
+    waits: Vec<(u64, u32)>,
+    stream: CUstream,
+    name: &'static str,
+    part: Part,
+}
+
+enum Part {
+    Post(Post),
+    Take(Box<Take>),
+}
+
+/// What is to be put into rings, and what is to be taken out.
+#[derive(Default)]
+pub struct Steps {
+    posts: Vec<Step>,
+    takes: Vec<Step>,
+}
+
+thread_local! {
+    static GROUP: RefCell<(u32, Steps)> = RefCell::new((0, Steps::default()));
+}
+
+/// A collective, as one rank sees it.
+pub struct Collective {
+    pub name: &'static str,
+    pub send: u64,
+    /// Bytes that this rank, and every other, has room for in its ring.
+    pub room: u64,
+    /// Bytes that this rank puts there.
+    pub bytes: u64,
+    pub receive: u64,
+    pub combine: Combine,
+    /// Whose contributions count.
+    pub from: std::ops::Range<usize>,
+    /// Which bytes of each count.
+    pub part: std::ops::Range<u64>,
+}
+
+fn address(counter: &std::sync::atomic::AtomicU32) -> u64 {
+    std::ptr::from_ref(counter) as u64
+}
+
+impl Communicator {
+    /// Joins the communicator of an id.
+    pub fn join(id: &UniqueId, ranks: i32, rank: i32, device: i32) -> Result<Communicator, i32> {
+        let (Ok(ranks), Ok(rank)) = (usize::try_from(ranks), usize::try_from(rank)) else {
+            return Err(INVALID_ARGUMENT);
+        };
+        if rank >= ranks {
+            return Err(INVALID_ARGUMENT);
+        }
+        if ranks > RANKS {
+            refused(&format!("a communicator of NCCL with {ranks} ranks is not simulated"));
+            return Err(INVALID_USAGE);
+        }
+        let shared = Shared::open(id).ok_or(INTERNAL_ERROR)?;
+        let rings = (0..RANKS + RANKS * RANKS).map(|_| Ring::default()).collect();
+        Ok(Communicator { rank, ranks, device, shared, rings: Mutex::new(rings) })
+    }
+
+    fn message(&self, ring: usize, bytes: u64) -> Result<Message, i32> {
+        if bytes > RING {
+            refused("a message of NCCL of more than 2 GiB is not simulated");
+            return Err(INVALID_USAGE);
+        }
+        Ok(self.rings.lock().unwrap_or_else(PoisonError::into_inner)[ring].next(bytes))
+    }
+
+    fn post(
+        &self,
+        ring: usize,
+        message: &Message,
+        takers: std::ops::Range<usize>,
+        from: u64,
+        bytes: u64,
+    ) -> (Vec<(u64, u32)>, Post) {
+        let counter = address(self.shared.posted(ring));
+        let mut waits = vec![(counter, message.number - 1)];
+        if message.after > 0 {
+            waits.extend(takers.map(|taker| (address(self.shared.taken(ring, taker)), message.after)));
+        }
+        (waits, Post { from, bytes, to: self.shared.at(ring, message.offset), counter, value: message.number })
+    }
+
+    /// Makes a collective's steps.
+    pub fn collective(&self, call: &Collective, stream: CUstream) -> Result<(), i32> {
+        // All ranks' rings are filled alike, so this rank's own tells where all messages lie.
+        let own = own_ring(self.rank);
+        let message = self.message(own, call.room)?;
+        let (waits, post) = self.post(own, &message, 0..self.ranks, call.send, call.bytes);
+        let post = Step { waits, stream, name: call.name, part: Part::Post(post) };
+        let mut take = Take {
+            combine: call.combine,
+            parts: [0; RANKS],
+            ranks: call.from.len(),
+            bytes: call.part.end - call.part.start,
+            to: call.receive,
+            counters: [0; RANKS],
+            value: message.number,
+        };
+        let mut waits = Vec::new();
+        for rank in 0..self.ranks {
+            let ring = own_ring(rank);
+            waits.push((address(self.shared.posted(ring)), message.number));
+            waits.push((address(self.shared.taken(ring, self.rank)), message.number - 1));
+        }
+        for (at, rank) in call.from.clone().enumerate() {
+            take.parts[at] = self.shared.at(own_ring(rank), message.offset) + call.part.start;
+        }
+        for rank in 0..self.ranks {
+            take.counters[rank] = address(self.shared.taken(own_ring(rank), self.rank));
+        }
+        let take = Step { waits, stream, name: call.name, part: Part::Take(Box::new(take)) };
+        self.add(Some(post), Some(take))
+    }
+
+    /// Sends to one rank.
+    pub fn send(&self, name: &'static str, to: usize, from: u64, bytes: u64, stream: CUstream) -> Result<(), i32> {
+        let ring = pair_ring(self.rank, to);
+        let message = self.message(ring, bytes)?;
+        let (waits, post) = self.post(ring, &message, to..to + 1, from, bytes);
+        self.add(Some(Step { waits, stream, name, part: Part::Post(post) }), None)
+    }
+
+    /// Receives from one rank.
+    pub fn receive(&self, name: &'static str, from: usize, to: u64, bytes: u64, stream: CUstream) -> Result<(), i32> {
+        let ring = pair_ring(from, self.rank);
+        // To itself a rank sends by the same ring, whose messages are counted when they are sent.
+        let message = if from == self.rank { self.own_message(ring) } else { self.message(ring, bytes)? };
+        let taken = address(self.shared.taken(ring, self.rank));
+        let waits = vec![(address(self.shared.posted(ring)), message.number), (taken, message.number - 1)];
+        let mut take = Take {
+            combine: Combine::Concatenate,
+            parts: [0; RANKS],
+            ranks: 1,
+            bytes,
+            to,
+            counters: [0; RANKS],
+            value: message.number,
+        };
+        take.parts[0] = self.shared.at(ring, message.offset);
+        take.counters[0] = taken;
+        self.add(None, Some(Step { waits, stream, name, part: Part::Take(Box::new(take)) }))
+    }
+
+    /// The message that this rank sent to itself last.
+    fn own_message(&self, ring: usize) -> Message {
+        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let (number, start) = rings[ring].held.back().copied().unwrap_or((1, 0));
+        Message { number, offset: start % RING, after: 0 }
+    }
+
+    fn add(&self, post: Option<Step>, take: Option<Step>) -> Result<(), i32> {
+        let now = GROUP.with_borrow_mut(|(depth, steps)| {
+            steps.posts.extend(post);
+            steps.takes.extend(take);
+            (*depth == 0).then(|| std::mem::take(steps))
+        });
+        now.map_or(Ok(()), |steps| steps.enqueue())
+    }
+}
+
+/// Opens a group.
+pub fn begin_group() {
+    GROUP.with_borrow_mut(|(depth, _)| *depth += 1);
+}
+
+/// Closes a group: the outermost one enqueues what was called in it.
+pub fn end_group() -> Result<(), i32> {
+    let now = GROUP.with_borrow_mut(|(depth, steps)| {
+        if *depth == 0 {
+            return Err(INVALID_USAGE);
+        }
+        *depth -= 1;
+        Ok((*depth == 0).then(|| std::mem::take(steps)))
+    })?;
+    now.map_or(Ok(()), |steps| steps.enqueue())
+}
+
+impl Steps {
+    fn enqueue(self) -> Result<(), i32> {
+        self.posts.into_iter().chain(self.takes).try_for_each(|step| step.enqueue().map_err(|_| UNHANDLED_CUDA_ERROR))
+    }
+}
+
+impl Step {
+    fn enqueue(self) -> Result<(), CUresult> {
+        let table = private().ok_or(CUresult::ERROR_NOT_SUPPORTED)?;
+        for (counter, value) in self.waits.into_iter().filter(|&(_, value)| value > 0) {
+            // SAFETY: a counter of a file that is mapped for ever.
+            match unsafe { (table.wait)(self.stream, counter as *const u32, value) } {
+                CUresult::SUCCESS => {}
+                error => return Err(error),
+            }
+        }
+        match self.part {
+            Part::Post(post) => launch(self.stream, self.name, &post.blocks(), &post),
+            Part::Take(take) => launch(self.stream, self.name, &take.blocks(), &*take),
+        }
+    }
+}
+
+/// A communicator as programs hold it.
+pub type CommHandle = *const Communicator;
+
+/// # Safety
+/// The handle is a communicator's that was not destroyed, or null.
+pub unsafe fn communicator(handle: CommHandle) -> Result<Arc<Communicator>, i32> {
+    if handle.is_null() {
+        return Err(INVALID_ARGUMENT);
+    }
+    // SAFETY: the caller's promise: it came from `Arc::into_raw`, and the program's share remains.
+    unsafe {
+        Arc::increment_strong_count(handle);
+        Ok(Arc::from_raw(handle))
+    }
+}

@@ -1,0 +1,107 @@
+//! The file that the ranks of a communicator share: counters, and rings for what is sent.
+//!
+//! Each rank has a ring for collectives, and one for each peer that it sends to. All know the sizes
+//! of all messages of a ring, so all know where each lies. Nothing is allocated before it is used.
+
+use std::ffi::CString;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Most ranks of a communicator.
+pub const RANKS: usize = 16;
+/// Bytes of a ring: no message is larger.
+pub const RING: u64 = 1 << 31;
+const HEADER: u64 = 1 << 16;
+/// A ring for each rank, and for each pair.
+const RINGS: usize = RANKS + RANKS * RANKS;
+const SIZE: u64 = HEADER + RINGS as u64 * RING;
+
+/// Which file: of which process, and a number that tells it from another that came there later.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UniqueId {
+    mark: [u8; 16],
+    process: u32,
+    file: i32,
+    number: u64,
+    rest: [u8; 96],
+}
+
+const MARK: [u8; 16] = *b"streamsan-nccl-1";
+
+const _: () = assert!(size_of::<UniqueId>() == 128);
+
+impl UniqueId {
+    /// A new file. It stays open: the process that made it outlives the communicator.
+    pub fn new() -> Option<UniqueId> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // SAFETY: a valid C string; the descriptor is ours. By number, as in the crate `sim`.
+        let file =
+            unsafe { libc::syscall(libc::SYS_memfd_create, c"streamsan-sim nccl".as_ptr(), libc::MFD_CLOEXEC) } as i32;
+        // SAFETY: a file that was just made.
+        if file < 0 || unsafe { libc::ftruncate(file, SIZE as libc::off_t) } != 0 {
+            return None;
+        }
+        let number = u64::from(std::process::id()) << 32 | NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = UniqueId { mark: MARK, process: std::process::id(), file, number, rest: [0; 96] };
+        let shared = Shared::open(&id)?;
+        shared.word(0).store(number as u32, Ordering::Release);
+        Some(id)
+    }
+}
+
+/// The mapped file. It is never unmapped, for streams may still wait for its counters.
+#[derive(Clone, Copy)]
+pub struct Shared(u64);
+
+impl Shared {
+    /// Maps the file of an id.
+    pub fn open(id: &UniqueId) -> Option<Shared> {
+        if id.mark != MARK {
+            return None;
+        }
+        let path = CString::new(format!("/proc/{}/fd/{}", id.process, id.file)).ok()?;
+        // SAFETY: a valid C string; the mapping is a fresh one, and the descriptor is closed once.
+        unsafe {
+            let file = libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+            if file < 0 {
+                return None;
+            }
+            let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_NORESERVE);
+            let at = libc::mmap(std::ptr::null_mut(), SIZE as usize, access, flags, file, 0);
+            libc::close(file);
+            (at != libc::MAP_FAILED).then_some(Shared(at as u64))
+        }
+    }
+
+    /// A word of the header.
+    fn word(&self, at: usize) -> &'static std::sync::atomic::AtomicU32 {
+        debug_assert!(((at + 1) * 4) as u64 <= HEADER);
+        // SAFETY: the header is mapped for ever, and zero at first.
+        unsafe { &*((self.0 as *const std::sync::atomic::AtomicU32).add(at)) }
+    }
+
+    /// How many messages were put into a ring.
+    pub fn posted(&self, ring: usize) -> &'static std::sync::atomic::AtomicU32 {
+        self.word(16 + ring)
+    }
+
+    /// How many of a ring's messages a rank has taken.
+    pub fn taken(&self, ring: usize, rank: usize) -> &'static std::sync::atomic::AtomicU32 {
+        self.word(512 + ring * RANKS + rank)
+    }
+
+    /// Where a byte of a ring lies.
+    pub fn at(&self, ring: usize, offset: u64) -> u64 {
+        self.0 + HEADER + ring as u64 * RING + offset
+    }
+}
+
+/// The ring of a rank's contributions to collectives.
+pub fn own_ring(rank: usize) -> usize {
+    rank
+}
+
+/// The ring of what one rank sends to another.
+pub fn pair_ring(from: usize, to: usize) -> usize {
+    RANKS + from * RANKS + to
+}
