@@ -11,10 +11,14 @@
 //! | `seed` | `0` | chooses among the schedules of `random`, see below |
 //! | `workers` | `8` | most threads that execute work at the same time (`eager` only) |
 //! | `hold` | `150` | milliseconds without a call after which held work runs, see below |
-//! | `sass` | `refuse` | machine code without PTX: `refuse` to load it, or `skip` its kernels |
+//! | `code` | `auto` | which code runs where there is PTX and machine code, see below |
+//! | `sass` | `refuse` | `skip`: kernels of machine code without PTX do nothing |
 //!
 //! Without `arch` a device is of 8.0, or of what the program was built for where its code images do
 //! not run on 8.0 (`loader::program_images`).
+//!
+//! `code=ptx` runs PTX and refuses machine code. `code=sass` chooses as a driver does: machine code
+//! that fits the device, else PTX. `code=auto` runs PTX where all of it is there, else machine code.
 //!
 //! No schedule ever runs an operation before one that CUDA orders before it.
 //!
@@ -61,6 +65,17 @@ pub enum Schedule {
     InOrder,
 }
 
+/// Which code of a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeChoice {
+    /// PTX where all of it is there, else machine code.
+    Auto,
+    /// PTX only.
+    Ptx,
+    /// As a driver chooses: machine code first.
+    Sass,
+}
+
 /// The choices of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -80,6 +95,8 @@ pub struct Config {
     pub workers: usize,
     /// Milliseconds without a call after which work is no longer held.
     pub hold_ms: u64,
+    /// Which code runs where there are both kinds.
+    pub code: CodeChoice,
     /// Kernels of machine code do nothing instead of being refused.
     pub skip_sass: bool,
 }
@@ -95,6 +112,7 @@ impl Default for Config {
             seed: 0,
             workers: 8,
             hold_ms: 150,
+            code: CodeChoice::Auto,
             skip_sass: false,
         }
     }
@@ -104,7 +122,7 @@ impl Default for Config {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// No option of this name.
-    #[error("unknown option `{0}` (options: arch, devices, mem, schedule, seed, workers, hold, sass)")]
+    #[error("unknown option `{0}` (options: arch, devices, mem, schedule, seed, workers, hold, code, sass)")]
     UnknownKey(String),
     /// The value does not fit the option.
     #[error("option `{0}` cannot be `{1}`")]
@@ -140,6 +158,14 @@ impl Config {
                 }
                 "seed" => config.seed = number(0, u64::MAX)?,
                 "workers" => config.workers = number(1, 256)? as usize,
+                "code" => {
+                    config.code = match value {
+                        "auto" => CodeChoice::Auto,
+                        "ptx" => CodeChoice::Ptx,
+                        "sass" => CodeChoice::Sass,
+                        _ => return Err(bad()),
+                    }
+                }
                 "sass" => {
                     config.skip_sass = match value {
                         "refuse" => false,

@@ -66,6 +66,10 @@ pub struct Symbol {
     pub offset: u64,
     /// Bytes.
     pub size: u64,
+    /// A `__managed__` variable.
+    pub managed: bool,
+    /// Bytes of its own frame in local memory, of a function or kernel (0 when not stated).
+    pub frame_bytes: u32,
 }
 
 /// A place that the loader fills in.
@@ -128,6 +132,9 @@ pub struct KernelCode<'d> {
     pub shared_bytes: u64,
     /// Local memory of the kernel's own frame in bytes.
     pub frame_bytes: u32,
+    /// Local memory for its calls too, in bytes, as far as the compiler could tell (0 when not
+    /// stated).
+    pub stack_bytes: u32,
     /// Offsets of EXIT instructions.
     pub exits: Vec<u32>,
     /// Indirect branches.
@@ -174,6 +181,7 @@ impl<'d> Cubin<'d> {
         let (symbols, relocs) = symbols_and_relocs(&table, bytes)?;
         let mut cubin = Cubin { arch, kernels: Vec::new(), symbols, sections, relocs };
         cubin.kernels = cubin.find_kernels()?;
+        cubin.note_frames()?;
         Ok(cubin)
     }
 
@@ -294,6 +302,7 @@ impl<'d> Cubin<'d> {
                 registers: 0,
                 shared_bytes: shared.map_or(0, |&n| self.sections[n].size),
                 frame_bytes: 0,
+                stack_bytes: 0,
                 exits: Vec::new(),
                 indirect: Vec::new(),
                 syscalls: Vec::new(),
@@ -307,6 +316,7 @@ impl<'d> Cubin<'d> {
                 match r.attribute {
                     attr::REGCOUNT => k.registers = r.word(1).unwrap_or(0),
                     attr::FRAME_SIZE => k.frame_bytes = r.word(1).unwrap_or(0),
+                    attr::MIN_STACK_SIZE => k.stack_bytes = r.word(1).unwrap_or(0),
                     _ => {}
                 }
             }
@@ -317,6 +327,18 @@ impl<'d> Cubin<'d> {
             kernels.push(k);
         }
         Ok(kernels)
+    }
+
+    /// Takes the sizes of frames into the symbols of functions.
+    fn note_frames(&mut self) -> Result<(), ImageError> {
+        let Some(section) = self.sections.iter().find(|section| section.name == ".nv.info") else { return Ok(()) };
+        for record in read_info(".nv.info", section.data)?.iter().filter(|r| r.attribute == attr::FRAME_SIZE) {
+            let symbol = record.word(0).and_then(|index| self.symbols.get_mut(index as usize));
+            if let (Some(symbol), Some(bytes)) = (symbol, record.word(1)) {
+                symbol.frame_bytes = bytes;
+            }
+        }
+        Ok(())
     }
 
     /// Takes one record into the kernel's description.
@@ -388,6 +410,7 @@ fn symbols_and_relocs<'d>(
     bytes: &'d [u8],
 ) -> Result<SymbolsAndRelocs, ImageError> {
     const STO_ENTRY: u8 = 0x10;
+    const STO_MANAGED: u8 = 0x4;
     const STT_OBJECT: u8 = 1;
     const STT_FUNC: u8 = 2;
     let elf_symbols = table.symbols(LE, bytes, SHT_SYMTAB).map_err(elf_error)?;
@@ -407,6 +430,8 @@ fn symbols_and_relocs<'d>(
             section,
             offset: s.st_value.get(LE),
             size: s.st_size.get(LE),
+            managed: s.st_type() == STT_OBJECT && s.st_other & STO_MANAGED != 0,
+            frame_bytes: 0,
         });
     }
     let mut relocs: HashMap<usize, Vec<Reloc>> = HashMap::new();

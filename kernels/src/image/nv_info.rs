@@ -20,6 +20,7 @@ pub(super) mod attr {
     pub const EXTERNS: u8 = 0x0f;
     pub const REQNTID: u8 = 0x10;
     pub const FRAME_SIZE: u8 = 0x11;
+    pub const MIN_STACK_SIZE: u8 = 0x12;
     pub const KPARAM_INFO: u8 = 0x17;
     pub const CBANK_PARAM_SIZE: u8 = 0x19;
     pub const EXIT_INSTR_OFFSETS: u8 = 0x1c;

@@ -1,6 +1,7 @@
 //! A launch: distributes blocks over threads, gives resident blocks their turns, and turns what
 //! went wrong into a [`Fault`].
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -8,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use super::block::Progress;
 use super::cluster::Cluster;
 use crate::interp::interface::{Device, Fault, FaultKind, Launch};
-use crate::interp::program::{Kernel, LANES, Program};
+use crate::interp::launch_constants;
+use crate::interp::program::{Kernel, LANES, Program, Row};
 
 /// Turns that a block gets before the next one is begun beside it: a block that spins for a later
 /// one must not hang.
@@ -25,6 +27,10 @@ pub(crate) struct Env<'b> {
     pub launch: &'b Launch,
     /// The parameter block, padded with zeros.
     pub params: Vec<u64>,
+    /// The program's constants; of machine code with what this launch fills in.
+    pub constants: Cow<'b, [Row]>,
+    /// Constant bank 0 of machine code: what the driver writes there, then the parameters.
+    pub bank0: Vec<u64>,
     pub observing: bool,
     /// Bytes of local memory of each lane.
     pub lane_local: u32,
@@ -142,14 +148,18 @@ pub fn run(
     if cluster.iter().map(|&n| u64::from(n)).product::<u64>() > 16 {
         return bad("more than 16 blocks in a cluster");
     }
+    let lane_local = lane_local.next_multiple_of(16);
+    let bank0 = launch_constants::bank0(program, launch, lane_local);
     let env = Env {
         device,
         program,
         kernel,
         launch,
         params,
+        constants: launch_constants::fill(program, &bank0),
+        bank0,
         observing: device.observing(),
-        lane_local: lane_local.next_multiple_of(16),
+        lane_local,
         cluster,
         started: std::time::Instant::now(),
         workspace: if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() },

@@ -27,6 +27,24 @@ pub enum CompileError {
         /// Line of the PTX text.
         line: u32,
     },
+    /// A machine instruction that the interpreter does not execute.
+    #[error("Unsupported({instruction}) in `{function}`, machine code at {offset:#x}")]
+    UnsupportedMachine {
+        /// As a disassembler writes it, as far as it is decoded.
+        instruction: String,
+        /// The function it stands in.
+        function: String,
+        /// Byte offset in its code section.
+        offset: u32,
+    },
+    /// Machine code that cannot be loaded.
+    #[error("machine code of `{function}`: {what}")]
+    Machine {
+        /// The kernel or function.
+        function: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A variable or function that is defined nowhere.
     #[error("symbol `{name}` used by `{function}` is defined nowhere")]
     UnknownSymbol {

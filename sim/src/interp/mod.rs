@@ -34,11 +34,15 @@
 mod block;
 mod cluster;
 mod compile;
+mod compile_sass;
 mod exec;
+mod exec_sass;
 mod float;
 pub(crate) mod float16;
 mod grid;
 pub(crate) mod interface;
+mod launch_constants;
+pub(crate) mod machine_module;
 pub(crate) mod module_variables;
 mod printf;
 pub(crate) mod program;
@@ -46,6 +50,7 @@ mod warp;
 
 pub(crate) use crate::interp::compile::layout::static_shared;
 pub use crate::interp::interface::*;
+pub use crate::interp::machine_module::{MachineBlock, MachineKernel, MachineModule, MachineVariable};
 pub use crate::interp::module_variables::{GlobalInfo, globals, initial_bytes};
 pub use crate::interp::program::{Kernel, Program};
 pub use grid::run;

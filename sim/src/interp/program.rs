@@ -120,6 +120,20 @@ pub(crate) enum Builtin {
     SetConditional,
 }
 
+impl Builtin {
+    /// The function of that name.
+    pub(crate) fn by_name(name: &str) -> Option<Builtin> {
+        Some(match name {
+            "vprintf" => Builtin::Vprintf,
+            "__assertfail" => Builtin::Assertfail,
+            "malloc" => Builtin::Malloc,
+            "free" => Builtin::Free,
+            "cudaGraphSetConditional" => Builtin::SetConditional,
+            _ => return None,
+        })
+    }
+}
+
 /// A call: from where, to what, with which values.
 #[derive(Debug, Clone)]
 pub(crate) struct CallSite {
@@ -201,6 +215,46 @@ pub struct Program {
     pub(crate) locations: Vec<(String, u32)>,
     /// Texts that instructions refer to (texture opcodes).
     pub(crate) texts: Vec<String>,
+    /// What only machine code has.
+    pub(crate) machine: Option<Box<MachineTables>>,
+}
+
+/// What machine code needs beside its instructions.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MachineTables {
+    /// The sections of code that were compiled.
+    pub sections: Vec<CompiledSection>,
+    /// Functions that the module only declares: their addresses, names, and what they do here.
+    pub externs: Vec<(u64, String, Option<Builtin>)>,
+    /// Constants that hold words of the launch's constant bank.
+    pub launch_words: Vec<LaunchWord>,
+    /// Constant banks that stay as they are: number, bytes, and how many they are.
+    pub banks: Vec<(u8, Vec<u64>, u32)>,
+    /// Where the parameters begin in constant bank 0, and where they end.
+    pub param_base: u32,
+    pub param_end: u32,
+}
+
+/// A section of machine code: where its instructions are among those of the program.
+#[derive(Debug, Clone)]
+pub(crate) struct CompiledSection {
+    /// Its number in the module.
+    pub number: usize,
+    /// The first instruction for each 16 bytes of it; `u32::MAX` where there is none.
+    pub starts: Vec<u32>,
+    /// Why it cannot be entered.
+    pub error: Option<CompileError>,
+}
+
+/// A row that is filled when a launch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LaunchWord {
+    /// Number of the constant.
+    pub constant: u32,
+    /// Byte offset in constant bank 0.
+    pub offset: u32,
+    /// Bytes: 4 or 8.
+    pub bytes: u32,
 }
 
 impl std::fmt::Debug for Program {

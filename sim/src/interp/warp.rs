@@ -125,7 +125,7 @@ impl<'b> Warp<'b> {
             alive: 0,
             groups: Vec::new(),
             frame: std::ptr::null_mut(),
-            constants: env.program.constants.as_ptr(),
+            constants: env.constants.as_ptr(),
             rows: vec![Row([0; LANES]); function.rows as usize],
             preds: vec![0; function.preds as usize],
             local: Vec::new(),

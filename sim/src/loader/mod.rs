@@ -1,9 +1,11 @@
-//! From the bytes that a program loads to the PTX text in them.
+//! From the bytes that a program loads to the PTX text or the cubin in them.
 //!
-//! `fatbin` finds PTX in what was loaded, and links it where it was compiled separately. Where
-//! there is machine code only, `stand_in` makes a text in its place. `program_images` says which
+//! `fatbin` finds PTX in what was loaded, and links it where it was compiled separately.
+//! `machine_code` finds what a device would run instead. Where that is to be skipped, `stand_in`
+//! makes a text in its place. `program_images` says which
 //! device the program was built for, before it loads anything.
 
 pub mod fatbin;
+pub mod machine_code;
 pub mod program_images;
 pub mod stand_in;

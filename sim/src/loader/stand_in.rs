@@ -8,38 +8,18 @@
 
 use std::fmt::Write as _;
 
-use kernels::arch::Arch;
+use kernels::image::Cubin;
 use kernels::image::cubin::{KernelCode, SymbolKind};
-use kernels::image::{CodeRef, Cubin, Image, ImageSize, image_size};
+
+use crate::loader::machine_code;
 
 /// How the text of a stand-in begins.
 pub const MARK: &str = "// stands in for machine code";
 
-/// The stand-in for the image at `image`, of whatever length it says of itself.
-///
-/// # Safety
-/// As for [`crate::loader::fatbin::find_ptx`], with wrappers followed already.
-pub unsafe fn text_at(image: *const u8, arch: u32) -> Option<String> {
-    let mut len = 64;
-    for _ in 0..64 {
-        // SAFETY: the caller's promise: an image has the bytes that it says it has.
-        let prefix = unsafe { std::slice::from_raw_parts(image, len) };
-        match image_size(prefix).ok()? {
-            ImageSize::NeedAtLeast(more) => len = usize::try_from(more).ok()?,
-            ImageSize::Exact(all) => {
-                // SAFETY: as above.
-                return text(unsafe { std::slice::from_raw_parts(image, usize::try_from(all).ok()?) }, arch);
-            }
-        }
-    }
-    None
-}
-
 /// The stand-in for what the image holds for compute capability `arch` (times ten); `None` when
 /// there is no machine code for it.
 pub fn text(image: &[u8], arch: u32) -> Option<String> {
-    let device = Arch::new(u16::try_from(arch).ok()?);
-    let CodeRef::Cubin(bytes) = Image::parse(image).ok()?.select(device).ok()?? else { return None };
+    let bytes = machine_code::cubin_in(image, arch)?;
     let cubin = Cubin::parse(&bytes).ok()?;
     let mut text = format!("{MARK}\n.version 8.0\n.target sm_{arch}\n.address_size 64\n");
     for symbol in cubin.symbols().iter().filter(|s| s.kind == SymbolKind::Object && s.size > 0) {

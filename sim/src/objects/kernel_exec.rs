@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use cuda_sys::CUresult;
-use kernels::ptx::Space;
+use kernels::ptx::{self, Space};
 
 use crate::access_log::Collector;
 use crate::config;
@@ -13,7 +13,7 @@ use crate::memory::address_space::{GRANULE, Page};
 use crate::memory::texture;
 use crate::memory::{self, Allocation, AllocationKind};
 use crate::objects::context::Context;
-use crate::objects::module::{Function, Module};
+use crate::objects::module::{CodeForm, Function, Module};
 use crate::sched;
 
 /// A module's code as the interpreter runs it.
@@ -43,9 +43,30 @@ impl Linker for Module {
 }
 
 impl Compiled {
-    /// Compiles a module.
-    pub fn new(module: &Module) -> Result<Compiled, String> {
-        Ok(Compiled(Program::compile(&module.code.ast, module)))
+    /// Compiles the PTX of a module.
+    pub(super) fn new(module: &Module, ast: &ptx::Module) -> Compiled {
+        Compiled(Program::compile(ast, module))
+    }
+}
+
+/// Compiles what a kernel needs, unless that has been done.
+pub fn prepare(function: &Function) -> Result<(), CUresult> {
+    let module = function.module()?;
+    program(function, &module).map(|_| ())
+}
+
+/// The kernel's code as the interpreter runs it: PTX is compiled a module at a time, machine code a
+/// kernel at a time.
+fn program<'a>(function: &'a Function, module: &'a Module) -> Result<&'a Program, CUresult> {
+    match &module.code.form {
+        CodeForm::Ptx { ast, .. } => Ok(&module.compiled(ast).0),
+        CodeForm::Machine(code) => {
+            let compile = || {
+                let blocks: Vec<u64> = module.blocks.iter().map(|block| block.at).collect();
+                Compiled(Program::compile_machine(code, &blocks, &function.name).unwrap_or_else(Program::empty))
+            };
+            Ok(&function.compiled.get_or_init(compile).0)
+        }
     }
 }
 
@@ -184,7 +205,7 @@ pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
     if module.code.stand_in {
         return Ok(());
     }
-    let program = &module.compiled()?.0;
+    let program = program(function, &module)?;
     let kernel = program.kernel(&function.name).ok_or(CUresult::ERROR_NOT_FOUND)?;
     let launch = interp::Launch {
         grid: launch.grid,

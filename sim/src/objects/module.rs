@@ -9,9 +9,10 @@ use cuda_sys::CUresult;
 use kernels::ptx::{self, Linkage, Parameter, Space};
 
 use crate::handles::{Handles, handle_of};
-use crate::interp::{self, Linker};
+use crate::interp::{self, Linker, MachineKernel, MachineModule, MachineVariable};
 use crate::memory::{self, AllocationKind};
 use crate::objects::context::Context;
+use crate::objects::kernel_exec::Compiled;
 use crate::sched::ContextId;
 
 /// Modules that programs loaded.
@@ -23,12 +24,23 @@ pub static LIBRARY_KERNELS: Handles<LibraryKernel> = Handles::new();
 /// Functions of modules.
 pub static FUNCTIONS: Handles<Function> = Handles::new();
 
-/// A parsed PTX text.
+/// What a module consists of.
+pub enum CodeForm {
+    /// A parsed PTX text.
+    Ptx {
+        /// What it says.
+        ast: ptx::Module,
+        /// Variables marked `.attribute(.managed)`.
+        managed: Vec<String>,
+    },
+    /// A cubin.
+    Machine(MachineModule),
+}
+
+/// Code that a program loaded.
 pub struct Code {
-    /// What it says.
-    pub ast: ptx::Module,
-    /// Variables marked `.attribute(.managed)`.
-    managed: Vec<String>,
+    /// What it is.
+    pub form: CodeForm,
     /// Stands in for machine code: running it does nothing.
     pub stand_in: bool,
     /// More belongs to it, of which there is machine code only.
@@ -54,7 +66,16 @@ impl Code {
         let managed = find_managed(&text);
         let stand_in = text.starts_with(crate::loader::stand_in::MARK);
         let incomplete = text.starts_with(crate::loader::fatbin::INCOMPLETE);
-        Ok(Arc::new(Code { ast, managed, stand_in, incomplete }))
+        Ok(Arc::new(Code { form: CodeForm::Ptx { ast, managed }, stand_in, incomplete }))
+    }
+
+    /// Reads machine code.
+    pub fn machine(cubin: Vec<u8>) -> Result<Arc<Code>, CUresult> {
+        let module = MachineModule::parse(cubin).map_err(|error| {
+            crate::status::complain(&format!("machine code: {error}"));
+            CUresult::ERROR_INVALID_IMAGE
+        })?;
+        Ok(Arc::new(Code { form: CodeForm::Machine(module), stand_in: false, incomplete: false }))
     }
 
     /// The status for a name that is not in it.
@@ -67,28 +88,53 @@ impl Code {
 
     /// Names of the kernels, in the order of the text.
     pub fn kernels(&self) -> Vec<&str> {
-        let defined = self.ast.functions.iter().filter(|f| f.kernel && f.body.is_some());
-        defined.map(|f| self.ast.name(f.name)).collect()
+        match &self.form {
+            CodeForm::Ptx { ast, .. } => {
+                let defined = ast.functions.iter().filter(|f| f.kernel && f.body.is_some());
+                defined.map(|f| ast.name(f.name)).collect()
+            }
+            CodeForm::Machine(module) => module.kernels().iter().map(|kernel| kernel.name.as_str()).collect(),
+        }
     }
 
-    fn kernel(&self, name: &str) -> Option<&ptx::Function> {
-        let name = self.ast.find_name(name)?;
-        self.ast.function(name).filter(|f| f.kernel && f.body.is_some())
-    }
-
-    fn params(&self, function: &ptx::Function) -> Vec<Param> {
-        let mut offset = 0usize;
-        let mut params = Vec::new();
-        for parameter in &function.parameters {
-            if let Parameter::Space(variable, _) = parameter {
-                let (size, align) = (variable.size() as usize, variable.align.max(1) as usize);
-                offset = offset.next_multiple_of(align);
-                params.push(Param { offset, size });
-                offset += size;
+    /// The parameters of a kernel and what can be asked about it.
+    fn kernel(&self, name: &str) -> Option<(Vec<Param>, FunctionLimits)> {
+        match &self.form {
+            CodeForm::Ptx { ast, .. } => {
+                let name = ast.find_name(name)?;
+                let found = ast.function(name).filter(|f| f.kernel && f.body.is_some())?;
+                Some((params(found), facts(ast, found)))
+            }
+            CodeForm::Machine(module) => {
+                let kernel = module.kernel(name)?;
+                let param = |p: &interp::ParamInfo| Param { offset: p.offset as usize, size: p.size as usize };
+                Some((kernel.params.iter().map(param).collect(), machine_facts(module, kernel)))
             }
         }
-        params
     }
+
+    fn has_kernel(&self, name: &str) -> bool {
+        match &self.form {
+            CodeForm::Ptx { ast, .. } => {
+                ast.find_name(name).and_then(|name| ast.function(name)).is_some_and(|f| f.kernel && f.body.is_some())
+            }
+            CodeForm::Machine(module) => module.kernel(name).is_some(),
+        }
+    }
+}
+
+fn params(function: &ptx::Function) -> Vec<Param> {
+    let mut offset = 0usize;
+    let mut params = Vec::new();
+    for parameter in &function.parameters {
+        if let Parameter::Space(variable, _) = parameter {
+            let (size, align) = (variable.size() as usize, variable.align.max(1) as usize);
+            offset = offset.next_multiple_of(align);
+            params.push(Param { offset, size });
+            offset += size;
+        }
+    }
+    params
 }
 
 /// The names of managed variables: the parser does not keep their attribute.
@@ -112,6 +158,15 @@ pub struct Global {
     pub managed: bool,
 }
 
+/// Memory of a module's variables.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Where it lies.
+    pub at: u64,
+    /// Whether the host may use it too.
+    pub managed: bool,
+}
+
 /// Code loaded into a context.
 pub struct Module {
     /// What was loaded.
@@ -120,8 +175,10 @@ pub struct Module {
     pub ctx: Arc<Context>,
     /// Its variables.
     pub globals: HashMap<String, Global>,
+    /// The memory that holds them.
+    pub blocks: Vec<Block>,
     functions: Mutex<HashMap<String, Arc<Function>>>,
-    compiled: OnceLock<Result<crate::objects::kernel_exec::Compiled, String>>,
+    compiled: OnceLock<Compiled>,
 }
 
 /// A kernel in a context.
@@ -138,6 +195,8 @@ pub struct Function {
     pub param_bytes: usize,
     /// What can be asked and set about it.
     pub facts: FunctionLimits,
+    /// Its machine code, compiled for the interpreter.
+    pub(super) compiled: OnceLock<Compiled>,
 }
 
 /// Attributes of a kernel.
@@ -164,36 +223,12 @@ pub struct FunctionLimits {
 impl Module {
     /// Loads code into a context: its variables get memory and their initial values.
     pub fn load(ctx: &Arc<Context>, code: Arc<Code>) -> Result<Arc<Module>, CUresult> {
-        let memory = memory::get();
-        let mut globals = HashMap::new();
-        let variables = interp::globals(&code.ast);
-        for variable in variables.iter().filter(|variable| variable.linkage != Linkage::Extern) {
-            let managed = code.managed.contains(&variable.name);
-            let size = variable.size.max(1);
-            let at = if managed {
-                memory.alloc_host(ctx.id, ctx.device, size, AllocationKind::Managed(1))?
-            } else {
-                memory.alloc_device(
-                    ctx.id,
-                    ctx.device,
-                    size,
-                    u64::from(variable.align.max(256)),
-                    AllocationKind::Global,
-                )?
-            };
-            globals.insert(variable.name.clone(), Global { at, size: variable.size, managed });
-        }
-        let known = ModuleSymbols(&globals);
-        for variable in variables.iter().filter(|variable| variable.linkage != Linkage::Extern) {
-            let bytes = interp::initial_bytes(&code.ast, variable, &known).map_err(|name| {
-                crate::status::complain(&format!("PTX: symbol `{name}` is defined nowhere"));
-                CUresult::ERROR_INVALID_PTX
-            })?;
-            // Fresh memory may hold what an earlier owner left there, so zeros are written too.
-            memory.space.write(globals[&variable.name].at, &bytes).map_err(|_| CUresult::ERROR_UNKNOWN)?;
-        }
-        let module = Module { code, ctx: ctx.clone(), globals, functions: Mutex::default(), compiled: OnceLock::new() };
-        Ok(Arc::new(module))
+        let (globals, blocks) = match &code.form {
+            CodeForm::Ptx { ast, managed } => place_ptx(ctx, ast, managed)?,
+            CodeForm::Machine(module) => place_machine(ctx, module)?,
+        };
+        let (functions, compiled) = Default::default();
+        Ok(Arc::new(Module { code, ctx: ctx.clone(), globals, blocks, functions, compiled }))
     }
 
     /// A kernel by name.
@@ -202,12 +237,11 @@ impl Module {
         name: &str,
         kernel: Option<&Arc<LibraryKernel>>,
     ) -> Result<Arc<Function>, CUresult> {
-        let found = self.code.kernel(name).ok_or_else(|| self.code.not_found(name))?;
         let mut functions = self.functions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(function) = functions.get(name) {
             return Ok(function.clone());
         }
-        let params = self.code.params(found);
+        let (params, facts) = self.code.kernel(name).ok_or_else(|| self.code.not_found(name))?;
         let param_bytes = params.last().map_or(0, |last| last.offset + last.size);
         let function = Arc::new(Function {
             name: name.to_owned(),
@@ -215,27 +249,24 @@ impl Module {
             kernel: kernel.map(Arc::downgrade),
             params,
             param_bytes,
-            facts: facts(&self.code, found),
+            facts,
+            compiled: OnceLock::new(),
         });
         FUNCTIONS.insert(function.clone());
         functions.insert(name.to_owned(), function.clone());
         Ok(function)
     }
 
-    /// The code, compiled for the interpreter at the first launch (lazy loading).
-    pub fn compiled(&self) -> Result<&crate::objects::kernel_exec::Compiled, CUresult> {
-        let compiled = self.compiled.get_or_init(|| crate::objects::kernel_exec::Compiled::new(self));
-        compiled.as_ref().map_err(|error| {
-            crate::status::complain(&error.to_string());
-            CUresult::ERROR_NOT_SUPPORTED
-        })
+    /// The PTX, compiled for the interpreter at the first launch (lazy loading).
+    pub(super) fn compiled(&self, ast: &ptx::Module) -> &Compiled {
+        self.compiled.get_or_init(|| Compiled::new(self, ast))
     }
 
     /// Gives back what the module holds. The caller has waited for work that may use it.
     pub fn unload(&self) {
         let memory = memory::get();
-        for global in self.globals.values() {
-            let _ = if global.managed { memory.free_host(global.at, true) } else { memory.free_device(global.at) };
+        for block in &self.blocks {
+            let _ = if block.managed { memory.free_host(block.at, true) } else { memory.free_device(block.at) };
         }
         for function in self.functions.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain() {
             let _ = FUNCTIONS.remove(handle_of(&function.1));
@@ -243,10 +274,10 @@ impl Module {
     }
 }
 
-fn facts(code: &Code, function: &ptx::Function) -> FunctionLimits {
-    let static_shared = crate::interp::static_shared(&code.ast, function);
-    let constant: u64 = code.ast.globals.iter().filter(|v| v.space == Space::Const).map(|v| v.size()).sum();
-    let tuning = |name: &str| function.tuning.iter().find(|t| code.ast.name(t.name) == name).map(|t| t.values.clone());
+fn facts(ast: &ptx::Module, function: &ptx::Function) -> FunctionLimits {
+    let static_shared = crate::interp::static_shared(ast, function);
+    let constant: u64 = ast.globals.iter().filter(|v| v.space == Space::Const).map(|v| v.size()).sum();
+    let tuning = |name: &str| function.tuning.iter().find(|t| ast.name(t.name) == name).map(|t| t.values.clone());
     let threads = tuning("reqntid").or_else(|| tuning("maxntid"));
     let max_threads = threads.map_or(1024, |values| values.iter().product::<u64>().clamp(1, 1024) as u32);
     let cluster = tuning("reqnctapercluster")
@@ -255,12 +286,83 @@ fn facts(code: &Code, function: &ptx::Function) -> FunctionLimits {
         shared: static_shared,
         constant: constant as u32,
         max_threads,
-        ptx: code.ast.target.trim_start_matches("sm_").trim_end_matches(char::is_alphabetic).parse().unwrap_or(0),
+        ptx: ast.target.trim_start_matches("sm_").trim_end_matches(char::is_alphabetic).parse().unwrap_or(0),
         cluster,
         max_dynamic: AtomicU32::new((48u32 << 10).saturating_sub(static_shared)),
         carveout: AtomicU32::new(u32::MAX),
         non_portable: AtomicU32::new(0),
     }
+}
+
+fn machine_facts(module: &MachineModule, kernel: &MachineKernel) -> FunctionLimits {
+    let threads = kernel.max_threads.map_or(1024, |block| block.iter().map(|&n| u64::from(n)).product::<u64>());
+    FunctionLimits {
+        shared: kernel.shared,
+        constant: module.constant_bytes() as u32,
+        max_threads: threads.clamp(1, 1024) as u32,
+        ptx: u32::from(module.arch.sm),
+        cluster: kernel.cluster.unwrap_or([0; 3]),
+        max_dynamic: AtomicU32::new((48u32 << 10).saturating_sub(kernel.shared)),
+        carveout: AtomicU32::new(u32::MAX),
+        non_portable: AtomicU32::new(0),
+    }
+}
+
+type Placed = (HashMap<String, Global>, Vec<Block>);
+
+fn allocate(ctx: &Context, size: u64, align: u64, managed: bool) -> Result<u64, CUresult> {
+    let memory = memory::get();
+    if managed {
+        return memory.alloc_host(ctx.id, ctx.device, size, AllocationKind::Managed(1));
+    }
+    memory.alloc_device(ctx.id, ctx.device, size, align.max(256), AllocationKind::Global)
+}
+
+/// Gives each variable of a PTX text memory of its own, and its initial value.
+fn place_ptx(ctx: &Context, ast: &ptx::Module, managed: &[String]) -> Result<Placed, CUresult> {
+    let memory = memory::get();
+    let (mut globals, mut blocks) = (HashMap::new(), Vec::new());
+    let variables = interp::globals(ast);
+    for variable in variables.iter().filter(|variable| variable.linkage != Linkage::Extern) {
+        let managed = managed.contains(&variable.name);
+        let at = allocate(ctx, variable.size.max(1), u64::from(variable.align), managed)?;
+        blocks.push(Block { at, managed });
+        globals.insert(variable.name.clone(), Global { at, size: variable.size, managed });
+    }
+    let known = ModuleSymbols(&globals);
+    for variable in variables.iter().filter(|variable| variable.linkage != Linkage::Extern) {
+        let bytes = interp::initial_bytes(ast, variable, &known).map_err(|name| {
+            crate::status::complain(&format!("PTX: symbol `{name}` is defined nowhere"));
+            CUresult::ERROR_INVALID_PTX
+        })?;
+        // Fresh memory may hold what an earlier owner left there, so zeros are written too.
+        memory.space.write(globals[&variable.name].at, &bytes).map_err(|_| CUresult::ERROR_UNKNOWN)?;
+    }
+    Ok((globals, blocks))
+}
+
+/// The same of machine code, whose variables were laid out by the compiler.
+fn place_machine(ctx: &Context, module: &MachineModule) -> Result<Placed, CUresult> {
+    let memory = memory::get();
+    let mut blocks = Vec::new();
+    for block in module.blocks() {
+        let at = allocate(ctx, block.size, 256, block.managed)?;
+        blocks.push(Block { at, managed: block.managed });
+    }
+    let addresses: Vec<u64> = blocks.iter().map(|block| block.at).collect();
+    let initial = module.initial(&addresses).map_err(|why| {
+        crate::status::complain(&format!("machine code: {why}"));
+        CUresult::ERROR_INVALID_IMAGE
+    })?;
+    for (block, bytes) in blocks.iter().zip(initial) {
+        memory.space.write(block.at, &bytes).map_err(|_| CUresult::ERROR_UNKNOWN)?;
+    }
+    let global = |variable: MachineVariable| {
+        let Block { at, managed } = blocks[variable.block];
+        (variable.name, Global { at: at + variable.offset, size: variable.size, managed })
+    };
+    let globals = module.variables().into_iter().map(global).collect();
+    Ok((globals, blocks))
 }
 
 /// The variables of a module, for relocations among them.
@@ -310,7 +412,7 @@ impl Library {
 
     /// A kernel by name.
     pub fn kernel(self: &Arc<Library>, name: &str) -> Result<Arc<LibraryKernel>, CUresult> {
-        if self.code.kernel(name).is_none() {
+        if !self.code.has_kernel(name) {
             return Err(self.code.not_found(name));
         }
         let mut kernels = self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -91,7 +91,7 @@ pub(crate) fn kernel(f: Arc<Function>, shape: Shape, params: Vec<u8>) -> Result<
         }
     }
     // Compiled now, so that what cannot run is an error of this call and not of some later one.
-    f.module()?.compiled()?;
+    kernel_exec::prepare(&f)?;
     let launch = kernel_exec::LaunchConfig { grid, block, cluster, shared, params, cooperative };
     Ok(Task::Kernel(Box::new(KernelLaunch { function: f, launch })))
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use cuda_sys::*;
 
 use crate::api::*;
-use crate::config;
+use crate::config::{self, CodeChoice, Config};
 use crate::handles::handle_of;
-use crate::loader::{fatbin, stand_in};
+use crate::loader::{fatbin, machine_code, stand_in};
 use crate::objects::module::{
     Code, FUNCTIONS, Function, LIBRARIES, LIBRARY_KERNELS, Library, LibraryKernel, MODULES, Module, function_of,
 };
@@ -25,30 +25,57 @@ fn code_from_memory(data: *const c_void) -> Result<Arc<Code>, CUresult> {
     }
     let config = config::get_or_default();
     // SAFETY: the C interface: the pointer is to a code image.
-    let text = unsafe { fatbin::find_ptx(data.cast(), config.arch) };
-    let text = match text {
-        // SAFETY: as above.
-        Err(fatbin::ImageError::NoPtx) if config.skip_sass => unsafe {
-            stand_in::text_at(fatbin::unwrapped(data.cast()), config.arch).ok_or(fatbin::ImageError::NoPtx)
-        },
-        text => text,
-    };
-    Code::new(text.map_err(|error| report(&error))?)
+    let machine = || unsafe { machine_code::image_at(fatbin::unwrapped(data.cast())) };
+    // SAFETY: as above.
+    choose(&config, || unsafe { fatbin::find_ptx(data.cast(), config.arch) }, machine)
 }
 
 fn code_from_file(name: *const c_char) -> Result<Arc<Code>, CUresult> {
     let path = std::path::PathBuf::from(text(name)?);
-    let arch = config::get_or_default().arch;
+    let config = config::get_or_default();
     let bytes = std::fs::read(&path).map_err(|_| CUresult::ERROR_FILE_NOT_FOUND)?;
-    let found = match fatbin::find_ptx_in(&bytes, arch) {
+    let ptx = || match fatbin::find_ptx_in(&bytes, config.arch) {
         // Machine code alone: the PTX that it was made from may lie beside it.
         Err(fatbin::ImageError::NoPtx) => {
-            let beside = std::fs::read(path.with_extension("ptx")).map_err(|_| report(&fatbin::ImageError::NoPtx))?;
-            fatbin::find_ptx_in(&beside, arch)
+            let beside = std::fs::read(path.with_extension("ptx")).map_err(|_| fatbin::ImageError::NoPtx)?;
+            fatbin::find_ptx_in(&beside, config.arch)
         }
         other => other,
     };
-    Code::new(found.map_err(|error| report(&error))?)
+    choose(&config, ptx, || Some(&bytes))
+}
+
+/// PTX or machine code of an image, as the configuration says.
+fn choose<'a>(
+    config: &Config,
+    ptx: impl FnOnce() -> Result<String, fatbin::ImageError>,
+    image: impl Fn() -> Option<&'a [u8]>,
+) -> Result<Arc<Code>, CUresult> {
+    let machine = || {
+        let wanted = config.code != CodeChoice::Ptx && !config.skip_sass && machine_code::is_executed(config.arch);
+        wanted.then(&image).flatten().and_then(|image| machine_code::cubin_in(image, config.arch))
+    };
+    if config.code == CodeChoice::Sass
+        && let Some(cubin) = machine()
+    {
+        return Code::machine(cubin);
+    }
+    let text = match ptx() {
+        Err(fatbin::ImageError::NoPtx) => match machine() {
+            Some(cubin) => return Code::machine(cubin),
+            None if config.skip_sass => {
+                image().and_then(|image| stand_in::text(image, config.arch)).ok_or(fatbin::ImageError::NoPtx)
+            }
+            None => Err(fatbin::ImageError::NoPtx),
+        },
+        // Some of it is there as linked machine code only.
+        Ok(text) if text.starts_with(fatbin::INCOMPLETE) => match machine() {
+            Some(cubin) => return Code::machine(cubin),
+            None => Ok(text),
+        },
+        text => text,
+    };
+    Code::new(text.map_err(|error| report(&error))?)
 }
 
 fn load_module(out: *mut CUmodule, code: Arc<Code>) -> Res {

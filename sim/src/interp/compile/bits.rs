@@ -95,7 +95,7 @@ pub(super) fn szext(ty: Type, clamp: bool) -> InstFn {
     }
 }
 
-pub(super) fn prmt(a: u32, b: u32, selector: u32) -> u32 {
+pub(crate) fn prmt(a: u32, b: u32, selector: u32) -> u32 {
     let all = wide(a, b);
     let mut out = 0;
     for at in 0..4 {
@@ -107,7 +107,7 @@ pub(super) fn prmt(a: u32, b: u32, selector: u32) -> u32 {
     out
 }
 
-pub(super) fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
+pub(crate) fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
     let mut out = 0;
     for row in 0..8 {
         if table >> row & 1 != 0 {

@@ -7,7 +7,7 @@
 //! [`super::exec`] into the instructions. This file, `function` and `control` know each other: the
 //! table of families is here, and a family emits into the function that is being compiled.
 
-mod bits;
+pub(crate) mod bits;
 mod control;
 mod convert;
 mod float;
@@ -62,6 +62,7 @@ impl Program {
                 by_name: HashMap::new(),
                 locations: Vec::new(),
                 texts: Vec::new(),
+                machine: None,
             },
             shared: SharedLayout::new(module),
             constants: HashMap::new(),
@@ -76,15 +77,8 @@ impl<'m> Compiler<'m> {
     fn run(&mut self) {
         // Heads first: calls refer to functions by number, wherever they stand.
         for function in &self.module.functions {
-            let builtin = match self.module.name(function.name) {
-                _ if function.body.is_some() => None,
-                "vprintf" => Some(Builtin::Vprintf),
-                "__assertfail" => Some(Builtin::Assertfail),
-                "malloc" => Some(Builtin::Malloc),
-                "free" => Some(Builtin::Free),
-                "cudaGraphSetConditional" => Some(Builtin::SetConditional),
-                _ => None,
-            };
+            let name = self.module.name(function.name);
+            let builtin = if function.body.is_some() { None } else { Builtin::by_name(name) };
             self.program.functions.push(FunctionCode { builtin, entry: u32::MAX, ..FunctionCode::default() });
         }
         let mut callees = Vec::new();

@@ -68,7 +68,7 @@ pub(crate) fn call(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         left &= !lanes;
         let function = &program.functions[target as usize];
         if let Some(builtin) = function.builtin {
-            if let Err(next) = run_builtin(w, builtin, site, lanes) {
+            if let Err(next) = run_builtin(w, builtin, &Caller::Site(site), lanes) {
                 return next;
             }
             let group = w.here(return_to);
@@ -135,8 +135,23 @@ pub(crate) fn ret(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Repick
 }
 
+/// Where a function of the device runtime finds its arguments and leaves its result.
+pub(crate) enum Caller<'c> {
+    /// As a call in PTX says.
+    Site(&'c CallSite),
+    /// In pairs of registers of machine code, from this row on.
+    Registers(Slot),
+}
+
 /// One argument of a call as a number.
-fn argument(w: &mut Warp<'_>, site: &CallSite, at: usize, lane: usize) -> u64 {
+fn argument(w: &mut Warp<'_>, caller: &Caller<'_>, at: usize, lane: usize) -> u64 {
+    let site = match caller {
+        Caller::Site(site) => site,
+        Caller::Registers(first) => {
+            let row = |half: u32| Slot(first.0 + 2 * at as u32 + half);
+            return w.get(row(0), lane) | w.get(row(1), lane) << 32;
+        }
+    };
     match site.arguments.get(at) {
         Some(&ArgumentHome::Row(slot)) => source_value(w, slot, w.rbase, lane),
         Some(&ArgumentHome::Local(offset, size)) => {
@@ -150,7 +165,15 @@ fn argument(w: &mut Warp<'_>, site: &CallSite, at: usize, lane: usize) -> u64 {
     }
 }
 
-fn give_back(w: &mut Warp<'_>, site: &CallSite, lane: usize, value: u64) {
+fn give_back(w: &mut Warp<'_>, caller: &Caller<'_>, lane: usize, value: u64) {
+    let site = match caller {
+        Caller::Site(site) => site,
+        Caller::Registers(first) => {
+            w.set(*first, lane, value & 0xffff_ffff);
+            w.set(Slot(first.0 + 1), lane, value >> 32);
+            return;
+        }
+    };
     match site.returns.first() {
         Some(&ArgumentHome::Row(slot)) => {
             let row = w.rbase + slot.0;
@@ -165,7 +188,7 @@ fn give_back(w: &mut Warp<'_>, site: &CallSite, lane: usize, value: u64) {
     }
 }
 
-fn run_builtin(w: &mut Warp<'_>, builtin: Builtin, site: &CallSite, lanes: u32) -> Result<(), Next> {
+pub(crate) fn run_builtin(w: &mut Warp<'_>, builtin: Builtin, site: &Caller<'_>, lanes: u32) -> Result<(), Next> {
     for lane in (0..LANES).filter(|lane| lanes >> lane & 1 != 0) {
         let first = argument(w, site, 0, lane);
         let second = argument(w, site, 1, lane);

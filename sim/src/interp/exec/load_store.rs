@@ -8,6 +8,7 @@ use crate::interp::exec::cluster_memory::{OFFSET, window};
 use crate::interp::exec::per_lane::each;
 use crate::interp::exec::vector_access::{read_whole, write_whole};
 use crate::interp::interface::{AccessKind, Accesses, Extent, FaultKind};
+use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::interp::program::{Inst, InstFn, LANES, Next, Pred};
 use crate::interp::warp::Warp;
 
@@ -139,6 +140,15 @@ impl<'b> Warp<'b> {
                 let start = self.env.params.as_ptr() as u64;
                 let limit = start + self.env.params.len() as u64 * 8;
                 if address < start || end > limit || kind != AccessKind::Read { Err(out("param")) } else { Ok(address) }
+            }
+            GENERIC if address >= SHARED_WINDOW => {
+                // Machine code makes these addresses: a window's high word before an offset.
+                let within = address & 0xffff_ffff;
+                match address - within {
+                    SHARED_WINDOW => self.resolve(SHARED, within, size, kind, lane),
+                    LOCAL_WINDOW => self.resolve(LOCAL, within, size, kind, lane),
+                    _ => Err(out("global")),
+                }
             }
             _ => {
                 if let Some(extent) = self.extent(address)

@@ -1,0 +1,192 @@
+//! Family of control flow: branches, calls, the ends of threads, convergence barriers, block
+//! barriers, and what orders memory.
+
+use kernels::sass::{InstOperand, MachineInst, Opcode, OtherKind, PredSrc, Reg, Value};
+
+use super::{Result, Translation};
+use crate::interp::compile::blank;
+use crate::interp::exec::control;
+use crate::interp::exec_sass::{convergence, jumps};
+use crate::interp::machine_module::code_address;
+use crate::interp::program::{Inst, Pred, Slot, WARP_BARRIER};
+
+/// Low 12 bits of instructions of which the decoder knows only that they are control.
+const NOP: u16 = 0x918;
+const DEPBAR: u16 = 0x91a;
+const LDGDEPBAR: u16 = 0x9af;
+const YIELD: u16 = 0x946;
+const ERRBAR: u16 = 0x9ab;
+const MEMBAR: u16 = 0x992;
+const NANOSLEEP: [u16; 3] = [0x35d, 0x95d, 0xb5d];
+const BREAKPOINT: u16 = 0x95c;
+const PERFORMANCE_TRIGGER: u16 = 0x801;
+
+impl Translation<'_> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn control(&mut self, i: &MachineInst) -> Result<bool> {
+        match i.op {
+            Opcode::Exit => {
+                self.under(&i.psrc[..1]);
+                self.emit(blank(control::exit));
+            }
+            Opcode::Bra { .. } => self.branch(i)?,
+            Opcode::Jmp => {
+                self.under(&i.psrc[..1]);
+                let place = self.target_of(i)?;
+                self.jump_to(place);
+                self.emit(blank(control::branch));
+            }
+            Opcode::Brx => {
+                // The register counts from the section's start, the constant from the next
+                // instruction.
+                let base = code_address(self.section, u64::from(self.pc) + 16);
+                let offset = base.wrapping_add_signed(i.target.unwrap_or(0));
+                self.indirect(i, offset, false)?;
+            }
+            Opcode::Jmx => self.indirect(i, i.target.unwrap_or(0) as u64, false)?,
+            Opcode::Call { abs } => self.call(i, abs)?,
+            Opcode::Ret { abs } => {
+                let offset = i.target.unwrap_or(0);
+                let base = if abs { offset as u64 } else { code_address(self.section, 0).wrapping_add_signed(offset) };
+                self.indirect(i, base, false)?;
+            }
+            Opcode::Bssy { barrier } => {
+                let d = self.barrier_row(barrier);
+                self.emit(Inst { d, ..blank(convergence::begin) });
+            }
+            Opcode::Bsync { barrier } => {
+                self.under(&i.psrc[..1]);
+                let a = self.barrier_row(barrier);
+                self.emit(Inst { a, y: u32::from(barrier), ..blank(convergence::meet) });
+            }
+            Opcode::Break { barrier } => {
+                self.under(&i.psrc[..1]);
+                let d = self.barrier_row(barrier);
+                self.emit(Inst { d, ..blank(convergence::leave) });
+            }
+            Opcode::Bmov => self.move_barrier(i)?,
+            Opcode::Warpsync { collective: false } => {
+                self.under(&i.psrc[..1]);
+                let a = self.source(i, 0)?;
+                self.emit(Inst { a, z: WARP_BARRIER, ..blank(crate::interp::exec::warp_sync::warp_barrier) });
+            }
+            Opcode::CacheCtl => self.emit(blank(control::nothing)),
+            Opcode::Other(OtherKind::Control) => return self.other_control(i),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Narrows the guard by further predicates.
+    pub(super) fn under(&mut self, conditions: &[PredSrc]) {
+        for &condition in conditions {
+            if condition.always() {
+                continue;
+            }
+            let (a, b) = (self.guard, self.psrc(condition));
+            if a == Pred::ALWAYS {
+                self.guard = b;
+                continue;
+            }
+            let d = self.temporary_pred();
+            self.guard = Pred::ALWAYS;
+            self.emit(Inst { d: Slot(d.0), a: Slot(a.0), b: Slot(b.0), y: 0, ..blank(control::predicate) });
+            self.guard = d;
+        }
+    }
+
+    fn branch(&mut self, i: &MachineInst) -> Result<()> {
+        use kernels::sass::BraMode;
+        let Opcode::Bra { mode } = i.op else { return Ok(()) };
+        self.under(&i.psrc[..2]);
+        let place = self.target_of(i)?;
+        match (mode, i.src.first().copied()) {
+            (BraMode::Plain | BraMode::Uniform, None) => {
+                self.jump_to(place);
+                self.emit(blank(control::branch));
+            }
+            // Taken by the lanes of a mask in a uniform register; `.DIV`: where others of the mask
+            // are elsewhere, `.CONV`: where none are.
+            (BraMode::Div | BraMode::Conv, mask) => {
+                let a = match mask {
+                    Some(mask) => self.src(&InstOperand { regs: 1, ..mask })?,
+                    None => self.constant(0xffff_ffff),
+                };
+                self.jump_to(place);
+                self.emit(Inst { a, y: u32::from(mode == BraMode::Conv), ..blank(jumps::branch_if_apart) });
+            }
+            _ => return self.unsupported(i),
+        }
+        Ok(())
+    }
+
+    /// A jump to the address in a register pair plus `base`.
+    fn indirect(&mut self, i: &MachineInst, base: u64, call: bool) -> Result<()> {
+        self.under(&i.psrc[..1]);
+        let Some(source) = i.src.first().copied() else { return self.unsupported(i) };
+        let a = self.pair(&InstOperand { regs: 2, ..source })?;
+        if call {
+            let d = self.first_argument();
+            self.emit(Inst { d, a, x: base, ..blank(jumps::call_address) });
+        } else {
+            self.emit(Inst { a, x: base, ..blank(jumps::jump_address) });
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, i: &MachineInst, abs: bool) -> Result<()> {
+        if !i.src.is_empty() {
+            let offset = i.target.unwrap_or(0);
+            let base = if abs { offset as u64 } else { code_address(self.section, 0).wrapping_add_signed(offset) };
+            return self.indirect(i, base, true);
+        }
+        self.under(&i.psrc[..1]);
+        if let Some((address, _)) = self.linked()
+            && self.module.declared(address).is_some()
+        {
+            let (a, d) = (self.constant(address), self.first_argument());
+            self.emit(Inst { d, a, ..blank(jumps::call_address) });
+            return Ok(());
+        }
+        let place = self.target_of(i)?;
+        self.jump_to(place);
+        self.emit(blank(control::branch));
+        Ok(())
+    }
+
+    /// The row where arguments of a function begin: R4, and there is room for five pairs.
+    fn first_argument(&mut self) -> Slot {
+        self.reg(Reg(4 + 2 * 5));
+        self.reg(Reg(4))
+    }
+
+    fn move_barrier(&mut self, i: &MachineInst) -> Result<()> {
+        let Some(Value::Imm(number)) = i.src.first().map(|source| source.value) else { return self.unsupported(i) };
+        // Above the barriers are registers of the warp's state.
+        if number >= 16 {
+            return self.unsupported(i);
+        }
+        let row = self.barrier_row(number as u8);
+        if let Some(source) = i.src.get(1).copied() {
+            let a = self.src(&source)?;
+            self.emit(Inst { d: row, a, ..blank(convergence::set) });
+        } else {
+            let d = self.dst(i, 0);
+            // BMOV.32.CLEAR: bit 84.
+            let clear = u32::from(self.word >> 84 & 1 != 0);
+            self.emit(Inst { d, a: row, y: clear, ..blank(convergence::get) });
+        }
+        Ok(())
+    }
+
+    fn other_control(&mut self, i: &MachineInst) -> Result<bool> {
+        match i.opcode {
+            NOP | DEPBAR | LDGDEPBAR | YIELD | PERFORMANCE_TRIGGER => self.emit(blank(control::nothing)),
+            ERRBAR | MEMBAR => self.emit(blank(control::fence)),
+            opcode if NANOSLEEP.contains(&opcode) => self.emit(blank(control::give_way)),
+            BREAKPOINT => self.emit(blank(control::trap)),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,116 @@
+//! Family of logic, shifts and bit fields.
+
+use kernels::sass::{MachineInst, Opcode};
+
+use super::{Result, Translation};
+use crate::interp::compile::bits::{lop3, prmt};
+use crate::interp::compile::blank;
+use crate::interp::exec::per_lane::{op2, op2x, op3, op3x};
+use crate::interp::exec_sass::predicates;
+use crate::interp::program::{Inst, InstFn, Pred, Slot};
+
+impl Translation<'_> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn logic(&mut self, i: &MachineInst) -> Result<bool> {
+        match i.op {
+            Opcode::Lop3 { lut, pand } => {
+                let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                let pred = self.pdst(i, 0);
+                let run: InstFn = match lut {
+                    0xc0 => op3x(|a: u32, b: u32, _: u32, _: u64| a & b),
+                    0xfc => op3x(|a: u32, b: u32, _: u32, _: u64| a | b),
+                    0x3c => op3x(|a: u32, b: u32, _: u32, _: u64| a ^ b),
+                    _ => op3x(|a: u32, b: u32, c: u32, x: u64| lop3(a, b, c, x as u32)),
+                };
+                let result = self.dst(i, 0);
+                if pred == Pred::ALWAYS {
+                    self.emit(Inst { d: result, a, b, c, x: u64::from(lut), ..blank(run) });
+                    return Ok(true);
+                }
+                // A register of its own, for the predicate reads it again.
+                let d = self.temporary();
+                self.emit(Inst { d, a, b, c, x: u64::from(lut), ..blank(run) });
+                self.emit(Inst { d: result, a: d, ..blank(crate::interp::exec::per_lane::op1(|a: u32| a)) });
+                let third = self.psrc(i.psrc[0]);
+                let y = u32::from(pand);
+                self.emit(Inst { d: Slot(pred.0), a: d, c: Slot(third.0), y, ..blank(predicates::not_zero) });
+            }
+            Opcode::Shf { right, wrap, ty, hi } => {
+                let [a, b, c] = [self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?];
+                let most = if ty.wide() { 64 } else { 32 };
+                let shift = self.temporary();
+                // Counts are taken modulo the width, or end at it.
+                let run: InstFn = if wrap {
+                    op2x(|a: u32, _: u32, x: u64| a & (x as u32 - 1))
+                } else {
+                    op2x(|a: u32, _: u32, x: u64| a.min(x as u32))
+                };
+                self.emit(Inst { d: shift, a: b, b, x: most, ..blank(run) });
+                let value = self.joined(a, c);
+                let run: InstFn = match (right, ty.signed(), hi) {
+                    (true, true, true) => op2(|a: i64, b: u32| ((a >> b.min(63)) >> 32) as u32),
+                    (true, true, false) => op2(|a: i64, b: u32| (a >> b.min(63)) as u32),
+                    (true, false, true) => op2(|a: u64, b: u32| (a.checked_shr(b).unwrap_or(0) >> 32) as u32),
+                    (true, false, false) => op2(|a: u64, b: u32| a.checked_shr(b).unwrap_or(0) as u32),
+                    (false, _, true) => op2(|a: u64, b: u32| (a.checked_shl(b).unwrap_or(0) >> 32) as u32),
+                    (false, _, false) => op2(|a: u64, b: u32| a.checked_shl(b).unwrap_or(0) as u32),
+                };
+                let d = self.dst(i, 0);
+                self.emit(Inst { d, a: value, b: shift, ..blank(run) });
+            }
+            Opcode::Prmt { mode } => {
+                let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                let run: InstFn = match mode {
+                    0 => op3(|a: u32, s: u32, c: u32| prmt(a, c, s)),
+                    1 => op3(|a: u32, s: u32, c: u32| prmt(a, c, [0x3210, 0x4321, 0x5432, 0x6543][(s & 3) as usize])),
+                    2 => op3(|a: u32, s: u32, c: u32| prmt(a, c, [0x5670, 0x6701, 0x7012, 0x0123][(s & 3) as usize])),
+                    3 => op3(|a: u32, s: u32, c: u32| prmt(a, c, (s & 3) * 0x1111)),
+                    4 => op3(|a: u32, s: u32, c: u32| prmt(a, c, [0x3210, 0x3211, 0x3222, 0x3333][(s & 3) as usize])),
+                    5 => op3(|a: u32, s: u32, c: u32| prmt(a, c, [0x0000, 0x1110, 0x2210, 0x3210][(s & 3) as usize])),
+                    _ => op3(|a: u32, s: u32, c: u32| prmt(a, c, [0x1010, 0x3232, 0x1010, 0x3232][(s & 3) as usize])),
+                };
+                let d = self.dst(i, 0);
+                self.emit(Inst { d, a, b, c, ..blank(run) });
+            }
+            Opcode::Sgxt { signed, wrap } => {
+                let run: InstFn = match (signed, wrap) {
+                    (true, true) => op2(|a: u32, b: u32| sign_extend(a, b & 31)),
+                    (true, false) => op2(|a: u32, b: u32| sign_extend(a, b)),
+                    (false, true) => op2(|a: u32, b: u32| a & ones(b & 31)),
+                    (false, false) => op2(|a: u32, b: u32| a & ones(b)),
+                };
+                self.binary(i, run)?;
+            }
+            Opcode::Bmsk { wrap } => {
+                let run: InstFn = if wrap {
+                    op2(|a: u32, b: u32| ones(b & 31) << (a & 31))
+                } else {
+                    op2(|a: u32, b: u32| ones(b).checked_shl(a).unwrap_or(0))
+                };
+                self.binary(i, run)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Appends `dst = run(source 0, source 1)`.
+    pub(super) fn binary(&mut self, i: &MachineInst, run: InstFn) -> Result<()> {
+        let (a, b, d) = (self.source(i, 0)?, self.source(i, 1)?, self.dst(i, 0));
+        self.emit(Inst { d, a, b, ..blank(run) });
+        Ok(())
+    }
+}
+
+/// A mask of so many ones.
+fn ones(count: u32) -> u32 {
+    if count >= 32 { u32::MAX } else { (1 << count) - 1 }
+}
+
+fn sign_extend(value: u32, bits: u32) -> u32 {
+    match bits {
+        0 => 0,
+        1..32 => ((value << (32 - bits)) as i32 >> (32 - bits)) as u32,
+        _ => value,
+    }
+}

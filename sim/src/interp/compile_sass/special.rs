@@ -1,0 +1,77 @@
+//! Family of special registers, and of moves between the register files.
+
+use kernels::sass::{MachineInst, Opcode, SpecialReg};
+
+use super::{Result, Translation};
+use crate::interp::compile::blank;
+use crate::interp::exec::control::{Special, special};
+use crate::interp::exec::per_lane::op1;
+use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW, code_address};
+use crate::interp::program::{Inst, Slot};
+
+impl Translation<'_> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn special(&mut self, i: &MachineInst) -> Result<bool> {
+        match i.op {
+            Opcode::S2r { sr, wide } => self.special_register(i, sr, wide)?,
+            Opcode::R2ur { or: false } => {
+                if !i.pdst[0].is_true() {
+                    return self.unsupported(i);
+                }
+                let a = self.source(i, 0)?;
+                self.unary(i, a, op1(|a: u32| a));
+            }
+            Opcode::Lepc => {
+                let address = code_address(self.section, i.target.unwrap_or(0) as u64);
+                let value = self.constant(address);
+                self.split(i, value);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn special_register(&mut self, i: &MachineInst, sr: SpecialReg, wide: bool) -> Result<()> {
+        let which = match sr {
+            SpecialReg::ZERO => Special::Zero,
+            SpecialReg::LANE_ID => Special::Laneid,
+            SpecialReg::TID_X => Special::TidX,
+            SpecialReg::TID_Y => Special::TidY,
+            SpecialReg::TID_Z => Special::TidZ,
+            SpecialReg::CTAID_X => Special::CtaidX,
+            SpecialReg::CTAID_Y => Special::CtaidY,
+            SpecialReg::CTAID_Z => Special::CtaidZ,
+            SpecialReg::EQ_MASK => Special::MaskEq,
+            SpecialReg::LT_MASK => Special::MaskLt,
+            SpecialReg::LE_MASK => Special::MaskLe,
+            SpecialReg::GT_MASK => Special::MaskGt,
+            SpecialReg::GE_MASK => Special::MaskGe,
+            SpecialReg::VIRTUAL_SMID => Special::Smid,
+            // SR_VIRTID has the multiprocessor above the warp's number.
+            SpecialReg(80) if wide => Special::Clock64,
+            SpecialReg(80) => Special::Clock,
+            SpecialReg(81) => Special::ClockHi,
+            SpecialReg(82) if wide => Special::Timer,
+            SpecialReg(82) => Special::TimerLo,
+            SpecialReg(83) => Special::TimerHi,
+            SpecialReg::SHARED_WINDOW_HI | SpecialReg::LOCAL_WINDOW_HI => {
+                let window = if sr == SpecialReg::SHARED_WINDOW_HI { SHARED_WINDOW } else { LOCAL_WINDOW };
+                let a = self.constant(window >> 32);
+                self.unary(i, a, op1(|a: u32| a));
+                return Ok(());
+            }
+            // The low words of the windows.
+            SpecialReg(48 | 52) => Special::Zero,
+            _ => return self.unsupported(i),
+        };
+        if wide {
+            let d = self.temporary();
+            self.emit(Inst { d, y: which as u32, ..blank(special) });
+            self.split(i, d);
+            return Ok(());
+        }
+        let d = self.dst(i, 0);
+        self.emit(Inst { d, y: which as u32, a: Slot::NONE, ..blank(special) });
+        Ok(())
+    }
+}

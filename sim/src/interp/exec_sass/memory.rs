@@ -1,0 +1,36 @@
+//! Loads from constant banks by a register.
+
+use crate::interp::exec::load_store::Cell;
+use crate::interp::exec::per_lane::each;
+use crate::interp::program::{Inst, InstFn, Next};
+use crate::interp::warp::Warp;
+
+/// LDC: from bank `z` at offset `a` + `x`; `y` words to the rows from `d` on, or one cut to `c`
+/// bits. What lies behind the bank reads as zero.
+pub(crate) fn load_bank<T: Cell>() -> InstFn {
+    fn run<T: Cell>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+        let (start, size) = if i.z == 0 {
+            (w.env.bank0.as_ptr() as u64, w.env.bank0.len() as u64 * 8)
+        } else {
+            let banks = w.env.program.machine.iter().flat_map(|machine| &machine.banks);
+            let found = banks.filter(|(number, ..)| u32::from(*number) == i.z).next();
+            found.map_or((0, 0), |(_, words, size)| (words.as_ptr() as u64, u64::from(*size)))
+        };
+        let cut = u64::MAX >> (64 - i.c.0);
+        each(mask, |l| {
+            let offset = (w.get(i.a, l) + i.x) & 0xffff_ffff & !u64::from(T::SIZE - 1);
+            for word in 0..i.y {
+                let at = offset + u64::from(word) * 4;
+                let value = if at + u64::from(T::SIZE) <= size {
+                    // SAFETY: inside the bank, which starts at a multiple of 8.
+                    unsafe { T::read(start + at) & cut }
+                } else {
+                    0
+                };
+                w.set(crate::interp::program::Slot(i.d.0 + word), l, value);
+            }
+        });
+        Next::Step
+    }
+    run::<T>
+}

@@ -1,0 +1,8 @@
+//! Executes what machine code has and PTX has not: arithmetic with carries in predicates,
+//! convergence barriers, jumps to addresses. What both have is in [`super::exec`].
+
+pub(crate) mod convergence;
+pub(crate) mod integer;
+pub(crate) mod jumps;
+pub(crate) mod memory;
+pub(crate) mod predicates;

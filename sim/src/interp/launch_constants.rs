@@ -1,0 +1,52 @@
+//! Constant bank 0 of machine code: what the driver writes there for a launch.
+//!
+//! Offsets below the parameters are the same on sm_70 to sm_90 (`kernels::arch::Bank0`; the words
+//! of the windows were read off code that nvcc made).
+
+use std::borrow::Cow;
+
+use crate::interp::interface::Launch;
+use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
+use crate::interp::program::{LANES, Program, Row};
+
+/// Where generic addresses of shared memory begin: 8 bytes.
+const SHARED_WINDOW_AT: u32 = 0x18;
+/// Where those of local memory begin: 8 bytes.
+const LOCAL_WINDOW_AT: u32 = 0x20;
+/// The first value of the stack pointer: local memory is used downwards.
+const STACK_POINTER_AT: u32 = 0x28;
+
+/// The bank for a launch with `local` bytes of local memory for each thread. Empty for PTX.
+pub(crate) fn bank0(program: &Program, launch: &Launch, local: u32) -> Vec<u64> {
+    let Some(machine) = &program.machine else { return Vec::new() };
+    let mut bytes = vec![0u8; (machine.param_end.max(machine.param_base) as usize).next_multiple_of(8) + 8];
+    let mut put = |at: u32, value: &[u8]| {
+        if let Some(place) = bytes.get_mut(at as usize..at as usize + value.len()) {
+            place.copy_from_slice(value);
+        }
+    };
+    for axis in 0..3 {
+        put(4 * axis, &launch.block[axis as usize].to_le_bytes());
+        put(0xc + 4 * axis, &launch.grid[axis as usize].to_le_bytes());
+    }
+    put(SHARED_WINDOW_AT, &SHARED_WINDOW.to_le_bytes());
+    put(LOCAL_WINDOW_AT, &LOCAL_WINDOW.to_le_bytes());
+    put(STACK_POINTER_AT, &local.to_le_bytes());
+    let room = machine.param_end.saturating_sub(machine.param_base) as usize;
+    put(machine.param_base, &launch.params[..launch.params.len().min(room)]);
+    bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte))).collect()
+}
+
+/// The program's constants with the words of the launch in them.
+pub(crate) fn fill<'p>(program: &'p Program, bank0: &[u64]) -> Cow<'p, [Row]> {
+    let Some(machine) = program.machine.as_ref().filter(|machine| !machine.launch_words.is_empty()) else {
+        return Cow::Borrowed(&program.constants);
+    };
+    let mut rows = program.constants.clone();
+    for word in &machine.launch_words {
+        let half = |at: u32| bank0.get(at as usize / 8).map_or(0, |&pair| pair >> (at % 8 * 8) & 0xffff_ffff);
+        let high = if word.bytes == 8 { half(word.offset + 4) << 32 } else { 0 };
+        rows[word.constant as usize] = Row([half(word.offset) | high; LANES]);
+    }
+    Cow::Owned(rows)
+}
