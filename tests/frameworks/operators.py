@@ -16,6 +16,7 @@ import argparse
 import collections
 import json
 import os
+import re
 import select
 import signal
 import sys
@@ -167,7 +168,7 @@ def check(ops, dtype, most):
                 out, gradients = results(op, sample, on_gpu, dtype if dtype.is_floating_point else None)
             except Exception as error:
                 text = " ".join(str(error).split())
-                told["why"].append(f"{type(error).__name__}: {text[:200]}")
+                told["why"].append(f"{type(error).__name__}: {text[-400:]}")
                 told["forward"] = worse(told["forward"] or "ok", "error")
                 return told
             parts = [("forward", out, [made for made, _ in references])]
@@ -265,8 +266,12 @@ def cell(told):
 
 
 def short(reason):
-    """A reason without what differs from kernel to kernel."""
-    return reason if len(reason) < 160 else reason[:157] + "..."
+    """A reason without what differs from kernel to kernel: of an instruction its name."""
+    instruction = re.search(r"was refused: .*?(?:@!?U?P\d+ )?\b([A-Z][A-Z0-9]*[A-Z0-9.]+)\b", reason)
+    if reason.startswith("kernel ") and instruction:
+        return f"instruction {instruction[1]}"
+    # What a compiler at run time says ends with the cause.
+    return reason if len(reason) < 200 else f"{reason[:80]} ... {reason[-110:]}"
 
 
 def summary(done):
