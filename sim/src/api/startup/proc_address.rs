@@ -137,7 +137,7 @@ fn proc_address(
 /// The table through which NVIDIA's runtime reaches into the driver.
 const CUDART_TABLE: [u8; 4] = [0x6b, 0xd5, 0xfb, 0x6c];
 
-/// What the simulator's own runtime gets for [`cuda_sys::SIM_TABLE`]: NVIDIA's takes the addresses
+/// What the simulator's own libraries get for [`cuda_sys::SIM_TABLE`]: NVIDIA's takes the addresses
 /// of variables from a private table of the driver, past every tool, and programs must look the
 /// same to tools here.
 #[cfg(feature = "driver")]
@@ -147,7 +147,23 @@ static PRIVATE: cuda_sys::SimTable = cuda_sys::SimTable {
         std::mem::transmute::<unsafe extern "C" fn(), cuda_sys::pfn::cuLibraryGetGlobal>(exported::cuLibraryGetGlobal)
     },
     refused: runtime_refused,
+    native,
 };
+
+/// # Safety
+/// `name` is a C string.
+#[cfg(feature = "driver")]
+unsafe extern "C" fn native(library: CUlibrary, name: *const c_char, run: cuda_sys::NativeKernel) -> CUresult {
+    // SAFETY: the caller's promise.
+    let name = unsafe { std::ffi::CStr::from_ptr(name) }.to_string_lossy();
+    match crate::objects::module::LIBRARIES.get(library.bits()) {
+        Ok(library) => {
+            library.code.natives.add(&name, run);
+            CUresult::SUCCESS
+        }
+        Err(error) => error,
+    }
+}
 
 /// # Safety
 /// `why` is a C string.

@@ -1,0 +1,18 @@
+//! Stand-ins for CUDA's closed libraries on the simulated GPU.
+//!
+//! NVIDIA's are machine code around a CUDA runtime that talks to a real driver only. A stand-in
+//! answers the public interface. It is an ordinary user of the driver: what a call asks for becomes
+//! a kernel launch on the handle's stream, which tools see as any other.
+//!
+//! - `driver_link`: the driver's functions
+//! - `model`: the kernels that say which bytes a call touches
+//! - `numerics`: what computes, on the CPU
+//! - `cublas`: the functions of cuBLAS
+#![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
+#![allow(missing_docs, reason = "nothing here is Rust API: CUDA's documentation describes the functions")]
+
+#[macro_use]
+pub mod driver_link;
+pub mod cublas;
+pub mod model;
+pub mod numerics;
