@@ -7,12 +7,13 @@
 //! - `driver_link`: the driver's functions
 //! - `model`: the kernels that say which bytes a call touches
 //! - `numerics`: what computes, on the CPU
-//! - `cublas`: the functions of cuBLAS
+//! - `cublas`, `cublaslt`: the functions of cuBLAS and cuBLASLt
 #![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
 #![allow(missing_docs, reason = "nothing here is Rust API: CUDA's documentation describes the functions")]
 
 #[macro_use]
 pub mod driver_link;
 pub mod cublas;
+mod cublaslt;
 pub mod model;
 pub mod numerics;

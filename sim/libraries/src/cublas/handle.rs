@@ -274,18 +274,18 @@ fn get_version(_call: &mut Entered<'_>, to: u64) -> Res {
     put(to, VERSION)
 }
 
-api! { set_stream; (stream: P) cublasSetStream_v2, cublasSetStream }
-api! { get_stream; (stream: P) cublasGetStream_v2, cublasGetStream }
-api! { set_workspace; (at: P, bytes: L) cublasSetWorkspace_v2, cublasSetWorkspace }
-api! { set_pointer_mode; (mode: E) cublasSetPointerMode_v2, cublasSetPointerMode }
-api! { get_pointer_mode; (to: P) cublasGetPointerMode_v2, cublasGetPointerMode }
+api! { set_stream; (stream: P) cublasSetStream_v2 }
+api! { get_stream; (stream: P) cublasGetStream_v2 }
+api! { set_workspace; (at: P, bytes: L) cublasSetWorkspace_v2 }
+api! { set_pointer_mode; (mode: E) cublasSetPointerMode_v2 }
+api! { get_pointer_mode; (to: P) cublasGetPointerMode_v2 }
 api! { set_math_mode; (mode: E) cublasSetMathMode }
 api! { get_math_mode; (to: P) cublasGetMathMode }
 api! { set_atomics_mode; (mode: E) cublasSetAtomicsMode }
 api! { get_atomics_mode; (to: P) cublasGetAtomicsMode }
 api! { set_multiprocessors; (count: E) cublasSetSmCountTarget }
 api! { get_multiprocessors; (to: P) cublasGetSmCountTarget }
-api! { get_version; (to: P) cublasGetVersion_v2, cublasGetVersion }
+api! { get_version; (to: P) cublasGetVersion_v2 }
 
 // SAFETY: the names and signatures of cuBLAS.
 #[unsafe(no_mangle)]
@@ -306,7 +306,7 @@ unsafe extern "C" fn cublasDestroy_v2(handle: *mut Handle) -> c_int {
 /// `to` is writable, or null.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cublasGetProperty(property: c_int, to: *mut c_int) -> c_int {
+pub unsafe extern "C" fn cublasGetProperty(property: c_int, to: *mut c_int) -> c_int {
     let value = match property {
         0 => VERSION / 10_000,
         1 => VERSION / 100 % 100,
@@ -334,7 +334,7 @@ extern "C" fn cublasGetStatusString(status: c_int) -> *const c_char {
     status_name(status).as_ptr()
 }
 
-fn status_name(status: c_int) -> &'static std::ffi::CStr {
+pub fn status_name(status: c_int) -> &'static std::ffi::CStr {
     match status {
         0 => c"CUBLAS_STATUS_SUCCESS",
         1 => c"CUBLAS_STATUS_NOT_INITIALIZED",

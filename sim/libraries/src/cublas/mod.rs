@@ -12,11 +12,11 @@
 
 #[macro_use]
 mod api;
- 
-mod gemm;
+mod factors;
+pub mod gemm;
 pub mod handle;
- 
- 
- 
- 
- 
+mod level1;
+mod level2;
+pub mod level3;
+pub mod refused;
+mod transfer;

@@ -22,8 +22,8 @@ pub enum Op {
     Inverse,
     /// A = Q R, in place; `other` holds the factors of the reflectors.
     Qr,
-    /// The least squares solution, of A or its conjugate transpose. `other` holds B.
-    LeastSquares(bool),
+    /// The least squares solution, where A has at least as many rows as columns. `other` holds B.
+    LeastSquares,
 }
 
 /// One call.
@@ -57,7 +57,7 @@ impl Factor {
             true => self.a.read_block(self.batch),
             false => self.a.write_block(self.batch, true),
         };
-        let updates = matches!(self.op, Op::LuSolve(_) | Op::LeastSquares(_));
+        let updates = matches!(self.op, Op::LuSolve(_) | Op::LeastSquares);
         let pivots = match self.op {
             Op::Lu => self.pivots().write_block(self.batch, false),
             _ => self.pivots().read_block(self.batch),
@@ -113,10 +113,10 @@ fn one<T: Number>(call: &Factor, memory: &Memory<'_>, batch: usize) -> Option<()
             call.a.store(memory, batch, &a)?;
             call.other?.store(memory, batch, &tau)?;
         }
-        Op::LeastSquares(conjugate) => {
+        Op::LeastSquares => {
             let b = call.other?;
             let mut x = b.load::<T>(memory, batch)?;
-            info = least_squares(&mut a, [m, n], conjugate, &mut x, b.size);
+            info = least_squares(&mut a, [m, n], &mut x, b.size);
             call.a.store(memory, batch, &a)?;
             b.store(memory, batch, &x)?;
         }
@@ -224,12 +224,8 @@ fn apply<T: Number>(a: &mut [T], m: usize, j: usize, column: usize, tau: T) {
     });
 }
 
-/// Least squares by QR of A, or of its conjugate transpose when that has more rows than columns.
-/// Answers 1 more than the first zero on the diagonal.
-fn least_squares<T: Number>(a: &mut [T], [m, n]: [usize; 2], conjugate: bool, x: &mut [T], size: [usize; 2]) -> i32 {
-    if conjugate || m < n {
-        return -1;
-    }
+/// Least squares by QR. Answers 1 more than the first zero on the diagonal, or 0.
+fn least_squares<T: Number>(a: &mut [T], [m, n]: [usize; 2], x: &mut [T], size: [usize; 2]) -> i32 {
     let tau = reflect(a, m, n);
     if let Some(j) = (0..n).find(|&j| a[j + j * m].is_zero()) {
         return j as i32 + 1;
