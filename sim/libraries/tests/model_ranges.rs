@@ -46,7 +46,10 @@ fn predicted(blocks: &[Block], kind: AccessKind) -> (Bytes, bool) {
     let most = |axis: usize| blocks.iter().map(|block| block.dims[axis].count).max().unwrap_or(1) as u32;
     let grid = [most(0).div_ceil(text::THREADS).max(1), most(1).max(1), most(2).max(1)];
     let mut accesses = Vec::new();
-    image.summary("model").expect("a summary").evaluate(&LaunchArgs::new(grid, [text::THREADS, 1, 1], &params), &mut accesses);
+    image
+        .summary("model")
+        .expect("a summary")
+        .evaluate(&LaunchArgs::new(grid, [text::THREADS, 1, 1], &params), &mut accesses);
     let (mut bytes, mut all_exact) = (Bytes::new(), true);
     for access in accesses.iter().filter(|access| access.kind == kind) {
         let Base::Word { value, .. } = access.base else { panic!("{access:?}") };
@@ -54,7 +57,8 @@ fn predicted(blocks: &[Block], kind: AccessKind) -> (Bytes, bool) {
         all_exact &= exact;
         let mut starts = vec![value.wrapping_add_signed(lo)];
         for d in dims {
-            starts = (0..d.count).flat_map(|k| starts.iter().map(move |s| s + k * d.stride).collect::<Vec<_>>()).collect();
+            starts =
+                (0..d.count).flat_map(|k| starts.iter().map(move |s| s + k * d.stride).collect::<Vec<_>>()).collect();
         }
         bytes.extend(starts.iter().flat_map(|s| *s..*s + u64::from(width)));
     }

@@ -230,7 +230,12 @@ pub fn run(function: &Function, launch: &LaunchConfig) -> Result<(), CUresult> {
     if let Some(addresses) = device.addresses {
         addresses.finish(&function.name, &launch, ran.is_ok());
         if let (Some(native), Ok(())) = (native, &ran) {
-            return native_kernel::run(native, &function.name, &launch.params, &Gpu { ctx: module.ctx.clone(), addresses: None });
+            return native_kernel::run(
+                native,
+                &function.name,
+                &launch.params,
+                &Gpu { ctx: module.ctx.clone(), addresses: None },
+            );
         }
     }
     ran.map_err(|fault| {

@@ -24,7 +24,6 @@ pub fn run(args: &OperatorsArgs) -> Result<ExitCode> {
     let binaries = workspace::binaries()?;
     let torch = torch_sim::environment()?;
     let mut command = command::clean(&binaries.join("streamsan"));
-    command.env("LD_PRELOAD", torch_sim::runtime(&binaries)?);
     command.args(["run", "--sim", "--"]).arg(torch.join("bin/python"));
     command.arg(workspace::root().join("tests/frameworks/operators.py")).args(&args.arguments);
     let status = command.status().context("streamsan")?;

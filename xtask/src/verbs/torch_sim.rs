@@ -44,14 +44,13 @@ type Found = BTreeSet<(String, usize, usize)>;
 pub fn run(_: &TorchSimArgs) -> Result<ExitCode> {
     let binaries = workspace::binaries()?;
     let torch = environment()?;
-    let runtime = runtime(&binaries)?;
     let work = workspace::target().join(format!("torch-sim-{}", std::process::id()));
     std::fs::create_dir_all(&work)?;
     let mut table = Table::new(&["allocator", "program", "verdict", "findings"]);
     let mut wrong = 0;
     for case in cases(&torch) {
         for waits in [false, true] {
-            let (found, processes) = case.findings(&binaries, &runtime, &torch, &work, waits)?;
+            let (found, processes) = case.findings(&binaries, &torch, &work, waits)?;
             let expected = if waits { Found::new() } else { case.expected()? };
             let right = found == expected && processes == case.processes;
             wrong += usize::from(!right);
@@ -71,15 +70,6 @@ pub fn environment() -> Result<PathBuf> {
         environment::venv(folder)?;
         environment::pip_install(folder, &PACKAGES)
     })
-}
-
-/// The runtime that programs started behind Python must find, in the folder of the binaries.
-pub fn runtime(binaries: &Path) -> Result<PathBuf> {
-    let runtime = binaries.join("sim/libcudart.so.13");
-    if !runtime.exists() {
-        bail!("no {}: run scripts/build", runtime.display());
-    }
-    Ok(runtime)
 }
 
 fn cases(torch: &Path) -> Vec<Case> {
@@ -127,14 +117,7 @@ impl Case {
     }
 
     /// What a run finds, and how many processes it names.
-    fn findings(
-        &self,
-        binaries: &Path,
-        runtime: &Path,
-        torch: &Path,
-        work: &Path,
-        waits: bool,
-    ) -> Result<(Found, usize)> {
+    fn findings(&self, binaries: &Path, torch: &Path, work: &Path, waits: bool) -> Result<(Found, usize)> {
         let report = work.join("report.json");
         let mut command = command::clean(&binaries.join("streamsan"));
         command.args(["run", "--sim", "--error-exitcode", "0", "--log-file", "/dev/null", "--json"]);
@@ -142,7 +125,6 @@ impl Case {
         if !self.allocator.is_empty() {
             command.env("PYTORCH_ALLOC_CONF", self.allocator);
         }
-        command.env("LD_PRELOAD", runtime);
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", torch.join("bin").display()));
         let ran = command::limited(&mut command, Duration::from_secs(600))?;

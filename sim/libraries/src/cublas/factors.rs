@@ -5,7 +5,15 @@ use crate::numerics::factor::{Factor, Op};
 use crate::numerics::matrix::Matrix;
 use crate::numerics::number::Type;
 
-fn enqueue(call: &mut Entered<'_>, op: Op, a: Matrix, other: Option<Matrix>, pivots: u64, info: u64, batch: i64) -> Res {
+fn enqueue(
+    call: &mut Entered<'_>,
+    op: Op,
+    a: Matrix,
+    other: Option<Matrix>,
+    pivots: u64,
+    info: u64,
+    batch: i64,
+) -> Res {
     if batch == 0 || a.size.contains(&0) {
         return Ok(());
     }
@@ -30,22 +38,51 @@ fn getrf(call: &mut Entered<'_>, kind: Type, n: i64, a: u64, lda: i64, pivots: u
 
 #[allow(clippy::too_many_arguments)]
 fn getri(
-    call: &mut Entered<'_>, kind: Type, n: i64, a: u64, lda: i64, pivots: u64, c: u64, ldc: i64, info: u64, batch: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    n: i64,
+    a: u64,
+    lda: i64,
+    pivots: u64,
+    c: u64,
+    ldc: i64,
+    info: u64,
+    batch: i64,
 ) -> Res {
     let out = Matrix::new(c, kind, n, n, ldc).pointers();
     enqueue(call, Op::LuInverse, Matrix::new(a, kind, n, n, lda).pointers(), Some(out), pivots, info, batch)
 }
 
 #[allow(clippy::too_many_arguments)]
-fn matinv(call: &mut Entered<'_>, kind: Type, n: i64, a: u64, lda: i64, c: u64, ldc: i64, info: u64, batch: i64) -> Res {
+fn matinv(
+    call: &mut Entered<'_>,
+    kind: Type,
+    n: i64,
+    a: u64,
+    lda: i64,
+    c: u64,
+    ldc: i64,
+    info: u64,
+    batch: i64,
+) -> Res {
     let out = Matrix::new(c, kind, n, n, ldc).pointers();
     enqueue(call, Op::Inverse, Matrix::new(a, kind, n, n, lda).pointers(), Some(out), 0, info, batch)
 }
 
 #[allow(clippy::too_many_arguments)]
 fn getrs(
-    call: &mut Entered<'_>, kind: Type, trans: i32, n: i64, count: i64, a: u64, lda: i64, pivots: u64, b: u64, ldb: i64,
-    info: u64, batch: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    trans: i32,
+    n: i64,
+    count: i64,
+    a: u64,
+    lda: i64,
+    pivots: u64,
+    b: u64,
+    ldb: i64,
+    info: u64,
+    batch: i64,
 ) -> Res {
     host_info(info)?;
     let op = Op::LuSolve(operation(call.name, trans)?);
@@ -54,9 +91,7 @@ fn getrs(
 }
 
 #[allow(clippy::too_many_arguments)]
-fn geqrf(
-    call: &mut Entered<'_>, kind: Type, m: i64, n: i64, a: u64, lda: i64, tau: u64, info: u64, batch: i64,
-) -> Res {
+fn geqrf(call: &mut Entered<'_>, kind: Type, m: i64, n: i64, a: u64, lda: i64, tau: u64, info: u64, batch: i64) -> Res {
     host_info(info)?;
     let tau = Matrix::new(tau, kind, m.min(n), 1, m.min(n).max(1)).pointers();
     enqueue(call, Op::Qr, Matrix::new(a, kind, m, n, lda).pointers(), Some(tau), 0, 0, batch)
@@ -64,8 +99,19 @@ fn geqrf(
 
 #[allow(clippy::too_many_arguments)]
 fn gels(
-    call: &mut Entered<'_>, kind: Type, trans: i32, m: i64, n: i64, count: i64, a: u64, lda: i64, c: u64, ldc: i64,
-    info: u64, device_info: u64, batch: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    trans: i32,
+    m: i64,
+    n: i64,
+    count: i64,
+    a: u64,
+    lda: i64,
+    c: u64,
+    ldc: i64,
+    info: u64,
+    device_info: u64,
+    batch: i64,
 ) -> Res {
     host_info(info)?;
     // As in NVIDIA's library.

@@ -57,16 +57,46 @@ fn run(call: &mut Entered<'_>, gemm: &Gemm) -> Res {
 
 #[allow(clippy::too_many_arguments)]
 fn gemm(
-    call: &mut Entered<'_>, kind: Type, ta: i32, tb: i32, m: i64, n: i64, k: i64, alpha: u64, a: u64, lda: i64, b: u64,
-    ldb: i64, beta: u64, c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    ta: i32,
+    tb: i32,
+    m: i64,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    b: u64,
+    ldb: i64,
+    beta: u64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     strided(call, kind, ta, tb, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1)
 }
 
 #[allow(clippy::too_many_arguments)]
 fn strided(
-    call: &mut Entered<'_>, kind: Type, ta: i32, tb: i32, m: i64, n: i64, k: i64, alpha: u64, a: u64, lda: i64, sa: i64,
-    b: u64, ldb: i64, sb: i64, beta: u64, c: u64, ldc: i64, sc: i64, batch: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    ta: i32,
+    tb: i32,
+    m: i64,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    sa: i64,
+    b: u64,
+    ldb: i64,
+    sb: i64,
+    beta: u64,
+    c: u64,
+    ldc: i64,
+    sc: i64,
+    batch: i64,
 ) -> Res {
     let operand = |at, ld, stride| Operand { at, kind, ld, stride };
     let operands = [operand(a, lda, sa), operand(b, ldb, sb), operand(c, ldc, sc)];
@@ -76,8 +106,22 @@ fn strided(
 
 #[allow(clippy::too_many_arguments)]
 fn batched(
-    call: &mut Entered<'_>, kind: Type, ta: i32, tb: i32, m: i64, n: i64, k: i64, alpha: u64, a: u64, lda: i64, b: u64,
-    ldb: i64, beta: u64, c: u64, ldc: i64, batch: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    ta: i32,
+    tb: i32,
+    m: i64,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    b: u64,
+    ldb: i64,
+    beta: u64,
+    c: u64,
+    ldc: i64,
+    batch: i64,
 ) -> Res {
     let operand = |at, ld| Operand { at, kind, ld, stride: 0 };
     let operands = [operand(a, lda), operand(b, ldb), operand(c, ldc)];
@@ -104,16 +148,54 @@ fn is_complex(kind: Type) -> bool {
 
 #[allow(clippy::too_many_arguments)]
 fn ex(
-    call: &mut Entered<'_>, ta: i32, tb: i32, m: i64, n: i64, k: i64, alpha: u64, a: u64, at: i32, lda: i64, b: u64,
-    bt: i32, ldb: i64, beta: u64, c: u64, ct: i32, ldc: i64, compute: i32, algo: i32,
+    call: &mut Entered<'_>,
+    ta: i32,
+    tb: i32,
+    m: i64,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    at: i32,
+    lda: i64,
+    b: u64,
+    bt: i32,
+    ldb: i64,
+    beta: u64,
+    c: u64,
+    ct: i32,
+    ldc: i64,
+    compute: i32,
+    algo: i32,
 ) -> Res {
     strided_ex(call, ta, tb, m, n, k, alpha, a, at, lda, 0, b, bt, ldb, 0, beta, c, ct, ldc, 0, 1, compute, algo)
 }
 
 #[allow(clippy::too_many_arguments)]
 fn strided_ex(
-    call: &mut Entered<'_>, ta: i32, tb: i32, m: i64, n: i64, k: i64, alpha: u64, a: u64, at: i32, lda: i64, sa: i64,
-    b: u64, bt: i32, ldb: i64, sb: i64, beta: u64, c: u64, ct: i32, ldc: i64, sc: i64, batch: i64, compute: i32, _algo: i32,
+    call: &mut Entered<'_>,
+    ta: i32,
+    tb: i32,
+    m: i64,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    at: i32,
+    lda: i64,
+    sa: i64,
+    b: u64,
+    bt: i32,
+    ldb: i64,
+    sb: i64,
+    beta: u64,
+    c: u64,
+    ct: i32,
+    ldc: i64,
+    sc: i64,
+    batch: i64,
+    compute: i32,
+    _algo: i32,
 ) -> Res {
     let operand = |at, kind, ld, stride| Ok::<_, Status>(Operand { at, kind: call.kind(kind)?, ld, stride });
     let operands = [operand(a, at, lda, sa)?, operand(b, bt, ldb, sb)?, operand(c, ct, ldc, sc)?];
@@ -124,8 +206,26 @@ fn strided_ex(
 
 #[allow(clippy::too_many_arguments)]
 fn batched_ex(
-    call: &mut Entered<'_>, ta: i32, tb: i32, m: i64, n: i64, k: i64, alpha: u64, a: u64, at: i32, lda: i64, b: u64,
-    bt: i32, ldb: i64, beta: u64, c: u64, ct: i32, ldc: i64, batch: i64, compute: i32, _algo: i32,
+    call: &mut Entered<'_>,
+    ta: i32,
+    tb: i32,
+    m: i64,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    at: i32,
+    lda: i64,
+    b: u64,
+    bt: i32,
+    ldb: i64,
+    beta: u64,
+    c: u64,
+    ct: i32,
+    ldc: i64,
+    batch: i64,
+    compute: i32,
+    _algo: i32,
 ) -> Res {
     let operand = |at, kind, ld| Ok::<_, Status>(Operand { at, kind: call.kind(kind)?, ld, stride: 0 });
     let operands = [operand(a, at, lda)?, operand(b, bt, ldb)?, operand(c, ct, ldc)?];
@@ -137,8 +237,24 @@ fn batched_ex(
 /// `cublasSgemmEx`, `cublasCgemmEx`: the factors have the function's own type.
 #[allow(clippy::too_many_arguments)]
 fn typed_ex(
-    call: &mut Entered<'_>, kind: Type, ta: i32, tb: i32, m: i64, n: i64, k: i64, alpha: u64, a: u64, at: i32, lda: i64,
-    b: u64, bt: i32, ldb: i64, beta: u64, c: u64, ct: i32, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    ta: i32,
+    tb: i32,
+    m: i64,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    at: i32,
+    lda: i64,
+    b: u64,
+    bt: i32,
+    ldb: i64,
+    beta: u64,
+    c: u64,
+    ct: i32,
+    ldc: i64,
 ) -> Res {
     let compute = 68;
     debug_assert!(matches!(kind, Type::F32 | Type::C32));

@@ -108,12 +108,7 @@ impl Entered<'_> {
 
     /// Enqueues a call with a result: where the device writes it is `body`'s argument. To the host
     /// it is copied, and the call waits.
-    pub fn with_result(
-        &mut self,
-        to: u64,
-        kind: Type,
-        body: impl FnOnce(&mut Self, Matrix) -> Res,
-    ) -> Res {
+    pub fn with_result(&mut self, to: u64, kind: Type, body: impl FnOnce(&mut Self, Matrix) -> Res) -> Res {
         if to == 0 {
             return Err(Status::INVALID_VALUE);
         }

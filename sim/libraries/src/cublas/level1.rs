@@ -22,7 +22,17 @@ fn axpy(call: &mut Entered<'_>, kind: Type, n: i64, alpha: u64, x: u64, incx: i6
 
 #[allow(clippy::too_many_arguments)]
 fn axpy_ex(
-    call: &mut Entered<'_>, n: i64, alpha: u64, at: i32, x: u64, xt: i32, incx: i64, y: u64, yt: i32, incy: i64, _et: i32,
+    call: &mut Entered<'_>,
+    n: i64,
+    alpha: u64,
+    at: i32,
+    x: u64,
+    xt: i32,
+    incx: i64,
+    y: u64,
+    yt: i32,
+    incy: i64,
+    _et: i32,
 ) -> Res {
     let alpha = call.scalar(alpha, call.kind(at)?)?;
     let (x, y) = (Matrix::vector(x, call.kind(xt)?, n, incx), Matrix::vector(y, call.kind(yt)?, n, incy));
@@ -55,7 +65,15 @@ fn swap(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, y: u64, i
 }
 
 #[allow(clippy::too_many_arguments)]
-fn rotate(call: &mut Entered<'_>, kind: Type, sine: Type, n: i64, [x, y]: [u64; 2], [incx, incy]: [i64; 2], [c, s]: [u64; 2]) -> Res {
+fn rotate(
+    call: &mut Entered<'_>,
+    kind: Type,
+    sine: Type,
+    n: i64,
+    [x, y]: [u64; 2],
+    [incx, incy]: [i64; 2],
+    [c, s]: [u64; 2],
+) -> Res {
     let (c, s) = (call.scalar(c, kind.real())?, call.scalar(s, sine)?);
     vectors(call, Op::Rotate(c, s), Matrix::vector(x, kind, n, incx), Some(Matrix::vector(y, kind, n, incy)))
 }
@@ -121,7 +139,17 @@ fn conjugate_dot(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, 
 
 #[allow(clippy::too_many_arguments)]
 fn dot_ex(
-    call: &mut Entered<'_>, n: i64, x: u64, xt: i32, incx: i64, y: u64, yt: i32, incy: i64, result: u64, rt: i32, _et: i32,
+    call: &mut Entered<'_>,
+    n: i64,
+    x: u64,
+    xt: i32,
+    incx: i64,
+    y: u64,
+    yt: i32,
+    incy: i64,
+    result: u64,
+    rt: i32,
+    _et: i32,
 ) -> Res {
     let (x, y) = (Matrix::vector(x, call.kind(xt)?, n, incx), Matrix::vector(y, call.kind(yt)?, n, incy));
     let kind = call.kind(rt)?;
@@ -130,7 +158,17 @@ fn dot_ex(
 
 #[allow(clippy::too_many_arguments)]
 fn conjugate_dot_ex(
-    call: &mut Entered<'_>, n: i64, x: u64, xt: i32, incx: i64, y: u64, yt: i32, incy: i64, result: u64, rt: i32, _et: i32,
+    call: &mut Entered<'_>,
+    n: i64,
+    x: u64,
+    xt: i32,
+    incx: i64,
+    y: u64,
+    yt: i32,
+    incy: i64,
+    result: u64,
+    rt: i32,
+    _et: i32,
 ) -> Res {
     let (x, y) = (Matrix::vector(x, call.kind(xt)?, n, incx), Matrix::vector(y, call.kind(yt)?, n, incy));
     let kind = call.kind(rt)?;

@@ -23,8 +23,19 @@ fn enqueue(call: &mut Entered<'_>, product: &Product) -> Res {
 
 #[allow(clippy::too_many_arguments)]
 fn gemv(
-    call: &mut Entered<'_>, kind: Type, trans: i32, m: i64, n: i64, alpha: u64, a: u64, lda: i64, x: u64, incx: i64,
-    beta: u64, y: u64, incy: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    trans: i32,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    x: u64,
+    incx: i64,
+    beta: u64,
+    y: u64,
+    incy: i64,
 ) -> Res {
     if m < 0 || n < 0 || lda < m.max(1) || incx == 0 || incy == 0 {
         return Err(Status::INVALID_VALUE);
@@ -38,8 +49,23 @@ fn gemv(
 
 #[allow(clippy::too_many_arguments)]
 fn gemv_strided(
-    call: &mut Entered<'_>, kind: Type, trans: i32, m: i64, n: i64, alpha: u64, a: u64, lda: i64, sa: i64, x: u64,
-    incx: i64, sx: i64, beta: u64, y: u64, incy: i64, sy: i64, batch: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    trans: i32,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    sa: i64,
+    x: u64,
+    incx: i64,
+    sx: i64,
+    beta: u64,
+    y: u64,
+    incy: i64,
+    sy: i64,
+    batch: i64,
 ) -> Res {
     if m < 0 || n < 0 || lda < m.max(1) || incx == 0 || incy == 0 || batch < 0 {
         return Err(Status::INVALID_VALUE);
@@ -58,7 +84,17 @@ fn outer(call: &mut Entered<'_>, x: Matrix, y: Matrix, operation: i32, alpha: Sc
 
 #[allow(clippy::too_many_arguments)]
 fn ger(
-    call: &mut Entered<'_>, kind: Type, m: i64, n: i64, alpha: u64, x: u64, incx: i64, y: u64, incy: i64, a: u64, lda: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    x: u64,
+    incx: i64,
+    y: u64,
+    incy: i64,
+    a: u64,
+    lda: i64,
 ) -> Res {
     let alpha = call.scalar(alpha, kind)?;
     let (x, y) = (Matrix::vector(x, kind, m, incx), Matrix::vector(y, kind, n, incy));
@@ -67,7 +103,17 @@ fn ger(
 
 #[allow(clippy::too_many_arguments)]
 fn gerc(
-    call: &mut Entered<'_>, kind: Type, m: i64, n: i64, alpha: u64, x: u64, incx: i64, y: u64, incy: i64, a: u64, lda: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    x: u64,
+    incx: i64,
+    y: u64,
+    incy: i64,
+    a: u64,
+    lda: i64,
 ) -> Res {
     let alpha = call.scalar(alpha, kind)?;
     let (x, y) = (Matrix::vector(x, kind, m, incx), Matrix::vector(y, kind, n, incy));
@@ -90,7 +136,16 @@ fn her(call: &mut Entered<'_>, kind: Type, uplo: i32, n: i64, alpha: u64, x: u64
 
 #[allow(clippy::too_many_arguments)]
 fn syr2(
-    call: &mut Entered<'_>, kind: Type, uplo: i32, n: i64, alpha: u64, x: u64, incx: i64, y: u64, incy: i64, a: u64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    uplo: i32,
+    n: i64,
+    alpha: u64,
+    x: u64,
+    incx: i64,
+    y: u64,
+    incy: i64,
+    a: u64,
     lda: i64,
 ) -> Res {
     let a = Matrix::new(a, kind, n, n, lda).filled(Fill::Symmetric(part(uplo)?));
@@ -99,7 +154,16 @@ fn syr2(
 
 #[allow(clippy::too_many_arguments)]
 fn her2(
-    call: &mut Entered<'_>, kind: Type, uplo: i32, n: i64, alpha: u64, x: u64, incx: i64, y: u64, incy: i64, a: u64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    uplo: i32,
+    n: i64,
+    alpha: u64,
+    x: u64,
+    incx: i64,
+    y: u64,
+    incy: i64,
+    a: u64,
     lda: i64,
 ) -> Res {
     let a = Matrix::new(a, kind, n, n, lda).filled(Fill::Hermitian(part(uplo)?));
@@ -115,7 +179,14 @@ fn twice(call: &mut Entered<'_>, x: Matrix, y: Matrix, operation: i32, alpha: u6
 
 #[allow(clippy::too_many_arguments)]
 fn filled_times_vector(
-    call: &mut Entered<'_>, a: Matrix, alpha: u64, x: u64, incx: i64, beta: u64, y: u64, incy: i64,
+    call: &mut Entered<'_>,
+    a: Matrix,
+    alpha: u64,
+    x: u64,
+    incx: i64,
+    beta: u64,
+    y: u64,
+    incy: i64,
 ) -> Res {
     let (kind, n) = (a.kind, a.size[0] as i64);
     let (alpha, beta) = (call.scalar(alpha, kind)?, call.scalar(beta, kind)?);
@@ -125,8 +196,18 @@ fn filled_times_vector(
 
 #[allow(clippy::too_many_arguments)]
 fn symv(
-    call: &mut Entered<'_>, kind: Type, uplo: i32, n: i64, alpha: u64, a: u64, lda: i64, x: u64, incx: i64, beta: u64,
-    y: u64, incy: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    uplo: i32,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    x: u64,
+    incx: i64,
+    beta: u64,
+    y: u64,
+    incy: i64,
 ) -> Res {
     let a = Matrix::new(a, kind, n, n, lda).filled(Fill::Symmetric(part(uplo)?));
     filled_times_vector(call, a, alpha, x, incx, beta, y, incy)
@@ -134,8 +215,18 @@ fn symv(
 
 #[allow(clippy::too_many_arguments)]
 fn hemv(
-    call: &mut Entered<'_>, kind: Type, uplo: i32, n: i64, alpha: u64, a: u64, lda: i64, x: u64, incx: i64, beta: u64,
-    y: u64, incy: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    uplo: i32,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    x: u64,
+    incx: i64,
+    beta: u64,
+    y: u64,
+    incy: i64,
 ) -> Res {
     let a = Matrix::new(a, kind, n, n, lda).filled(Fill::Hermitian(part(uplo)?));
     filled_times_vector(call, a, alpha, x, incx, beta, y, incy)
@@ -143,7 +234,16 @@ fn hemv(
 
 #[allow(clippy::too_many_arguments)]
 fn trmv(
-    call: &mut Entered<'_>, kind: Type, uplo: i32, trans: i32, diag: i32, n: i64, a: u64, lda: i64, x: u64, incx: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    uplo: i32,
+    trans: i32,
+    diag: i32,
+    n: i64,
+    a: u64,
+    lda: i64,
+    x: u64,
+    incx: i64,
 ) -> Res {
     let a = Matrix::new(a, kind, n, n, lda).filled(Fill::Triangular(part(uplo)?, diag == 1));
     let a = a.operated(operation(call.name, trans)?);
@@ -153,7 +253,16 @@ fn trmv(
 
 #[allow(clippy::too_many_arguments)]
 fn trsv(
-    call: &mut Entered<'_>, kind: Type, uplo: i32, trans: i32, diag: i32, n: i64, a: u64, lda: i64, x: u64, incx: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    uplo: i32,
+    trans: i32,
+    diag: i32,
+    n: i64,
+    a: u64,
+    lda: i64,
+    x: u64,
+    incx: i64,
 ) -> Res {
     let a = Matrix::new(a, kind, n, n, lda).filled(Fill::Triangular(part(uplo)?, diag == 1));
     triangular(call, true, a, trans, one(), Matrix::vector(x, kind, n, incx), 1)

@@ -29,8 +29,20 @@ fn enqueue(call: &mut Entered<'_>, product: &Product) -> Res {
 /// `symm`, `hemm`: a filled matrix on one side.
 #[allow(clippy::too_many_arguments)]
 fn sided(
-    call: &mut Entered<'_>, fill: Fill, kind: Type, side: i32, m: i64, n: i64, alpha: u64, a: u64, lda: i64, b: u64,
-    ldb: i64, beta: u64, c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    fill: Fill,
+    kind: Type,
+    side: i32,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    b: u64,
+    ldb: i64,
+    beta: u64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     let (alpha, beta) = (call.scalar(alpha, kind)?, call.scalar(beta, kind)?);
     let size = if side == 0 { m } else { n };
@@ -42,16 +54,40 @@ fn sided(
 
 #[allow(clippy::too_many_arguments)]
 fn symm(
-    call: &mut Entered<'_>, kind: Type, side: i32, uplo: i32, m: i64, n: i64, alpha: u64, a: u64, lda: i64, b: u64,
-    ldb: i64, beta: u64, c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    side: i32,
+    uplo: i32,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    b: u64,
+    ldb: i64,
+    beta: u64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     sided(call, Fill::Symmetric(part(uplo)?), kind, side, m, n, alpha, a, lda, b, ldb, beta, c, ldc)
 }
 
 #[allow(clippy::too_many_arguments)]
 fn hemm(
-    call: &mut Entered<'_>, kind: Type, side: i32, uplo: i32, m: i64, n: i64, alpha: u64, a: u64, lda: i64, b: u64,
-    ldb: i64, beta: u64, c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    side: i32,
+    uplo: i32,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    b: u64,
+    ldb: i64,
+    beta: u64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     sided(call, Fill::Hermitian(part(uplo)?), kind, side, m, n, alpha, a, lda, b, ldb, beta, c, ldc)
 }
@@ -86,8 +122,18 @@ fn update(call: &mut Entered<'_>, kind: Type, uplo: i32, with: &Update, c: u64, 
 
 #[allow(clippy::too_many_arguments)]
 fn syrk(
-    call: &mut Entered<'_>, kind: Type, uplo: i32, trans: i32, n: i64, k: i64, alpha: u64, a: u64, lda: i64, beta: u64,
-    c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    uplo: i32,
+    trans: i32,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    beta: u64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     let (operands, scalars) = ([(a, lda), (a, lda)], [alpha, beta]);
     let with = Update { trans, turn: 1, operands, twice: false, scalars, types: [kind; 2], size: [n, k] };
@@ -96,8 +142,18 @@ fn syrk(
 
 #[allow(clippy::too_many_arguments)]
 fn herk(
-    call: &mut Entered<'_>, kind: Type, uplo: i32, trans: i32, n: i64, k: i64, alpha: u64, a: u64, lda: i64, beta: u64,
-    c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    uplo: i32,
+    trans: i32,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    beta: u64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     let (operands, scalars) = ([(a, lda), (a, lda)], [alpha, beta]);
     let with = Update { trans, turn: 2, operands, twice: false, scalars, types: [kind.real(); 2], size: [n, k] };
@@ -106,8 +162,20 @@ fn herk(
 
 #[allow(clippy::too_many_arguments)]
 fn syr2k(
-    call: &mut Entered<'_>, kind: Type, uplo: i32, trans: i32, n: i64, k: i64, alpha: u64, a: u64, lda: i64, b: u64,
-    ldb: i64, beta: u64, c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    uplo: i32,
+    trans: i32,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    b: u64,
+    ldb: i64,
+    beta: u64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     let (operands, scalars) = ([(a, lda), (b, ldb)], [alpha, beta]);
     let with = Update { trans, turn: 1, operands, twice: true, scalars, types: [kind; 2], size: [n, k] };
@@ -116,8 +184,20 @@ fn syr2k(
 
 #[allow(clippy::too_many_arguments)]
 fn her2k(
-    call: &mut Entered<'_>, kind: Type, uplo: i32, trans: i32, n: i64, k: i64, alpha: u64, a: u64, lda: i64, b: u64,
-    ldb: i64, beta: u64, c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    uplo: i32,
+    trans: i32,
+    n: i64,
+    k: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    b: u64,
+    ldb: i64,
+    beta: u64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     let (operands, scalars) = ([(a, lda), (b, ldb)], [alpha, beta]);
     let with = Update { trans, turn: 2, operands, twice: true, scalars, types: [kind, kind.real()], size: [n, k] };
@@ -126,8 +206,21 @@ fn her2k(
 
 #[allow(clippy::too_many_arguments)]
 fn trmm(
-    call: &mut Entered<'_>, kind: Type, side: i32, uplo: i32, trans: i32, diag: i32, m: i64, n: i64, alpha: u64, a: u64,
-    lda: i64, b: u64, ldb: i64, c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    side: i32,
+    uplo: i32,
+    trans: i32,
+    diag: i32,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    b: u64,
+    ldb: i64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     let alpha = call.scalar(alpha, kind)?;
     let size = if side == 0 { m } else { n };
@@ -140,7 +233,13 @@ fn trmm(
 
 /// Enqueues a triangular system.
 pub fn triangular(
-    call: &mut Entered<'_>, left: bool, a: Matrix, trans: i32, alpha: Scalar, b: Matrix, batch: i64,
+    call: &mut Entered<'_>,
+    left: bool,
+    a: Matrix,
+    trans: i32,
+    alpha: Scalar,
+    b: Matrix,
+    batch: i64,
 ) -> Res {
     let a = a.operated(operation(call.name, trans)?);
     let Fill::Triangular(part, _) = a.fill else { return Err(Status::INVALID_VALUE) };
@@ -153,8 +252,19 @@ pub fn triangular(
 
 #[allow(clippy::too_many_arguments)]
 fn trsm(
-    call: &mut Entered<'_>, kind: Type, side: i32, uplo: i32, trans: i32, diag: i32, m: i64, n: i64, alpha: u64, a: u64,
-    lda: i64, b: u64, ldb: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    side: i32,
+    uplo: i32,
+    trans: i32,
+    diag: i32,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    b: u64,
+    ldb: i64,
 ) -> Res {
     let alpha = call.scalar(alpha, kind)?;
     let size = if side == 0 { m } else { n };
@@ -164,8 +274,20 @@ fn trsm(
 
 #[allow(clippy::too_many_arguments)]
 fn trsm_batched(
-    call: &mut Entered<'_>, kind: Type, side: i32, uplo: i32, trans: i32, diag: i32, m: i64, n: i64, alpha: u64, a: u64,
-    lda: i64, b: u64, ldb: i64, batch: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    side: i32,
+    uplo: i32,
+    trans: i32,
+    diag: i32,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    b: u64,
+    ldb: i64,
+    batch: i64,
 ) -> Res {
     let alpha = call.scalar(alpha, kind)?;
     let size = if side == 0 { m } else { n };
@@ -175,8 +297,20 @@ fn trsm_batched(
 
 #[allow(clippy::too_many_arguments)]
 fn geam(
-    call: &mut Entered<'_>, kind: Type, ta: i32, tb: i32, m: i64, n: i64, alpha: u64, a: u64, lda: i64, beta: u64, b: u64,
-    ldb: i64, c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    ta: i32,
+    tb: i32,
+    m: i64,
+    n: i64,
+    alpha: u64,
+    a: u64,
+    lda: i64,
+    beta: u64,
+    b: u64,
+    ldb: i64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     let (alpha, beta) = (call.scalar(alpha, kind)?, call.scalar(beta, kind)?);
     let operand = |at: u64, ld: i64, operation: i32| {
@@ -189,7 +323,17 @@ fn geam(
 
 #[allow(clippy::too_many_arguments)]
 fn dgmm(
-    call: &mut Entered<'_>, kind: Type, mode: i32, m: i64, n: i64, a: u64, lda: i64, x: u64, incx: i64, c: u64, ldc: i64,
+    call: &mut Entered<'_>,
+    kind: Type,
+    mode: i32,
+    m: i64,
+    n: i64,
+    a: u64,
+    lda: i64,
+    x: u64,
+    incx: i64,
+    c: u64,
+    ldc: i64,
 ) -> Res {
     let left = mode == 0;
     let x = Matrix::vector(x, kind, if left { m } else { n }, incx);

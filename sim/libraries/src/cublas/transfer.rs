@@ -54,7 +54,13 @@ fn vector(n: i64, size: i64, from: (u64, i64), to: (u64, i64), to_device: bool, 
 
 #[allow(clippy::too_many_arguments)]
 fn matrix(
-    rows: i64, columns: i64, size: i64, from: (u64, i64), to: (u64, i64), to_device: bool, stream: Option<CUstream>,
+    rows: i64,
+    columns: i64,
+    size: i64,
+    from: (u64, i64),
+    to: (u64, i64),
+    to_device: bool,
+    stream: Option<CUstream>,
 ) -> c_int {
     let (from, to) = ((from.0, from.1 * size), (to.0, to.1 * size));
     if rows == 0 {

@@ -129,9 +129,22 @@ fn product(with: &Description, at: [u64; 4], layouts: [&Layout; 4], factors: [u6
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn cublasLtMatmul(
-    handle: *const c_void, with: *const Description, alpha: u64, a: u64, la: *const Layout, b: u64, lb: *const Layout,
-    beta: u64, c: u64, lc: *const Layout, d: u64, ld: *const Layout, _algo: *const c_void, workspace: u64,
-    workspace_size: usize, stream: usize,
+    handle: *const c_void,
+    with: *const Description,
+    alpha: u64,
+    a: u64,
+    la: *const Layout,
+    b: u64,
+    lb: *const Layout,
+    beta: u64,
+    c: u64,
+    lc: *const Layout,
+    d: u64,
+    ld: *const Layout,
+    _algo: *const c_void,
+    workspace: u64,
+    workspace_size: usize,
+    stream: usize,
 ) -> c_int {
     if handle.is_null() {
         return Status::NOT_INITIALIZED.0;
@@ -176,8 +189,16 @@ fn check(with: &Description, layouts: [&Layout; 4]) -> Result<(), Status> {
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
-    handle: *const c_void, with: *const Description, la: *const Layout, lb: *const Layout, lc: *const Layout,
-    ld: *const Layout, _preference: *const Preference, asked: c_int, found: *mut Found, count: *mut c_int,
+    handle: *const c_void,
+    with: *const Description,
+    la: *const Layout,
+    lb: *const Layout,
+    lc: *const Layout,
+    ld: *const Layout,
+    _preference: *const Preference,
+    asked: c_int,
+    found: *mut Found,
+    count: *mut c_int,
 ) -> c_int {
     if handle.is_null() {
         return Status::NOT_INITIALIZED.0;
@@ -208,8 +229,16 @@ unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn cublasLtMatmulAlgoGetIds(
-    _handle: *const c_void, _compute: c_int, _scale: c_int, _a: c_int, _b: c_int, _c: c_int, _d: c_int, asked: c_int,
-    ids: *mut c_int, count: *mut c_int,
+    _handle: *const c_void,
+    _compute: c_int,
+    _scale: c_int,
+    _a: c_int,
+    _b: c_int,
+    _c: c_int,
+    _d: c_int,
+    asked: c_int,
+    ids: *mut c_int,
+    count: *mut c_int,
 ) -> c_int {
     if asked < 1 || ids.is_null() || count.is_null() {
         return Status::INVALID_VALUE.0;
@@ -228,7 +257,14 @@ unsafe extern "C" fn cublasLtMatmulAlgoGetIds(
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn cublasLtMatmulAlgoInit(
-    _handle: *const c_void, _compute: c_int, _scale: c_int, _a: c_int, _b: c_int, _c: c_int, _d: c_int, id: c_int,
+    _handle: *const c_void,
+    _compute: c_int,
+    _scale: c_int,
+    _a: c_int,
+    _b: c_int,
+    _c: c_int,
+    _d: c_int,
+    id: c_int,
     algorithm: *mut [u64; 8],
 ) -> c_int {
     if id != 0 || algorithm.is_null() {
@@ -245,8 +281,14 @@ unsafe extern "C" fn cublasLtMatmulAlgoInit(
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn cublasLtMatmulAlgoCheck(
-    handle: *const c_void, with: *const Description, la: *const Layout, lb: *const Layout, lc: *const Layout,
-    ld: *const Layout, _algorithm: *const [u64; 8], found: *mut Found,
+    handle: *const c_void,
+    with: *const Description,
+    la: *const Layout,
+    lb: *const Layout,
+    lc: *const Layout,
+    ld: *const Layout,
+    _algorithm: *const [u64; 8],
+    found: *mut Found,
 ) -> c_int {
     let mut count = 0;
     // SAFETY: the caller's promise.

@@ -36,10 +36,8 @@ pub fn text(name: &str, shapes: &[Shape], call: usize) -> String {
 
 fn block(out: &mut String, n: usize, shape: Shape) {
     for (at, register) in [(32, "%r4"), (36, "%r5"), (40, "%r6")] {
-        let _ = writeln!(
-            out,
-            "\tld.param.u32 %r7, [m{n}+{at}];\n\tsetp.ge.u32 %p1, {register}, %r7;\n\t@%p1 bra done{n};"
-        );
+        let _ =
+            writeln!(out, "\tld.param.u32 %r7, [m{n}+{at}];\n\tsetp.ge.u32 %p1, {register}, %r7;\n\t@%p1 bra done{n};");
     }
     let (high, low) = match shape.part {
         Part::Full => ("", ""),

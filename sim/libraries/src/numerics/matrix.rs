@@ -196,7 +196,9 @@ impl Matrix {
             for i in 0..rows {
                 let mut value = values[i + j * rows];
                 match self.fill {
-                    Fill::Symmetric(part) | Fill::Hermitian(part) | Fill::Triangular(part, _) if !is_in(part, i, j) => continue,
+                    Fill::Symmetric(part) | Fill::Hermitian(part) | Fill::Triangular(part, _) if !is_in(part, i, j) => {
+                        continue;
+                    }
                     Fill::Triangular(_, true) if i == j => continue,
                     Fill::Hermitian(_) if i == j => value = T::of_real(value.re()),
                     _ => {}

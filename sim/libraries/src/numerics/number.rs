@@ -125,7 +125,16 @@ pub trait Number: NumAssign + Copy + std::ops::Neg<Output = Self> + Send + Sync 
     /// # Safety
     /// All elements of `a` and `b` are readable, those of `c` writable and elsewhere.
     #[allow(clippy::too_many_arguments, reason = "three matrices")]
-    unsafe fn product(m: usize, k: usize, n: usize, a: *const Self, sa: [isize; 2], b: *const Self, sb: [isize; 2], c: *mut Self);
+    unsafe fn product(
+        m: usize,
+        k: usize,
+        n: usize,
+        a: *const Self,
+        sa: [isize; 2],
+        b: *const Self,
+        sb: [isize; 2],
+        c: *mut Self,
+    );
 }
 
 macro_rules! real {
@@ -153,7 +162,14 @@ macro_rules! real {
                 $T::abs(self)
             }
             unsafe fn product(
-                m: usize, k: usize, n: usize, a: *const Self, sa: [isize; 2], b: *const Self, sb: [isize; 2], c: *mut Self,
+                m: usize,
+                k: usize,
+                n: usize,
+                a: *const Self,
+                sa: [isize; 2],
+                b: *const Self,
+                sb: [isize; 2],
+                c: *mut Self,
             ) {
                 // SAFETY: the caller's promise; `c` is packed by columns.
                 unsafe { matrixmultiply::$gemm(m, k, n, 1.0, a, sa[0], sa[1], b, sb[0], sb[1], 0.0, c, 1, m as isize) };
@@ -187,14 +203,35 @@ macro_rules! complex {
                 self.norm()
             }
             unsafe fn product(
-                m: usize, k: usize, n: usize, a: *const Self, sa: [isize; 2], b: *const Self, sb: [isize; 2], c: *mut Self,
+                m: usize,
+                k: usize,
+                n: usize,
+                a: *const Self,
+                sa: [isize; 2],
+                b: *const Self,
+                sb: [isize; 2],
+                c: *mut Self,
             ) {
                 use matrixmultiply::CGemmOption::Standard;
                 let (one, zero) = ([1.0, 0.0], [0.0, 0.0]);
                 // SAFETY: as above; a complex number is laid out as two real ones.
                 unsafe {
                     matrixmultiply::$gemm(
-                        Standard, Standard, m, k, n, one, a.cast(), sa[0], sa[1], b.cast(), sb[0], sb[1], zero, c.cast(), 1,
+                        Standard,
+                        Standard,
+                        m,
+                        k,
+                        n,
+                        one,
+                        a.cast(),
+                        sa[0],
+                        sa[1],
+                        b.cast(),
+                        sb[0],
+                        sb[1],
+                        zero,
+                        c.cast(),
+                        1,
                         m as isize,
                     );
                 }

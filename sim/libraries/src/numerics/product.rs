@@ -243,7 +243,10 @@ fn finish<T: Number>(
                 }
             };
             let mut total = vec![T::zero(); sums.size[0]];
-            values.iter().enumerate().for_each(|(at, value)| total[if by_row { at % rows } else { at / rows }] += *value);
+            values
+                .iter()
+                .enumerate()
+                .for_each(|(at, value)| total[if by_row { at % rows } else { at / rows }] += *value);
             sums.store(memory, batch, &total)
         }
     }
