@@ -7,8 +7,8 @@ mod nvdisasm;
 
 use kernels::arch::Arch;
 use kernels::image::{CodeRef, Cubin, Image, find_in_host};
-use kernels::sass::{Bank, File, MachineInst, Opcode, OtherKind, Reg, UReg, Value, decode};
-use nvdisasm::{Parts, compile, disassemble, parts};
+use kernels::sass::{Arithmetic, Bank, File, MachineInst, Opcode, OtherKind, Reg, UReg, Value, decode};
+use nvdisasm::{Number, Parts, compile, disassemble, number_to_bits, parts};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -84,14 +84,13 @@ fn agree(inst: &MachineInst, theirs: &str) -> Result<(), String> {
         ours.ops.truncate(1);
         theirs.ops.truncate(1);
     }
-    if matches!(inst.op, Opcode::Mufu { .. } | Opcode::F2i { .. }) && theirs.ops.get(1).is_some_and(|o| is_float(o)) {
-        // A float immediate: ours shows its bits.
-        ours.ops.truncate(1);
-        theirs.ops.truncate(1);
-    }
-    if matches!(inst.op, Opcode::Fsetp { .. }) && theirs.ops.get(3).is_some_and(|o| is_float(o)) {
-        ours.ops.remove(3);
-        theirs.ops.remove(3);
+    if let Some((number, at)) = float_immediate(inst, &ours)
+        && theirs.ops.get(at).is_some_and(|o| is_float(o))
+        && number_to_bits(&mut theirs.ops, at, number)
+    {
+        // A NaN: its bits are not told.
+        ours.ops.truncate(at);
+        theirs.ops.truncate(at);
     }
     // sm_80 and sm_86 have a descriptor in the encoding that the text mostly hides.
     for (o, t) in ours.ops.iter_mut().zip(&theirs.ops) {
@@ -121,6 +120,34 @@ fn agree(inst: &MachineInst, theirs: &str) -> Result<(), String> {
         return same("operands", &ours.ops, &theirs.ops, ours.ops[..n] == theirs.ops[..n]);
     }
     same("operands", &ours.ops, &theirs.ops, ours.ops == theirs.ops)
+}
+
+/// The operand that is an immediate of a floating point type, and its format.
+fn float_immediate(inst: &MachineInst, ours: &Parts) -> Option<(Number, usize)> {
+    let number = match inst.op {
+        Opcode::Fsetp { wide: true, .. } | Opcode::Mufu { func: 6 | 7, .. } => Number::Double,
+        Opcode::F2i { from: 8, .. } => Number::Double,
+        Opcode::Fsetp { .. } | Opcode::Mufu { .. } | Opcode::F2i { .. } => Number::Single,
+        Opcode::Arithmetic(op) => match op {
+            Arithmetic::Dadd(_) | Arithmetic::Dmul(_) | Arithmetic::Dfma(_) => Number::Double,
+            Arithmetic::Hadd2(m, _)
+            | Arithmetic::Hmul2(m, _)
+            | Arithmetic::Hfma2 { mode: m, .. }
+            | Arithmetic::Hmnmx2 { mode: m, .. }
+            | Arithmetic::Hset2 { mode: m, .. }
+            | Arithmetic::Hsetp2 { mode: m, .. } => {
+                if m.bf16 {
+                    Number::Brains
+                } else {
+                    Number::Halves
+                }
+            }
+            _ if op.kind() == OtherKind::Float => Number::Single,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    ours.ops.iter().position(|o| o.starts_with("0x")).map(|at| (number, at))
 }
 
 fn is_float(o: &str) -> bool {
@@ -291,12 +318,14 @@ fn comparison_notices_differences() {
 }
 
 /// Any libraries: `SASS_FILES=a.so:b.cubin cargo test --release -p kernels --test sass_nvdisasm --
-/// --ignored --nocapture`.
+/// --ignored --nocapture`; `SASS_LIMIT=n` takes `n` cubins of each file, `SASS_ARCH=80` those of one
+/// architecture.
 #[test]
 #[ignore = "needs SASS_FILES"]
 fn agrees_on_files() {
     let files = std::env::var("SASS_FILES").expect("SASS_FILES");
     let limit: usize = std::env::var("SASS_LIMIT").ok().and_then(|v| v.parse().ok()).unwrap_or(usize::MAX);
+    let only: Option<u16> = std::env::var("SASS_ARCH").ok().and_then(|v| v.parse().ok());
     let mut scores: BTreeMap<Arch, Score> = BTreeMap::new();
     for file in files.split(':') {
         let bytes = std::fs::read(file).expect("readable");
@@ -306,7 +335,7 @@ fn agrees_on_files() {
         };
         let mut done = 0;
         for image in &images {
-            for entry in image.entries() {
+            for entry in image.entries().iter().filter(|e| only.is_none_or(|sm| e.arch.sm == sm)) {
                 let Ok(CodeRef::Cubin(code)) = entry.unpack() else { continue };
                 let cubin = Cubin::parse(&code).expect("a cubin");
                 let score = scores.entry(Arch::new(entry.arch.sm)).or_default();

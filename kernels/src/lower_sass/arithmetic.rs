@@ -189,7 +189,7 @@ impl Lower<'_> {
                 let s = self.arg(i, 0);
                 self.emit(i, Op::FloatToInt, &[s], &[d0]);
             }
-            S::Mufu { func: 4 } if i.dst.is_some_and(|r| r.count == 1) => {
+            S::Mufu { func: 4, .. } if i.dst.is_some_and(|r| r.count == 1) => {
                 let s = self.arg(i, 0);
                 self.emit(i, Op::Rcp, &[s], &[d0]);
             }
@@ -200,6 +200,7 @@ impl Lower<'_> {
             S::F2i { .. } | S::Mufu { .. } | S::Other(OtherKind::Float | OtherKind::Tensor) => {
                 self.give_up(i, Reason::Float);
             }
+            S::Arithmetic(op) if op.kind() != OtherKind::Integer => self.give_up(i, Reason::Float),
             // One predicate put by, as a rule for a comparison with zero that takes it back.
             S::P2r { byte: 0 } if let Some((bit, p)) = Self::put_by(i) => {
                 self.emit(i, Op::Sel, &[SrcOperand::imm(bit), SrcOperand::imm(0), p], &[d0]);

@@ -6,6 +6,7 @@
 //! registers that they write. The encodings were measured with `nvdisasm` and are compared with it
 //! by tests. Does not know control-flow graphs (`lower_sass`) or values (`ranges`).
 
+pub mod arithmetic;
 pub mod inst;
 pub mod modifier;
 pub mod opcode;

@@ -5,6 +5,7 @@
 //! Owns the list. Leaves out what no analysis needs: scheduling, cache hints, memory order and
 //! scope, and names that mean the same (`IMAD.MOV`, `IMAD.SHL`).
 
+pub use super::arithmetic::*;
 pub use super::modifier::*;
 
 /// Operation and modifiers. The documentation of each variant names the places of its operands:
@@ -238,6 +239,8 @@ pub enum Opcode {
         from: u8,
         /// Bytes of the float: 2, 4, 8.
         to: u8,
+        /// Which byte or half of the register the integer is in.
+        part: u8,
     },
     /// dst = (int) src\[0\].
     F2i {
@@ -251,11 +254,19 @@ pub enum Opcode {
         from: u8,
         /// Bytes of the integer: 1, 2, 4, 8.
         to: u8,
+        /// Which half of the register a number of half precision is in.
+        part: u8,
+        /// NaN becomes zero (else the integer with only its top bit set).
+        nan_zero: bool,
     },
     /// dst = approximate function of src\[0\].
     Mufu {
         /// 0 COS, 1 SIN, 2 EX2, 3 LG2, 4 RCP, 5 RSQ, 6 RCP64H, 7 RSQ64H, 8 SQRT, 9 TANH.
         func: u8,
+        /// Half precision.
+        half: bool,
+        /// Which half of the register a number of half precision is in.
+        part: u8,
     },
 
     /// dst = constant src\[0\] (LDC, ULDC, LDCU), extended by its type.
@@ -391,6 +402,8 @@ pub enum Opcode {
     /// Programmatic dependent launch: lets dependents start (`griddepcontrol.launch_dependents`).
     PreExit,
 
+    /// Arithmetic of the floating point, packed and tensor units.
+    Arithmetic(Arithmetic),
     /// Known, but only its effects are decoded: `dst`, `pdst`. It touches no global memory by an
     /// address.
     Other(OtherKind),

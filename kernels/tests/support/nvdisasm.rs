@@ -122,7 +122,8 @@ fn dropped(name: &str) -> &'static str {
         "R2UR" => "BROADCAST",
         "LDSM" | "STSM" => "16 M88 MT88 M832 M816 2 4 T",
         "VIMNMX" | "VIMNMX3" | "VIADDMNMX" | "UVIMNMX" => "S32",
-        "F2I" => "NTZ",
+        // Named from sm_90 only.
+        "F2FP" => "F16 F32",
         "LDS" => "U",
         "EXIT" => "KEEPREFCOUNT PREEMPTED NO_ATEXIT",
         "ELECT" => "IGNOREKILL",
@@ -179,7 +180,7 @@ fn split_operands(text: &str) -> Vec<String> {
 
 /// The bits of a half-precision number as nvdisasm prints it; `None` for NaN, whose payload the
 /// text does not show.
-fn half_bits(text: &str) -> Option<u16> {
+pub fn half_bits(text: &str) -> Option<u16> {
     let neg = text.starts_with('-');
     let t = text.trim_start_matches(['-', '+']);
     let sign = u16::from(neg) << 15;
@@ -216,7 +217,7 @@ pub fn parts(text: &str) -> Parts {
     let mut mods: Vec<String> = words.map(str::to_string).collect();
     let mut ops = split_operands(rest);
     for o in &mut ops {
-        *o = o.replace(" + ", "+").replace("[RZ]", "[0x0]").replace("[URZ]", "[0x0]");
+        *o = o.replace(" + ", "+").replace("] [", "][").replace("[RZ]", "[0x0]").replace("[URZ]", "[0x0]");
     }
     // Two names of one operation.
     if name == "REDG" {
@@ -272,6 +273,51 @@ pub fn parts(text: &str) -> Parts {
             .collect();
     }
     Parts { guard, name, mods, ops }
+}
+
+/// Number formats of immediates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    Single,
+    Double,
+    Halves,
+    Brains,
+}
+
+/// Puts the bits of a number in place of its text at operand `at`; true when a NaN was there, whose
+/// bits the text does not tell.
+pub fn number_to_bits(ops: &mut Vec<String>, at: usize, kind: Number) -> bool {
+    let float = |t: &str| -> Option<f64> {
+        let t = t.trim().trim_start_matches('+');
+        match t.trim_start_matches('-') {
+            "INF" => Some(if t.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY }),
+            _ => t.parse().ok(),
+        }
+    };
+    let Some(text) = ops.get(at).cloned() else { return false };
+    if text.contains("NAN") || ops.get(at + 1).is_some_and(|t| t.contains("NAN")) {
+        return true;
+    }
+    let bits = match kind {
+        Number::Single => float(&text).map(|v| u64::from((v as f32).to_bits())),
+        Number::Double => float(&text).map(f64::to_bits),
+        Number::Halves | Number::Brains => {
+            let high = ops.get(at + 1).cloned().unwrap_or_default();
+            let half = |t: &str| match kind {
+                Number::Halves => half_bits(t),
+                _ => float(t).map(|v| ((v as f32).to_bits() >> 16) as u16),
+            };
+            let both = half(&text).zip(half(&high)).map(|(h, l)| u64::from(h) << 16 | u64::from(l));
+            if both.is_some() {
+                ops.remove(at + 1);
+            }
+            both
+        }
+    };
+    if let Some(bits) = bits {
+        ops[at] = format!("{bits:#x}");
+    }
+    false
 }
 
 fn is_predicate(o: &str) -> bool {

@@ -406,10 +406,10 @@ pub(crate) fn max32_nan(a: f32, b: f32) -> f32 {
     if a.is_nan() || b.is_nan() { f32::from_bits(0x7fff_ffff) } else { max32(a, b) }
 }
 
-/// `min` of doubles.
+/// `min` of doubles. Of two NaNs the second is left, made quiet.
 pub(crate) fn min64(a: f64, b: f64) -> f64 {
     match (a.is_nan(), b.is_nan()) {
-        (true, true) => f64::from_bits(0x7fff_ffff_ffff_ffff),
+        (true, true) => f64::from_bits(b.to_bits() | 1 << 51),
         (true, false) => b,
         (false, true) => a,
         _ if a == b => f64::from_bits(a.to_bits() | b.to_bits()),
@@ -423,10 +423,10 @@ pub(crate) fn min64(a: f64, b: f64) -> f64 {
     }
 }
 
-/// `max` of doubles.
+/// `max` of doubles, as [`min64`].
 pub(crate) fn max64(a: f64, b: f64) -> f64 {
     match (a.is_nan(), b.is_nan()) {
-        (true, true) => f64::from_bits(0x7fff_ffff_ffff_ffff),
+        (true, true) => f64::from_bits(b.to_bits() | 1 << 51),
         (true, false) => b,
         (false, true) => a,
         _ if a == b => f64::from_bits(a.to_bits() & b.to_bits()),

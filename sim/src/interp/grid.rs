@@ -149,7 +149,10 @@ pub fn run(
         return bad("more than 16 blocks in a cluster");
     }
     let lane_local = lane_local.next_multiple_of(16);
-    let bank0 = launch_constants::bank0(program, launch, lane_local);
+    let workspace: Vec<AtomicU32> =
+        if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() };
+    let workspace_at = if launch.cooperative { workspace.as_ptr() as u64 } else { 0 };
+    let bank0 = launch_constants::bank0(program, launch, lane_local, workspace_at);
     let env = Env {
         device,
         program,
@@ -162,7 +165,7 @@ pub fn run(
         lane_local,
         cluster,
         started: std::time::Instant::now(),
-        workspace: if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() },
+        workspace,
         overrun: AtomicBool::new(false),
     };
     let shared =

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::interp::exec::control::SMS;
 use crate::interp::interface::Launch;
 use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::interp::program::{LANES, Program, Row};
@@ -16,8 +17,18 @@ const LOCAL_WINDOW_AT: u32 = 0x20;
 /// The first value of the stack pointer: local memory is used downwards.
 const STACK_POINTER_AT: u32 = 0x28;
 
-/// The bank for a launch with `local` bytes of local memory for each thread. Empty for PTX.
-pub(crate) fn bank0(program: &Program, launch: &Launch, local: u32) -> Vec<u64> {
+/// Bytes of dynamic shared memory.
+const DYNAMIC_SHARED_AT: u32 = 0x2c;
+/// The number of the grid: 8 bytes.
+const GRID_ID_AT: u32 = 0x30;
+/// The address of a cooperative grid's workspace, high word first.
+const WORKSPACE_AT: u32 = 0x8c;
+/// Multiprocessors of the device.
+const MULTIPROCESSORS_AT: u32 = 0x10c;
+
+/// The bank for a launch with `local` bytes of local memory for each thread and a workspace. Empty
+/// for PTX.
+pub(crate) fn bank0(program: &Program, launch: &Launch, local: u32, workspace: u64) -> Vec<u64> {
     let Some(machine) = &program.machine else { return Vec::new() };
     let mut bytes = vec![0u8; (machine.param_end.max(machine.param_base) as usize).next_multiple_of(8) + 8];
     let mut put = |at: u32, value: &[u8]| {
@@ -32,6 +43,11 @@ pub(crate) fn bank0(program: &Program, launch: &Launch, local: u32) -> Vec<u64> 
     put(SHARED_WINDOW_AT, &SHARED_WINDOW.to_le_bytes());
     put(LOCAL_WINDOW_AT, &LOCAL_WINDOW.to_le_bytes());
     put(STACK_POINTER_AT, &local.to_le_bytes());
+    put(DYNAMIC_SHARED_AT, &launch.dynamic_shared.to_le_bytes());
+    put(GRID_ID_AT, &launch.grid_id.to_le_bytes());
+    put(WORKSPACE_AT, &((workspace >> 32) as u32).to_le_bytes());
+    put(WORKSPACE_AT + 4, &(workspace as u32).to_le_bytes());
+    put(MULTIPROCESSORS_AT, &(SMS as u32).to_le_bytes());
     let room = machine.param_end.saturating_sub(machine.param_base) as usize;
     put(machine.param_base, &launch.params[..launch.params.len().min(room)]);
     bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte))).collect()

@@ -9,7 +9,8 @@ use std::sync::{Mutex, OnceLock};
 
 use kernels::ptx::{Module, Space, parse};
 use streamsan_sim::interp::{
-    AccessKind, Accesses, Device, Extent, Fault, Launch, Linker, Program, TextureRequest, globals, initial_bytes, run,
+    AccessKind, Accesses, Device, Extent, Fault, Kernel, Launch, Linker, MachineModule, Program, TextureRequest,
+    globals, initial_bytes, run,
 };
 
 /// CUDA's root, installed if needed.
@@ -25,23 +26,29 @@ pub fn toolkit() -> &'static PathBuf {
 
 /// PTX of a CUDA source.
 pub fn ptx(source: &str, arch: &str, extra: &[&str]) -> String {
+    String::from_utf8(compile(source, &["-ptx", &format!("-arch={arch}")], extra)).unwrap()
+}
+
+/// What nvcc makes of a CUDA source.
+fn compile(source: &str, form: &[&str], extra: &[&str]) -> Vec<u8> {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("interp-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let (input, output) = (folder.join("a.cu"), folder.join("a.ptx"));
+    let (input, output) = (folder.join("a.cu"), folder.join("a.out"));
     std::fs::write(&input, source).unwrap();
     let nvcc = Command::new(toolkit().join("bin/nvcc"))
-        .args(["-ptx", "-std=c++17", "-O2", "-lineinfo", &format!("-arch={arch}")])
+        .args(form)
+        .args(["-std=c++17", "-O2", "-lineinfo"])
         .args(extra)
         .arg("-o")
         .args([&output, &input])
         .output()
         .expect("nvcc");
     assert!(nvcc.status.success(), "{}", String::from_utf8_lossy(&nvcc.stderr));
-    let text = std::fs::read_to_string(&output).unwrap();
+    let made = std::fs::read(&output).unwrap();
     let _ = std::fs::remove_dir_all(&folder);
-    text
+    made
 }
 
 /// One access that a launch made.
@@ -116,6 +123,8 @@ pub struct Gpu {
     pub program: Program,
     pub device: TestDevice,
     symbols: BTreeMap<String, u64>,
+    /// The kernels of machine code, each by itself; without, the program is the PTX's.
+    machine: Option<BTreeMap<String, Program>>,
     pub workers: usize,
 }
 
@@ -162,6 +171,9 @@ impl Gpu {
     }
 
     pub fn with(source: &str, arch: &str, extra: &[&str]) -> Gpu {
+        if std::env::var_os("INTERP_CODE").is_some_and(|code| code == "sass") {
+            return Gpu::machine(source, extra);
+        }
         Gpu::from_ptx(&ptx(source, arch, extra))
     }
 
@@ -183,7 +195,43 @@ impl Gpu {
         for kernel in program.kernels() {
             assert!(kernel.error().is_none(), "{}", kernel.error().unwrap());
         }
-        Gpu { module, program, device, symbols, workers: 2 }
+        Gpu { module, program, device, symbols, machine: None, workers: 2 }
+    }
+
+    /// The same source as machine code of sm_80. Kernels that use what is not executed are left to
+    /// their launches.
+    pub fn machine(source: &str, extra: &[&str]) -> Gpu {
+        Gpu::from_cubin(compile(source, &["-cubin", "-arch=sm_80"], extra))
+    }
+
+    pub fn from_cubin(cubin: Vec<u8>) -> Gpu {
+        let code = MachineModule::parse(cubin).unwrap_or_else(|error| panic!("{error}"));
+        let device = TestDevice::default();
+        let blocks: Vec<u64> = code.blocks().iter().map(|block| device.alloc(block.size)).collect();
+        for (&at, bytes) in blocks.iter().zip(code.initial(&blocks).unwrap()) {
+            // SAFETY: just allocated with that size.
+            unsafe { std::ptr::copy(bytes.as_ptr(), at as *mut u8, bytes.len()) };
+        }
+        let symbols = code.variables().into_iter().map(|v| (v.name, blocks[v.block] + v.offset)).collect();
+        let compiled = |name: &str| Program::compile_machine(&code, &blocks, name).unwrap();
+        let programs = code.kernels().iter().map(|kernel| (kernel.name.clone(), compiled(&kernel.name))).collect();
+        // Where tests look at PTX there is none.
+        let module = parse(".version 8.0\n.target sm_80\n.address_size 64\n").unwrap();
+        let program = Program::compile(&module, &Symbols(BTreeMap::new()));
+        Gpu { module, program, device, symbols, machine: Some(programs), workers: 2 }
+    }
+
+    /// The source as PTX and as machine code.
+    pub fn both(source: &str) -> [Gpu; 2] {
+        [Gpu::new(source), Gpu::machine(source, &[])]
+    }
+
+    /// The kernels, each with the program that it is in.
+    pub fn kernels(&self) -> Vec<(&Program, &Kernel)> {
+        match &self.machine {
+            None => self.program.kernels().iter().map(|kernel| (&self.program, kernel)).collect(),
+            Some(all) => all.values().flat_map(|p| p.kernels().iter().map(move |kernel| (p, kernel))).collect(),
+        }
     }
 
     pub fn buffer<T: Copy>(&self, data: &[T]) -> Buffer {
@@ -205,20 +253,21 @@ impl Gpu {
     /// The mangled name that contains `name`.
     pub fn kernel(&self, name: &str) -> String {
         let length = format!("{}{name}", name.len());
-        let found = self.program.kernels().iter().map(|kernel| kernel.name());
+        let found = self.kernels().into_iter().map(|(_, kernel)| kernel.name());
         let mut found = found.filter(|k| *k == name || k.contains(&length));
         found.next().unwrap_or_else(|| panic!("no kernel {name}")).to_owned()
     }
 
     pub fn try_launch(&self, name: &str, launch: Launch, args: &[Arg]) -> Result<(), Fault> {
-        let kernel = self.program.kernel(&self.kernel(name)).unwrap();
+        let full = self.kernel(name);
+        let (program, kernel) = self.kernels().into_iter().find(|(_, kernel)| kernel.name() == full).unwrap();
         let mut params = vec![0; kernel.params_size() as usize];
         assert_eq!(kernel.params().len(), args.len(), "arguments of {name}");
         for (param, Arg::Bytes(bytes)) in kernel.params().iter().zip(args) {
             assert_eq!(param.size as usize, bytes.len(), "size of an argument of {name}");
             params[param.offset as usize..][..bytes.len()].copy_from_slice(bytes);
         }
-        run(&self.program, kernel, &Launch { params, ..launch }, &self.device, self.workers)
+        run(program, kernel, &Launch { params, ..launch }, &self.device, self.workers)
     }
 
     pub fn launch(&self, name: &str, grid: u32, block: u32, args: &[Arg]) {

@@ -1,8 +1,8 @@
-//! Decodes cross-lane operations, special registers, moves between register files, conversions.
+//! Decodes cross-lane operations, special registers, moves between register files.
 
 use super::logic::{field, psrc};
 use crate::arch::Generation::Blackwell;
-use crate::sass::decode::instruction_word::{Sign, Word};
+use crate::sass::decode::instruction_word::Word;
 use crate::sass::inst::MachineInst;
 use crate::sass::opcode::{Opcode, ReduxOp, ShflMode, SpecialReg, VoteMode};
 use crate::sass::operand::InstOperand;
@@ -97,26 +97,4 @@ pub(super) fn half_constant(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     i.dst = Some(w.dst(false, 1));
     i.src = smallvec![InstOperand::imm(w.b(32, 64) as i64)];
     Some(Opcode::Mov { wide: false })
-}
-
-/// I2F and F2I. Sizes are log2 of bytes.
-pub(super) fn convert(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
-    let regs = |log2: u64| if log2 == 3 { 2 } else { 1 };
-    i.dst = Some(w.dst(false, regs(w.b(75, 77))));
-    i.src = smallvec![w.slot_x(false, regs(w.b(84, 86)), Sign::None)];
-    let round = w.b(78, 80) as u8;
-    let (from, to) = (1 << w.b(84, 86), 1 << w.b(75, 77));
-    Some(match w.base() {
-        0x106 | 0x112 => Opcode::I2f { signed: w.bit(74), round, from, to },
-        _ => {
-            i.src = smallvec![w.slot_x_float(regs(w.b(84, 86)))];
-            Opcode::F2i { signed: w.bit(72), round, ftz: w.bit(80), from, to }
-        }
-    })
-}
-
-pub(super) fn mufu(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
-    i.dst = Some(w.dst(false, 1));
-    i.src = smallvec![w.slot_x_float(1)];
-    Some(Opcode::Mufu { func: w.b(74, 80) as u8 })
 }

@@ -1,9 +1,10 @@
-//! Decodes instructions of which only the effects matter: floating point, tensor cores, barriers.
+//! Decodes instructions of which only the effects matter: barriers, and what the decoder does not
+//! know in full of floating point and tensor cores.
 //!
 //! Owns which registers and predicates they write, rounded up where the encoding was not measured.
 //! An operation may be listed here only if it touches no global memory through an address.
 
-use super::forms;
+use super::{floating, forms};
 use crate::arch::Generation::{Ampere, Blackwell, BlackwellConsumer, Hopper, Turing};
 use crate::sass::decode::instruction_word::{Word, run};
 use crate::sass::inst::MachineInst;
@@ -20,6 +21,9 @@ fn constant(w: &Word) -> Option<ConstRef> {
 
 pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
     use OtherKind::{Control, Float, Integer, Kill, Tensor};
+    if let Some(op) = floating::decode(w, i) {
+        return Some(Opcode::Arithmetic(op));
+    }
     let at_least = |g| w.arch >= g;
     let any = forms(w, 0b1111_1110);
     let one = 1;

@@ -1,17 +1,20 @@
 //! From instruction words to instructions: dispatch on operation number, form and generation.
 //!
-//! Owns the dispatch. The families are in `integer`, `logic`, `cross_lane`, `load_store`, `bulk`
-//! and `control_flow`; `effects_only` knows what the other instructions write. All of them read
+//! Owns the dispatch. The families are in `integer`, `logic`, `floating`, `conversion`, `tensor`,
+//! `cross_lane`, `load_store`, `bulk` and `control_flow`; `effects_only` knows what the other instructions write. All of them read
 //! fields by `instruction_word`, and some share the decoding of operands with a sibling.
 
 mod bulk;
 mod control_flow;
+mod conversion;
 mod cross_lane;
 mod effects_only;
+mod floating;
 mod instruction_word;
 mod integer;
 mod load_store;
 mod logic;
+mod tensor;
 
 use super::inst::MachineInst;
 use super::opcode::Opcode;
@@ -184,8 +187,8 @@ fn family(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
         0x14e if matches!(w.opcode, 0x34e | 0x94e) => crate::sass::decode::cross_lane::lepc(w, i),
         0x031 | 0x035 if matches!(w.opcode, 0x431 | 0x435) => crate::sass::decode::cross_lane::half_constant(w, i)
             .or_else(|| crate::sass::decode::effects_only::decode(w, i)),
-        0x105 | 0x106 | 0x111 | 0x112 if forms(w, UNARY) => crate::sass::decode::cross_lane::convert(w, i),
-        0x108 if forms(w, UNARY) => crate::sass::decode::cross_lane::mufu(w, i),
+        0x105 | 0x106 | 0x111 | 0x112 if forms(w, UNARY) => conversion::convert(w, i),
+        0x108 if forms(w, UNARY) => conversion::mufu(w, i),
         // Constants.
         0x182 if w.opcode == 0xb82 => crate::sass::decode::load_store::ldc(w, i),
         0x0b9 | 0x0bb if matches!(w.opcode, 0xab9 | 0xabb) && w.arch < Blackwell => {

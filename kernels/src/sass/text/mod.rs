@@ -3,6 +3,7 @@
 //! Owns the text. No code parses it. Leaves out scheduling, cache hints and memory order, and the
 //! operands of instructions of which only the effects are decoded.
 
+mod arithmetic;
 mod modifiers;
 mod names;
 mod operands;

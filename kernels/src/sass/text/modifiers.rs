@@ -1,12 +1,13 @@
 //! Text of mnemonics and modifiers.
 
+use super::arithmetic;
 use super::names::*;
 use crate::sass::inst::MachineInst;
 use crate::sass::opcode::*;
 use crate::sass::operand::*;
 
 /// Comparisons of floating point numbers, by code.
-const FLOAT_CMP: [&str; 16] =
+pub(super) const FLOAT_CMP: [&str; 16] =
     ["F", "LT", "EQ", "LE", "GT", "NE", "GE", "NUM", "NAN", "LTU", "EQU", "LEU", "GTU", "NEU", "GEU", "T"];
 
 impl MachineInst {
@@ -151,6 +152,7 @@ impl MachineInst {
             Opcode::Bmov => "BMOV",
             Opcode::AcqBulk => "ACQBULK",
             Opcode::PreExit => "PREEXIT",
+            Opcode::Arithmetic(op) => return arithmetic::mnemonic(op).into(),
             Opcode::Other(kind) => {
                 return other_name(self.opcode, kind).map_or_else(|| format!("?{:03x}", self.opcode), Into::into);
             }
@@ -243,18 +245,22 @@ impl MachineInst {
                 add(signed, "S32");
             }
             Opcode::R2ur { or } => add(or, "OR"),
-            Opcode::I2f { signed, round, from, to } => {
+            Opcode::I2f { signed, round, from, to, .. } => {
                 add(true, float_name(to));
                 add(true, integer_name(signed, from));
                 add(true, ["", "RM", "RP", "RZ"][usize::from(round & 3)]);
             }
-            Opcode::F2i { signed, round, ftz, from, to } => {
+            Opcode::F2i { signed, round, ftz, from, to, nan_zero, .. } => {
                 add(ftz, "FTZ");
                 add(true, integer_name(signed, to));
                 add(true, float_name(from));
                 add(true, ["", "FLOOR", "CEIL", "TRUNC"][usize::from(round & 3)]);
+                add(nan_zero, "NTZ");
             }
-            Opcode::Mufu { func } => add(true, MUFU.get(usize::from(func)).copied().unwrap_or("")),
+            Opcode::Mufu { func, half, .. } => {
+                add(true, MUFU.get(usize::from(func)).copied().unwrap_or(""));
+                add(half, "F16");
+            }
             Opcode::S2r { wide, .. } => add(matches!(self.opcode, 0x805 | 0x8cb) && !wide, "32"),
             Opcode::LoadConst { ty, mode } => {
                 add(true, ["", "IL", "IS", "ISL"][usize::from(mode & 3)]);
@@ -293,6 +299,7 @@ impl MachineInst {
                 add(collective, "COLLECTIVE");
                 add(self.src.is_empty(), "ALL");
             }
+            Opcode::Arithmetic(op) => m = arithmetic::modifiers(op),
             _ => {}
         }
         m

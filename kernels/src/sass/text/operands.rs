@@ -1,6 +1,6 @@
 //! Text of operands, in the order of `nvdisasm`.
 
-use super::{hex, run_name};
+use super::{arithmetic, hex, run_name};
 use crate::sass::inst::MachineInst;
 use crate::sass::opcode::*;
 use crate::sass::operand::*;
@@ -20,14 +20,22 @@ impl MachineInst {
             | Opcode::Iabs
             | Opcode::Brev
             | Opcode::Popc
-            | Opcode::I2f { .. }
-            | Opcode::F2i { .. }
-            | Opcode::Mufu { .. }
             | Opcode::Redux { .. }
             | Opcode::LoadConst { .. } => {
                 dst(&mut o);
                 sources(&mut o);
             }
+            Opcode::I2f { part, from, .. } => {
+                dst(&mut o);
+                sources(&mut o);
+                o[1] += if from == 2 { ["", ".H1", "", ""] } else { ["", ".B1", ".B2", ".B3"] }[usize::from(part & 3)];
+            }
+            Opcode::F2i { part, .. } | Opcode::Mufu { part, .. } => {
+                dst(&mut o);
+                sources(&mut o);
+                o[1] += ["", ".H1", "", ""][usize::from(part & 3)];
+            }
+            Opcode::Arithmetic(op) => return arithmetic::operands(self, op),
             Opcode::Flo { .. } | Opcode::R2ur { .. } => {
                 dst(&mut o);
                 if !self.pdst[0].is_true() || matches!(self.op, Opcode::R2ur { or: true }) {

@@ -11,9 +11,9 @@ use crate::interp::program::{Inst, InstFn, Next, Slot};
 use crate::interp::warp::Warp;
 
 /// Bit of the constant: round to an integer in the float's own format, or on the way to an integer.
-const INTEGER: u64 = 16;
+pub(crate) const INTEGER: u64 = 16;
 /// Bit of the constant: results below zero become zero.
-const RELU: u64 = 32;
+pub(crate) const RELU: u64 = 32;
 /// Bit of the constant: what is too large becomes the largest finite number.
 const FINITE: u64 = 64;
 
@@ -104,10 +104,10 @@ fn write_float(value: f64, ty: u32, x: u64) -> u64 {
     }
 }
 
-const FLOAT16: u32 = 0;
-const BRAIN16: u32 = 1;
-const FLOAT32: u32 = 2;
-const FLOAT64: u32 = 3;
+pub(crate) const FLOAT16: u32 = 0;
+pub(crate) const BRAIN16: u32 = 1;
+pub(crate) const FLOAT32: u32 = 2;
+pub(crate) const FLOAT64: u32 = 3;
 
 fn format(ty: Type) -> u32 {
     match ty {
@@ -119,7 +119,7 @@ fn format(ty: Type) -> u32 {
 }
 
 /// Float to float: formats in `y` (from) and `z` (to).
-fn float_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+pub(crate) fn float_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| {
         let mut value = read_float(w.get(i.a, l), i.y, i.x);
         if i.x & INTEGER != 0 {
@@ -131,7 +131,7 @@ fn float_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Two singles to a packed pair: `a` goes to the upper half, `b` to the lower; format in `z`.
-fn pack_pair(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+pub(crate) fn pack_pair(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     each(mask, |l| {
         let high = write_float(read_float(w.get(i.a, l), FLOAT32, i.x), i.z, i.x);
         let low = write_float(read_float(w.get(i.b, l), FLOAT32, i.x), i.z, i.x);
@@ -141,7 +141,7 @@ fn pack_pair(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Float to integer: format in `y`, bits in `z`, and `b` is 1 for signed ones.
-fn float_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+pub(crate) fn float_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (width, signed) = (i.z, i.b.0 == 1);
     let ones = u64::MAX >> (64 - width);
     // What a NaN becomes.
@@ -157,7 +157,7 @@ fn float_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Integer to float: bits in `y`, format in `z`, and `b` is 1 for signed ones.
-fn int_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+pub(crate) fn int_to_float(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (width, signed) = (i.y, i.b.0 == 1);
     each(mask, |l| {
         let value = w.get(i.a, l);

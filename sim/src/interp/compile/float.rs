@@ -3,6 +3,7 @@
 use kernels::ptx::{Operand, Type};
 
 use super::Op;
+use crate::interp::approximate::{self, Special, special};
 use crate::interp::compile::function::{Result, Scope};
 use crate::interp::exec::per_lane::{op1, op2, op2x, op3, op3x, set, setp};
 use crate::interp::float::*;
@@ -35,13 +36,16 @@ fn single(op: Op<'_>) -> Option<InstFn> {
         "fma" | "mad" => op3x(|a: f32, b: f32, c: f32, x| {
             output(fma32(input(a, x), input(b, x), input(c, x), Rounding::from_code(x)), x)
         }),
-        "div" if op.has("approx") || op.has("full") => op2x(|a: f32, b: f32, x| output(input(a, x) / input(b, x), x)),
+        "div" if op.has("approx") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, false)),
+        "div" if op.has("full") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, true)),
         "div" => op2x(|a: f32, b: f32, x| output(div32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
+        "rcp" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::rcp(a, x)),
         "rcp" => op2x(|a: f32, _: f32, x| output(div32(1.0, input(a, x), Rounding::from_code(x)), x)),
+        "sqrt" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::sqrt(a, x)),
         "sqrt" => op2x(|a: f32, _: f32, x| output(sqrt32(input(a, x), Rounding::from_code(x)), x)),
-        "rsqrt" => op2x(|a: f32, _: f32, x| output((1.0 / f64::from(input(a, x)).sqrt()) as f32, x)),
-        "neg" => op2x(|a: f32, _: f32, x| input(-a, x)),
-        "abs" => op2x(|a: f32, _: f32, x| input(a.abs(), x)),
+        "rsqrt" => op2x(|a: f32, _: f32, x| approximate::rsqrt(a, x)),
+        "neg" => op2x(|a: f32, _: f32, x| output(-a, x)),
+        "abs" => op2x(|a: f32, _: f32, x| output(a.abs(), x)),
         "min" if op.has("xorsign") => {
             op2x(|a: f32, b: f32, x| xorsign(a, b, min32(input(a.abs(), x), input(b.abs(), x))))
         }
@@ -53,12 +57,11 @@ fn single(op: Op<'_>) -> Option<InstFn> {
         "min" => op2x(|a: f32, b: f32, x| min32(input(a, x), input(b, x))),
         "max" => op2x(|a: f32, b: f32, x| max32(input(a, x), input(b, x))),
         "copysign" => op2(|a: f32, b: f32| b.copysign(a)),
-        // Approximations: exact to the last bit or so, better than the hardware's.
-        "sin" => op2x(|a: f32, _: f32, x| output(f64::from(input(a, x)).sin() as f32, x)),
-        "cos" => op2x(|a: f32, _: f32, x| output(f64::from(input(a, x)).cos() as f32, x)),
-        "ex2" => op2x(|a: f32, _: f32, x| output(f64::from(input(a, x)).exp2() as f32, x)),
-        "lg2" => op2x(|a: f32, _: f32, x| output(f64::from(input(a, x)).log2() as f32, x)),
-        "tanh" => op2x(|a: f32, _: f32, x| output(f64::from(a).tanh() as f32, x)),
+        "sin" => op2x(|a: f32, _: f32, x| approximate::sin(a, x)),
+        "cos" => op2x(|a: f32, _: f32, x| approximate::cos(a, x)),
+        "ex2" => op2x(|a: f32, _: f32, x| approximate::ex2(a, x)),
+        "lg2" => op2x(|a: f32, _: f32, x| approximate::lg2(a, x)),
+        "tanh" => op2x(|a: f32, _: f32, _| special(Special::Tanh, a)),
         _ => return None,
     })
 }
@@ -80,11 +83,11 @@ fn double(op: Op<'_>) -> Option<InstFn> {
         "mul" => op2x(|a: f64, b: f64, x| mul64(a, b, Rounding::from_code(x))),
         "fma" | "mad" => op3x(|a: f64, b: f64, c: f64, x| fma64(a, b, c, Rounding::from_code(x))),
         "div" => op2x(|a: f64, b: f64, x| div64(a, b, Rounding::from_code(x))),
-        // The approximations of doubles know only the upper word of their operand.
-        "rcp" if op.has("approx") => op1(|a: f64| f64::from_bits((1.0 / flush64(a)).to_bits() & !0xffff_ffff)),
+        "rcp" if op.has("approx") => op1(|a: f64| approximate::double(false, a)),
         "rcp" => op2x(|a: f64, _: f64, x| div64(1.0, a, Rounding::from_code(x))),
         "sqrt" => op2x(|a: f64, _: f64, x| sqrt64(a, Rounding::from_code(x))),
-        "rsqrt" => op1(|a: f64| f64::from_bits((1.0 / flush64(a).sqrt()).to_bits() & !0xffff_ffff)),
+        "rsqrt" if op.has("ftz") => op1(|a: f64| approximate::double(true, a)),
+        "rsqrt" => op1(approximate::rsqrt64),
         "neg" => op1(|a: f64| -a),
         "abs" => op1(|a: f64| a.abs()),
         "min" => op2(min64),
@@ -92,10 +95,6 @@ fn double(op: Op<'_>) -> Option<InstFn> {
         "copysign" => op2(|a: f64, b: f64| b.copysign(a)),
         _ => return None,
     })
-}
-
-fn flush64(a: f64) -> f64 {
-    if a.is_subnormal() { 0f64.copysign(a) } else { a }
 }
 
 macro_rules! float_comparisons {

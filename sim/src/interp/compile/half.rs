@@ -40,7 +40,16 @@ impl Lane for B {
 }
 
 /// What an operation does to one element; `x` carries the flags.
-type Element = fn(f64, f64, f64, u64) -> f64;
+pub(crate) type Element = fn(f64, f64, f64, u64) -> f64;
+
+/// Numbers of some operations in [`ELEMENTS`].
+pub(crate) const ADD: u32 = 0;
+pub(crate) const MULTIPLY: u32 = 2;
+pub(crate) const FUSED: u32 = 3;
+pub(crate) const MIN_NAN: u32 = 6;
+pub(crate) const MAX_NAN: u32 = 7;
+pub(crate) const MIN: u32 = 8;
+pub(crate) const MAX: u32 = 9;
 
 /// The number of an opcode's operation in [`ELEMENTS`].
 fn element(op: Op<'_>) -> Option<u32> {
@@ -49,24 +58,24 @@ fn element(op: Op<'_>) -> Option<u32> {
         return None;
     }
     Some(match op.name() {
-        "add" => 0,
+        "add" => ADD,
         "sub" => 1,
-        "mul" => 2,
-        "fma" => 3,
+        "mul" => MULTIPLY,
+        "fma" => FUSED,
         "neg" => 4,
         "abs" => 5,
         "min" => {
             if nan {
-                6
+                MIN_NAN
             } else {
-                8
+                MIN
             }
         }
         "max" => {
             if nan {
-                7
+                MAX_NAN
             } else {
-                9
+                MAX
             }
         }
         "ex2" => 10,
@@ -76,27 +85,36 @@ fn element(op: Op<'_>) -> Option<u32> {
 }
 
 /// Bit of the constant: results below zero become zero.
-const RELU: u64 = 16;
+pub(crate) const RELU: u64 = 16;
+
+/// True for IEEE halves, false for bfloat16.
+pub(crate) fn is_binary16<S: Small>() -> bool {
+    S::cut(1.0, Rounding::Nearest) == 0x3c00
+}
+
+/// An operand as the flags want it: subnormal halves are kept unless asked otherwise.
+#[inline(always)]
+pub(crate) fn flushed<S: Small>(value: f64, x: u64) -> f64 {
+    if x & FTZ != 0 && value.abs() < 2f64.powi(-14) && is_binary16::<S>() { 0f64.copysign(value) } else { value }
+}
+
+/// A result as the flags want it.
+#[inline(always)]
+pub(crate) fn arranged(value: f64, x: u64) -> f64 {
+    let value = if x & RELU != 0 && value <= 0.0 { 0.0 } else { value };
+    if x & SAT != 0 { saturate64(value) } else { value }
+}
+
+/// Rounds a result to its format.
+#[inline(always)]
+pub(crate) fn cut<S: Small>(value: f64, x: u64) -> u16 {
+    let bits = S::cut(value, Rounding::from_code(x));
+    if x & FTZ != 0 && is_binary16::<S>() && bits & 0x7c00 == 0 { bits & 0x8000 } else { bits }
+}
 
 fn apply<S: Small>(f: Element, a: u16, b: u16, c: u16, x: u64) -> u16 {
-    // Subnormal halves are kept unless asked otherwise.
-    let read = |bits: u16| {
-        let value = f64::from(S::widen(bits));
-        if x & FTZ != 0 && value.abs() < 2f64.powi(-14) && S::cut(1.0, Rounding::Nearest) == 0x3c00 {
-            0f64.copysign(value)
-        } else {
-            value
-        }
-    };
-    let mut value = f(read(a), read(b), read(c), x);
-    if x & RELU != 0 && value <= 0.0 {
-        value = 0.0;
-    }
-    if x & SAT != 0 {
-        value = saturate64(value);
-    }
-    let bits = S::cut(value, Rounding::from_code(x));
-    if x & FTZ != 0 && S::cut(1.0, Rounding::Nearest) == 0x3c00 && bits & 0x7c00 == 0 { bits & 0x8000 } else { bits }
+    let read = |bits: u16| flushed::<S>(f64::from(S::widen(bits)), x);
+    cut::<S>(arranged(f(read(a), read(b), read(c), x), x), x)
 }
 
 /// Executes operation `y` on the one or two elements of registers.
@@ -112,7 +130,7 @@ fn run<S: Small, const PACKED: bool>(w: &mut Warp<'_>, i: &Inst, mask: u32) -> N
 }
 
 /// Operations by number. The product of two halves is exact in a double.
-static ELEMENTS: [Element; 12] = [
+pub(crate) static ELEMENTS: [Element; 12] = [
     |a, b, _, _| a + b,
     |a, b, _, _| a - b,
     |a, b, _, _| a * b,

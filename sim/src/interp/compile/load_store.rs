@@ -268,8 +268,15 @@ fn by_cell(ty: Type, unsigned: [InstFn; 4], signed: [InstFn; 3]) -> InstFn {
 
 type Pair = (InstFn, Option<InstFn>);
 
-/// The execution of an atomic operation: on scalars, and on vectors where PTX has it.
 fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
+    let kind = op.parts[1..].iter().find(|part| {
+        matches!(part.as_str(), "add" | "min" | "max" | "inc" | "dec" | "and" | "or" | "xor" | "exch" | "cas" | "sub")
+    })?;
+    atomic_by_name(kind, ty)
+}
+
+/// The execution of an atomic operation: on scalars, and on vectors where PTX has it.
+pub(crate) fn atomic_by_name(kind: &str, ty: Type) -> Option<Pair> {
     macro_rules! both {
         ($word:ty, |$old:ident, $b:ident, $c:ident| $e:expr) => {
             Some((
@@ -293,14 +300,11 @@ fn atomic(op: Op<'_>, ty: Type) -> Option<Pair> {
             }
         };
     }
-    let kind = op.parts[1..].iter().find(|part| {
-        matches!(part.as_str(), "add" | "min" | "max" | "inc" | "dec" | "and" | "or" | "xor" | "exch" | "cas" | "sub")
-    })?;
     let signed = matches!(ty, Type::S32 | Type::S64);
     if ty == Type::B128 || ty.size() == 1 {
         return None;
     }
-    match (kind.as_str(), ty) {
+    match (kind, ty) {
         ("exch", _) => ints!(|_old, b, c| b),
         ("cas", _) => ints!(|old, b, c| if old == b { c } else { old }),
         ("and", _) => ints!(|old, b, c| old & b),

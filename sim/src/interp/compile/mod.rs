@@ -9,10 +9,10 @@
 
 pub(crate) mod bits;
 mod control;
-mod convert;
+pub(crate) mod convert;
 mod float;
 pub(crate) mod function;
-mod half;
+pub(crate) mod half;
 mod int;
 pub(crate) mod layout;
 pub(crate) mod load_store;

@@ -4,8 +4,11 @@
 use kernels::sass::{InstOperand, MachineInst, Opcode, OtherKind, PredSrc, Reg, Value};
 
 use super::{Result, Translation};
+use crate::interp::block::{BARRIER_AND, BARRIER_ARRIVE, BARRIER_OR, BARRIER_POPC, BARRIER_SYNC};
 use crate::interp::compile::blank;
-use crate::interp::exec::control;
+use crate::interp::compile_sass::operands::{RESULT, RESULT_PRED};
+use crate::interp::exec::per_lane::op1;
+use crate::interp::exec::{control, warp_sync};
 use crate::interp::exec_sass::{convergence, jumps};
 use crate::interp::machine_module::code_address;
 use crate::interp::program::{Inst, Pred, Slot, WARP_BARRIER};
@@ -20,6 +23,8 @@ const MEMBAR: u16 = 0x992;
 const NANOSLEEP: [u16; 3] = [0x35d, 0x95d, 0xb5d];
 const BREAKPOINT: u16 = 0x95c;
 const PERFORMANCE_TRIGGER: u16 = 0x801;
+const BLOCK_BARRIER: [u16; 4] = [0x31d, 0x51d, 0x91d, 0xb1d];
+const BARRIER_RESULT: u16 = 0x31c;
 
 impl Translation<'_> {
     /// Returns false when the instruction is of another family.
@@ -68,7 +73,7 @@ impl Translation<'_> {
             Opcode::Warpsync { collective: false } => {
                 self.under(&i.psrc[..1]);
                 let a = self.source(i, 0)?;
-                self.emit(Inst { a, z: WARP_BARRIER, ..blank(crate::interp::exec::warp_sync::warp_barrier) });
+                self.emit(Inst { a, z: WARP_BARRIER, ..blank(warp_sync::warp_barrier) });
             }
             Opcode::CacheCtl => self.emit(blank(control::nothing)),
             Opcode::Other(OtherKind::Control) => return self.other_control(i),
@@ -185,8 +190,64 @@ impl Translation<'_> {
             ERRBAR | MEMBAR => self.emit(blank(control::fence)),
             opcode if NANOSLEEP.contains(&opcode) => self.emit(blank(control::give_way)),
             BREAKPOINT => self.emit(blank(control::trap)),
+            opcode if BLOCK_BARRIER.contains(&opcode) => self.block_barrier(i)?,
+            BARRIER_RESULT if self.bits(78, 80) == 1 => {
+                // What the last BAR.RED found is kept in a row and a predicate of its own.
+                if i.dst.is_some_and(|run| !run.is_dropped()) {
+                    self.unary(i, RESULT, op1(|a: u32| a));
+                }
+                let d = self.pdst(i, 0);
+                if d != Pred::ALWAYS {
+                    let a = Slot(RESULT_PRED.0);
+                    self.emit(Inst { d: Slot(d.0), a, b: a, y: 0, ..blank(control::predicate) });
+                }
+            }
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// A field of the instruction word.
+    pub(crate) fn bits(&self, low: u32, high: u32) -> u32 {
+        (self.word >> low) as u32 & ((1 << (high - low)) - 1)
+    }
+
+    /// BAR: number at 54..58 or in a register, threads at 42..54 or in bits 16 and up of the same
+    /// register; what it does at 77..79; the reduction at 74..76 and its predicate at 87..91.
+    /// (Measured with nvdisasm.)
+    fn block_barrier(&mut self, i: &MachineInst) -> Result<()> {
+        let form = i.opcode >> 8;
+        let register = self.reg(Reg(self.bits(32, 40) as u8));
+        let number = if matches!(form, 0x9 | 0xb) { self.constant(u64::from(self.bits(54, 58))) } else { register };
+        let threads = match form {
+            0x5 | 0xb => match self.bits(42, 54) {
+                0 => Slot::NONE,
+                count => self.constant(u64::from(count)),
+            },
+            0x9 => register,
+            // Both in one register.
+            _ => {
+                let d = self.temporary();
+                self.emit(Inst { d, a: register, ..blank(op1(|a: u32| a >> 16 & 0xfff)) });
+                d
+            }
+        };
+        let (kind, reduction) = (self.bits(77, 79), self.bits(74, 76));
+        let y = match (kind, reduction) {
+            (0, _) => BARRIER_SYNC,
+            (1, _) => BARRIER_ARRIVE,
+            (2, 0) => BARRIER_POPC,
+            (2, 1) => BARRIER_AND,
+            (2, 2) => BARRIER_OR,
+            _ => return self.unsupported(i),
+        };
+        let d = if y == BARRIER_POPC { RESULT } else { Slot(RESULT_PRED.0) };
+        let pred = PredSrc {
+            pred: kernels::sass::Pred { num: self.bits(87, 90) as u8, uniform: false },
+            not: self.bits(90, 91) != 0,
+        };
+        let c = Slot(self.psrc(pred).0);
+        self.emit(Inst { d, a: number, b: threads, c, y, ..blank(warp_sync::barrier) });
+        Ok(())
     }
 }

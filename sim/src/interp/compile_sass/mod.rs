@@ -9,14 +9,20 @@
 //!
 //! What no family takes makes the kernel's launch be refused with the instruction's name.
 
+mod atomic;
 mod control;
+mod convert;
+mod float;
+mod half;
 mod int;
+mod lanes;
 mod load_store;
 mod logic;
 mod operands;
 mod predicate;
 mod sections;
 mod special;
+mod tensor;
 
 use std::collections::HashMap;
 
@@ -143,10 +149,16 @@ impl<'m> Translation<'m> {
     fn instruction(&mut self, i: &MachineInst) -> Result<()> {
         if self.control(i)?
             || self.load_store(i)?
+            || self.atomic(i)?
+            || self.lanes(i)?
             || self.integer(i)?
             || self.logic(i)?
             || self.predicates(i)?
             || self.special(i)?
+            || self.floating(i)?
+            || self.half(i)?
+            || self.convert(i)?
+            || self.tensor(i)?
         {
             return Ok(());
         }

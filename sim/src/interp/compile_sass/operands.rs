@@ -20,13 +20,17 @@ pub(crate) const SCRATCH: Slot = Slot(1);
 const UNIFORM: u32 = 2;
 /// Rows of the convergence barriers B0 and following: the lanes that take part, as each knows them.
 const BARRIERS: u32 = UNIFORM + 63;
+/// The row of what the last reduction over a block barrier found.
+pub(super) const RESULT: Slot = Slot(BARRIERS + 16);
 /// Rows for values inside one machine instruction.
-const TEMPORARIES: u32 = BARRIERS + 16;
+const TEMPORARIES: u32 = BARRIERS + 17;
 const MOST_TEMPORARIES: u32 = 32;
 /// Rows of R0 and following.
 const REGISTERS: u32 = TEMPORARIES + MOST_TEMPORARIES;
 /// Predicates UP0 and following; P0 and following are the first.
 const UNIFORM_PREDS: u32 = 8;
+/// What the last reduction over a block barrier found, as a predicate.
+pub(super) const RESULT_PRED: Pred = Pred(15);
 const TEMPORARY_PREDS: u32 = 16;
 /// Predicates of the frame.
 pub(crate) const PREDS: u32 = 24;
@@ -240,6 +244,11 @@ impl Translation<'_> {
     /// Puts a row of 64 bits into the two registers of the result.
     pub(crate) fn split(&mut self, i: &MachineInst, value: Slot) {
         let (low, high) = (self.dst(i, 0), self.dst(i, 1));
+        self.halved(value, low, high);
+    }
+
+    /// Puts the halves of a row of 64 bits into two rows.
+    pub(crate) fn halved(&mut self, value: Slot, low: Slot, high: Slot) {
         self.emit(Inst { d: low, a: value, ..blank(op1(|a: u64| a as u32)) });
         self.emit(Inst { d: high, a: value, ..blank(op1(|a: u64| (a >> 32) as u32)) });
     }

@@ -47,7 +47,8 @@ impl Translation<'_> {
             SpecialReg::GT_MASK => Special::MaskGt,
             SpecialReg::GE_MASK => Special::MaskGe,
             SpecialReg::VIRTUAL_SMID => Special::Smid,
-            // SR_VIRTID has the multiprocessor above the warp's number.
+            SpecialReg(3) => Special::Virtid,
+            SpecialReg(50) => Special::TotalShared,
             SpecialReg(80) if wide => Special::Clock64,
             SpecialReg(80) => Special::Clock,
             SpecialReg(81) => Special::ClockHi,

@@ -163,6 +163,8 @@ pub(crate) enum Special {
     IsExplicitCluster,
     WorkspaceHi,
     WorkspaceLo,
+    /// Of machine code: the warp's number in bits 8 and up, the multiprocessor's above.
+    Virtid,
     Zero,
 }
 
@@ -282,6 +284,7 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             y if y == Special::ClusterNctarank as u32 => cluster.iter().map(|&n| u64::from(n)).product(),
             y if y == Special::WorkspaceHi as u32 => workspace >> 32,
             y if y == Special::WorkspaceLo as u32 => workspace & 0xffff_ffff,
+            y if y == Special::Virtid as u32 => u64::from(w.index) << 8 | (w.block().linear % SMS) << 20,
             y if y == Special::IsExplicitCluster as u32 => u64::from(cluster != [1; 3]),
             _ => 0,
         }
@@ -291,4 +294,4 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// Multiprocessors that `%nsmid` reports.
-const SMS: u64 = 132;
+pub(crate) const SMS: u64 = 132;

@@ -128,20 +128,20 @@ impl Form {
 }
 
 /// Lane and element of an entry of `mma`'s first factor.
-fn of_a(row: usize, column: usize, packed: usize) -> (usize, usize) {
+pub(crate) fn of_a(row: usize, column: usize, packed: usize) -> (usize, usize) {
     let (group, high) = (row % 8, row / 8);
     let (chunk, within) = (column / (4 * packed), column % (4 * packed));
     (group * 4 + within / packed, (chunk * 2 + high) * packed + within % packed)
 }
 
 /// Lane and element of an entry of `mma`'s second factor.
-fn of_b(row: usize, column: usize, packed: usize) -> (usize, usize) {
+pub(crate) fn of_b(row: usize, column: usize, packed: usize) -> (usize, usize) {
     let (chunk, within) = (row / (4 * packed), row % (4 * packed));
     (column * 4 + within / packed, chunk * packed + within % packed)
 }
 
 /// Lane and element of an entry of `mma`'s sum.
-fn of_c(row: usize, column: usize) -> (usize, usize) {
+pub(crate) fn of_c(row: usize, column: usize) -> (usize, usize) {
     (row % 8 * 4 + column / 2, row / 8 * 2 + column % 2)
 }
 

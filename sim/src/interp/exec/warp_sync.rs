@@ -5,8 +5,12 @@ use crate::interp::exec::per_lane::each;
 use crate::interp::program::{Inst, Next, Pred, Row, Slot};
 use crate::interp::warp::{Group, Wait, Warp};
 
-/// The lanes of `mask` whose partners (row `members`) are all here; the others are sent to wait.
+/// The lanes of `mask` whose partners (row `members`) are all here; the others are sent to wait. In
+/// machine code there are no members: those act together that execute together.
 fn assemble(w: &mut Warp<'_>, mask: u32, members: Slot) -> u32 {
+    if members == Slot::NONE {
+        return mask;
+    }
     let alive = w.alive;
     let (mut blocked, mut need) = (0, 0);
     each(mask, |l| {
@@ -33,6 +37,9 @@ fn finish(w: &mut Warp<'_>, ready: u32, mask: u32) -> Next {
 
 /// The lanes that have the same member mask as the first of `left`, and that mask.
 fn team(w: &Warp<'_>, left: u32, members: Slot) -> (u32, u32) {
+    if members == Slot::NONE {
+        return (left, left);
+    }
     let wanted = w.get(members, left.trailing_zeros() as usize) as u32;
     let mut team = 0;
     each(left, |l| team |= u32::from(w.get(members, l) as u32 == wanted) << l);

@@ -2,7 +2,8 @@
 
 use crate::interp::exec::load_store::Cell;
 use crate::interp::exec::per_lane::each;
-use crate::interp::program::{Inst, InstFn, Next};
+use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
+use crate::interp::program::{Inst, InstFn, Next, Pred};
 use crate::interp::warp::Warp;
 
 /// LDC: from bank `z` at offset `a` + `x`; `y` words to the rows from `d` on, or one cut to `c`
@@ -33,4 +34,21 @@ pub(crate) fn load_bank<T: Cell>() -> InstFn {
         Next::Step
     }
     run::<T>
+}
+
+/// QSPC: predicate `d` says whether generic address `a` + `x` lies in the space `y`: 0 global, 1
+/// local, 2 shared.
+pub(crate) fn is_in_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let mut bits = 0;
+    each(mask, |l| {
+        let address = w.get(i.a, l).wrapping_add(i.x);
+        let is = match (address & !0xffff_ffff, i.y) {
+            (SHARED_WINDOW, space) => space == 2,
+            (LOCAL_WINDOW, space) => space == 1,
+            (_, space) => space == 0,
+        };
+        bits |= u32::from(is) << l;
+    });
+    w.set_pred(Pred(i.d.0), mask, bits);
+    Next::Step
 }

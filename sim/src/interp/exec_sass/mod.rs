@@ -2,7 +2,10 @@
 //! convergence barriers, jumps to addresses. What both have is in [`super::exec`].
 
 pub(crate) mod convergence;
+pub(crate) mod floats;
+pub(crate) mod halves;
 pub(crate) mod integer;
 pub(crate) mod jumps;
 pub(crate) mod memory;
 pub(crate) mod predicates;
+pub(crate) mod tensor;

@@ -1,0 +1,107 @@
+//! Decodes conversions: between floating point types, to and from integers, and MUFU.
+//!
+//! Sizes in the encoding are log2 of bytes.
+
+use super::floating::round;
+use crate::sass::arithmetic::{Arithmetic, SassRound};
+use crate::sass::decode::instruction_word::{Sign, Word};
+use crate::sass::inst::MachineInst;
+use crate::sass::opcode::Opcode;
+use smallvec::smallvec;
+
+fn regs(log2: u64) -> u8 {
+    if log2 == 3 { 2 } else { 1 }
+}
+
+/// I2F and F2I.
+pub(super) fn convert(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
+    i.dst = Some(w.dst(false, regs(w.b(75, 77))));
+    i.src = smallvec![w.slot_x(false, regs(w.b(84, 86)), Sign::None)];
+    let round = w.b(78, 80) as u8;
+    let (from, to) = (1 << w.b(84, 86), 1 << w.b(75, 77));
+    let part = if w.form() == 4 { 0 } else { w.b(60, 62) as u8 };
+    Some(match w.base() {
+        0x106 | 0x112 => Opcode::I2f { signed: w.bit(74), round, from, to, part },
+        _ => {
+            i.src = smallvec![w.slot_x_float(regs(w.b(84, 86)))];
+            let nan_zero = w.bit(77);
+            let part = if from == 2 { part } else { 0 };
+            Opcode::F2i { signed: w.bit(72), round, ftz: w.bit(80), from, to, part, nan_zero }
+        }
+    })
+}
+
+pub(super) fn mufu(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
+    let half = w.bit(73);
+    let part = if half && w.form() != 4 { w.b(60, 62) as u8 } else { 0 };
+    i.dst = Some(w.dst(false, 1));
+    i.src = smallvec![w.slot_x_float(1)];
+    Some(Opcode::Mufu { func: w.b(74, 80) as u8, half, part })
+}
+
+/// F2F, FRND, F2FP, I2IP.
+pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
+    match w.base() {
+        0x03e => return pack(w, i),
+        0x039 => return pack_integers(w, i),
+        _ if !matches!(w.form(), 1 | 4 | 5 | 6) => return None,
+        _ => {}
+    }
+    let (from, to) = (w.b(84, 86), w.b(75, 77));
+    if from == 0 || to == 0 {
+        return None;
+    }
+    let (round, ftz) = (round(w), w.bit(80));
+    let half = if from == 1 && w.form() != 4 { w.b(60, 62) as u8 } else { 0 };
+    if half > 1 {
+        return None;
+    }
+    let op = match w.base() {
+        0x107 | 0x113 if from == to && !w.bit(77) => Arithmetic::Frnd { round, ftz, bytes: 1 << from, half },
+        0x104 | 0x110 if from != to && !w.bit(77) && w.form() != 4 => {
+            Arithmetic::F2f { round, ftz, from: 1 << from, to: 1 << to, half }
+        }
+        _ => return None,
+    };
+    if from == 3 && w.form() == 4 {
+        return None;
+    }
+    i.dst = Some(w.dst(false, regs(to)));
+    i.src = smallvec![w.slot_x_float(regs(from))];
+    Some(op)
+}
+
+fn pack(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
+    // `.SATFINITE` and formats of eight bits are of later architectures, `.MERGE_C` of others.
+    if w.bit(77) || w.bit(78) || w.bit(81) || !matches!(w.form(), 1 | 4 | 5 | 6) {
+        return None;
+    }
+    let round = match w.b(79, 81) {
+        0 => SassRound::Nearest,
+        3 => SassRound::Zero,
+        _ => return None,
+    };
+    if w.r(64).0 != 255 {
+        return None;
+    }
+    i.dst = Some(w.dst(false, 1));
+    i.src = smallvec![w.src_a(false, 1, Sign::None), w.slot_x(false, 1, Sign::None)];
+    Some(Arithmetic::F2fp { bf16: w.bit(76), relu: w.bit(75), round })
+}
+
+fn pack_integers(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
+    // Bits 72 and 73 say which part of C is taken.
+    if w.b(72, 74) != 0 || w.form() != 1 {
+        return None;
+    }
+    let (bits, signed) = match w.b(76, 79) {
+        0 => (8, false),
+        1 => return None,
+        2 => (8, true),
+        3 => (16, true),
+        _ => return None,
+    };
+    i.dst = Some(w.dst(false, 1));
+    i.src = smallvec![w.reg_src(24, false, 1), w.slot_x(false, 1, Sign::None), w.slot_y(false, 1, Sign::None)];
+    Some(Arithmetic::I2ip { bits, signed })
+}

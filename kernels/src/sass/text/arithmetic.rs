@@ -1,0 +1,229 @@
+//! Text of the operations of the floating point, packed and tensor units.
+
+use super::modifiers::FLOAT_CMP;
+use super::names::float_name;
+use super::run_name;
+use crate::sass::arithmetic::*;
+use crate::sass::inst::MachineInst;
+use crate::sass::operand::Value;
+
+pub(super) fn mnemonic(op: Arithmetic) -> &'static str {
+    match op {
+        Arithmetic::Fadd(_) => "FADD",
+        Arithmetic::Fmul { .. } => "FMUL",
+        Arithmetic::Ffma { .. } => "FFMA",
+        Arithmetic::Fmnmx { .. } => "FMNMX",
+        Arithmetic::Fsel { .. } => "FSEL",
+        Arithmetic::Fset { .. } => "FSET",
+        Arithmetic::Fchk => "FCHK",
+        Arithmetic::Frnd { .. } => "FRND",
+        Arithmetic::F2f { .. } => "F2F",
+        Arithmetic::F2fp { .. } => "F2FP",
+        Arithmetic::Hadd2(..) => "HADD2",
+        Arithmetic::Hmul2(..) => "HMUL2",
+        Arithmetic::Hfma2 { .. } => "HFMA2",
+        Arithmetic::Hmnmx2 { .. } => "HMNMX2",
+        Arithmetic::Hset2 { .. } => "HSET2",
+        Arithmetic::Hsetp2 { .. } => "HSETP2",
+        Arithmetic::Dadd(_) => "DADD",
+        Arithmetic::Dmul(_) => "DMUL",
+        Arithmetic::Dfma(_) => "DFMA",
+        Arithmetic::Idp { .. } => "IDP",
+        Arithmetic::Vabsdiff { .. } => "VABSDIFF",
+        Arithmetic::Vabsdiff4 { .. } => "VABSDIFF4",
+        Arithmetic::I2ip { .. } => "I2IP",
+        Arithmetic::Mma { a, .. } => match a {
+            MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 => "HMMA",
+            MatrixTy::F64 => "DMMA",
+            MatrixTy::B1 => "BMMA",
+            _ => "IMMA",
+        },
+        Arithmetic::Movm => "MOVM",
+    }
+}
+
+fn round_name(round: SassRound) -> &'static str {
+    match round {
+        SassRound::Nearest => "",
+        SassRound::Minus => "RM",
+        SassRound::Plus => "RP",
+        SassRound::Zero => "RZ",
+    }
+}
+
+/// The parts that say something.
+fn list<const N: usize>(parts: [(bool, &'static str); N]) -> Vec<&'static str> {
+    parts.into_iter().filter(|(on, name)| *on && !name.is_empty()).map(|(_, name)| name).collect()
+}
+
+fn half_mode(m: HalfMode) -> Vec<&'static str> {
+    list([(m.bf16, "BF16_V2"), (m.single, "F32"), (m.ftz, "FTZ"), (m.relu, "RELU"), (m.sat, "SAT")])
+}
+
+fn matrix_name(ty: MatrixTy) -> &'static str {
+    match ty {
+        MatrixTy::F16 | MatrixTy::F64 | MatrixTy::B1 => "",
+        MatrixTy::Bf16 => "BF16",
+        MatrixTy::Tf32 => "TF32",
+        MatrixTy::S8 => "S8",
+        MatrixTy::U8 => "U8",
+        MatrixTy::S4 => "S4",
+        MatrixTy::U4 => "U4",
+    }
+}
+
+fn shape_name(m: u8, k: u16) -> &'static str {
+    match (m, k) {
+        (8, 4) => "884",
+        (8, 16) => "8816",
+        (8, 32) => "8832",
+        (8, 128) => "88128",
+        (16, 4) => "1684",
+        (16, 8) => "1688",
+        (16, 16) => "16816",
+        (16, 32) => "16832",
+        (16, 64) => "16864",
+        (16, 128) => "168128",
+        (16, 256) => "168256",
+        _ => "?",
+    }
+}
+
+pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
+    let single = |m: FloatMode, fmz| list([(fmz, "FMZ"), (m.ftz, "FTZ"), (true, round_name(m.round)), (m.sat, "SAT")]);
+    match op {
+        Arithmetic::Fadd(m) => single(m, false),
+        Arithmetic::Fmul { mode, fmz } | Arithmetic::Ffma { mode, fmz } => single(mode, fmz),
+        Arithmetic::Fmnmx { ftz, nan } => list([(ftz, "FTZ"), (nan, "NAN")]),
+        Arithmetic::Fsel { ftz } => list([(ftz, "FTZ")]),
+        Arithmetic::Fset { cmp, bop, ftz } => list([
+            (true, "BF"),
+            (true, FLOAT_CMP[usize::from(cmp & 15)]),
+            (ftz, "FTZ"),
+            (true, ["AND", "OR", "XOR"][bop as usize]),
+        ]),
+        Arithmetic::Frnd { round, ftz, bytes, .. } => {
+            list([(ftz, "FTZ"), (true, float_name(bytes)), (true, ["", "FLOOR", "CEIL", "TRUNC"][round as usize])])
+        }
+        Arithmetic::F2f { round, ftz, from, to, .. } => {
+            let name = |bytes| if bytes == 4 { "F32" } else { float_name(bytes) };
+            list([(ftz, "FTZ"), (true, name(to)), (true, name(from)), (true, round_name(round))])
+        }
+        Arithmetic::F2fp { bf16, relu, round } => {
+            list([(relu, "RELU"), (bf16, "BF16"), (true, "PACK_AB"), (true, round_name(round))])
+        }
+        Arithmetic::Hadd2(m, _) | Arithmetic::Hmul2(m, _) => half_mode(m),
+        Arithmetic::Hfma2 { mode, tensor, .. } => {
+            let mut names = list([(tensor, "MMA")]);
+            names.extend(half_mode(mode));
+            names
+        }
+        Arithmetic::Hmnmx2 { mode, nan, .. } => {
+            let mut names = half_mode(mode);
+            names.extend(list([(nan, "NAN")]));
+            names
+        }
+        Arithmetic::Hset2 { cmp, bop, mode, float: mark, .. }
+        | Arithmetic::Hsetp2 { cmp, bop, mode, both: mark, .. } => {
+            let predicate = matches!(op, Arithmetic::Hsetp2 { .. });
+            let mut names = list([
+                (mark && !predicate, "BF"),
+                (true, FLOAT_CMP[usize::from(cmp & 15)]),
+                (mark && predicate, "H_AND"),
+                (true, ["AND", "OR", "XOR"][bop as usize]),
+            ]);
+            names.extend(half_mode(mode));
+            names
+        }
+        Arithmetic::Dadd(round) | Arithmetic::Dmul(round) | Arithmetic::Dfma(round) => {
+            list([(true, round_name(round))])
+        }
+        Arithmetic::Idp { four, high, a_signed, b_signed } => list([
+            (true, if four { "4A" } else { "2A" }),
+            (!four, if high { "HI" } else { "LO" }),
+            (
+                true,
+                match (four, a_signed) {
+                    (true, true) => "S8",
+                    (true, false) => "U8",
+                    (false, true) => "S16",
+                    (false, false) => "U16",
+                },
+            ),
+            (true, if b_signed { "S8" } else { "U8" }),
+        ]),
+        Arithmetic::Vabsdiff { signed } => list([(!signed, "U32")]),
+        Arithmetic::Vabsdiff4 { signed, acc } => list([(!signed, "U8"), (acc, "ACC")]),
+        Arithmetic::I2ip { bits, signed } => {
+            list([(bits == 16, "S16"), (bits == 8, if signed { "S8" } else { "U8" }), (true, "S32"), (true, "SAT")])
+        }
+        Arithmetic::Mma { m, k, a, b, single, sat, and, round } => {
+            let float = mnemonic(op) == "HMMA";
+            list([
+                (true, shape_name(m, k)),
+                (float, if single { "F32" } else { "F16" }),
+                (true, matrix_name(a)),
+                (!float, matrix_name(b)),
+                (a == MatrixTy::B1, if and { "AND" } else { "XOR" }),
+                (a == MatrixTy::B1, "POPC"),
+                (sat, "SAT"),
+                (true, round_name(round)),
+            ])
+        }
+        Arithmetic::Movm => vec!["16", "MT88"],
+        Arithmetic::Fchk => Vec::new(),
+    }
+}
+
+fn halves_of(op: Arithmetic) -> [Halves; 3] {
+    match op {
+        Arithmetic::Hadd2(_, [a, b])
+        | Arithmetic::Hmul2(_, [a, b])
+        | Arithmetic::Hmnmx2 { halves: [a, b], .. }
+        | Arithmetic::Hset2 { halves: [a, b], .. }
+        | Arithmetic::Hsetp2 { halves: [a, b], .. } => [a, b, Halves::Both],
+        Arithmetic::Hfma2 { halves, .. } => halves,
+        Arithmetic::F2f { half: 1, .. } | Arithmetic::Frnd { half: 1, .. } => {
+            [Halves::High, Halves::Both, Halves::Both]
+        }
+        _ => [Halves::Both; 3],
+    }
+}
+
+pub(super) fn operands(i: &MachineInst, op: Arithmetic) -> Vec<String> {
+    let mut o: Vec<String> = Vec::new();
+    if matches!(op, Arithmetic::Hsetp2 { .. }) {
+        o.extend(i.pdst.iter().map(ToString::to_string));
+    } else if op == Arithmetic::Fchk {
+        o.push(i.pdst[0].to_string());
+    }
+    o.extend(i.dst.map(run_name));
+    let one_half = matches!(op, Arithmetic::F2f { .. } | Arithmetic::Frnd { .. });
+    for (n, (s, halves)) in i.src.iter().zip(halves_of(op)).enumerate() {
+        let mut text = if let Value::Imm(v) = s.value { format!("{v:#x}") } else { s.to_string() };
+        text += match halves {
+            Halves::Both => "",
+            Halves::Single => ".F32",
+            Halves::Low => ".H0_H0",
+            Halves::High if one_half => ".H1",
+            Halves::High => ".H1_H1",
+        };
+        if matches!(mnemonic(op), "IMMA" | "BMMA") {
+            text += ["", ".ROW", ".COL", ""][(n + 1) & 3 & if n == 2 { 0 } else { 3 }];
+        }
+        o.push(text);
+    }
+    let chooses = matches!(
+        op,
+        Arithmetic::Fmnmx { .. }
+            | Arithmetic::Fsel { .. }
+            | Arithmetic::Fset { .. }
+            | Arithmetic::Hmnmx2 { .. }
+            | Arithmetic::Hset2 { .. }
+            | Arithmetic::Hsetp2 { .. }
+    );
+    if chooses {
+        o.push(i.psrc[0].to_string());
+    }
+    o
+}

@@ -1,0 +1,156 @@
+//! Family of conversions: between floating point types, to and from integers, to packed types.
+
+use kernels::sass::{Arithmetic, InstOperand, MachineInst, Opcode, SassRound};
+
+use super::float::rounding;
+use super::{Result, Translation};
+use crate::interp::compile::blank;
+use crate::interp::compile::convert::{
+    BRAIN16, FLOAT16, FLOAT32, FLOAT64, INTEGER, RELU, float_to_float, float_to_int, int_to_float, pack_pair,
+};
+use crate::interp::exec::per_lane::{op1, op2x, op3};
+use crate::interp::float::FTZ;
+use crate::interp::program::{Inst, InstFn, Slot};
+
+fn format(bytes: u8) -> u32 {
+    match bytes {
+        2 => FLOAT16,
+        4 => FLOAT32,
+        _ => FLOAT64,
+    }
+}
+
+/// The rounding that I2F and F2I have as a number.
+fn numbered(round: u8) -> SassRound {
+    [SassRound::Nearest, SassRound::Minus, SassRound::Plus, SassRound::Zero][usize::from(round & 3)]
+}
+
+impl Translation<'_> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn convert(&mut self, i: &MachineInst) -> Result<bool> {
+        match i.op {
+            Opcode::I2f { signed, round, from, to, part } => {
+                let a = if from == 8 { self.pair(&i.src[0])? } else { self.raw_word(&i.src[0], 0)? };
+                let a = self.shifted(a, 8 * from * part);
+                let x = rounding(numbered(round));
+                let inst = match (from, to, signed, x) {
+                    (4, 4, true, 0) => Inst { a, ..blank(op1(|a: i32| a as f32)) },
+                    (4, 4, false, 0) => Inst { a, ..blank(op1(|a: u32| a as f32)) },
+                    (4, 8, true, _) => Inst { a, ..blank(op1(|a: i32| f64::from(a))) },
+                    (4, 8, false, _) => Inst { a, ..blank(op1(|a: u32| f64::from(a))) },
+                    _ => {
+                        let b = Slot(u32::from(signed));
+                        Inst { a, b, x, y: 8 * u32::from(from), z: format(to), ..blank(int_to_float) }
+                    }
+                };
+                self.converted(i, inst, to);
+            }
+            Opcode::F2i { signed, round, ftz, from, to, part, nan_zero } => {
+                // A NaN becomes zero or the integer with its top bit, by the types alone.
+                if nan_zero != (from != 8 && to != 8) || part > 1 {
+                    return self.unsupported(i);
+                }
+                let a = self.float_source(&i.src[0], from, part)?;
+                let x = INTEGER | rounding(numbered(round)) | if ftz { FTZ } else { 0 };
+                let b = Slot(u32::from(signed));
+                let z = 8 * u32::from(to);
+                self.converted(i, Inst { a, b, x, y: format(from), z, ..blank(float_to_int) }, to);
+                if signed && to < 4 {
+                    let d = self.dst(i, 0);
+                    let run: InstFn = if to == 1 { op1(|a: i8| i32::from(a)) } else { op1(|a: i16| i32::from(a)) };
+                    self.emit(Inst { d, a: d, ..blank(run) });
+                }
+            }
+            Opcode::Arithmetic(op) => return self.convert_floats(i, op),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn convert_floats(&mut self, i: &MachineInst, op: Arithmetic) -> Result<bool> {
+        match op {
+            Arithmetic::Frnd { round, ftz, bytes, half } => {
+                let a = self.float_source(&i.src[0], bytes, half)?;
+                let x = INTEGER | rounding(round) | if ftz { FTZ } else { 0 };
+                let (y, z) = (format(bytes), format(bytes));
+                self.converted(i, Inst { a, x, y, z, ..blank(float_to_float) }, bytes);
+            }
+            Arithmetic::F2f { round, ftz, from, to, half } => {
+                let a = self.float_source(&i.src[0], from, half)?;
+                let x = rounding(round) | if ftz { FTZ } else { 0 };
+                let inst = match (from, to, x) {
+                    (4, 8, 0) => Inst { a, ..blank(op1(|a: f32| f64::from(a))) },
+                    (8, 4, 0) => Inst { a, ..blank(op1(|a: f64| a as f32)) },
+                    _ => Inst { a, x, y: format(from), z: format(to), ..blank(float_to_float) },
+                };
+                self.converted(i, inst, to);
+            }
+            Arithmetic::F2fp { bf16, relu, round } => {
+                let (a, b) = (self.single(&i.src[0])?, self.single(&i.src[1])?);
+                let x = rounding(round) | if relu { RELU } else { 0 };
+                let (d, z) = (self.dst(i, 0), if bf16 { BRAIN16 } else { FLOAT16 });
+                self.emit(Inst { d, a, b, x, z, ..blank(pack_pair) });
+            }
+            Arithmetic::I2ip { bits, signed } => {
+                let run = match (bits, signed) {
+                    (16, true) => op3(|a: i32, b: i32, _: u32| {
+                        u32::from(a.clamp(-0x8000, 0x7fff) as u16) << 16 | u32::from(b.clamp(-0x8000, 0x7fff) as u16)
+                    }),
+                    (8, true) => op3(|a: i32, b: i32, c: u32| {
+                        c << 16 | u32::from(a.clamp(-0x80, 0x7f) as u8) << 8 | u32::from(b.clamp(-0x80, 0x7f) as u8)
+                    }),
+                    (8, false) => {
+                        op3(|a: i32, b: i32, c: u32| c << 16 | (a.clamp(0, 0xff) as u32) << 8 | b.clamp(0, 0xff) as u32)
+                    }
+                    _ => return self.unsupported(i),
+                };
+                let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                let d = self.dst(i, 0);
+                self.emit(Inst { d, a, b, c, ..blank(run) });
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Emits an instruction whose result has so many bytes.
+    fn converted(&mut self, i: &MachineInst, inst: Inst, bytes: u8) {
+        if bytes == 8 {
+            let d = self.temporary();
+            self.emit(Inst { d, ..inst });
+            self.split(i, d);
+        } else {
+            let d = self.dst(i, 0);
+            self.emit(Inst { d, ..inst });
+        }
+    }
+
+    fn shifted(&mut self, a: Slot, by: u8) -> Slot {
+        if by == 0 {
+            return a;
+        }
+        let d = self.temporary();
+        self.emit(Inst { d, a, b: a, x: u64::from(by), ..blank(op2x(|a: u32, _: u32, x| a >> x)) });
+        d
+    }
+
+    /// A floating point operand of so many bytes, of halves the one at `part`, with its sign.
+    fn float_source(&mut self, operand: &InstOperand, bytes: u8, part: u8) -> Result<Slot> {
+        match bytes {
+            8 => return self.double(operand),
+            4 => return self.single(operand),
+            _ => {}
+        }
+        let a = self.raw_word(operand, 0)?;
+        let a = self.shifted(a, 16 * part);
+        let run: InstFn = match (operand.abs, operand.neg) {
+            (false, false) => return Ok(a),
+            (true, false) => op1(|a: u16| a & 0x7fff),
+            (false, true) => op1(|a: u16| a ^ 0x8000),
+            (true, true) => op1(|a: u16| a | 0x8000),
+        };
+        let d = self.temporary();
+        self.emit(Inst { d, a, ..blank(run) });
+        Ok(d)
+    }
+}

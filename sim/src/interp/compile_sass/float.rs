@@ -1,0 +1,263 @@
+//! Family of single and double precision: sums, products, minima, comparisons, the special function
+//! unit.
+
+use kernels::sass::{Arithmetic, BoolOp, FloatMode, InstOperand, MachineInst, Opcode, SassRound};
+
+use super::{Result, Translation};
+use crate::interp::approximate::{Special, special, special_double};
+use crate::interp::compile::blank;
+use crate::interp::exec::control;
+use crate::interp::exec::per_lane::{op1, op2, op2x, op3, op3x};
+use crate::interp::exec_sass::floats::{self, BOP};
+use crate::interp::exec_sass::halves;
+use crate::interp::float::*;
+use crate::interp::program::{Inst, InstFn, Pred, Slot};
+
+/// A rounding mode as the functions of `float` have it.
+pub(super) fn rounding(round: SassRound) -> u64 {
+    match round {
+        SassRound::Nearest => 0,
+        SassRound::Zero => 1,
+        SassRound::Minus => 2,
+        SassRound::Plus => 3,
+    }
+}
+
+/// How a comparison is combined, as the functions of `exec_sass` have it.
+pub(super) fn combining(bop: BoolOp) -> u32 {
+    match bop {
+        BoolOp::And => 0,
+        BoolOp::Or => 1,
+        BoolOp::Xor => 2,
+    }
+}
+
+fn flags(mode: FloatMode) -> u64 {
+    rounding(mode.round) | if mode.ftz { FTZ } else { 0 } | if mode.sat { SAT } else { 0 }
+}
+
+impl Translation<'_> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn floating(&mut self, i: &MachineInst) -> Result<bool> {
+        match i.op {
+            Opcode::Fsetp { cmp, bop, wide, ftz } => self.compare_floats(i, cmp, bop, wide, ftz)?,
+            Opcode::Mufu { func, half, part } => self.mufu(i, func, half, part)?,
+            Opcode::Arithmetic(op) => return self.arithmetic(i, op),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn arithmetic(&mut self, i: &MachineInst, op: Arithmetic) -> Result<bool> {
+        match op {
+            Arithmetic::Fadd(mode) => {
+                let plain = flags(mode) == 0;
+                let run = match plain {
+                    true => op2(|a: f32, b: f32| output(a + b, 0)),
+                    false => {
+                        op2x(|a: f32, b: f32, x| output(add32(input(a, x), input(b, x), Rounding::from_code(x)), x))
+                    }
+                };
+                self.single_op(i, run, flags(mode))?;
+            }
+            Arithmetic::Fmul { mode, fmz: false } => {
+                let plain = flags(mode) == 0;
+                let run = match plain {
+                    true => op2(|a: f32, b: f32| output(a * b, 0)),
+                    false => {
+                        op2x(|a: f32, b: f32, x| output(mul32(input(a, x), input(b, x), Rounding::from_code(x)), x))
+                    }
+                };
+                self.single_op(i, run, flags(mode))?;
+            }
+            Arithmetic::Ffma { mode, fmz: false } => {
+                let plain = flags(mode) == 0;
+                let run = match plain {
+                    true => op3(|a: f32, b: f32, c: f32| output(a.mul_add(b, c), 0)),
+                    false => op3x(|a: f32, b: f32, c: f32, x| {
+                        output(fma32(input(a, x), input(b, x), input(c, x), Rounding::from_code(x)), x)
+                    }),
+                };
+                self.single_op(i, run, flags(mode))?;
+            }
+            Arithmetic::Fmnmx { ftz, nan } => {
+                let x = if ftz { FTZ } else { 0 };
+                let (min, max) = match nan {
+                    true => (
+                        op2x(|a: f32, b: f32, x| min32_nan(input(a, x), input(b, x))),
+                        op2x(|a: f32, b: f32, x| max32_nan(input(a, x), input(b, x))),
+                    ),
+                    false => (
+                        op2x(|a: f32, b: f32, x| min32(input(a, x), input(b, x))),
+                        op2x(|a: f32, b: f32, x| max32(input(a, x), input(b, x))),
+                    ),
+                };
+                let (a, b) = (self.single(&i.src[0])?, self.single(&i.src[1])?);
+                self.chosen(i, Inst { a, b, x, ..blank(min) }, Inst { a, b, x, ..blank(max) });
+            }
+            Arithmetic::Fsel { ftz } => {
+                let (a, b, c) = (self.single(&i.src[0])?, self.single(&i.src[1])?, self.psrc(i.psrc[0]));
+                let d = self.dst(i, 0);
+                self.emit(Inst { d, a, b, c: Slot(c.0), ..blank(control::select) });
+                if ftz {
+                    self.emit(Inst { d, a: d, ..blank(op1(flush)) });
+                }
+            }
+            Arithmetic::Fset { cmp, bop, ftz } => {
+                let (a, b, c) = (self.single(&i.src[0])?, self.single(&i.src[1])?, self.psrc(i.psrc[0]));
+                let p = self.temporary_pred();
+                let y = u32::from(cmp) | combining(bop) << BOP;
+                let x = if ftz { FTZ } else { 0 };
+                let z = Pred::ALWAYS.0;
+                self.emit(Inst { d: Slot(p.0), a, b, c: Slot(c.0), x, y, z, ..blank(floats::compare) });
+                let (d, one, zero) = (self.dst(i, 0), self.constant(u64::from(1f32.to_bits())), self.constant(0));
+                self.emit(Inst { d, a: one, b: zero, c: Slot(p.0), ..blank(control::select) });
+            }
+            Arithmetic::Fchk => {
+                let (a, b, d) = (self.single(&i.src[0])?, self.single(&i.src[1])?, self.pdst(i, 0));
+                self.emit(Inst { d: Slot(d.0), a, b, ..blank(floats::check_quotient) });
+            }
+            Arithmetic::Dadd(round) => {
+                let run = match round {
+                    SassRound::Nearest => op2(|a: f64, b: f64| a + b),
+                    _ => op2x(|a: f64, b: f64, x| add64(a, b, Rounding::from_code(x))),
+                };
+                self.double_op(i, run, rounding(round))?;
+            }
+            Arithmetic::Dmul(round) => {
+                let run = match round {
+                    SassRound::Nearest => op2(|a: f64, b: f64| a * b),
+                    _ => op2x(|a: f64, b: f64, x| mul64(a, b, Rounding::from_code(x))),
+                };
+                self.double_op(i, run, rounding(round))?;
+            }
+            Arithmetic::Dfma(round) => {
+                let run = match round {
+                    SassRound::Nearest => op3(|a: f64, b: f64, c: f64| a.mul_add(b, c)),
+                    _ => op3x(|a: f64, b: f64, c: f64, x| fma64(a, b, c, Rounding::from_code(x))),
+                };
+                self.double_op(i, run, rounding(round))?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// A single precision operand with its sign.
+    pub(super) fn single(&mut self, operand: &InstOperand) -> Result<Slot> {
+        let a = self.raw_word(operand, 0)?;
+        let run: InstFn = match (operand.abs, operand.neg) {
+            (false, false) => return Ok(a),
+            (true, false) => op1(|a: u32| a & 0x7fff_ffff),
+            (false, true) => op1(|a: u32| a ^ 0x8000_0000),
+            (true, true) => op1(|a: u32| a | 0x8000_0000),
+        };
+        let d = self.temporary();
+        self.emit(Inst { d, a, ..blank(run) });
+        Ok(d)
+    }
+
+    /// A double precision operand with its sign, as one row.
+    pub(super) fn double(&mut self, operand: &InstOperand) -> Result<Slot> {
+        let a = self.pair(operand)?;
+        let run: InstFn = match (operand.abs, operand.neg) {
+            (false, false) => return Ok(a),
+            (true, false) => op1(|a: u64| a & !(1 << 63)),
+            (false, true) => op1(|a: u64| a ^ 1 << 63),
+            (true, true) => op1(|a: u64| a | 1 << 63),
+        };
+        let d = self.temporary();
+        self.emit(Inst { d, a, ..blank(run) });
+        Ok(d)
+    }
+
+    fn single_op(&mut self, i: &MachineInst, run: InstFn, x: u64) -> Result<()> {
+        let (a, b) = (self.single(&i.src[0])?, self.single(&i.src[1])?);
+        let c = match i.src.get(2) {
+            Some(c) => self.single(c)?,
+            None => b,
+        };
+        let d = self.dst(i, 0);
+        self.emit(Inst { d, a, b, c, x, ..blank(run) });
+        Ok(())
+    }
+
+    fn double_op(&mut self, i: &MachineInst, run: InstFn, x: u64) -> Result<()> {
+        let (a, b) = (self.double(&i.src[0])?, self.double(&i.src[1])?);
+        let c = match i.src.get(2) {
+            Some(c) => self.double(c)?,
+            None => b,
+        };
+        let d = self.temporary();
+        self.emit(Inst { d, a, b, c, x, ..blank(run) });
+        self.split(i, d);
+        Ok(())
+    }
+
+    /// The result of `min` where predicate source 0 holds, else of `max`.
+    pub(super) fn chosen(&mut self, i: &MachineInst, min: Inst, max: Inst) {
+        let d = self.dst(i, 0);
+        let pred = self.psrc(i.psrc[0]);
+        match pred {
+            Pred::ALWAYS => self.emit(Inst { d, ..min }),
+            Pred::NEVER => self.emit(Inst { d, ..max }),
+            _ => {
+                let (low, high) = (self.temporary(), self.temporary());
+                self.emit(Inst { d: low, ..min });
+                self.emit(Inst { d: high, ..max });
+                self.emit(Inst { d, a: low, b: high, c: Slot(pred.0), ..blank(control::select) });
+            }
+        }
+    }
+
+    fn compare_floats(&mut self, i: &MachineInst, cmp: u8, bop: BoolOp, wide: bool, ftz: bool) -> Result<()> {
+        let (a, b) = match wide {
+            true => (self.double(&i.src[0])?, self.double(&i.src[1])?),
+            false => (self.single(&i.src[0])?, self.single(&i.src[1])?),
+        };
+        let (c, d, z) = (self.psrc(i.psrc[0]), self.pdst(i, 0), self.pdst(i, 1));
+        let run = match (wide, cmp) {
+            (true, 0 | 15) => floats::choose_double,
+            (true, _) => floats::compare_doubles,
+            _ => floats::compare,
+        };
+        let y = u32::from(cmp) | combining(bop) << BOP;
+        let x = if ftz { FTZ } else { 0 };
+        self.emit(Inst { d: Slot(d.0), a, b, c: Slot(c.0), x, y, z: z.0, ..blank(run) });
+        Ok(())
+    }
+
+    fn mufu(&mut self, i: &MachineInst, func: u8, half: bool, part: u8) -> Result<()> {
+        let d = self.dst(i, 0);
+        if half {
+            let operand = i.src[0];
+            let a = self.raw_word(&operand, 0)?;
+            if part > 1 || !matches!(func, 2 | 9) {
+                return self.unsupported(i);
+            }
+            let z = u32::from(part) | u32::from(operand.neg) << 1 | u32::from(operand.abs) << 2;
+            self.emit(Inst { d, a, y: u32::from(func), z, ..blank(halves::special) });
+            return Ok(());
+        }
+        let run = match func {
+            0 => op1(|a: f32| special(Special::Cos, a)),
+            1 => op1(|a: f32| special(Special::Sin, a)),
+            2 => op1(|a: f32| special(Special::Ex2, a)),
+            3 => op1(|a: f32| special(Special::Lg2, a)),
+            4 => op1(|a: f32| special(Special::Rcp, a)),
+            5 => op1(|a: f32| special(Special::Rsq, a)),
+            6 => op1(|a: u32| special_double(false, a)),
+            7 => op1(|a: u32| special_double(true, a)),
+            8 => op1(|a: f32| special(Special::Sqrt, a)),
+            9 => op1(|a: f32| special(Special::Tanh, a)),
+            _ => return self.unsupported(i),
+        };
+        let mut operand = i.src[0];
+        if matches!(func, 6 | 7) {
+            operand.regs = 1;
+        }
+        let a = self.single(&operand)?;
+        self.emit(Inst { d, a, ..blank(run) });
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! Family of what lanes do together: votes, shuffles, matches, reductions, tiles of matrices from
+//! shared memory, asynchronous copies.
+
+use kernels::sass::{MachineInst, Opcode, ReduxOp, ShflMode, VoteMode};
+
+use super::operands::SCRATCH;
+use super::{Result, Translation};
+use crate::interp::compile::blank;
+use crate::interp::exec::load_store::{SHARED, copy_async};
+use crate::interp::exec::per_lane::{op1, op2x};
+use crate::interp::exec::{matrix, warp_sync};
+use crate::interp::program::{Inst, Pred, Slot};
+
+impl Translation<'_> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn lanes(&mut self, i: &MachineInst) -> Result<bool> {
+        match i.op {
+            Opcode::Vote { mode } => {
+                let a = Slot(self.psrc(i.psrc[0]).0);
+                if i.dst.is_some_and(|run| !run.is_dropped()) {
+                    let d = self.dst(i, 0);
+                    self.emit(Inst { d, a, y: 3, ..blank(warp_sync::vote) });
+                }
+                let d = self.pdst(i, 0);
+                if d != Pred::ALWAYS {
+                    let y = match mode {
+                        VoteMode::All => 0,
+                        VoteMode::Any => 1,
+                        VoteMode::Eq => 2,
+                    };
+                    self.emit(Inst { d: Slot(d.0), a, y, ..blank(warp_sync::vote) });
+                }
+            }
+            Opcode::Shfl { mode } => {
+                let y = match mode {
+                    ShflMode::Up => 0,
+                    ShflMode::Down => 1,
+                    ShflMode::Bfly => 2,
+                    ShflMode::Idx => 3,
+                };
+                let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                let (d, z) = (self.dst(i, 0), self.pdst(i, 0));
+                let x = u64::from(Slot::NONE.0);
+                self.emit(Inst { d, a, b, c, x, y, z: z.0, ..blank(warp_sync::shuffle) });
+            }
+            Opcode::Match { any, wide } => {
+                let a = if wide { self.pair(&i.src[0])? } else { self.source(i, 0)? };
+                let (d, z) = (self.dst(i, 0), self.pdst(i, 0));
+                self.emit(Inst { d, a, y: u32::from(!any), z: z.0, ..blank(warp_sync::match_values) });
+            }
+            Opcode::Redux { op, signed } => {
+                let y = match (op, signed) {
+                    (ReduxOp::Sum, _) => 0,
+                    (ReduxOp::Min, false) => 1,
+                    (ReduxOp::Max, false) => 2,
+                    (ReduxOp::Min, true) => 3,
+                    (ReduxOp::Max, true) => 4,
+                    (ReduxOp::And, _) => 5,
+                    (ReduxOp::Or, _) => 6,
+                    (ReduxOp::Xor, _) => 7,
+                };
+                let (a, d) = (self.source(i, 0)?, self.dst(i, 0));
+                self.emit(Inst { d, a, y, ..blank(warp_sync::reduce) });
+            }
+            Opcode::Matrix { regs, store: false } => self.tiles(i, regs)?,
+            Opcode::CopyAsync { bytes, zfill } => self.copy_async(i, bytes, zfill)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// LDSM; bits 78..80 say whether tiles are transposed.
+    fn tiles(&mut self, i: &MachineInst, regs: u8) -> Result<()> {
+        let transposed = match self.bits(78, 80) {
+            0 => 0,
+            1 => 1 << 30,
+            _ => return self.unsupported(i),
+        };
+        let (a, x, _) = self.address(i, &i.mem[0])?;
+        let slots: Vec<Slot> = (0..regs).map(|_| self.temporary()).collect();
+        let y = self.list(&slots);
+        let z = SHARED | u32::from(regs) << 4 | transposed;
+        self.emit(Inst { d: Slot(x as u32), a, y, z, ..blank(matrix::rows) });
+        // The address may be one of the results.
+        for (word, &a) in slots.iter().enumerate() {
+            let d = self.dst(i, word as u8);
+            if d != SCRATCH {
+                self.emit(Inst { d, a, ..blank(op1(|a: u32| a)) });
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_async(&mut self, i: &MachineInst, bytes: u8, zfill: bool) -> Result<()> {
+        let skipped = self.psrc(i.psrc[0]);
+        if !zfill {
+            self.under(&i.psrc[..1]);
+        }
+        let (a, x, space) = self.address(i, &i.mem[0])?;
+        let (from, offset, _) = self.address(i, &i.mem[1])?;
+        let size = u64::from(bytes);
+        let mut count = self.constant(size);
+        let (b, source) = (self.temporary(), self.temporary());
+        self.emit(Inst {
+            d: source,
+            a: from,
+            b: from,
+            x: offset,
+            ..blank(op2x(|a: u64, _: u64, x: u64| a.wrapping_add(x)))
+        });
+        if zfill {
+            // The low bits of the address are the number of bytes that are not read.
+            let (read, kept) = (self.temporary(), self.temporary());
+            let run = op2x(|a: u64, _: u64, x: u64| x - (a & (x - 1)));
+            self.emit(Inst { d: read, a: source, b: source, x: size, ..blank(run) });
+            let run = op2x(|a: u64, _: u64, x: u64| a & !(x - 1));
+            self.emit(Inst { d: b, a: source, b: source, x: size, ..blank(run) });
+            let zero = self.constant(0);
+            let c = Slot(skipped.0);
+            self.emit(Inst { d: kept, a: read, b: zero, c, ..blank(crate::interp::exec::control::select) });
+            count = kept;
+        } else {
+            self.emit(Inst { d: b, a: source, ..blank(op1(|a: u64| a)) });
+        }
+        self.emit(Inst { d: Slot(0), a, b, c: count, x, y: u32::from(bytes), z: space | 1 << 4, ..blank(copy_async) });
+        Ok(())
+    }
+}

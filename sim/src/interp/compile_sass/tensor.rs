@@ -1,0 +1,150 @@
+//! Family of the tensor cores and of the dot products of small integers.
+
+use kernels::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, SassRound};
+
+use super::{Result, Translation};
+use crate::interp::compile::blank;
+use crate::interp::exec::matrix::{self, Element, Form};
+use crate::interp::exec::per_lane::op3;
+use crate::interp::exec_sass::tensor::{self, NarrowForm, dot_bytes, dot_words};
+use crate::interp::program::{Inst, InstFn, Slot};
+
+fn element(ty: MatrixTy) -> Option<Element> {
+    Some(match ty {
+        MatrixTy::F16 => Element::F16,
+        MatrixTy::Bf16 => Element::Bf16,
+        MatrixTy::Tf32 => Element::Tf32,
+        MatrixTy::F64 => Element::F64,
+        MatrixTy::S8 => Element::S8,
+        MatrixTy::U8 => Element::U8,
+        MatrixTy::S4 | MatrixTy::U4 | MatrixTy::B1 => return None,
+    })
+}
+
+impl Translation<'_> {
+    /// Returns false when the instruction is of another family.
+    pub(super) fn tensor(&mut self, i: &MachineInst) -> Result<bool> {
+        let Opcode::Arithmetic(op) = i.op else { return Ok(false) };
+        match op {
+            Arithmetic::Mma { .. } => self.multiply_matrices(i, op)?,
+            Arithmetic::Movm => {
+                let (d, a) = (self.dst(i, 0), self.raw_word(&i.src[0], 0)?);
+                self.emit(Inst { d, a, ..blank(tensor::transpose) });
+            }
+            Arithmetic::Idp { four, high, a_signed, b_signed } => {
+                let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                let run: InstFn = match (four, a_signed, b_signed) {
+                    (true, true, true) => op3(|a, b, c| dot_bytes::<true, true>(a, b, c)),
+                    (true, true, false) => op3(|a, b, c| dot_bytes::<true, false>(a, b, c)),
+                    (true, false, true) => op3(|a, b, c| dot_bytes::<false, true>(a, b, c)),
+                    (true, false, false) => op3(|a, b, c| dot_bytes::<false, false>(a, b, c)),
+                    (false, true, true) => op3(|a, b, c| dot_words::<true, true>(a, b, c)),
+                    (false, true, false) => op3(|a, b, c| dot_words::<true, false>(a, b, c)),
+                    (false, false, true) => op3(|a, b, c| dot_words::<false, true>(a, b, c)),
+                    (false, false, false) => op3(|a, b, c| dot_words::<false, false>(a, b, c)),
+                };
+                let b = if high {
+                    let d = self.temporary();
+                    self.emit(Inst { d, a: b, ..blank(crate::interp::exec::per_lane::op1(|a: u32| a >> 16)) });
+                    d
+                } else {
+                    b
+                };
+                let d = self.dst(i, 0);
+                self.emit(Inst { d, a, b, c, ..blank(run) });
+            }
+            Arithmetic::Vabsdiff { signed } => {
+                let run: InstFn = match signed {
+                    true => op3(|a: i32, b: i32, c: u32| a.abs_diff(b).wrapping_add(c)),
+                    false => op3(|a: u32, b: u32, c: u32| a.abs_diff(b).wrapping_add(c)),
+                };
+                self.of_three(i, run)?;
+            }
+            Arithmetic::Vabsdiff4 { signed, acc } => {
+                let run: InstFn = match (signed, acc) {
+                    (true, true) => op3(|a: u32, b: u32, c: u32| tensor::differences::<true>(a, b).1.wrapping_add(c)),
+                    (false, true) => op3(|a: u32, b: u32, c: u32| tensor::differences::<false>(a, b).1.wrapping_add(c)),
+                    // What an addend would do without `.ACC` is not known.
+                    _ if !i.src[2].is_zero() => return self.unsupported(i),
+                    (true, false) => op3(|a: u32, b: u32, _: u32| tensor::differences::<true>(a, b).0),
+                    (false, false) => op3(|a: u32, b: u32, _: u32| tensor::differences::<false>(a, b).0),
+                };
+                self.of_three(i, run)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn of_three(&mut self, i: &MachineInst, run: InstFn) -> Result<()> {
+        let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+        let d = self.dst(i, 0);
+        self.emit(Inst { d, a, b, c, ..blank(run) });
+        Ok(())
+    }
+
+    /// The rows of an operand: registers, or pairs of them joined.
+    fn matrix_rows(&mut self, operand: &InstOperand, wide: bool) -> Result<Vec<Slot>> {
+        let mut rows = Vec::new();
+        for at in (0..operand.regs).step_by(if wide { 2 } else { 1 }) {
+            let low = self.raw_word(operand, at)?;
+            rows.push(if wide {
+                let high = self.raw_word(operand, at + 1)?;
+                self.joined(low, high)
+            } else {
+                low
+            });
+        }
+        Ok(rows)
+    }
+
+    fn multiply_matrices(&mut self, i: &MachineInst, op: Arithmetic) -> Result<()> {
+        let Arithmetic::Mma { m, k, a, b, single, sat, and, round } = op else { return Ok(()) };
+        if i.src.iter().any(|s| s.neg || s.abs) || round != SassRound::Nearest {
+            return self.unsupported(i);
+        }
+        let wide = a == MatrixTy::F64;
+        let Some(run) = i.dst else { return self.unsupported(i) };
+        let (sa, sb, sc) = (
+            self.matrix_rows(&i.src[0], wide)?,
+            self.matrix_rows(&i.src[1], wide)?,
+            self.matrix_rows(&i.src[2], wide)?,
+        );
+        let to: Vec<Slot> = match wide {
+            true => (0..run.count / 2).map(|_| self.temporary()).collect(),
+            false => (0..run.count).map(|at| self.dst(i, at)).collect(),
+        };
+        let (Some(ea), Some(eb)) = (element(a), element(b)) else {
+            let form = NarrowForm {
+                m: m.into(),
+                k: k.into(),
+                bits: a.bits(),
+                a_signed: a == MatrixTy::S4,
+                b_signed: b == MatrixTy::S4,
+                and,
+                sat,
+            };
+            let y = self.list(&[to, sc, sa, sb].concat());
+            self.emit(Inst { x: form.pack(), y, ..blank(tensor::multiply_narrow) });
+            return Ok(());
+        };
+        let sum = match a {
+            MatrixTy::F64 => Element::F64,
+            MatrixTy::S8 | MatrixTy::U8 => Element::S32,
+            MatrixTy::F16 if !single => Element::F16,
+            _ => Element::F32,
+        };
+        let (m, k) = (usize::from(m), usize::from(k));
+        let x = Form { a: ea, b: eb, c: sum, d: sum, saturate: sat, m, n: 8, k }.pack();
+        let z = [to.len(), sc.len(), sa.len(), sb.len()].iter().rev().fold(0, |z, &count| z << 6 | count as u32);
+        let y = self.list(&[to.clone(), sc, sa, sb].concat());
+        self.emit(Inst { x, y, z, ..blank(matrix::multiply) });
+        if wide {
+            for (at, value) in to.into_iter().enumerate() {
+                let (low, high) = (self.dst(i, 2 * at as u8), self.dst(i, 2 * at as u8 + 1));
+                self.halved(value, low, high);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Products of matrices of numbers of four bits and one bit, the transposition of a tile, and dot
+//! products within a lane.
+
+use crate::interp::exec::matrix::{of_a, of_b, of_c};
+use crate::interp::exec::per_lane::each;
+use crate::interp::program::{Inst, LANES, Next, Slot};
+use crate::interp::warp::Warp;
+
+/// What `x` of [`multiply_narrow`] holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NarrowForm {
+    pub m: usize,
+    pub k: usize,
+    /// Bits of an element: 4, or 1.
+    pub bits: u32,
+    pub a_signed: bool,
+    pub b_signed: bool,
+    /// Of single bits: both set, else different.
+    pub and: bool,
+    pub sat: bool,
+}
+
+impl NarrowForm {
+    pub(crate) fn pack(self) -> u64 {
+        self.m as u64
+            | (self.k as u64) << 8
+            | u64::from(self.bits) << 24
+            | u64::from(self.a_signed) << 32
+            | u64::from(self.b_signed) << 33
+            | u64::from(self.and) << 34
+            | u64::from(self.sat) << 35
+    }
+
+    fn unpack(x: u64) -> NarrowForm {
+        NarrowForm {
+            m: (x & 0xff) as usize,
+            k: (x >> 8 & 0xffff) as usize,
+            bits: (x >> 24 & 0xff) as u32,
+            a_signed: x >> 32 & 1 != 0,
+            b_signed: x >> 33 & 1 != 0,
+            and: x >> 34 & 1 != 0,
+            sat: x >> 35 & 1 != 0,
+        }
+    }
+}
+
+/// IMMA of four bits and BMMA: slots of d, c, a, b from `y` on.
+pub(crate) fn multiply_narrow(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let form = NarrowForm::unpack(i.x);
+    let NarrowForm { m, k, bits, .. } = form;
+    let packed = (32 / bits) as usize;
+    let (sums, of_first, of_second) = (m / 4, m * k / packed / LANES, 8 * k / packed / LANES);
+    let slots: &[Slot] = &w.env.program.slots[i.y as usize..];
+    let (to, rest) = slots.split_at(sums);
+    let (c, rest) = rest.split_at(sums);
+    let (a, rest) = rest.split_at(of_first);
+    let b = &rest[..of_second];
+    let ones = u32::MAX >> (32 - bits);
+    let read = |w: &Warp<'_>, slots: &[Slot], (lane, at): (usize, usize), signed: bool| {
+        let value = (w.get(slots[at / packed], lane) as u32) >> (at % packed * bits as usize) & ones;
+        if signed { i64::from((value << (32 - bits)) as i32 >> (32 - bits)) } else { i64::from(value) }
+    };
+    let mut out = Vec::with_capacity(m * 8);
+    for row in 0..m {
+        for column in 0..8 {
+            let (lane, at) = of_c(row, column);
+            let mut sum = i64::from(w.get(c[at], lane) as i32);
+            for inner in 0..k {
+                let left = read(w, a, of_a(row, inner, packed), form.a_signed);
+                let right = read(w, b, of_b(inner, column, packed), form.b_signed);
+                sum += match (bits, form.and) {
+                    (1, false) => left ^ right,
+                    _ => left * right,
+                };
+            }
+            let sum = if form.sat { sum.clamp(i32::MIN.into(), i32::MAX.into()) } else { sum };
+            out.push((lane, at, sum as u32));
+        }
+    }
+    for (lane, at, sum) in out {
+        if mask >> lane & 1 != 0 {
+            w.set(to[at], lane, u64::from(sum));
+        }
+    }
+    Next::Step
+}
+
+/// MOVM: the tile of 8 by 8 halves that the warp has in `a`, transposed.
+pub(crate) fn transpose(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let tile: [u64; LANES] = std::array::from_fn(|lane| w.get(i.a, lane));
+    // A lane has two neighbours of one row.
+    let at = |row: usize, column: usize| tile[row * 4 + column / 2] >> (16 * (column % 2)) & 0xffff;
+    each(mask, |l| {
+        let (row, column) = (l / 4, l % 4 * 2);
+        w.set(i.d, l, at(column, row) | at(column + 1, row) << 16);
+    });
+    Next::Step
+}
+
+fn byte<const SIGNED: bool>(value: u32, at: u32) -> i32 {
+    let byte = (value >> (8 * at)) as u8;
+    if SIGNED { i32::from(byte as i8) } else { i32::from(byte) }
+}
+
+/// The dot product of four bytes, plus `c`.
+pub(crate) fn dot_bytes<const A: bool, const B: bool>(a: u32, b: u32, c: u32) -> u32 {
+    let sum: i32 = (0..4).map(|at| byte::<A>(a, at) * byte::<B>(b, at)).sum();
+    c.wrapping_add(sum as u32)
+}
+
+/// The dot product of two 16-bit words of `a` and the low two bytes of `b`, plus `c`.
+pub(crate) fn dot_words<const A: bool, const B: bool>(a: u32, b: u32, c: u32) -> u32 {
+    let word = |at: u32| {
+        let word = (a >> (16 * at)) as u16;
+        if A { i32::from(word as i16) } else { i32::from(word) }
+    };
+    let sum: i32 = (0..2).map(|at| word(at) * byte::<B>(b, at)).sum();
+    c.wrapping_add(sum as u32)
+}
+
+/// The absolute differences of four bytes, packed, and their sum.
+pub(crate) fn differences<const SIGNED: bool>(a: u32, b: u32) -> (u32, u32) {
+    let mut out = (0, 0);
+    for at in 0..4 {
+        let difference = byte::<SIGNED>(a, at).abs_diff(byte::<SIGNED>(b, at));
+        out.0 |= (difference & 0xff) << (8 * at);
+        out.1 += difference;
+    }
+    out
+}
