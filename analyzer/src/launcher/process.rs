@@ -109,6 +109,10 @@ pub fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
         preload.push(":");
         preload.push(divert);
     }
+    if let Some(stand_ins) = plan.sim.and_then(Sim::stand_ins) {
+        preload.push(":");
+        preload.push(stand_ins);
+    }
     command.env("LD_PRELOAD", in_front(&preload, "LD_PRELOAD"));
     command.env("STREAMSAN_SOCKET", &plan.socket);
     if !plan.shim_options.is_empty() {

@@ -20,6 +20,9 @@ const NAMES: [(&str, &str); 2] =
 /// All names that the folder may hold.
 const SONAMES: [&str; 3] = ["libcuda.so.1", "libcudart.so.12", "libcudart.so.13"];
 
+/// One of the names of the stand-ins for CUDA's libraries, which are one file.
+const STAND_INS: &str = "libcublas.so.13";
+
 /// A simulated GPU, ready for a program.
 #[derive(Debug)]
 pub struct Sim {
@@ -58,6 +61,12 @@ impl Sim {
     /// where a program holds that itself, or finds it past `LD_LIBRARY_PATH`.
     pub fn preload(&self) -> Option<PathBuf> {
         Some(self.folder.join("libstreamsan_divert.so")).filter(|path| path.exists())
+    }
+
+    /// The stand-ins for CUDA's libraries, to be preloaded: then they come before NVIDIA's,
+    /// wherever the program's search paths lead.
+    pub fn stand_ins(&self) -> Option<PathBuf> {
+        Some(self.folder.join(STAND_INS)).filter(|path| path.exists())
     }
 
     /// Functions that the program is linked with and the simulated GPU has not got: then the loader

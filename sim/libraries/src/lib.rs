@@ -8,6 +8,7 @@
 //! - `model`: the kernels that say which bytes a call touches
 //! - `numerics`: what computes, on the CPU
 //! - `cublas`, `cublaslt`: the functions of cuBLAS and cuBLASLt
+//! - `refused`: every other function, and those of other libraries
 #![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
 #![allow(missing_docs, reason = "nothing here is Rust API: CUDA's documentation describes the functions")]
 
@@ -17,3 +18,4 @@ pub mod cublas;
 mod cublaslt;
 pub mod model;
 pub mod numerics;
+mod refused;

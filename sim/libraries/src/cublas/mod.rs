@@ -5,7 +5,6 @@
 //! - `gemm`: the products of general matrices, in all their forms
 //! - `factors`: LU and QR of batches
 //! - `transfer`: copies between host and device
-//! - `refused`: every other function
 //!
 //! As in NVIDIA's library each function has a twin with 64-bit integers, and names with and without
 //! `_v2` mean the same functions of handles.
@@ -18,5 +17,4 @@ pub mod handle;
 mod level1;
 mod level2;
 pub mod level3;
-pub mod refused;
 mod transfer;

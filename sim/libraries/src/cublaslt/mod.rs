@@ -3,9 +3,7 @@
 //! - `descriptors`: layouts, descriptions of products, preferences
 //! - `matmul`: the product
 //! - `management`: handles, versions, the log
-//! - `refused`: every other function
 
 mod descriptors;
 mod management;
 mod matmul;
-mod refused;
