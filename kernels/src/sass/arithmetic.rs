@@ -150,10 +150,13 @@ pub enum Arithmetic {
         from: u8,
         /// Bytes of the result: 2, 4, 8.
         to: u8,
+        /// The result of two bytes is a bfloat16.
+        bf16: bool,
         /// 1: the source is in the high half of its register.
         half: u8,
     },
-    /// Two single precision numbers as halves: a high, b low.
+    /// Two single precision numbers as halves: a high, b low. With `merge` a is the low half, and
+    /// b are the bits of the high one.
     F2fp {
         /// bfloat16, else binary16.
         bf16: bool,
@@ -161,6 +164,8 @@ pub enum Arithmetic {
         relu: bool,
         /// Rounding.
         round: SassRound,
+        /// One half is converted only.
+        merge: bool,
     },
     /// a + b of packed halves.
     Hadd2(HalfMode, [Halves; 2]),

@@ -269,6 +269,11 @@ impl Program {
         self.by_name.get(name).map(|&at| &self.kernels[at])
     }
 
+    /// How many instructions it has.
+    pub fn instructions(&self) -> usize {
+        self.code.len()
+    }
+
     /// All kernels in the order of the text.
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels

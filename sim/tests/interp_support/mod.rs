@@ -2,6 +2,8 @@
 //! device of plain host memory, and launches with typed arguments.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod both;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;

@@ -47,7 +47,9 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
         _ if !matches!(w.form(), 1 | 4 | 5 | 6) => return None,
         _ => {}
     }
-    let (from, to) = (w.b(84, 86), w.b(75, 77));
+    // One code more than there are sizes: bfloat16.
+    let bf16 = w.b(75, 78) == 4;
+    let (from, to) = (w.b(84, 86), if bf16 { 1 } else { w.b(75, 77) });
     if from == 0 || to == 0 {
         return None;
     }
@@ -58,8 +60,8 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     }
     let op = match w.base() {
         0x107 | 0x113 if from == to && !w.bit(77) => Arithmetic::Frnd { round, ftz, bytes: 1 << from, half },
-        0x104 | 0x110 if from != to && !w.bit(77) && w.form() != 4 => {
-            Arithmetic::F2f { round, ftz, from: 1 << from, to: 1 << to, half }
+        0x104 | 0x110 if from != to && (bf16 || !w.bit(77)) && w.form() != 4 => {
+            Arithmetic::F2f { round, ftz, from: 1 << from, to: 1 << to, bf16, half }
         }
         _ => return None,
     };
@@ -72,8 +74,8 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
 }
 
 fn pack(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
-    // `.SATFINITE` and formats of eight bits are of later architectures, `.MERGE_C` of others.
-    if w.bit(77) || w.bit(78) || w.bit(81) || !matches!(w.form(), 1 | 4 | 5 | 6) {
+    // `.SATFINITE` and formats of eight bits are of later architectures.
+    if w.bit(77) || w.bit(81) || !matches!(w.form(), 1 | 4 | 5 | 6) {
         return None;
     }
     let round = match w.b(79, 81) {
@@ -81,12 +83,15 @@ fn pack(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
         3 => SassRound::Zero,
         _ => return None,
     };
-    if w.r(64).0 != 255 {
+    let merge = w.bit(78);
+    let (a, x, y) = (w.reg_src(24, false, 1), w.slot_x(false, 1, Sign::None), w.reg_src(64, false, 1));
+    // Bits 72 and 73 choose the half of C.
+    if merge && w.b(72, 74) != 0 || !merge && !y.is_zero() {
         return None;
     }
     i.dst = Some(w.dst(false, 1));
-    i.src = smallvec![w.src_a(false, 1, Sign::None), w.slot_x(false, 1, Sign::None)];
-    Some(Arithmetic::F2fp { bf16: w.bit(76), relu: w.bit(75), round })
+    i.src = if merge { smallvec![x, y] } else { smallvec![a, x] };
+    Some(Arithmetic::F2fp { bf16: w.bit(76), relu: w.bit(75), round, merge })
 }
 
 fn pack_integers(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
@@ -96,8 +101,8 @@ fn pack_integers(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     }
     let (bits, signed) = match w.b(76, 79) {
         0 => (8, false),
-        1 => return None,
-        2 => (8, true),
+        1 => (8, true),
+        2 => (16, false),
         3 => (16, true),
         _ => return None,
     };

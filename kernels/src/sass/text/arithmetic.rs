@@ -105,12 +105,18 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
         Arithmetic::Frnd { round, ftz, bytes, .. } => {
             list([(ftz, "FTZ"), (true, float_name(bytes)), (true, ["", "FLOOR", "CEIL", "TRUNC"][round as usize])])
         }
-        Arithmetic::F2f { round, ftz, from, to, .. } => {
+        Arithmetic::F2f { round, ftz, from, to, bf16, .. } => {
             let name = |bytes| if bytes == 4 { "F32" } else { float_name(bytes) };
-            list([(ftz, "FTZ"), (true, name(to)), (true, name(from)), (true, round_name(round))])
+            list([
+                (ftz, "FTZ"),
+                (true, if bf16 { "BF16" } else { name(to) }),
+                (true, name(from)),
+                (true, round_name(round)),
+            ])
         }
-        Arithmetic::F2fp { bf16, relu, round } => {
-            list([(relu, "RELU"), (bf16, "BF16"), (true, "PACK_AB"), (true, round_name(round))])
+        Arithmetic::F2fp { bf16, relu, round, merge } => {
+            let kind = if merge { "MERGE_C" } else { "PACK_AB" };
+            list([(relu, "RELU"), (bf16, "BF16"), (true, kind), (true, round_name(round))])
         }
         Arithmetic::Hadd2(m, _) | Arithmetic::Hmul2(m, _) => half_mode(m),
         Arithmetic::Hfma2 { mode, tensor, .. } => {

@@ -295,7 +295,7 @@ impl<'m> Scope<'_, 'm> {
             return self.unsupported(op);
         }
         let run = if op.has("rna") {
-            op1(|a: u32| if a & 0x7f80_0000 == 0x7f80_0000 { a } else { a.wrapping_add(0x1000) & !0x1fff })
+            op1(|a: u32| (if a & 0x7f80_0000 == 0x7f80_0000 { a } else { a.wrapping_add(0x1000) }) & !0x1fff)
         } else if op.has("rz") {
             op1(|a: u32| a & !0x1fff)
         } else {

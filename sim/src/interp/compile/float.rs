@@ -40,6 +40,11 @@ fn single(op: Op<'_>) -> Option<InstFn> {
         "div" if op.has("full") => op2x(|a: f32, b: f32, x| approximate::div(a, b, x, true)),
         "div" => op2x(|a: f32, b: f32, x| output(div32(input(a, x), input(b, x), Rounding::from_code(x)), x)),
         "rcp" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::rcp(a, x)),
+        // A quotient that is subnormal before it is rounded up is flushed as well.
+        "rcp" if op.has("ftz") => op2x(|a: f32, _: f32, x| {
+            let flushed = a.is_finite() && a.abs() > 2f32.powi(126);
+            if flushed { 0f32.copysign(a) } else { output(div32(1.0, flush(a), Rounding::from_code(x)), x) }
+        }),
         "rcp" => op2x(|a: f32, _: f32, x| output(div32(1.0, input(a, x), Rounding::from_code(x)), x)),
         "sqrt" if op.has("approx") => op2x(|a: f32, _: f32, x| approximate::sqrt(a, x)),
         "sqrt" => op2x(|a: f32, _: f32, x| output(sqrt32(input(a, x), Rounding::from_code(x)), x)),

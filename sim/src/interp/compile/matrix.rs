@@ -42,6 +42,10 @@ impl<'m> Scope<'_, 'm> {
             "wmma" if op.has("mma") => self.mma(op, operands, true)?,
             "wmma" => self.fragment(op, operands)?,
             "ldmatrix" | "stmatrix" => self.matrix_rows(op, operands)?,
+            "movmatrix" => {
+                let (a, d) = (self.src(operands.get(1), Type::B32)?, self.dst(operands.first())?);
+                self.emit(Inst { d, a, ..blank(matrix::transpose) });
+            }
             "mbarrier" => self.mbarrier(op, operands)?,
             _ => return Ok(false),
         }

@@ -75,24 +75,36 @@ impl Translation<'_> {
                 let (y, z) = (format(bytes), format(bytes));
                 self.converted(i, Inst { a, x, y, z, ..blank(float_to_float) }, bytes);
             }
-            Arithmetic::F2f { round, ftz, from, to, half } => {
+            Arithmetic::F2f { round, ftz, from, to, bf16, half } => {
                 let a = self.float_source(&i.src[0], from, half)?;
                 let x = rounding(round) | if ftz { FTZ } else { 0 };
                 let inst = match (from, to, x) {
                     (4, 8, 0) => Inst { a, ..blank(op1(|a: f32| f64::from(a))) },
                     (8, 4, 0) => Inst { a, ..blank(op1(|a: f64| a as f32)) },
-                    _ => Inst { a, x, y: format(from), z: format(to), ..blank(float_to_float) },
+                    _ => {
+                        let z = if bf16 { BRAIN16 } else { format(to) };
+                        Inst { a, x, y: format(from), z, ..blank(float_to_float) }
+                    }
                 };
                 self.converted(i, inst, to);
             }
-            Arithmetic::F2fp { bf16, relu, round } => {
-                let (a, b) = (self.single(&i.src[0])?, self.single(&i.src[1])?);
+            Arithmetic::F2fp { bf16, relu, round, merge } => {
+                let (mut a, mut b) = (self.raw_word(&i.src[0], 0)?, self.raw_word(&i.src[1], 0)?);
+                if merge {
+                    if !i.src[1].is_zero() {
+                        return self.unsupported(i);
+                    }
+                    (a, b) = (b, a);
+                }
                 let x = rounding(round) | if relu { RELU } else { 0 };
                 let (d, z) = (self.dst(i, 0), if bf16 { BRAIN16 } else { FLOAT16 });
                 self.emit(Inst { d, a, b, x, z, ..blank(pack_pair) });
             }
             Arithmetic::I2ip { bits, signed } => {
                 let run = match (bits, signed) {
+                    (16, false) => {
+                        op3(|a: i32, b: i32, _: u32| (a.clamp(0, 0xffff) as u32) << 16 | b.clamp(0, 0xffff) as u32)
+                    }
                     (16, true) => op3(|a: i32, b: i32, _: u32| {
                         u32::from(a.clamp(-0x8000, 0x7fff) as u16) << 16 | u32::from(b.clamp(-0x8000, 0x7fff) as u16)
                     }),

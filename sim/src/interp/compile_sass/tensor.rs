@@ -29,7 +29,7 @@ impl Translation<'_> {
             Arithmetic::Mma { .. } => self.multiply_matrices(i, op)?,
             Arithmetic::Movm => {
                 let (d, a) = (self.dst(i, 0), self.raw_word(&i.src[0], 0)?);
-                self.emit(Inst { d, a, ..blank(tensor::transpose) });
+                self.emit(Inst { d, a, ..blank(matrix::transpose) });
             }
             Arithmetic::Idp { four, high, a_signed, b_signed } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
@@ -64,8 +64,7 @@ impl Translation<'_> {
                 let run: InstFn = match (signed, acc) {
                     (true, true) => op3(|a: u32, b: u32, c: u32| tensor::differences::<true>(a, b).1.wrapping_add(c)),
                     (false, true) => op3(|a: u32, b: u32, c: u32| tensor::differences::<false>(a, b).1.wrapping_add(c)),
-                    // What an addend would do without `.ACC` is not known.
-                    _ if !i.src[2].is_zero() => return self.unsupported(i),
+                    // The third source would fill bytes that are left out, and none is.
                     (true, false) => op3(|a: u32, b: u32, _: u32| tensor::differences::<true>(a, b).0),
                     (false, false) => op3(|a: u32, b: u32, _: u32| tensor::differences::<false>(a, b).0),
                 };

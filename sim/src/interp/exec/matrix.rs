@@ -314,6 +314,18 @@ pub(crate) fn rows(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
+/// `movmatrix`: `d` = the tile of 8 by 8 halves that the warp has in `a`, transposed.
+pub(crate) fn transpose(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let tile: [u64; LANES] = std::array::from_fn(|lane| w.get(i.a, lane));
+    // A lane has two neighbours of one row.
+    let at = |row: usize, column: usize| tile[row * 4 + column / 2] >> (16 * (column % 2)) & 0xffff;
+    each(mask, |l| {
+        let (row, column) = (l / 4, l % 4 * 2);
+        w.set(i.d, l, at(column, row) | at(column + 1, row) << 16);
+    });
+    Next::Step
+}
+
 impl Inst {
     /// The constant part of a matrix address, which `d` holds.
     fn line_offset(&self) -> u32 {

@@ -1,8 +1,6 @@
-//! Products of matrices of numbers of four bits and one bit, the transposition of a tile, and dot
-//! products within a lane.
+//! Products of matrices of numbers of four bits and one bit, and dot products within a lane.
 
 use crate::interp::exec::matrix::{of_a, of_b, of_c};
-use crate::interp::exec::per_lane::each;
 use crate::interp::program::{Inst, LANES, Next, Slot};
 use crate::interp::warp::Warp;
 
@@ -82,18 +80,6 @@ pub(crate) fn multiply_narrow(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             w.set(to[at], lane, u64::from(sum));
         }
     }
-    Next::Step
-}
-
-/// MOVM: the tile of 8 by 8 halves that the warp has in `a`, transposed.
-pub(crate) fn transpose(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let tile: [u64; LANES] = std::array::from_fn(|lane| w.get(i.a, lane));
-    // A lane has two neighbours of one row.
-    let at = |row: usize, column: usize| tile[row * 4 + column / 2] >> (16 * (column % 2)) & 0xffff;
-    each(mask, |l| {
-        let (row, column) = (l / 4, l % 4 * 2);
-        w.set(i.d, l, at(column, row) | at(column + 1, row) << 16);
-    });
     Next::Step
 }
 
