@@ -317,14 +317,15 @@ fn fold(items: impl Iterator<Item = Item>) -> Vec<Frame> {
 struct Fold {
     name: String,
     count: usize,
-    /// The outermost function of CUDA's runtime among them: the one that the program called.
+    /// The outermost function of CUDA's libraries among them: the one that the program called.
     entry: Option<String>,
 }
 
 impl Fold {
     fn entered(&mut self, frame: &NativeFrame) {
         let (function, _) = frame.outer();
-        let rest = function.strip_prefix("cuda").unwrap_or("");
+        const LIBRARIES: [&str; 2] = ["cuda", "cublas"];
+        let rest = LIBRARIES.iter().find_map(|prefix| function.strip_prefix(prefix)).unwrap_or("");
         if rest.starts_with(|c: char| c.is_ascii_uppercase())
             && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         {
