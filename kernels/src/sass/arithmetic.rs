@@ -92,12 +92,14 @@ impl MatrixTy {
 pub enum Arithmetic {
     /// a + b.
     Fadd(FloatMode),
-    /// a * b. `fmz`: zero times anything is zero.
+    /// a * b * 2^scale. `fmz`: zero times anything is zero.
     Fmul {
         /// Modes.
         mode: FloatMode,
         /// Zero wins over infinity and NaN.
         fmz: bool,
+        /// -3 to 3.
+        scale: i8,
     },
     /// a * b + c, rounded once.
     Ffma {

@@ -99,6 +99,8 @@ pub(crate) struct Warp<'b> {
     oldest: bool,
     /// Jumps and divergences since such a group was picked.
     unfair: u32,
+    /// How often lanes have yielded while others waited for them.
+    pub yields: u32,
     /// Jumps made since the launch began, the base of `%clock`.
     pub jumps: u64,
 }
@@ -136,6 +138,7 @@ impl<'b> Warp<'b> {
             stamp: 0,
             oldest: false,
             unfair: 0,
+            yields: 0,
             jumps: 0,
         };
         warp.frame = warp.rows.as_mut_ptr();

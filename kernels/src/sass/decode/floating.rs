@@ -69,9 +69,9 @@ fn swapped(w: &Word) -> bool {
 fn single(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     let fmz = w.bit(76);
     let (op, src) = match w.base() {
-        // Other values than 4 scale the product.
-        0x020 if !swapped(w) && w.b(84, 87) == 4 => {
-            (Arithmetic::Fmul { mode: mode(w), fmz }, smallvec![source_a(w, 1, true), source_x(w, 1)])
+        0x020 if !swapped(w) && w.b(84, 87) != 0 => {
+            let scale = w.b(84, 87) as i8 - 4;
+            (Arithmetic::Fmul { mode: mode(w), fmz, scale }, smallvec![source_a(w, 1, true), source_x(w, 1)])
         }
         0x021 => (Arithmetic::Fadd(mode(w)), smallvec![source_a(w, 1, true), addend(w, 1)]),
         0x023 => {

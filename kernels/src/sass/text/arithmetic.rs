@@ -93,7 +93,12 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
     let single = |m: FloatMode, fmz| list([(fmz, "FMZ"), (m.ftz, "FTZ"), (true, round_name(m.round)), (m.sat, "SAT")]);
     match op {
         Arithmetic::Fadd(m) => single(m, false),
-        Arithmetic::Fmul { mode, fmz } | Arithmetic::Ffma { mode, fmz } => single(mode, fmz),
+        Arithmetic::Ffma { mode, fmz } => single(mode, fmz),
+        Arithmetic::Fmul { mode, fmz, scale } => {
+            let mut names = single(mode, fmz);
+            names.extend(list([(true, ["D8", "D4", "D2", "", "M2", "M4", "M8", ""][(scale + 3) as usize & 7])]));
+            names
+        }
         Arithmetic::Fmnmx { ftz, nan } => list([(ftz, "FTZ"), (nan, "NAN")]),
         Arithmetic::Fsel { ftz } => list([(ftz, "FTZ")]),
         Arithmetic::Fset { cmp, bop, ftz } => list([

@@ -186,9 +186,10 @@ impl Translation<'_> {
 
     fn other_control(&mut self, i: &MachineInst) -> Result<bool> {
         match i.opcode {
-            NOP | DEPBAR | LDGDEPBAR | YIELD | PERFORMANCE_TRIGGER => self.emit(blank(control::nothing)),
+            YIELD => self.emit(blank(convergence::give_way)),
+            NOP | DEPBAR | LDGDEPBAR | PERFORMANCE_TRIGGER => self.emit(blank(control::nothing)),
             ERRBAR | MEMBAR => self.emit(blank(control::fence)),
-            opcode if NANOSLEEP.contains(&opcode) => self.emit(blank(control::give_way)),
+            opcode if NANOSLEEP.contains(&opcode) => self.emit(blank(convergence::sleep)),
             BREAKPOINT => self.emit(blank(control::trap)),
             opcode if BLOCK_BARRIER.contains(&opcode) => self.block_barrier(i)?,
             BARRIER_RESULT if self.bits(78, 80) == 1 => {

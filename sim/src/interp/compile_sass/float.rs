@@ -60,7 +60,17 @@ impl Translation<'_> {
                 };
                 self.single_op(i, run, flags(mode))?;
             }
-            Arithmetic::Fmul { mode, fmz: false } => {
+            Arithmetic::Fmul { mode, fmz: false, scale } if scale != 0 => {
+                // Products of singles are exact in a double.
+                let x = flags(mode) | ((0x3ff + i64::from(scale)) as u64) << 52;
+                let run = op2x(|a: f32, b: f32, x| {
+                    let scale = f64::from_bits(x & !0xffff);
+                    let product = f64::from(input(a, x)) * f64::from(input(b, x)) * scale;
+                    output(narrow(product, Rounding::from_code(x)), x)
+                });
+                self.single_op(i, run, x)?;
+            }
+            Arithmetic::Fmul { mode, fmz: false, .. } => {
                 let plain = flags(mode) == 0;
                 let run = match plain {
                     true => op2(|a: f32, b: f32| output(a * b, 0)),

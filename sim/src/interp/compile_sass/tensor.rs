@@ -5,7 +5,7 @@ use kernels::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, Sass
 use super::{Result, Translation};
 use crate::interp::compile::blank;
 use crate::interp::exec::matrix::{self, Element, Form};
-use crate::interp::exec::per_lane::op3;
+use crate::interp::exec::per_lane::{op2x, op3};
 use crate::interp::exec_sass::tensor::{self, NarrowForm, dot_bytes, dot_words};
 use crate::interp::program::{Inst, InstFn, Slot};
 
@@ -83,15 +83,29 @@ impl Translation<'_> {
     }
 
     /// The rows of an operand: registers, or pairs of them joined.
-    fn matrix_rows(&mut self, operand: &InstOperand, wide: bool) -> Result<Vec<Slot>> {
+    fn matrix_rows(&mut self, operand: &InstOperand, ty: MatrixTy) -> Result<Vec<Slot>> {
+        let wide = ty == MatrixTy::F64;
         let mut rows = Vec::new();
         for at in (0..operand.regs).step_by(if wide { 2 } else { 1 }) {
             let low = self.raw_word(operand, at)?;
-            rows.push(if wide {
+            let value = if wide {
                 let high = self.raw_word(operand, at + 1)?;
                 self.joined(low, high)
             } else {
                 low
+            };
+            let x = match ty {
+                _ if !operand.neg => 0,
+                MatrixTy::F64 => 1 << 63,
+                MatrixTy::F16 | MatrixTy::Bf16 => 0x8000_8000,
+                _ => 0x8000_0000,
+            };
+            rows.push(if x == 0 {
+                value
+            } else {
+                let d = self.temporary();
+                self.emit(Inst { d, a: value, b: value, x, ..blank(op2x(|a: u64, _: u64, x| a ^ x)) });
+                d
             });
         }
         Ok(rows)
@@ -99,16 +113,17 @@ impl Translation<'_> {
 
     fn multiply_matrices(&mut self, i: &MachineInst, op: Arithmetic) -> Result<()> {
         let Arithmetic::Mma { m, k, a, b, single, sat, and, round } = op else { return Ok(()) };
-        if i.src.iter().any(|s| s.neg || s.abs) || round != SassRound::Nearest {
+        let integers = !matches!(a, MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 | MatrixTy::F64);
+        if i.src.iter().any(|s| s.abs || s.neg && integers)
+            || (i.src[2].neg && a != MatrixTy::F64)
+            || round != SassRound::Nearest
+        {
             return self.unsupported(i);
         }
         let wide = a == MatrixTy::F64;
         let Some(run) = i.dst else { return self.unsupported(i) };
-        let (sa, sb, sc) = (
-            self.matrix_rows(&i.src[0], wide)?,
-            self.matrix_rows(&i.src[1], wide)?,
-            self.matrix_rows(&i.src[2], wide)?,
-        );
+        let (sa, sb, sc) =
+            (self.matrix_rows(&i.src[0], a)?, self.matrix_rows(&i.src[1], b)?, self.matrix_rows(&i.src[2], a)?);
         let to: Vec<Slot> = match wide {
             true => (0..run.count / 2).map(|_| self.temporary()).collect(),
             false => (0..run.count).map(|at| self.dst(i, at)).collect(),

@@ -82,6 +82,59 @@ pub(crate) fn meet(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Repick
 }
 
+/// NANOSLEEP: lets others run. Lanes that sleep in a loop wait for something, so it counts as
+/// many YIELDs.
+pub(crate) fn sleep(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    w.yields += SLEEP;
+    crate::interp::exec::control::give_way(w, i, mask)
+}
+
+const SLEEP: u32 = PATIENCE;
+
+/// Times that lanes of a warp yield before those that wait for them at a BSYNC go on alone.
+const PATIENCE: u32 = 256;
+
+/// YIELD: compilers put it into loops that may wait for lanes which are ahead. Those may stand at a
+/// BSYNC and wait for the lanes in the loop. So that all get on, they are let go after a while, and
+/// the others do not wait for them any more.
+pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+    if !w.groups.iter().any(|group| matches!(group.wait, Wait::Lanes(_))) {
+        return Next::Step;
+    }
+    w.yields += 1;
+    if w.yields < PATIENCE {
+        return Next::Step;
+    }
+    w.yields = 0;
+    let mut released = false;
+    for at in 0..w.groups.len() {
+        let group = w.groups[at];
+        let code = w.env.program.code[group.pc as usize];
+        if !matches!(group.wait, Wait::Lanes(_))
+            || !std::ptr::fn_addr_eq(code.run, meet as crate::interp::program::InstFn)
+        {
+            continue;
+        }
+        let mut team = 0;
+        each(group.mask, |l| team |= w.get(code.a, l) as u32);
+        if team & mask == 0 {
+            continue;
+        }
+        each(team & w.alive & !group.mask, |l| {
+            let left = w.get(code.a, l) & !u64::from(group.mask);
+            w.set(code.a, l, left);
+        });
+        w.groups[at].wait = Wait::None;
+        w.groups[at].pc += 1;
+        released = true;
+    }
+    if !released {
+        return Next::Step;
+    }
+    w.pc += 1;
+    Next::Repick
+}
+
 /// BREAK: takes lanes out of barrier row `d` of all lanes that they were to meet.
 pub(crate) fn leave(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let mut others = 0;
