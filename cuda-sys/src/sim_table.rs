@@ -1,5 +1,5 @@
-//! The private table through which the simulated runtime, and the stand-ins for CUDA's libraries, call
-//! the simulated driver past the driver API, as NVIDIA's libraries do with theirs.
+//! The private table through which the simulated runtime, and the stand-ins for CUDA's libraries,
+//! call the simulated driver past the driver API, as NVIDIA's libraries do with theirs.
 //!
 //! Not part of CUDA's ABI.
 
@@ -14,14 +14,14 @@ pub const SIM_TABLE: [u8; 16] = *b"streamsan-sim-01";
 pub struct NativeMemory {
     /// What `view` wants back.
     pub owner: *const c_void,
-    /// Where the bytes at a device address lie for the CPU: owner, address, number of bytes, whether
-    /// they are written. Null when they cannot be accessed; then the kernel ends, for the launch has
-    /// failed.
+    /// Where the bytes at a device address lie for the CPU: owner, address, number of bytes,
+    /// whether they are written. Null when they cannot be accessed; then the kernel ends, for the
+    /// launch has failed.
     pub view: unsafe extern "C" fn(*const c_void, u64, u64, c_int) -> *mut u8,
 }
 
-/// What runs in place of a kernel's PTX: parameter block and memory. It may be called on any thread,
-/// on several at a time, and must call nothing of CUDA.
+/// What runs in place of a kernel's PTX: parameter block and memory. It may be called on any
+/// thread, on several at a time, and must call nothing of CUDA.
 pub type NativeKernel = unsafe extern "C" fn(*const u8, *const NativeMemory);
 
 /// Functions of the simulated driver for the simulator's other libraries alone.

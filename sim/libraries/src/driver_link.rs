@@ -10,6 +10,7 @@ use cuda_sys::{CUresult, SimTable, pfn};
 pub struct Slot(AtomicPtr<c_void>);
 
 impl Slot {
+    #[allow(clippy::new_without_default, reason = "for statics only")]
     pub const fn new() -> Slot {
         Slot(AtomicPtr::new(std::ptr::null_mut()))
     }
@@ -33,7 +34,7 @@ macro_rules! cu {
         static SLOT: $crate::driver_link::Slot = $crate::driver_link::Slot::new();
         match SLOT.get(cuda_sys::id::$name.info().family) {
             // SAFETY: the driver's function of this name has the table's signature; the arguments
-            // are ours, or the program's, which vouches for them as it does towards NVIDIA's library.
+            // are ours, or the program's, which vouches for them as it does towards NVIDIA's.
             Some(address) => match unsafe {
                 let function: cuda_sys::pfn::$name = std::mem::transmute::<*mut std::ffi::c_void, _>(address);
                 function($($arg),*)

@@ -10,12 +10,13 @@
 //! - `cublas`, `cublaslt`: the functions of cuBLAS and cuBLASLt
 //! - `refused`: every other function, and those of other libraries
 #![allow(non_snake_case, non_upper_case_globals, reason = "C names")]
+#![allow(clippy::too_many_arguments, reason = "C signatures")]
 #![allow(missing_docs, reason = "nothing here is Rust API: CUDA's documentation describes the functions")]
 
 #[macro_use]
-pub mod driver_link;
-pub mod cublas;
+mod driver_link;
+mod cublas;
 mod cublaslt;
 pub mod model;
-pub mod numerics;
+mod numerics;
 mod refused;

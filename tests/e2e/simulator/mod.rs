@@ -2,5 +2,6 @@
 
 mod answers;
 mod architecture;
+mod libraries;
 mod refusals;
 mod simulated;

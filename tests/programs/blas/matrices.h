@@ -95,7 +95,7 @@ typedef struct {
     number *value;
 } matrix;
 
-static matrix make(int type, int rows, int columns, int gap, int count) {
+static inline matrix make(int type, int rows, int columns, int gap, int count) {
     matrix m = {type, rows, columns, rows + gap, count, (long)(rows + gap) * columns + gap, 0, 0};
     size_t bytes = (size_t)m.stride * count * BYTES[type];
     void *host = malloc(bytes + 16);
@@ -133,7 +133,7 @@ static void expect(int good, const char *what, int type) {
 }
 
 /* What the device holds must be `m->value`, and the gaps as they were. */
-static void compare(const matrix *m, const char *what, double tolerance) {
+static inline void compare(const matrix *m, const char *what, double tolerance) {
     size_t bytes = (size_t)m->stride * m->count * BYTES[m->type];
     unsigned char *host = malloc(bytes + 16);
     cudaMemcpy(host, m->device, bytes, 2);
@@ -152,13 +152,13 @@ static void compare(const matrix *m, const char *what, double tolerance) {
     expect(gaps, "a gap was written", m->type);
 }
 
-static void drop(matrix *m) {
+static inline void drop(matrix *m) {
     cudaFree(m->device);
     free(m->value);
 }
 
 /* An element of op(A): 0 as it is, 1 transposed, 2 and conjugated. */
-static number op(const matrix *m, int b, int operation, int i, int j) {
+static inline number op(const matrix *m, int b, int operation, int i, int j) {
     number value = operation ? *at(m, b, j, i) : *at(m, b, i, j);
     return operation == 2 ? conj(value) : value;
 }

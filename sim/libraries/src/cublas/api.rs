@@ -16,7 +16,6 @@ macro_rules! api {
         const _: () = {
             // SAFETY: the name of a function of cuBLAS, with its signature.
             #[unsafe(no_mangle)]
-            #[allow(clippy::too_many_arguments)]
             unsafe extern "C" fn $name(
                 handle: *mut $crate::cublas::handle::Handle, $($arg: api!(@type $width $ty)),*
             ) -> i32 {

@@ -1,13 +1,13 @@
 //! LU and QR factors of batches of matrices, and what is solved with them.
 
 use super::handle::{Entered, Res, Status, not_simulated, operation};
-use crate::numerics::factor::{Factor, Op};
+use crate::numerics::factor::{Factor, FactorOp};
 use crate::numerics::matrix::Matrix;
 use crate::numerics::number::Type;
 
 fn enqueue(
     call: &mut Entered<'_>,
-    op: Op,
+    op: FactorOp,
     a: Matrix,
     other: Option<Matrix>,
     pivots: u64,
@@ -31,12 +31,10 @@ fn host_info(info: u64) -> Res {
     Ok(())
 }
 
-#[allow(clippy::too_many_arguments)]
 fn getrf(call: &mut Entered<'_>, kind: Type, n: i64, a: u64, lda: i64, pivots: u64, info: u64, batch: i64) -> Res {
-    enqueue(call, Op::Lu, Matrix::new(a, kind, n, n, lda).pointers(), None, pivots, info, batch)
+    enqueue(call, FactorOp::Lu, Matrix::new(a, kind, n, n, lda).pointers(), None, pivots, info, batch)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn getri(
     call: &mut Entered<'_>,
     kind: Type,
@@ -50,10 +48,9 @@ fn getri(
     batch: i64,
 ) -> Res {
     let out = Matrix::new(c, kind, n, n, ldc).pointers();
-    enqueue(call, Op::LuInverse, Matrix::new(a, kind, n, n, lda).pointers(), Some(out), pivots, info, batch)
+    enqueue(call, FactorOp::LuInverse, Matrix::new(a, kind, n, n, lda).pointers(), Some(out), pivots, info, batch)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn matinv(
     call: &mut Entered<'_>,
     kind: Type,
@@ -66,10 +63,9 @@ fn matinv(
     batch: i64,
 ) -> Res {
     let out = Matrix::new(c, kind, n, n, ldc).pointers();
-    enqueue(call, Op::Inverse, Matrix::new(a, kind, n, n, lda).pointers(), Some(out), 0, info, batch)
+    enqueue(call, FactorOp::Inverse, Matrix::new(a, kind, n, n, lda).pointers(), Some(out), 0, info, batch)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn getrs(
     call: &mut Entered<'_>,
     kind: Type,
@@ -85,19 +81,17 @@ fn getrs(
     batch: i64,
 ) -> Res {
     host_info(info)?;
-    let op = Op::LuSolve(operation(call.name, trans)?);
+    let op = FactorOp::LuSolve(operation(call.name, trans)?);
     let b = Matrix::new(b, kind, n, count, ldb).pointers();
     enqueue(call, op, Matrix::new(a, kind, n, n, lda).pointers(), Some(b), pivots, 0, batch)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn geqrf(call: &mut Entered<'_>, kind: Type, m: i64, n: i64, a: u64, lda: i64, tau: u64, info: u64, batch: i64) -> Res {
     host_info(info)?;
     let tau = Matrix::new(tau, kind, m.min(n), 1, m.min(n).max(1)).pointers();
-    enqueue(call, Op::Qr, Matrix::new(a, kind, m, n, lda).pointers(), Some(tau), 0, 0, batch)
+    enqueue(call, FactorOp::Qr, Matrix::new(a, kind, m, n, lda).pointers(), Some(tau), 0, 0, batch)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn gels(
     call: &mut Entered<'_>,
     kind: Type,
@@ -119,7 +113,7 @@ fn gels(
         return Err(not_simulated(call.name, "a transposed or underdetermined system"));
     }
     let c = Matrix::new(c, kind, m, count, ldc).pointers();
-    enqueue(call, Op::LeastSquares, Matrix::new(a, kind, m, n, lda).pointers(), Some(c), 0, device_info, batch)
+    enqueue(call, FactorOp::LeastSquares, Matrix::new(a, kind, m, n, lda).pointers(), Some(c), 0, device_info, batch)
 }
 
 api! { getrf; (n: I, a: P, lda: I, pivots: P, info: P, batch: I)

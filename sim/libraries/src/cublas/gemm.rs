@@ -55,7 +55,6 @@ fn run(call: &mut Entered<'_>, gemm: &Gemm) -> Res {
     call.enqueue(&blocks, &product)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn gemm(
     call: &mut Entered<'_>,
     kind: Type,
@@ -76,7 +75,6 @@ fn gemm(
     strided(call, kind, ta, tb, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn strided(
     call: &mut Entered<'_>,
     kind: Type,
@@ -104,7 +102,6 @@ fn strided(
     run(call, &Gemm { operations, size, scalars, scale: kind, operands, batch, by_pointer: false })
 }
 
-#[allow(clippy::too_many_arguments)]
 fn batched(
     call: &mut Entered<'_>,
     kind: Type,
@@ -146,7 +143,6 @@ fn is_complex(kind: Type) -> bool {
     matches!(kind, Type::C32 | Type::C64)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn ex(
     call: &mut Entered<'_>,
     ta: i32,
@@ -171,7 +167,6 @@ fn ex(
     strided_ex(call, ta, tb, m, n, k, alpha, a, at, lda, 0, b, bt, ldb, 0, beta, c, ct, ldc, 0, 1, compute, algo)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn strided_ex(
     call: &mut Entered<'_>,
     ta: i32,
@@ -204,7 +199,6 @@ fn strided_ex(
     run(call, &Gemm { operations, size, scalars, scale, operands, batch, by_pointer: false })
 }
 
-#[allow(clippy::too_many_arguments)]
 fn batched_ex(
     call: &mut Entered<'_>,
     ta: i32,
@@ -235,7 +229,6 @@ fn batched_ex(
 }
 
 /// `cublasSgemmEx`, `cublasCgemmEx`: the factors have the function's own type.
-#[allow(clippy::too_many_arguments)]
 fn typed_ex(
     call: &mut Entered<'_>,
     kind: Type,

@@ -218,7 +218,7 @@ fn get_stream(call: &mut Entered<'_>, to: u64) -> Res {
 }
 
 fn set_workspace(call: &mut Entered<'_>, at: u64, bytes: i64) -> Res {
-    if at % 256 != 0 {
+    if !at.is_multiple_of(256) {
         return Err(Status::INVALID_VALUE);
     }
     call.handle.workspace = (at, if at == 0 { 0 } else { bytes as u64 });

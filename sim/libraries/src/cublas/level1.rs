@@ -4,10 +4,10 @@ use super::handle::{Entered, Res};
 use crate::numerics::matrix::{Matrix, Scalar};
 use crate::numerics::number::Type;
 use crate::numerics::product::Product;
-use crate::numerics::vector::{Op, Vectors};
+use crate::numerics::vector::{VectorOp, Vectors};
 
 /// Enqueues an operation on one or two vectors, which do nothing when they are empty.
-fn vectors(call: &mut Entered<'_>, op: Op, x: Matrix, y: Option<Matrix>) -> Res {
+fn vectors(call: &mut Entered<'_>, op: VectorOp, x: Matrix, y: Option<Matrix>) -> Res {
     if x.size[0] == 0 {
         return Ok(());
     }
@@ -17,10 +17,9 @@ fn vectors(call: &mut Entered<'_>, op: Op, x: Matrix, y: Option<Matrix>) -> Res 
 
 fn axpy(call: &mut Entered<'_>, kind: Type, n: i64, alpha: u64, x: u64, incx: i64, y: u64, incy: i64) -> Res {
     let alpha = call.scalar(alpha, kind)?;
-    vectors(call, Op::Axpy(alpha), Matrix::vector(x, kind, n, incx), Some(Matrix::vector(y, kind, n, incy)))
+    vectors(call, VectorOp::Axpy(alpha), Matrix::vector(x, kind, n, incx), Some(Matrix::vector(y, kind, n, incy)))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn axpy_ex(
     call: &mut Entered<'_>,
     n: i64,
@@ -36,35 +35,34 @@ fn axpy_ex(
 ) -> Res {
     let alpha = call.scalar(alpha, call.kind(at)?)?;
     let (x, y) = (Matrix::vector(x, call.kind(xt)?, n, incx), Matrix::vector(y, call.kind(yt)?, n, incy));
-    vectors(call, Op::Axpy(alpha), x, Some(y))
+    vectors(call, VectorOp::Axpy(alpha), x, Some(y))
 }
 
 fn scal(call: &mut Entered<'_>, kind: Type, n: i64, alpha: u64, x: u64, incx: i64) -> Res {
     let alpha = call.scalar(alpha, kind)?;
-    vectors(call, Op::Scale(alpha), Matrix::vector(x, kind, n, incx), None)
+    vectors(call, VectorOp::Scale(alpha), Matrix::vector(x, kind, n, incx), None)
 }
 
 /// A complex vector, a real factor.
 fn real_scal(call: &mut Entered<'_>, kind: Type, n: i64, alpha: u64, x: u64, incx: i64) -> Res {
     let alpha = call.scalar(alpha, kind.real())?;
-    vectors(call, Op::Scale(alpha), Matrix::vector(x, kind, n, incx), None)
+    vectors(call, VectorOp::Scale(alpha), Matrix::vector(x, kind, n, incx), None)
 }
 
 fn scal_ex(call: &mut Entered<'_>, n: i64, alpha: u64, at: i32, x: u64, xt: i32, incx: i64, _et: i32) -> Res {
     let alpha = call.scalar(alpha, call.kind(at)?)?;
     let x = Matrix::vector(x, call.kind(xt)?, n, incx);
-    vectors(call, Op::Scale(alpha), x, None)
+    vectors(call, VectorOp::Scale(alpha), x, None)
 }
 
 fn copy(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, y: u64, incy: i64) -> Res {
-    vectors(call, Op::Copy, Matrix::vector(x, kind, n, incx), Some(Matrix::vector(y, kind, n, incy)))
+    vectors(call, VectorOp::Copy, Matrix::vector(x, kind, n, incx), Some(Matrix::vector(y, kind, n, incy)))
 }
 
 fn swap(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, y: u64, incy: i64) -> Res {
-    vectors(call, Op::Swap, Matrix::vector(x, kind, n, incx), Some(Matrix::vector(y, kind, n, incy)))
+    vectors(call, VectorOp::Swap, Matrix::vector(x, kind, n, incx), Some(Matrix::vector(y, kind, n, incy)))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn rotate(
     call: &mut Entered<'_>,
     kind: Type,
@@ -75,21 +73,19 @@ fn rotate(
     [c, s]: [u64; 2],
 ) -> Res {
     let (c, s) = (call.scalar(c, kind.real())?, call.scalar(s, sine)?);
-    vectors(call, Op::Rotate(c, s), Matrix::vector(x, kind, n, incx), Some(Matrix::vector(y, kind, n, incy)))
+    vectors(call, VectorOp::Rotate(c, s), Matrix::vector(x, kind, n, incx), Some(Matrix::vector(y, kind, n, incy)))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn rot(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, y: u64, incy: i64, c: u64, s: u64) -> Res {
     rotate(call, kind, kind, n, [x, y], [incx, incy], [c, s])
 }
 
-#[allow(clippy::too_many_arguments)]
 fn real_rot(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, y: u64, incy: i64, c: u64, s: u64) -> Res {
     rotate(call, kind, kind.real(), n, [x, y], [incx, incy], [c, s])
 }
 
 /// Enqueues a reduction of a vector to one number.
-fn reduce(call: &mut Entered<'_>, op: Op, x: Matrix, result: u64, kind: Type) -> Res {
+fn reduce(call: &mut Entered<'_>, op: VectorOp, x: Matrix, result: u64, kind: Type) -> Res {
     call.with_result(result, kind, |call, result| {
         let vectors = Vectors { op, x, y: None, result: Some(result), compute: x.kind.compute() };
         call.enqueue(&vectors.blocks(), &vectors)
@@ -97,24 +93,24 @@ fn reduce(call: &mut Entered<'_>, op: Op, x: Matrix, result: u64, kind: Type) ->
 }
 
 fn nrm2(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, result: u64) -> Res {
-    reduce(call, Op::Norm, Matrix::vector(x, kind, n, incx), result, kind.real())
+    reduce(call, VectorOp::Norm, Matrix::vector(x, kind, n, incx), result, kind.real())
 }
 
 fn nrm2_ex(call: &mut Entered<'_>, n: i64, x: u64, xt: i32, incx: i64, result: u64, rt: i32, _et: i32) -> Res {
     let (x, kind) = (Matrix::vector(x, call.kind(xt)?, n, incx), call.kind(rt)?);
-    reduce(call, Op::Norm, x, result, kind)
+    reduce(call, VectorOp::Norm, x, result, kind)
 }
 
 fn asum(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, result: u64) -> Res {
-    reduce(call, Op::AbsoluteSum, Matrix::vector(x, kind, n, incx), result, kind.real())
+    reduce(call, VectorOp::AbsoluteSum, Matrix::vector(x, kind, n, incx), result, kind.real())
 }
 
 fn greatest(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, result: u64) -> Res {
-    reduce(call, Op::Greatest, Matrix::vector(x, kind, n, incx), result, Type::I32)
+    reduce(call, VectorOp::Greatest, Matrix::vector(x, kind, n, incx), result, Type::I32)
 }
 
 fn smallest(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, result: u64) -> Res {
-    reduce(call, Op::Smallest, Matrix::vector(x, kind, n, incx), result, Type::I32)
+    reduce(call, VectorOp::Smallest, Matrix::vector(x, kind, n, incx), result, Type::I32)
 }
 
 /// A scalar product is the product of a row and a column.
@@ -127,17 +123,14 @@ fn inner(call: &mut Entered<'_>, x: Matrix, y: Matrix, operation: i32, result: u
     })
 }
 
-#[allow(clippy::too_many_arguments)]
 fn dot(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, y: u64, incy: i64, result: u64) -> Res {
     inner(call, Matrix::vector(x, kind, n, incx), Matrix::vector(y, kind, n, incy), 1, result, kind)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn conjugate_dot(call: &mut Entered<'_>, kind: Type, n: i64, x: u64, incx: i64, y: u64, incy: i64, result: u64) -> Res {
     inner(call, Matrix::vector(x, kind, n, incx), Matrix::vector(y, kind, n, incy), 2, result, kind)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn dot_ex(
     call: &mut Entered<'_>,
     n: i64,
@@ -156,7 +149,6 @@ fn dot_ex(
     inner(call, x, y, 1, result, kind)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn conjugate_dot_ex(
     call: &mut Entered<'_>,
     n: i64,

@@ -21,7 +21,6 @@ fn enqueue(call: &mut Entered<'_>, product: &Product) -> Res {
     call.enqueue(&product.blocks(), product)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn gemv(
     call: &mut Entered<'_>,
     kind: Type,
@@ -47,7 +46,6 @@ fn gemv(
     enqueue(call, &Product::new(alpha, a, x, beta, y))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn gemv_strided(
     call: &mut Entered<'_>,
     kind: Type,
@@ -82,7 +80,6 @@ fn outer(call: &mut Entered<'_>, x: Matrix, y: Matrix, operation: i32, alpha: Sc
     enqueue(call, &Product::new(alpha, x, y.operated(operation), one(), a))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn ger(
     call: &mut Entered<'_>,
     kind: Type,
@@ -101,7 +98,6 @@ fn ger(
     outer(call, x, y, 1, alpha, Matrix::new(a, kind, m, n, lda))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn gerc(
     call: &mut Entered<'_>,
     kind: Type,
@@ -120,21 +116,18 @@ fn gerc(
     outer(call, x, y, 2, alpha, Matrix::new(a, kind, m, n, lda))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn syr(call: &mut Entered<'_>, kind: Type, uplo: i32, n: i64, alpha: u64, x: u64, incx: i64, a: u64, lda: i64) -> Res {
     let alpha = call.scalar(alpha, kind)?;
     let x = Matrix::vector(x, kind, n, incx);
     outer(call, x, x, 1, alpha, Matrix::new(a, kind, n, n, lda).filled(Fill::Symmetric(part(uplo)?)))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn her(call: &mut Entered<'_>, kind: Type, uplo: i32, n: i64, alpha: u64, x: u64, incx: i64, a: u64, lda: i64) -> Res {
     let alpha = call.scalar(alpha, kind.real())?;
     let x = Matrix::vector(x, kind, n, incx);
     outer(call, x, x, 2, alpha, Matrix::new(a, kind, n, n, lda).filled(Fill::Hermitian(part(uplo)?)))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn syr2(
     call: &mut Entered<'_>,
     kind: Type,
@@ -152,7 +145,6 @@ fn syr2(
     twice(call, Matrix::vector(x, kind, n, incx), Matrix::vector(y, kind, n, incy), 1, alpha, a)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn her2(
     call: &mut Entered<'_>,
     kind: Type,
@@ -177,7 +169,6 @@ fn twice(call: &mut Entered<'_>, x: Matrix, y: Matrix, operation: i32, alpha: u6
     enqueue(call, &Product { second, second_conjugate: operation == 2, ..product })
 }
 
-#[allow(clippy::too_many_arguments)]
 fn filled_times_vector(
     call: &mut Entered<'_>,
     a: Matrix,
@@ -194,7 +185,6 @@ fn filled_times_vector(
     enqueue(call, &Product::new(alpha, a, x, beta, y))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn symv(
     call: &mut Entered<'_>,
     kind: Type,
@@ -213,7 +203,6 @@ fn symv(
     filled_times_vector(call, a, alpha, x, incx, beta, y, incy)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn hemv(
     call: &mut Entered<'_>,
     kind: Type,
@@ -232,7 +221,6 @@ fn hemv(
     filled_times_vector(call, a, alpha, x, incx, beta, y, incy)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn trmv(
     call: &mut Entered<'_>,
     kind: Type,
@@ -251,7 +239,6 @@ fn trmv(
     enqueue(call, &Product::new(one(), a, x, zero(), x))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn trsv(
     call: &mut Entered<'_>,
     kind: Type,

@@ -2,7 +2,7 @@
 
 use super::handle::{Entered, Res, Status, operation};
 use crate::model::block::Part;
-use crate::numerics::elementwise::{Elementwise, Op};
+use crate::numerics::elementwise::{ElementOp, Elementwise};
 use crate::numerics::matrix::{Fill, Matrix, Scalar};
 use crate::numerics::number::Type;
 use crate::numerics::product::Product;
@@ -27,7 +27,6 @@ fn enqueue(call: &mut Entered<'_>, product: &Product) -> Res {
 }
 
 /// `symm`, `hemm`: a filled matrix on one side.
-#[allow(clippy::too_many_arguments)]
 fn sided(
     call: &mut Entered<'_>,
     fill: Fill,
@@ -52,7 +51,6 @@ fn sided(
     enqueue(call, &Product::new(alpha, left, right, beta, c))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn symm(
     call: &mut Entered<'_>,
     kind: Type,
@@ -72,7 +70,6 @@ fn symm(
     sided(call, Fill::Symmetric(part(uplo)?), kind, side, m, n, alpha, a, lda, b, ldb, beta, c, ldc)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn hemm(
     call: &mut Entered<'_>,
     kind: Type,
@@ -120,7 +117,6 @@ fn update(call: &mut Entered<'_>, kind: Type, uplo: i32, with: &Update, c: u64, 
     enqueue(call, &Product { second, second_conjugate: with.turn == 2, ..product })
 }
 
-#[allow(clippy::too_many_arguments)]
 fn syrk(
     call: &mut Entered<'_>,
     kind: Type,
@@ -140,7 +136,6 @@ fn syrk(
     update(call, kind, uplo, &with, c, ldc)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn herk(
     call: &mut Entered<'_>,
     kind: Type,
@@ -160,7 +155,6 @@ fn herk(
     update(call, kind, uplo, &with, c, ldc)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn syr2k(
     call: &mut Entered<'_>,
     kind: Type,
@@ -182,7 +176,6 @@ fn syr2k(
     update(call, kind, uplo, &with, c, ldc)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn her2k(
     call: &mut Entered<'_>,
     kind: Type,
@@ -204,7 +197,6 @@ fn her2k(
     update(call, kind, uplo, &with, c, ldc)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn trmm(
     call: &mut Entered<'_>,
     kind: Type,
@@ -250,7 +242,6 @@ pub fn triangular(
     call.enqueue(&system.blocks(), &system)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn trsm(
     call: &mut Entered<'_>,
     kind: Type,
@@ -272,7 +263,6 @@ fn trsm(
     triangular(call, side == 0, a, trans, alpha, Matrix::new(b, kind, m, n, ldb), 1)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn trsm_batched(
     call: &mut Entered<'_>,
     kind: Type,
@@ -295,7 +285,6 @@ fn trsm_batched(
     triangular(call, side == 0, a.pointers(), trans, alpha, Matrix::new(b, kind, m, n, ldb).pointers(), batch)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn geam(
     call: &mut Entered<'_>,
     kind: Type,
@@ -318,10 +307,9 @@ fn geam(
         Matrix::new(at, kind, rows, columns, ld).operated(operation)
     };
     let (a, b) = (operand(a, lda, operation(call.name, ta)?), operand(b, ldb, operation(call.name, tb)?));
-    combine(call, Op::Sum(alpha, beta), a, b, Matrix::new(c, kind, m, n, ldc))
+    combine(call, ElementOp::Sum(alpha, beta), a, b, Matrix::new(c, kind, m, n, ldc))
 }
 
-#[allow(clippy::too_many_arguments)]
 fn dgmm(
     call: &mut Entered<'_>,
     kind: Type,
@@ -337,10 +325,10 @@ fn dgmm(
 ) -> Res {
     let left = mode == 0;
     let x = Matrix::vector(x, kind, if left { m } else { n }, incx);
-    combine(call, Op::Diagonal(left), Matrix::new(a, kind, m, n, lda), x, Matrix::new(c, kind, m, n, ldc))
+    combine(call, ElementOp::Diagonal(left), Matrix::new(a, kind, m, n, lda), x, Matrix::new(c, kind, m, n, ldc))
 }
 
-fn combine(call: &mut Entered<'_>, op: Op, a: Matrix, b: Matrix, c: Matrix) -> Res {
+fn combine(call: &mut Entered<'_>, op: ElementOp, a: Matrix, b: Matrix, c: Matrix) -> Res {
     if c.size.contains(&0) {
         return Ok(());
     }

@@ -52,7 +52,6 @@ fn vector(n: i64, size: i64, from: (u64, i64), to: (u64, i64), to_device: bool, 
     copy(&rows, stream).map_or_else(|status| status.0, |()| 0)
 }
 
-#[allow(clippy::too_many_arguments)]
 fn matrix(
     rows: i64,
     columns: i64,

@@ -124,10 +124,10 @@ fn product(with: &Description, at: [u64; 4], layouts: [&Layout; 4], factors: [u6
 }
 
 /// # Safety
-/// Descriptions and layouts are the library's, or null; the factors lie where the pointer mode says.
+/// Descriptions and layouts are the library's, or null; the factors lie where the pointer mode
+/// says.
 // SAFETY: the name and signature of cuBLASLt.
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn cublasLtMatmul(
     handle: *const c_void,
     with: *const Description,
@@ -187,7 +187,6 @@ fn check(with: &Description, layouts: [&Layout; 4]) -> Result<(), Status> {
 /// As for [`cublasLtMatmul`]; the results have room for as many as asked for.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
     handle: *const c_void,
     with: *const Description,
@@ -227,7 +226,6 @@ unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
 /// The results have room for as many as asked for.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn cublasLtMatmulAlgoGetIds(
     _handle: *const c_void,
     _compute: c_int,
@@ -255,7 +253,6 @@ unsafe extern "C" fn cublasLtMatmulAlgoGetIds(
 /// `algorithm` is writable, or null.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn cublasLtMatmulAlgoInit(
     _handle: *const c_void,
     _compute: c_int,
@@ -279,7 +276,6 @@ unsafe extern "C" fn cublasLtMatmulAlgoInit(
 /// As for [`cublasLtMatmulAlgoGetHeuristic`], for one result.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn cublasLtMatmulAlgoCheck(
     handle: *const c_void,
     with: *const Description,

@@ -111,7 +111,7 @@ impl Block {
     /// longest dimension comes first.
     pub fn normal(mut self) -> Block {
         if self.is_empty() {
-            return Block { dims: [Dim { count: 0, stride: 0 }, ONE, ONE], ..self };
+            return Block { dims: [Dim { count: 0, stride: 0 }; 3], ..self };
         }
         if self.shape.part != Part::Full {
             return self;

@@ -12,8 +12,8 @@ use super::block::{BYTES, Part, Shape, Touch};
 /// Threads of a block.
 pub const THREADS: u32 = 256;
 
-/// The text of one kernel. Its first parameter has `call` bytes that only the native function reads;
-/// behind it lies one of [`BYTES`] bytes for each shape.
+/// The text of one kernel. Its first parameter has `call` bytes that only the native function
+/// reads; behind it lies one of [`BYTES`] bytes for each shape.
 pub fn text(name: &str, shapes: &[Shape], call: usize) -> String {
     let mut out = String::from(".version 7.0\n.target sm_50\n.address_size 64\n\n");
     let _ = write!(out, ".visible .entry {name}(\n\t.param .align 8 .b8 call[{call}]");
@@ -35,10 +35,20 @@ pub fn text(name: &str, shapes: &[Shape], call: usize) -> String {
 }
 
 fn block(out: &mut String, n: usize, shape: Shape) {
-    for (at, register) in [(32, "%r4"), (36, "%r5"), (40, "%r6")] {
+    let guard = |out: &mut String, at: u32, register: &str| {
         let _ =
             writeln!(out, "\tld.param.u32 %r7, [m{n}+{at}];\n\tsetp.ge.u32 %p1, {register}, %r7;\n\t@%p1 bra done{n};");
+    };
+    guard(out, 40, "%r6");
+    let _ = writeln!(out, "\tld.param.u64 %a4, [m{n}];");
+    // Before the other comparisons, which have no part in the address: so it is exact.
+    if shape.by_pointer {
+        let _ = writeln!(out, "\tmad.lo.u64 %a4, %a3, 8, %a4;\n\tld.global.u64 %a4, [%a4];");
+    } else {
+        let _ = writeln!(out, "\tld.param.u64 %a5, [m{n}+24];\n\tmad.lo.u64 %a4, %a3, %a5, %a4;");
     }
+    guard(out, 32, "%r4");
+    guard(out, 36, "%r5");
     let (high, low) = match shape.part {
         Part::Full => ("", ""),
         Part::Lower => ("%r4", "%r5"),
@@ -50,12 +60,6 @@ fn block(out: &mut String, n: usize, shape: Shape) {
             "\tld.param.u32 %r8, [m{n}+48];\n\tadd.u32 %r9, {low}, %r8;\n\tsetp.lt.u32 %p2, {high}, %r9;\n\
              \t@%p2 bra done{n};"
         );
-    }
-    let _ = writeln!(out, "\tld.param.u64 %a4, [m{n}];\n\tld.param.u64 %a5, [m{n}+24];");
-    if shape.by_pointer {
-        let _ = writeln!(out, "\tmad.lo.u64 %a4, %a3, 8, %a4;\n\tld.global.u64 %a4, [%a4];");
-    } else {
-        let _ = writeln!(out, "\tmad.lo.u64 %a4, %a3, %a5, %a4;");
     }
     let _ = writeln!(
         out,
@@ -81,11 +85,12 @@ fn block(out: &mut String, n: usize, shape: Shape) {
                  \t@%p3 ld.global.{suffix} {value}, [%a4];\n\tst.global.{suffix} [%a4], {value};"
             );
         }
-        // A condition that depends on data: the bytes are a bound, none is claimed.
+        // A condition of which nothing is known, and which does not hold: no number of a warp is so
+        // great. The bytes are a bound, and none is claimed.
         Touch::Scratch => {
             let _ = writeln!(
                 out,
-                "\tld.global.u32 %r10, [%a4];\n\tsetp.eq.u32 %p3, %r10, %r4;\n\t@%p3 st.global.u32 [%a4], %r10;"
+                "\tmov.u32 %r10, %warpid;\n\tsetp.gt.u32 %p3, %r10, 65535;\n\t@%p3 st.global.u32 [%a4], %r10;"
             );
         }
     }

@@ -8,7 +8,7 @@ use crate::model::launch::Call;
 
 /// What is done.
 #[derive(Clone, Copy, Debug)]
-pub enum Op {
+pub enum ElementOp {
     /// `C = alpha A + beta B` (`geam`).
     Sum(Scalar, Scalar),
     /// `C = A diag(b)`, or `diag(b) A` if true (`dgmm`).
@@ -18,7 +18,7 @@ pub enum Op {
 /// One call.
 #[derive(Clone, Copy, Debug)]
 pub struct Elementwise {
-    pub op: Op,
+    pub op: ElementOp,
     pub a: Matrix,
     pub b: Matrix,
     pub c: Matrix,
@@ -30,8 +30,8 @@ impl Elementwise {
     pub fn blocks(&self) -> Vec<Block> {
         let replaces = [self.a.at, self.b.at].contains(&self.c.at);
         let (alpha, beta) = match self.op {
-            Op::Sum(alpha, beta) => (alpha, beta),
-            Op::Diagonal(_) => (Scalar::known(1.0, 0.0), Scalar::known(1.0, 0.0)),
+            ElementOp::Sum(alpha, beta) => (alpha, beta),
+            ElementOp::Diagonal(_) => (Scalar::known(1.0, 0.0), Scalar::known(1.0, 0.0)),
         };
         let operand = |matrix: Matrix, factor: Scalar| {
             let at = if factor.is_zero() { 0 } else { matrix.at };
@@ -52,7 +52,7 @@ fn run<T: Number>(call: &Elementwise, memory: &Memory<'_>) -> Option<()> {
     let [rows, columns] = call.c.size;
     let mut out = vec![T::zero(); rows * columns];
     match call.op {
-        Op::Sum(alpha, beta) => {
+        ElementOp::Sum(alpha, beta) => {
             for (matrix, factor) in [(&call.a, alpha), (&call.b, beta)] {
                 let factor = factor.get::<T>(memory)?;
                 if !factor.is_zero() {
@@ -61,7 +61,7 @@ fn run<T: Number>(call: &Elementwise, memory: &Memory<'_>) -> Option<()> {
                 }
             }
         }
-        Op::Diagonal(left) => {
+        ElementOp::Diagonal(left) => {
             let (a, b) = (call.a.load::<T>(memory, 0)?, call.b.load::<T>(memory, 0)?);
             for (at, out) in out.iter_mut().enumerate() {
                 *out = a[at] * b[if left { at % rows } else { at / rows }];

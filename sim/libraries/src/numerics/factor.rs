@@ -11,7 +11,7 @@ use crate::model::launch::Call;
 
 /// What is done.
 #[derive(Clone, Copy, Debug)]
-pub enum Op {
+pub enum FactorOp {
     /// A = P L U, in place.
     Lu,
     /// Solves with the factors; the operation on A as a `cublasOperation_t`. `other` holds B.
@@ -29,7 +29,7 @@ pub enum Op {
 /// One call.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor {
-    pub op: Op,
+    pub op: FactorOp,
     pub a: Matrix,
     pub other: Option<Matrix>,
     /// Pivots, 32-bit, as many as columns for each matrix. 0 for none.
@@ -52,14 +52,14 @@ impl Factor {
 
     /// What it touches.
     pub fn blocks(&self) -> Vec<Block> {
-        let keeps = matches!(self.op, Op::LuSolve(_) | Op::LuInverse | Op::Inverse);
+        let keeps = matches!(self.op, FactorOp::LuSolve(_) | FactorOp::LuInverse | FactorOp::Inverse);
         let a = match keeps {
             true => self.a.read_block(self.batch),
             false => self.a.write_block(self.batch, true),
         };
-        let updates = matches!(self.op, Op::LuSolve(_) | Op::LeastSquares);
+        let updates = matches!(self.op, FactorOp::LuSolve(_) | FactorOp::LeastSquares);
         let pivots = match self.op {
-            Op::Lu => self.pivots().write_block(self.batch, false),
+            FactorOp::Lu => self.pivots().write_block(self.batch, false),
             _ => self.pivots().read_block(self.batch),
         };
         let mut out = vec![a, pivots, self.info().write_block(self.batch, false)];
@@ -79,7 +79,7 @@ fn one<T: Number>(call: &Factor, memory: &Memory<'_>, batch: usize) -> Option<()
     let mut a = call.a.load::<T>(memory, batch)?;
     let mut info = 0;
     match call.op {
-        Op::Lu => {
+        FactorOp::Lu => {
             let (pivots, singular) = factor(&mut a, m, n, call.pivots != 0);
             info = singular;
             call.a.store(memory, batch, &a)?;
@@ -88,17 +88,17 @@ fn one<T: Number>(call: &Factor, memory: &Memory<'_>, batch: usize) -> Option<()
                 call.pivots().store(memory, batch, &pivots)?;
             }
         }
-        Op::LuSolve(operation) => {
+        FactorOp::LuSolve(operation) => {
             let b = call.other?;
             let pivots = pivots(call, memory, batch)?;
             let mut x = b.load::<T>(memory, batch)?;
             x.chunks_mut(n.max(1)).take(b.size[1]).for_each(|x| lu_solve(&a, n, &pivots, operation, x));
             b.store(memory, batch, &x)?;
         }
-        Op::LuInverse | Op::Inverse => {
+        FactorOp::LuInverse | FactorOp::Inverse => {
             let out = call.other?;
             let mut found = pivots(call, memory, batch)?;
-            if matches!(call.op, Op::Inverse) {
+            if matches!(call.op, FactorOp::Inverse) {
                 (found, info) = factor(&mut a, n, n, true);
             } else {
                 info = (0..n).find(|&j| a[j + j * n].is_zero()).map_or(0, |j| j as i32 + 1);
@@ -108,12 +108,12 @@ fn one<T: Number>(call: &Factor, memory: &Memory<'_>, batch: usize) -> Option<()
             x.chunks_mut(n.max(1)).for_each(|x| lu_solve(&a, n, &found, 0, x));
             out.store(memory, batch, &x)?;
         }
-        Op::Qr => {
+        FactorOp::Qr => {
             let tau = reflect(&mut a, m, n);
             call.a.store(memory, batch, &a)?;
             call.other?.store(memory, batch, &tau)?;
         }
-        Op::LeastSquares => {
+        FactorOp::LeastSquares => {
             let b = call.other?;
             let mut x = b.load::<T>(memory, batch)?;
             info = least_squares(&mut a, [m, n], &mut x, b.size);

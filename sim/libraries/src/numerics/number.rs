@@ -124,7 +124,6 @@ pub trait Number: NumAssign + Copy + std::ops::Neg<Output = Self> + Send + Sync 
     ///
     /// # Safety
     /// All elements of `a` and `b` are readable, those of `c` writable and elsewhere.
-    #[allow(clippy::too_many_arguments, reason = "three matrices")]
     unsafe fn product(
         m: usize,
         k: usize,

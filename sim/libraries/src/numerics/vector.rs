@@ -8,7 +8,7 @@ use crate::model::launch::Call;
 
 /// What is done.
 #[derive(Clone, Copy, Debug)]
-pub enum Op {
+pub enum VectorOp {
     /// `y = alpha x + y`.
     Axpy(Scalar),
     /// `x = alpha x`.
@@ -32,7 +32,7 @@ pub enum Op {
 /// One call. Operations on one vector leave `y` out.
 #[derive(Clone, Copy, Debug)]
 pub struct Vectors {
-    pub op: Op,
+    pub op: VectorOp,
     pub x: Matrix,
     pub y: Option<Matrix>,
     /// Where a number is written.
@@ -44,13 +44,13 @@ impl Vectors {
     /// What it touches.
     pub fn blocks(&self) -> Vec<Block> {
         let mut out = match (self.op, self.y) {
-            (Op::Axpy(alpha), Some(y)) => vec![self.x.read_block(1), y.write_block(1, true), alpha.block()],
-            (Op::Copy, Some(y)) => vec![self.x.read_block(1), y.write_block(1, false)],
-            (Op::Rotate(c, s), Some(y)) => {
+            (VectorOp::Axpy(alpha), Some(y)) => vec![self.x.read_block(1), y.write_block(1, true), alpha.block()],
+            (VectorOp::Copy, Some(y)) => vec![self.x.read_block(1), y.write_block(1, false)],
+            (VectorOp::Rotate(c, s), Some(y)) => {
                 vec![self.x.write_block(1, true), y.write_block(1, true), c.block(), s.block()]
             }
             (_, Some(y)) => vec![self.x.write_block(1, true), y.write_block(1, true)],
-            (Op::Scale(alpha), None) => vec![self.x.write_block(1, true), alpha.block()],
+            (VectorOp::Scale(alpha), None) => vec![self.x.write_block(1, true), alpha.block()],
             (_, None) => vec![self.x.read_block(1)],
         };
         out.extend(self.result.map(|result| result.write_block(1, false)));
@@ -78,22 +78,22 @@ fn run<T: Number>(call: &Vectors, memory: &Memory<'_>) -> Option<()> {
     };
     let number = |value: f64| call.result.map_or(Some(()), |result| result.store(memory, 0, &[value]));
     match call.op {
-        Op::Axpy(alpha) => {
+        VectorOp::Axpy(alpha) => {
             let alpha = alpha.get::<T>(memory)?;
             y.iter_mut().zip(&x).for_each(|(y, &x)| *y += alpha * x);
             call.y?.store(memory, 0, &y)
         }
-        Op::Scale(alpha) => {
+        VectorOp::Scale(alpha) => {
             let alpha = alpha.get::<T>(memory)?;
             x.iter_mut().for_each(|x| *x *= alpha);
             call.x.store(memory, 0, &x)
         }
-        Op::Copy => call.y?.store(memory, 0, &x),
-        Op::Swap => {
+        VectorOp::Copy => call.y?.store(memory, 0, &x),
+        VectorOp::Swap => {
             call.x.store(memory, 0, &y)?;
             call.y?.store(memory, 0, &x)
         }
-        Op::Rotate(c, s) => {
+        VectorOp::Rotate(c, s) => {
             let (c, s) = (c.get::<T>(memory)?, s.get::<T>(memory)?);
             for (x, y) in x.iter_mut().zip(&mut y) {
                 (*x, *y) = (c * *x + s * *y, c * *y - s.conj() * *x);
@@ -101,16 +101,16 @@ fn run<T: Number>(call: &Vectors, memory: &Memory<'_>) -> Option<()> {
             call.x.store(memory, 0, &x)?;
             call.y?.store(memory, 0, &y)
         }
-        Op::Norm => {
+        VectorOp::Norm => {
             let squares = x.iter().map(|x| x.parts()).map(|(re, im)| re * re + im * im);
             number(squares.sum::<f64>().sqrt())
         }
-        Op::AbsoluteSum => number(x.iter().map(|&x| size(x)).sum()),
-        Op::Greatest | Op::Smallest => {
+        VectorOp::AbsoluteSum => number(x.iter().map(|&x| size(x)).sum()),
+        VectorOp::Greatest | VectorOp::Smallest => {
             let mut best: Option<(usize, f64)> = None;
             for (at, size) in x.iter().map(|&x| size(x)).enumerate() {
                 let is_better = best.is_none_or(|(_, so_far)| match call.op {
-                    Op::Greatest => size > so_far,
+                    VectorOp::Greatest => size > so_far,
                     _ => size < so_far,
                 });
                 if is_better {
