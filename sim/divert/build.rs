@@ -1,8 +1,8 @@
 //! Compiles the crate a second time, as the library that is preloaded.
 //!
 //! It runs before the C library is ready, so it has no standard library inside. Such a library has
-//! to be compiled with `panic=abort`, which cargo sets for whole workspaces only. So the compiler is
-//! called here.
+//! to be compiled with `panic=abort`, which cargo sets for whole workspaces only. So the compiler
+//! is called here.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -126,8 +126,8 @@ pub fn toolkit() -> Result<&'static Path, &'static str> {
 }
 
 /// Compiles a CUDA program of several sources separately, and links their device code: in one go,
-/// or (`library`) with all sources but the first in a static library. The runtime is the static one.
-/// `gencode` says for which devices.
+/// or (`library`) with all sources but the first in a static library. The runtime is the static
+/// one. `gencode` says for which devices.
 pub fn separate_program(file: &Path, parts: &[PathBuf], library: bool, gencode: &str) -> Result<PathBuf, String> {
     let toolkit = toolkit().map_err(str::to_owned)?;
     let nvcc = format!("'{}' -O2 -g {gencode}", toolkit.join("bin/nvcc").display());

@@ -81,8 +81,9 @@ impl Seen {
 
 /// Diverts what is new, and forgets what is gone.
 fn look() {
+    let files = &raw mut FILES;
     // SAFETY: one at a time, see above.
-    let files = unsafe { &mut *(&raw mut FILES) };
+    let files = unsafe { &mut *files };
     let (mut kept, mut next) = (0, 0);
     for map in loaded::all() {
         let mut known = None;
@@ -117,7 +118,7 @@ fn watch() {
     const MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa]; // endbr64
     const JUMP: usize = 5;
     let function = loaded::debug().breakpoint;
-    if DONE.swap(true, Ordering::Relaxed) || function == 0 || function % 16 != 0 {
+    if DONE.swap(true, Ordering::Relaxed) || function == 0 || !function.is_multiple_of(16) {
         return;
     }
     // SAFETY: the dynamic linker's own function, and what follows it up to the next multiple of 16.

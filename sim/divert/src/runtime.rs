@@ -1,16 +1,18 @@
 //! Finds NVIDIA's runtime in a file: which of its functions are public, and which version it is.
 //!
-//! Of a shared runtime that is what it exports. The archive of the static one is one object
-//! file, so its functions lie together, and all of them are there or none. Public ones have their
-//! names, the others `libcudart_static_` and a hash. So the runtime is the row of such functions around `__cudaRegisterFatBinary` that no other function interrupts,
-//! from the first hashed one to the last. Functions of the program may be called `cudaSomething`
-//! too: they lie outside, and a library that only wraps the runtime has no hashed names.
+//! Of a shared runtime that is what it exports. The archive of the static one is one object file,
+//! so its functions lie together, and all of them are there or none. Public ones have their names,
+//! the others made-up ones. So the runtime is the row of such functions around
+//! `__cudaRegisterFatBinary` that no other function interrupts, from the first private one to the
+//! last. Functions of the program may be called `cudaSomething` too: they lie outside. A library
+//! that only wraps the runtime has no private names.
 
 use crate::objects::elf::{Function, Symbols};
 use crate::version::Version;
 
 const ANCHOR: &[u8] = b"__cudaRegisterFatBinary";
-const PRIVATE: &[u8] = b"libcudart_static_";
+/// Names of its private functions begin with one of these, since 12 with the first.
+const PRIVATE: [&[u8]; 2] = [b"libcudart_static_", b"__cudart"];
 
 /// A runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +31,10 @@ fn is_public(name: &[u8]) -> bool {
     name.strip_prefix(b"cuda").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_uppercase))
 }
 
+/// Behind the beginning comes a hash, or a number up to 11.
 fn is_private(name: &[u8]) -> bool {
-    name.starts_with(PRIVATE)
+    let is_number = |rest: &[u8]| rest.first().is_some_and(u8::is_ascii_hexdigit);
+    PRIVATE.into_iter().any(|private| name.strip_prefix(private).is_some_and(is_number))
 }
 
 impl Runtime {
@@ -117,7 +121,7 @@ mod tests {
         let names = ["cudaMine", FIRST, "__cudaRegisterFatBinary", "cudafoo", LAST, "cudaMineToo", "main"];
         assert_eq!(find(&names), None, "a foreign function in the middle");
         let names = [
-            "libcudart_static_start",
+            "libcudart_static_0",
             "main",
             "cudaMine",
             FIRST,
@@ -140,6 +144,8 @@ mod tests {
     #[test]
     fn versions_differ_by_what_went() {
         let with = |name: &'static str| find(&[FIRST, "__cudaRegisterFatBinary", name, LAST]).map(|found| found.0);
+        let names = ["__cudart1", "__cudaRegisterFatBinary", "cudaBindTexture", "__cudart2"];
+        assert_eq!(find(&names).map(|found| found.0), Some(Version::Eleven));
         assert_eq!(with("cudaBindTexture"), Some(Version::Eleven));
         assert_eq!(with("cudaThreadSynchronize"), Some(Version::Twelve));
         assert_eq!(with("cudaLogsCurrent"), Some(Version::Thirteen));

@@ -4,4 +4,5 @@ mod answers;
 mod architecture;
 mod libraries;
 mod refusals;
+mod runtimes;
 mod simulated;

@@ -1,5 +1,5 @@
-//! Makes `libcudart.so.12` or `.11` out of `libcudart.so.13`: the same library under the other name,
-//! symbol versions included.
+//! Makes `libcudart.so.12` or `.11` out of `libcudart.so.13`: the same library under the other
+//! name, symbol versions included.
 //!
 //! `streamsan-cudart12 libstreamsan_sim_cudart.so libcudart.so.12`
 //!
@@ -28,7 +28,8 @@ fn main() -> ExitCode {
         eprintln!("streamsan-cudart12: it makes {} only", NAMES.join(" and "));
         return ExitCode::from(2);
     };
-    let renamed = std::fs::read(&from).map_err(|error| error.to_string()).and_then(|file| rename(file, name.as_bytes()));
+    let renamed =
+        std::fs::read(&from).map_err(|error| error.to_string()).and_then(|file| rename(file, name.as_bytes()));
     match renamed.and_then(|file| std::fs::write(&to, file).map_err(|error| error.to_string())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
