@@ -7,9 +7,10 @@ wrong and none is missing.
 
 Needs a process that finds a GPU (a real or a simulated one) and the package `expecttest`.
 
-A result is `ok` within the tolerances of `torch.testing.assert_close`, `near` within 1e-3 of it
-(what PyTorch's own comparison with the CPU allows), else `wrong`. Half precision is held against
-the CPU in half and in single precision: the CPU rounds in other places.
+A result is `ok` within the tolerances of `torch.testing.assert_close`, else `near` within 1e-3 of
+each element (what PyTorch's own comparison with the CPU allows) or of the tensor's largest one
+(half precision: within four of its steps), else `wrong`. Half precision is held against the CPU in
+half and in single precision: the CPU rounds in other places.
 """
 
 import argparse
@@ -38,6 +39,9 @@ DTYPES = {
 # Best first: a pair is as good as its worst sample.
 VERDICTS = ["ok", "near", "wrong", "error", "refused", "late", "died"]
 LOOSE = 1e-3
+STEPS = {torch.float16: 4 * 2.0**-10, torch.bfloat16: 4 * 2.0**-7}
+# Where equal inputs may come in any order, or in any number of ways.
+ORDERS_EQUALS = {"sort", "argsort", "msort", "topk"}
 
 
 def table():
@@ -118,25 +122,51 @@ def results(op, sample, leaf, seed_type):
     return [back(value) for value in values], [back(value) for value in gradients]
 
 
+def is_near(mine, wanted):
+    """Whether two tensors agree as far as the tensor's largest element lets one expect."""
+    if mine.shape != wanted.shape or not mine.dtype.is_floating_point or not mine.numel():
+        return False
+    mine, wanted, step = mine.double(), wanted.double(), STEPS.get(mine.dtype, LOOSE)
+    finite = wanted.isfinite()
+    if not torch.equal(mine[~finite].nan_to_num(), wanted[~finite].nan_to_num()) or not finite.any():
+        return False
+    return bool(((mine - wanted)[finite].abs() <= step * wanted[finite].abs().max()).all())
+
+
 def compared(ours, references):
     """`ok`, `near` or `wrong`, and why."""
+
     def closeness(reference):
-        why = ""
-        for tolerance, verdict in (({}, "ok"), ({"rtol": LOOSE, "atol": LOOSE}, "near")):
-            try:
-                for mine, other in zip(ours, reference, strict=True):
-                    if (mine is None) != (other is None):
-                        raise AssertionError("one has no gradient")
-                    if mine is not None:
-                        # The tolerance is that of the narrower type.
-                        wanted = other.to(mine.dtype)
-                        torch.testing.assert_close(mine, wanted, equal_nan=True, check_stride=False, **tolerance)
-                return verdict, ""
-            except (AssertionError, ValueError) as error:
-                why = " ".join(str(error).split())[:300]
-        return "wrong", why
+        found = ("ok", "")
+        if len(ours) != len(reference):
+            return "wrong", f"{len(ours)} tensors instead of {len(reference)}"
+        for mine, other in zip(ours, reference):
+            if (mine is None) != (other is None):
+                return "wrong", "one has no gradient"
+            if mine is None:
+                continue
+            # The tolerance is that of the narrower type.
+            wanted = other.to(mine.dtype)
+            for tolerance, verdict in (({}, "ok"), ({"rtol": LOOSE, "atol": LOOSE}, "near")):
+                try:
+                    torch.testing.assert_close(mine, wanted, equal_nan=True, check_stride=False, **tolerance)
+                    break
+                except (AssertionError, ValueError) as error:
+                    why = " ".join(str(error).split())[:300]
+            else:
+                verdict = "near" if is_near(mine, wanted) else "wrong"
+            found = max(found, (verdict, why if verdict == "wrong" else ""), key=lambda of: VERDICTS.index(of[0]))
+        return found
 
     return min((closeness(reference) for reference in references), key=lambda found: VERDICTS.index(found[0]))
+
+
+def is_defined(op, sample):
+    """Whether only one result is right: nothing is drawn, and no equal inputs are put in order."""
+    drawn = sample.kwargs.get("training") and "attention" in op.name
+    stable = sample.kwargs.get("stable", False)
+    equals = op.name in ORDERS_EQUALS and not stable and len(sample.input.unique()) < sample.input.numel()
+    return not drawn and not equals
 
 
 def worse(one, other):
@@ -152,7 +182,7 @@ def check(ops, dtype, most):
         grad = op.supports_autograd and dtype.is_floating_point
         grad = grad and dtype in op.supported_backward_dtypes("cuda") and dtype in op.supported_backward_dtypes("cpu")
         torch.manual_seed(0)
-        samples = list(op.sample_inputs("cpu", dtype, requires_grad=grad))
+        samples = [one for one in op.sample_inputs("cpu", dtype, requires_grad=grad) if is_defined(op, one)]
         step = max(1, len(samples) // most)
         for sample in samples[::step][:most]:
             references = []
