@@ -104,6 +104,11 @@ fn write_float(value: f64, ty: u32, x: u64) -> u64 {
     }
 }
 
+/// Bits of the constant: a NaN becomes zero, or the integer with its top bit set; without either it
+/// is as PTX has it for the types.
+pub(crate) const NAN_ZERO: u64 = 128;
+pub(crate) const NAN_TOP: u64 = 256;
+
 pub(crate) const FLOAT16: u32 = 0;
 pub(crate) const BRAIN16: u32 = 1;
 pub(crate) const FLOAT32: u32 = 2;
@@ -145,7 +150,8 @@ pub(crate) fn float_to_int(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let (width, signed) = (i.z, i.b.0 == 1);
     let ones = u64::MAX >> (64 - width);
     // What a NaN becomes.
-    let nan = if i.y != FLOAT64 && width < 64 { 0 } else { 1 << (width - 1) };
+    let zero = i.x & NAN_ZERO != 0 || i.x & NAN_TOP == 0 && i.y != FLOAT64 && width < 64;
+    let nan = if zero { 0 } else { 1 << (width - 1) };
     let (low, high) =
         if signed { (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1) } else { (0, (1i128 << width) - 1) };
     each(mask, |l| {

@@ -6,7 +6,8 @@ use super::float::rounding;
 use super::{Result, Translation};
 use crate::interp::compile::blank;
 use crate::interp::compile::convert::{
-    BRAIN16, FLOAT16, FLOAT32, FLOAT64, INTEGER, RELU, float_to_float, float_to_int, int_to_float, pack_pair,
+    BRAIN16, FLOAT16, FLOAT32, FLOAT64, INTEGER, NAN_TOP, NAN_ZERO, RELU, float_to_float, float_to_int, int_to_float,
+    pack_pair,
 };
 use crate::interp::exec::per_lane::{op1, op2x, op3};
 use crate::interp::float::FTZ;
@@ -46,12 +47,12 @@ impl Translation<'_> {
                 self.converted(i, inst, to);
             }
             Opcode::F2i { signed, round, ftz, from, to, part, nan_zero } => {
-                // A NaN becomes zero or the integer with its top bit, by the types alone.
-                if nan_zero != (from != 8 && to != 8) || part > 1 {
+                if part > 1 {
                     return self.unsupported(i);
                 }
                 let a = self.float_source(&i.src[0], from, part)?;
-                let x = INTEGER | rounding(numbered(round)) | if ftz { FTZ } else { 0 };
+                let nan = if nan_zero { NAN_ZERO } else { NAN_TOP };
+                let x = INTEGER | rounding(numbered(round)) | nan | if ftz { FTZ } else { 0 };
                 let b = Slot(u32::from(signed));
                 let z = 8 * u32::from(to);
                 self.converted(i, Inst { a, b, x, y: format(from), z, ..blank(float_to_int) }, to);

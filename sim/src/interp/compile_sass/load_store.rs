@@ -129,8 +129,21 @@ impl Translation<'_> {
     }
 
     fn load(&mut self, i: &MachineInst, ty: MemTy) -> Result<()> {
-        if i.dst2.is_some() || !i.pdst[0].is_true() || i.psrc[0] != PredSrc::TRUE {
+        if i.dst2.is_some() || !i.pdst[0].is_true() {
             return self.unsupported(i);
+        }
+        let wanted = i.psrc[0];
+        if wanted != PredSrc::TRUE {
+            // Measured: where the predicate source is false, the result is zero.
+            let guard = self.guard;
+            self.under(&[PredSrc { not: !wanted.not, ..wanted }]);
+            let a = self.constant(0);
+            for word in 0..ty.regs() {
+                let d = self.dst(i, word);
+                self.emit(Inst { d, a, ..blank(op1(|a: u32| a)) });
+            }
+            self.guard = guard;
+            self.under(&[wanted]);
         }
         let place = self.address(i, &i.mem[0])?;
         self.load_from(i, ty, place)

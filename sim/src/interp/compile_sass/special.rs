@@ -6,6 +6,7 @@ use super::{Result, Translation};
 use crate::interp::compile::blank;
 use crate::interp::exec::control::{Special, special};
 use crate::interp::exec::per_lane::op1;
+use crate::interp::exec_sass::predicates;
 use crate::interp::machine_module::{LOCAL_WINDOW, SHARED_WINDOW, code_address};
 use crate::interp::program::{Inst, Slot};
 
@@ -15,11 +16,12 @@ impl Translation<'_> {
         match i.op {
             Opcode::S2r { sr, wide } => self.special_register(i, sr, wide)?,
             Opcode::R2ur { or: false } => {
-                if !i.pdst[0].is_true() {
-                    return self.unsupported(i);
-                }
                 let a = self.source(i, 0)?;
                 self.unary(i, a, op1(|a: u32| a));
+                if !i.pdst[0].is_true() {
+                    let d = self.pdst(i, 0);
+                    self.emit(Inst { d: Slot(d.0), a, ..blank(predicates::differs) });
+                }
             }
             Opcode::Lepc => {
                 let address = code_address(self.section, i.target.unwrap_or(0) as u64);

@@ -71,7 +71,8 @@ pub(crate) fn choose_double(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             (true, _) => false,
             (_, true) => true,
             // Of two zeros the negative one is the smaller.
-            _ if a == b => a.is_sign_negative() != max,
+            _ if a == b && max => a.is_sign_positive() && b.is_sign_negative(),
+            _ if a == b => a.is_sign_negative() || b.is_sign_positive(),
             _ => (a < b) != max,
         };
         first |= u32::from(takes) << l;

@@ -72,6 +72,16 @@ pub(crate) fn not_zero(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
+/// R2UR: predicate `d` where row `a` is not what the first lane has, whose value the uniform register
+/// takes. (Measured.)
+pub(crate) fn differs(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let first = w.get(i.a, mask.trailing_zeros() as usize);
+    let mut bits = 0;
+    each(mask, |l| bits |= u32::from(w.get(i.a, l) != first) << l);
+    w.set_pred(Pred(i.d.0), mask, bits);
+    Next::Step
+}
+
 /// P2R: `d` = `a`, but for the bits of mask `b` in byte `y`: those are the seven predicates from `z`
 /// on.
 pub(crate) fn to_register(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
