@@ -5,6 +5,8 @@
 //! compared with the file's: if they differ it is not the file that was loaded, or the jumps are
 //! there already, and it is left alone.
 
+use core::ffi::CStr;
+
 use crate::loading::{self, Beside};
 use crate::objects::elf::{Elf, Segment};
 use crate::objects::loaded::LinkMap;
@@ -28,7 +30,19 @@ pub fn divert(map: &LinkMap) -> Option<Memory> {
     if shared.is_some() && map.function(loading::REFUSAL).is_some() {
         return None;
     }
-    let file = Mapped::open(if map.name().is_empty() { c"/proc/self/exe" } else { map.name() })?;
+    if !map.name().is_empty() {
+        return divert_as_in(map, map.name(), shared);
+    }
+    // The program itself. It is another file where the dynamic linker was started by hand.
+    divert_as_in(map, c"/proc/self/exe", shared).or_else(|| {
+        let mut path = [0; 4096];
+        divert_as_in(map, system::mapped_file(map.dynamic(), &mut path)?, shared)
+    })
+}
+
+/// The same, with the file that it was loaded from.
+fn divert_as_in(map: &LinkMap, path: &CStr, shared: Option<Version>) -> Option<Memory> {
+    let file = Mapped::open(path)?;
     let elf = Elf::parse(file.bytes())?;
     let symbols = if shared.is_some() { elf.dynamic_symbols()? } else { elf.symbols()? };
     let runtime = match shared {

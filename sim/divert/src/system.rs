@@ -3,6 +3,7 @@
 use core::arch::asm;
 use core::ffi::CStr;
 
+const READ_FILE: usize = 0;
 const WRITE: usize = 1;
 const CLOSE: usize = 3;
 const LSEEK: usize = 8;
@@ -44,6 +45,10 @@ fn positive(result: isize) -> Option<usize> {
     usize::try_from(result).ok()
 }
 
+/// The folder from which relative paths start.
+const HERE: usize = -100_isize as usize;
+const CLOSE_ON_EXEC: usize = 0o2_000_000;
+
 /// A file mapped for reading.
 pub struct Mapped {
     at: usize,
@@ -53,8 +58,6 @@ pub struct Mapped {
 impl Mapped {
     /// Maps a whole file.
     pub fn open(path: &CStr) -> Option<Mapped> {
-        const HERE: usize = -100_isize as usize;
-        const CLOSE_ON_EXEC: usize = 0o2_000_000;
         const END: usize = 2;
         // SAFETY: a C string, and numbers; the mapping is new.
         unsafe {
@@ -112,6 +115,43 @@ impl Memory {
     }
 }
 
+/// The path of the file that is mapped at an address, as `/proc/self/maps` has it.
+pub fn mapped_file(address: usize, path: &mut [u8; 4096]) -> Option<&CStr> {
+    const ROOM: usize = 1 << 20;
+    let text = Memory::new(ROOM)?;
+    let mut len = 0;
+    // SAFETY: a C string, numbers, and memory with room for what is read.
+    unsafe {
+        let fd = positive(call(OPENAT, [HERE, c"/proc/self/maps".as_ptr() as usize, CLOSE_ON_EXEC, 0, 0, 0]));
+        while let Some(fd) = fd
+            && let Some(more @ 1..) = positive(call(READ_FILE, [fd, text.at + len, ROOM - len, 0, 0, 0]))
+        {
+            len += more;
+        }
+        fd.map(|fd| call(CLOSE, [fd, 0, 0, 0, 0, 0]));
+    }
+    // SAFETY: what was read; given back below, when nobody looks at it any more.
+    let list = unsafe { core::slice::from_raw_parts(text.at as *const u8, len) };
+    *path = [0; 4096];
+    let place =
+        path_at(list, address).and_then(|found| Some((path.get_mut(..=found.len())?.get_mut(..found.len())?, found)));
+    let is_found = place.map(|(to, found)| to.copy_from_slice(found)).is_some();
+    // SAFETY: as said.
+    unsafe { text.free() };
+    CStr::from_bytes_until_nul(path).ok().filter(|_| is_found)
+}
+
+/// The path in the line of a list of mappings that holds an address.
+fn path_at(list: &[u8], address: usize) -> Option<&[u8]> {
+    let number = |text: &[u8]| usize::from_str_radix(core::str::from_utf8(text).ok()?, 16).ok();
+    list.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut range = line.split(|byte| *byte == b' ').next()?.split(|byte| *byte == b'-');
+        let range = number(range.next()?)?..number(range.next()?)?;
+        let path = line.get(line.iter().position(|byte| *byte == b'/')?..)?;
+        range.contains(&address).then_some(path)
+    })
+}
+
 /// Changes the protection of whole pages.
 ///
 /// # Safety
@@ -140,5 +180,28 @@ pub fn fail(words: &[&[u8]]) -> ! {
     loop {
         // SAFETY: takes a number.
         unsafe { call(EXIT_GROUP, [70, 0, 0, 0, 0, 0]) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_file_that_is_mapped() {
+        let here = finds_the_file_that_is_mapped as *const () as usize;
+        let mut path = [0; 4096];
+        let found = mapped_file(here, &mut path).expect("this test").to_str().expect("a name");
+        assert_eq!(std::fs::canonicalize(found).ok(), std::env::current_exe().ok());
+        assert!(mapped_file(1, &mut [0; 4096]).is_none());
+    }
+
+    #[test]
+    fn reads_lists_of_mappings() {
+        let list = b"1000-3000 r-xp 0 08:01 5    /a b/c\n3000-4000 rw-p 0 00:00 0 \n5000-6000 r-xp 0 0 0 [vdso]\n";
+        assert_eq!(path_at(list, 0x2fff), Some(&b"/a b/c"[..]));
+        for address in [0xfff, 0x3000, 0x5000, 0x7000] {
+            assert_eq!(path_at(list, address), None, "{address:x}");
+        }
     }
 }

@@ -65,9 +65,12 @@ fn programs_behind_others_are_diverted_as_well() {
     }
     for (more, code) in [(&[][..], 66), (&["-DFIXED"][..], 0)] {
         let program = compiled("programs/demo/racy.cu", "static", more);
-        let shell = format!("(env '{}')", program.display());
+        let shell = format!("(env '{}'; exit $?)", program.display());
         let ended = sim(&["run", "--sim"], Path::new("sh"), &["-c", &shell]);
         assert_eq!(ended.code(), Some(code), "{}", ended.err);
+        assert!(ended.out.starts_with("total ") && errors(&ended).is_empty(), "{}", ended.err);
+        // The dynamic linker loads a program too when it is started by hand.
+        let ended = sim(&["run", "--sim"], Path::new("/lib64/ld-linux-x86-64.so.2"), &[&program.display().to_string()]);
         assert!(ended.out.starts_with("total ") && errors(&ended).is_empty(), "{}", ended.err);
     }
     // Without the launcher: both libraries are preloaded by hand.
@@ -92,7 +95,8 @@ fn a_program_without_symbols_is_told_what_to_do() {
     let program = stripped("programs/entry_point.cu");
     let ended = sim(&["run", "--sim"], &program, &[]);
     assert_eq!(ended.code(), Some(70), "a run that checked nothing is not clean: {}", ended.err);
-    assert!(errors(&ended)[0].contains("symbols are stripped"), "{}", ended.err);
+    let why = errors(&ended)[0];
+    assert!(why.contains("/entry_point: its CUDA runtime") && why.contains("symbols are stripped"), "{}", ended.err);
 
     // A program that swallows the error, or makes it its own, and a recording of it.
     let swallows = stripped("programs/sim/swallows.cu");

@@ -88,6 +88,11 @@ impl LinkMap {
         self.address
     }
 
+    /// Where its dynamic section lies, a place inside of the file.
+    pub fn dynamic(&self) -> usize {
+        self.dynamic as usize
+    }
+
     /// The file that was loaded; empty for the program itself.
     pub fn name(&self) -> &CStr {
         if self.name.is_null() {

@@ -173,59 +173,6 @@ unsafe extern "C" fn runtime_refused(why: *const c_char) {
     crate::status::complain(&unsafe { std::ffi::CStr::from_ptr(why) }.to_string_lossy());
 }
 
-/// The library that puts the simulator's runtime in place of NVIDIA's (crate `sim-divert`).
-const DIVERT: &str = "libstreamsan_divert.so";
-
-/// The loaded file whose name begins like this.
-fn loaded(name: &'static str) -> Option<std::path::PathBuf> {
-    struct Search(&'static str, Option<std::path::PathBuf>);
-    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: valid during the callback; the loader's names are C strings, and `search` is the
-        // caller's.
-        let (name, search) =
-            unsafe { (std::ffi::CStr::from_ptr((*info).dlpi_name).to_string_lossy(), &mut *search.cast::<Search>()) };
-        let path = std::path::Path::new(&*name);
-        let is_it = path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(search.0));
-        if is_it {
-            search.1 = Some(path.to_path_buf());
-        }
-        c_int::from(is_it)
-    }
-    let mut search = Search(name, None);
-    // SAFETY: the signature that it wants, and `search` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
-    search.1
-}
-
-/// NVIDIA's own runtime runs in the program: says why, and what to do.
-fn refuse_runtime() {
-    let why = match (loaded(DIVERT), loaded("libcudart")) {
-        (None, _) => format!(
-            "the program's CUDA runtime is NVIDIA's own, which needs private tables of the driver: \
-             name {DIVERT} of the folder `sim` in LD_PRELOAD, or run the program with `streamsan --sim`"
-        ),
-        // It might also be a static one, beside a shared one that is the simulator's.
-        (Some(_), Some(path)) if !is_simulators(&path) => {
-            format!(
-                "the program loads NVIDIA's own CUDA runtime from {}, of a version that is not simulated",
-                path.display()
-            )
-        }
-        _ => "the program's CUDA runtime is NVIDIA's own, linked statically, and its symbols are stripped, by which \
-              the simulated one is put in its place: keep them (no `strip`, no `-s`), or link with \
-              `nvcc -cudart shared`"
-            .into(),
-    };
-    crate::status::complain(&why);
-}
-
-/// Whether a runtime lies beside this driver.
-fn is_simulators(runtime: &std::path::Path) -> bool {
-    let folder = |path: &std::path::Path| path.canonicalize().ok()?.parent().map(std::path::Path::to_path_buf);
-    let driver = loaded("libcuda.so").and_then(|driver| folder(&driver));
-    driver.is_some() && driver == folder(runtime)
-}
-
 abi! {
     free fn [cuDriverGetVersion plain](_z, version: *mut c_int) {
         put(version, VERSION)
@@ -247,7 +194,7 @@ abi! {
         }
         let id = get(id.cast::<[u8; 4]>())?;
         if id == CUDART_TABLE {
-            refuse_runtime();
+            crate::api::startup::foreign_runtime::refuse();
         } else {
             // Tools ask for tables that not every driver has, and can do without.
             crate::status::excuse();
