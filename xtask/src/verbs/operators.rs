@@ -9,8 +9,8 @@ use crate::{command, workspace};
 
 /// Run PyTorch's operators on the simulated GPU, and compare with the CPU.
 ///
-/// The list, what is compared and the table are in `tests/frameworks`. StreamSan watches: it must stay
-/// silent. Installs PyTorch into `.cache/torch-full` (5 GB, minutes). Builds, unless
+/// The list, what is compared and the table are in `tests/frameworks`. StreamSan watches: it must
+/// stay silent. Installs PyTorch into `.cache/torch-full` (5 GB, minutes). Builds, unless
 /// `STREAMSAN_BIN` names a folder of binaries with `sim` in it.
 #[derive(clap::Args)]
 pub struct OperatorsArgs {

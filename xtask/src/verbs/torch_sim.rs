@@ -18,8 +18,8 @@ const PROGRAMS: &str = "tests/programs/torch_sim";
 
 /// Run PyTorch programs that only allocate, copy and synchronise on the simulated GPU.
 ///
-/// PyTorch is as PyPI has it, with NVIDIA's packages. Each program races, or waits: its verdict must
-/// be the expected one, and each finding must name its two lines. Installs PyTorch into
+/// PyTorch is as PyPI has it, with NVIDIA's packages. Each program races, or waits: its verdict
+/// must be the expected one, and each finding must name its two lines. Installs PyTorch into
 /// `.cache/torch-full` (5 GB, minutes). Builds, unless `STREAMSAN_BIN` names a folder of binaries
 /// with `sim` in it.
 #[derive(clap::Args)]
