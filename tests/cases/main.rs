@@ -7,6 +7,7 @@
 
 mod corpus;
 mod field;
+mod frameworks;
 mod order_rules;
 mod samples;
 mod schedules;
@@ -22,9 +23,10 @@ fn main() {
     let arguments = Arguments::from_args();
     // cargo-nextest runs a process for each test, which needs not know all lists.
     let one = arguments.filter.as_deref().filter(|_| arguments.exact);
-    let lists: [List; 5] = [
+    let lists: [List; 6] = [
         ("corpus::", corpus::trials),
         ("field::", field::trials),
+        ("frameworks::", frameworks::trials),
         ("samples::", samples::trials),
         ("schedules::", schedules::trials),
         ("order_rules::", order_rules::trials),

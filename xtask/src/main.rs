@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use verbs::{
-    bless, check, compare_reports, cuda_headers, field, fuzz, loom, numba, precision, ptx_census, schedules, torch_sim,
-    unsafe_blocks, validators,
+    bless, check, compare_reports, cuda_headers, field, fuzz, loom, numba, operators, precision, ptx_census, schedules,
+    torch_sim, unsafe_blocks, validators,
 };
 
 /// Tasks for developers of StreamSan that need no GPU.
@@ -32,6 +32,7 @@ enum Verb {
     Lint(lint::LintArgs),
     Loom(loom::LoomArgs),
     Numba(numba::NumbaArgs),
+    Operators(operators::OperatorsArgs),
     Precision(precision::PrecisionArgs),
     PtxCensus(ptx_census::PtxCensusArgs),
     Schedules(schedules::SchedulesArgs),
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Lint(args) => lint::run(&args),
         Verb::Loom(args) => loom::run(&args),
         Verb::Numba(args) => numba::run(&args),
+        Verb::Operators(args) => operators::run(&args),
         Verb::Precision(args) => precision::run(&args),
         Verb::PtxCensus(args) => ptx_census::run(&args),
         Verb::Schedules(args) => schedules::run(&args),

@@ -15,7 +15,7 @@ use crate::build;
 const TORCH: &str = "torch==2.11.0";
 
 /// What PyTorch and the projects import.
-const PACKAGES: [&str; 32] = [
+const PACKAGES: [&str; 33] = [
     "numpy==2.3.5",
     "sympy==1.14.0",
     "mpmath==1.3.0",
@@ -48,6 +48,7 @@ const PACKAGES: [&str; 32] = [
     "annotated-types==0.7.0",
     "typing-inspection==0.4.2",
     "py-cpuinfo==9.0.0",
+    "expecttest==0.3.0",
 ];
 
 /// Versions of symbols that are not named as their library is.
@@ -64,6 +65,7 @@ const OTHERS: [(&str, &str); 6] = [
 pub struct Torch(PathBuf);
 
 impl Torch {
+    /// Its interpreter.
     pub fn python(&self) -> PathBuf {
         self.0.join("bin/python")
     }
@@ -78,8 +80,8 @@ impl Torch {
 pub fn environment() -> Result<Torch, String> {
     // A Python environment cannot be moved to another name, so what says that it is complete is a
     // file beside it.
-    let folder = cache().join("torch-2.11.0-1");
-    build::once(&cache().join("torch-2.11.0-1.ready"), |stamp| {
+    let folder = cache().join("torch-2.11.0-2");
+    build::once(&cache().join("torch-2.11.0-2.ready"), |stamp| {
         let _ = std::fs::remove_dir_all(&folder);
         must(Path::new("python3"), ["-m", "venv", &folder.to_string_lossy()])?;
         let torch = Torch(folder.clone());

@@ -8,6 +8,7 @@ pub mod field;
 pub mod fuzz;
 pub mod loom;
 pub mod numba;
+pub mod operators;
 pub mod precision;
 pub mod ptx_census;
 pub mod schedules;

@@ -11,16 +11,17 @@ use serde_json::Value;
 use crate::columns::Table;
 use crate::{command, environment, workspace};
 
-const VERSION: &str = "2.11.0";
+const VERSION: &str = "2.11.0-1";
+/// `expecttest` is what PyTorch's table of operators needs beside PyTorch.
+const PACKAGES: [&str; 4] = ["--no-cache-dir", "torch==2.11.0", "numpy", "expecttest"];
 const PROGRAMS: &str = "tests/programs/torch_sim";
 
 /// Run PyTorch programs that only allocate, copy and synchronise on the simulated GPU.
 ///
-/// PyTorch's wheels carry machine code, which the simulator cannot run, and bring NVIDIA's runtime
-/// along. In an environment where that file is the simulator's runtime, all that needs no kernel
-/// works. Each program races, or waits: its verdict must be the expected one, and each finding must
-/// name its two lines. Installs PyTorch into `.cache/torch` (5 GB, minutes). Builds, unless
-/// `STREAMSAN_BIN` names a folder of binaries with `sim` in it.
+/// PyTorch is as PyPI has it, with NVIDIA's packages. Each program races, or waits: its verdict
+/// must be the expected one, and each finding must name its two lines. Installs PyTorch into
+/// `.cache/torch-full` (5 GB, minutes). Builds, unless `STREAMSAN_BIN` names a folder of binaries
+/// with `sim` in it.
 #[derive(clap::Args)]
 pub struct TorchSimArgs {}
 
@@ -42,7 +43,7 @@ type Found = BTreeSet<(String, usize, usize)>;
 /// Runs every case, as it races and as it waits.
 pub fn run(_: &TorchSimArgs) -> Result<ExitCode> {
     let binaries = workspace::binaries()?;
-    let torch = environment(&binaries)?;
+    let torch = environment()?;
     let work = workspace::target().join(format!("torch-sim-{}", std::process::id()));
     std::fs::create_dir_all(&work)?;
     let mut table = Table::new(&["allocator", "program", "verdict", "findings"]);
@@ -63,20 +64,12 @@ pub fn run(_: &TorchSimArgs) -> Result<ExitCode> {
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The folder of an environment with PyTorch on the simulator's runtime.
-fn environment(binaries: &Path) -> Result<PathBuf> {
-    let runtime = binaries.join("sim/libcudart.so.13");
-    if !runtime.exists() {
-        bail!("no {}: run scripts/build", runtime.display());
-    }
-    let folder = environment::folder("torch", VERSION, |folder| {
+/// The folder of an environment with PyTorch and all that it asks for, as PyPI has them.
+pub fn environment() -> Result<PathBuf> {
+    environment::folder("torch-full", VERSION, |folder| {
         environment::venv(folder)?;
-        environment::pip_install(folder, &["--no-cache-dir", &format!("torch=={VERSION}"), "numpy"])
-    })?;
-    let theirs = environment::site_packages(&folder)?.join("nvidia/cu13/lib/libcudart.so.13");
-    std::fs::remove_file(&theirs).with_context(|| theirs.display().to_string())?;
-    std::fs::copy(&runtime, &theirs)?;
-    Ok(folder)
+        environment::pip_install(folder, &PACKAGES)
+    })
 }
 
 fn cases(torch: &Path) -> Vec<Case> {

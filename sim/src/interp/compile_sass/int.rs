@@ -130,8 +130,8 @@ impl Translation<'_> {
 
     fn lea(&mut self, i: &MachineInst, (hi, x, sx32): (bool, bool, bool), shift: u32) -> Result<()> {
         // What is shifted: its low word, or with `hi` the word above it.
-        let (a, b) = (i.src[0], self.source(i, 1)?);
-        let low = self.raw_word(&a, 0)?;
+        let (a, added) = (i.src[0], i.src[1]);
+        let (low, b) = (self.raw_word(&a, 0)?, self.raw_word(&added, 0)?);
         let term = self.temporary();
         let shift = u64::from(shift);
         if hi {
@@ -155,7 +155,9 @@ impl Translation<'_> {
         } else {
             self.emit(Inst { d: term, a: low, b, x: shift, ..blank(op2x(|a: u32, _: u32, s: u64| a << s)) });
         }
-        let sign = if hi { 0 } else { self.flags(&[a]) };
+        // The signs are left to the sum: that of a zero carries, too.
+        let shifted = if hi { InstOperand { neg: false, inv: false, ..a } } else { a };
+        let sign = self.flags(&[shifted, added]);
         let carry = if x { self.psrc(i.psrc[0]) } else { Pred::NEVER };
         let preds = [carry, Pred::NEVER, self.pdst(i, 0), Pred::ALWAYS];
         let x = preds.iter().rev().fold(0, |bits, &pred| bits << 16 | packed(pred));

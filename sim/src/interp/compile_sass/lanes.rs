@@ -92,10 +92,9 @@ impl Translation<'_> {
     }
 
     fn copy_async(&mut self, i: &MachineInst, bytes: u8, zfill: bool) -> Result<()> {
-        let skipped = self.psrc(i.psrc[0]);
-        if !zfill {
-            self.under(&i.psrc[..1]);
-        }
+        // Where it is false nothing is read, and zeros are written. (What is not to be written at
+        // all stands under the guard.)
+        let is_read = self.psrc(i.psrc[0]);
         let (a, x, space) = self.address(i, &i.mem[0])?;
         let (from, offset, _) = self.address(i, &i.mem[1])?;
         let size = u64::from(bytes);
@@ -110,18 +109,20 @@ impl Translation<'_> {
         });
         if zfill {
             // The low bits of the address are the number of bytes that are not read.
-            let (read, kept) = (self.temporary(), self.temporary());
+            let read = self.temporary();
             let run = op2x(|a: u64, _: u64, x: u64| x - (a & (x - 1)));
             self.emit(Inst { d: read, a: source, b: source, x: size, ..blank(run) });
             let run = op2x(|a: u64, _: u64, x: u64| a & !(x - 1));
             self.emit(Inst { d: b, a: source, b: source, x: size, ..blank(run) });
-            let zero = self.constant(0);
-            let c = Slot(skipped.0);
-            self.emit(Inst { d: kept, a: read, b: zero, c, ..blank(crate::interp::exec::control::select) });
-            count = kept;
+            count = read;
         } else {
             self.emit(Inst { d: b, a: source, ..blank(op1(|a: u64| a)) });
         }
+        let kept = self.temporary();
+        let zero = self.constant(0);
+        let c = Slot(is_read.0);
+        self.emit(Inst { d: kept, a: count, b: zero, c, ..blank(crate::interp::exec::control::select) });
+        let count = kept;
         self.emit(Inst { d: Slot(0), a, b, c: count, x, y: u32::from(bytes), z: space | 1 << 4, ..blank(copy_async) });
         Ok(())
     }

@@ -19,7 +19,6 @@ mod lanes;
 mod load_store;
 mod logic;
 mod operands;
-mod predicate;
 mod sections;
 mod special;
 mod tensor;

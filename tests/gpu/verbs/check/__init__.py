@@ -14,6 +14,7 @@ table.txt and results.json, reports.txt has every report, the wrong ones first.
 """
 
 import concurrent.futures
+import importlib.util
 import pathlib
 import sys
 
@@ -53,7 +54,9 @@ def run(session):
     if not args.sim:
         session.need_gpu()
     check = Check(session)
-    python = [] if args.no_torch or args.sim or args.samples else python_cases(session)
+    # On the simulated GPU only where this Python has PyTorch.
+    here = not args.sim or importlib.util.find_spec("torch")
+    python = python_cases(session) if here and not args.no_torch and not args.samples else []
     programs = [] if args.no_cuda else cuda_cases(session)
     if not python and not programs:
         raise CannotRun(

@@ -48,6 +48,10 @@ class Check:
             report, log = session.work / f"{stem}.json", session.work / f"{stem}.txt"
             under = session.streamsan("run", "--json", report, "--log-file", log, "--error-exitcode", "0", *options)
             ran = session.run([*under, *(["--sim"] if self.args.sim else []), "--", *command], factor=2, env=env)
+            if ran.missing and bare is None:
+                row["verdict"], row["outcome"] = "left out", ABSENT
+                row["problems"].append(f"{ran.missing} is not installed")
+                return self.add(row)
             self.judge(row, case, bare, ran, report, log, number)
         return None
 

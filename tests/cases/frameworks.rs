@@ -1,0 +1,81 @@
+//! PyTorch on the simulated GPU, its kernels executed: operators against the CPU's results, and
+//! trainings whose losses are the CPU's (`tests/frameworks`). `cargo xtask operators` has the whole
+//! list of operators.
+//!
+//! Needs PyPI the first time. `STREAMSAN_NO_TORCH=1` skips them: 530 MB are fetched.
+
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use tests::{field, product, run};
+
+use crate::trial;
+
+/// How long a program may take: an import of PyTorch is part of it, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The exit code of a run with findings.
+const FOUND: i32 = 66;
+
+/// From each family of operators a few, and the kinds of their kernels: element by element, with
+/// reductions, sorting, indexed, through shared memory.
+const OPERATORS: [&str; 24] = [
+    "add",
+    "div",
+    "remainder",
+    "exp",
+    "sin",
+    "where",
+    "isnan",
+    "sum",
+    "argmax",
+    "cumsum",
+    "std",
+    "logsumexp",
+    "gather",
+    "scatter_add",
+    "index_put",
+    "sort",
+    "nonzero",
+    "cat",
+    "tril",
+    "softmax",
+    "nn.functional.gelu",
+    "nn.functional.layer_norm",
+    "nn.functional.embedding",
+    "nn.functional.cross_entropy",
+];
+
+/// The programs that train, each with a twin that races.
+const TRAININGS: [&str; 2] = ["train_two_layers", "train_transformer"];
+
+/// A test for the operators, and two of each training.
+pub fn trials() -> Vec<Trial> {
+    let no_torch = std::env::var_os("STREAMSAN_NO_TORCH").is_some_and(|value| value == "1");
+    let mut trials = vec![trial("frameworks", "operators", || program("operators", &OPERATORS, 0))];
+    for training in TRAININGS {
+        for (twin, code) in [("wait", 0), ("race", FOUND)] {
+            let name = format!("{training}::{twin}");
+            trials.push(trial("frameworks", &name, move || program(training, &[twin], code)));
+        }
+    }
+    trials.into_iter().map(|trial| trial.with_ignored_flag(no_torch)).collect()
+}
+
+/// Runs a program of `tests/frameworks` under StreamSan. The error says what is not as it should
+/// be.
+fn program(name: &str, arguments: &[&str], code: i32) -> Result<(), String> {
+    let torch = field::torch()?;
+    let mut command = run::streamsan(["run", "--sim", "--require-cuda", "--error-exitcode"]);
+    command.arg(FOUND.to_string()).arg("--").arg(torch.python());
+    command.arg(product::root().join(format!("tests/frameworks/{name}.py"))).args(arguments);
+    command.env_remove("STREAMSAN_SIM").env_remove("LD_LIBRARY_PATH").env("PYTHONDONTWRITEBYTECODE", "1");
+    let ended = run::end_within(&mut command, PATIENCE);
+    match (ended.hung, ended.status.code()) {
+        (false, Some(got)) if got == code => Ok(()),
+        (hung, _) => {
+            let how = if hung { "hangs".to_owned() } else { format!("ends with {} instead of {code}", ended.status) };
+            Err(format!("{name} {how}\n{}\n{}", ended.out, ended.err))
+        }
+    }
+}
