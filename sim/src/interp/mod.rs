@@ -14,10 +14,10 @@
 //!
 //! `interface` is the boundary to the driver. `compile` turns PTX into a `program`;
 //! `module_variables` lays out the variables. A launch goes from `grid` to `cluster`, `block` and
-//! `warp`, and from there to the functions in `exec`, one for each instruction. `float`, `float16`, `approximate`
-//! and `printf` are arithmetic and text without state. `program` and `warp` know each other (an
-//! instruction is a function of a warp); so do `cluster`, `block`, `warp` and `grid`, which share
-//! the launch's environment. `exec` uses all of these and is used by `compile` only.
+//! `warp`, and from there to the functions in `exec`, one for each instruction. `float`, `float16`,
+//! `approximate` and `printf` are arithmetic and text without state. `program` and `warp` know each
+//! other (an instruction is a function of a warp); so do `cluster`, `block`, `warp` and `grid`,
+//! which share the launch's environment. `exec` uses all of these and is used by `compile` only.
 //!
 //! # Addresses
 //!

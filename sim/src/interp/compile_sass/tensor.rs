@@ -34,14 +34,14 @@ impl Translation<'_> {
             Arithmetic::Idp { four, high, a_signed, b_signed } => {
                 let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
                 let run: InstFn = match (four, a_signed, b_signed) {
-                    (true, true, true) => op3(|a, b, c| dot_bytes::<true, true>(a, b, c)),
-                    (true, true, false) => op3(|a, b, c| dot_bytes::<true, false>(a, b, c)),
-                    (true, false, true) => op3(|a, b, c| dot_bytes::<false, true>(a, b, c)),
-                    (true, false, false) => op3(|a, b, c| dot_bytes::<false, false>(a, b, c)),
-                    (false, true, true) => op3(|a, b, c| dot_words::<true, true>(a, b, c)),
-                    (false, true, false) => op3(|a, b, c| dot_words::<true, false>(a, b, c)),
-                    (false, false, true) => op3(|a, b, c| dot_words::<false, true>(a, b, c)),
-                    (false, false, false) => op3(|a, b, c| dot_words::<false, false>(a, b, c)),
+                    (true, true, true) => op3(dot_bytes::<true, true>),
+                    (true, true, false) => op3(dot_bytes::<true, false>),
+                    (true, false, true) => op3(dot_bytes::<false, true>),
+                    (true, false, false) => op3(dot_bytes::<false, false>),
+                    (false, true, true) => op3(dot_words::<true, true>),
+                    (false, true, false) => op3(dot_words::<true, false>),
+                    (false, false, true) => op3(dot_words::<false, true>),
+                    (false, false, false) => op3(dot_words::<false, false>),
                 };
                 let b = if high {
                     let d = self.temporary();
