@@ -5,8 +5,9 @@ use kernels::sass::{Arithmetic, InstOperand, MachineInst, MatrixTy, Opcode, Sass
 use super::{Result, Translation};
 use crate::interp::compile::blank;
 use crate::interp::exec::matrix::{self, Element, Form};
+use crate::interp::exec::narrow_matrix::{NarrowForm, multiply_narrow};
 use crate::interp::exec::per_lane::{op2x, op3};
-use crate::interp::exec_sass::tensor::{self, NarrowForm, dot_bytes, dot_words};
+use crate::interp::exec_sass::tensor::{self, dot_bytes, dot_words};
 use crate::interp::program::{Inst, InstFn, Slot};
 
 fn element(ty: MatrixTy) -> Option<Element> {
@@ -139,7 +140,7 @@ impl Translation<'_> {
                 sat,
             };
             let y = self.list(&[to, sc, sa, sb].concat());
-            self.emit(Inst { x: form.pack(), y, ..blank(tensor::multiply_narrow) });
+            self.emit(Inst { x: form.pack(), y, ..blank(multiply_narrow) });
             return Ok(());
         };
         let sum = match a {
