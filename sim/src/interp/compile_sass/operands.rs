@@ -133,7 +133,7 @@ impl Translation<'_> {
 
     /// A row with 4 or 8 bytes of a constant bank at a fixed offset.
     pub(crate) fn bank_word(&mut self, bank: u8, offset: u32, bytes: u32) -> Result<Slot> {
-        if offset % 4 != 0 {
+        if !offset.is_multiple_of(4) {
             return self.wrong(format!("c[{bank:#x}][{offset:#x}] is not aligned"));
         }
         if bank == 0 {
