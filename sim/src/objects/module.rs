@@ -13,6 +13,7 @@ use crate::interp::{self, Linker, MachineKernel, MachineModule, MachineVariable}
 use crate::memory::{self, AllocationKind};
 use crate::objects::context::Context;
 use crate::objects::kernel_exec::Compiled;
+use crate::objects::native_kernel::NativeKernels;
 use crate::sched::ContextId;
 
 /// Modules that programs loaded.
@@ -43,6 +44,8 @@ pub struct Code {
     pub form: CodeForm,
     /// Stands in for machine code: running it does nothing.
     pub stand_in: bool,
+    /// Kernels that native functions run in place of the PTX.
+    pub natives: NativeKernels,
     /// More belongs to it, of which there is machine code only.
     incomplete: bool,
 }
@@ -66,7 +69,8 @@ impl Code {
         let managed = find_managed(&text);
         let stand_in = text.starts_with(crate::loader::stand_in::MARK);
         let incomplete = text.starts_with(crate::loader::fatbin::INCOMPLETE);
-        Ok(Arc::new(Code { form: CodeForm::Ptx { ast, managed }, stand_in, incomplete }))
+        let natives = NativeKernels::default();
+        Ok(Arc::new(Code { form: CodeForm::Ptx { ast, managed }, stand_in, natives, incomplete }))
     }
 
     /// Reads machine code.
@@ -75,7 +79,8 @@ impl Code {
             crate::status::complain(&format!("machine code: {error}"));
             CUresult::ERROR_INVALID_IMAGE
         })?;
-        Ok(Arc::new(Code { form: CodeForm::Machine(module), stand_in: false, incomplete: false }))
+        let natives = NativeKernels::default();
+        Ok(Arc::new(Code { form: CodeForm::Machine(module), stand_in: false, natives, incomplete: false }))
     }
 
     /// The status for a name that is not in it.
