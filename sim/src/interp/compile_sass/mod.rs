@@ -28,11 +28,10 @@ use std::collections::HashMap;
 use kernels::arch::Generation;
 use kernels::sass::MachineInst;
 
+pub(crate) use crate::interp::compile::function::Result;
 use crate::interp::interface::CompileError;
 use crate::interp::machine_module::{MachineKernel, MachineModule};
 use crate::interp::program::{FunctionCode, Inst, Kernel, MachineTables, Pred, Program, Slot};
-
-pub(crate) type Result<T> = std::result::Result<T, CompileError>;
 
 /// One kernel's machine code while it is compiled.
 pub(crate) struct Translation<'m> {
