@@ -50,6 +50,8 @@ pub(crate) struct Translation<'m> {
     pub word: u128,
     pub pc: u32,
     guard: Pred,
+    /// A WARPSYNC.EXCLUSIVE stands before, in straight code: REDUX keeps to its lanes.
+    exclusive: bool,
     temporaries: u32,
     temporary_preds: u32,
     registers: u32,
@@ -132,6 +134,7 @@ impl<'m> Translation<'m> {
             word: 0,
             pc: 0,
             guard: Pred::ALWAYS,
+            exclusive: false,
             temporaries: 0,
             temporary_preds: 0,
             registers: 0,
