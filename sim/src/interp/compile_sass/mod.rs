@@ -156,6 +156,7 @@ impl<'m> Translation<'m> {
             || self.logic(i)?
             || self.predicates(i)?
             || self.special(i)?
+            || self.texture(i)?
             || self.floating(i)?
             || self.half(i)?
             || self.convert(i)?
