@@ -279,10 +279,11 @@ pub struct Fault {
     pub thread: [u32; 3],
     /// What went wrong.
     pub kind: FaultKind,
-    /// PTX line, 0 when there is none.
+    /// PTX line, 0 when there is none; of machine code the instruction's offset in its section, in
+    /// bytes.
     pub line: u32,
-    /// Of machine code instead: the instruction's offset in its section, in bytes.
-    pub offset: Option<u32>,
+    /// The kernel runs as machine code.
+    pub machine: bool,
     /// Source file and line from `.loc` or the line table.
     pub source: Option<(String, u32)>,
 }
@@ -319,8 +320,8 @@ impl fmt::Display for Fault {
         write!(f, " in kernel `{}`, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})", self.kernel)?;
         if let Some((file, line)) = &self.source {
             write!(f, ", {file}:{line}")?;
-        } else if let Some(offset) = self.offset {
-            write!(f, ", machine code at {offset:#x}")?;
+        } else if self.machine {
+            write!(f, ", machine code at {:#x}", self.line)?;
         } else if self.line != 0 {
             write!(f, ", PTX line {}", self.line)?;
         }

@@ -268,8 +268,8 @@ impl<'b> Warp<'b> {
             block,
             thread: self.tid.map(|tid| tid[lane]),
             kind,
-            line: inst.filter(|_| program.machine.is_none()).map_or(0, |inst| inst.line),
-            offset: inst.filter(|_| program.machine.is_some()).map(|inst| inst.line),
+            line: inst.map_or(0, |inst| inst.line),
+            machine: program.machine.is_some(),
             source: inst.and_then(|inst| program.locations.get(inst.location as usize)).cloned(),
         }
     }
