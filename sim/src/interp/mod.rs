@@ -17,10 +17,10 @@
 //! machine code; `module_variables` and `machine_module` lay out the variables, `launch_constants`
 //! what the driver tells machine code. A launch goes from `grid` to `cluster`, `block` and
 //! `warp`, and from there to the functions in `exec` (and `exec_sass`), one for each instruction.
-//! `float`, `float16`, `approximate` and `printf` are arithmetic and text without state. `program` and `warp` know each other (an
-//! instruction is a function of a warp); so do `cluster`, `block`, `warp` and `grid`, which share
-//! the launch's environment. `exec` uses all of these and is used by `compile`, `compile_sass` and
-//! `exec_sass` only.
+//! `float`, `float16`, `approximate` and `printf` are arithmetic and text without state. `program`
+//! and `warp` know each other (an instruction is a function of a warp); so do `cluster`, `block`,
+//! `warp` and `grid`, which share the launch's environment. `exec` uses all of these and is used by
+//! `compile`, `compile_sass` and `exec_sass` only.
 //!
 //! # Addresses
 //!

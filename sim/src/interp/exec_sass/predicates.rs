@@ -72,8 +72,8 @@ pub(crate) fn not_zero(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// R2UR: predicate `d` where row `a` is not what the first lane has, whose value the uniform register
-/// takes. (Measured.)
+/// R2UR: predicate `d` where row `a` is not what the first lane has, whose value the uniform
+/// register takes. (Measured.)
 pub(crate) fn differs(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let first = w.get(i.a, mask.trailing_zeros() as usize);
     let mut bits = 0;
